@@ -96,7 +96,7 @@ bench-spark: ## the speed table of Spark; ARGS='--only workers' (as root), '--on
 	$(PY) benches/python/spark_table.py $(ARGS)
 
 trust: ## every proof again: crash states, faults, kills, power cuts, fuzzing, seeded bugs
-	@scripts/need.sh rust python java
+	@scripts/need.sh rust python
 	@scripts/env.sh test
 	$(PY) scripts/trust/run.py $(ARGS)
 

@@ -91,6 +91,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_interval_without_a_pause_is_refused() {
+        let of = |micros| Durability::Interval(Duration::from_micros(micros)).check();
+        assert_eq!(of(999).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert!(of(1000).is_ok() && Durability::Always.check().is_ok());
+    }
+
+    #[test]
     fn every_word_is_read_back() {
         for text in ["always", "interval:100", "bytes:10000000", "manual", "rotate", "none"] {
             assert_eq!(text.parse::<Durability>().unwrap().to_string(), text);

@@ -241,14 +241,14 @@ impl fmt::Debug for Error {
 }
 
 /// For callers that read or write: of the kind that the system gave, of damage
-/// [`InvalidData`](io::ErrorKind::InvalidData), else [`Other`](io::ErrorKind::Other). The error is its
-/// inner one.
+/// [`InvalidData`](io::ErrorKind::InvalidData), else [`Other`](io::ErrorKind::Other), and so where the
+/// system's call was interrupted, which callers would try again. The error is its inner one.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match (error.io_source(), error.kind()) {
-            (Some(source), _) => source.kind(),
+            (Some(source), _) if source.kind() != io::ErrorKind::Interrupted => source.kind(),
             (None, ErrorKind::Corrupt | ErrorKind::LostRecords) => io::ErrorKind::InvalidData,
-            (None, _) => io::ErrorKind::Other,
+            _ => io::ErrorKind::Other,
         };
         Self::new(kind, error)
     }
@@ -276,6 +276,22 @@ pub(crate) fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_is_one_of_the_systems_with_its_kind() {
+        let of = |kind: io::ErrorKind| Error::io("read", Path::new("log"), kind.into());
+        for (error, kind) in [
+            (of(io::ErrorKind::StorageFull), io::ErrorKind::StorageFull),
+            (of(io::ErrorKind::Interrupted), io::ErrorKind::Other),
+            (Error::new(ErrorKind::Corrupt, "deed 1"), io::ErrorKind::InvalidData),
+            (Error::new(ErrorKind::Closed, "the log"), io::ErrorKind::Other),
+        ] {
+            let text = error.to_string();
+            let error = io::Error::from(error);
+            assert_eq!((error.kind(), error.to_string()), (kind, text));
+            assert!(error.get_ref().is_some_and(|inner| inner.is::<Error>()));
+        }
+    }
 
     #[test]
     fn an_error_names_the_place_and_both_values() {

@@ -107,15 +107,17 @@
 //!
 //! # In your process
 //!
-//! - A handle with [`Durability::Interval`] has a thread, `deedbook-sync`, which ends with it.
+//! - A handle with [`Durability::Interval`], the default of an event store, has a thread, `deedbook-sync`,
+//!   which ends with it.
 //! - The last clone of a handle that is dropped closes it, which may wait for the disk; what fails then
 //!   is only logged, so call `close`. A walk that follows a log, and staged records, hold a handle, too.
 //! - After a sync that failed, a handle takes no more appends ([`ErrorKind::Poisoned`]); in a process
-//!   forked meanwhile it does nothing at all ([`ErrorKind::Forked`]).
+//!   forked meanwhile its calls fail ([`ErrorKind::Forked`]).
 //! - What went wrong and was mended, or is waited for, is told to the `log` crate, target `deedbook`.
-//! - On Linux, the first file that is mapped sets a handler of SIGBUS ([`storage::Disk`]): a file that
+//! - On Linux, the first file that is mapped sets a handler of SIGBUS ([`struct@storage::Disk`]): a file that
 //!   another program cuts is an error, and ends no process. Other faults go to the handler before.
 
+mod background;
 pub mod book;
 mod checksum;
 #[cfg(feature = "arrow")]

@@ -44,7 +44,7 @@ fn is_set(name: &str) -> bool {
 /// Whether its figures must not replace those of a whole run.
 fn only_prints() -> bool {
     let other = ["DEEDBOOK_BENCH_ONLY", "DEEDBOOK_BENCH_CPU", "DEEDBOOK_BENCH_EVENTS"];
-    quick() || (other.into_iter().any(is_set) && !is_set("DEEDBOOK_BENCH_RESULTS"))
+    (quick() || other.into_iter().any(is_set)) && !is_set("DEEDBOOK_BENCH_RESULTS")
 }
 
 /// Numbers that look random and are the same in every run (SplitMix64).

@@ -138,6 +138,8 @@ def report(given: argparse.Namespace, name: str, parts: Sequence[str]) -> None:
             "rounds": given.rounds,
         },
     }
+    if given.results is not None:  # a part draws into it
+        given.results.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     for part in parts:
         with tempfile.TemporaryDirectory(prefix="deedbook-bench-", dir=place.parent) as directory:

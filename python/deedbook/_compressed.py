@@ -7,9 +7,12 @@ import gzip
 import importlib
 import io
 import os
+import stat
 import zlib
 from collections.abc import Callable
 from typing import Any, Final, Protocol
+
+from deedbook._errors import InvalidArgumentError
 
 __all__ = [
     "CompressionError",
@@ -17,8 +20,10 @@ __all__ = [
     "Reader",
     "Writer",
     "inflater_for",
+    "is_same",
     "is_too_short",
     "read_all",
+    "refuse_same",
     "zstd",
 ]
 
@@ -42,6 +47,26 @@ def zstd(what: str) -> Any:
         except ImportError:
             continue
     raise ImportError(f"{what} needs Python 3.14, or: pip install 'deedbook[zstd]'")
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two paths, descriptors or open files are the same regular file."""
+    found = _status(one), _status(other)
+    return None not in found and stat.S_ISREG(found[0].st_mode) and os.path.samestat(*found)
+
+
+def _status(file: Any) -> Any:
+    """None of what is not there, and of what is no file of the system's."""
+    try:
+        return os.stat(file if isinstance(file, int | str | os.PathLike) else file.fileno())
+    except (OSError, AttributeError, ValueError):  # io.UnsupportedOperation is both of the last
+        return None
+
+
+def refuse_same(source: Any, aside: Any) -> None:
+    """Raise `InvalidArgumentError` if bad lines would go to the end of what is read."""
+    if is_same(source, aside):
+        raise InvalidArgumentError("aside is the file that is read: bad lines would come again")
 
 
 class Reader:

@@ -2048,7 +2048,8 @@ class EventStore:
         over without a look, and its counts go on. Of a source that cannot be read to its end, as a
         torn ``.gz``, the whole lines before are stored, and then the error is raised.
 
-        Raises `InvalidArgumentError` with ``stop_at_bad``, `ReadOnlyError`, `IoError`,
+        Raises `InvalidArgumentError` with ``stop_at_bad``, and where ``aside`` is the file that is
+        read, `ReadOnlyError`, `IoError`,
         `PoisonedError`, `ClosedError`, `ForkedError`; ImportError for zstd without a module for it.
         """
     def export_json(

@@ -124,6 +124,10 @@ impl Iterator for Epochs {
             let batch = Iterator::next(batches);
             self.damages.truncate(self.done);
             self.damages.extend_from_slice(batches.damages());
+            if batch.as_ref().is_some_and(Result::is_err) {
+                // Nothing comes after it: what the next epoch holds does not follow.
+                self.left.clear();
+            }
             if batch.is_some() {
                 return batch;
             }

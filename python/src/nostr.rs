@@ -17,7 +17,7 @@ use crate::handle::{Held, Owner, check_format, left};
 use crate::nostr_arguments as words;
 use crate::nostr_columns::{self, Picked};
 use crate::nostr_event::{Place, PyEvent, event_of, flags_of, id_of, location_of};
-use crate::nostr_files::{Source, Target};
+use crate::nostr_files::{Source, Target, refuse_same};
 use crate::nostr_iterator::{PyEventIterator, Walk};
 use crate::nostr_reports::{
     PyCompactionReport, PyDamagedPart, PyEventCensus, PyEventOutcome, PyEventStoreOpening,
@@ -366,6 +366,9 @@ impl PyEventStore {
             .check(words::check(py, check)?)
             .stop_at_bad(stop_at_bad)
             .after(after.map(PyImportReport::into_report).unwrap_or_default());
+        if let Some(aside) = aside {
+            refuse_same(source, aside)?;
+        }
         let mut aside = aside.map(|aside| Target::open(aside, true)).transpose()?;
         let source = Source::open(source)?;
         let mut lines = source.lines(py);

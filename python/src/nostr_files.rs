@@ -39,6 +39,12 @@ impl Read for Source {
     }
 }
 
+/// Refuse what would be written to the end of what is read: it would come again, for ever.
+pub fn refuse_same(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
+    let files = source.py().import("deedbook._compressed")?;
+    files.call_method1("refuse_same", (source, target)).map(drop)
+}
+
 /// A file that is written, compressed if its name says so.
 pub struct Target(Py<PyAny>);
 

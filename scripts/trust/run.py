@@ -180,6 +180,9 @@ def main() -> int:
     unknown = set(chosen) - set(parts())
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; known: {', '.join(parts())}")
+    # Their tests of Spark, skipped, would prove nothing.
+    if {"python", "mutants"} & set(chosen):
+        subprocess.run([ROOT / "scripts" / "need.sh", "java"], check=True)
     TRUST.mkdir(parents=True, exist_ok=True)
     env = {**settings(arguments.minutes), "DEEDBOOK_TRUST_DIR": str(TRUST)}
     commit = results.commit_of(ROOT)

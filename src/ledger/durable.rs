@@ -1,12 +1,13 @@
 //! Syncing, and closing.
 
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::append::Appended;
 use super::record::FORMAT;
 use super::{LedgerStore, Shared};
+use crate::background;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};
 use crate::lines;
@@ -187,22 +188,9 @@ impl Shared {
 /// Sync every `interval` until the store is closed or dropped, so that nothing stays unsynced longer
 /// even if no append follows.
 pub fn sync_every(shared: &Arc<Shared>, interval: Duration) -> Result<()> {
-    let weak = Arc::downgrade(shared);
-    let thread = std::thread::Builder::new()
-        .name("deedbook-sync".into())
-        .spawn(move || run_syncs(&weak, interval))
-        .map_err(|e| Error::io("start the sync thread", &shared.directory.path, e))?;
-    // Closing wakes it, so that no thread outlives its store.
-    let _ = shared.background.set(thread.thread().clone());
-    Ok(())
-}
-
-fn run_syncs(weak: &Weak<Shared>, interval: Duration) {
-    loop {
-        std::thread::park_timeout(interval);
-        let Some(shared) = weak.upgrade() else { return };
+    let begun = background::every(shared, &shared.background, interval, |shared| {
         if shared.closed.load(Ordering::Acquire) {
-            return;
+            return false;
         }
         let end = shared.state().written;
         if end > shared.commits.durable()
@@ -210,7 +198,9 @@ fn run_syncs(weak: &Weak<Shared>, interval: Duration) {
         {
             // The store is poisoned: the next append fails.
             lines::warn(format_args!("the sync in the background failed: {error}"));
-            return;
+            return false;
         }
-    }
+        true
+    });
+    begun.map_err(|e| Error::io("start the sync thread", &shared.directory.path, e))
 }

@@ -141,6 +141,7 @@ impl<F: Format> Batches<F> {
             return Err(error);
         }
         let mut growing = self.begin();
+        let with_ordinal = growing.iter().any(|(value, _)| *value == Value::Ordinal);
         let with_payload = growing.iter().any(|(value, _)| *value == Value::Payload);
         let (mut rows, mut bytes) = (0, 0);
         while rows < self.rows_max && bytes < self.bytes_max {
@@ -155,6 +156,16 @@ impl<F: Format> Batches<F> {
                 },
             };
             let Some((ordinal, offset, frame)) = stepped else { break };
+            if with_ordinal && ordinal.is_some_and(|ordinal| i64::try_from(ordinal).is_err()) {
+                let number = ordinal.unwrap_or_default();
+                let message = format!("number {number}, Arrow int64 holds up to 2^63 - 1");
+                let error = too_large::<F>(message, offset);
+                if rows == 0 {
+                    return Err(error);
+                }
+                self.failed = Some(error);
+                break;
+            }
             let payload = frame.payload(self.cursor.bytes());
             if with_payload && bytes + payload.len() > i32::MAX as usize {
                 if rows == 0 {

@@ -1,10 +1,10 @@
 //! Syncing, the mark that follows each sync, and closing.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::background;
 use crate::durability::Durability;
 use crate::error::{Durable, ErrorKind, Result};
 use crate::lines;
@@ -221,34 +221,18 @@ impl<F: Format> Shared<F> {
 /// Sync every `interval` until the log is closed or dropped, so that nothing stays unsynced longer
 /// even if no append follows.
 pub fn sync_every<F: Format>(shared: &Arc<Shared<F>>, interval: Duration) -> io::Result<()> {
-    let weak = Arc::downgrade(shared);
-    let name = "deedbook-sync".to_string();
-    let thread =
-        std::thread::Builder::new().name(name).spawn(move || run_syncs(&weak, interval))?;
-    // Closing wakes it, so that no thread outlives its log.
-    let _ = shared.background.set(thread.thread().clone());
-    Ok(())
-}
-
-fn run_syncs<F: Format>(weak: &Weak<Shared<F>>, interval: Duration) {
-    loop {
-        std::thread::park_timeout(interval);
-        let Some(shared) = weak.upgrade() else { return };
+    background::every(shared, &shared.background, interval, |shared| {
         if shared.closed.load(Ordering::Acquire) {
-            return;
+            return false;
         }
         let end = shared.state().extent.end;
-        if end <= shared.commits.durable() {
-            continue;
-        }
-        if let Err(error) = shared.sync_and_keep_to(end) {
+        if end > shared.commits.durable()
+            && let Err(error) = shared.sync_to(end)
+        {
             // The handle is poisoned: the next append fails.
             shared.warn("the sync in the background failed", &error);
-            return;
+            return false;
         }
-        // This may call what the caller gave, whose panic must not end the syncs.
-        if catch_unwind(AssertUnwindSafe(|| F::synced(&shared))).is_err() {
-            shared.warn("the syncs in the background go on", &"what was called after one panicked");
-        }
-    }
+        true
+    })
 }

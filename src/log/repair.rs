@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Log;
 use crate::log::cursor::corrupt;
@@ -60,7 +61,9 @@ fn cut_and_reopen<F: Format>(
         // Noted before the mark is lowered: no later check calls the log complete.
         loss.store(&*common.storage, &place.sidecar, common.file_mode)
     };
-    let spec = Common { recovery: Recovery::Spec, ..common.clone() };
+    // It syncs itself.
+    let durability = Durability::Manual;
+    let spec = Common { recovery: Recovery::Spec, durability, ..common.clone() };
     let (mode, depth) = (Mode::Append, Depth::Full);
     let log: Log<F> = Log::open_writer(place.clone(), mode, options.clone(), spec, depth, decide)?;
     let recovery = log.recovery().clone();

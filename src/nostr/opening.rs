@@ -64,6 +64,9 @@ impl EventStore {
     ) -> Result<Self> {
         let open = || {
             options.check()?;
+            if let (Some(durability), true) = (options.durability, mode != Mode::Read) {
+                durability.check()?;
+            }
             let dir = located(&*options.storage, path)?;
             asking(options.lock_timeout.check(), &dir, || match mode {
                 Mode::Read => open_reader(dir.clone(), options.clone()),

@@ -82,8 +82,8 @@ impl EventStore {
     /// The events that any of these filters wants, the newest first; those of one second by their ids.
     /// A reader has no index and looks at all events.
     ///
-    /// The answer is in memory before this returns, and other calls on the store wait meanwhile: give the
-    /// filters a limit, or walk along all with [`EventStore::iter`].
+    /// The answer is in memory before this returns, and of a store that is open for appending other calls
+    /// wait meanwhile: give the filters a limit, or walk along all with [`EventStore::iter`].
     pub fn query(&self, filters: &[Filter]) -> Result<Query> {
         self.query_with(filters, &mut || Ok(()))
     }

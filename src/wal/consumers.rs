@@ -22,7 +22,8 @@ impl Wal {
 
     /// Note, durably, that a consumer needs the record at `lsn` and all after it. The LSN must be
     /// the beginning of a record, or the log's end. A handle for reading may do so, too. Waits up to 30 s
-    /// for a process that is dropping records, then fails with [`ErrorKind::Locked`].
+    /// for another process that is dropping records or sets a consumer, then fails with
+    /// [`ErrorKind::Locked`]; so do truncations and retention.
     pub fn set_consumer(&self, name: &str, lsn: Lsn) -> Result<()> {
         let shared = self.changeable()?;
         check_name("consumer", name)

@@ -26,7 +26,8 @@ type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
 /// is removed and the head stays where it is. Appends and reads go on meanwhile; truncating the log
 /// or setting its consumers from within would wait for itself.
 ///
-/// The call that drops waits for it: a truncation, an opening, or the first sync in a segment. With
+/// The call that drops waits for it: [`Wal::retain`], a truncation, an opening, or the first sync in a
+/// segment. With
 /// [`Durability::Interval`](crate::Durability::Interval) that is the thread that syncs, so nothing is synced
 /// while the hook works: a slow one hands the segment on to a thread of its own.
 #[derive(Clone)]

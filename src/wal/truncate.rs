@@ -27,8 +27,8 @@ impl Wal {
     /// [`Wal::would_drop`] says beforehand what would go.
     ///
     /// What would be dropped must be on stable storage already ([`Wal::sync`]), and no named consumer
-    /// may need it: else [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument). What comes after
-    /// it is synced by this call.
+    /// may need it: else [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument). Where something
+    /// is dropped, what comes after it is synced, too.
     pub fn truncate_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_prefix(lsn, true)
     }

@@ -147,18 +147,23 @@ fn read(subject: &dyn Subject, disk: &Sim) -> Vec<Record> {
 }
 
 fn a_reader_does_not_believe_a_mark_of_another_log(subject: &dyn Subject) {
-    let written = |sizes: &[usize]| {
+    let written = |sizes: &[usize], closes: bool| {
         let disk = Sim::new();
         let log = subject.open(&disk, MANUAL).unwrap();
         for (n, size) in sizes.iter().enumerate() {
             log.append(&[(n as u32, vec![sizes.len() as u8; *size])]).unwrap();
         }
-        log.close().unwrap();
-        disk
+        match closes {
+            true => log.close().unwrap(),
+            false => log.sync().unwrap(),
+        }
+        disk.kill()
     };
-    // Shorter, longer, with records that end where others begin.
-    for sizes in [&[30, 5][..], &[30, 40, 50, 60, 70], &[5, 5, 5, 5], &[10, 20]] {
-        let (disk, foreign) = (written(&[10, 20, 30]), written(sizes));
+    // Shorter, longer, with records that end where others begin; and marks of a writer that closed its log,
+    // which vouch for no other length, and of one that is at work.
+    let sizes = [&[30, 5][..], &[30, 40, 50, 60, 70], &[5, 5, 5, 5], &[10, 20]];
+    for (sizes, closes) in sizes.into_iter().flat_map(|sizes| [(sizes, true), (sizes, false)]) {
+        let (disk, foreign) = (written(&[10, 20, 30], true), written(sizes, closes));
         let reader = subject.read_on(Arc::new(disk.clone())).unwrap();
         let records = reader.read_all().unwrap();
         let known = reader.durable_end().unwrap();

@@ -91,9 +91,9 @@ DURABLE_BUGS = [
         "a failed background sync is swallowed",
         FSYNC,
         DURABLE,
-        "        if let Err(error) = shared.sync_and_keep_to(end) {\n            // The handle is",
-        "        if shared.file.sync_data().is_err() {\n            continue;\n        }\n"
-        "        if let Err(error) = shared.sync_and_keep_to(end) {\n            // The handle is",
+        "            && let Err(error) = shared.sync_to(end)\n",
+        "            && shared.file.sync_data().is_ok()\n"
+        "            && let Err(error) = shared.sync_to(end)\n",
         [("faults", "background::{subject}::")],
     ),
     Bug(

@@ -25,7 +25,7 @@ FILES = "src/wal/files.rs"
 FORMAT = "src/wal/format.rs"
 INSPECT = "src/wal/inspect.rs"
 RECORD = "src/wal/record.rs"
-DURABLE = "src/log/durable.rs"
+BACKGROUND = "src/background.rs"
 RETAIN = "src/wal/retain.rs"
 SETTLE = "src/log/settle.rs"
 TRUNCATE = "src/wal/truncate.rs"
@@ -435,9 +435,9 @@ WAL_BUGS = [
     Bug(
         "wal: a hook that panics ends the syncs in the background",
         PANIC,
-        DURABLE,
-        "        if catch_unwind(AssertUnwindSafe(|| F::synced(&shared))).is_err() {\n",
-        "        F::synced(&shared);\n        if false {\n",
+        BACKGROUND,
+        "            match catch_unwind(AssertUnwindSafe(|| sync(&shared))) {\n",
+        "            match std::thread::Result::Ok(sync(&shared)) {\n",
         [("wal_keep", "syncs_in_the_background")],
     ),
     Bug(

@@ -377,3 +377,18 @@ fn sizes_beyond_their_ranges_are_refused_and_the_ends_are_taken() {
         assert_eq!(refused.unwrap_err(), text);
     }
 }
+
+/// `open` made a store where the path was wrong, while that of any other log reads.
+#[test]
+fn opening_without_more_reads_and_makes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events");
+    assert_eq!(EventStore::open(&path).unwrap_err().kind(), ErrorKind::Missing);
+    assert!(!path.exists());
+    let store = EventStore::append_to(&path).unwrap();
+    store.append(&note(1)).unwrap();
+    store.close().unwrap();
+    let reader = EventStore::open(&path).unwrap();
+    assert_eq!(reader.append(&note(2)).unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(reader.iter(Include::All, OnCorrupt::Raise).unwrap().count(), 1);
+}

@@ -47,7 +47,8 @@ def archive_classes(directory: Path) -> bool:
     if any(os.environ.get(name) != _SHORT_LIVED for name in _VARIABLES):
         return False
     archive = directory / "spark.jsa"
-    with tempfile.TemporaryDirectory() as place:
+    # A JVM that hangs may write yet.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         env["SPARK_SUBMIT_OPTS"] = (
             f"{_SHORT_LIVED} -XX:ArchiveClassesAtExit={archive} -Xlog:disable"
@@ -58,7 +59,7 @@ def archive_classes(directory: Path) -> bool:
             subprocess.run(
                 command, env=env, cwd=place, capture_output=True, timeout=300, check=True
             )
-        except subprocess.SubprocessError:
+        except (OSError, subprocess.SubprocessError):
             return False
     if not archive.exists():
         return False

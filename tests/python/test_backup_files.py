@@ -116,7 +116,11 @@ def test_the_files_of_a_backup_have_the_permissions_of_the_logs(name: str, tmp_p
     files = [file for file in log.parent.rglob("*") if file.is_file()]
     for number, file in enumerate(files):
         file.chmod((0o664, 0o640, 0o444)[number % 3])
+    if log.is_dir():
+        log.chmod(0o700)
     backup(log, copy)
+    # What nobody else may enter, nobody else may enter as a copy.
+    assert log.is_file() or stat.S_IMODE(copy.stat().st_mode) == 0o700
     found = 0
     for file in files:
         copied = copy.parent / file.relative_to(log.parent)

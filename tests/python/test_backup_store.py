@@ -21,7 +21,7 @@ from deedbook._backup import _target
 
 MIB = 1 << 20
 # Every third step at least is one that fails: else the few states that are refused could be missed.
-FAULT_STRIDE = min(int(os.environ.get("DEEDBOOK_FAULT_STRIDE", "1")), 3)
+FAULT_STRIDE = max(1, min(int(os.environ.get("DEEDBOOK_FAULT_STRIDE", "1")), 3))
 SIZES: dict[str, Any] = {"segment_bytes": 10 * MIB, "wal_segment_bytes": 10 * MIB}
 
 

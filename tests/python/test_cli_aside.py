@@ -48,13 +48,17 @@ def test_standard_output_in_a_file_gets_the_page_and_is_still_a_link(tmp_path: P
     with Wal.create(tmp_path / "wal") as wal:
         wal.append(b"one")
     command = [sys.executable, "-m", "deedbook", "report", str(tmp_path / "wal"), "-q"]
-    with (tmp_path / "page.html").open("wb") as page:
-        arguments = ["-o", str(links / "stdout")]
-        done = subprocess.run([*command, *arguments], stdout=page, stderr=subprocess.PIPE)
-    assert (done.returncode, done.stderr) == (0, b"")
+    command += ["-o", str(links / "stdout")]
+    for there in (b"", b"what another command wrote\n"):
+        (tmp_path / "page.html").write_bytes(there)
+        with (tmp_path / "page.html").open("ab") as page:
+            done = subprocess.run(command, stdout=page, stderr=subprocess.PIPE)
+            page.write(b"and what comes after\n")
+        assert (done.returncode, done.stderr) == (0, b"")
+        text = (tmp_path / "page.html").read_bytes()
+        assert text.startswith(there + b"<!doctype html>")
+        assert text.endswith(b"</html>\nand what comes after\n")
     assert (links / "stdout").is_symlink() and os.listdir(links) == ["stdout"]
-    text = (tmp_path / "page.html").read_text()
-    assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
 
 
 @POSIX

@@ -136,6 +136,7 @@ def small_demo(out: Path, *more: str) -> list[str]:
     return [*command, "--out", str(out), *more]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_names_of_files_need_not_be_utf_8(tmp_path: Path, as_json: bool) -> None:
     """The demo ended with the traceback of a UnicodeEncodeError, at the first line or the last."""
@@ -154,6 +155,7 @@ def test_the_names_of_files_need_not_be_utf_8(tmp_path: Path, as_json: bool) -> 
         assert b"out\\udcff/report.html" in done.stdout
 
 
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 def test_a_reader_that_went_away_ends_the_demo_in_silence(tmp_path: Path) -> None:
     """With ``deedbook demo --small | head -1`` there was a line about a broken pipe, and exit 1."""
     command = small_demo(tmp_path / "out")

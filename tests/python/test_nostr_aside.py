@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from deedbook import EventStore, InvalidArgumentError
 from deedbook.cli import main
 from deedbook.cli._import_notes import Aside
 
@@ -42,6 +43,21 @@ def test_bad_lines_do_not_go_to_the_end_of_an_input(path: Path, tmp_path: Path, 
     assert done.returncode == 2, done.stderr
     assert f"nostr import: --aside {source} is one of the inputs" in done.stderr.decode()
     assert source.read_bytes() == text and not path.exists()
+
+
+def test_the_file_that_is_imported_takes_no_bad_lines(path: Path, tmp_path: Path) -> None:
+    """From Python, too, the import had no end."""
+    source, other = tmp_path / "bad", tmp_path / "link"
+    source.write_bytes(b"oops\n")
+    other.hardlink_to(source)
+    with EventStore.create(path) as store:
+        for aside in (str(source), other):
+            with pytest.raises(InvalidArgumentError, match="aside is the file that is read"):
+                store.import_json(source, aside=aside)
+        with source.open("rb") as lines, pytest.raises(InvalidArgumentError, match="aside is"):
+            store.import_json(lines, aside=other)
+        assert store.import_json(source, aside=tmp_path / "aside").bad == 1
+    assert source.read_bytes() == b"oops\n"
 
 
 def test_bad_lines_after_the_last_report_are_not_written_aside_twice(

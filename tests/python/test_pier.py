@@ -119,6 +119,22 @@ def test_arrow_has_the_deeds_of_every_epoch(zod: Path) -> None:
         assert pyarrow.table(pier).schema == table.schema
 
 
+def test_after_damage_no_batches_of_a_later_epoch_come(zod: Path) -> None:
+    """The stream went on with the next epoch, and what was lost between was a gap in silence."""
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    file = zod / ".urb" / "log" / "0i3" / "book.log"
+    content = bytearray(file.read_bytes())
+    content[-20] ^= 1  # in the last of its two deeds
+    file.write_bytes(content)
+    with Pier.open(zod) as pier:
+        stream = pier.batches(columns=["event"])
+        for events in ([1, 2, 3], [4]):
+            assert pyarrow.record_batch(next(stream)).to_pydict() == {"event": events}
+        with pytest.raises(CorruptError):
+            next(stream)
+        assert next(stream, None) is None
+
+
 def test_epochs_are_plain_values(zod: Path) -> None:
     with Pier.open(zod) as pier:
         epochs = pier.epochs

@@ -230,7 +230,9 @@ def test_the_cost_of_checking_lines_is_that_measured() -> None:
         r"^\| `none` \|[^|]*\|[^|]*\| ([\d.]+) \|[^|]*\|[^|]*\| ([\d.]+) \|$", measured, re.M
     )
     text = " ".join((DOCS / "shell.md").read_text().split())
-    found = re.search(r"it takes about ([\d.]+) times as many lines a second of processor", text)
+    found = re.search(
+        r"it takes about ([\d.]+) times as many lines for a second of processor", text
+    )
     assert row is not None and found is not None and found[1] == row[2]
     assert min(map(float, row.groups())) > 0.5  # it must not halve the speed
 

@@ -16,7 +16,7 @@ from deedbook._backup._files import Copier
 from deedbook._backup._logs import backup_log
 from deedbook._backup._others import backup_ledger, backup_pier
 from deedbook._backup._store import backup_store
-from deedbook._backup._target import alone, sidecar_of
+from deedbook._backup._target import alone, make_target, sidecar_of
 from deedbook._core import Book, Wal
 from deedbook._errors import InvalidArgumentError, LockedError, NotALogError
 from deedbook.formats import find, require
@@ -96,6 +96,8 @@ def backup(
             f"{ours} is a file of a {found.format.title}: name its directory"
         )
     _check_target(ours, theirs, name)
+    if ours.is_dir() and not theirs.exists():
+        make_target(theirs, ours)
     copier = Copier(progress or (lambda done: None))
     with alone(theirs, ours.is_file()):
         if name == "pier":

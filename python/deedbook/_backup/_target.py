@@ -20,12 +20,20 @@ from deedbook._durable import sync_file, sync_folder
 from deedbook._errors import LockedError
 from deedbook.formats._info import SIDECAR
 
-__all__ = ["alone", "sidecar_of"]
+__all__ = ["alone", "make_target", "sidecar_of"]
 
 
 def sidecar_of(log: Path, is_file: bool) -> Path:
     """Where a log has its `.deedbook`."""
     return log.parent / SIDECAR / log.name if is_file else log / SIDECAR
+
+
+def make_target(target: Path, source: Path) -> None:
+    """A directory that nobody may enter who may not enter the log's."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.mkdir(mode=0o700)
+    with contextlib.suppress(OSError):  # the disk keeps no permissions
+        target.chmod(stat.S_IMODE(source.stat().st_mode) | 0o700)
 
 
 @contextmanager

@@ -164,7 +164,7 @@ class LogReport:
 
     @property
     def damages(self) -> int:
-        """How many damaged stretches there are; of an event store ``parts`` has the first alone."""
+        """How many damaged stretches there are; an event store's ``parts`` name only the first."""
         faults: int = self.checked.get("faults", 0)
         return max(faults, sum(len(part.damages) for part in self.parts))
 

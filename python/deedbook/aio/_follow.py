@@ -279,6 +279,8 @@ class Follower(Generic[RecordT]):
         `end`: that of the log before. The records land in `_ready` even if nothing waits for them
         any more.
         """
+        if self._over:  # it was ended before this began
+            return
         ready, size = self._ready, 0
         try:
             records = self._records

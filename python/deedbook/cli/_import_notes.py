@@ -102,7 +102,9 @@ class Aside:
         self._ahead = b""
         if self._file is None:
             self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115
-        self._file.write(line[begun:])
+        rest = memoryview(line)[begun:]
+        while rest:  # a disk that is nearly full takes a part
+            rest = rest[self._file.write(rest) :]
         return len(line)
 
     def sync(self) -> None:

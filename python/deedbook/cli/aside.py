@@ -23,13 +23,19 @@ def written_aside(path: str) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written; if anything fails, nothing is left.
 
     A link stays, and the file it leads to is replaced; one that was there keeps its mode. What is
-    there and no regular file (a pipe, a device) is written to as it is. Raises `CliError` if
-    writing fails, and `BrokenPipeError` if the reader of a pipe went away.
+    there and no regular file (a pipe, a device), or is standard output or standard error, is
+    written to as it is. Raises `CliError` if writing fails, and `BrokenPipeError` if the reader of
+    a pipe went away.
     """
     aside: str | None = None
     try:
         target = os.path.realpath(path)
         before = _status(path)
+        if before is not None and (shared := _standard(before)) is not None:
+            # At its place: what the shell put there stays, and what comes later goes behind.
+            with open(os.dup(shared), "wb") as file:
+                yield file
+            return
         if before is not None and not _can_be_replaced(before, target):
             with open(path, "wb") as file:
                 yield file
@@ -72,6 +78,16 @@ def _status(path: str) -> os.stat_result | None:
         return os.stat(path)
     except FileNotFoundError:
         return None
+
+
+def _standard(found: os.stat_result) -> int | None:
+    """Standard output or standard error, if it is this file."""
+    for fd in (1, 2):
+        with contextlib.suppress(OSError):  # it is closed
+            there = os.fstat(fd)
+            if stat.S_ISREG(there.st_mode) and os.path.samestat(found, there):
+                return fd
+    return None
 
 
 def _can_be_replaced(found: os.stat_result, target: str) -> bool:

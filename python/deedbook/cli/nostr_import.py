@@ -11,6 +11,7 @@ import time
 from typing import Any, Final
 
 from deedbook import Error, EventStore, ImportReport
+from deedbook._compressed import is_same
 from deedbook._text import count
 from deedbook.cli._import_notes import Aside, Notes
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, details
@@ -112,13 +113,8 @@ def _is_pipe(file: str) -> bool:
 
 def _refuse_an_input(aside: str, files: list[str]) -> None:
     """`CliError` if bad lines would go to the end of an input: they would come again, for ever."""
-    try:
-        written = os.stat(aside)
-    except OSError:  # none is there yet, or writing to it says what is wrong
-        return
     for file in files:
-        read = os.fstat(0) if file == "-" else os.stat(file)
-        if stat.S_ISREG(read.st_mode) and os.path.samestat(written, read):
+        if is_same(0 if file == "-" else file, aside):
             raise CliError(f"nostr import: --aside {aside} is one of the inputs", path=aside)
 
 

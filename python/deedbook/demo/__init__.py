@@ -26,6 +26,7 @@ from deedbook.demo.workspace import (
     is_from_spark,
     prepare,
     put,
+    put_json,
     reason,
     require,
     size,
@@ -157,7 +158,7 @@ def _run(args: argparse.Namespace) -> int:
     with _timed(seconds, "report"):
         written = report.write_files(result, space.report)
     if args.json:
-        put(space.report.with_suffix(".json").read_text(encoding="utf-8"), end="")
+        put_json(space.report.with_suffix(".json").read_text(encoding="utf-8"))
     else:
         report.show(result)
         put(f"\nwrote {', '.join(map(str, written))} in {time.monotonic() - began:.0f} s")

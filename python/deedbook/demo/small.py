@@ -22,6 +22,7 @@ from deedbook.demo.workspace import (
     Workspace,
     prepare,
     put,
+    put_json,
     require_kill,
     save,
     size,
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
     save(written[0], small_page.page_of(result))
     save(written[1], text)
     if args.json:
-        put(text, end="")
+        put_json(text)
     else:
         put("\n" + "\n".join(_picture(result, _is_coloured())))
         put("\n" + text_table(*check_rows(checks)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -160,6 +161,15 @@ def put(text: str, end: str = "\n") -> None:
     """Print at once. What cannot be printed is escaped: the name of a file need not be UTF-8."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), end=end, flush=True)
+
+
+def put_json(text: str) -> None:
+    """Print an object as it is, or with JSON's own escapes where the output cannot have it so."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(json.loads(text), indent=1) + "\n"
+    put(text, end="")
 
 
 def save(path: Path, text: str) -> None:

@@ -52,7 +52,7 @@ def _owner(line: str, inode: int) -> str | None:
     None of a lock on another file, and of a process that waits for one: its line has ``->``.
     """
     words = line.split()
-    is_it = len(words) > 5 and words[5].rpartition(":")[2] == str(inode)
+    is_it = words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == str(inode)
     return words[4] if is_it else None
 
 

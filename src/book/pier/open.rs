@@ -28,6 +28,9 @@ const MANY_FILES: &str = "each epoch takes up to two open files: raise the limit
 impl Pier {
     pub(super) fn open_with(path: &Path, mode: Mode, options: &Options) -> Result<Self> {
         options.check()?;
+        if mode != Mode::Read {
+            options.durability.check()?;
+        }
         let storage = &*options.storage;
         let path = located(storage, path)?;
         let dir = log_dir(storage, &path);

@@ -1,0 +1,44 @@
+//! The thread of a handle that syncs now and then.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::Duration;
+
+use crate::lines;
+
+/// Call `sync` every `interval` until it says that it is over, or the handle is gone. Closing wakes the
+/// thread, which is put in `begun`, so that it does not outlive its handle.
+///
+/// A panic of what the caller gave, a hook or a logger, does not end this.
+pub fn every<S: Send + Sync + 'static>(
+    shared: &Arc<S>,
+    begun: &OnceLock<Thread>,
+    interval: Duration,
+    sync: impl Fn(&S) -> bool + Send + 'static,
+) -> io::Result<()> {
+    let weak = Arc::downgrade(shared);
+    let work = move || {
+        loop {
+            std::thread::park_timeout(interval);
+            let Some(shared) = weak.upgrade() else { return };
+            match catch_unwind(AssertUnwindSafe(|| sync(&shared))) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(_) => tell(),
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("deedbook-sync".into()).spawn(work)?;
+    let _ = begun.set(thread.thread().clone());
+    Ok(())
+}
+
+fn tell() {
+    // It may be the logger that panics.
+    let told = catch_unwind(|| {
+        lines::warn(format_args!("what was called after a sync in the background panicked"));
+    });
+    drop(told);
+}
