@@ -308,7 +308,7 @@ def test_several_logs_share_a_page(
 ) -> None:
     bad, page = damaged(logs / "book", tmp_path / "bad"), tmp_path / "all.html"
     paths = [str(logs / "wal"), str(bad), str(tmp_path / "none"), str(logs / "nostr")]
-    assert main(["report", *paths, "-o", str(page), "-q"]) == 2  # of what is not there
+    assert main(["report", *paths, "-o", str(page)]) == 2  # of what is not there
     told = capfd.readouterr()
     assert [line.split(",")[0] for line in told.out.splitlines()] == [
         f"{page}: {path}" for path in (paths[0], paths[1], paths[3])

@@ -93,7 +93,7 @@ def run_report(args: argparse.Namespace, out: Output) -> int:
         with written_aside(args.output) as file:
             shown = reports[0].to_html() if len(args.paths) == 1 else page_of_several(reports)
             file.write(shown.encode("utf-8", "replace"))
-    if args.output is not None and not args.json:
+    if args.output is not None and not args.json and not args.quiet:
         for found in reports:
             _tell(args, found, out)
         out.flush()
