@@ -141,12 +141,12 @@ SIDECAR_BUGS = [
         [("lib", "sidecar::settings")],
     ),
     Bug(
-        "a damaged note of a loss is believed",
+        "a damaged note, as of a loss, is believed",
         REPAIR,
-        "src/sidecar/loss.rs",
-        "    (encode(&noted) == text).then_some(noted)\n",
-        "    Some(noted)\n",
-        [("lib", "sidecar::loss")],
+        "src/sidecar/sealed.rs",
+        "    (seal(lines) == text).then_some(lines)\n",
+        "    Some(lines)\n",
+        [("lib", "sidecar::sealed")],
     ),
 ]
 
