@@ -30,7 +30,7 @@ step "$venv/bin/ruff" check .
 step "$venv/bin/python" -m mypy
 allowlist=()
 [ ! -f scripts/stubtest-allowlist.txt ] || allowlist=(--allowlist scripts/stubtest-allowlist.txt)
-# Where the tests follow, as in .ci/run, test_docs.py does this, and fails where it cannot.
+# In .ci/run the tests come next, and test_docs.py runs it.
 [ -n "${DEEDBOOK_TESTS_FOLLOW:-}" ] ||
     step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::lines;
 
-/// Call `sync` every `interval` until it says that it is over, or the handle is gone. Closing wakes the
-/// thread, which is put in `begun`, so that it does not outlive its handle.
+/// Call `sync` every `interval` until it returns false, or the handle is gone. Closing wakes the thread,
+/// which is put in `begun`, so that it does not outlive its handle.
 ///
 /// A panic of what the caller gave, a hook or a logger, does not end this.
 pub fn every<S: Send + Sync + 'static>(
@@ -26,7 +26,7 @@ pub fn every<S: Send + Sync + 'static>(
             match catch_unwind(AssertUnwindSafe(|| sync(&shared))) {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(_) => tell(),
+                Err(_) => warn(),
             }
         }
     };
@@ -35,10 +35,12 @@ pub fn every<S: Send + Sync + 'static>(
     Ok(())
 }
 
-fn tell() {
+fn warn() {
     // It may be the logger that panics.
-    let told = catch_unwind(|| {
-        lines::warn(format_args!("what was called after a sync in the background panicked"));
+    let logged = catch_unwind(|| {
+        lines::warn(format_args!(
+            "a hook or a logger panicked in the thread of syncs, which goes on"
+        ));
     });
-    drop(told);
+    drop(logged);
 }

@@ -31,7 +31,7 @@ pub enum Durability {
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 impl Durability {
-    /// Refuse a time without a pause between two syncs.
+    /// Refuse an interval so short that syncs follow each other without a pause.
     pub(crate) fn check(self) -> Result<()> {
         match self {
             Self::Interval(time) if time < INTERVAL_MIN => {

@@ -17,8 +17,8 @@ pub enum ErrorKind {
     Missing,
     /// A log is created where one exists.
     AlreadyExists,
-    /// The file is not of the format: wrong magic, version, size or file type. Or another log lies where
-    /// the one was that was read, split or marked before.
+    /// The file is not of the format: wrong magic, version, size or file type. Or the log at the path is
+    /// not the one that was read or split before.
     NotALog,
     /// A known layout that this version cannot read or write.
     Unsupported,
@@ -36,7 +36,7 @@ pub enum ErrorKind {
     Closed,
     /// A call on a handle opened before a fork, in the child.
     Forked,
-    /// No record with that number; it may have been there, and be dropped or cut off since.
+    /// No record with that number: there was none, or it was dropped or cut off.
     OutOfRange,
     /// A number that would leave a gap in the log, or repeat one.
     Contiguity,
@@ -240,9 +240,9 @@ impl fmt::Debug for Error {
     }
 }
 
-/// For callers that read or write: of the kind that the system gave, of damage
-/// [`InvalidData`](io::ErrorKind::InvalidData), else [`Other`](io::ErrorKind::Other), and so where the
-/// system's call was interrupted, which callers would try again. The error is its inner one.
+/// The kind is that of the system's error; damage is [`InvalidData`](io::ErrorKind::InvalidData), and all
+/// else [`Other`](io::ErrorKind::Other). An interrupted call is `Other`, too: callers would repeat it.
+/// [`get_ref`](io::Error::get_ref) gives this error.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match (error.io_source(), error.kind()) {

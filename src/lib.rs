@@ -109,13 +109,13 @@
 //!
 //! - A handle with [`Durability::Interval`], the default of an event store, has a thread, `deedbook-sync`,
 //!   which ends with it.
-//! - The last clone of a handle that is dropped closes it, which may wait for the disk; what fails then
-//!   is only logged, so call `close`. A walk that follows a log, and staged records, hold a handle, too.
+//! - Dropping the last clone of a handle closes it, and may wait for the disk. An error then is only
+//!   logged: call `close`. A walk that follows a log, and staged records, hold a handle, too.
 //! - After a sync that failed, a handle takes no more appends ([`ErrorKind::Poisoned`]); in a process
 //!   forked meanwhile its calls fail ([`ErrorKind::Forked`]).
-//! - What went wrong and was mended, or is waited for, is told to the `log` crate, target `deedbook`.
+//! - Recoveries, damage and slow syncs are logged by the `log` crate, target `deedbook`.
 //! - On Linux, the first file that is mapped sets a handler of SIGBUS ([`struct@storage::Disk`]): a file that
-//!   another program cuts is an error, and ends no process. Other faults go to the handler before.
+//!   another program cuts is an error, and ends no process. Other faults go to the previous handler.
 
 mod background;
 pub mod book;

@@ -51,7 +51,7 @@ pub fn commit() -> String {
     said("git", &["describe", "--always", "--dirty"])
 }
 
-/// What a program prints that is asked in the repository.
+/// What a program prints when it is run in the repository.
 fn said(program: &str, words: &[&str]) -> String {
     let mut command = std::process::Command::new(program);
     let done = command.args(words).current_dir(env!("CARGO_MANIFEST_DIR")).output();

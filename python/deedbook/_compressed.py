@@ -56,7 +56,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def _status(file: Any) -> Any:
-    """None of what is not there, and of what is no file of the system's."""
+    """The status; None if it is not there, or is no file of the operating system."""
     try:
         return os.stat(file if isinstance(file, int | str | os.PathLike) else file.fileno())
     except (OSError, AttributeError, ValueError):  # io.UnsupportedOperation is both of the last
@@ -270,7 +270,7 @@ class Writer:
         mode = "ab" if self._append else "xb"
         self._own = self._file = open(self._path, mode, buffering=0)  # noqa: SIM115
         if name.endswith((".gz", ".zst")):
-            # What compresses does not look how much of a piece was written: a buffer does.
+            # GzipFile and ZstdFile ignore how much a write took; a buffer writes the rest.
             self._own = io.BufferedWriter(self._own)
         if name.endswith(".gz"):
             self._file = gzip.GzipFile("", "wb", 6, self._own, 0)

@@ -125,7 +125,7 @@ impl Iterator for Epochs {
             self.damages.truncate(self.done);
             self.damages.extend_from_slice(batches.damages());
             if batch.as_ref().is_some_and(Result::is_err) {
-                // Nothing comes after it: what the next epoch holds does not follow.
+                // The next epoch would leave a gap after the error.
                 self.left.clear();
             }
             if batch.is_some() {

@@ -39,7 +39,7 @@ impl Read for Source {
     }
 }
 
-/// Refuse what would be written to the end of what is read: it would come again, for ever.
+/// Refuse bad lines for the file that is read: the import would never end.
 pub fn refuse_same(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
     let files = source.py().import("deedbook._compressed")?;
     files.call_method1("refuse_same", (source, target)).map(drop)

@@ -61,7 +61,7 @@ fn cut_and_reopen<F: Format>(
         // Noted before the mark is lowered: no later check calls the log complete.
         loss.store(&*common.storage, &place.sidecar, common.file_mode)
     };
-    // It syncs itself.
+    // The repair syncs by itself.
     let durability = Durability::Manual;
     let spec = Common { recovery: Recovery::Spec, durability, ..common.clone() };
     let (mode, depth) = (Mode::Append, Depth::Full);

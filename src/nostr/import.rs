@@ -46,8 +46,9 @@ pub struct ImportOptions {
     /// Whether the first bad line ends the import; else it is reported, and the rest goes on.
     pub stop_at_bad: bool,
     /// What an import of the same lines did before it was interrupted: so many bytes are passed over
-    /// without a look, and its counts go on. A report that is kept for this is of events that a power cut
-    /// may take until [`EventStore::commit`](super::EventStore::commit) returned after it.
+    /// without a look, and its counts go on. Call
+    /// [`EventStore::commit`](super::EventStore::commit) before you keep a report: a power cut may take
+    /// events that are not committed.
     pub after: ImportReport,
 }
 

@@ -35,8 +35,8 @@ impl EventStore {
         Options::default().open(path, Mode::Create)
     }
 
-    /// Open a store for reading. It shows the events of this moment: what is appended later is seen by
-    /// a handle that is opened later.
+    /// Open a store for reading. It reads the events that are there now; open it again to see
+    /// later ones.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::default().open(path, Mode::Read)
     }

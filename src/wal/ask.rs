@@ -76,7 +76,7 @@ fn encode(retention: &Retention) -> String {
         text.push_str(&format!("bytes_max {bytes}\n"));
     }
     if let Some(age) = retention.age_max {
-        // Whole ones, and not fewer: 0 would drop all.
+        // Rounded up: 0 would drop all.
         let ms = age.as_nanos().div_ceil(1_000_000).min(u64::MAX.into());
         text.push_str(&format!("age_max_ms {ms}\n"));
     }

@@ -29,7 +29,7 @@ type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
 /// The call that drops waits for it: [`Wal::retain`], a truncation, an opening, or the first sync in a
 /// segment. With
 /// [`Durability::Interval`](crate::Durability::Interval) that is the thread that syncs, so nothing is synced
-/// while the hook works: a slow one hands the segment on to a thread of its own.
+/// while the hook works: keep it short there.
 #[derive(Clone)]
 pub struct Archive(Arc<Hook>);
 
@@ -58,8 +58,8 @@ impl Wal {
         shared.drop_allowed(retention)
     }
 
-    /// What [`Wal::retain`] would drop. Changes nothing, so a reader may ask, too: it takes all that was
-    /// there when it was opened for durable.
+    /// What [`Wal::retain`] would drop. Changes nothing, so a reader may ask, too: it takes all that it
+    /// found at its opening to be durable.
     pub fn retainable(&self, retention: &Retention) -> Result<Dropped> {
         let shared = self.usable()?;
         shared.check_segmented()?;

@@ -66,7 +66,7 @@ SPARK_BUGS = [
         [("python", "test_spark_stream.py -k gone_or_another_one")],
     ),
     Bug(
-        "stream: a log that appears later begins as the query was told to",
+        "stream: a log that appears later begins at startingPosition",
         STREAM,
         STREAMS,
         'place = places[path] if known else log.begin(Path(path), "earliest", self._options)',

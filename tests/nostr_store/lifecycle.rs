@@ -1,12 +1,13 @@
 //! A store from its creation on: appended, found, replaced, deleted, compacted, opened again.
 
 use std::path::Path;
+use std::time::Duration;
 
 use deedbook::nostr::{
     Event, EventStore, Filter, Flags, ImportOptions, ImportReport, Include, Options, Outcome,
 };
 use deedbook::storage::Storage;
-use deedbook::{ErrorKind, Mode, OnCorrupt};
+use deedbook::{Durability, ErrorKind, Mode, OnCorrupt};
 
 use super::support::{event, in_memory, note, open};
 
@@ -391,4 +392,16 @@ fn opening_without_more_reads_and_makes_nothing() {
     let reader = EventStore::open(&path).unwrap();
     assert_eq!(reader.append(&note(2)).unwrap_err().kind(), ErrorKind::ReadOnly);
     assert_eq!(reader.iter(Include::All, OnCorrupt::Raise).unwrap().count(), 1);
+}
+
+/// The index, the lock and copies of segments were touched before the log refused it.
+#[test]
+fn an_interval_without_a_pause_is_refused_before_anything_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events");
+    let options = Options::default().durability(Durability::Interval(Duration::ZERO));
+    let error = options.open(&path, Mode::Append).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains("interval of 0ns"), "{error}");
+    assert!(!path.exists());
 }

@@ -156,6 +156,17 @@ def test_the_names_of_files_need_not_be_utf_8(tmp_path: Path, as_json: bool) -> 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
+def test_json_of_the_demo_is_json_whatever_the_output_is_encoded_in(tmp_path: Path) -> None:
+    """A name was escaped in Python's way, which JSON does not have."""
+    lines = tmp_path / "caf\u00e9.jsonl"
+    lines.write_bytes(b'{"n":1}\n' * 1000)
+    command = small_demo(tmp_path / "out", "--input", str(lines), "--json")
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, timeout=120, env=env, check=True)
+    assert json.loads(done.stdout.decode("ascii"))["input"]["name"] == lines.name
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 def test_a_reader_that_went_away_ends_the_demo_in_silence(tmp_path: Path) -> None:
     """With ``deedbook demo --small | head -1`` there was a line about a broken pipe, and exit 1."""
     command = small_demo(tmp_path / "out")

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from deedbook import EventStore, InvalidArgumentError
-from deedbook.cli import main
+from deedbook.cli import _import_notes, main
 from deedbook.cli._import_notes import Aside
+from test_compressed import Short
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
@@ -110,3 +111,16 @@ def test_bad_lines_are_not_written_aside_twice(tmp_path: Path) -> None:
     other.write(b"one\n")
     other.close()
     assert path.read_bytes() == b"one\ntwo\ntwo\nthree\nfour\nfive\none\n"
+
+
+def test_a_bad_line_that_is_written_short_is_written_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a nearly full disk its end was lost, and the next line was glued to it."""
+    short = lambda path, mode, buffering: Short(path, mode)  # noqa: E731
+    monkeypatch.setattr(_import_notes, "open", short, raising=False)
+    aside = Aside(str(tmp_path / "bad"))
+    for line in (b"longer than seven bytes\n", b"short\n"):
+        assert aside.write(line) == len(line)
+    aside.close()
+    assert (tmp_path / "bad").read_bytes() == b"longer than seven bytes\nshort\n"

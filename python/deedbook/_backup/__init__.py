@@ -16,11 +16,11 @@ from deedbook._backup._files import Copier
 from deedbook._backup._logs import backup_log
 from deedbook._backup._others import backup_ledger, backup_pier
 from deedbook._backup._store import backup_store
-from deedbook._backup._target import alone, make_target, sidecar_of
+from deedbook._backup._target import alone, make_target
 from deedbook._core import Book, Wal
 from deedbook._errors import InvalidArgumentError, LockedError, NotALogError
 from deedbook.formats import find, require
-from deedbook.formats._info import SIDECAR
+from deedbook.formats._info import SIDECAR, sidecar_of
 from deedbook.formats._writer import writer_of
 
 __all__ = ["BackupReport", "backup"]
@@ -144,6 +144,6 @@ def _check_target(source: Path, target: Path, name: str) -> None:
         raise InvalidArgumentError(
             f"{target} holds other files and no log: choose another directory"
         )
-    writer = writer_of(str(sidecar_of(target, target.is_file())))
+    writer = writer_of(sidecar_of(str(target), target.is_file()))
     if writer.held:
         raise LockedError(f"{target} is open for writing, by process {writer.pid}")

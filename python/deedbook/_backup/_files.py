@@ -35,7 +35,7 @@ def read_small(file: Path) -> bytes | None:
 
 def same(one: Path, other: Path) -> bool:
     """Whether two files hold the same bytes now. Raises OSError."""
-    # It keeps what it found by size and time, which a writer may leave as they are.
+    # filecmp keeps its answers by size and time, which a writer may leave unchanged.
     filecmp.clear_cache()
     return filecmp.cmp(one, other, shallow=False)
 
@@ -74,7 +74,7 @@ class Copier:
             raise Changed(f"{source} is gone") from error
 
     def whole(self, source: Path, target: Path, content: bytes | None) -> None:
-        """Have a small file hold what was read of the source, or remove it if that is nothing.
+        """Write the content of a small source file to the target; without one, remove the target.
 
         Whatever happens, it is the old one or the new one, never a part.
         """
@@ -187,6 +187,6 @@ def _create(file: Path, source: Path) -> BinaryIO:
     opened = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
     with contextlib.suppress(OSError):  # the source is gone, or the disk keeps no permissions
         if hasattr(os, "fchmod"):
-            # The next backup writes to it, also where nobody may write to the source any more.
+            # The next backup writes to it, even if the source is read-only.
             os.fchmod(opened.fileno(), source.stat().st_mode & 0o777 | 0o600)
     return opened

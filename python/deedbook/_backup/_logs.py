@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from deedbook._backup._files import Changed, Copier, read_small
 from deedbook._core import Book, Wal
 from deedbook._errors import CorruptError, InvalidArgumentError
-from deedbook.formats._info import SIDECAR
+from deedbook.formats._info import sidecar_of
 
 __all__ = ["Copied", "backup_log", "wait_until_none"]
 
@@ -64,9 +64,8 @@ class _Files(NamedTuple):
 
     @staticmethod
     def of(path: Path, is_file: bool) -> _Files:
-        if is_file:
-            return _Files(path, path.parent, path.parent / SIDECAR / path.name)
-        return _Files(path, path, path / SIDECAR)
+        sidecar = Path(sidecar_of(str(path), is_file))
+        return _Files(path, path.parent if is_file else path, sidecar)
 
 
 def backup_log(source: Path, target: Path, kind: type[Book] | type[Wal], copier: Copier) -> Copied:

@@ -18,18 +18,13 @@ from typing import IO
 
 from deedbook._durable import sync_file, sync_folder
 from deedbook._errors import LockedError
-from deedbook.formats._info import SIDECAR
+from deedbook.formats._info import sidecar_of
 
-__all__ = ["alone", "make_target", "sidecar_of"]
-
-
-def sidecar_of(log: Path, is_file: bool) -> Path:
-    """Where a log has its `.deedbook`."""
-    return log.parent / SIDECAR / log.name if is_file else log / SIDECAR
+__all__ = ["alone", "make_target"]
 
 
 def make_target(target: Path, source: Path) -> None:
-    """A directory that nobody may enter who may not enter the log's."""
+    """Make the directory of a new backup, with the permissions of the log's."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.mkdir(mode=0o700)
     with contextlib.suppress(OSError):  # the disk keeps no permissions
@@ -42,15 +37,15 @@ def alone(target: Path, is_file: bool) -> Iterator[None]:
 
     Raises `LockedError` and OSError.
     """
-    sidecar = sidecar_of(target, is_file)
+    sidecar = Path(sidecar_of(str(target), is_file))
     sidecar.mkdir(parents=True, exist_ok=True)
     with sidecar.joinpath("backup-lock").open("a+", encoding="ascii", errors="replace") as file:
         _lock(file, target)
-        # What another program copied is not synced either: there, the file has another number.
+        # In a copy that another program made, which need not be synced, the file has another inode.
         ended = str(os.fstat(file.fileno()).st_ino)
         file.seek(0)
         is_durable = file.read() == ended
-        # Not synced itself: what is there after a power cut is on stable storage anyway.
+        # The note needs no sync: what a power cut leaves is on stable storage.
         file.truncate(0)
         if not is_durable:
             _sync_all(target, sidecar, is_file)
@@ -79,7 +74,7 @@ def _sync_all(target: Path, sidecar: Path, is_file: bool) -> None:
         files += (Path(folder, name) for name in names)
     device = sidecar.stat().st_dev
     for path in [*files, *folders]:
-        # What this user may not read, and what lies on another disk, is of no backup of this user.
+        # A backup has no files that its user cannot read, and none on another disk.
         with contextlib.suppress(PermissionError, FileNotFoundError):
             facts = path.stat()
             if facts.st_dev != device:

@@ -168,7 +168,7 @@ def _files(
 
 
 def _note(error: Error, errors: list[Error]) -> None:
-    """Take an error for a finding; one that says what the caller must say is raised."""
+    """Add an error to the findings; raise one about the arguments."""
     if isinstance(error, InvalidArgumentError):
         raise error
     errors.append(error)

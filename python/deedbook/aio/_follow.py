@@ -163,7 +163,7 @@ def _refresh(logs: list[Book | Wal]) -> tuple[float, list[int | None]]:
 
 @dataclass(frozen=True)
 class _Source(Generic[RecordT]):
-    """From where a follower has its records. It refers to the log, and so to its files."""
+    """Where a follower reads. It refers to the log, and so to its files."""
 
     follow: Callable[[], Iterator[RecordT]]
     side: Callable[[], LogSide]
@@ -183,7 +183,7 @@ class Follower(Generic[RecordT]):
         side: Callable[[], LogSide],
         at_end: bool,
     ) -> None:
-        # None after the end: whoever keeps the follower does not keep the log's files.
+        # None after the end, so that a follower which is kept does not keep the log's files open.
         self._source: _Source[RecordT] | None = _Source(follow, side)
         self._records: Iterator[RecordT] | None = None
         self._ready: deque[RecordT] = deque()

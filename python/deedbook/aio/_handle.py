@@ -101,7 +101,7 @@ class AsyncHandle(ABC, Generic[HandleT, SideT]):
         The tasks get the errors.
         """
         for worker in self._workers():
-            # The close comes after what the thread of syncs was given, as one of its jobs.
+            # The close runs in the thread of syncs, after the jobs that wait there.
             if worker is not self._syncs:
                 await worker.settle()
         if side.rounds.busy:

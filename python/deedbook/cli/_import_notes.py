@@ -113,7 +113,7 @@ class Aside:
             os.fsync(self._file.fileno())
 
     def end(self) -> int:
-        """Up to where the file is this import's."""
+        """The size of the file up to the last line of this import."""
         try:
             return os.path.getsize(self._path) - len(self._ahead)
         except FileNotFoundError:

@@ -15,7 +15,7 @@ from deedbook.cli.failure import CliError, describe
 __all__ = ["refuse_within", "written_aside"]
 
 _NAME_BYTES: Final = 100
-"""Of a file's name, in that of the temporary file beside it."""
+"""At most so many bytes of a file's name are in that of the temporary file beside it."""
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def written_aside(path: str) -> Iterator[BinaryIO]:
         target = os.path.realpath(path)
         before = _status(path)
         if before is not None and (shared := _standard(before)) is not None:
-            # At its place: what the shell put there stays, and what comes later goes behind.
+            # Replacing it would lose what the shell wrote before, and what it writes after.
             with open(os.dup(shared), "wb") as file:
                 yield file
             return
@@ -73,7 +73,7 @@ def _reason(error: OSError) -> str:
 
 
 def _status(path: str) -> os.stat_result | None:
-    """Of what a path leads to; None if there is nothing. A circle of links is an error."""
+    """The status of what a path leads to; None if nothing is there. Raises OSError."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -97,16 +97,16 @@ def _can_be_replaced(found: os.stat_result, target: str) -> bool:
 
 
 def _cut(name: str) -> str:
-    """The beginning of a name: with what is put around it, it takes no more than 255 bytes."""
+    """The beginning of a name, short enough for a temporary name of at most 255 bytes."""
     return os.fsencode(name)[:_NAME_BYTES].decode("utf-8", "ignore")
 
 
 def _set_mode(fd: int, before: os.stat_result | None) -> None:
-    """As of the file that was there, else of any new one: a temporary file is its owner's alone."""
+    """Set the mode of the file that is replaced, or that of a new file instead of 0600."""
     if not hasattr(os, "fchmod"):
         return
     if before is not None:
-        # With the mode alone, a file that root replaces would be lost to its owner.
+        # If root replaced a file of mode 0600 without this, its owner could not read it.
         with contextlib.suppress(OSError):
             os.fchown(fd, before.st_uid, before.st_gid)
         os.fchmod(fd, stat.S_IMODE(before.st_mode))

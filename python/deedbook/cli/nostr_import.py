@@ -164,7 +164,7 @@ class _Run:
                 store.commit()
                 notes.keep(file, self.done[file], aside_bytes)
 
-        # Of the report, not of the moment: after it, bad lines are written that come again.
+        # The size at the report: bad lines that are written after it come again.
         aside_bytes = aside.end() if isinstance(aside, Aside) else 0
         next_note = time.monotonic() + NOTE_SECONDS
         try:

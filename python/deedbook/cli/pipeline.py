@@ -12,7 +12,7 @@ from deedbook.cli.pipeline_check import add_check, add_follow
 from deedbook.cli.pipeline_generate import add_generate
 from deedbook.cli.pipeline_report import add_chaos, add_report
 from deedbook.cli.signals import Terminated
-from deedbook.cli.spark import settings_of, told
+from deedbook.cli.spark import settings_of, shown_error
 from deedbook.pipeline.config import Config, load
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def _run(args: argparse.Namespace, out: Output) -> int:
         out.talk("stopped; a later run goes on where this one was")
         raise
     except Exception as error:
-        shown = told(f"pipeline {config.name}", error, config.directory / "spark.log")
+        log = config.directory / "spark.log"
+        shown = shown_error(f"pipeline {config.name}", error, log)
         if shown is error:
             raise
         raise shown from error

@@ -27,7 +27,7 @@ from deedbook.cli.output import Output
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["add_arguments", "settings_of", "told"]
+__all__ = ["add_arguments", "settings_of", "shown_error"]
 
 
 _JOBS: dict[str, Any] = {
@@ -120,7 +120,7 @@ def _session(args: argparse.Namespace) -> Iterator[SparkSession]:
                 yield stack.enter_context(begun)
             except Exception as error:
                 # Before the session ends: the JVM has the text of its errors.
-                shown = told(f"spark {args.job}", error, log)
+                shown = shown_error(f"spark {args.job}", error, log)
                 if shown is error:
                     raise
                 is_named = isinstance(shown, CliError)
@@ -130,8 +130,8 @@ def _session(args: argparse.Namespace) -> Iterator[SparkSession]:
             log.unlink(missing_ok=True)
 
 
-def told(command: str, error: Exception, log: Path) -> BaseException:
-    """The error of a job, or of Spark's start, to be shown: where Spark failed, in one line."""
+def shown_error(command: str, error: Exception, log: Path) -> BaseException:
+    """The error to show for a job, or for Spark's start: one line where Spark failed."""
     from deedbook.spark.jobs._run import JobFailedError, clear
 
     cleared = clear(error)

@@ -292,6 +292,14 @@ class FormatInfo(ABC):
         """Copy everything intact; the source is not changed."""
 
 
+def sidecar_of(log: str, is_file: bool) -> str:
+    """The `.deedbook` of a log; several single files of a directory have one each."""
+    if not is_file:
+        return os.path.join(log, SIDECAR)
+    directory, name = os.path.split(os.path.abspath(log))
+    return os.path.join(directory, SIDECAR, name)
+
+
 def size_of(file: str) -> int:
     """Its bytes; 0 if it is gone: a sender, retention and a compaction remove files."""
     try:
@@ -332,5 +340,6 @@ __all__ = [
     "View",
     "first_setting",
     "part_of",
+    "sidecar_of",
     "size_of",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from deedbook._core import Loss, Record, SalvageReport, Wal
 from deedbook._text import count, exact_size, size
-from deedbook.formats._info import SIDECAR, Entry, Figures, Part, Place, Skipping, part_of
+from deedbook.formats._info import Entry, Figures, Part, Place, Skipping, part_of, sidecar_of
 from deedbook.formats._log import Appender, LogInfo, LogView
 
 __all__ = ["WAL"]
@@ -49,7 +49,7 @@ class _WalInfo(LogInfo[Wal]):
         if place.names is None:
             path = place.path
             is_empty = os.path.isfile(path) and os.path.getsize(path) == 0
-            known = _SEGMENT.fullmatch(place.name) or os.path.isdir(_sidecar_of(path))
+            known = _SEGMENT.fullmatch(place.name) or os.path.isdir(sidecar_of(path, True))
             return None if is_empty and not known else place.name
         return _HEAD if _HEAD in place.names else None
 
@@ -58,7 +58,7 @@ class _WalInfo(LogInfo[Wal]):
             with os.scandir(path) as files:
                 return any(_SEGMENT.fullmatch(file.name) for file in files)
         except NotADirectoryError:
-            return os.path.exists(os.path.join(_sidecar_of(path), "mark"))
+            return os.path.exists(os.path.join(sidecar_of(path, True), "mark"))
         except OSError:
             return False
 
@@ -76,10 +76,9 @@ class _WalInfo(LogInfo[Wal]):
         return log.segment_paths
 
     def sidecar(self, log: Wal) -> str:
-        """Several single files may lie in a directory; each has a sidecar of its own."""
         if log.segment_bytes is not None:
             return super().sidecar(log)
-        return _sidecar_of(log.path)
+        return sidecar_of(log.path, True)
 
     def size_bytes(self, log: Wal) -> int:
         return log.end - log.head
@@ -141,12 +140,6 @@ class _WalInfo(LogInfo[Wal]):
             for run in moved
         ]
         return lines if moved else []
-
-
-def _sidecar_of(file: str) -> str:
-    """The sidecar of a log that is a single file."""
-    directory, name = os.path.split(os.path.abspath(file))
-    return os.path.join(directory, SIDECAR, name)
 
 
 class _Records:

@@ -12,7 +12,7 @@ class Writer(NamedTuple):
     """Whether a writer holds a log's lock, as far as this machine can tell."""
 
     held: bool | None
-    """None: not known, as of a process that has another number here than where it runs."""
+    """None: not known; in another PID namespace a process has another number."""
     pid: int | None
     """Process that signed the lock last, if it did not release it."""
 

@@ -19,7 +19,7 @@ Tell = Callable[[int, "int | None", str], object]
 """Called with what is done, what there is in all (None: not known) and a note; bytes both."""
 
 _LOOK_SECONDS = 0.2
-# One of the JVM stands after a colon, in the line below the call that met it.
+# An error of the JVM follows a colon, on the line after the Python call.
 _LAST_LINE = re.compile(
     r"^(?:: )?(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception)): (.+)$", re.M
 )
