@@ -11,6 +11,7 @@ from typing import Any
 from layout_rows import LAYOUT_ROWS
 from ledger_rows import LEDGER_ROWS
 from rows import ROWS, Row
+from spark_rows import SPARK_ROWS
 from store_rows import STORE_ROWS
 from transaction_rows import TRANSACTION_ROWS
 from wal_rows import WAL_ROWS
@@ -26,6 +27,7 @@ SECTIONS = [
     ("Promises of the ledger", LEDGER_ROWS, "ledger"),
     ("Promises of the event store", STORE_ROWS, "store"),
     ("Promises of transactions", TRANSACTION_ROWS, "transactions"),
+    ("Promises of Spark's streams, reads and writes", SPARK_ROWS, "python"),
 ]
 INDEX = "docs/index.md"
 # Which figures the first screen has, and what it calls them.
