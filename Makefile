@@ -49,7 +49,7 @@ test: ## all tests of Rust and Python, the latter with the wheel installed
 	@scripts/need.sh rust python java
 	@scripts/env.sh test
 	env $(LIMITED) cargo test --workspace --exclude deedbook-python --all-features --locked
-	$(PY) -m pytest
+	@scripts/pytest.sh
 	@echo "make test: all Rust and Python tests passed"
 
 spark: ## the Spark tests on the lowest PySpark that is promised, and on the newest
