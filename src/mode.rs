@@ -28,7 +28,8 @@ pub enum Recovery {
     /// syncs the mark, too. Of what a handle with another setting wrote, nothing is cut, because
     /// its mark may be older than what it acknowledged.
     Acknowledged,
-    /// Cut after the last valid record whatever lies there, after saving what is cut.
+    /// Cut after the last valid record whatever lies there, after saving what is cut. Acknowledged
+    /// records that are missing are noted, as a repair notes them.
     Spec,
 }
 

@@ -22,8 +22,8 @@ pub struct Walk {
 }
 
 /// How a log is opened. One that is there keeps its layout; a new one in a directory named `0iN` gets that
-/// of vere's head. Not as the specification says (`Recovery::Spec`), which cuts alike, but keeps no
-/// note of what was lost.
+/// of vere's head. Not as the specification says (`Recovery::Spec`), which cuts alike: what is refused
+/// first can be told.
 fn options(path: &Path) -> Options {
     let is_new = path.join(LOG_NAME).metadata().map_or(true, |log| log.len() == 0);
     let in_slots = is_new && epoch_in_name(path).is_some();

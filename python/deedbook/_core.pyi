@@ -2820,7 +2820,7 @@ class Book(Log[Deed]):
 
         ``recovery``: ``"valid"`` keeps every intact deed, ``"acknowledged"`` cuts back to what was
         acknowledged, ``"spec"`` cuts after the last valid deed whatever lies there, after saving
-        what it cuts.
+        what it cuts; acknowledged deeds that are missing are noted, as `repair` notes them.
 
         ``epoch``: last event before this log's first one; only for an empty log (default 0, or
         the N of a directory named ``0iN``). ``deed_bytes_max``: limit of ``len_d``.
@@ -3535,7 +3535,8 @@ class Wal(Log[Record]):
 
         ``recovery``: what opening for write does with a tail that is not clean. ``"valid"`` keeps
         every intact record and cuts a torn tail; ``"acknowledged"`` cuts unacknowledged records,
-        too; ``"spec"`` cuts after the last valid record whatever lies there, after saving it.
+        too; ``"spec"`` cuts after the last valid record whatever lies there, after saving it, and
+        notes acknowledged records that are missing, as `repair` does.
 
         ``segment_bytes``: size of a segment, for a new log 64 MiB by default; another than the
         log's is refused. ``single_file``: the log is one file. ``record_bytes_max``: limit of a

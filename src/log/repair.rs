@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::interrupt::asking;
 use crate::log::Log;
 use crate::log::cursor::corrupt;
 use crate::log::format::{Format, Inspected};
@@ -25,8 +26,9 @@ pub fn repair<F: Format>(
     repair: Repair,
 ) -> Result<RepairReport> {
     let (place, common) = place_of::<F>(path, options)?;
-    let run = || cut_and_reopen::<F>(&place, &common, options, repair);
-    run().map_err(|e: Error| e.of(F::NAME))
+    let check = common.lock_timeout.check();
+    asking(check, &place.log, || cut_and_reopen::<F>(&place, &common, options, repair))
+        .map_err(|e| e.of(F::NAME))
 }
 
 fn cut_and_reopen<F: Format>(
@@ -53,13 +55,11 @@ fn cut_and_reopen<F: Format>(
         report = plan::<F>(common, place, found, repair)?;
         // A look that may write goes no further than a gap.
         report.cut_records = report.cut_records.max(cut_records);
-        let Some(loss) = loss(found) else { return Ok(()) };
-        if !repair.accept_loss {
+        if loss(found).is_some() && !repair.accept_loss {
             let damage = found.findings.damage.clone().unwrap_or_default();
             return Err(corrupt::<F>(&place.log, &damage, ErrorKind::LostRecords));
         }
-        // Noted before the mark is lowered: no later check calls the log complete.
-        loss.store(&*common.storage, &place.sidecar, common.file_mode)
+        Ok(())
     };
     // The repair syncs by itself.
     let durability = Durability::Manual;

@@ -16,6 +16,7 @@ use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
+use crate::log::salvage::loss;
 use crate::log::space::Place;
 use crate::log::transact::is_staged;
 use crate::mend::{above, rewrite, save_tail, sync_names};
@@ -39,9 +40,15 @@ pub fn settle<F: Format>(
 ) -> Result<(RecoveryReport, MarkFile)> {
     let (storage, log) = (&*common.storage, &*place.log);
     let fail = |doing: &str, e: io::Error| Error::io(doing, log, e).of(F::NAME);
-    let loss = Loss::load(storage, &place.sidecar)?;
-    let mut report = RecoveryReport::new(&found.findings, loss);
     refuse_damage(found, common.recovery, log)?;
+    let lost = loss(found);
+    if let Some(lost) = lost {
+        // Going on without acknowledged records was asked for. Noted before the mark is lowered: no
+        // later check calls the log complete.
+        lost.store(storage, &place.sidecar, common.file_mode)?;
+    }
+    let noted = Loss::load(storage, &place.sidecar)?;
+    let mut report = RecoveryReport::new(&found.findings, noted);
     let cut_begun = F::cut_begun(&found.more);
     let exact = common.recovery == Recovery::Acknowledged;
     if exact {
@@ -121,7 +128,7 @@ pub fn settle<F: Format>(
             storage.sync_dir(all).map_err(|e| Error::io("sync the directory", all, e))?;
         }
     }
-    log_recovery::<F>(&report, log);
+    log_recovery::<F>(&report, lost, log);
     Ok((report, mark_file))
 }
 
@@ -134,6 +141,8 @@ fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut RecoveryRe
     if mark.start == findings.extent.start && mark.end < findings.extent.end {
         report.cut_records = findings.extent.records - mark.records;
         findings.extent = Extent::of_mark(&mark);
+        report.valid_end = mark.end;
+        report.torn_bytes = findings.data_end.saturating_sub(mark.end);
     }
 }
 
@@ -164,7 +173,7 @@ fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path
     Err(corrupt::<F>(log, damage, ErrorKind::LostRecords).with_advice(advice))
 }
 
-fn log_recovery<F: Format>(report: &RecoveryReport, log: &Path) {
+fn log_recovery<F: Format>(report: &RecoveryReport, lost: Option<Loss>, log: &Path) {
     let RecoveryReport { verdict, cut_bytes, valid_end, torn_bytes, .. } = report;
     if report.mark == MarkUse::Damaged {
         let scanned = report.scanned_bytes;
@@ -185,12 +194,17 @@ fn log_recovery<F: Format>(report: &RecoveryReport, log: &Path) {
         true => ", by finishing a truncation that a crash interrupted",
         false => "",
     };
+    let lost = lost.map(|Loss { records, first, .. }| match records {
+        0 => format!(", acknowledged {}s are missing from {first} on", F::NOUN),
+        _ => format!(", {records} acknowledged {}s are missing from {first} on", F::NOUN),
+    });
     lines::warn(format_args!(
         "{} recovered: {}, {cut_bytes} bytes cut after byte {valid_end}{finished}, {torn_bytes} of \
-         them written{}{aside} ({})",
+         them written{}{aside}{} ({})",
         F::NAME,
         verdict.name(),
         saved.unwrap_or_default(),
+        lost.unwrap_or_default(),
         log.display()
     ));
 }

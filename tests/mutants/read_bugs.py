@@ -299,11 +299,11 @@ WALK_BUGS = [
         [("answers", "repair::a_repair_that_would")],
     ),
     Bug(
-        "a repair does not note what is missing",
+        "going on without lost records does not note them",
         REPAIR,
-        REPAIRING,
-        "        loss.store(&*common.storage, &place.sidecar, common.file_mode)\n",
-        "        let _ = loss;\n        Ok(())\n",
+        "src/log/settle.rs",
+        "        lost.store(storage, &place.sidecar, common.file_mode)?;\n",
+        "        let _ = lost;\n",
         [("answers", "repair::an_accepted_loss")],
     ),
     Bug(
@@ -313,7 +313,12 @@ WALK_BUGS = [
         "    if loss(&found).is_some() && !repair.accept_loss {\n",
         "    if repair.dry_run {\n",
         [("answers", "repair::a_loss_at")],
-        also=(("        if !repair.accept_loss {\n", "        if repair.dry_run {\n"),),
+        also=(
+            (
+                "        if loss(found).is_some() && !repair.accept_loss {\n",
+                "        if repair.dry_run {\n",
+            ),
+        ),
     ),
     Bug(
         "a repair of a damaged header goes on",
