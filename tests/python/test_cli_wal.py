@@ -113,6 +113,33 @@ def test_damage_is_found_read_around_salvaged_and_cut(path: Path, tmp_path: Path
     deedbook("append", path, input=b"1\n")
 
 
+def test_the_size_of_segments_can_be_told_to_all_that_read(tmp_path: Path) -> None:
+    """Of one segment that is not full no file says the size; only ``append`` could be told."""
+    path = tmp_path / "log"
+    with Wal.create(path, segment_bytes=512) as wal:
+        wal.append_many([b"%05d" % n for n in range(100)])
+        wal.sync()
+        wal.truncate_before(wal.end - 13)
+    (segment,) = path.glob("*.wal")
+    assert segment.stat().st_size < 512
+    shutil.rmtree(path / ".deedbook")
+    size = ["--segment-bytes", "512"]
+    commands: list[list[object]] = [["info"], ["verify"], ["cat", "--raw"], ["repair"]]
+    for command in commands:
+        assert "segment_bytes" in deedbook(*command, path, code=2)[1], command
+        deedbook(*command, path, *size)
+    assert deedbook("cat", "--raw", path, *size)[0] == "00099\n"
+    shutil.rmtree(path / ".deedbook", ignore_errors=True)
+    deedbook("salvage", path, tmp_path / "copy", *size)
+    with Wal.open(tmp_path / "copy") as wal:
+        assert list(wal.payloads()) == [b"00099"]
+    deedbook("append", tmp_path / "book", input=b"1\n")
+    assert (
+        "--segment-bytes is for write-ahead logs"
+        in deedbook("info", tmp_path / "book", *size, code=2)[1]
+    )
+
+
 def test_repair_names_the_segment_that_it_sets_aside(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with Wal.open(path, "x", segment_bytes=600) as wal:

@@ -32,6 +32,18 @@ def add_base(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_which(parser: argparse.ArgumentParser) -> None:
+    """What a path does not say by itself: which ledger; the size of a WAL's segments."""
+    add_base(parser)
+    parser.add_argument(
+        "--segment-bytes",
+        metavar="BYTES",
+        type=size,
+        help="of a WAL: size of a segment, with k, m or g, where neither its .deedbook nor a whole "
+        "segment says it",
+    )
+
+
 def add_json(parser: argparse.ArgumentParser, text: str = "one JSON object as the result") -> None:
     """Whether the result is for programs."""
     parser.add_argument("--json", action="store_true", help=text)

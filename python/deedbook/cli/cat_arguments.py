@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from deedbook.cli import cat
-from deedbook.cli.arguments import Commands, add_base, add_json, add_paths
+from deedbook.cli.arguments import Commands, add_json, add_paths, add_which
 from deedbook.cli.payloads import add_payload
 
 __all__ = ["add_cat", "add_tail"]
@@ -50,7 +50,7 @@ def add_cat(commands: Commands) -> None:
         help="directory of a log, or its file; or several; and then a range: START:STOP, either "
         "may be left out, STOP is not included; or one event or LSN",
     )
-    add_base(parser)
+    add_which(parser)
     parser.add_argument(
         "--start", metavar="EVENT", type=cat.event_number, help="first event, or LSN, to print"
     )
@@ -95,7 +95,7 @@ def add_tail(commands: Commands) -> None:
         "At damage, everything before it is printed and the exit code is 1.",
     )
     add_paths(parser)
-    add_base(parser)
+    add_which(parser)
     parser.add_argument(
         "-n", "--tail", metavar="N", type=cat.records, default=10, help="how many (default: 10)"
     )

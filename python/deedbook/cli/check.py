@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from deedbook import Error
-from deedbook.cli.arguments import Commands, add_base, add_json, add_paths, add_quiet
+from deedbook.cli.arguments import Commands, add_json, add_paths, add_quiet, add_which
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, describe, details, exit_code, trace
 from deedbook.cli.output import Output, complain, table
 from deedbook.cli.progress import Progress
@@ -48,7 +48,7 @@ def add_info(commands: Commands) -> None:
         "Exits with 1 if a log is corrupt. A torn tail is what a crash leaves: not damage.",
     )
     add_paths(parser)
-    add_base(parser)
+    add_which(parser)
     add_json(parser)
     parser.set_defaults(run=run_info)
 
@@ -66,7 +66,7 @@ def add_verify(commands: Commands) -> None:
         "lost what it acknowledged, and with 2 if one cannot be opened.",
     )
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a log, or a ledger")
-    add_base(parser)
+    add_which(parser)
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=run_verify)
@@ -83,8 +83,9 @@ def asked_for(args: argparse.Namespace, path: str) -> tuple[Found, dict[str, Any
     for info in FORMATS:
         for option in info.read_options:
             if option in given and option not in found.format.read_options:
+                flag = f"--{option.replace('_', '-')}"
                 raise CliError(
-                    f"{args.command}: {path} holds a {found.format.title}, --{option} is for"
+                    f"{args.command}: {path} holds a {found.format.title}, {flag} is for"
                     f" {info.title}s",
                     path=path,
                 )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
 from deedbook._text import count, size
-from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet
+from deedbook.cli.arguments import Commands, add_json, add_path, add_quiet, add_which
 from deedbook.cli.aside import refuse_within, written_aside
 from deedbook.cli.check import asked_for
 from deedbook.cli.export_files import KINDS, JsonText, Sink, sink_of
@@ -63,7 +63,7 @@ def add_arguments(commands: Commands) -> None:
     parser.add_argument(
         "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
     )
-    add_base(parser)
+    add_which(parser)
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)

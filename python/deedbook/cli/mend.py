@@ -6,12 +6,11 @@ import argparse
 from typing import Any
 
 from deedbook._text import count, damage_text
-from deedbook.cli.arguments import Commands, add_base, add_json, add_path, add_quiet
+from deedbook.cli.arguments import Commands, add_json, add_path, add_quiet, add_which
 from deedbook.cli.check import asked_for
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
-from deedbook.formats import require
 from deedbook.formats._log import LogInfo, loss_text
 
 
@@ -29,6 +28,7 @@ def add_repair(commands: Commands) -> None:
         "Exits with 0 when the log is usable, whatever had to be cut, and with 1 when it is not.",
     )
     add_path(parser)
+    add_which(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be cut, and change nothing"
     )
@@ -64,7 +64,7 @@ def add_salvage(commands: Commands) -> None:
         help="the damaged log, or the file in which a repair saved what it cut",
     )
     parser.add_argument("target", metavar="DST", help="the new log")
-    add_base(parser)
+    add_which(parser)
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=run_salvage)
@@ -75,7 +75,7 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
 
     Raises `deedbook.Error`; the log is then unchanged.
     """
-    found = require(args.path)
+    found, options = asked_for(args, args.path)
     info = found.format
     if not isinstance(info, LogInfo) or "repair" in info.instead:
         instead = info.instead["repair"]
@@ -87,7 +87,7 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
             path=args.path,
         )
     asked = {name: True for name in ("dry_run", "force", "accept_loss") if getattr(args, name)}
-    report = info.log.repair(args.path, **asked)
+    report = info.log.repair(args.path, **asked, **options)
     usable = report.mended or args.dry_run
     if args.json:
         out.emit({"ok": usable, "format": info.name, **report.to_dict()})

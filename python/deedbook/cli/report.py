@@ -9,7 +9,7 @@ from deedbook._report import LogReport, look
 from deedbook._report._figures import state_of
 from deedbook._report._html import page_of_several, rate_text
 from deedbook._text import count, exact_size, size
-from deedbook.cli.arguments import Commands, add_base, add_json, add_paths, add_quiet
+from deedbook.cli.arguments import Commands, add_json, add_paths, add_quiet, add_which
 from deedbook.cli.aside import refuse_within, written_aside
 from deedbook.cli.check import asked_for, each
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
@@ -45,7 +45,7 @@ def add_arguments(commands: Commands) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="the page (default: with --json, none)"
     )
-    add_base(parser)
+    add_which(parser)
     add_json(parser, "the same figures as a JSON object for each log")
     add_quiet(parser)
     parser.set_defaults(run=run_report)
@@ -64,7 +64,7 @@ def add_arguments(commands: Commands) -> None:
         "counted.",
     )
     add_paths(parser)
-    add_base(parser)
+    add_which(parser)
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=run_stats)

@@ -154,12 +154,12 @@ class LogInfo(FormatInfo, Generic[LogT]):
     @contextmanager
     def read(self, path: str, **options: Any) -> Iterator[LogView]:
         """The log, opened for reading."""
-        with self.log.open(path) as log:
+        with self.open(path, "r", **options) as log:
             yield self.view(log)
 
     def describe(self, path: str, found: Found, **options: Any) -> Description:
         """What opening the log for reading tells."""
-        with self.log.open(path) as log:
+        with self.open(path, "r", **options) as log:
             writer = writer_of(self.sidecar(log))
             facts, rows = _facts(found, self, log, writer), _rows(found, self, log, writer)
         return Description(facts, rows, facts["recovery"]["verdict"] == "corrupt")
@@ -178,7 +178,7 @@ class LogInfo(FormatInfo, Generic[LogT]):
 
     def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
         """Check the log."""
-        return self.outcome(path, self.log.verify(path, progress=progress))
+        return self.outcome(path, self.log.verify(path, progress=progress, **options))
 
     def outcome(self, path: str, report: Any) -> Outcome:
         """What a `deedbook.VerifyReport` says."""
@@ -190,14 +190,14 @@ class LogInfo(FormatInfo, Generic[LogT]):
 
     def data_files(self, path: str, **options: Any) -> list[str]:
         """Those of the opened log."""
-        with self.log.open(path) as log:
+        with self.open(path, "r", **options) as log:
             return list(self.files(log))
 
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
         """Copy the log. Nothing copied although there are bytes is a failure."""
-        lost = _lost_at_end(self, source)
+        lost = _lost_at_end(self, source, options)
         log: Any = self.log  # a pier has none, and refuses before
-        report = log.salvage(source, target, progress=progress)
+        report = log.salvage(source, target, progress=progress, **options)
         nothing = report.records == 0 and (bool(report.damages) or lost is not None)
         facts = {**report.to_dict(), "lost_at_end": lost}
         return Outcome(not nothing, facts, _salvage_lines(target, self, report, lost))
@@ -301,10 +301,10 @@ def _verify_lines(path: str, info: LogInfo[Any], report: Any) -> list[str]:
     return lines + [f"  {damage_text(damage, info.noun)}" for damage in report.damages]
 
 
-def _lost_at_end(info: LogInfo[Any], source: str) -> dict[str, int] | None:
+def _lost_at_end(info: LogInfo[Any], source: str, options: dict[str, Any]) -> dict[str, int] | None:
     """The acknowledged bytes that are missing at the end of the log; None if none are."""
     try:
-        with info.log.open(source) as log:
+        with info.open(source, "r", **options) as log:
             recovery = log.recovery
     except (Error, OSError):
         return None  # salvage reports what is wrong
@@ -324,4 +324,6 @@ def _salvage_lines(
             f"  acknowledged {info.noun}s are lost at the end: durable to byte"
             f" {lost['durable_end']:,}, there to byte {lost['intact_end']:,}"
         )
+    if (loss := loss_text(info, report)) is not None:
+        lines.append(f"  {loss}")
     return lines + info.moved_lines(report)

@@ -32,6 +32,7 @@ class _WalInfo(LogInfo[Wal]):
         r"(.*\.cut-(?P<offset>[0-9]+)|[0-9]{20}\.wal\.cut(-[0-9]+)?)(\.[0-9]+)?"
     )
     create_options = ("segment_bytes", "single_file")
+    read_options = ("segment_bytes",)
     instead = {  # noqa: RUF012
         "resume": "the records of a WAL have no numbers: 'deedbook info --json' says how many there"
         " are, and --acks the byte up to which they are durable",
