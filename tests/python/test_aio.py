@@ -8,6 +8,7 @@ import inspect
 import logging
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,6 +122,30 @@ def test_an_append_that_may_wait_for_a_sync_happens_outside_of_the_loop(tmp_path
             assert await book.commit(b"3") == 4
         threads = [thread for name, thread in witness.calls if name == "append"]
         assert len(threads) == 4 and threading.get_ident() not in threads
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("plain", "aio", "options"),
+    [(Book, AsyncBook, {}), (Wal, AsyncWal, {}), (Wal, AsyncWal, {"single_file": True})],
+)
+def test_the_first_append_to_a_closed_log_happens_outside_of_the_loop(
+    tmp_path: Path, plain: Any, aio: Any, options: dict[str, Any]
+) -> None:
+    """It stores that the log is open again, and syncs that: the loop waited for the disk."""
+    options = {"durability": "manual", **options}
+    with plain.create(tmp_path / "log", **options) as log:
+        log.append(b"x")
+
+    async def main() -> None:
+        witness = Witness(plain.open(tmp_path / "log", "a", **options))
+        async with aio(witness) as log:
+            for _ in range(3):
+                await log.append(b"y")
+        threads = [thread for name, thread in witness.calls if name == "append"]
+        loop = threading.get_ident()
+        assert threads[0] != loop and threads[1:] == [loop] * 2
 
     run(main)
 

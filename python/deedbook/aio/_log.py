@@ -31,21 +31,23 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
     """A log for the tasks of one event loop, one loop at a time.
 
     Appends happen at once, in the loop's thread: they only store into the page cache. Those that
-    may sync, or wait for a sync as in layout ``slots``, happen in a thread. Syncs happen in
-    another, one at a time; each serves every task that appended before it began. If one fails,
-    every task that waits for it gets the error, and all later calls fail (`PoisonedError`). A task
-    cancelled while it waits leaves its record appended, and the others undisturbed.
+    may sync, or wait for a sync as in layout ``slots``, happen in a thread; so does the first one
+    to a log that was closed. Syncs happen in another, one at a time; each serves every task that
+    appended before it began. If one fails, every task that waits for it gets the error, and all
+    later calls fail (`PoisonedError`). A task cancelled while it waits leaves its record appended,
+    and the others undisturbed.
     """
 
     _plain: ClassVar[type[Book] | type[Wal]]
-    _room_at_first: ClassVar[float] = math.inf
 
     def __init__(self, log: LogT) -> None:
         super().__init__(log, log.durability)
         # Only `always` leaves the sync to the caller: with `bytes:N` any append may sync.
         self._may_sync = log.durability.startswith("bytes:")
         # Bytes that can be appended here before an append may sync, as far as that is known.
-        self._room: float = -1 if self._may_sync else self._room_at_first
+        self._room: float = -1
+        # Of a log that was closed, the first append stores that it is open again, and syncs that.
+        self._has_begun = log.recovery.mark != "used"
         self._append_one: Callable[..., int] = log.append_unsynced if self._always else log.append
 
     @classmethod
@@ -88,17 +90,18 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
 
     def _room_after(self, size: int) -> float:
         """Bytes to append after these before an append may sync; below 0 if these may."""
-        return self._room
+        return -1 if self._may_sync else math.inf
 
     async def _append(self, durable: bool, payload: Buffer, *tag: int) -> int:
         """Append, and with `durable` wait for a sync that began afterwards."""
         side = self._here()
         size = len(payload) if type(payload) is bytes else memoryview(payload).nbytes
         self._room -= size + _FRAMING
-        if self._room < 0:
+        if self._room < 0 and self._has_begun:
             self._room = self._room_after(size)
         if self._room < 0:
             position = await settled(self._appends.submit(self._append_one, payload, *tag))
+            self._has_begun = True
         else:
             position = self._append_one(payload, *tag)
         if side.waiting:
@@ -122,8 +125,8 @@ class AsyncBook(AsyncLog[Book, Deed]):
 
     def __init__(self, log: Book) -> None:
         super().__init__(log)
-        if log.layout == "slots":
-            self._room = -1  # an append waits for a sync that is under way
+        # In layout `slots` an append waits for a sync that is under way.
+        self._may_sync = self._may_sync or log.layout == "slots"
 
     @property
     def book(self) -> Book:
@@ -158,7 +161,6 @@ class AsyncWal(AsyncLog[Wal, Record]):
     """A :class:`deedbook.Wal` for the tasks of one event loop: see :class:`AsyncLog`."""
 
     _plain = Wal
-    _room_at_first = 0
 
     @property
     def wal(self) -> Wal:
@@ -188,7 +190,7 @@ class AsyncWal(AsyncLog[Wal, Record]):
     def _room_after(self, size: int) -> float:
         segment_bytes = self._handle.segment_bytes
         if self._may_sync or segment_bytes is None:
-            return -1 if self._may_sync else math.inf
+            return super()._room_after(size)
         unsynced = self._handle.end - (self._handle.durable_end or 0) + size
         # Others append, too, so this is asked again for each segment.
         return min(_SEGMENTS_UNSYNCED * segment_bytes - unsynced, segment_bytes)
