@@ -42,6 +42,15 @@ impl Durability {
             _ => Ok(()),
         }
     }
+
+    /// The same, and refuse what only ledgers have.
+    pub(crate) fn check_of_log(self) -> Result<()> {
+        if self == Self::Rotate {
+            let message = "durability \"rotate\" is for ledgers only";
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        self.check()
+    }
 }
 
 impl fmt::Display for Durability {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::codec::{Codec, FORMAT, Frame, LOG_NAME};
 use super::committed::{Followed, begins_at, end_by_slots, read_slots, sum_more};
-use super::epoch::{check_epoch, contradicts_name, epoch_in_name, epoch_of_empty};
+use super::epoch::{check_epoch, contradicts_name, demanded_by_name, epoch_of_empty};
 use super::find_slots::find_by_slots;
 use super::header::{Header, in_header, lost_file, read_header, refuse_other_bytes};
 use super::layout::Layout;
@@ -127,16 +127,19 @@ impl Format for BookFormat {
 
     fn prepare(options: &Options, place: &Place, mode: Mode) -> Result<()> {
         let log = &*place.log;
-        if let (Some(asked), Some(named)) = (options.epoch, epoch_in_name(&place.dir)) {
-            // What was written under another epoch could not be opened again.
-            if asked != named {
+        // What was written under another epoch could not be opened again.
+        let check_asked = |layout| match (options.epoch, demanded_by_name(&place.dir, layout)) {
+            (Some(asked), Some(named)) if asked != named => {
                 let message =
                     format!("epoch {asked} asked for, but the directory's name says {named}");
-                return Err(Error::new(ErrorKind::Contiguity, message).at(log));
+                Err(Error::new(ErrorKind::Contiguity, message).at(log))
             }
-        }
+            _ => Ok(()),
+        };
         match open_file(options, log, Access::Read) {
-            Err(e) if e.kind() == ErrorKind::Missing => Ok(()),
+            Err(e) if e.kind() == ErrorKind::Missing => {
+                check_asked(options.layout.unwrap_or_default())
+            }
             Ok(_) if mode == Mode::Create => {
                 Err(Error::io("create the log", log, io::ErrorKind::AlreadyExists.into()))
             }
@@ -147,9 +150,10 @@ impl Format for BookFormat {
                     let message = "layout padded is only read: convert makes a copy to append to";
                     return Err(Error::new(ErrorKind::Unsupported, message).at(log));
                 }
-                check_layout(options, header.layout, log)
+                check_layout(options, header.layout, log)?;
+                check_asked(header.layout)
             }
-            Ok(_) => Ok(()),
+            Ok(_) => check_asked(options.layout.unwrap_or_default()),
             Err(e) => Err(e),
         }
     }

@@ -257,13 +257,13 @@ impl<F: Format> Log<F> {
             return Err(self.forked_error());
         }
         if self.is_closed() {
-            return Err(self.shared.error(ErrorKind::Closed, "the log is closed"));
+            return Err(self.shared.refused(ErrorKind::Closed, "the log is closed"));
         }
         Ok(&self.shared)
     }
 
     fn forked_error(&self) -> Error {
         let message = "opened before a fork, by the parent; open it again in this process";
-        self.shared.error(ErrorKind::Forked, message)
+        self.shared.refused(ErrorKind::Forked, message)
     }
 }

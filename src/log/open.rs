@@ -54,11 +54,7 @@ impl<F: Format> Log<F> {
             let common = F::common(&options)?;
             let path = located(&*common.storage, path)?;
             if mode != Mode::Read {
-                common.durability.check().map_err(|error| error.at(&path))?;
-                if common.durability == Durability::Rotate {
-                    let message = "durability \"rotate\" is for ledgers only";
-                    return Err(Error::new(ErrorKind::InvalidArgument, message).at(&path));
-                }
+                common.durability.check_of_log().map_err(|error| error.at(&path))?;
             }
             let place = F::place(&options, &path)?;
             let (options, path) = (options.clone(), place.log.clone());
@@ -74,7 +70,7 @@ impl<F: Format> Log<F> {
             }
             Ok(log)
         };
-        open().map_err(|error| error.of(F::NAME))
+        open().map_err(|error: Error| error.of(F::NAME))
     }
 
     fn open_reader(place: Place, options: F::Options, common: Common) -> Result<Self> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::interrupt::asking;
 use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::batch::Batch;
@@ -11,7 +12,9 @@ use crate::log::findings::Findings;
 use crate::log::format::{Format, Inspected, TagOf};
 use crate::log::framing::Frame;
 use crate::log::open::{inspect_patiently, place_of};
+use crate::log::options::Common;
 use crate::log::report::{SalvageReport, SalvageRun};
+use crate::log::space::Place;
 use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
 use crate::mode::{Depth, Mode};
 use crate::sidecar::{Loss, MarkUse};
@@ -29,11 +32,23 @@ pub fn salvage<F: Format>(
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<SalvageReport> {
     let (place, common) = place_of::<F>(source, options)?;
-    let found = inspect_patiently::<F>(options, &place, Depth::Quick)?;
+    asking(common.lock_timeout.check(), &place.log, || {
+        copy::<F>((&place, &common), options, target, tag, &mut progress)
+    })
+}
+
+fn copy<F: Format>(
+    (place, common): (&Place, &Common),
+    options: &F::Options,
+    target: impl FnOnce(&Inspected<F>) -> Result<Log<F>>,
+    tag: impl Fn(u32) -> TagOf<F>,
+    progress: &mut impl FnMut(u64, u64) -> Result<()>,
+) -> Result<SalvageReport> {
+    let found = inspect_patiently::<F>(options, place, Depth::Quick)?;
     let start = found.findings.extent.start;
     let (_, end) = found.space.whole();
     let all = end.saturating_sub(start);
-    let mut records = cursor(&common, &place, &found).rescuing();
+    let mut records = cursor(common, place, &found).rescuing();
     let copy = target(&found)?;
     let mut report = SalvageReport {
         source_bytes: found.findings.data_end.max(found.findings.extent.end).saturating_sub(start),

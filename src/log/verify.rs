@@ -10,6 +10,7 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::interrupt::asking;
 use crate::locks::lock;
 use crate::log::Log;
 use crate::log::beyond_limit::begins_beyond_limit;
@@ -75,11 +76,22 @@ pub fn check_rest<F: Format>(
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<VerifyReport> {
     let (place, common) = place_of::<F>(path, options)?;
+    asking(common.lock_timeout.check(), &place.log, || {
+        check_patiently::<F>((&place, &common), options, intact, &mut progress)
+    })
+}
+
+fn check_patiently<F: Format>(
+    (place, common): (&Place, &Common),
+    options: &F::Options,
+    intact: &[Split],
+    progress: &mut impl FnMut(u64, u64) -> Result<()>,
+) -> Result<VerifyReport> {
     let load = || MarkFile::load(&*common.storage, &place.sidecar).ok();
     for _ in 0..READER_TRIES {
         let (mark, mut stopped) = (load(), false);
         let mut progress = |done, all| progress(done, all).inspect_err(|_| stopped = true);
-        let done = check_once::<F>((&place, &common), options, intact, &mut progress);
+        let done = check_once::<F>((place, common), options, intact, &mut progress);
         let is_sound = done.as_ref().is_ok_and(|report| report.verdict != Verdict::Corrupt);
         // What a writer dropped or cut meanwhile is neither damaged nor lost.
         if is_sound || stopped || !was_truncated(mark, load()) {
@@ -162,18 +174,29 @@ pub fn check<F: Format>(
     options: &F::Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<PartReport> {
+    let common = F::common(options)?;
+    asking(common.lock_timeout.check(), Path::new(&split.path), || {
+        check_frames::<F>(split, options, &mut progress)
+    })
+}
+
+fn check_frames<F: Format>(
+    split: &Split,
+    options: &F::Options,
+    progress: &mut impl FnMut(u64, u64) -> Result<()>,
+) -> Result<PartReport> {
     let cursor = Log::<F>::cursor_of_split(split, options, OnCorrupt::Skip, true, None)?;
     let mut cursor = cursor.of_frames();
     let (mut records, mut uncertain, mut bytes) = (0, 0, 0);
     let mut steps = Steps::new(split.offset, split.end);
-    steps.begin(&mut progress)?;
+    steps.begin(progress)?;
     while let Some((_, offset, frame)) = cursor.advance()? {
         records += 1;
         bytes += frame.len();
         uncertain += u64::from(!cursor.is_proved());
-        steps.at(offset + frame.len(), &mut progress)?;
+        steps.at(offset + frame.len(), progress)?;
     }
-    steps.end(&mut progress)?;
+    steps.end(progress)?;
     let (end, damages) = (cursor.offset(), cursor.damages().to_vec());
     let is_as_cut = end == split.end && split.records.is_none_or(|cut| cut == records);
     let intact = damages.is_empty() && is_as_cut;

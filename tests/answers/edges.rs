@@ -1,14 +1,17 @@
 //! Wrong answers at the edges: limits, names, numbers, and logs of another format. Each test
 //! opens with its story.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arrow_array::{Array, Int64Array};
 use deedbook::book::{Batches, Book, Column};
 use deedbook::storage::{Memory, Storage};
 use deedbook::wal::Wal;
-use deedbook::{ErrorKind, Mode, Recovery, Repair};
+use deedbook::{Durability, ErrorKind, LockTimeout, Mode, Recovery, Repair};
 
 use crate::FORMATS;
 use crate::book::{BookFormat, options};
@@ -289,5 +292,36 @@ fn a_follower_of_the_writer_s_handle_reports_a_cut() {
         (0..again).for_each(|i| assert!(wal.append(&[100 + i; 50]).is_ok()));
         let error = follow.next(Duration::ZERO).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfRange, "{again} again: {error}");
+    }
+}
+
+/// Only the opening asked whether to go on: a walk over the rest of the log went on until its next
+/// report of progress, which a long damaged stretch does not have.
+#[test]
+fn a_check_and_a_copy_are_ended_while_they_read() {
+    let (memory, path) = (Memory::new(), Path::new("/large"));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let asked = is_over.clone();
+    let timeout = LockTimeout::default().checking(move || match asked.load(Ordering::Relaxed) {
+        true => Err(io::Error::other("enough")),
+        false => Ok(()),
+    });
+    let how = How { durability: Durability::None, ..MANUAL };
+    let options = options(&At::memory(&memory, path), how).lock_timeout(timeout);
+    let book = options.open(path, Mode::Create).unwrap();
+    let jam = vec![7; 1 << 20];
+    (0..12).for_each(|_| assert!(book.append(0, &jam).is_ok()));
+    book.close().unwrap();
+    // Long enough that the next read asks.
+    let end = |_, _| {
+        is_over.store(true, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(60));
+        Ok(())
+    };
+    let checked = deedbook::book::verify(path, &options, end).map(|report| report.records);
+    is_over.store(false, Ordering::Relaxed);
+    let copied = deedbook::book::salvage(path, "/copy", &options, end).map(|report| report.records);
+    for error in [checked.unwrap_err(), copied.unwrap_err()] {
+        assert!(error.to_string().contains("enough"), "{error}");
     }
 }

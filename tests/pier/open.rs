@@ -6,7 +6,7 @@ use deedbook::book::pier::verify;
 use deedbook::book::{Mode, OnCorrupt};
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::{Error, ErrorKind, Verdict};
+use deedbook::{Durability, Durable, Error, ErrorKind, Verdict};
 
 use crate::support::*;
 
@@ -48,6 +48,30 @@ fn a_new_pier_may_be_opened_by_its_log_and_epochs_may_lie_elsewhere() {
     options(&elsewhere).open("/epochs/0i4", Mode::Create).unwrap().close().unwrap();
     let pier = options(&elsewhere).open_pier("/epochs", Mode::Read).unwrap();
     assert_eq!((pier.log_dir(), numbers(&pier)), (Path::new("/epochs"), vec![4]));
+}
+
+/// It was refused by its first epoch, after the directories, the lock and an epoch to be were made.
+#[test]
+fn a_pier_that_is_refused_for_its_durability_makes_nothing() {
+    let disk = Sim::new();
+    let options = options(&disk).durability(Durability::Rotate);
+    let error = options.open_pier(PIER, Mode::Create).unwrap_err();
+    assert_eq!((error.kind(), error.path()), (ErrorKind::InvalidArgument, Some(Path::new(PIER))));
+    assert!(!disk.is_dir(Path::new(PIER)));
+}
+
+/// The error of a refused write says that nothing of it is durable; that of a closed pier and of a closed
+/// log said nothing.
+#[test]
+fn what_a_closed_pier_refuses_is_not_durable() {
+    let disk = epochs(&[(0, 2)]);
+    let pier = options(&disk).open_pier(PIER, Mode::Append).unwrap();
+    pier.close().unwrap();
+    let book = options(&disk).open(epoch(0), Mode::Append).unwrap();
+    book.close().unwrap();
+    for error in [pier.append(1, b"x").unwrap_err(), book.append(1, b"x").unwrap_err()] {
+        assert_eq!((error.kind(), error.durable()), (ErrorKind::Closed, Some(Durable::No)));
+    }
 }
 
 #[test]

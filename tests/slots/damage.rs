@@ -116,6 +116,24 @@ fn a_newest_batch_beyond_the_limit_of_a_handle_is_refused_not_cut() {
     assert_eq!(events_of(&path), all);
 }
 
+/// A log in `0i0` may begin after any event. Asked for with the event after which it begins, it was
+/// refused for writing: its directory's name says 0.
+#[test]
+fn an_epoch_asked_for_need_not_be_that_of_the_name_0i0() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("0i0");
+    let book = options().epoch(Some(100)).open(&path, Mode::Create).unwrap();
+    assert_eq!(book.append(1, b"first").unwrap(), 101);
+    book.close().unwrap();
+    for mode in [Mode::Read, Mode::Append] {
+        let book = options().epoch(Some(100)).open(&path, mode).unwrap();
+        assert_eq!((book.epoch().unwrap(), book.last().unwrap()), (100, 101));
+    }
+    let other = base.path().join("0i7");
+    refused(options().epoch(Some(100)).open(&other, Mode::Create), ErrorKind::Contiguity);
+    assert!(!other.join("book.log").exists());
+}
+
 /// Two events in the first batch, the second one cut: the reference keeps the first.
 #[test]
 fn of_a_first_batch_that_was_cut_the_whole_deeds_stay() {

@@ -50,7 +50,7 @@ use std::sync::Arc;
 
 use super::codec::{FORMAT, LOG_NAME};
 use super::{Batch, Book, Layout, Options};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines::{Held, hold};
 use crate::locks::atomic::{AtomicBool, Ordering};
 use crate::locks::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, lock};
@@ -288,7 +288,7 @@ impl Pier {
     fn on_last<T>(&self, work: impl FnOnce(&Book) -> Result<T>) -> Result<T> {
         self.with(|parts| match parts.last() {
             Some(part) => work(&part.book),
-            None => Err(self.shared.error(ErrorKind::Closed, "the pier is closed")),
+            None => Err(self.shared.refused(ErrorKind::Closed, "the pier is closed")),
         })
     }
 }
@@ -296,7 +296,7 @@ impl Pier {
 impl Shared {
     fn usable(&self) -> Result<()> {
         match self.closed.load(Ordering::Acquire) {
-            true => Err(self.error(ErrorKind::Closed, "the pier is closed")),
+            true => Err(self.refused(ErrorKind::Closed, "the pier is closed")),
             false => Ok(()),
         }
     }
@@ -323,10 +323,15 @@ impl Shared {
         self.usable()?;
         match self.mode {
             Mode::Read => {
-                Err(self.error(ErrorKind::ReadOnly, "the pier was opened for reading only"))
+                Err(self.refused(ErrorKind::ReadOnly, "the pier was opened for reading only"))
             }
             Mode::Append | Mode::Create => Ok(self),
         }
+    }
+
+    /// The error of a call that wrote nothing.
+    fn refused(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+        self.error(kind, message).with_durable(Durable::No)
     }
 
     fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {

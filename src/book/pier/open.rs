@@ -28,11 +28,12 @@ const MANY_FILES: &str = "each epoch takes up to two open files: raise the limit
 impl Pier {
     pub(super) fn open_with(path: &Path, mode: Mode, options: &Options) -> Result<Self> {
         options.check()?;
-        if mode != Mode::Read {
-            options.durability.check()?;
-        }
         let storage = &*options.storage;
         let path = located(storage, path)?;
+        if mode != Mode::Read {
+            // Before anything is made.
+            options.durability.check_of_log().map_err(|error| error.of("book").at(&path))?;
+        }
         let dir = log_dir(storage, &path);
         let begun = Instant::now();
         let lock = match mode {

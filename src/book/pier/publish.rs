@@ -167,7 +167,7 @@ impl<'a> Epochs<'a> {
         let Some((shared, last)) = self.closing else { return Ok(0) };
         let number = last.book.last()?;
         if let Some(misfit) = transaction::misfit(parts, number + 1, "event") {
-            return Err(shared.error(ErrorKind::Contiguity, misfit));
+            return Err(shared.refused(ErrorKind::Contiguity, misfit));
         }
         remove_begun(self.options, self.dir)?;
         make_dir(self.desk().storage, &self.sidecar.join(BEGUN_NAME))?;

@@ -47,7 +47,7 @@ impl Pier {
         if number == last.number {
             let name = name_of(number);
             let message = format!("epoch {name} has no event: another one would have its name");
-            return Err(shared.error(ErrorKind::Contiguity, message));
+            return Err(shared.refused(ErrorKind::Contiguity, message));
         }
         match shared.begin_after(&last, number) {
             Ok((finished, begun)) => {

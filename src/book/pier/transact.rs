@@ -51,7 +51,7 @@ impl Pier {
         }
         self.with(|epochs| {
             let Some((last, before)) = epochs.split_last() else {
-                return Err(shared.error(ErrorKind::Closed, "the pier is closed"));
+                return Err(shared.refused(ErrorKind::Closed, "the pier is closed"));
             };
             if let Some(id) = &transaction.id
                 && let Some(known) = shared.known(epochs, &id.app)?
