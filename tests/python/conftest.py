@@ -149,7 +149,10 @@ def threads_end(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def pipeline_ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a pipeline that ran once, with ``pipeline.toml``; not to be changed."""
-    home = tmp_path_factory.mktemp("pipeline")
+    """The directory of a pipeline that ran once, with ``pipeline.toml``; not to be changed.
+
+    Its name would be a glob, were it not taken as it is.
+    """
+    home = tmp_path_factory.mktemp("pipeline [1]")
     run_once(home)
     return home

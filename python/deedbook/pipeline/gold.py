@@ -10,6 +10,7 @@ from deedbook import InvalidArgumentError
 from deedbook._durable import load_json, store_json
 from deedbook.pipeline.config import Config
 from deedbook.pipeline.layout import Layout
+from deedbook.spark._paths import file_url
 from deedbook.spark.jobs._tables import table
 
 if TYPE_CHECKING:
@@ -92,12 +93,12 @@ class Gold:
 
         totals: dict[str, Any] = {"events": 0, "bytes": 0, "late": 0, "kinds": {}, "authors": {}}
         if self._windows.committed() is not None:
-            windows = spark.read.parquet(f"file://{self._layout.windows}")
+            windows = spark.read.parquet(file_url(self._layout.windows))
             sums = windows.agg(*(F.sum(name).alias(name) for name in ("events", "bytes", "late")))
             for row in sums.collect():
                 totals.update({name: row[name] or 0 for name in ("events", "bytes", "late")})
             totals["kinds"] = _top(windows, "kind")
-            authors = spark.read.parquet(f"file://{self._layout.authors}")
+            authors = spark.read.parquet(file_url(self._layout.authors))
             totals["authors"] = _top(
                 authors.select(F.hex("pubkey").alias("author"), "events"), "author"
             )

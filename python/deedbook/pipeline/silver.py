@@ -13,6 +13,7 @@ from deedbook.pipeline.gold import Gold
 from deedbook.pipeline.lag import lag_of_silver
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.progress import Journal
+from deedbook.spark._paths import file_url
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._stream import Checkpoint, run_stream
 from deedbook.spark.jobs._tables import Table, table
@@ -88,8 +89,9 @@ def _added(spark: SparkSession, to: Table, query: str, batch: int) -> DataFrame:
     schema = f"source string, {EVENT_COLUMNS}, day date"
     if not files:
         return spark.createDataFrame([], schema)
+    # Spark takes the files for globs, and the base path as it is.
     reader = spark.read.schema(schema).option("basePath", f"file://{to.path}")
-    return reader.parquet(*(f"file://{file}" for file in files))
+    return reader.parquet(*map(file_url, files))
 
 
 def _events(spark: SparkSession, source: Source, layout: Layout, batch_bytes: int) -> DataFrame:

@@ -19,7 +19,15 @@ from deedbook import InvalidArgumentError
 from deedbook.formats import LOOKED_FOR, detect, missing
 from deedbook.spark._options import NO_TABLE
 
-__all__ = ["Look", "find_logs", "input_paths", "local_path", "natural_key"]
+__all__ = [
+    "Look",
+    "escape_glob",
+    "file_url",
+    "find_logs",
+    "input_paths",
+    "local_path",
+    "natural_key",
+]
 
 Log = TypeVar("Log")
 _Natural: TypeAlias = "tuple[tuple[int, int, str], ...]"
@@ -120,6 +128,16 @@ def _natural(name: str) -> _Natural:
         for part in _DIGITS.split(name)
         if part
     )
+
+
+def escape_glob(path: str) -> str:
+    """A path, or a name, as Spark takes it where it expects a glob."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def file_url(path: str | os.PathLike[str]) -> str:
+    """The URL by which Spark reads this path, and no other that it would match as a glob."""
+    return f"file://{escape_glob(os.fspath(path))}"
 
 
 def local_path(given: str) -> Path:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook._compressed import Reader
+from deedbook.spark._paths import escape_glob, file_url
 from deedbook.spark._worker import settle
 
 if TYPE_CHECKING:
@@ -79,15 +79,11 @@ def stream_of(source: str) -> dict[str, str]:
 
     One file is found by its name.
     """
-
-    def plain(path: str) -> str:
-        return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
-
     if os.path.isdir(source):
-        return {"path": f"file://{plain(source)}", "maxFileAge": _FOR_EVER}
+        return {"path": file_url(source), "maxFileAge": _FOR_EVER}
     if os.path.exists(source):
         folder, name = os.path.split(source)
-        place = {"path": f"file://{plain(folder)}", "pathGlobFilter": plain(name)}
+        place = {"path": file_url(folder), "pathGlobFilter": escape_glob(name)}
         return {**place, "maxFileAge": _FOR_EVER}
     return {"path": f"file://{source}", "maxFileAge": _FOR_EVER}
 
