@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +13,10 @@ import pytest
 
 from deedbook import InvalidArgumentError
 from deedbook.cli import main
+from deedbook.cli.signals import Terminated
 from deedbook.pipeline.config import load
 from deedbook.pipeline.layout import Layout
-from deedbook.pipeline.progress import Journal, batches_of, lines_of
+from deedbook.pipeline.progress import Journal, batches_of, kills_of, lines_of
 
 if sys.version_info < (3, 11):
     pytest.importorskip("tomli", reason="tomli is not installed")
@@ -191,3 +193,28 @@ def test_the_error_of_a_run_is_told_even_if_its_end_cannot_be_noted(tmp_path: Pa
         layout.progress("run").unlink()
         layout.progress("run").mkdir()
         raise LookupError("why")
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, Terminated])
+def test_a_run_that_was_stopped_did_not_break_off(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], stop: type[BaseException]
+) -> None:
+    """Ctrl-C and SIGTERM, the only ends of a run without --once, were noted as failures."""
+    config = load(written(tmp_path, LEAST))
+    for _ in range(2):
+        with pytest.raises(stop), Journal(Layout(config)).running():
+            raise stop
+    assert kills_of(Layout(config)) == []
+    assert main(["pipeline", "status", str(config.file)]) == 0
+    assert "stopped; 2 runs, 0 killed" in capfd.readouterr().out
+
+
+def test_the_last_run_broke_off_if_it_failed(tmp_path: Path) -> None:
+    """It was left out, as one that may be running, though its failure was noted."""
+    layout = Layout(load(written(tmp_path, LEAST)))
+    with pytest.raises(LookupError), Journal(layout).running():
+        raise LookupError
+    failed = datetime.fromisoformat(lines_of(layout.progress("run"))[-1]["at"])
+    assert kills_of(layout) == [failed]
+    with Journal(layout).running():  # this one may be running
+        assert kills_of(layout) == [failed]

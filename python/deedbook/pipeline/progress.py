@@ -53,13 +53,15 @@ class Journal:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Note begin and end."""
+        """Note begin and end: that it came to its end, was stopped, or failed."""
         self._write("run", {"event": "begin"})
         try:
             yield
-        except BaseException:
+        except BaseException as error:
+            # Ctrl-C and SIGTERM are no `Exception`; without ``once`` a run has no other end.
+            event = "failed" if isinstance(error, Exception) else "stopped"
             with suppress(OSError):  # the error of the run is the one to report
-                self._write("run", {"event": "failed"})
+                self._write("run", {"event": event})
             raise
         self._write("run", {"event": "end"})
 
@@ -106,9 +108,9 @@ def batches_of(layout: Layout, query: str) -> list[Batch]:
 def kills_of(layout: Layout) -> list[datetime]:
     """About when runs broke off that came to no end, or failed: at their last line."""
     marks = lines_of(layout.progress("run"))
-    ended = {one["run"] for one in marks if one["event"] == "end"}
-    killed = {one["run"]: one["at"] for one in marks if one["run"] not in ended}
-    if marks and marks[-1]["run"] in killed:
+    well = {one["run"] for one in marks if one["event"] in ("end", "stopped")}
+    killed = {one["run"]: one["at"] for one in marks if one["run"] not in well}
+    if marks and marks[-1]["event"] == "begin":
         del killed[marks[-1]["run"]]  # it may be running
     for file in layout.progress("run").parent.glob("*.jsonl"):
         for line in lines_of(file):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from deedbook import EventStore, Log, MissingError
 from deedbook import open as open_log
@@ -14,6 +14,9 @@ from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.progress import Batch, Lag, batches_of, lines_of
 
 __all__ = ["SourceStatus", "Status", "lag_text", "status"]
+
+_STATES: Final = {"end": "ended", "stopped": "stopped", "failed": "failed"}
+"""Of a run, by the line that it noted last."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Status:
     name: str
     directory: str
     state: str
-    """``never run``, ``ended``, ``failed``, or ``running or killed``."""
+    """``never run``, ``ended``, ``stopped``, ``failed``, or ``running or killed``."""
     runs: int
     killed: int
     """Runs that came to no end, but for the last."""
@@ -66,9 +69,7 @@ def status(config: Config) -> Status:
     state = "never run"
     if runs:
         # Of a run that has not ended it cannot be seen from here whether it was killed.
-        state = {"end": "ended", "failed": "failed"}.get(
-            ends.get(runs[-1], ""), "running or killed"
-        )
+        state = _STATES.get(ends.get(runs[-1], ""), "running or killed")
     batches = batches_of(layout, SILVER)
     return Status(
         config.name,
