@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deedbook import InvalidArgumentError
+from deedbook import InvalidArgumentError, Wal
 from deedbook.cli import main
 from deedbook.cli.signals import Terminated
 from deedbook.pipeline.config import load
@@ -80,7 +80,7 @@ def test_a_log_may_be_held_and_a_loss_passed(
         return SimpleNamespace(rows=0, batches=0, seconds=0.0)
 
     monkeypatch.setattr(run, "ingest", ingest)
-    (tmp_path / "a.wal").touch()
+    Wal.create(tmp_path / "a.wal").close()
     for text in (LEAST, held):
         config = load(written(tmp_path, text))
         none: Any = None

@@ -6,11 +6,12 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from deedbook import ContiguityError
+from deedbook import ContiguityError, Ledger, Wal
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 if sys.version_info < (3, 11):
@@ -95,3 +96,31 @@ def test_a_run_killed_while_it_made_its_log_is_begun_again(
     rounds.run(replace(config, sources=(replace(source, bronze=bronze),)), once=True)
     with SINKS[bronze].open(log, "r", parse({}, None)) as opened:
         assert len(opened) == 0
+
+
+@pytest.mark.parametrize("format", ["wal", "ledger"])
+def test_a_log_that_is_half_there_is_yet_to_come(
+    config: Config, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    """The pipeline ended at what an application had left that was killed while it made its log."""
+    (source,) = config.sources
+    left = ".deedbook/lock" if format == "wal" else "0-events"
+    (source.path / left).parent.mkdir(parents=True)
+    (source.path / left).touch()
+    ingested: list[Path] = []
+
+    def ingest(_: Any, path: Path, *__: Any, **___: Any) -> Any:
+        ingested.append(path)
+        return SimpleNamespace(rows=0, batches=0, seconds=0.0)
+
+    monkeypatch.setattr(rounds, "ingest", ingest)
+    none: Any = None
+    assert rounds._take(none, config, source, Layout(config), none) == 0
+    assert ingested == []
+    if format == "wal":
+        Wal.open(source.path, "a").close()
+    else:
+        with Ledger.open(source.path) as ledger:
+            ledger.append(b"{}")
+    rounds._take(none, config, source, Layout(config), none)
+    assert ingested == [source.path]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from deedbook import Book, Error, EventStore
+from deedbook import Book, Error, EventStore, Wal
 from deedbook.pipeline.config import Config, Source, load
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.moments import MOMENTS, Watch
@@ -181,8 +181,12 @@ def test_a_log_that_was_cut_is_refused_with_what_is_missing(
 ) -> None:
     """A run that refused an older copy was judged wrong, because it said so in other words."""
     source = next(one for one in config.sources if one.name == name)
-    source.path.mkdir(parents=True)
-    (source.path / "a.jsonl").write_text("{}\n")
+    source.path.parent.mkdir(parents=True)
+    if source.kind == "log":
+        Wal.create(source.path).close()
+    else:
+        source.path.mkdir()
+        (source.path / "a.jsonl").write_text("{}\n")
     runs: Any = Refusing(config, source)
     place = Place(config, runs, tmp_path, contextlib.nullcontext, random.Random(1))
     trouble = LogCut(place)

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deedbook import MissingError
 from deedbook.formats import by_name
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
@@ -17,6 +17,7 @@ from deedbook.pipeline.lag import lag_of_source
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.progress import Journal
 from deedbook.pipeline.silver import refine
+from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
 from deedbook.spark._session import session
 from deedbook.spark._sinks import SINKS
@@ -138,7 +139,7 @@ def _take(
     spark: SparkSession, config: Config, source: Source, layout: Layout, journal: Journal
 ) -> int:
     """Read what is new at a source into its log; returns the rows. A source may be yet to come."""
-    if not _has_come(source.path):
+    if not _has_come(source):
         return 0
     options: dict[str, Any] = {
         "checkpoint": layout.checkpoint(source.name),
@@ -162,6 +163,18 @@ def _take(
     return rows
 
 
-def _has_come(path: Path) -> bool:
-    """Whether there is anything to read."""
-    return path.is_file() or (path.is_dir() and any(path.iterdir()))
+def _has_come(source: Source) -> bool:
+    """Whether there is anything to read.
+
+    What an application leaves that is killed while it makes its log is no log yet.
+    """
+    path = source.path
+    if source.kind == "lines":
+        return path.is_file() or (path.is_dir() and any(path.iterdir()))
+    if not path.exists():  # else it would be looked for as a glob
+        return False
+    try:
+        detect_logs({"path": str(path)}, parse({}, scope="stream"))
+    except MissingError:
+        return False
+    return True
