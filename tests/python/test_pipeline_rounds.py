@@ -1,7 +1,10 @@
-"""Rounds of a pipeline in which Spark failed."""
+"""Runs of a pipeline and their rounds, as far as they need no Spark."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,12 +14,14 @@ from typing import Any
 
 import pytest
 
-from deedbook import ContiguityError, Ledger, Wal
+from deedbook import ContiguityError, Ledger, LockedError, Wal
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 if sys.version_info < (3, 11):
     pytest.importorskip("tomli", reason="tomli is not installed")
 
+from deedbook._lock import alone
+from deedbook.cli import main
 from deedbook.pipeline import run as rounds
 from deedbook.pipeline.config import Config, load
 from deedbook.pipeline.layout import Layout
@@ -124,3 +129,61 @@ def test_a_log_that_is_half_there_is_yet_to_come(
             ledger.append(b"{}")
     rounds._take(none, config, source, Layout(config), none)
     assert ingested == [source.path]
+
+
+# -- one run at a time ----------------------------------------------------------------------------
+
+
+def test_a_second_run_is_refused_with_the_process_of_the_first(
+    config: Config, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Two at once wrote a batch into the same folder, and each removed the other's files."""
+    pytest.importorskip("fcntl", reason="needs POSIX")
+    lock = Layout(config).lock
+    refused: list[str] = []
+
+    def meanwhile(*_: object) -> rounds.Round:
+        with pytest.raises(LockedError) as caught:
+            rounds.run(config, once=True)
+        assert (caught.value.holder, caught.value.path) == (os.getpid(), str(lock))
+        assert main(["pipeline", "run", str(config.file), "--json"]) == 2
+        refused.append(capfd.readouterr().out)
+        return DONE
+
+    monkeypatch.setattr(rounds, "_round", meanwhile)
+    assert rounds.run(config, once=True) is DONE
+    (said,) = refused
+    error = json.loads(said)["error"]
+    assert (error["kind"], error["holder"]) == ("locked", os.getpid())
+    assert f"process {os.getpid()} runs the pipeline in {config.directory} already" in said
+    answers(monkeypatch, DONE)
+    assert rounds.run(config, once=True) is DONE
+
+
+KILLED = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from deedbook._lock import alone
+with alone(Path(sys.argv[1]), "runs"):
+    none = subprocess.DEVNULL
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"], stdin=none, stdout=none, stderr=none
+    )
+    print(child.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX")
+def test_the_lock_of_a_run_that_was_killed_does_not_stay(tmp_path: Path, run_child: Any) -> None:
+    """A process that the run had started, as its JVM, lives on for a while, without the lock."""
+    file = tmp_path / "work" / "lock"
+    child = int(run_child(KILLED, file).stdout)
+    try:
+        os.kill(child, 0)
+        assert file.read_text() != ""
+        with alone(file, "runs"):
+            assert file.read_text() == f"{os.getpid()}\n"
+        assert file.read_text() == ""
+    finally:
+        os.kill(child, signal.SIGKILL)

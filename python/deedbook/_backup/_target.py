@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from deedbook._durable import sync_file, sync_folder
 from deedbook._errors import LockedError
+from deedbook._lock import try_lock
 from deedbook.formats._info import sidecar_of
 
 __all__ = ["alone", "make_target"]
@@ -40,7 +39,8 @@ def alone(target: Path, is_file: bool) -> Iterator[None]:
     sidecar = Path(sidecar_of(str(target), is_file))
     sidecar.mkdir(parents=True, exist_ok=True)
     with sidecar.joinpath("backup-lock").open("a+", encoding="ascii", errors="replace") as file:
-        _lock(file, target)
+        if not try_lock(file):
+            raise LockedError(f"{target} is the target of another backup right now")
         # In a copy that another program made, which need not be synced, the file has another inode.
         ended = str(os.fstat(file.fileno()).st_ino)
         file.seek(0)
@@ -51,16 +51,6 @@ def alone(target: Path, is_file: bool) -> Iterator[None]:
             _sync_all(target, sidecar, is_file)
         yield
         file.write(ended)
-
-
-def _lock(file: IO[str], target: Path) -> None:
-    if sys.platform != "win32":
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LockedError(f"{target} is the target of another backup right now") from error
 
 
 def _sync_all(target: Path, sidecar: Path, is_file: bool) -> None:

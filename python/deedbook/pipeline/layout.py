@@ -26,6 +26,7 @@ class Layout:
         self.state = directory / "gold" / "state.json"
         self.report = directory / "report"
         self.work = directory / "work"
+        self.lock = self.work / "lock"
 
     def bronze(self, source: str) -> Path:
         """The log of a source."""

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import MissingError
+from deedbook._lock import alone
 from deedbook.formats import by_name
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
@@ -79,35 +80,48 @@ def run(
     later run goes on where it was. A round in which Spark failed, as where too many of its workers
     died, is tried again, but not after three in a row.
 
-    Raises as the jobs do: `deedbook.Error`, `deedbook.spark.jobs.JobFailedError`.
+    Raises `deedbook.LockedError` where another process runs the pipeline, and as the jobs do:
+    `deedbook.Error`, `deedbook.spark.jobs.JobFailedError`.
     """
     layout = Layout(config)
-    layout.directory.mkdir(parents=True, exist_ok=True)
-    _create_bronze(config, layout)
-    journal = Journal(layout)
-    name = f"deedbook pipeline {config.name}"
-    with (
-        session(name, layout.spark_log, master, {**SETTINGS, **(settings or {})}) as spark,
-        journal.running(),
-    ):
-        failures = 0
-        while True:
-            begun = time.monotonic()
-            try:
-                done = _round(spark, config, layout, journal)
-            except Exception as error:
-                cleared = clear(error)
-                failures += 1
-                if failures == FAILURES_MAX or not isinstance(cleared, JobFailedError):
-                    raise cleared from error
-                _log.warning("pipeline %s: %s; trying again", config.name, cleared)
-            else:
-                failures = 0
-                if tell is not None:
-                    tell(done)
-                if once:
-                    return done
-            time.sleep(max(0.0, begun + config.trigger_seconds - time.monotonic()))
+    # Two would write a batch into the same folders, and remove each other's files.
+    with alone(layout.lock, f"runs the pipeline in {layout.directory}"):
+        _create_bronze(config, layout)
+        journal = Journal(layout)
+        name = f"deedbook pipeline {config.name}"
+        with (
+            session(name, layout.spark_log, master, {**SETTINGS, **(settings or {})}) as spark,
+            journal.running(),
+        ):
+            return _rounds(spark, config, layout, journal, once, tell)
+
+
+def _rounds(
+    spark: SparkSession,
+    config: Config,
+    layout: Layout,
+    journal: Journal,
+    once: bool,
+    tell: Callable[[Round], object] | None,
+) -> Round:
+    failures = 0
+    while True:
+        begun = time.monotonic()
+        try:
+            done = _round(spark, config, layout, journal)
+        except Exception as error:
+            cleared = clear(error)
+            failures += 1
+            if failures == FAILURES_MAX or not isinstance(cleared, JobFailedError):
+                raise cleared from error
+            _log.warning("pipeline %s: %s; trying again", config.name, cleared)
+        else:
+            failures = 0
+            if tell is not None:
+                tell(done)
+            if once:
+                return done
+        time.sleep(max(0.0, begun + config.trigger_seconds - time.monotonic()))
 
 
 def _create_bronze(config: Config, layout: Layout) -> None:

@@ -1,0 +1,55 @@
+"""Locks of files that end with their process, however it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from deedbook._errors import LockedError
+
+__all__ = ["alone", "try_lock"]
+
+
+def try_lock(file: IO[str]) -> bool:
+    """Lock an open file until it is closed; whether no other has it locked. Raises OSError.
+
+    On Windows it does nothing: a lock would keep readers out.
+    """
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+@contextmanager
+def alone(file: Path, what: str) -> Iterator[None]:
+    """While entered, do alone ``what``, as ``exports to /table``; the file has the process id.
+
+    Raises `LockedError` with the process that does it already, and OSError.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # No child gets the file, so that a JVM that outlives its driver holds nothing.
+    with file.open("a+", encoding="ascii", errors="replace") as opened:
+        if not try_lock(opened):
+            opened.seek(0)
+            text = opened.read().strip()
+            # Whoever has just got the lock may not have written it yet.
+            who = f"process {text}" if text.isdecimal() else "another process"
+            error = LockedError(f"{who} {what} already (lock {file})")
+            error.path, error.holder = str(file), int(text) if text.isdecimal() else None
+            raise error
+        opened.truncate(0)
+        opened.write(f"{os.getpid()}\n")
+        opened.flush()
+        try:
+            yield
+        finally:
+            opened.truncate(0)  # the name of one that is gone would mislead
