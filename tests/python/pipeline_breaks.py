@@ -112,6 +112,12 @@ def cut(folder: str) -> Break:
     return broken
 
 
+def rename_day(home: Path) -> None:
+    """Give the folder of a day the name of another one."""
+    folder = next((home / "out" / "silver" / "parquet").glob("day=*"))
+    folder.rename(folder.with_name("day=1999-12-31"))
+
+
 def without_first(rows: Any) -> Any:
     assert rows.num_rows > 1
     return rows.slice(1)
@@ -189,6 +195,7 @@ PARQUET, DELTA = (f"silver: {kind} has each event of bronze once" for kind in ("
 PARQUET_TRUE, DELTA_TRUE = (
     f"silver: {kind} has the content that the ids say" for kind in ("parquet", "delta")
 )
+PARQUET_DAY = "silver: parquet has each event on the day of its time"
 EVENTS = "gold: events by window and kind"
 BYTES = "gold: bytes by window and kind"
 AUTHORS = "gold: events by author"
@@ -249,6 +256,7 @@ BROKEN: dict[str, tuple[Break, set[str]]] = {
         change_table("silver/parquet", more_content),
         {PARQUET_TRUE, EQUAL, BYTES, TOTALS},
     ),
+    "events are on another day in Parquet": (rename_day, {PARQUET_DAY, EQUAL}),
     "an event is missing in Delta": (change_delta(without_first), {DELTA, EQUAL}),
     "an event is doubled in Delta": (change_delta(first_twice), {DELTA, EQUAL}),
     "events are changed in Delta": (

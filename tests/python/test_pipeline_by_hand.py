@@ -166,6 +166,14 @@ def test_a_follower_must_have_seen_all(
     assert error is None or error in str(one.found)
 
 
+def test_an_event_on_another_day_is_wrong(tmp_path: Path) -> None:
+    """Any day was right that both tables had, which are made of the same rows."""
+    config = make(tmp_path / "home", 'log = "in/app.wal"', [*GOOD, FORGED], GOOD)
+    table = tmp_path / "home" / "out" / "silver" / "parquet"
+    next(table.glob("day=*")).rename(table / "day=1999-12-31")
+    assert wrong(config) == {"silver: parquet has each event on the day of its time"}
+
+
 PASSED, FAILED, LEFT = (Check(str(ok), ok, "", "") for ok in (True, False, None))
 
 

@@ -64,10 +64,10 @@ def test_all_is_well_after_a_run(pipeline_ran: Path) -> None:
     ran = pipeline_ran
     found = checked(ran)
     assert {name: one for name, one in found.items() if one.ok is not True} == {}
-    assert len(found) == 22
+    assert len(found) == 24
     command = [sys.executable, "-m", "deedbook", "pipeline", "check", str(ran / "pipeline.toml")]
     shown = subprocess.run(command, capture_output=True, text=True)
-    assert (shown.returncode, shown.stdout.count("ok "), shown.stderr) == (0, 22, "")
+    assert (shown.returncode, shown.stdout.count("ok "), shown.stderr) == (0, 24, "")
 
 
 def test_a_pipeline_may_lie_in_a_directory_whose_name_is_a_glob(pipeline_ran: Path) -> None:

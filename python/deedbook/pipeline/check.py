@@ -213,6 +213,12 @@ def _silver(bronzes: dict[str, Bronze], tables: dict[Any, Silver], what: str) ->
             "0 wrong rows",
             f"{table.forged} wrong rows",
         )
+        yield Check(
+            f"silver: {kind} has each event on the day of its time",
+            not table.misplaced,
+            "0 wrong rows",
+            f"{table.misplaced} wrong rows",
+        )
     for other in others:
         one, two = tables[first].rows, tables[other].rows
         yield _same(f"silver: {other} is equal to {first}", one.elements(), two.elements(), "rows")

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from deedbook.pipeline.notes import digest
 
 __all__ = ["Bronze", "Record", "Silver", "UnreadableError", "bronze_of", "rows_of", "silver_of"]
 
+_EPOCH: Final = date(1970, 1, 1)
 _EVENT: Final = ["id", "pubkey", "created_at", "kind", "tags", "content", "sig"]
 
 
@@ -51,6 +53,8 @@ class Silver:
     """By a hash of all columns."""
     forged: int = 0
     """Rows whose content is not what the id says, or the signature, where it is checked."""
+    misplaced: int = 0
+    """Rows whose ``day`` is not that of their time."""
     windows: Counter[tuple[int, int]] = field(default_factory=Counter)
     """Events by the second at which their window begins, and kind."""
     sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -181,11 +185,18 @@ def _read_silver(
         values = repr([row[name] for name in ("source", *_EVENT)] + [str(row["day"])])
         found.rows[hashlib.sha256(values.encode()).digest()] += 1
         found.forged += not _is_true(row, checks.get(row["source"], "id"))
+        found.misplaced += not _is_on_its_day(row)
         content = row["content"].encode()
         place = row["created_at"] // window * window, row["kind"]
         found.windows[place] += 1
         found.sizes[place] += len(content)
         found.authors[row["pubkey"].hex()] += 1
+
+
+def _is_on_its_day(row: dict[str, Any]) -> bool:
+    """Whether the day, by which the table is partitioned, is that of the time, in UTC."""
+    day: date | None = row["day"]
+    return day is not None and (day - _EPOCH).days == row["created_at"] // 86_400
 
 
 def _is_true(row: dict[str, Any], check: str) -> bool:
