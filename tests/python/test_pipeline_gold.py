@@ -88,3 +88,12 @@ def test_late_events_are_those_older_than_the_newest_before_their_batch_less_the
     for row in rows_of(Layout(config).windows):
         by_window[row["window"]] += row["late"]
     assert +by_window == Counter(at // WINDOW * WINDOW for at in late)
+
+
+def test_a_time_after_now_does_not_move_the_watermark(spark: Any, config: Config) -> None:
+    """One event of the year 2096 made all others late that were older than an hour before now."""
+    count(spark, config, 0, T, 4_000_000_000)
+    count(spark, config, 1, T - HOUR, T - HOUR - 1)
+    found = totals(spark, config)
+    assert (found["events"], found["late"]) == (4, 1)
+    assert datetime.fromisoformat(found["watermark"]).timestamp() == T - HOUR

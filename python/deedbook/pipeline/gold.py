@@ -46,10 +46,11 @@ class Gold:
         """Count a batch, unless it is counted already; returns its events."""
         from pyspark.sql import functions as F
 
-        total = events.agg(F.max("created_at").alias("newest"), F.count("*").alias("events"))
+        created = F.col("created_at")
+        past = F.when(created <= F.lit(datetime.now(timezone.utc)), created)
+        total = events.agg(F.max(past).alias("newest"), F.count("*").alias("events"))
         ((newest, count),) = [(row.newest, row.events) for row in total.collect()]
         before = self._newest_before(batch, newest)
-        created = F.col("created_at")
         late = created < F.lit(before - self._lateness) if before is not None else F.lit(False)
         number = F.lit(batch).cast("bigint").alias("batch")
         seconds = F.unix_seconds(created)
@@ -73,9 +74,8 @@ class Gold:
         if state is not None and state["batch"] == batch:
             return _time(state["before"])
         before = None if state is None else _time(state["newest"])
-        now = datetime.now(timezone.utc)
         found = [one for one in (before, None if newest is None else _utc(newest)) if one]
-        after = min(max(found), now) if found else None
+        after = max(found, default=None)
         store_json(
             self._layout.state,
             {
