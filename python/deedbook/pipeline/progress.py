@@ -1,4 +1,4 @@
-"""What a run did and when: a line of JSON for each batch."""
+"""What a run did and when: a line of JSON for each batch of silver and each round of a source."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Lag:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch as it was noted."""
+    """A batch as it was noted; of a source, all batches that one round read."""
 
     query: str
     """A source, or ``silver``."""
