@@ -77,7 +77,7 @@ def test_each_event_comes_through_once_whatever_is_killed(tmp_path: Path) -> Non
 
 
 def test_the_same_on_a_cluster_with_speculation(tmp_path: Path) -> None:
-    """Executors are killed, too, and nodes with all that is on them."""
+    """Executors are killed, too, and nodes with all on them; by default there are no troubles."""
     trial = Trial(tmp_path / "trial", seed=12, rate=60.0, cluster=True)
     _, killed = tried(trial, CLUSTER_KILLS)
     assert {"executor", "node"} & set(killed)
