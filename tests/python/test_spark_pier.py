@@ -20,8 +20,9 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from deedbook import Book, Meta, Pier, Wal
+from deedbook import Book, InvalidArgumentError, Meta, Pier, Wal
 from deedbook.cli import main
+from deedbook.spark.jobs import ingest, migrate
 
 pytestmark = pytest.mark.spark
 
@@ -240,6 +241,28 @@ def test_a_pier_is_written_in_its_last_epoch_and_a_roll_forgets_nothing(
         assert [epoch.number for epoch in opened.epochs] == [0, 60, 103, 104, 105]
         assert len(opened.transactions.committed()) == 2
         assert opened.transactions.staged() == []
+
+
+def test_jobs_append_to_a_pier(spark: Any, tmp_path: Path) -> None:
+    """They refused each: the option `log` knows no pier, and `--format book` was another format."""
+    pier, other, source = tmp_path / "zod", tmp_path / "nec", tmp_path / "source"
+    for each in (pier, other):
+        Pier.open(each, "a").close()
+    (tmp_path / "in").mkdir()
+    for number, format in enumerate((None, "book")):
+        (tmp_path / "in" / f"{number}.jsonl").write_text(f"{number}\n")
+        report = ingest(spark, tmp_path / "in", pier, format=format)
+        assert (report.format, report.appended, report.last_batch) == ("pier", 1, number)
+    assert read(spark, pier) == [(1, 0, b"0"), (2, 0, b"1")]
+    with Book.create(source) as book:
+        book.append_many([b"one", b"two"], mugs=[5, 6])
+    copied = migrate(spark, source, other)
+    assert (copied.format, copied.appended, copied.records) == ("pier", 2, 2)
+    assert read(spark, other) == [(1, 5, b"one"), (2, 6, b"two")]
+    with pytest.raises(InvalidArgumentError, match="zod holds a pier, not a write-ahead log"):
+        ingest(spark, tmp_path / "in", pier, format="wal")
+    with pytest.raises(InvalidArgumentError, match="to create one, say its format: book, wal"):
+        ingest(spark, tmp_path / "in", tmp_path / "none", format="pier")
 
 
 def test_a_large_write_makes_an_epoch_of_each_task(spark: Any, tmp_path: Path) -> None:

@@ -56,6 +56,11 @@ class Sink:
     numbered: str | None = None
     """The column with the numbers that records must get."""
 
+    @property
+    def called(self) -> str:
+        """The option ``log`` for it: a pier is written to by the name by which it is read."""
+        return "book" if self.name == "pier" else self.name
+
 
 _BYTES = (BinaryType(), StringType())
 _NUMBER = (LongType(), IntegerType())

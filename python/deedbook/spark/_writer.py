@@ -277,10 +277,10 @@ def _format_at(path: Path, options: ReadOptions) -> str:
     from deedbook.formats import detect
 
     found = detect(path) if path.exists() else None
-    if found == "pier" and options.log == "book":  # as it is called where it is read
-        return found
     if options.log is not None:
-        if found not in (None, options.log):
+        if found is not None and options.log == SINKS[found].called:
+            return found
+        if found is not None:
             raise InvalidArgumentError(
                 f"option log: {options.log} is to be written, at {path} lies a {found}"
             )

@@ -12,6 +12,7 @@ from deedbook.formats import find
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
 from deedbook.spark._paths import local_path
+from deedbook.spark._sinks import SINKS
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._ingest import BATCH_BYTES, IngestReport, append_all
 from deedbook.spark.jobs._migrate_pier import is_lmdb_pier
@@ -117,12 +118,13 @@ def migrate(
     )
     records = digest = None
     if verify and not dry_run:
-        with_mugs = keeps_numbers and done.format == "book"
+        made = SINKS[done.format].called
+        with_mugs = keeps_numbers and made == "book"
 
         def work() -> list[tuple[int, str]]:
             return [
                 _digest(spark, path, name, with_mugs)
-                for path, name in ((given, of.name), (done.log, done.format))
+                for path, name in ((given, of.name), (done.log, made))
             ]
 
         (read, one), (written, other) = watch(spark, "verify", work)

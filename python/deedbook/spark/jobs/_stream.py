@@ -143,17 +143,18 @@ class Destination:
     ) -> Destination:
         """Raises `InvalidArgumentError` where the format is not known, or another one is there."""
         path = Path(os.path.abspath(log))
-        there = find(path) if path.exists() else None
-        if there is not None and format not in (None, there.format.name):
-            raise InvalidArgumentError(
-                f"{path} holds a {there.format.title}, not a {by_name(str(format)).title}"
-            )
-        name = format if there is None else there.format.name
-        if name is None:
+        asked = None if format is None else by_name(format)
+        found = find(path) if path.exists() else None
+        if found is not None:
+            name, title = found.format.name, found.format.title
+            if asked is not None and asked.name not in (name, SINKS[name].called):
+                raise InvalidArgumentError(f"{path} holds a {title}, not a {asked.title}")
+        elif asked is not None and asked.name in CREATED:
+            name = asked.name
+        else:
             raise InvalidArgumentError(
                 f"no log at {path}: to create one, say its format: {', '.join(CREATED)}"
             )
-        by_name(name)
         return cls(path, name, Checkpoint.of(job, source, path, checkpoint))
 
     @property
@@ -168,7 +169,8 @@ class Destination:
 
     def append(self, rows: DataFrame, query: str, batch: int) -> None:
         """Append a batch, once however often it is tried."""
-        writer = rows.write.format("deedbook").mode("append").option("log", self.format)
+        writer = rows.write.format("deedbook").mode("append")
+        writer = writer.option("log", SINKS[self.format].called)
         writer = writer.options(txnAppId=self.checkpoint.app, txnVersion=batch, txnQuery=query)
         writer.save(str(self.log))
 
