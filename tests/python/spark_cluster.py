@@ -95,6 +95,18 @@ def local_session() -> Any:
 
 
 @contextlib.contextmanager
+def in_time_zone(spark: Any, zone: str) -> Iterator[None]:
+    """Have a session say times in a zone, until the block ends."""
+    name = "spark.sql.session.timeZone"
+    before = spark.conf.get(name)
+    spark.conf.set(name, zone)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+@contextlib.contextmanager
 def shared_session(
     name: str, log: Path, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[Any]:

@@ -24,6 +24,7 @@ pytest.importorskip("pandas", reason="pandas is not installed")
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
 from deedbook.spark import _session
 
@@ -102,6 +103,38 @@ def test_a_job_that_is_stopped_leaves_no_log_of_spark(
     failing(error, monkeypatch)
     assert main(["spark", "stats", str(wal)]) == code
     assert os.listdir(wal.parent / "temporary") == []
+
+
+@pytest.mark.parametrize("settings", [{}, {"spark.sql.shuffle.partitions": "4"}])
+def test_days_of_a_command_are_those_of_utc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
+) -> None:
+    """A command's days began where those of its machine do, so that two machines had others."""
+    given: dict[str, str] = {}
+
+    class Builder:
+        def appName(self, name: str) -> Builder:
+            return self
+
+        def master(self, master: str) -> Builder:
+            return self
+
+        def config(self, key: str, value: str) -> Builder:
+            given[key] = value
+            return self
+
+        def getOrCreate(self) -> None:
+            raise NO_JAVA
+
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    monkeypatch.setattr(SparkSession, "builder", Builder())
+    with (
+        pytest.raises(PySparkRuntimeError),
+        _session.session("test", tmp_path / "log", "local[1]", settings),
+    ):
+        pass
+    assert given["spark.sql.session.timeZone"] == "UTC" and given.items() >= settings.items()
 
 
 @pytest.mark.spark

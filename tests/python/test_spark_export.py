@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_cluster import kill_all, local_session, run_here
+from spark_cluster import in_time_zone, kill_all, local_session, run_here
 from test_spark_stream import events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -33,6 +34,13 @@ KINDS = ("parquet", "delta")
 @pytest.fixture(scope="module")
 def spark() -> Any:
     return local_session()
+
+
+@pytest.fixture
+def far_east(spark: Any) -> Iterator[None]:
+    """The session of a caller whose days begin 14 hours before those of UTC."""
+    with in_time_zone(spark, "Pacific/Kiritimati"):
+        yield
 
 
 def append(log: Path, start: int, count: int) -> None:
@@ -247,12 +255,19 @@ def test_an_older_batch_or_checkpoint_is_refused(
         export(none, log, path, kind=kind, checkpoint=checkpoint)
 
 
-def test_typed_columns_of_events_are_partitioned_by_day(spark: Any, tmp_path: Path) -> None:
+def test_typed_columns_of_events_are_partitioned_by_day(
+    spark: Any, tmp_path: Path, far_east: None
+) -> None:
+    """Days were those of the machine, and the names of folders said its hours, read as UTC."""
     with EventStore.create(tmp_path / "notes") as store:
         store.append_many(events(0, 40))
     options = {
         "kind": "delta",
-        "partition_by": ["day=date(created_at)", "odd=concat('a b:', kind)"],
+        "partition_by": [
+            "day=date(created_at)",
+            "hour=date_trunc('hour', created_at)",
+            "odd=concat('a b:', kind)",
+        ],
     }
     report = export(spark, tmp_path / "notes", tmp_path / "table", **options)
     assert report.rows == 40
@@ -265,6 +280,7 @@ def test_typed_columns_of_events_are_partitioned_by_day(spark: Any, tmp_path: Pa
         event = expected[row["id"].hex()]
         assert int(row["created_at"].timestamp()) == event.created_at
         assert row["day"] == row["created_at"].date()
+        assert row["hour"] == row["created_at"].replace(minute=0, second=0)
         assert (row["odd"], row["tags"]) == (f"a b:{event.kind}", event.tags)
     actions = table.get_add_actions(flatten=True)
     names = actions.schema.names if hasattr(actions.schema, "names") else []

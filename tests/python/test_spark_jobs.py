@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import kill_all, local_session, run_here
+from spark_cluster import in_time_zone, kill_all, local_session, run_here
 from test_spark_stream import events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -69,6 +69,15 @@ def test_events_are_counted_as_the_store_counts_them(spark: Any, tmp_path: Path)
     assert max(report.top["author"].values()) == most
     one = stats(spark, tmp_path / "notes", top=1)
     assert all(len(found) <= 1 for found in one.top.values())
+
+
+def test_days_are_of_utc_whatever_the_session_says(spark: Any, tmp_path: Path) -> None:
+    """An event of the evening was counted on the next day where days begin before those of UTC."""
+    with EventStore.create(tmp_path / "notes") as store:
+        store.append_many(events(0, 3))  # at 22:13 of UTC
+    with in_time_zone(spark, "Pacific/Kiritimati"):
+        report = stats(spark, tmp_path / "notes")
+    assert report.top["day"] == {"2023-11-14": 3}
 
 
 def test_damage_ends_the_count_unless_it_is_to_be_passed_over(spark: Any, tmp_path: Path) -> None:

@@ -36,7 +36,6 @@ FAILURES_MAX: Final = 3
 """After so many rounds in a row in which Spark failed, a run ends."""
 
 SETTINGS: Final = {
-    "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
     # The ids of all events that were seen: on disk, not in the memory of the JVM.
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state"

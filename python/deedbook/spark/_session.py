@@ -1,4 +1,4 @@
-"""A Spark session of a command of ours."""
+"""A Spark session of a command of ours, and UTC in one of a caller's."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deedbook.spark import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["session"]
+__all__ = ["in_utc", "session"]
+
+_TIME_ZONE: Final = "spark.sql.session.timeZone"
 
 
 @contextmanager
@@ -37,6 +39,7 @@ def session(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     ours = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    ours[_TIME_ZONE] = "UTC"  # else days begin where this machine's do
     if os.name == "posix":  # halves what a small task costs
         ours["spark.python.unix.domain.socket.enabled"] = "true"
     for key, value in {**ours, **(settings or {})}.items():
@@ -57,6 +60,17 @@ def session(
         # After an interrupt at the terminal the JVM is gone already.
         with suppress(Exception):
             spark.stop()
+
+
+@contextmanager
+def in_utc(spark: SparkSession) -> Iterator[None]:
+    """Days, hours and the texts of times are of UTC meanwhile, whatever a caller's session says."""
+    before = spark.conf.get(_TIME_ZONE)
+    spark.conf.set(_TIME_ZONE, "UTC")
+    try:
+        yield
+    finally:
+        spark.conf.set(_TIME_ZONE, before)
 
 
 @contextmanager

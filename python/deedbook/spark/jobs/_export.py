@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deedbook import InvalidArgumentError
 from deedbook.spark._paths import local_path
+from deedbook.spark._session import in_utc
 from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted
 from deedbook.spark.jobs._run import Tell
 from deedbook.spark.jobs._stream import Checkpoint, options_of_logs, run_stream
@@ -68,7 +69,7 @@ def export(
 
     ``columns`` are those of reading the logs, all by default. ``partition_by`` names columns by
     which the table is partitioned, or makes them: ``"day=date(created_at)"`` is a name and an
-    expression of Spark. Begun again, it adds what has come since.
+    expression of Spark, whose days and hours are of UTC. Begun again, it adds what has come since.
 
     A run that was killed goes on where it was, once it is begun again: the ``checkpoint``, by
     default in ``TABLE.jobs``, knows what was read, and the table which batches it has. A batch
@@ -89,8 +90,9 @@ def export(
     if columns:
         reader = reader.option("columns", ",".join(columns))
     rows = reader.load(given)
-    for name, expression in made:
-        rows = _with_column(rows, name, expression)
+    with in_utc(spark):
+        for name, expression in made:
+            rows = _with_column(rows, name, expression)
     counted = Counted(spark)
     batches, seconds = 0, 0.0
     if not dry_run:

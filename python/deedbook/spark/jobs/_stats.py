@@ -195,7 +195,9 @@ class _Counts:
         if "kind" not in batch.schema.names:
             return
         self._count("kind", batch["kind"])
-        self._count("day", compute.strftime(batch["created_at"], "%Y-%m-%d"))
+        # Spark gives times in the time zone of its session.
+        created = compute.cast(batch["created_at"], pa.timestamp("us", "UTC"))
+        self._count("day", compute.strftime(created, "%Y-%m-%d"))
         for author in compute.value_counts(batch["pubkey"]).to_pylist():
             self._one("author", author["values"].hex(), author["counts"])
         tags = compute.list_flatten(batch["tags"])

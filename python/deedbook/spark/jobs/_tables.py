@@ -21,6 +21,7 @@ from urllib.parse import unquote
 from deedbook import ContiguityError, InvalidArgumentError
 from deedbook._durable import load_json, store_json, sync_file, sync_folders
 from deedbook.formats import missing
+from deedbook.spark._session import in_utc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,7 +64,8 @@ class Table(ABC):
         # Else times are written in a form that Delta does not know.
         rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         writer = rows.write.mode("overwrite").partitionBy(*self.partition_by)
-        writer.parquet(f"file://{staged}")
+        with in_utc(rows.sparkSession):  # the names of folders say times, and no time zone
+            writer.parquet(f"file://{staged}")
         files = sorted(file for file in staged.rglob("*.parquet") if file.name[0] not in "._")
         named = []
         for number, file in enumerate(files):
