@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from spark_cluster import in_time_zone, kill_all, local_session, run_here
+from test_nostr import made
 from test_spark_stream import events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -267,6 +268,40 @@ def test_many_event_stores_become_one_with_each_event_once(spark: Any, tmp_path:
     assert EventStore.open(log.path).verify().ok
     again = compact(spark, [tmp_path / "small"], tmp_path / "few")
     assert (again.made, again.logs) == (0, report.logs)
+
+
+def test_an_event_whose_time_is_over_since_the_plan_keeps_no_compaction_from_its_end(
+    tmp_path: Path,
+) -> None:
+    """The store was taken for one that was changed, whenever the compaction was begun again."""
+    small, few = tmp_path / "small", tmp_path / "few"
+    over_at = int(time.time()) + 2
+    with EventStore.create(small) as store:
+        store.append_many(events(0, 5))
+        store.append(made("over soon", tags=[["expiration", str(over_at)]]))
+    plan = _compact._planned([str(small)], few, 1 << 20)
+    (bin,) = plan["logs"]
+    assert bin["sources"][0]["records"] == 6
+    few.mkdir()
+    _compact.store_json(few / "compaction.json", plan)
+    while time.time() <= over_at + 1:
+        time.sleep(0.05)
+    assert sum(records for records, _ in _compact._make(few, bin, "nostr")) == 5
+    assert _compact._planned([str(small)], few, 1 << 20) == plan
+    _compact._count(few, plan)
+    assert bin["records"] == 5
+
+
+def test_a_store_that_grew_since_the_plan_is_refused_by_the_task(tmp_path: Path) -> None:
+    """A run looks at all sources first, and a store may grow while its tasks wait."""
+    small, few = tmp_path / "small", tmp_path / "few"
+    with EventStore.create(small) as store:
+        store.append_many(events(0, 5))
+        plan = _compact._planned([str(small)], few, 1 << 20)
+        store.append_many(events(5, 6))
+    task = COPIES["nostr"].fill(few, plan["logs"][0]["sources"])
+    with pytest.raises(OutOfRangeError, match=r"small has \d+ bytes, the plan says \d+: it was ch"):
+        list(task)
 
 
 @pytest.mark.slow

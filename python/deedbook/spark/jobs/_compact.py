@@ -41,7 +41,7 @@ class CompactedLog:
     """The logs whose records it has, in their order."""
     records: int
     """How many it has; of an event store, those that count. With ``dry_run`` what its sources
-    have, of which event stores may have some more than once."""
+    have, of which event stores may have some more than once, and some whose time is over then."""
     bytes: int
     """Of the sources."""
     first: int | None
