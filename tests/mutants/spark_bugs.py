@@ -13,6 +13,7 @@ STREAMS = "python/deedbook/spark/_stream.py"
 STEPS = "python/deedbook/spark/_steps.py"
 WRITERS = "python/deedbook/spark/_writer.py"
 STAGING = "python/deedbook/spark/_staging.py"
+STORES = "python/deedbook/spark/_nostr.py"
 PLAN = "python/deedbook/spark/_plan.py"
 CHECKPOINT = "python/deedbook/spark/jobs/_stream.py"
 
@@ -106,6 +107,14 @@ SPARK_BUGS = [
         "            if path not in places and not log.was_read(Path(path), place, known_paths):\n",
         "            if path not in places and not log.in_sequence:\n",
         [("python", "test_spark_stream_order.py -k dropped_before_it_was_read")],
+    ),
+    Bug(
+        "stream: a store that lost what was read is gone on with",
+        REPLACED,
+        STORES,
+        "(segment in segments and end < byte)",
+        "(segment in segments and end < 0)",
+        [("python", "test_spark_nostr.py -k lost_what_was_read")],
     ),
     Bug(
         "read: a gap between epochs is passed over",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,12 @@ from deedbook import (
     InvalidArgumentError,
     MissingError,
     NotALogError,
+    OutOfRangeError,
     Wal,
 )
+from deedbook.spark._format import Limits
+from deedbook.spark._nostr import NOSTR
+from deedbook.spark._options import ReadOptions
 from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
 from test_nostr import EVENTS, made
 from test_nostr_columns import TAGS, walked
@@ -185,6 +190,38 @@ def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:
             read(planned, parts)
         assert str(raised.value.path).endswith(".seg")
         assert len(read(reader(place))) == len(before) + 49
+
+
+def test_a_stream_goes_on_where_a_compaction_left_no_event(tmp_path: Path) -> None:
+    """It told a loss: the store had segments up to -1, as those without events were not counted."""
+    options, path = ReadOptions(), tmp_path / "notes"
+    with EventStore.create(path) as store:
+        store.append_many(made(f"note {number}") for number in range(20))
+        place = NOSTR.advance(path, {}, Limits(), options).place
+        for event in list(store):
+            store.set_flags(event.location, deleted=True)  # type: ignore[arg-type]
+        assert store.compact(0).kept == 0 and store.splits(1) == []
+        assert NOSTR.advance(path, place, Limits(), options).place == place
+        store.append_many(made(f"later {number}") for number in range(5))
+        step = NOSTR.advance(path, place, Limits(rows=100), options)
+        assert step.rows == 5
+        (piece,) = NOSTR.between(path, place, step.place, options, 1 << 20)
+        assert piece.path.endswith("data.1.seg")
+
+
+def test_a_stream_tells_that_a_store_lost_what_was_read(tmp_path: Path) -> None:
+    """The segment that was read up to is there and has no event any more, or is not there."""
+    options, path = ReadOptions(), tmp_path / "notes"
+    with EventStore.create(path) as store:
+        store.append_many(made(f"note {number}") for number in range(20))
+    place = NOSTR.advance(path, {}, Limits(), options).place
+    shutil.rmtree(path)
+    EventStore.create(path).close()
+    said = rf"up to byte {place['byte']} of segment 0, and goes only up to byte 0 of it now"
+    with pytest.raises(OutOfRangeError, match=said):
+        NOSTR.advance(path, place, Limits(), options)
+    with pytest.raises(OutOfRangeError, match="up to segment 7, and has segments up to 0 now"):
+        NOSTR.advance(path, {**place, "segment": 7}, Limits(), options)
 
 
 def test_another_store_under_the_path_is_refused(place: Path, tmp_path: Path) -> None:

@@ -209,12 +209,15 @@ def _parts(store: EventStore, log: Path, place: Place, split_size: int) -> list[
     segment, byte = _key(place)
     all_parts = store.splits(split_size)
     of_place = [part for part in all_parts if _segment_of(part.path) == segment]
-    last = max((_segment_of(part.path) or 0 for part in all_parts), default=-1)
-    if last < segment or (of_place and of_place[-1].end < byte):
+    # A segment without events has no part, as the one that a compaction of deleted events leaves.
+    segments = [number for number, _ in store.segments]
+    last = max(segments, default=-1)
+    end = of_place[-1].end if of_place else 0
+    if last < segment or (segment in segments and end < byte):
         error = OutOfRangeError(
             f"the store was read up to byte {byte} of segment {segment}, and goes only up to"
-            f" byte {of_place[-1].end} of it now"
-            if of_place
+            f" byte {end} of it now"
+            if segment in segments
             else f"the store was read up to segment {segment}, and has segments up to {last} now"
         )
         error.format, error.path = "nostr", str(log)
