@@ -15,6 +15,7 @@ WRITERS = "python/deedbook/spark/_writer.py"
 STAGING = "python/deedbook/spark/_staging.py"
 STORES = "python/deedbook/spark/_nostr.py"
 PLAN = "python/deedbook/spark/_plan.py"
+ASIDE = "python/deedbook/spark/jobs/_aside.py"
 CHECKPOINT = "python/deedbook/spark/jobs/_stream.py"
 
 SPARK_BUGS = [
@@ -179,6 +180,22 @@ SPARK_BUGS = [
         "                if waited >= self.options.lock_timeout:\n",
         "                if waited >= 0:\n",
         [("python", "test_spark_write.py -k a_commit_waits_for_another_writer")],
+    ),
+    Bug(
+        "job: the bad lines of files that are gone are removed",
+        STAGED,
+        ASIDE,
+        "name not in there for name in names",
+        "False for _ in names",
+        [("python", "test_spark_aside.py -k files_that_are_gone")],
+    ),
+    Bug(
+        "job: the bad lines of another job are removed",
+        STAGED,
+        ASIDE,
+        "            if (opened.schema_arrow.metadata or {}).get(_OWNER) != self._owner:\n",
+        "            if _OWNER in self._owner:\n",
+        [("python", "test_spark_aside.py -k lines_of_other_jobs")],
     ),
     Bug(
         "job: an older copy of a checkpoint is gone on with",

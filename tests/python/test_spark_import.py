@@ -144,6 +144,8 @@ def test_nothing_is_stored_twice_whatever_is_repeated(spark: Any, tmp_path: Path
     again = import_events(spark, source, store, check="id")
     assert (again.lines, again.stored, again.passed_over, again.bad) == (301, 0, 300, 1)
     assert stored(store) == there
+    # The bad line was put aside a second time.
+    assert len(put_aside(spark, again.aside)) == 1
     put(source / "b.jsonl", notes(290, 320))
     more = import_events(spark, source, store, check="id")
     assert (more.lines, more.stored, more.passed_over) == (30, 20, 10)

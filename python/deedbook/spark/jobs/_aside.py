@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
 
 from deedbook import InvalidArgumentError
 from deedbook._durable import sync_file, sync_folders
 from deedbook.spark.jobs._lines import Numbered
+from deedbook.spark.jobs._stream import Checkpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,23 +25,68 @@ __all__ = ["Aside", "Check"]
 Check = Callable[["pa.RecordBatch"], "tuple[pa.RecordBatch, Sequence[str | None]]"]
 """From a batch of lines to one with as many rows, and for each row what is wrong with it, if so."""
 
+_OWNER: Final = b"deedbook.job"
+"""In the metadata of a file: whose bad lines it has."""
+
 
 class Aside:
     """Takes bad lines out of a stream of lines. Pickled to every task.
 
-    They become rows of the Parquet table ``directory``, in the folder of their batch: ``file``,
-    ``line`` (from 1), ``byte``, ``reason``, ``value``. Without a directory, the first bad line
-    ends the job.
+    They become rows of the Parquet table ``directory``, in the folder of their query and batch, as
+    other jobs may have the same directory: ``file``, ``line`` (from 1), ``byte``, ``reason``,
+    ``value``. Without a directory, the first bad line ends the job.
     """
 
-    def __init__(self, directory: str | None, batch: int, what: str) -> None:
-        self._folder = None if directory is None else Path(directory) / f"batch={batch}"
+    def __init__(
+        self, directory: str | None, checkpoint: Checkpoint, query: str, batch: int, what: str
+    ) -> None:
+        self._table = None if directory is None else Path(directory)
+        self._query, self._batch = f"query={query}", f"batch={batch}"
+        self._is_first = batch == 0
+        owner = {"job": checkpoint.app, "target": checkpoint.target, "at": str(checkpoint.path)}
+        self._owner = json.dumps(owner).encode()
         self._what = what
 
+    @property
+    def _folder(self) -> Path | None:
+        return None if self._table is None else self._table / self._query / self._batch
+
     def begin(self) -> None:
-        """On the driver, before the batch: remove what an attempt that died left."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        """On the driver, before the batch: remove what an attempt that died left.
+
+        Before the first batch of a query, also what one put aside whose checkpoint is lost: its
+        lines are read again, and would be there twice.
+        """
+        if self._table is None or self._folder is None:
+            return
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._is_first:
+            for file in sorted(self._table.glob("query=*/batch=*/part-*.parquet")):
+                if file.parent.parent.name != self._query:
+                    self._take_back(file)
+
+    def _take_back(self, file: Path) -> None:
+        """Remove the lines of an earlier query of this job, but those of files that are gone."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(file) as opened:
+            if (opened.schema_arrow.metadata or {}).get(_OWNER) != self._owner:
+                return
+            rows = opened.read()
+        names: list[Any] = rows["file"].to_pylist()
+        there = {name for name in set(names) if os.path.exists(name)}
+        kept = rows.filter(pa.array([name not in there for name in names]))
+        if kept.num_rows:
+            rest = _Table(file.with_name(f".{file.name}"), file, kept.schema)
+            for batch in kept.to_batches():
+                rest.write_batch(batch)
+            rest.finish()
+            return
+        file.unlink()
+        for folder in (file.parent, file.parent.parent):
+            with suppress(OSError):  # there are others
+                folder.rmdir()
 
     def good(
         self, batches: Iterator[pa.RecordBatch], check: Check, counted: tuple[Any, Any]
@@ -95,7 +144,7 @@ class Aside:
                 taken["value"],
             ],
             names=["file", "line", "byte", "reason", "value"],
-        )
+        ).replace_schema_metadata({_OWNER: self._owner})
 
     def _begin_table(self, schema: pa.Schema) -> _Table:
         context = TaskContext.get()

@@ -134,8 +134,7 @@ def import_events(
         if dry_run:
             found.extend(_run(frame, _Task(check, None, None), counted))
             return
-        # Other sources may have the same directory.
-        bad = Aside(os.path.join(aside_at, f"query={query}"), batch, "no event")
+        bad = Aside(aside_at, to.checkpoint, query, batch, "no event")
         bad.begin()
         options = {"path": str(to.log), "log": to.format, "txnVersion": str(batch)}
         app = _of_query(to, query).checkpoint.app

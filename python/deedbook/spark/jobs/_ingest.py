@@ -171,9 +171,7 @@ def append_all(
     def write(frame: DataFrame, query: str, batch: int) -> None:
         if found == "lines":
             assert check is not None, "lines are checked"
-            # Other sources may have the same directory.
-            folder = None if aside_at is None else os.path.join(aside_at, f"query={query}")
-            taken = Aside(folder, batch, "not JSON")
+            taken = Aside(aside_at, to.checkpoint, query, batch, "not JSON")
             taken.begin()
             frame = frame.mapInArrow(
                 lambda batches: taken.good(batches, check, totals), "payload binary"

@@ -1,0 +1,108 @@
+"""What jobs put aside, without Spark: each bad line is there once, whatever is begun again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deedbook.spark.jobs import _aside
+from deedbook.spark.jobs._aside import Aside
+from deedbook.spark.jobs._stream import Checkpoint
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(autouse=True)
+def _in_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = SimpleNamespace(partitionId=lambda: 3, taskAttemptId=lambda: 7)
+    monkeypatch.setattr(_aside, "TaskContext", SimpleNamespace(get=lambda: task))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """Files of one bad line each."""
+    made = [tmp_path / f"{number}.jsonl" for number in range(2)]
+    for file in made:
+        file.write_text("{\n")
+    return made
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Checkpoint:
+    """Of a job that reads them."""
+    return Checkpoint.of("import", str(tmp_path), tmp_path / "store", None)
+
+
+def put_aside(at: Path, own: Checkpoint, query: str, files: list[Path], batch: int = 0) -> None:
+    """What a batch does with files of a bad line each."""
+    aside = Aside(str(at), own, query, batch, "no event")
+    aside.begin()
+    names = [str(file) for file in files]
+    lines = pa.RecordBatch.from_pydict(
+        {"file": names, "byte": [0] * len(names), "value": [b"{"] * len(names)}
+    )
+    counted = (SimpleNamespace(add=int), SimpleNamespace(add=int))
+    for good in aside.good(iter([lines]), lambda batch: (batch, ["no"] * len(names)), counted):
+        assert good.num_rows == 0
+
+
+def lines(at: Path) -> list[tuple[str, str, int]]:
+    """Query, file and line of each that is there."""
+    rows = pq.read_table(at).to_pylist()
+    return sorted((row["query"], Path(row["file"]).name, row["line"]) for row in rows)
+
+
+def test_lines_of_a_lost_checkpoint_are_there_once(
+    tmp_path: Path, own: Checkpoint, files: list[Path]
+) -> None:
+    """All files are read again then, by another query, whose folder had the same lines again."""
+    at = tmp_path / "bad"
+    for number, file in enumerate(files):
+        put_aside(at, own, "a", [file], number)
+    assert lines(at) == [("a", "0.jsonl", 1), ("a", "1.jsonl", 1)]
+    put_aside(at, own, "b", files)
+    assert lines(at) == [("b", "0.jsonl", 1), ("b", "1.jsonl", 1)]
+    assert [folder.name for folder in at.iterdir()] == ["query=b"]
+    put_aside(at, own, "b", files[:1], 1)  # a later batch takes nothing back
+    assert len(lines(at)) == 3
+
+
+def test_lines_of_files_that_are_gone_stay(
+    tmp_path: Path, own: Checkpoint, files: list[Path]
+) -> None:
+    """Nothing reads them again: the folder aside is the only one that has them."""
+    at = tmp_path / "bad"
+    put_aside(at, own, "a", files)
+    files[0].unlink()
+    put_aside(at, own, "b", files[1:])
+    assert lines(at) == [("a", "0.jsonl", 1), ("b", "1.jsonl", 1)]
+    put_aside(at, own, "c", files[1:])
+    assert lines(at) == [("a", "0.jsonl", 1), ("c", "1.jsonl", 1)]
+
+
+def test_lines_of_other_jobs_stay(tmp_path: Path, own: Checkpoint, files: list[Path]) -> None:
+    """Other jobs, other targets and other programs may have the same directory."""
+    at = tmp_path / "bad"
+    others = [
+        replace(own, app="import-other"),
+        replace(own, target=str(tmp_path / "other")),
+        replace(own, path=tmp_path / "kept"),
+    ]
+    for number, other in enumerate(others):
+        put_aside(at, other, f"other{number}", files[:1])
+    foreign = at / "query=foreign" / "batch=0" / "part-0.parquet"
+    foreign.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"file": [str(files[0])], "line": [9]}), foreign)
+    before = lines(at)
+    assert len(before) == 4
+    put_aside(at, own, "b", files[:1])
+    assert lines(at) == [("b", "0.jsonl", 1), *before]
