@@ -433,6 +433,26 @@ def test_a_book_is_made_as_asked_for_in_a_directory_that_is_there(
         assert (book.layout, len(book)) == ("slots", 2)
 
 
+@pytest.mark.parametrize("kind", [Book, Wal])
+def test_a_source_that_is_not_synced_is_refused_before_anything_is_copied(
+    spark: Any, tmp_path: Path, kind: Any
+) -> None:
+    """What was synced was copied and all compared: it was never equal, however often begun."""
+    source, log = tmp_path / "source", tmp_path / "log"
+    with kind.create(source, durability="none") as opened:
+        opened.append_many([b"one", b"two"])
+    with kind.open(source) as opened:
+        assert opened.durable_end is not None and opened.durable_end < opened.end
+        said = rf"source is synced up to byte {opened.durable_end}, and written up to byte"
+    none: Any = None  # no session is needed to refuse
+    with pytest.raises(InvalidArgumentError, match=said):
+        migrate(none, source, log, format="book")
+    assert not log.exists()
+    with kind.open(source, "a") as opened:
+        opened.sync()
+    assert migrate(spark, source, log, format="book").records == 2
+
+
 def test_a_copy_that_differs_is_noticed(spark: Any, tmp_path: Path) -> None:
     with Wal.create(tmp_path / "wal") as wal:
         wal.append_many([b"one", b"two", b"three"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deedbook import Book, CorruptError, InvalidArgumentError
@@ -13,6 +14,7 @@ from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
 from deedbook.spark._paths import local_path
 from deedbook.spark._sinks import SINKS
+from deedbook.spark._steps import Steps
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._ingest import BATCH_BYTES, IngestReport, append_all
 from deedbook.spark.jobs._migrate_pier import is_lmdb_pier
@@ -81,6 +83,8 @@ def migrate(
     LMDB is for `migrate_pier`.
 
     Begun again, it copies what has come since; killed, it goes on where it was, as `ingest` does.
+    Books and WALs are copied as far as they are synced; with ``verify``, one that is written
+    further is refused before anything is copied: open it for writing and ``sync`` it.
 
     Raises `deedbook.CorruptError` for damage, and if what was written is not what was read;
     `deedbook.ContiguityError` where a number cannot be kept; and as `ingest`.
@@ -96,6 +100,8 @@ def migrate(
         )
     keeps_numbers = of.name == "book"
     _check_layout(layout, format, log)
+    if verify and isinstance(of, Steps):
+        _refuse_unsynced(of, [path for one in series for path in one.logs])
     # Not whether the path is there: a run that was killed may have left an empty directory.
     if format == "book" and (keeps_numbers or layout) and not dry_run and find(log) is None:
         epoch = 0
@@ -161,6 +167,19 @@ def _check_layout(layout: str | None, format: str | None, log: str | os.PathLike
                 raise InvalidArgumentError(
                     f"{log}: layout {layout} asked for, it has {book.layout}"
                 )
+
+
+def _refuse_unsynced(of: Steps, logs: Sequence[str]) -> None:
+    """Refuse logs that can never be found equal: a stream reads what is synced, a read all."""
+    for path in logs:
+        with of.open_log(Path(path)) as log:
+            end, durable = log.end, log.durable_end
+        if durable is not None and durable < end:
+            raise InvalidArgumentError(
+                f"{path} is synced up to byte {durable}, and written up to byte {end}: migrate"
+                " copies what is synced, and would find less than is there; open it for writing and"
+                " sync it, or let its writer do so"
+            )
 
 
 def _digest(spark: SparkSession, path: str, format: str, with_mugs: bool) -> tuple[int, str]:
