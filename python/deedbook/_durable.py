@@ -8,19 +8,24 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["load_json", "store_json", "sync_file", "sync_folder", "sync_folders"]
+__all__ = ["load_json", "store_json", "sync_file", "sync_folder", "sync_folders", "unfinished"]
 
 
 def store_json(file: Path, value: Mapping[str, Any]) -> None:
     """Replace a file by one with this JSON, on stable storage when this returns. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_name(f".{file.name}.new")
+    new = unfinished(file)
     with new.open("w", encoding="utf-8") as opened:
         json.dump(value, opened)
         opened.flush()
         os.fsync(opened.fileno())
     new.replace(file)
     sync_folder(file.parent)
+
+
+def unfinished(file: Path) -> Path:
+    """What `store_json` leaves beside a file where it is killed; the next one writes over it."""
+    return file.with_name(f".{file.name}.new")
 
 
 def load_json(file: Path) -> dict[str, Any] | None:

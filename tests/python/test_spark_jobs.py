@@ -304,6 +304,30 @@ def test_a_store_that_grew_since_the_plan_is_refused_by_the_task(tmp_path: Path)
         list(task)
 
 
+def test_a_compaction_killed_as_it_stored_its_plan_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it left of the plan made the target one that is not empty, for ever."""
+    small_books(tmp_path / "small", 2)
+    given, few = [str(tmp_path / "small")], tmp_path / "few"
+    plan = _compact._planned(given, few, 1 << 20)
+
+    def die(*_: Any) -> None:
+        raise RuntimeError("died here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", die)
+        with pytest.raises(RuntimeError, match="died here"):
+            _compact.store_json(few / "compaction.json", plan)
+    assert len(list(few.iterdir())) == 1
+    assert _compact._planned(given, few, 1 << 20) == plan
+    _compact.store_json(few / "compaction.json", plan)
+    assert [one.name for one in few.iterdir()] == ["compaction.json"]
+    (few / "compaction.json").rename(few / "notes.json")
+    with pytest.raises(InvalidArgumentError, match="few is not empty; new logs go into a new dire"):
+        _compact._planned(given, few, 1 << 20)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["book", "nostr"])
 def test_a_killed_compaction_goes_on_where_it_was(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import InvalidArgumentError
-from deedbook._durable import load_json, store_json, sync_folder
+from deedbook._durable import load_json, store_json, sync_folder, unfinished
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
 from deedbook.spark._worker import settle
@@ -154,7 +154,8 @@ def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
             )
         _refuse_changes(path, there)
         return there
-    if path.exists() and any(path.iterdir()):
+    # A run may have been killed as it stored its plan, before anything else was there.
+    if path.exists() and any(one != unfinished(path / _PLAN) for one in path.iterdir()):
         raise InvalidArgumentError(f"{path} is not empty; new logs go into a new directory")
     format, found = _logs_at(given)
     logs = [COPIES[format].look(of) for of in found]
