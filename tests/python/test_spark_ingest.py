@@ -148,6 +148,23 @@ def test_without_the_checkpoint_nothing_is_appended_a_second_time(
     assert payloads(log) == records(1, 3)
 
 
+def test_what_the_log_had_before_is_not_counted_as_appended(spark: Any, tmp_path: Path) -> None:
+    """A run is killed after the log's commit and before Spark's: the next one told its records."""
+    source, log, copy = tmp_path / "in", tmp_path / "events", tmp_path / "copy"
+    put(source / "a.jsonl", records(1, 3))
+    first = ingest(spark, source, log, format="book")
+    copied = migrate(spark, log, copy, format="wal")
+    assert (first.appended, copied.appended) == (3, 3)
+    for checkpoint in (first.checkpoint, copied.checkpoint):
+        commit = Path(checkpoint) / "commits" / "0"
+        commit.unlink()
+        commit.with_name(".0.crc").unlink(missing_ok=True)
+    again = ingest(spark, source, log)
+    assert (again.batches, again.rows, again.appended, again.last_batch) == (1, 3, 0, 0)
+    assert migrate(spark, log, copy).appended == 0
+    assert payloads(log) == payloads(copy) == records(1, 3)
+
+
 def test_a_checkpoint_of_an_earlier_time_is_refused(spark: Any, tmp_path: Path) -> None:
     """Its next batch, of files never read, had a number of the log's: it was skipped as a repeat.
 
@@ -313,6 +330,7 @@ def test_a_dry_run_appends_nothing(spark: Any, tmp_path: Path) -> None:
         batches=0,
         rows=0,
         bad=0,
+        appended=0,
         last_batch=None,
         seconds=0.0,
     )

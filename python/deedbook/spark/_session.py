@@ -65,7 +65,7 @@ def session(
 @contextmanager
 def in_utc(spark: SparkSession) -> Iterator[None]:
     """Days, hours and the texts of times are of UTC meanwhile, whatever a caller's session says."""
-    before = spark.conf.get(_TIME_ZONE)
+    before = str(spark.conf.get(_TIME_ZONE))
     spark.conf.set(_TIME_ZONE, "UTC")
     try:
         yield

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from deedbook import InvalidArgumentError, parse_events
 from deedbook.spark._paths import local_path
 from deedbook.spark._sinks import SINKS
-from deedbook.spark._writer import BatchWriter, Message, make_own_writer
+from deedbook.spark._writer import BatchWriter, Message
 from deedbook.spark.jobs._aside import Aside
 from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted, kind_of
 from deedbook.spark.jobs._lines import lines
@@ -136,18 +136,15 @@ def import_events(
             return
         bad = Aside(aside_at, to.checkpoint, query, batch, "no event")
         bad.begin()
-        options = {"path": str(to.log), "log": to.format, "txnVersion": str(batch)}
-        app = _of_query(to, query).checkpoint.app
-        writer = make_own_writer({**options, "txnAppId": app, "txnQuery": query}, _SCHEMA)
-        try:
-            done = _run(frame, _Task(check, bad, writer), counted)
-            writer.commit([one.message for one in done])
-        except BaseException:
-            writer.abort([])
-            raise
-        assert writer.committed is not None, "set by a commit"
+        done: list[_Done] = []
+
+        def stage(writer: BatchWriter) -> list[Message | None]:
+            done.extend(_run(frame, _Task(check, bad, writer), counted))
+            return [one.message for one in done]
+
+        committed = _of_query(to, query).commit(_SCHEMA, query, batch, stage)
         found.extend(done)
-        stored.append(writer.committed.records)
+        stored.append(committed.records)
 
     with ExitStack() as stack:
         own = to.checkpoint

@@ -17,7 +17,7 @@ from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs._aside import Aside, Check
 from deedbook.spark.jobs._lines import lines, stream_of
 from deedbook.spark.jobs._run import Tell
-from deedbook.spark.jobs._stream import Destination, options_of_logs, run_stream
+from deedbook.spark.jobs._stream import Destination, Ended, options_of_logs, run_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,19 +53,16 @@ class IngestReport:
     """Rows, or lines, that were read in this run."""
     bad: int
     """Lines put aside."""
+    appended: int
+    """Records that were appended in this run; of a batch that the log had before, none."""
     last_batch: int | None
     """The last batch of this source that the log has, from 0; None for none."""
     seconds: float
     """How long it took."""
 
-    @property
-    def appended(self) -> int:
-        """Records that were appended in this run."""
-        return self.rows - self.bad
-
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
-        return {**asdict(self), "appended": self.appended}
+        return asdict(self)
 
 
 def ingest(
@@ -164,9 +161,10 @@ def append_all(
     counted = Counted(spark)
     rows = _rows_of(spark, found, source, to, column, batch_bytes, of_logs, counted, keeps_numbers)
     if dry_run:
-        return _report(source, found, to, 0, counted, 0.0)
+        return _report(source, found, to, Ended(0, 0.0), counted, 0)
     aside_at = None if aside is None else os.path.abspath(aside)
     totals = counted.totals
+    appended: list[int] = []
 
     def write(frame: DataFrame, query: str, batch: int) -> None:
         if found == "lines":
@@ -180,10 +178,10 @@ def append_all(
             if found == "parquet":
                 frame = _in_order(frame)
             frame = frame.mapInArrow(counted.pass_on, frame.schema)
-        to.append(frame, query, batch)
+        appended.append(to.append(frame, query, batch))
 
     ended = run_stream(spark, job, rows, to.checkpoint, write, counted.look, progress)
-    return _report(source, found, to, ended.batches, counted, ended.seconds)
+    return _report(source, found, to, ended, counted, sum(appended))
 
 
 class Counted:
@@ -222,7 +220,7 @@ class Counted:
 
 
 def _report(
-    source: str, kind: Kind, to: Destination, batches: int, counted: Counted, seconds: float
+    source: str, kind: Kind, to: Destination, ended: Ended, counted: Counted, appended: int
 ) -> IngestReport:
     return IngestReport(
         source,
@@ -230,11 +228,12 @@ def _report(
         str(to.log),
         to.format,
         str(to.checkpoint.path),
-        batches,
+        ended.batches,
         counted.rows,
         counted.bad,
+        appended,
         to.committed,
-        round(seconds, 3),
+        round(ended.seconds, 3),
     )
 
 

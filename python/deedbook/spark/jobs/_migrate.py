@@ -48,7 +48,7 @@ class MigrateReport:
     checkpoint: str
     """Where it is noted how far the migration came."""
     appended: int
-    """Records that were appended in this run."""
+    """Records that were appended in this run; of a batch that the log had before, none."""
     records: int | None
     """Records in the source, and in the log, found equal; None if that was not verified."""
     digest: str | None

@@ -5,22 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deedbook import ContiguityError, InvalidArgumentError, MissingError
+from deedbook import Committed, ContiguityError, InvalidArgumentError, MissingError
 from deedbook.formats import by_name, find
 from deedbook.spark._checkpoint import sync_checkpoint
 from deedbook.spark._options import parse
 from deedbook.spark._sinks import CREATED, SINKS
+from deedbook.spark._writer import BatchWriter, Message, make_own_writer
 from deedbook.spark.jobs._run import Tell, watch
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = ["Checkpoint", "Destination", "Ended", "options_of_logs", "run_stream"]
 
@@ -167,12 +171,49 @@ class Destination:
             return None
         return next((one.version for one in done if one.app == self.checkpoint.app), None)
 
-    def append(self, rows: DataFrame, query: str, batch: int) -> None:
-        """Append a batch, once however often it is tried."""
-        writer = rows.write.format("deedbook").mode("append")
-        writer = writer.option("log", SINKS[self.format].called)
-        writer = writer.options(txnAppId=self.checkpoint.app, txnVersion=batch, txnQuery=query)
-        writer.save(str(self.log))
+    def append(self, rows: DataFrame, query: str, batch: int) -> int:
+        """Append a batch, as `commit`; returns how many records the log got, 0 for a repeat.
+
+        Not by ``rows.write``: Spark commits that in another process, which tells nothing.
+        """
+
+        def stage(writer: BatchWriter) -> list[Message | None]:
+            def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                import pyarrow as pa
+
+                message = pickle.dumps(writer.write(batches))
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([message], pa.binary())], names=["message"]
+                )
+
+            found = rows.mapInArrow(run, "message binary").collect()
+            return [pickle.loads(row.message) for row in found]
+
+        return self.commit(rows.schema, query, batch, stage).records
+
+    def commit(
+        self,
+        schema: StructType,
+        query: str,
+        batch: int,
+        stage: Callable[[BatchWriter], list[Message | None]],
+    ) -> Committed:
+        """Append what the tasks that ``stage`` runs give to the writer, once however often."""
+        options = {
+            "path": str(self.log),
+            "log": SINKS[self.format].called,
+            "txnAppId": self.checkpoint.app,
+            "txnVersion": str(batch),
+            "txnQuery": query,
+        }
+        writer = make_own_writer(options, schema)
+        try:
+            writer.commit([*stage(writer)])
+        except BaseException:
+            writer.abort([])
+            raise
+        assert writer.committed is not None, "set by a commit"
+        return writer.committed
 
 
 @dataclass(frozen=True)
