@@ -296,6 +296,19 @@ def test_a_wal_keeps_what_was_not_ingested_yet_and_a_loss_may_be_passed(
     assert payloads(log) == lines[:100] + lines[120:]
 
 
+@pytest.mark.parametrize("name", ["_x.jsonl", ".x.jsonl", "x.jsonl._COPYING_"])
+def test_a_file_that_spark_does_not_read_is_refused(tmp_path: Path, name: str) -> None:
+    """Nothing was read, and all was well: to Spark a file of such a name is not complete."""
+    file = tmp_path / name
+    file.write_bytes(b"{}\n")
+    for source in (file, tmp_path / f"{name[:2]}*"):
+        with pytest.raises(InvalidArgumentError, match=rf"{name}: Spark reads no file whose name"):
+            lines_module.stream_of(str(source))
+    put(tmp_path / "_in" / "a.jsonl", records(1, 3))
+    for source in (tmp_path / "_in", tmp_path / "_i*", tmp_path / "_in" / "*.jsonl"):
+        assert lines_module.stream_of(str(source))["path"] == f"file://{source}"
+
+
 def test_what_is_for_logs_is_refused_for_lines(tmp_path: Path) -> None:
     put(tmp_path / "in" / "a.jsonl", records(1, 3))
     none: Any = None

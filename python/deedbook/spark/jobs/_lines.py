@@ -6,12 +6,14 @@ their names, and each file's lines in order. A file must be complete when it app
 
 from __future__ import annotations
 
+import glob
 import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deedbook import InvalidArgumentError
 from deedbook._compressed import Reader
 from deedbook.spark._paths import escape_glob, file_url
 from deedbook.spark._worker import settle
@@ -77,8 +79,15 @@ def lines(spark: SparkSession, source: str, batch_bytes: int, bytes_read: Any = 
 def stream_of(source: str) -> dict[str, str]:
     """The options by which Spark streams the files at a source, of whatever age.
 
-    One file is found by its name.
+    One file is found by its name. Raises `InvalidArgumentError` where Spark would read nothing,
+    because of the names of the files.
     """
+    found = [source] if os.path.exists(source) else glob.glob(source)
+    if found and all(_is_hidden(path) for path in found):
+        raise InvalidArgumentError(
+            f"{found[0]}: Spark reads no file whose name begins with '_' or '.' or ends with"
+            " '._COPYING_', as one that is not complete yet; rename it"
+        )
     if os.path.isdir(source):
         return {"path": file_url(source), "maxFileAge": _FOR_EVER}
     if os.path.exists(source):
@@ -86,6 +95,14 @@ def stream_of(source: str) -> dict[str, str]:
         place = {"path": file_url(folder), "pathGlobFilter": escape_glob(name)}
         return {**place, "maxFileAge": _FOR_EVER}
     return {"path": f"file://{source}", "maxFileAge": _FOR_EVER}
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether Spark passes over a file, by its name. A folder that is named itself is read."""
+    name = os.path.basename(path)
+    known = "=" in name or name.startswith(("_metadata", "_common_metadata"))
+    hidden = name.startswith(".") or (name.startswith("_") and not known)
+    return (hidden or name.endswith("._COPYING_")) and not os.path.isdir(path)
 
 
 def file_of(path: str) -> str:
