@@ -26,6 +26,7 @@ use super::segments::Segments;
 use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
 use crate::error::{ErrorKind, Result};
+use crate::scan::OnCorrupt;
 use crate::slice;
 
 /// Old segments whose events fill so many new ones are compacted in one step.
@@ -92,7 +93,9 @@ impl EventStore {
     ///
     /// # Errors
     ///
-    /// A damaged segment is [`ErrorKind::Corrupt`], and nothing changes: what is damaged would be lost.
+    /// A damaged segment is [`ErrorKind::Corrupt`], and it stays: what is damaged would be lost. That is seen
+    /// before anything changes, but for damage that comes while the compaction is at work: then what was
+    /// compacted by then stays so.
     pub fn compact(
         &self,
         ratio: impl Into<Option<f64>>,
@@ -155,7 +158,8 @@ impl Shared {
         for old in self.steps(&shares) {
             let next = state.manifest.next_segment_id;
             let mut targets = Segments::new(&self.dir, self.options.storage.clone());
-            let moved = match self.copy(state, &old, next, &mut targets, progress) {
+            let moved = match self.copy(state, &old, OnCorrupt::Raise, next, &mut targets, progress)
+            {
                 Ok(moved) => {
                     targets.map(&self.options);
                     moved
@@ -208,11 +212,13 @@ impl Shared {
         state.manifest.next_segment_id = targets.next_free(next);
     }
 
-    /// Copy what counts to new segments, and sync them; they get the numbers from `next` on.
+    /// Copy what counts to new segments, and sync them; they get the numbers from `next` on. Damage is
+    /// passed over only if the caller has saved it: the old segments go.
     pub(super) fn copy(
         &self,
         state: &State,
         old: &[u32],
+        on_corrupt: OnCorrupt,
         next: u32,
         targets: &mut Segments,
         progress: &mut Progress<'_>,
@@ -226,8 +232,8 @@ impl Shared {
             self.write_part(targets, part, next, &mut kept)
         };
         let gone = match bytes >= THREAD_BYTES && cores() > 1 {
-            true => self.copy_in_threads(&old, targets, &mut write)?,
-            false => self.read_parts(&old, &mut |part| write(targets, &part))?,
+            true => self.copy_in_threads(&old, on_corrupt, targets, &mut write)?,
+            false => self.read_parts(&old, on_corrupt, &mut |part| write(targets, &part))?,
         };
         if targets.by_id.is_empty() {
             // Without one, nothing in the segments would say that these did not get lost.
@@ -246,6 +252,7 @@ impl Shared {
     fn copy_in_threads(
         &self,
         old: &[Segment],
+        on_corrupt: OnCorrupt,
         targets: &mut Segments,
         write: &mut dyn FnMut(&mut Segments, &Part) -> Result<()>,
     ) -> Result<Vec<Location>> {
@@ -253,7 +260,7 @@ impl Shared {
             // An error below drops `parts`, and the thread that reads ends with its next part.
             let (give, parts) = sync_channel(PARTS_WAITING);
             let reading = scope.spawn(move || {
-                self.read_parts(old, &mut |part| give.send(part).map_err(|_| gone()))
+                self.read_parts(old, on_corrupt, &mut |part| give.send(part).map_err(|_| gone()))
             });
             let (mut unsynced, mut syncing) = (0, None::<ScopedJoinHandle<'_, Result<()>>>);
             for part in parts {
@@ -278,6 +285,7 @@ impl Shared {
     fn read_parts(
         &self,
         old: &[Segment],
+        on_corrupt: OnCorrupt,
         give: &mut dyn FnMut(Part) -> Result<()>,
     ) -> Result<Vec<Location>> {
         let (mut part, mut gone, now) = (Part::default(), Vec::new(), self.options.now());
@@ -285,7 +293,14 @@ impl Shared {
             let same_pages = segment.header().page_bytes == self.options.page_bytes;
             let mut scan = segment.scan(0).with_names();
             while let Some(found) = scan.next()? {
-                let Found::Record(found) = found else { continue };
+                let found = match found {
+                    Found::Record(found) => found,
+                    // It may have been intact when it was looked at: a page goes bad, or a read does.
+                    Found::Damage(damage) if on_corrupt == OnCorrupt::Raise => {
+                        return Err(segment.damaged(&damage));
+                    }
+                    Found::Damage(_) => continue,
+                };
                 part.page_bytes += u64::from(found.end - found.offset);
                 if fate_of(&found.event, now) == Fate::Keep {
                     part.events.push((found.event.id, found.event.created_at));

@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::segment::{Found, Segment};
 use super::split::ranges;
 use super::store::EventStore;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 
 /// A core looks at so many bytes at a time.
 const LOOK_BYTES: u64 = 8 << 20;
@@ -77,7 +77,7 @@ impl EventStore {
     ///
     /// # Errors
     ///
-    /// A damaged segment is [`ErrorKind::Corrupt`].
+    /// A damaged segment is [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt).
     pub fn fragmentation(
         &self,
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
@@ -125,10 +125,7 @@ pub(super) fn fragmentation_of(
                         share.add(&found.event, now, bytes);
                         step(bytes)?;
                     }
-                    Found::Damage(damage) => {
-                        let error = Error::new(ErrorKind::Corrupt, damage.reason);
-                        return Err(error.at(segment.path()).offset_at(damage.offset.into()));
-                    }
+                    Found::Damage(damage) => return Err(segment.damaged(&damage)),
                 }
             }
             Ok(share)

@@ -12,7 +12,7 @@ use super::record::Parts;
 use super::segment::{PageDamage, Segment};
 use super::store::EventStore;
 use super::walk::{Forward, Looker, Reverse as Backward, Seen, Step};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::scan::OnCorrupt;
 
 #[cfg(feature = "arrow")]
@@ -331,8 +331,7 @@ impl Events {
 
     fn pass(&mut self, segment: &Segment, damage: PageDamage) -> Result<()> {
         if self.on_corrupt == OnCorrupt::Raise {
-            let error = Error::new(ErrorKind::Corrupt, damage.reason).of(FORMAT);
-            return Err(error.at(segment.path()).offset_at(damage.offset.into()));
+            return Err(segment.damaged(&damage));
         }
         self.damage.push((segment.header().segment, damage));
         Ok(())

@@ -28,6 +28,7 @@ use super::store::{EventStore, Shared, State, now};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
 use crate::mend::{make_dir, rewrite, save_part};
+use crate::scan::OnCorrupt;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, sidecar_dir};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, Storage, located};
@@ -273,7 +274,8 @@ impl Shared {
     fn copy_intact(&self, state: &mut State, old: &[u32]) -> Result<()> {
         let next = state.manifest.next_segment_id;
         let mut targets = Segments::new(&self.dir, self.options.storage.clone());
-        let moved = match self.copy(state, old, next, &mut targets, &mut Progress::silent()) {
+        let (skip, mut silent) = (OnCorrupt::Skip, Progress::silent());
+        let moved = match self.copy(state, old, skip, next, &mut targets, &mut silent) {
             Ok(moved) => moved,
             Err(error) => {
                 self.give_up(state, targets, next);

@@ -394,6 +394,11 @@ impl Segment {
         Error::io("read the segment", &self.path, e).of(super::FORMAT)
     }
 
+    /// What is wrong with pages that were walked over, as an error.
+    pub(super) fn damaged(&self, damage: &PageDamage) -> Error {
+        self.error(ErrorKind::Corrupt, &damage.reason).offset_at(damage.offset.into())
+    }
+
     fn error(&self, kind: ErrorKind, message: &str) -> Error {
         Error::new(kind, message).at(&self.path).of(super::FORMAT)
     }

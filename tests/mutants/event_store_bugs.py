@@ -491,6 +491,14 @@ EVENT_STORE_BUGS = [
         [("lib", "arrow::tests::damage_across_parts")],
     ),
     Bug(
+        "event store: a compaction passes over what goes bad after the look",
+        FLIP,
+        COMPACTION,
+        "Found::Damage(damage) if on_corrupt == OnCorrupt::Raise => {",
+        "Found::Damage(damage) if on_corrupt == OnCorrupt::Raise && false => {",
+        [("nostr_store", "a_page_that_goes_bad")],
+    ),
+    Bug(
         "event store: a sync that fails beside a large compaction is passed over",
         FSYNC,
         COMPACTION,
