@@ -96,8 +96,9 @@ impl Belonging {
         self.source == Source::Files
     }
 
-    /// Whether an index that was made before may be of other segments.
-    pub fn may_differ_from_index(&self) -> bool {
+    /// Whether nothing of this program vouches for the segments: another one may have written them last, and an
+    /// index that was made before may be of other ones.
+    pub fn may_be_of_others(&self) -> bool {
         self.is_unnamed() || self.manifest.is_foreign
     }
 

@@ -205,7 +205,7 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
     }
     opening.manifest_rebuilt = belonging.is_rebuilt() && !files.is_empty();
     let joins = segments.by_id.keys().any(|&id| !belonging.manifest.names(id));
-    let remakes_index = !files.is_empty() && (joins || belonging.may_differ_from_index());
+    let may_be_of_others = !files.is_empty() && (joins || belonging.may_be_of_others());
     let mut manifest = belonging.manifest;
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     let wal = options.wal().open(dir.join(WAL_NAME), Mode::Append)?;
@@ -224,7 +224,7 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
         manifest.created_at = now();
     }
     manifest.page_bytes = segments.active()?.segment.header().page_bytes;
-    let tail = replay(&wal, &manifest, &mut segments, &options, &mut opening)?;
+    let tail = replay(&wal, &manifest, may_be_of_others, &mut segments, &options, &mut opening)?;
     segments.count_last()?;
     let mut state = State::new(manifest, segments);
     // An index that covers a later entry knows flags that the log lost: it is made again.
@@ -233,7 +233,7 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
         state.pending = state.pending.with_keys_max(SMALL_INDEX_KEYS);
     }
     let mut progress = Progress::silent();
-    opening.indexed = match remakes_index {
+    opening.indexed = match may_be_of_others {
         true => state.remake_index(&options, &sidecar, &mut progress)?,
         false => state.open_index(&options, &sidecar, &mut progress)?,
     };

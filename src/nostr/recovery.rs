@@ -6,11 +6,15 @@
 //! never acknowledged, or the log lost it. It stays as far as it is intact; where records have no checksum,
 //! as far as id and signature are true.
 //!
+//! This program makes a checkpoint before it begins a segment. Another one may not: then segments before the
+//! last one have events of the log, too. They are looked for where another program may have written last,
+//! and what stands there as the log has it is left out of the walk.
+//!
 //! What is found in the segments may be in the cache only, if a process died and not the machine. After
 //! a sync that failed, the cache takes it for written, and no further sync writes it. So all that was
 //! not checkpointed is written again.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::entry::Entry;
@@ -59,24 +63,30 @@ pub struct Tail {
     pub flagged: Vec<(Location, Flags)>,
 }
 
-/// Bring the segments to what the log says.
+/// Bring the segments to what the log says. `may_be_of_others` says that another program may have written
+/// them last.
 pub fn replay(
     wal: &EventWal,
     manifest: &Manifest,
+    may_be_of_others: bool,
     segments: &mut Segments,
     options: &Options,
     opening: &mut Opening,
 ) -> Result<Tail> {
     let mut tail = Tail::default();
     let mut group_is_whole = false;
+    // Read to its end before anything changes: a damaged log is refused, and the files stay as they are.
+    let logged = ids_of(wal)?;
+    let mut earlier = match may_be_of_others {
+        true => Earlier::find(segments, &logged)?,
+        false => Earlier::default(),
+    };
     let active = &segments.active()?.segment;
     let (header, end) = (active.header(), active.end());
     // The manifest is replaced as a whole after a checkpoint; the header may miss the last ones.
     let noted = manifest.size_of(header.segment).and_then(|size| size.try_into().ok());
     let noted =
         noted.filter(|at| at % header.page_bytes == 0 && (header.page_bytes..=end).contains(at));
-    // Read to its end before anything changes: a damaged log is refused, and the files stay as they are.
-    let logged = ids_of(wal)?;
     let is_last = manifest.last_checkpoint_lsn == wal.last_checkpoint().0;
     // The manifest and the header are written after a checkpoint: if the log lost its entry, they are ahead.
     let is_proved = is_last && noted == Some(header.next_free);
@@ -103,7 +113,14 @@ pub fn replay(
                 if std::mem::take(&mut group_is_whole) {
                     tail.last.clear();
                 }
-                tail.last.push(walk.expect(segments, record, opening)?);
+                let at = match earlier.place_of(segments, record)? {
+                    Some(at) => {
+                        segments.write_again(at)?;
+                        at
+                    }
+                    None => walk.expect(segments, record, opening)?,
+                };
+                tail.last.push(at);
             }
             // The flags come after the records that ask for them.
             Entry::UpdateFlags { at, flags } => {
@@ -140,6 +157,46 @@ fn ids_of(wal: &EventWal) -> Result<HashSet<Id>> {
         }
     }
     Ok(ids)
+}
+
+/// Where segments before the last one have events of the log.
+#[derive(Debug, Default)]
+struct Earlier {
+    places: HashMap<Id, Location>,
+    buf: Vec<u8>,
+}
+
+impl Earlier {
+    fn find(segments: &Segments, logged: &HashSet<Id>) -> Result<Self> {
+        let (last, mut places) = (segments.last(), HashMap::new());
+        let before = segments.by_id.iter().filter(|(id, _)| Some(**id) != last);
+        for (&segment, open) in before.filter(|_| !logged.is_empty()) {
+            let mut scan = open.segment.scan(0);
+            while let Some(found) = scan.next()? {
+                if let Found::Record(found) = found
+                    && logged.contains(&found.event.id)
+                {
+                    places.insert(found.event.id, Location { segment, offset: found.offset });
+                }
+            }
+        }
+        Ok(Self { places, buf: Vec::new() })
+    }
+
+    /// Where one of them has this record. Another one of the same event may be torn: without a checksum,
+    /// only the comparison tells.
+    fn place_of(&mut self, segments: &Segments, record: &[u8]) -> Result<Option<Location>> {
+        if self.places.is_empty() {
+            return Ok(None);
+        }
+        let place = record::parse(record).ok().and_then(|event| self.places.get(&event.id));
+        let Some((&at, open)) = place.and_then(|at| Some((at, segments.by_id.get(&at.segment)?)))
+        else {
+            return Ok(None);
+        };
+        let stored = open.segment.read(at.offset, &mut self.buf)?.bytes;
+        Ok(is_same(stored, record).then_some(at))
+    }
 }
 
 /// Where the walk along the last segment is.

@@ -197,9 +197,10 @@ impl Segments {
         Ok(offsets.into_iter().map(|offset| Location { segment, offset }).collect())
     }
 
-    /// Write a record of the last segment again as it is, so that the next sync writes it.
+    /// Write a record again as it is, so that the next sync writes it.
     pub fn write_again(&mut self, at: Location) -> Result<()> {
-        let open = self.active()?;
+        self.get(at)?;
+        let Some(open) = self.by_id.get_mut(&at.segment) else { return Ok(()) };
         open.dirty = true;
         open.segment.write_again(at.offset)
     }

@@ -357,8 +357,8 @@ EVENT_STORE_BUGS = [
         "event store: an index does not learn of segments that join",
         ADVICE,
         OPENING,
-        "(joins || belonging.may_differ_from_index())",
-        "(joins && belonging.may_differ_from_index())",
+        "(joins || belonging.may_be_of_others())",
+        "(joins && belonging.may_be_of_others())",
         [("nostr_store", "manifest::a_segment_that_joins")],
     ),
     Bug(
@@ -489,6 +489,22 @@ EVENT_STORE_BUGS = [
         "is_passing: true, ",
         "is_passing: false, ",
         [("lib", "arrow::tests::damage_across_parts")],
+    ),
+    Bug(
+        "event store: the log of another program is compared with the last segment only",
+        KILL,
+        RECOVERY,
+        "        true => Earlier::find(segments, &logged)?,\n",
+        "        true => Earlier::find(segments, &HashSet::new())?,\n",
+        [("nostr_store", "reference::events_of_the_log")],
+    ),
+    Bug(
+        "event store: what an earlier segment has of the log counts as durable",
+        POWER,
+        RECOVERY,
+        "                    Some(at) => {\n                        segments.write_again(at)?;\n",
+        "                    Some(at) => {\n",
+        [("nostr_store", "reference::events_of_the_log")],
     ),
     Bug(
         "event store: a compaction passes over what goes bad after the look",
