@@ -34,10 +34,18 @@ const NUMBERS: &[&str] = &[
     "price", "published_at", "size", "start", "starts", "total_participants", "valid_until",
 ];
 
+/// Those of 64 hexadecimal digits.
+const HEXADECIMAL: &[&str] = &["parent-commit", "payload", "preimage", "pubkey"];
+
 /// Forms of an event that are tried, and bytes that are hashed, before it counts as lossy: about a tenth of a
 /// second, which every walk along such events takes once.
 const TRIES_MAX: u64 = 1 << 14;
 const HASHED_BYTES_MAX: usize = 64 << 20;
+/// Of an event with more tags of events and people, none of them is taken for another tag: long lists stay
+/// quick.
+const REFERENCES_MAX: usize = 16;
+/// And so many more forms are tried at most where they are.
+const REFERENCE_TRIES_MAX: u64 = 1 << 12;
 
 /// What the id says of an event's tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,33 +87,38 @@ pub(super) fn event_of(record: &[u8]) -> Result<(Event, bool), Bad> {
 
 /// Whether a name may be another than the one that is stored.
 pub(super) fn may_be_lost(event: &EventRef<'_>) -> bool {
-    event.tags.iter().any(|tag| {
-        let mut texts = tag.elements();
-        let name = texts.next().unwrap_or_default();
-        is_open(&name, &texts.next().unwrap_or_default())
-    })
+    event.tags.iter().any(|tag| is_open(&tag.elements().next().unwrap_or_default()))
 }
 
-/// The same of the name and the first value of a tag.
-fn is_open(name: &str, value: &str) -> bool {
-    let hexadecimal = || value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match name {
-        // Tags of events and people outnumber all others: only so do long lists stay quick.
-        "e" | "p" | "q" | "E" | "P" => !hexadecimal(),
-        _ => name.chars().take(2).count() == 1,
-    }
+/// The same of the name of a tag.
+fn is_open(name: &str) -> bool {
+    name.chars().take(2).count() == 1
+}
+
+/// Whether a tag is of an event or a person, as nearly all are that look so: they outnumber all others.
+fn is_reference(tag: &[String]) -> bool {
+    let [name, value, ..] = tag else { return false };
+    matches!(name.as_str(), "e" | "p" | "q" | "E" | "P") && is_hexadecimal(value)
+}
+
+fn is_hexadecimal(value: &str) -> bool {
+    value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 struct Search {
     /// Every tag has the first of its names, but for those that are being tried.
     event: Event,
     open: Vec<Open>,
+    /// Tags of events and people, if there are few.
+    references: Vec<Open>,
     tries: u64,
+    tries_max: u64,
     hashed_bytes: usize,
     scratch: Vec<u8>,
 }
 
 /// A tag that may have one of several names.
+#[derive(Clone)]
 struct Open {
     /// Its place among the tags.
     tag: usize,
@@ -113,29 +126,59 @@ struct Open {
     others: Vec<String>,
 }
 
+impl Open {
+    /// With the names only whose values are hexadecimal.
+    fn hexadecimal(&self) -> Option<Self> {
+        let others = self.others.iter().filter(|name| HEXADECIMAL.contains(&name.as_str()));
+        let others: Vec<String> = others.cloned().collect();
+        (!others.is_empty()).then(|| Self { others, ..self.clone() })
+    }
+}
+
 impl Search {
     fn of(mut event: Event, scratch: Vec<u8>) -> Self {
-        let mut open = Vec::new();
+        let (mut open, mut references) = (Vec::new(), Vec::new());
+        let are_few = event.tags.iter().filter(|tag| is_reference(tag)).count() <= REFERENCES_MAX;
         for (tag, elements) in event.tags.iter_mut().enumerate() {
+            let into = match is_reference(elements) {
+                true if are_few => &mut references,
+                true => continue,
+                false => &mut open,
+            };
             let mut names = choices(elements).into_iter();
             let Some(likeliest) = names.next() else { continue };
             rename(elements, &likeliest);
             let others: Vec<String> = names.collect();
             if !others.is_empty() {
-                open.push(Open { tag, likeliest, others });
+                into.push(Open { tag, likeliest, others });
             }
         }
-        Self { event, open, tries: 0, hashed_bytes: 0, scratch }
+        let (tries, tries_max, hashed_bytes) = (0, TRIES_MAX, 0);
+        Self { event, open, references, tries, tries_max, hashed_bytes, scratch }
     }
 
     /// Look for names that meet the id.
     fn run(&mut self) -> bool {
         let open = std::mem::take(&mut self.open);
-        (0..=open.len()).any(|unlikely| self.goes_on() && self.meets_with(unlikely, &open))
+        if self.meets_any(&open) {
+            return true;
+        }
+        // One that looks like a tag of an event or a person may be another one, last of all.
+        let all = std::mem::take(&mut self.references);
+        self.tries_max = TRIES_MAX.min(self.tries + REFERENCE_TRIES_MAX);
+        let usual: Vec<Open> = all.iter().filter_map(Open::hexadecimal).collect();
+        [usual, all].into_iter().filter(|references| !references.is_empty()).any(|references| {
+            // Behind the others, which are more likely to have lost their names.
+            self.meets_any(&[open.as_slice(), &references].concat())
+        })
+    }
+
+    fn meets_any(&mut self, open: &[Open]) -> bool {
+        (0..=open.len()).any(|unlikely| self.goes_on() && self.meets_with(unlikely, open))
     }
 
     fn goes_on(&self) -> bool {
-        self.tries < TRIES_MAX && self.hashed_bytes < HASHED_BYTES_MAX
+        self.tries < self.tries_max && self.hashed_bytes < HASHED_BYTES_MAX
     }
 
     /// Whether the id is met if so many of these tags have another than their likeliest name.
@@ -185,7 +228,7 @@ fn rename(tag: &mut [String], name: &str) {
 fn choices(tag: &[String]) -> Vec<String> {
     let Some(name) = tag.first() else { return Vec::new() };
     let value = tag.get(1).map(String::as_str).unwrap_or_default();
-    let Some(first) = name.chars().next().filter(|_| is_open(name, value)) else {
+    let Some(first) = name.chars().next().filter(|_| is_open(name)) else {
         return vec![name.clone()];
     };
     match first {
@@ -206,7 +249,7 @@ fn choices(tag: &[String]) -> Vec<String> {
     let number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     names.sort_by_key(|name| NUMBERS.contains(&name.as_str()) != number);
     let letter_is_likely = match first {
-        'e' | 'p' | 'q' | 'E' | 'P' => false,
+        'e' | 'p' | 'q' | 'E' | 'P' => is_hexadecimal(value),
         'a' | 'A' | 'i' => value.contains(':') && !value.starts_with("http"),
         't' => !value.chars().any(|c| c.is_whitespace() || c.is_uppercase()),
         _ => true,
@@ -233,6 +276,23 @@ mod tests {
     fn wrong(tags: Vec<Vec<String>>, content: &str) -> Event {
         let (id, content) = (Id([1; 32]), content.to_owned());
         Event { id, pubkey: [2; 32], created_at: 3, kind: 3, tags, content, sig: [4; 64] }
+    }
+
+    /// The record of an event as the reference stores it: with the first byte of each name.
+    fn stored(event: &Event) -> Vec<u8> {
+        let mut lost = event.clone();
+        lost.tags.iter_mut().for_each(|tag| tag[0].truncate(1));
+        let mut bytes = Vec::new();
+        record::encode(&lost, Flags::default(), false, 4096, &mut bytes).unwrap();
+        bytes
+    }
+
+    /// An event with its true id.
+    fn right(kind: u16, tags: &[[&str; 2]]) -> Event {
+        let tags = tags.iter().map(|tag| tag.map(str::to_owned).to_vec()).collect();
+        let mut event = Event { kind, ..wrong(tags, "") };
+        event.id = event.canonical_id();
+        event
     }
 
     /// Search in vain.
@@ -275,6 +335,54 @@ mod tests {
                 bytes - bytes / (tries as usize) < HASHED_BYTES_MAX,
                 "{tries} tries, {bytes} bytes"
             );
+        }
+    }
+
+    /// A tag whose value looks like an id or a key kept its letter for a name, whatever the id said; where it
+    /// was the only one, the wrong tags did not even count as lossy.
+    #[test]
+    fn a_lost_name_of_a_hexadecimal_value_is_found() {
+        let (one, two, three) = ("ab".repeat(32), "cd".repeat(32), "ef".repeat(32));
+        let (one, two, three) = (one.as_str(), two.as_str(), three.as_str());
+        let receipt = [
+            ["p", one],
+            ["P", two],
+            ["e", three],
+            ["bolt11", "lnbc10u1p3unwfusp5t9r3yymhpfqculx78u027lxspgxcr2n2987mx2j55nnfs95nxnz"],
+            ["description", "{\"kind\":9734}"],
+            ["preimage", two],
+        ];
+        let lists = vec![["p", one]; REFERENCES_MAX - 1];
+        for event in [
+            right(9735, &receipt),
+            right(1, &[["pubkey", one]]),
+            right(27_235, &[["u", "https://example.com"], ["method", "POST"], ["payload", one]]),
+            right(1, &[["p", one], ["proxy", two]]),
+            right(3, &[lists, vec![["pubkey", two]]].concat()),
+        ] {
+            let bytes = stored(&event);
+            let lost = record::parse(&bytes).unwrap();
+            assert!(may_be_lost(&lost), "{event:?}");
+            assert_eq!(recover(&lost), Names::Recovered(event.clone()));
+            assert_eq!(event_of(&bytes), Ok((event, false)));
+        }
+    }
+
+    #[test]
+    fn a_name_of_a_hexadecimal_value_that_is_not_known_is_lossy() {
+        let value = "ab".repeat(32);
+        let event = right(1, &[["proof", &value]]);
+        let (found, is_lossy) = event_of(&stored(&event)).unwrap();
+        assert_eq!((found.tags[0][0].as_str(), is_lossy), ("p", true));
+    }
+
+    /// Names of people must not cost what other tags do: each event of a list would take long.
+    #[test]
+    fn tags_of_people_cost_few_tries() {
+        for (count, tries_max) in
+            [(REFERENCES_MAX, 1 + REFERENCE_TRIES_MAX), (REFERENCES_MAX + 1, 1), (2_000, 1)]
+        {
+            assert_eq!(searched(wrong(people(count), "")).tries, tries_max, "{count}");
         }
     }
 }

@@ -28,6 +28,7 @@ INDEXING = "src/nostr/indexing.rs"
 INDEX_TABLE = "src/nostr/index/table.rs"
 MANIFEST = "src/nostr/manifest.rs"
 MEND_WAL = "src/nostr/mend_wal.rs"
+NAMES = "src/nostr/names.rs"
 OPENING = "src/nostr/opening.rs"
 PENDING = "src/nostr/pending.rs"
 RECOVERY = "src/nostr/recovery.rs"
@@ -663,6 +664,24 @@ EVENT_STORE_BUGS = [
         "        let kept = (self.limit as u64).saturating_add(2);\n",
         "        let kept = (self.limit as u64).saturating_add(1);\n",
         [("nostr_store", "imports::only_a_line")],
+    ),
+    Bug(
+        "event store: a hexadecimal value keeps its letter for a name",
+        FLIP,
+        NAMES,
+        "        let all = std::mem::take(&mut self.references);\n",
+        "        let all = Vec::<Open>::new();\n",
+        [("lib", "names::tests::a_lost_name")],
+    ),
+    Bug(
+        "event store: tags of events and people are not held against the id",
+        FLIP,
+        NAMES,
+        "event.tags.iter().any(|tag| is_open(&tag.elements().next().unwrap_or_default()))",
+        "event.tags.iter().any(|tag| {\n"
+        "        let name = tag.elements().next().unwrap_or_default();\n"
+        "        is_open(&name) && !matches!(&*name, \"e\" | \"p\")\n    })",
+        [("lib", "names::tests::a_lost_name")],
     ),
     Bug(
         "event store: a text is not glued to one before an empty entry",
