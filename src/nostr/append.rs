@@ -28,7 +28,7 @@ use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::slice::{part, part_mut};
 
-/// Records are written to the files in parts of about this size.
+/// Records are written to the files in parts of about this size, or of what the segment has room for.
 const RUN_BYTES: usize = 4 << 20;
 /// So many flags may wait for a sync of the log.
 const WAITING_FLAGS: usize = 65_536;
@@ -64,6 +64,8 @@ struct Run {
     /// Records one after the other.
     bytes: Vec<u8>,
     records: Vec<Planned>,
+    /// How many bytes of pages are left in the segment that gets these.
+    room: u64,
     ids: HashSet<Id>,
     /// Of its replaceable and addressable events, and of those that its requests delete.
     addresses: HashSet<Address>,
@@ -137,14 +139,25 @@ impl EventStore {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
         state.check(shared)?;
-        let (mut run, mut from, mut hidden) = (Run::default(), 0, 0);
+        let (mut run, mut from, mut stored, mut hidden) = (Run::default(), 0, 0, 0);
+        let write = |state: &mut State, run: &mut Run| {
+            state.forget_heads();
+            shared.store(wal, state, run, &mut [])
+        };
         for &end in ends {
             let record = part(bytes, from..end);
             from = end;
             let event = own(record, shared)?;
-            if state.location(&event.id)?.is_some() || !run.ids.insert(event.id) {
+            if state.location(&event.id)?.is_some() || run.ids.contains(&event.id) {
                 continue;
             }
+            let needed = state.segments.bytes_for(record)?;
+            if !run.has_room(needed) {
+                write(&mut state, &mut run)?;
+            }
+            run.ids.insert(event.id);
+            shared.take_room(&mut state, &mut run, needed)?;
+            stored += 1;
             hidden += u64::from(!event.flags.is_live());
             run.bytes.extend_from_slice(record);
             run.tombstones.add(&event);
@@ -153,9 +166,7 @@ impl EventStore {
             let keys = keys_of(&event);
             run.records.push(Planned { end, event: usize::MAX, flags, id, address, keys });
         }
-        let stored = run.records.len() as u64;
-        state.forget_heads();
-        shared.store(wal, &mut state, &mut run, &mut [])?;
+        write(&mut state, &mut run)?;
         Ok((stored, hidden))
     }
 
@@ -218,6 +229,12 @@ impl EventStore {
 }
 
 impl Run {
+    /// Whether the segment that gets the run has room for so many bytes of pages more: else the run ends, and
+    /// the next one begins a segment.
+    fn has_room(&self, needed: u64) -> bool {
+        self.records.is_empty() || needed <= self.room
+    }
+
     /// Whether what becomes of an event, or of what it deletes, depends on what this run does.
     fn concerns(&self, event: &EventRef<'_>, address: Option<&Address>) -> bool {
         let asks_for_own = || {
@@ -276,7 +293,9 @@ impl Shared {
             from = end;
             let event = own(record, self)?;
             let address = Address::of(&event);
-            if run.bytes.len() >= RUN_BYTES || run.concerns(&event, address.as_ref()) {
+            let is_full =
+                run.bytes.len() >= RUN_BYTES || !run.has_room(state.segments.bytes_for(record)?);
+            if is_full || run.concerns(&event, address.as_ref()) {
                 self.store(wal, state, &mut run, outcomes)?;
             }
             let planned = self.plan(state, &mut run, number, record, address);
@@ -321,6 +340,8 @@ impl Shared {
             run.tombstones.add(&event);
         }
         let (id, keys) = (event.id, keys_of(&event));
+        let needed = state.segments.bytes_for(record)?;
+        self.take_room(state, run, needed)?;
         run.ids.insert(id);
         record::set_flags(record, flags);
         run.bytes.extend_from_slice(record);
@@ -328,6 +349,16 @@ impl Shared {
         run.records.push(Planned { end, event: number, flags, id, address, keys });
         // Its place follows.
         Ok(Outcome::Ephemeral)
+    }
+
+    /// Have a run count the pages of a record that is added.
+    fn take_room(&self, state: &mut State, run: &mut Run, needed: u64) -> Result<()> {
+        if run.records.is_empty() {
+            run.room = self.room_from(state, needed)?;
+        }
+        // One that is larger than a segment is meant to be has it for itself.
+        run.room = run.room.saturating_sub(needed);
+        Ok(())
     }
 
     /// Write a run to the files, and begin another.

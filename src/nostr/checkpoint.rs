@@ -8,6 +8,7 @@
 //! 5. Files of the log wholly before the checkpoint are deleted.
 
 use super::manifest::Listed;
+use super::options::Options;
 use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
 use crate::error::Result;
@@ -93,10 +94,10 @@ impl Shared {
             // events would speak of none.
             self.store_manifest(state, &[])?;
         }
+        let room = state.segments.room(self.options.segment_bytes)?;
         let active = state.segments.active()?;
         let needed: u64 = records.iter().map(|record| active.segment.bytes_for(record.len())).sum();
-        let end = u64::from(active.segment.end());
-        let is_full = active.has_pages() && end + needed > self.options.segment_bytes;
+        let is_full = active.has_pages() && needed > room;
         if is_full || state.wal_bytes >= self.options.checkpoint_bytes {
             self.checkpoint(wal, state)?;
         }
@@ -105,6 +106,17 @@ impl Shared {
             self.begin_segment(state)?;
         }
         Ok(())
+    }
+
+    /// How many bytes of pages are free in the segment that gets a record of so many: in the last one, or in
+    /// that which is begun for it.
+    pub(super) fn room_from(&self, state: &mut State, needed: u64) -> Result<u64> {
+        let Options { segment_bytes, page_bytes, .. } = self.options;
+        let room = state.segments.room(segment_bytes)?;
+        match needed > room && state.segments.active()?.has_pages() {
+            true => Ok(segment_bytes.saturating_sub(page_bytes.into())),
+            false => Ok(room),
+        }
     }
 
     /// Begin another segment after a checkpoint.

@@ -360,11 +360,12 @@ impl Shared {
 
     /// How many of some records the last segment has room for.
     fn fitting(&self, targets: &mut Segments, records: &[&[u8]]) -> Result<usize> {
+        let room = targets.room(self.options.segment_bytes)?;
         let active = &targets.active()?.segment;
-        let mut end = u64::from(active.end());
+        let mut needed = 0;
         let fits = records.iter().take_while(|record| {
-            end += active.bytes_for(record.len());
-            end <= self.options.segment_bytes
+            needed += active.bytes_for(record.len());
+            needed <= room
         });
         Ok(fits.count())
     }

@@ -185,6 +185,16 @@ impl Segments {
         last.ok_or_else(|| Error::new(ErrorKind::Missing, "no segment").at(&self.dir))
     }
 
+    /// How many bytes of pages a record takes in the last one.
+    pub fn bytes_for(&mut self, record: &[u8]) -> Result<u64> {
+        Ok(self.active()?.segment.bytes_for(record.len()))
+    }
+
+    /// How many more bytes of pages the last one may have, of so many that a segment may have.
+    pub fn room(&mut self, segment_bytes: u64) -> Result<u64> {
+        Ok(segment_bytes.saturating_sub(self.active()?.segment.end().into()))
+    }
+
     /// Write records to the last segment.
     pub fn append(&mut self, records: &[&[u8]]) -> Result<Vec<Location>> {
         let active = self.active()?;

@@ -12,6 +12,7 @@ from rows import (
     HEAD,
     KILL,
     LENGTH,
+    OVERFLOW,
     POWER,
     READER,
     TRUNCATION,
@@ -614,6 +615,14 @@ EVENT_STORE_BUGS = [
         "let is_cut = end > len.min(self.end.into());",
         "let is_cut = end > len;",
         [("nostr_store", "openers::an_event_that_becomes_whole")],
+    ),
+    Bug(
+        "event store: a call of many events goes to one segment",
+        OVERFLOW,
+        APPEND,
+        "        self.records.is_empty() || needed <= self.room\n",
+        "        self.records.is_empty() || needed <= self.room || true\n",
+        [("nostr_store", "rotation::a_call_of_many")],
     ),
     Bug(
         "event store: an event is appended to a segment that no manifest names",

@@ -145,7 +145,8 @@ fn columns_have_every_event_as_the_walk_has_it_whatever_its_tags() {
 #[test]
 fn batches_are_as_large_as_was_asked_for() {
     let (_, options) = in_memory();
-    let store = options.open("/events", Mode::Create).unwrap();
+    // Some end with a segment.
+    let store = options.segment_bytes(64 << 20).open("/events", Mode::Create).unwrap();
     store.append_many(&notes(0..100)).unwrap();
     let sizes = |rows, bytes| -> Vec<usize> {
         batches(&store, Include::Live, rows, bytes).map(|batch| batch.unwrap().num_rows()).collect()
@@ -214,7 +215,8 @@ fn filters_leave_out_what_they_do_not_match() {
 #[test]
 fn a_long_walk_past_what_a_filter_does_not_match_gives_batches_without_rows() {
     let (_, options) = in_memory();
-    let store = options.open("/events", Mode::Create).unwrap();
+    // Four in a segment.
+    let store = options.segment_bytes(1100 * 4096).open("/events", Mode::Create).unwrap();
     let long = |number: u32| event(1, 1_700_000_000 + number, 1, &[], &"x".repeat(1 << 20));
     store.append_many(&(0..70).map(long).collect::<Vec<_>>()).unwrap();
     let of = |json: &str| -> Vec<usize> {

@@ -93,7 +93,12 @@ impl Known {
 
     /// A power cut takes nothing of what is there.
     pub fn all_durable(&mut self) {
-        for about in &mut self.events {
+        self.durable_until(self.events.len());
+    }
+
+    /// The same of the first events.
+    pub fn durable_until(&mut self, count: usize) {
+        for about in self.events.iter_mut().take(count) {
             (about.durable, about.flags_durable) = (about.written, about.flags_written);
         }
     }

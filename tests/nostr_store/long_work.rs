@@ -26,6 +26,8 @@ fn notes(store: &EventStore) -> Vec<Event> {
 #[test]
 fn progress_is_reports_and_ends_the_work() {
     let (_, options) = in_memory();
+    // In segments much smaller than this there is nothing to report on the way.
+    let options = options.segment_bytes(64 << 20);
     let store = open(&options);
     store.append_many(&(0..2500).map(note).collect::<Vec<_>>()).unwrap();
     store.checkpoint().unwrap();

@@ -166,8 +166,10 @@ impl Run {
                 let stored = outcomes.iter().all(|o| matches!(o, Outcome::Stored(_)));
                 assert!(stored && outcomes.len() == events.len(), "{outcomes:?}");
                 self.known.written(from);
-                let bytes: usize = events.iter().map(|event| event.content.len()).sum();
-                self.changed(bytes as u64);
+                // Where a segment ends, those after the one that asks for a sync are written apart.
+                let is_long = |event: &Event| event.content.len() as u64 >= BATCH_BYTES;
+                let synced = events.iter().rposition(is_long).map(|at| from + at + 1);
+                self.changed(synced);
                 Ok(())
             }
             Err(error) => {
@@ -186,11 +188,11 @@ impl Run {
         }
     }
 
-    /// What a step did is acknowledged.
-    fn changed(&mut self, bytes: u64) {
-        match self.options.durability {
-            Some(Durability::Always) => self.known.all_durable(),
-            None if bytes >= BATCH_BYTES => self.known.all_durable(),
+    /// What a step did is acknowledged; by default, so many events are synced.
+    fn changed(&mut self, synced: Option<usize>) {
+        match (self.options.durability, synced) {
+            (Some(Durability::Always), _) => self.known.all_durable(),
+            (None, Some(count)) => self.known.durable_until(count),
             _ => {}
         }
     }
@@ -215,7 +217,7 @@ impl Run {
         match &done {
             Ok(()) => {
                 about.flags_written = last;
-                self.changed(0);
+                self.changed(None);
             }
             Err(error) if error.durable() == Some(Durable::No) => {
                 about.flags.pop();
