@@ -77,6 +77,8 @@ class Reader:
 
     def __init__(self, source: str | os.PathLike[str] | _Readable) -> None:
         self._owned: io.IOBase | None = None
+        self.name = _name(source)
+        """What errors call it; None if it has no name."""
         if isinstance(source, str | bytes | os.PathLike):
             source = self._owned = open(source, "rb", buffering=0)  # noqa: SIM115
         elif not hasattr(source, "read"):
@@ -97,6 +99,13 @@ class Reader:
         """Close what this opened."""
         if self._owned is not None:
             self._owned.close()
+
+
+def _name(source: Any) -> str | None:
+    if isinstance(source, str | bytes | os.PathLike):
+        return os.fsdecode(source)
+    name = getattr(source, "name", None)  # a number, where a descriptor was opened
+    return name if isinstance(name, str) else None
 
 
 class CompressionError(ValueError):

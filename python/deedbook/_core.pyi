@@ -2046,7 +2046,8 @@ class EventStore:
         ``progress`` is called with the report so far, and may commit the store; what it raises ends
         the import. ``after`` is such a report of the same lines: so many bytes of them are passed
         over without a look, and its counts go on. Of a source that cannot be read to its end, as a
-        torn ``.gz``, the whole lines before are stored, and then the error is raised.
+        torn ``.gz``, the whole lines before are stored, and then the error is raised: its ``path``
+        is that of the source, or the ``name`` of a file.
 
         Raises `InvalidArgumentError` with ``stop_at_bad``, and where ``aside`` is the file that is
         read, `ReadOnlyError`, `IoError`,

@@ -362,7 +362,7 @@ impl PyEventStore {
         after: Option<PyImportReport>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyImportReport> {
-        let options = ImportOptions::new()
+        let mut options = ImportOptions::new()
             .check(words::check(py, check)?)
             .stop_at_bad(stop_at_bad)
             .after(after.map(PyImportReport::into_report).unwrap_or_default());
@@ -371,6 +371,9 @@ impl PyEventStore {
         }
         let mut aside = aside.map(|aside| Target::open(aside, true)).transpose()?;
         let source = Source::open(source)?;
+        if let Some(name) = source.name(py)? {
+            options.source = name;
+        }
         let mut lines = source.lines(py);
         let imported = Progress::run(py, progress, |progress| {
             let aside = aside.as_mut().map(|aside| aside as &mut dyn Write);

@@ -1,6 +1,7 @@
 //! Files of Python as Rust reads and writes them: what is compressed, `deedbook._compressed` knows.
 
 use std::io::{self, BufReader, Read, Write};
+use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -15,6 +16,11 @@ impl Source {
     pub fn open(source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let files = source.py().import("deedbook._compressed")?;
         Ok(Self(files.call_method1("Reader", (source,))?.unbind()))
+    }
+
+    /// What errors call it, if it has a name.
+    pub fn name(&self, py: Python<'_>) -> PyResult<Option<PathBuf>> {
+        self.0.getattr(py, "name")?.extract(py)
     }
 
     pub fn lines(&self, py: Python<'_>) -> BufReader<Self> {

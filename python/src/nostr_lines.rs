@@ -25,7 +25,7 @@ pub fn parse_events(
     let options = ImportOptions::new().check(words::check(py, check)?);
     let store = Options::new().event_bytes_max(event_bytes_max);
     let parsed = ParsedLines::new(options, store);
-    let mut waiting = Waiting { parsed, bytes: Vec::new(), ends: Vec::new() };
+    let mut waiting = Waiting { parsed, bytes: Vec::new(), lens: Vec::new() };
     // A line that is too long is a bad line.
     let limit = Limit { format: "nostr", noun: "line", bytes_max: u64::MAX };
     feed(&mut waiting, limit, lines, None)?;
@@ -37,7 +37,8 @@ pub fn parse_events(
 struct Waiting {
     parsed: ParsedLines,
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    /// How long each is.
+    lens: Vec<usize>,
 }
 
 impl Sink for Waiting {
@@ -45,7 +46,7 @@ impl Sink for Waiting {
 
     fn push(&mut self, _mug: u32, line: &[u8]) -> deedbook::Result<()> {
         self.bytes.extend_from_slice(line);
-        self.ends.push(self.bytes.len());
+        self.lens.push(line.len());
         Ok(())
     }
 
@@ -54,17 +55,18 @@ impl Sink for Waiting {
     }
 
     fn flush(&mut self) -> deedbook::Result<()> {
-        let mut from = 0;
-        for &end in &self.ends {
-            self.parsed.push(self.bytes.get(from..end).unwrap_or_default())?;
-            from = end;
+        let mut rest = self.bytes.as_slice();
+        for &len in &self.lens {
+            let (line, later) = rest.split_at(len);
+            self.parsed.push(line)?;
+            rest = later;
         }
         self.bytes.clear();
-        self.ends.clear();
+        self.lens.clear();
         Ok(())
     }
 
     fn taken(&self) -> u64 {
-        (self.parsed.len() + self.ends.len()) as u64
+        (self.parsed.len() + self.lens.len()) as u64
     }
 }

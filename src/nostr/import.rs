@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
@@ -50,12 +51,21 @@ pub struct ImportOptions {
     /// [`EventStore::commit`](super::EventStore::commit) before you keep a report: a power cut may take
     /// events that are not committed.
     pub after: ImportReport,
+    /// What an error calls the file of the lines.
+    pub source: PathBuf,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
         let (check, line_bytes_max, after) = (Check::Id, 128 << 20, ImportReport::default());
-        Self { check, threads: 0, line_bytes_max, stop_at_bad: false, after }
+        Self {
+            check,
+            threads: 0,
+            line_bytes_max,
+            stop_at_bad: false,
+            after,
+            source: "lines".into(),
+        }
     }
 }
 
@@ -66,6 +76,7 @@ setters! {
         line_bytes_max: usize,
         stop_at_bad: bool,
         after: ImportReport,
+        source: PathBuf,
     }
     optional {}
 }
@@ -168,6 +179,7 @@ impl EventStore {
                 lines,
                 next_line: report.lines + 1,
                 limit: options.line_bytes_max,
+                source: &options.source,
                 failed: None,
             };
             reader.skip(report.bytes)?;
@@ -243,6 +255,7 @@ struct Parts<'a> {
     lines: &'a mut dyn BufRead,
     next_line: u64,
     limit: usize,
+    source: &'a Path,
     /// Why there are no more lines, if that is not their end.
     failed: Option<Error>,
 }
@@ -275,7 +288,7 @@ impl Parts<'_> {
         // The longest line, and its end: what is kept of a longer one is too long without its end, too.
         let kept = (self.limit as u64).saturating_add(2);
         let read = std::io::Read::take(&mut *self.lines, kept).read_until(b'\n', text);
-        let read = read.map_err(failed)? as u64;
+        let read = read.map_err(|e| failed(self.source, e))? as u64;
         if read < kept || text.last() == Some(&b'\n') {
             return Ok(read);
         }
@@ -286,9 +299,9 @@ impl Parts<'_> {
 
     /// Pass over the rest of a line; gives how many bytes it had.
     fn skip_line(&mut self) -> Result<u64> {
-        let mut skipped = 0;
+        let (mut skipped, source) = (0, self.source);
         loop {
-            let there = self.lines.fill_buf().map_err(failed)?;
+            let there = self.lines.fill_buf().map_err(|e| failed(source, e))?;
             let end = there.iter().position(|&byte| byte == b'\n');
             let len = end.map_or(there.len(), |at| at + 1);
             self.lines.consume(len);
@@ -301,8 +314,9 @@ impl Parts<'_> {
 
     /// Pass over so many bytes, or to the end.
     fn skip(&mut self, mut bytes: u64) -> Result<()> {
+        let source = self.source;
         while bytes > 0 {
-            let there = self.lines.fill_buf().map_err(failed)?.len();
+            let there = self.lines.fill_buf().map_err(|e| failed(source, e))?.len();
             let len = there.min(usize::try_from(bytes).unwrap_or(usize::MAX));
             if len == 0 {
                 return Ok(());
@@ -314,8 +328,8 @@ impl Parts<'_> {
     }
 }
 
-fn failed(error: io::Error) -> Error {
-    Error::io("read the events", "events".as_ref(), error)
+fn failed(source: &Path, error: io::Error) -> Error {
+    Error::io("read the events", source, error)
 }
 
 fn parse(part: &Part, options: &ImportOptions, store: &Options) -> Parsed {

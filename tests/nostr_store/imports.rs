@@ -23,6 +23,7 @@ fn torn(store: &EventStore, text: &[u8], options: &ImportOptions) -> (Error, Imp
     let error = store.import(&mut lines, options, None, &mut tell).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     assert!(error.message().contains("torn"), "{error}");
+    assert_eq!(error.path(), Some(options.source.as_path()), "{error}");
     (error, last)
 }
 
@@ -45,7 +46,7 @@ fn the_whole_lines_before_a_tear_are_stored_and_the_error_is_given() {
         for cut in cuts {
             let (_, options) = in_memory();
             let store = open(&options.segment_bytes(64 << 20).checkpoint_bytes(64 << 20));
-            let importing = ImportOptions::new().threads(threads);
+            let importing = ImportOptions::new().threads(threads).source("some.jsonl".into());
             let whole = text[..cut].iter().filter(|&&byte| byte == b'\n').count();
             let bytes = text[..cut].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
             let (_, done) = torn(&store, &text[..cut], &importing);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import random
@@ -299,6 +300,29 @@ def test_the_whole_lines_of_a_torn_file_are_stored(path: Path, tmp_path: Path, k
         source.write_bytes(packed)
         found = store.import_json(source, after=first)
         assert (found.lines, found.stored, found.bytes) == (400, 400, len(text))
+
+
+def test_an_error_names_the_file_that_cannot_be_read(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of several files, it was not known which: the error said ``events`` of any."""
+    sources = [tmp_path / f"{name}.jsonl.gz" for name in "ab"]
+    packed = gzip.compress("".join(json.dumps(made(str(at))) + "\n" for at in range(9)).encode())
+    sources[0].write_bytes(packed)
+    sources[1].write_bytes(packed[:-12])
+    command = ["nostr", "import", str(path), *map(str, sources)]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert f"({sources[1]})" in said and str(sources[0]) not in said
+    assert main([*command, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["path"] == str(sources[1])
+    with EventStore.open(path, "a") as store, sources[1].open("rb") as file:
+        for source, name in [(sources[1], str(sources[1])), (file, str(sources[1]))]:
+            with pytest.raises(deedbook.IoError) as raised:
+                store.import_json(source)
+            assert raised.value.path == name and f"({name})" in str(raised.value)
+        with pytest.raises(deedbook.IoError, match=r"cannot read the events: .* \(lines\)"):
+            store.import_json(io.BytesIO(packed[:-12]))
 
 
 def test_a_report_of_the_same_lines_is_gone_on_from(path: Path, tmp_path: Path) -> None:

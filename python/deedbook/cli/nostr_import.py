@@ -34,6 +34,8 @@ class _Input:
 
     def __init__(self, file: str, stop: Stop) -> None:
         self._stop = stop
+        self.name = "standard input" if file == "-" else file
+        """What errors call it."""
         self.bytes_read = 0
         """Of the file, which may be compressed."""
         if file == "-":
