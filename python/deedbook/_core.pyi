@@ -1938,14 +1938,21 @@ class EventStore:
         checkpoint stays, up to ``wal_segment_bytes`` of it, and what was deleted from the store
         stays readable there until a checkpoint comes in a later file.
         """
-    def get(self, id: str | bytes) -> Event | None:
+    @overload
+    def get(self, id: str | bytes) -> Event | None: ...
+    @overload
+    def get(self, id: tuple[int, int]) -> Event:
         """The event with this id, if it is stored and counts: not deleted, replaced or over.
 
-        Raises `InvalidArgumentError` for what cannot be an id.
+        Of a location the event there, as `read` gives it. Raises `InvalidArgumentError` for what
+        cannot be an id.
         """
     def __contains__(self, id: str | bytes, /) -> bool: ...
     def read(self, location: tuple[int, int]) -> Event:
-        """The event at a place, also one that is deleted or replaced. Raises `CorruptError`."""
+        """The event at a location, also one that is deleted or replaced.
+
+        Raises `CorruptError`, and `OutOfRangeError` where no event begins.
+        """
     def set_flags(
         self, location: tuple[int, int], *, deleted: bool = False, replaced: bool = False
     ) -> None:

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use deedbook::nostr::{self, Column, Event, EventStore, ImportOptions, Options, Outcome};
 use deedbook::{Error, ErrorKind, OnCorrupt, Repair};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
 use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
@@ -49,6 +49,11 @@ pub fn size_of(event: &Event) -> usize {
 }
 
 impl PyEventStore {
+    fn find(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<PyEvent>> {
+        let id = id_of(id)?;
+        Ok(py.detach(|| self.store.find(&id)).or_raise(py)?.map(PyEvent::from))
+    }
+
     fn look_for_fragmentation(
         &self,
         py: Python<'_>,
@@ -237,12 +242,14 @@ impl PyEventStore {
 
     #[doc = doc!("EventStore".get)]
     fn get(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<PyEvent>> {
-        let id = id_of(id)?;
-        Ok(py.detach(|| self.store.find(&id)).or_raise(py)?.map(PyEvent::from))
+        match id.cast::<PyTuple>() {
+            Ok(location) => self.read(py, location.extract()?).map(Some),
+            Err(_) => self.find(py, id),
+        }
     }
 
     fn __contains__(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.get(py, id)?.is_some())
+        Ok(self.find(py, id)?.is_some())
     }
 
     #[doc = doc!("EventStore".read)]

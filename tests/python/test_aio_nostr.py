@@ -53,6 +53,7 @@ def test_the_loop_makes_no_call_that_may_wait(path: Path, durability: str | None
             found = await store.get(note(3)["id"])
             assert found is not None and found.location is not None
             assert (await store.read(found.location)).content == "note 3"
+            assert (await store.get(found.location)) == found
             assert [e.content for e in await store.query({"limit": 2})] == ["note 29", "note 28"]
             await store.set_flags(found.location, deleted=True)
             assert await store.get(note(3)["id"]) is None

@@ -224,9 +224,29 @@ def test_events_are_found_by_id(store: EventStore) -> None:
     for wrong in ("zz", event["id"].upper(), b"short"):
         with pytest.raises(deedbook.InvalidArgumentError):
             wrong in store  # noqa: B015
-    for other in (1, None, bytearray(32), found):
+    for other in (1, None, bytearray(32), found, found.location):
         with pytest.raises(TypeError, match="an id is a str or bytes, not"):
             other in store  # type: ignore[operator]  # noqa: B015
+
+
+def test_events_are_got_by_location(store: EventStore) -> None:
+    """``get`` refused a location, which only ``read`` took."""
+    place = store.append(made()).location
+    assert place is not None and store.get(place) == store.read(place) == store.get(made()["id"])
+    # What does not count is still there.
+    store.set_flags(place, deleted=True)
+    assert store.get(made()["id"]) is None and store.get(place).deleted
+    wrong: list[tuple[Any, type[Exception]]] = [
+        ((0, 4095), deedbook.OutOfRangeError),
+        ((7, 4096), deedbook.OutOfRangeError),
+        ((0, -1), OverflowError),
+        ((0,), ValueError),
+    ]
+    ways: list[Any] = [store.get, store.read]
+    for other, kind in wrong:
+        for way in ways:
+            with pytest.raises(kind):
+                way(other)
 
 
 def test_flags_and_compaction(store: EventStore) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from deedbook._core import EventStore
 from deedbook.aio._handle import AsyncHandle, Side
@@ -116,7 +116,11 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         """As :meth:`deedbook.EventStore.reindex`; ``progress`` is called in its thread."""
         return await self._change(lambda: self._handle.reindex(progress=progress))
 
-    async def get(self, id: str | bytes) -> Event | None:
+    @overload
+    async def get(self, id: str | bytes) -> Event | None: ...
+    @overload
+    async def get(self, id: tuple[int, int]) -> Event: ...
+    async def get(self, id: str | bytes | tuple[int, int]) -> Event | None:
         """As :meth:`deedbook.EventStore.get`."""
         return await self._read(lambda: self._handle.get(id))
 
