@@ -21,12 +21,11 @@ use super::import::gone;
 use super::on_all_cores::cores;
 use super::progress::Progress;
 use super::record;
-use super::segment::{Found, Segment};
+use super::segment::{Found, PageDamage, Segment};
 use super::segments::Segments;
 use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
 use crate::error::{ErrorKind, Result};
-use crate::scan::OnCorrupt;
 use crate::slice;
 
 /// Old segments whose events fill so many new ones are compacted in one step.
@@ -158,8 +157,7 @@ impl Shared {
         for old in self.steps(&shares) {
             let next = state.manifest.next_segment_id;
             let mut targets = Segments::new(&self.dir, self.options.storage.clone());
-            let moved = match self.copy(state, &old, OnCorrupt::Raise, next, &mut targets, progress)
-            {
+            let moved = match self.copy(state, &old, &[], next, &mut targets, progress) {
                 Ok(moved) => {
                     targets.map(&self.options);
                     moved
@@ -212,13 +210,13 @@ impl Shared {
         state.manifest.next_segment_id = targets.next_free(next);
     }
 
-    /// Copy what counts to new segments, and sync them; they get the numbers from `next` on. Damage is
-    /// passed over only if the caller has saved it: the old segments go.
+    /// Copy what counts to new segments, and sync them; they get the numbers from `next` on. Damage is an
+    /// error, unless its pages in these segments are saved: the old ones go.
     pub(super) fn copy(
         &self,
         state: &State,
         old: &[u32],
-        on_corrupt: OnCorrupt,
+        saved: &[(u32, PageDamage)],
         next: u32,
         targets: &mut Segments,
         progress: &mut Progress<'_>,
@@ -232,8 +230,8 @@ impl Shared {
             self.write_part(targets, part, next, &mut kept)
         };
         let gone = match bytes >= THREAD_BYTES && cores() > 1 {
-            true => self.copy_in_threads(&old, on_corrupt, targets, &mut write)?,
-            false => self.read_parts(&old, on_corrupt, &mut |part| write(targets, &part))?,
+            true => self.copy_in_threads(&old, saved, targets, &mut write)?,
+            false => self.read_parts(&old, saved, &mut |part| write(targets, &part))?,
         };
         if targets.by_id.is_empty() {
             // Without one, nothing in the segments would say that these did not get lost.
@@ -252,7 +250,7 @@ impl Shared {
     fn copy_in_threads(
         &self,
         old: &[Segment],
-        on_corrupt: OnCorrupt,
+        saved: &[(u32, PageDamage)],
         targets: &mut Segments,
         write: &mut dyn FnMut(&mut Segments, &Part) -> Result<()>,
     ) -> Result<Vec<Location>> {
@@ -260,7 +258,7 @@ impl Shared {
             // An error below drops `parts`, and the thread that reads ends with its next part.
             let (give, parts) = sync_channel(PARTS_WAITING);
             let reading = scope.spawn(move || {
-                self.read_parts(old, on_corrupt, &mut |part| give.send(part).map_err(|_| gone()))
+                self.read_parts(old, saved, &mut |part| give.send(part).map_err(|_| gone()))
             });
             let (mut unsynced, mut syncing) = (0, None::<ScopedJoinHandle<'_, Result<()>>>);
             for part in parts {
@@ -285,21 +283,20 @@ impl Shared {
     fn read_parts(
         &self,
         old: &[Segment],
-        on_corrupt: OnCorrupt,
+        saved: &[(u32, PageDamage)],
         give: &mut dyn FnMut(Part) -> Result<()>,
     ) -> Result<Vec<Location>> {
         let (mut part, mut gone, now) = (Part::default(), Vec::new(), self.options.now());
         for segment in old {
+            let id = segment.header().segment;
             let same_pages = segment.header().page_bytes == self.options.page_bytes;
             let mut scan = segment.scan(0).with_names();
             while let Some(found) = scan.next()? {
                 let found = match found {
                     Found::Record(found) => found,
-                    // It may have been intact when it was looked at: a page goes bad, or a read does.
-                    Found::Damage(damage) if on_corrupt == OnCorrupt::Raise => {
-                        return Err(segment.damaged(&damage));
-                    }
-                    Found::Damage(_) => continue,
+                    Found::Damage(damage) if is_within(&damage, id, saved) => continue,
+                    // It was intact when it was looked at: a page goes bad, or a read does.
+                    Found::Damage(damage) => return Err(segment.damaged(&damage)),
                 };
                 part.page_bytes += u64::from(found.end - found.offset);
                 if fate_of(&found.event, now) == Fate::Keep {
@@ -312,7 +309,7 @@ impl Shared {
                     }
                     part.ends.push(part.bytes.len());
                 } else {
-                    gone.push(Location { segment: segment.header().segment, offset: found.offset });
+                    gone.push(Location { segment: id, offset: found.offset });
                 }
                 if part.page_bytes >= PART_BYTES {
                     give(std::mem::take(&mut part))?;
@@ -398,6 +395,12 @@ struct Part {
     events: Vec<(Id, u32)>,
     /// Size of the old pages, those included that are not copied.
     page_bytes: u64,
+}
+
+/// Whether damage in a segment is among the pages that are saved.
+fn is_within(damage: &PageDamage, segment: u32, saved: &[(u32, PageDamage)]) -> bool {
+    let has_all = |part: &PageDamage| part.offset <= damage.offset && damage.end <= part.end;
+    saved.iter().any(|(of, part)| *of == segment && has_all(part))
 }
 
 fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {

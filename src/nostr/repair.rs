@@ -22,13 +22,12 @@ use super::opening::WAL_NAME;
 use super::options::Options;
 use super::progress::Progress;
 use super::rescue::{DamagedPart, Files, Pages};
-use super::segment::{Found, Segment};
+use super::segment::{Found, PageDamage, Segment};
 use super::segments::Segments;
 use super::store::{EventStore, Shared, State, now};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
 use crate::mend::{make_dir, rewrite, save_part};
-use crate::scan::OnCorrupt;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, sidecar_dir};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, Storage, located};
@@ -233,20 +232,18 @@ impl EventStore {
     fn drop_damage(&self) -> Result<Vec<PathBuf>> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
-        let (mut damaged, mut saved) = (Vec::new(), Vec::new());
+        let (mut damages, mut saved) = (Vec::new(), Vec::new());
         let ids: Vec<u32> = state.segments.by_id.keys().copied().collect();
         for id in ids {
-            let parts = shared.save_damage(&state, id)?;
-            if let Some(parts) = parts {
-                damaged.push(id);
-                saved.extend(parts);
-            }
+            saved.extend(shared.save_damage(&state, id, &mut damages)?);
         }
+        let mut damaged: Vec<u32> = damages.iter().map(|(id, _)| *id).collect();
+        damaged.dedup();
         if damaged.is_empty() {
             return Ok(saved);
         }
         shared.checkpoint(wal, &mut state)?;
-        shared.copy_intact(&mut state, &damaged)?;
+        shared.copy_intact(&mut state, &damaged, &damages)?;
         drop(state);
         // It knows where the damaged ones were.
         self.reindex()?;
@@ -255,27 +252,38 @@ impl EventStore {
 }
 
 impl Shared {
-    /// Save the damaged pages of a segment; `None` if there are none.
-    fn save_damage(&self, state: &State, id: u32) -> Result<Option<Vec<PathBuf>>> {
-        let Some(open) = state.segments.by_id.get(&id) else { return Ok(None) };
+    /// Save the damaged pages of a segment, and note them.
+    fn save_damage(
+        &self,
+        state: &State,
+        id: u32,
+        damages: &mut Vec<(u32, PageDamage)>,
+    ) -> Result<Vec<PathBuf>> {
+        let Some(open) = state.segments.by_id.get(&id) else { return Ok(Vec::new()) };
         let (storage, mode) = (&*self.options.storage, self.options.file_mode);
-        let (mut saved, mut scan) = (None, open.segment.scan(0));
+        let (mut saved, mut scan) = (Vec::new(), open.segment.scan(0));
         while let Some(found) = scan.next()? {
             let Found::Damage(damage) = found else { continue };
             let part = u64::from(damage.offset)..u64::from(damage.end);
             let path = open.segment.path();
             let copy = open.segment.save(|file| save_part(storage, file, path, mode, part))?;
-            saved.get_or_insert_with(Vec::new).extend(copy);
+            saved.extend(copy);
+            damages.push((id, damage));
         }
         Ok(saved)
     }
 
-    /// Compact segments, passing over what is damaged.
-    fn copy_intact(&self, state: &mut State, old: &[u32]) -> Result<()> {
+    /// Compact segments, passing over damage that is saved.
+    fn copy_intact(
+        &self,
+        state: &mut State,
+        old: &[u32],
+        saved: &[(u32, PageDamage)],
+    ) -> Result<()> {
         let next = state.manifest.next_segment_id;
         let mut targets = Segments::new(&self.dir, self.options.storage.clone());
-        let (skip, mut silent) = (OnCorrupt::Skip, Progress::silent());
-        let moved = match self.copy(state, old, skip, next, &mut targets, &mut silent) {
+        let mut silent = Progress::silent();
+        let moved = match self.copy(state, old, saved, next, &mut targets, &mut silent) {
             Ok(moved) => moved,
             Err(error) => {
                 self.give_up(state, targets, next);

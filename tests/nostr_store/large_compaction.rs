@@ -1,22 +1,17 @@
 //! Compactions of so many bytes that threads read and sync beside the one that writes.
 
 use std::io::ErrorKind as Io;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use deedbook::nostr::{Check, Event, EventStore, Filter, Flags, Include, Location, Options};
+use deedbook::nostr::{Check, Event, EventStore, Filter, Flags, Include, Options};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, Error, ErrorKind, OnCorrupt};
+use deedbook::{Error, ErrorKind, OnCorrupt};
 
 use super::support::{all, event, open, options};
-use super::watch::{Seen, watched};
 
-const EVENTS: u32 = 2600;
-const FIRST: &str = "/events/data/segments/data.0.seg";
+pub const EVENTS: u32 = 2600;
 
-fn on(disk: &Sim) -> Options {
+pub fn on(disk: &Sim) -> Options {
     options(Arc::new(disk.clone()))
         .segment_bytes(16 << 20)
         .wal_segment_bytes(64 << 20)
@@ -24,7 +19,7 @@ fn on(disk: &Sim) -> Options {
 }
 
 /// Events of three pages, and those that are left when some are deleted.
-fn stored(disk: &Sim, count: u32, is_deleted: fn(usize) -> bool) -> (EventStore, Vec<Event>) {
+pub fn stored(disk: &Sim, count: u32, is_deleted: fn(usize) -> bool) -> (EventStore, Vec<Event>) {
     let store = open(&on(disk));
     let long = |number: u32| {
         let content = format!("{number} {}", "x".repeat(9000));
@@ -41,7 +36,7 @@ fn stored(disk: &Sim, count: u32, is_deleted: fn(usize) -> bool) -> (EventStore,
     (store, left.map(|(_, event)| event).collect())
 }
 
-fn is_left(store: &EventStore, left: &[Event]) {
+pub fn is_left(store: &EventStore, left: &[Event]) {
     assert!(all(store) == left, "another order, or other events");
     let filters = Filter::parse_any(r##"{"#t": ["long"]}"##).unwrap();
     let found: Vec<_> = store.query(&filters).unwrap().map(Result::unwrap).collect();
@@ -140,48 +135,5 @@ fn whatever_fails_in_a_large_compaction_all_events_stay() {
             failed += 1;
         }
         assert!(failed > 5, "{call:?}: {failed}");
-    }
-}
-
-/// Change a byte of an event in the first segment, or change it back.
-fn flip(disk: &Sim, at: Location) {
-    let file = disk.open(Path::new(FIRST), Access::Write).unwrap();
-    let (mut byte, place) = ([0], u64::from(at.offset) + 80);
-    assert_eq!(file.read_at(&mut byte, place).unwrap(), 1);
-    assert_eq!(file.write_at(&[byte[0] ^ 1], place).unwrap(), 1);
-}
-
-/// A page was intact when a compaction looked at it, and bad when it was copied: its event was passed over,
-/// the old segment went, and nobody was told.
-#[test]
-fn a_page_that_goes_bad_after_the_look_ends_a_compaction_and_stays() {
-    // Read in this thread, and in another.
-    for count in [300, EVENTS] {
-        let disk = Sim::new();
-        let (store, left) = stored(&disk, count, |number| number % 4 == 0);
-        let at = store.find(&left[0].id).unwrap().unwrap().location;
-        assert_eq!(at.segment, 0);
-        store.close().unwrap();
-        let (by, is_due) = (disk.clone(), Arc::new(AtomicBool::new(false)));
-        let due = is_due.clone();
-        // The look is over, and the checkpoint before the copies begins.
-        let storage = watched(Arc::new(disk.clone()), move |seen| {
-            if seen == Seen::Syncing && due.swap(false, Ordering::SeqCst) {
-                flip(&by, at);
-            }
-        });
-        let store = open(&on(&disk).storage(storage).durability(Durability::Manual));
-        is_due.store(true, Ordering::SeqCst);
-        let error = store.compact(0.0, false).unwrap_err();
-        assert!(!is_due.load(Ordering::SeqCst), "{error:?}");
-        assert_eq!((error.kind(), error.path()), (ErrorKind::Corrupt, Some(Path::new(FIRST))));
-        assert_eq!(error.offset(), Some(at.offset.into()), "{error:?}");
-        assert!(error.message().contains("checksum"), "{error:?}");
-        // All others are there, and it is if the page was bad on the way only.
-        let walk = store.iter(Include::All, OnCorrupt::Skip).unwrap();
-        assert_eq!(walk.map(Result::unwrap).count(), count as usize - 1);
-        flip(&disk, at);
-        assert_eq!(store.compact(0.0, false).unwrap().kept, left.len() as u64);
-        is_left(&store, &left);
     }
 }

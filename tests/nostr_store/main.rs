@@ -26,6 +26,7 @@ mod damage;
 mod damaged_pages;
 mod expiration;
 mod faults;
+mod goes_bad;
 mod history;
 mod imports;
 mod judge;
