@@ -74,6 +74,15 @@ def test_two_writers_of_one_refusal_leave_each_other_alone(tmp_path: Path) -> No
     assert [letter.payload for letter in folder] == events(3)
 
 
+def test_a_reason_that_utf_8_cannot_hold_is_written_and_read_back(tmp_path: Path) -> None:
+    """A lone surrogate in a reason made every try to write the letter fail."""
+    folder = DeadLetters(tmp_path)
+    why = 'it says "\ud800" and \U0001f600'
+    folder.write("batch", enumerate(events(1)), **{**WHY, "reason": why})
+    (letter,) = folder
+    assert (letter.reason, letter.payload) == (why, events(1)[0])
+
+
 @pytest.mark.parametrize("id", ["../../x", "a/b", ".hidden", "x" * 300, "ü"])
 def test_no_id_leads_out_of_the_folder(tmp_path: Path, id: str) -> None:
     folder = DeadLetters(tmp_path / "dead")

@@ -19,8 +19,11 @@ pytest.importorskip("urllib3")
 pytest.importorskip("aiohttp")
 
 from deedbook.http import Answer, DeadLetters, Limits, Policy, presets
+from deedbook.http._flow import Flow
+from deedbook.http._settings import settings
+from deedbook.http._steps import Send, perform
 from deedbook.http.endpoint import Endpoint
-from http_kinds import QUICK, Both, events, store_of
+from http_kinds import QUICK, Both, SkippingClock, events, store_of
 
 
 @pytest.fixture(params=["threads", "asyncio"])
@@ -141,6 +144,39 @@ def test_what_otlp_drops_of_an_accepted_request_is_kept(kind: str, tmp_path: Pat
             stats = both.sender.stats()
     assert (stats.events_partly_refused, stats.events_dead, stats.events_sent) == (2, 3, 3)
     assert "dropped 2 of these 3 events: too old" in next(iter(DeadLetters(tmp_path))).reason
+
+
+def test_a_message_of_otlp_that_is_no_text_holds_nothing_up(tmp_path: Path) -> None:
+    """A lone surrogate in it could not be written as a dead letter, and the queue stood."""
+    says = b'{"partialSuccess":{"rejectedLogRecords":1,"errorMessage":"a\\ud800\\u001b[2Jb"}}'
+    preset = presets.otlp_logs("http://127.0.0.1:1")
+    store = store_of(TRACK)
+    made = {"dead_letters": tmp_path, "clock": SkippingClock()}
+    of_sender = settings(store, None, preset, made)  # type: ignore[arg-type]
+    flow = Flow(of_sender)
+    flow.close(float("inf"))
+    worker, outcome = flow.worker(), None
+    with contextlib.suppress(StopIteration):
+        while True:
+            step = worker.send(outcome)
+            sent = isinstance(step, Send)
+            outcome = Answer(200, body=says) if sent else perform(of_sender, step)
+    assert not store.has_data()
+    letters = list(DeadLetters(tmp_path))
+    assert [letter.payload for letter in letters] == TRACK
+    assert letters[0].reason.endswith("1 of these 3 events: a\ufffd\ufffd[2Jb")
+
+
+@pytest.mark.parametrize("number", [b"1e999", b"[" * 1500])
+def test_a_number_of_otlp_that_is_none_ends_no_sender(number: bytes) -> None:
+    """An infinite number, or lists in lists, ended the thread that read the answer."""
+    preset = presets.otlp_logs("http://127.0.0.1:1")
+    assert preset.partly_refused is not None
+    says = b'{"partialSuccess":{"rejectedLogRecords":%s}}' % number
+    assert preset.partly_refused(Answer(200, body=says)) in (
+        None,
+        (1, "the answer is longer than what is kept of it"),
+    )
 
 
 def answer_in_pieces(listener: socket.socket, pieces: list[bytes]) -> None:

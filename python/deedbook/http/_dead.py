@@ -191,4 +191,6 @@ def _file_name(id: str) -> str:
 
 
 def _line(values: Mapping[str, Any]) -> bytes:
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    # UTF-8 has no lone surrogate, and Python's escape of one is JSON's: no letter fails for it.
+    return text.encode(errors="backslashreplace") + b"\n"

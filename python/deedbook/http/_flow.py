@@ -17,7 +17,7 @@ from typing import Any
 from deedbook.http._encode import Codings, Prepared
 from deedbook.http._pace import Job, Pace, Stopped, log
 from deedbook.http._plan import Part
-from deedbook.http._policy import Action, Answer
+from deedbook.http._policy import Action, Answer, printable
 from deedbook.http._settings import Settings, shown_url
 from deedbook.http._stats import SenderStats
 from deedbook.http._steps import Bury, Fetch, Plan, Prepare, Remove, Send, Step, Wait, Worker
@@ -249,7 +249,9 @@ class Flow(Pace):
         if dropped is not None:
             # Which ones is not known, so all are kept; a replay repeats those that were taken.
             count, message = dropped
-            reason = f"the endpoint dropped {count} of these {part.count} events: {message}"
+            reason = (
+                f"the endpoint dropped {count} of these {part.count} events: {printable(message)}"
+            )
             yield from self._bury(job, part, reason, answer.status, attempts, count)
         if self.tally.values.failures_in_a_row:
             log.info("%s accepts events again", shown_url(self.settings.url))

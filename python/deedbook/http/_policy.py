@@ -66,11 +66,17 @@ class Answer:
 
     def __str__(self) -> str:
         if self.status is None:
-            return self.error or "no answer"
-        words = " ".join(self.body[:200].decode("utf-8", "replace").split())
-        # It is logged, and a terminal may show it.
-        text = "".join(char if char.isprintable() else "\ufffd" for char in words)
+            return printable(self.error or "no answer")
+        text = printable(self.body[:200].decode("utf-8", "replace"))
         return f"status {self.status}: {text}" if text else f"status {self.status}"
+
+
+def printable(text: str) -> str:
+    """What others sent or named, as one line that can be logged, shown by a terminal and stored.
+
+    A lone surrogate, which JSON may hold and UTF-8 may not, is replaced like a control character.
+    """
+    return "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def _otlp_partly_refused(answer: Answer) -> tuple[int, str] | None:
         partial = json.loads(answer.body)["partialSuccess"]
         refused = int(partial.get("rejectedLogRecords", 0))  # int64 is a string in JSON
         message = str(partial.get("errorMessage", ""))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         found = _REJECTED.search(answer.body)  # the number comes before the message
         return (int(found[1]), "the answer is longer than what is kept of it") if found else None
     return (refused, message) if refused > 0 else None
