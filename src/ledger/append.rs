@@ -5,6 +5,7 @@
 //! nothing is ever appended to it again.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -32,11 +33,30 @@ pub struct State {
     pub written: u64,
     /// Finished files that were not synced yet. None is kept where nothing ever is.
     pub unsynced: Vec<Arc<dyn File>>,
+    /// The files that this store began. None is noted where they are in `unsynced`.
+    pub begun: Begun,
     /// Whether files were created since the directory was synced.
     pub names_unsynced: bool,
     /// Bytes of all files, where they are limited.
     pub held: Option<Held>,
     scratch: Vec<u8>,
+}
+
+/// Indexes of files, as the few runs that they form: a store that writes alone has one.
+#[derive(Clone, Debug, Default)]
+pub struct Begun(Vec<RangeInclusive<u32>>);
+
+impl Begun {
+    fn note(&mut self, index: u32) {
+        match self.0.last_mut().filter(|run| run.end().checked_add(1) == Some(index)) {
+            Some(run) => *run = *run.start()..=index,
+            None => self.0.push(index..=index),
+        }
+    }
+
+    pub fn contains(&self, index: u32) -> bool {
+        self.0.iter().any(|run| run.contains(&index))
+    }
 }
 
 /// The file being written.
@@ -218,6 +238,9 @@ impl Shared {
         let Created { index, path, file, id, lock } = created;
         state.next_index = u64::from(index) + 1;
         state.names_unsynced = true;
+        if self.options.durability == Durability::None {
+            state.begun.note(index);
+        }
         Ok(Active { index, path, file, id, len: 0, records: 0, _lock: lock })
     }
 

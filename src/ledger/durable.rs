@@ -1,5 +1,6 @@
 //! Syncing, and closing.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,15 +21,17 @@ const UNSYNCED_FILES_MAX: usize = 64;
 
 impl LedgerStore {
     /// Return when every record that this store appended is on stable storage, whatever the
-    /// durability option. With [`Durability::None`] nothing is noted, and every file is synced.
+    /// durability option. With [`Durability::None`] no file is held open for this, and every file is
+    /// synced. One that this process may not open is passed over if another store wrote it; any other
+    /// that cannot be opened is an error once all the rest is synced, and a later call tries it again.
     pub fn sync(&self) -> Result<()> {
         let shared = self.writable()?;
         let end = shared.state().written;
         shared.sync_to(end, true)?;
         // After the file being written: one that another thread finishes before its sync is among these.
         if shared.options.durability == Durability::None {
-            // A sync that failed is reported once, and then taken for done.
-            shared.sync_all_files().inspect_err(|e| shared.commits.poison(&e.to_string()))?;
+            let synced = shared.sync_all_files();
+            synced.map_err(|e| e.of(FORMAT).with_durable(Durable::Unknown))?;
         }
         Ok(())
     }
@@ -146,13 +149,26 @@ impl Shared {
 
     /// Sync each finished file there is, whichever store wrote it, and their names.
     fn sync_all_files(&self) -> Result<()> {
+        let begun = self.state().begun.clone();
+        // A sync that failed is reported once, and then taken for done.
+        let poison = |e: &Error| self.commits.poison(&e.to_string());
+        let mut failed = None;
         for index in self.directory.indexes()? {
-            let found = self.directory.finished(&self.directory.gate()?, index)?;
-            if let Some(found) = found {
-                found.file.sync_data().map_err(|e| Error::io("sync", &found.path, e))?;
+            match self.directory.finished(&self.directory.gate()?, index) {
+                Ok(Some(found)) => {
+                    let synced = found.file.sync_data();
+                    synced.map_err(|e| Error::io("sync", &found.path, e)).inspect_err(poison)?;
+                }
+                Ok(None) => {}
+                // Another user's, of which this store promised nothing.
+                Err(e) if is_denied(&e) && !begun.contains(index) => {}
+                Err(e) => {
+                    failed.get_or_insert(e);
+                }
             }
         }
-        self.directory.sync()
+        self.directory.sync().inspect_err(poison)?;
+        failed.map_or(Ok(()), Err)
     }
 
     /// Once only; a second call waits for the first, and fails if that failed.
@@ -183,6 +199,10 @@ impl Shared {
         }
         result.map_err(|e| e.of(FORMAT).at(&self.directory.path).with_durable(Durable::Unknown))
     }
+}
+
+fn is_denied(error: &Error) -> bool {
+    error.io_source().is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Sync every `interval` until the store is closed or dropped, so that nothing stays unsynced longer

@@ -83,7 +83,8 @@ impl LedgerStore {
     }
 
     /// Remove every file, the one being written as well. Those that other stores write stay, and so
-    /// does what is in the quarantine; indexes go on.
+    /// does what is in the quarantine; indexes go on. A file that cannot be removed stays, too, and is
+    /// an error once all others are gone.
     pub fn reset(&self) -> Result<()> {
         self.usable()?.reset().map_err(|e| e.of(FORMAT))
     }
@@ -213,14 +214,25 @@ impl Shared {
         let mut state = self.state();
         self.finish_active(&mut state);
         let gate = self.directory.gate()?;
+        let mut failed = None;
         for index in self.directory.indexes()? {
-            let Some(found) = self.directory.finished(&gate, index)? else { continue };
-            self.directory.put_away(&gate, index, found.id, Away::Removed)?;
+            if let Err(error) = self.remove_finished(&gate, index) {
+                failed.get_or_insert(error);
+            }
+        }
+        state.held = None;
+        if let Some(error) = failed {
+            // What stays may be this store's, and waits for its sync.
+            return Err(error);
         }
         state.unsynced.clear();
-        state.held = None;
         drop(gate);
         drop(state);
         self.sync_removal()
+    }
+
+    fn remove_finished(&self, gate: &Gate, index: u32) -> Result<()> {
+        let Some(found) = self.directory.finished(gate, index)? else { return Ok(()) };
+        self.directory.put_away(gate, index, found.id, Away::Removed).map(drop)
     }
 }

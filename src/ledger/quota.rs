@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::append::State;
 use super::directory::{Away, Gate};
-use super::look::look;
+use super::look::{Looking, look};
 use super::options::WhenFull;
 use super::record::FORMAT;
 use crate::durability::Durability;
@@ -98,18 +98,21 @@ impl Shared {
     }
 
     /// Remove the oldest files that no store writes until so many bytes are free, at last the one
-    /// that this store writes; returns how many there were.
+    /// that this store writes; returns how many there were. A file that cannot be removed, such as
+    /// another user's, keeps no later one, and is an error only if there is not enough without it.
     fn drop_oldest(&self, state: &mut State, over: u64) -> Result<u64> {
         let (gate, looking) = (self.directory.gate()?, self.looking()?);
-        let mut freed = 0;
+        let (mut freed, mut failed) = (0, None);
         for index in self.directory.indexes()? {
             if freed >= over {
                 return Ok(freed);
             }
-            let Some(found) = self.directory.finished(&gate, index)? else { continue };
-            // An event that cannot be read is dropped, but not counted.
-            let records = look(&looking, &found).map_or(0, |seen| seen.records);
-            freed += self.drop_file(&gate, index, found.id, records, found.len)?;
+            match self.drop_finished(&gate, &looking, index) {
+                Ok(bytes) => freed += bytes,
+                Err(e) => {
+                    failed.get_or_insert(e);
+                }
+            }
         }
         let active = state.active.take_if(|active| freed < over && active.records > 0);
         if let Some(active) = active {
@@ -119,9 +122,24 @@ impl Shared {
                 // It stays, and waits for its sync.
                 state.unsynced.push(active.file.clone());
             }
-            freed += dropped?;
+            match dropped {
+                Ok(bytes) => freed += bytes,
+                Err(e) => {
+                    failed.get_or_insert(e);
+                }
+            }
         }
-        Ok(freed)
+        match failed {
+            Some(error) if freed < over => Err(error),
+            _ => Ok(freed),
+        }
+    }
+
+    fn drop_finished(&self, gate: &Gate, looking: &Looking, index: u32) -> Result<u64> {
+        let Some(found) = self.directory.finished(gate, index)? else { return Ok(0) };
+        // An event that cannot be read is dropped, but not counted.
+        let records = look(looking, &found).map_or(0, |seen| seen.records);
+        self.drop_file(gate, index, found.id, records, found.len)
     }
 
     fn drop_file(

@@ -170,7 +170,7 @@ fn a_drop_that_failed_in_part_counts_what_went() {
     let ledger = options.open(small(DIR, 100)).unwrap();
     events(0..31, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
     // 288 bytes take three files of 128.
-    disk.inject(Fault::once(3, What::Error(Io::Other)).of(Call::Remove));
+    disk.inject(Fault::ever(3, What::Error(Io::Other)).of(Call::Remove));
     refused(ledger.append_many(events(31..40, 0)), ErrorKind::Io);
     disk.heal();
     assert!((1..3).contains(&ledger.stats().dropped_files));

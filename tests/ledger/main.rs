@@ -22,6 +22,7 @@ mod watch;
 mod contents;
 mod crash;
 mod damage;
+mod denied;
 mod faults;
 mod golden;
 mod handles;

@@ -536,11 +536,36 @@ LEDGER_BUGS = [
         [("ledger", "handles::a_file_that_is_finished")],
         also=(
             (
-                "poison(&e.to_string()))?;\n        }\n        Ok(())\n",
-                "poison(&e.to_string()))?;\n        }\n"
+                "with_durable(Durable::Unknown))?;\n        }\n        Ok(())\n",
+                "with_durable(Durable::Unknown))?;\n        }\n"
                 "        let end = shared.state().written;\n        shared.sync_to(end, true)\n",
             ),
         ),
+    ),
+    Bug(
+        "ledger: a sync passes over a file of its own store that cannot be opened",
+        POWER,
+        DURABLE,
+        "Err(e) if is_denied(&e) && !begun.contains(index) => {}",
+        "Err(e) if is_denied(&e) || begun.contains(index) => {}",
+        [("ledger", "denied::a_file_of_its_own")],
+    ),
+    Bug(
+        "ledger: a store without durability goes on after a failed sync",
+        FSYNC,
+        DURABLE,
+        'Error::io("sync", &found.path, e)).inspect_err(poison)?;',
+        'Error::io("sync", &found.path, e))?;',
+        [("ledger", "denied::a_sync_that_fails")],
+    ),
+    Bug(
+        "ledger: a file that cannot be dropped keeps all later ones",
+        FULL,
+        QUOTA,
+        "                Err(e) => {\n                    failed.get_or_insert(e);\n                }\n"
+        "            }\n        }\n        let active",
+        "                Err(e) => return Err(e),\n            }\n        }\n        let active",
+        [("ledger", "denied::a_full_ledger")],
     ),
     Bug(
         "ledger: a torn file that stays on a full disk holds up the others",

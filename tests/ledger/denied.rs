@@ -1,0 +1,161 @@
+//! Files that a store may not open, as another user's in a directory that users share: what is
+//! promised of its own records holds, and everything else goes on.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind as Io};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use deedbook::ledger::{LedgerStore, WhenFull};
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::storage::{Access, File, LockAttempt, Storage};
+use deedbook::{Durability, Durable, ErrorKind};
+
+use crate::support::{
+    DIR, drain, event, events, file_of, listing, number_of, on, put, refused, small,
+};
+
+/// A disk on which one file cannot be opened.
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    disk: Sim,
+    denied: Arc<Mutex<Option<PathBuf>>>,
+}
+
+impl Shared {
+    /// With one file of four events, which belongs to another user.
+    fn with_a_file_of_another() -> Self {
+        let shared = Self::default();
+        put(&shared, 0, &file_of(&events(0..4, 0)));
+        shared.deny("0-events");
+        shared
+    }
+
+    fn deny(&self, name: &str) {
+        *self.denied.lock().unwrap() = Some(Path::new(DIR).join(name));
+    }
+
+    fn allow(&self) {
+        *self.denied.lock().unwrap() = None;
+    }
+
+    /// With files of four events, and a durability of none.
+    fn open(&self) -> LedgerStore {
+        on(self.clone()).durability(Durability::None).open(small(DIR, 100)).unwrap()
+    }
+
+    /// What a power cut leaves, if it leaves as little as it can.
+    fn after_a_power_cut(&self) -> Vec<Vec<u8>> {
+        let crashes = self.disk.crashes();
+        let left = crashes.build(&crashes.nth(0));
+        drain(&on(left).open(small(DIR, 100)).unwrap())
+    }
+}
+
+impl Storage for Shared {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
+        match self.denied.lock().unwrap().as_deref() == Some(path) {
+            true => Err(Io::PermissionDenied.into()),
+            false => self.disk.open(path, access),
+        }
+    }
+
+    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
+        self.disk.create_new(path, mode)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.disk.list(dir)
+    }
+
+    fn is_dir(&self, path: &Path) -> bool {
+        self.disk.is_dir(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
+        self.disk.lock(path, sign)
+    }
+}
+
+/// One file of root's, with the mode 0600, had a sync fail, and every append after it.
+#[test]
+fn a_file_of_another_user_is_no_obstacle_to_a_sync() {
+    let shared = Shared::with_a_file_of_another();
+    let ledger = shared.open();
+    ledger.append_many(events(4..13, 0)).unwrap();
+    ledger.sync().unwrap();
+    assert_eq!(shared.after_a_power_cut(), events(4..13, 0));
+    ledger.append(&event(13, 0)).unwrap();
+}
+
+/// A process gave up its rights, could not open what it had written, and would have acknowledged it.
+#[test]
+fn a_file_of_its_own_that_a_store_may_not_open_is_an_error_until_it_may() {
+    let shared = Shared::with_a_file_of_another();
+    let ledger = shared.open();
+    ledger.append_many(events(4..13, 0)).unwrap();
+    shared.deny("1-events");
+    let error = refused(ledger.sync(), ErrorKind::Io);
+    assert_eq!(error.path().unwrap(), Path::new("/spool/1-events"));
+    assert_eq!(error.durable(), Some(Durable::Unknown));
+    // No sync has failed: the store goes on, and what it could open is durable.
+    ledger.append(&event(13, 0)).unwrap();
+    assert_eq!(shared.after_a_power_cut(), [events(0..4, 0), events(8..13, 0)].concat());
+    shared.allow();
+    ledger.sync().unwrap();
+    assert_eq!(shared.after_a_power_cut(), events(0..14, 0));
+}
+
+/// A sync that failed is reported once: what it did not reach would have been acknowledged later.
+#[test]
+fn a_sync_that_fails_refuses_every_later_append_also_without_durability() {
+    let shared = Shared::default();
+    let ledger = shared.open();
+    ledger.append_many(events(0..4, 0)).unwrap();
+    shared.disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Sync));
+    refused(ledger.sync(), ErrorKind::Io);
+    refused(ledger.append(&event(4, 0)), ErrorKind::Poisoned);
+    refused(ledger.sync(), ErrorKind::Poisoned);
+}
+
+/// With the oldest file another user's, no later one was dropped, and every append at the limit failed.
+#[test]
+fn a_full_ledger_drops_what_it_can() {
+    let shared = Shared::with_a_file_of_another();
+    let options = on(shared.clone()).bytes_total_max(1000).when_full(WhenFull::DropOldest);
+    let ledger = options.open(small(DIR, 100)).unwrap();
+    events(4..60, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    let left = drain(&ledger);
+    let first = number_of(&left[0]);
+    assert_eq!(left, events(first..60, 0), "the newest are kept");
+    assert_eq!(ledger.stats().dropped_records, first - 4);
+    assert_eq!(listing(&shared.disk, Path::new(DIR))["0-events"], file_of(&events(0..4, 0)));
+}
+
+/// A reset stopped at the file, and left all later ones.
+#[test]
+fn a_reset_removes_all_that_it_can() {
+    let shared = Shared::with_a_file_of_another();
+    let ledger = shared.open();
+    ledger.append_many(events(4..13, 0)).unwrap();
+    let error = refused(ledger.reset(), ErrorKind::Io);
+    assert_eq!(error.path().unwrap(), Path::new("/spool/0-events"));
+    let left: Vec<_> = listing(&shared.disk, Path::new(DIR)).into_keys().collect();
+    assert_eq!(left, ["0-events"]);
+}
