@@ -42,16 +42,21 @@ fn counted(state: &State) -> Option<Held> {
 }
 
 impl Shared {
-    /// Have room for so many records and bytes more under the limit of all files, or fail, and count
-    /// them as rejected.
+    /// Have room for so many records and bytes more under the limit of all files, or fail, with nothing
+    /// appended, and where the limit is the reason, count them as rejected.
     pub(super) fn make_room(&self, state: &mut State, records: u64, bytes: u64) -> Result<()> {
+        self.find_room(state, records, bytes).map_err(|e| e.with_durable(Durable::No))
+    }
+
+    fn find_room(&self, state: &mut State, records: u64, bytes: u64) -> Result<()> {
         let Some(limit) = self.options.bytes_total_max else { return Ok(()) };
         let fits = |held: u64| held.saturating_add(bytes) <= limit;
         if !fits(0) {
             self.tally.rejected(records, bytes);
             let message = format!("{bytes} bytes at once, limit of all files {limit}");
-            let error = Error::new(ErrorKind::TooLarge, message).with_durable(Durable::No);
-            return Err(error.of(FORMAT).at(&self.directory.path));
+            return Err(Error::new(ErrorKind::TooLarge, message)
+                .of(FORMAT)
+                .at(&self.directory.path));
         }
         let drops = self.options.when_full == WhenFull::DropOldest;
         let mut held = match counted(state) {
@@ -73,8 +78,7 @@ impl Shared {
                 self.tally.rejected(records, bytes);
                 let message = format!("{bytes} bytes more after {}, limit {limit}", held.bytes);
                 let full = io::Error::new(io::ErrorKind::QuotaExceeded, message);
-                let error = Error::io("append", &self.directory.path, full);
-                Err(error.of(FORMAT).with_durable(Durable::No))
+                Err(Error::io("append", &self.directory.path, full).of(FORMAT))
             }
         }
     }

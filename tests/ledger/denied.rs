@@ -148,6 +148,21 @@ fn a_full_ledger_drops_what_it_can() {
     assert_eq!(listing(&shared.disk, Path::new(DIR))["0-events"], file_of(&events(0..4, 0)));
 }
 
+/// Such an error did not say that the record is not there, and a caller that appended it again could
+/// not know whether it came twice.
+#[test]
+fn a_full_ledger_that_can_drop_nothing_says_why_and_that_nothing_was_appended() {
+    let shared = Shared::with_a_file_of_another();
+    let other = on(shared.clone()).open(small(DIR, 2000)).unwrap();
+    other.append_many(events(4..33, 0)).unwrap();
+    let options = on(shared.clone()).bytes_total_max(1000).when_full(WhenFull::DropOldest);
+    let ledger = options.open(small(DIR, 100)).unwrap();
+    let error = refused(ledger.append_many(events(33..36, 0)), ErrorKind::Io);
+    assert_eq!(error.io_source().unwrap().kind(), Io::PermissionDenied, "{error}");
+    assert_eq!(error.path().unwrap(), Path::new("/spool/0-events"));
+    assert_eq!(error.durable(), Some(Durable::No), "{error}");
+}
+
 /// A reset stopped at the file, and left all later ones.
 #[test]
 fn a_reset_removes_all_that_it_can() {

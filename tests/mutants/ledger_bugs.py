@@ -568,6 +568,14 @@ LEDGER_BUGS = [
         [("ledger", "denied::a_full_ledger")],
     ),
     Bug(
+        "ledger: an append that found no room does not say that it is not there",
+        FULL,
+        QUOTA,
+        "self.find_room(state, records, bytes).map_err(|e| e.with_durable(Durable::No))",
+        "self.find_room(state, records, bytes)",
+        [("ledger", "denied::a_full_ledger_that_can_drop_nothing"), ("ledger", "limits::")],
+    ),
+    Bug(
         "ledger: a torn file that stays on a full disk holds up the others",
         FULL,
         FETCH,
