@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::lines;
-use crate::sidecar::is_absence;
+use crate::sidecar::is_missing;
 use crate::storage::{Access, Storage, read_full, replace};
 
 const BYTES_MAX: usize = 256;
@@ -31,7 +31,8 @@ fn decode(text: &str) -> Option<u64> {
     (encode(next) == text).then_some(next)
 }
 
-/// Read it; 0 if there is none. A damaged one is as good as none: numbering goes by the files.
+/// Read it; 0 if there is none. A damaged one is as good as none: numbering goes by the files. One that
+/// may not be read is an error, or numbers that were given would be given again.
 pub fn load(storage: &dyn Storage, sidecar: &Path, base: &str) -> Result<u64> {
     let path = sidecar.join(name(base));
     let Some(bytes) = read(storage, &path)? else { return Ok(0) };
@@ -52,7 +53,7 @@ fn read(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; BYTES_MAX];
     let read = match storage.open(path, Access::Read) {
         Ok(file) => read_full(&*file, &mut bytes, 0),
-        Err(e) if is_absence(&e) => return Ok(None),
+        Err(e) if is_missing(&e) => return Ok(None),
         Err(e) => Err(e),
     };
     let read = read.map_err(|e| Error::io("read the next index", path, e))?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::counter;
-use super::format::kept_limit;
+use super::format::known_limit;
 use super::options::{Options, check_base};
 use super::record::{FORMAT, file_index, file_name};
 use crate::error::{Error, ErrorKind, Result};
@@ -354,7 +354,7 @@ impl Directory {
 
     /// The limit of a payload that stores of this ledger were opened with, if it was above the usual.
     pub fn kept_limit(&self) -> Result<u64> {
-        kept_limit(&*self.storage, &self.sidecar())
+        known_limit(&*self.storage, &self.sidecar())
     }
 
     /// Have other stores read records as long as this limit allows.

@@ -158,9 +158,18 @@ impl Format for LedgerFormat {
 /// The limit of a payload that stores of a ledger were opened with, if it was above the usual. One
 /// that no store takes is a forgery.
 pub fn kept_limit(storage: &dyn Storage, sidecar: &Path) -> Result<u64> {
-    let kept = Settings::load(storage, sidecar, FORMAT)?.map(|kept| kept.record_bytes_max);
+    Ok(possible_limit(Settings::load(storage, sidecar, FORMAT)?))
+}
+
+/// The same for a store, which moves away what it takes for damage: it has to know.
+pub fn known_limit(storage: &dyn Storage, sidecar: &Path) -> Result<u64> {
+    Ok(possible_limit(Settings::load_known(storage, sidecar, FORMAT)?))
+}
+
+fn possible_limit(kept: Option<Settings>) -> u64 {
+    let kept = kept.map(|kept| kept.record_bytes_max);
     let possible = kept.filter(|limit| (RECORD_BYTES_MAX..=RECORD_BYTES_LIMIT).contains(limit));
-    Ok(possible.unwrap_or(RECORD_BYTES_MAX))
+    possible.unwrap_or(RECORD_BYTES_MAX)
 }
 
 fn read_only(path: &Path) -> Error {

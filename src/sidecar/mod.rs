@@ -44,7 +44,7 @@ pub use name::check_name;
 #[cfg(test)]
 pub use sealed::unseal;
 pub use sealed::{load_sealed, seal};
-pub use settings::{Settings, is_absence};
+pub use settings::{Settings, is_absence, is_missing};
 
 /// Name of the subdirectory.
 pub const SIDECAR_NAME: &str = ".deedbook";

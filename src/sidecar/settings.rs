@@ -59,11 +59,29 @@ impl Settings {
         sidecar: &Path,
         format: &'static str,
     ) -> Result<Option<Self>> {
+        Self::load_unless(is_absence, storage, sidecar, format)
+    }
+
+    /// The same for what goes wrong without them: those that may not be read are an error.
+    pub fn load_known(
+        storage: &dyn Storage,
+        sidecar: &Path,
+        format: &'static str,
+    ) -> Result<Option<Self>> {
+        Self::load_unless(is_missing, storage, sidecar, format)
+    }
+
+    fn load_unless(
+        is_absent: fn(&io::Error) -> bool,
+        storage: &dyn Storage,
+        sidecar: &Path,
+        format: &'static str,
+    ) -> Result<Option<Self>> {
         let path = sidecar.join(SETTINGS_NAME);
         let mut bytes = vec![0; BYTES_MAX];
         let read = match storage.open(&path, Access::Read) {
             Ok(file) => read_full(&*file, &mut bytes, 0),
-            Err(e) if is_absence(&e) => return Ok(None),
+            Err(e) if is_absent(&e) => return Ok(None),
             Err(e) => Err(e),
         };
         let read = read.map_err(|e| Error::io("read the settings", &path, e))?;
@@ -79,15 +97,17 @@ impl Settings {
     }
 }
 
-/// Whether an error says no more than that there is no such file, or none for us to read.
+/// Whether an error says no more than that there is no such file, or none for us to read. That is
+/// enough for a reader, and for what is advisory.
 pub fn is_absence(e: &io::Error) -> bool {
-    matches!(
-        e.kind(),
-        io::ErrorKind::NotFound
-            | io::ErrorKind::InvalidInput
-            | io::ErrorKind::NotADirectory
-            | io::ErrorKind::PermissionDenied
-    )
+    is_missing(e) || e.kind() == io::ErrorKind::PermissionDenied
+}
+
+/// Whether an error says that there is no such file: for one that may be there, and must not be taken
+/// for absent.
+pub fn is_missing(e: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
+    matches!(e.kind(), NotFound | InvalidInput | NotADirectory)
 }
 
 #[cfg(test)]

@@ -174,3 +174,18 @@ fn a_reset_removes_all_that_it_can() {
     let left: Vec<_> = listing(&shared.disk, Path::new(DIR)).into_keys().collect();
     assert_eq!(left, ["0-events"]);
 }
+
+/// A store that might not read the limit of its ledger took a longer record for damage, and moved an
+/// intact file to the quarantine.
+#[test]
+fn a_store_that_may_not_read_the_limit_touches_no_file() {
+    let (shared, long) = (Shared::default(), vec![b'x'; (1 << 20) + 1]);
+    let options = on(shared.clone()).record_bytes_max(2 << 20);
+    options.open(small(DIR, 100)).unwrap().append(&long).unwrap();
+    shared.deny(".deedbook/settings");
+    let ledger = shared.open();
+    let error = refused(ledger.fetch(None, None), ErrorKind::Io);
+    assert_eq!(error.path().unwrap(), Path::new("/spool/.deedbook/settings"));
+    shared.allow();
+    assert_eq!(drain(&ledger), [long]);
+}

@@ -256,9 +256,16 @@ fn what_a_full_disk_holds_is_sent_and_makes_room() {
     }
 }
 
-/// A counter that could not be opened was taken for none: an index that had been sent came again.
+/// A counter that could not be opened, or that the process might not read, was taken for none: an index
+/// that had been sent came again.
 #[test]
 fn no_index_comes_again_after_a_counter_that_cannot_be_opened() {
+    for why in [Io::Other, Io::PermissionDenied] {
+        no_index_comes_again_where_a_file_cannot_be_opened(why);
+    }
+}
+
+fn no_index_comes_again_where_a_file_cannot_be_opened(why: Io) {
     let mut refusals = 0;
     for k in 1..10 {
         let run = Run::new(Durability::None);
@@ -267,7 +274,7 @@ fn no_index_comes_again_after_a_counter_that_cannot_be_opened() {
         let first = ledger.fetch(None, None).unwrap().unwrap();
         ledger.remove(first.removable.as_ref().unwrap()).unwrap();
         drop(ledger);
-        run.disk.inject(Fault::once(k, What::Error(Io::Other)).of(Call::Open));
+        run.disk.inject(Fault::once(k, What::Error(why)).of(Call::Open));
         let append = || {
             let ledger = run.options.open(small(DIR, 100_000))?;
             ledger.append(&event(1, 0))?;
@@ -281,9 +288,9 @@ fn no_index_comes_again_after_a_counter_that_cannot_be_opened() {
         });
         run.disk.heal();
         let (next, _) = shown(&again.unwrap().fetch(None, None).unwrap().unwrap()).pop().unwrap();
-        assert!(next > shown(&first).pop().unwrap().0, "open {k}");
+        assert!(next > shown(&first).pop().unwrap().0, "open {k}: {why}");
     }
-    assert!(refusals > 0);
+    assert!(refusals > 0, "{why}");
 }
 
 /// A name that another program took after the directory was listed ended the append, and a disk that

@@ -444,6 +444,23 @@ LEDGER_BUGS = [
         [("ledger", "contents::a_counter_proves_a_ledger_whose_files_were_all_sent")],
     ),
     Bug(
+        "ledger: a counter that may not be read is taken for none",
+        TRUNCATION,
+        COUNTER,
+        "        Err(e) if is_missing(&e) => return Ok(None),\n",
+        "        Err(e) if is_missing(&e) || crate::sidecar::is_absence(&e) => return Ok(None),\n",
+        [("ledger", "faults::no_index_comes_again")],
+    ),
+    Bug(
+        "ledger: a store goes by the usual limit where it may not read its own",
+        ADVICE,
+        DIRECTORY,
+        "        known_limit(&*self.storage, &self.sidecar())\n",
+        "        let _ = known_limit;\n"
+        "        super::format::kept_limit(&*self.storage, &self.sidecar())\n",
+        [("ledger", "denied::a_store_that_may_not_read")],
+    ),
+    Bug(
         "ledger: the next index goes by the files alone",
         REPLACED,
         CONTENTS,
