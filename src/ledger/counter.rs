@@ -12,7 +12,7 @@ use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::lines;
 use crate::sidecar::is_missing;
-use crate::storage::{Access, Storage, read_full, replace};
+use crate::storage::{Access, Storage, read_full, replace_through};
 
 const BYTES_MAX: usize = 256;
 
@@ -70,7 +70,10 @@ pub fn store(
     mode: u32,
 ) -> Result<()> {
     let path = sidecar.join(name(base));
-    replace(storage, &path, encode(next).as_bytes(), mode)
+    // No counter's name: what a kill leaves of it is no second ledger, and a ledger whose base ends with
+    // `.tmp` keeps its own.
+    let temporary = sidecar.join(format!(".{}.tmp", name(base)));
+    replace_through(storage, &path, &temporary, encode(next).as_bytes(), mode)
         .map_err(|e| Error::io("store the next index", &path, e))
 }
 

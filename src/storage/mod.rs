@@ -242,19 +242,30 @@ pub(crate) fn replace(
 ) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".tmp");
-    let temporary = path.with_file_name(name);
-    match storage.remove(&temporary) {
+    replace_through(storage, path, &path.with_file_name(name), bytes, mode)
+}
+
+/// The same through another temporary file of that directory: for files whose names callers choose, so
+/// that `NAME.tmp` may be one of them.
+pub(crate) fn replace_through(
+    storage: &dyn Storage,
+    path: &Path,
+    temporary: &Path,
+    bytes: &[u8],
+    mode: u32,
+) -> io::Result<()> {
+    match storage.remove(temporary) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => {}
     }
-    let file = storage.create_new(&temporary, mode)?;
+    let file = storage.create_new(temporary, mode)?;
     if let Err(e) = write_full(&*file, bytes, 0).and_then(|()| file.sync_data()) {
         drop(file);
         // On a full disk even that little is missed.
-        let _ = storage.remove(&temporary);
+        let _ = storage.remove(temporary);
         return Err(e);
     }
     drop(file);
-    storage.rename(&temporary, path)?;
+    storage.rename(temporary, path)?;
     storage.sync_dir(path.parent().unwrap_or(Path::new(".")))
 }

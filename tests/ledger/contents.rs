@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use deedbook::ledger::{LedgerFile, bases, contents, is_ledger_file, open_file};
+use deedbook::ledger::{
+    LedgerConfig, LedgerFile, Removable, bases, contents, is_ledger_file, open_file,
+};
+use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, File, Memory, Storage};
-use deedbook::{ErrorKind, OnCorrupt, Split};
+use deedbook::{ErrorKind, OnCorrupt, Result, Split};
 
-use crate::support::{DIR, events, file_of, memory, record, small};
+use crate::support::{DIR, events, file_of, memory, on, record, small};
 
 fn put(memory: &Memory, name: &str, bytes: &[u8]) {
     let file = memory.create_new(&Path::new(DIR).join(name), 0o600).unwrap();
@@ -80,6 +83,45 @@ fn a_counter_proves_a_ledger_whose_files_were_all_sent() {
     put(&memory, ".deedbook/next-events", b"next 1\ncrc 00000000\n");
     assert!(bases(DIR, &options).unwrap().is_empty());
     assert_eq!(contents(DIR, None, &options).unwrap_err().kind(), ErrorKind::Missing);
+}
+
+/// A kill while the counter was stored left its temporary file, which was taken for the counter of a
+/// second ledger, `events.tmp`: every reader asked which one was meant.
+#[test]
+fn what_a_kill_leaves_of_a_counter_is_no_second_ledger() {
+    for k in 1.. {
+        let disk = Sim::new();
+        disk.inject(Fault::once(k, What::Crash));
+        let send = || -> Result<()> {
+            let ledger = on(disk.clone()).open(small(DIR, 1000))?;
+            ledger.append(b"1")?;
+            let fetched = ledger.fetch(None, None)?.unwrap();
+            ledger.remove(&fetched.removable.unwrap())
+        };
+        let sent = send();
+        let found = bases(DIR, &on(disk.kill())).unwrap();
+        assert!(found.is_empty() || found == ["events"], "killed at call {k}: {found:?}");
+        if sent.is_ok() {
+            assert!(k > 10, "{k} calls");
+            break;
+        }
+    }
+}
+
+/// Storing the counter of `events` removed that of `events.tmp`, whose indexes began again at 0.
+#[test]
+fn a_base_that_ends_as_a_temporary_file_does_keeps_its_counter() {
+    let (_, options) = memory();
+    let send = |base: &str| {
+        let ledger = options.clone().open(LedgerConfig::lines(DIR, base)).unwrap();
+        ledger.append(b"1").unwrap();
+        let sent = ledger.fetch(None, None).unwrap().unwrap().removable.unwrap();
+        ledger.remove(&sent).unwrap();
+        sent.iter().map(Removable::index).collect::<Vec<_>>()
+    };
+    assert_eq!((send("events.tmp"), send("events")), (vec![0], vec![0]));
+    assert_eq!((send("events.tmp"), send("events")), (vec![1], vec![1]));
+    assert_eq!(bases(DIR, &options).unwrap(), ["events", "events.tmp"]);
 }
 
 /// A reader that knows files by their indexes passed over all files of a ledger whose numbers began again.

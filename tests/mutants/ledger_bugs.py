@@ -444,6 +444,17 @@ LEDGER_BUGS = [
         [("ledger", "contents::a_counter_proves_a_ledger_whose_files_were_all_sent")],
     ),
     Bug(
+        "ledger: the counter is written through a name that is another ledger's counter",
+        TRUNCATION,
+        COUNTER,
+        'format!(".{}.tmp", name(base))',
+        'format!("{}.tmp", name(base))',
+        [
+            ("ledger", "contents::what_a_kill_leaves"),
+            ("ledger", "contents::a_base_that_ends"),
+        ],
+    ),
+    Bug(
         "ledger: a counter that may not be read is taken for none",
         TRUNCATION,
         COUNTER,
@@ -579,8 +590,8 @@ LEDGER_BUGS = [
         "ledger: a file that cannot be dropped keeps all later ones",
         FULL,
         QUOTA,
-        "                Err(e) => {\n                    failed.get_or_insert(e);\n                }\n"
-        "            }\n        }\n        let active",
+        "                Err(e) => {\n                    failed.get_or_insert(e);\n"
+        "                }\n            }\n        }\n        let active",
         "                Err(e) => return Err(e),\n            }\n        }\n        let active",
         [("ledger", "denied::a_full_ledger")],
     ),

@@ -423,6 +423,21 @@ def test_a_ledger_without_what_was_sent_and_a_store(tmp_path: Path) -> None:
         assert store.verify().ok and [event.to_dict() for event in store] == events != []
 
 
+def test_what_a_killed_writer_left_beside_its_small_files_is_in_no_backup(tmp_path: Path) -> None:
+    """Temporary files were copied; a counter is none, though the base of its ledger ends so."""
+    log, copy = tmp_path / "ledger", tmp_path / "copy"
+    for base in ("events", "events.tmp"):
+        with Ledger.open(log, base) as ledger:
+            ledger.append(b"1")
+            ledger.fetch()
+    for name in (".next-events.tmp", "settings.tmp"):
+        (log / ".deedbook" / name).write_bytes(b"half")
+    backup(log, copy)
+    beside = {file.name for file in (copy / ".deedbook").iterdir() if file.is_file()}
+    assert {"next-events", "next-events.tmp"} <= beside
+    assert not beside & {".next-events.tmp", "settings.tmp"}
+
+
 def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
     """They were left out: nothing else has what a server refused."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"

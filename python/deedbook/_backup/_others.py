@@ -28,6 +28,7 @@ _METADATA: Final = "data.mdb"
 _EPOCH: Final = re.compile(r"0i(0|[1-9][0-9]*)")
 _LEDGER_FILE: Final = re.compile(r"(0|[1-9][0-9]*)-(.+)", re.DOTALL)
 _RECORD: Final = struct.Struct("<II")
+_COUNTER: Final = "next-"
 _JOBS: Final = "jobs-"
 _QUARANTINE: Final = "quarantine"
 _PASSES_MAX: Final = 10
@@ -195,11 +196,13 @@ def _whole_records(file: Path) -> int:
 
 
 def _small_files(sidecar: Path) -> Iterator[Path]:
-    """The small files of a ledger's sidecar."""
+    """The small files of a sidecar, but those that a writer renames once they are whole."""
     if not sidecar.is_dir():
         return
     for file in sorted(sidecar.iterdir()):
-        if file.is_file() and file.name not in ("lock", "backup-lock"):
+        # The base of a counter may end so.
+        temporary = file.name.endswith(".tmp") and not file.name.startswith(_COUNTER)
+        if file.is_file() and file.name not in ("lock", "backup-lock") and not temporary:
             yield file
         elif file.name.startswith(_JOBS) and file.joinpath("transactions").exists():
             yield file / "transactions"
