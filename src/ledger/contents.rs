@@ -252,7 +252,7 @@ fn holds_records(storage: &dyn Storage, path: &Path) -> Result<bool> {
         Err(e) => return Err(Error::io("open the file", path, e).of(FORMAT)),
     };
     let len = file.len().map_err(fail)?.min(BYTES_LOOKED_INTO);
-    let limit = kept_limit(storage, &sidecar_dir(&Place::file(path).dir))?;
+    let limit = kept_limit(storage, &Place::file(path).dir)?;
     let found = LedgerFormat::new(limit).inspect_file(file, len, Depth::Full).map_err(fail)?;
     let after = found.findings.damage.as_ref().and_then(|damage| damage.next_intact);
     Ok(found.findings.extent.records > 0 || after.is_some())

@@ -25,7 +25,7 @@ use crate::storage::{Access, File, FileId, LockAttempt, LockGuard, Storage, loca
 const GATE_WAIT: Duration = Duration::from_secs(30);
 /// Names found taken one after the other when a file is created, at most.
 const CREATE_TRIES: u32 = 1000;
-const QUARANTINE_NAME: &str = "quarantine";
+pub const QUARANTINE_NAME: &str = "quarantine";
 /// Before the base, in the name of the directory of what jobs staged.
 const JOBS_PREFIX: &str = "jobs-";
 
@@ -354,7 +354,7 @@ impl Directory {
 
     /// The limit of a payload that stores of this ledger were opened with, if it was above the usual.
     pub fn kept_limit(&self) -> Result<u64> {
-        known_limit(&*self.storage, &self.sidecar())
+        known_limit(&*self.storage, &self.path)
     }
 
     /// Have other stores read records as long as this limit allows.

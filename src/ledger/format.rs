@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::directory::QUARANTINE_NAME;
 use super::options::Options;
 use super::record::{Codec, FORMAT, Frame, HEADER_BYTES, RECORD_BYTES_LIMIT, RECORD_BYTES_MAX};
 use super::{Record, RecordRef};
@@ -17,7 +18,7 @@ use crate::log::framing::Frame as _;
 use crate::log::options::Common;
 use crate::log::space::{Place, Space};
 use crate::mode::{Depth, Recovery};
-use crate::sidecar::{LockTimeout, Settings, sidecar_dir};
+use crate::sidecar::{LockTimeout, SIDECAR_NAME, Settings, sidecar_dir};
 use crate::storage::{Access, File, Storage, read_full, sum_of};
 
 /// The codec of one file.
@@ -127,7 +128,7 @@ impl Format for LedgerFormat {
         depth: Depth,
     ) -> Result<Inspected<Self>> {
         let (storage, log) = (&*options.storage, &*place.log);
-        let limit = kept_limit(storage, &sidecar_dir(&place.dir))?;
+        let limit = kept_limit(storage, &place.dir)?;
         let format = Self::new(limit.max(options.record_bytes_max));
         let file: Arc<dyn File> = match storage.open(log, Access::Read) {
             Ok(file) => Arc::from(file),
@@ -155,15 +156,27 @@ impl Format for LedgerFormat {
     }
 }
 
-/// The limit of a payload that stores of a ledger were opened with, if it was above the usual. One
-/// that no store takes is a forgery.
-pub fn kept_limit(storage: &dyn Storage, sidecar: &Path) -> Result<u64> {
-    Ok(possible_limit(Settings::load(storage, sidecar, FORMAT)?))
+/// The limit of a payload that stores of the ledger with files in `dir` were opened with, if it was
+/// above the usual. One that no store takes is a forgery.
+pub fn kept_limit(storage: &dyn Storage, dir: &Path) -> Result<u64> {
+    highest_limit(dir, |sidecar| Settings::load(storage, sidecar, FORMAT))
 }
 
 /// The same for a store, which moves away what it takes for damage: it has to know.
-pub fn known_limit(storage: &dyn Storage, sidecar: &Path) -> Result<u64> {
-    Ok(possible_limit(Settings::load_known(storage, sidecar, FORMAT)?))
+pub fn known_limit(storage: &dyn Storage, dir: &Path) -> Result<u64> {
+    highest_limit(dir, |sidecar| Settings::load_known(storage, sidecar, FORMAT))
+}
+
+/// Files in the quarantine are the ledger's own, and go by its settings, too.
+fn highest_limit(dir: &Path, load: impl Fn(&Path) -> Result<Option<Settings>>) -> Result<u64> {
+    let is_quarantine = dir.file_name().is_some_and(|name| name == QUARANTINE_NAME);
+    let around = dir.parent().filter(|_| is_quarantine);
+    let around = around.filter(|around| around.file_name().is_some_and(|n| n == SIDECAR_NAME));
+    let own = possible_limit(load(&sidecar_dir(dir))?);
+    match around {
+        Some(sidecar) => Ok(own.max(possible_limit(load(sidecar)?))),
+        None => Ok(own),
+    }
 }
 
 fn possible_limit(kept: Option<Settings>) -> u64 {

@@ -4,11 +4,14 @@
 use std::path::Path;
 
 use deedbook::Verdict;
-use deedbook::ledger::OnCorrupt;
+use deedbook::ledger::{OnCorrupt, bases, salvage};
+use deedbook::storage::{Access, Storage};
 
 use crate::judge::{judge, opened};
 use crate::report;
-use crate::support::{event, events, file_of, listing, mix, number_of, shown};
+use crate::support::{
+    DIR, drain, event, events, file_of, listing, memory, mix, number_of, record, shown, small,
+};
 
 #[test]
 fn a_file_cut_at_every_byte_sends_the_records_before_the_cut() {
@@ -112,7 +115,7 @@ fn lengths_that_lie_are_damage() {
 #[test]
 fn a_record_beyond_the_limit_goes_to_the_quarantine() {
     let long = vec![b'x'; (1 << 20) + 1];
-    let bytes = [file_of(&events(0..2, 0)), crate::support::record(&long)].concat();
+    let bytes = [file_of(&events(0..2, 0)), record(&long)].concat();
     let (memory, ledger) = opened(&bytes, OnCorrupt::Quarantine);
     let fetched = ledger.fetch(None, None).unwrap().unwrap();
     assert_eq!(shown(&fetched), [(0, events(0..2, 0))]);
@@ -120,4 +123,27 @@ fn a_record_beyond_the_limit_goes_to_the_quarantine() {
     ledger.remove(&fetched.removable.unwrap()).unwrap();
     let quarantined = listing(&memory, Path::new("/spool/.deedbook/quarantine"));
     assert_eq!(quarantined.get("0-events"), Some(&bytes));
+}
+
+/// A rescue of the quarantine looked for the limit in the quarantine's own `.deedbook`, which nothing
+/// writes, and left out the intact records that are longer than the usual limit.
+#[test]
+fn a_rescue_of_the_quarantine_goes_by_the_limit_of_its_ledger() {
+    let (memory, options) = memory();
+    let (first, long) = (event(0, 0), vec![b'x'; (1 << 20) + 1]);
+    let all = [&first[..], b"damaged", &long].map(<[u8]>::to_vec);
+    let storing = options.clone().record_bytes_max(2 << 20).open(small(DIR, 4 << 20)).unwrap();
+    storing.append_many(&all).unwrap();
+    storing.close().unwrap();
+    let file = memory.open(&Path::new(DIR).join("0-events"), Access::Write).unwrap();
+    file.write_at(b"D", record(&first).len() as u64 + 8).unwrap();
+    let ledger = options.open(small(DIR, 100)).unwrap();
+    let fetched = ledger.fetch(None, None).unwrap().unwrap();
+    assert_eq!(shown(&fetched), [(0, vec![first.clone()])]);
+    ledger.remove(&fetched.removable.unwrap()).unwrap();
+    let quarantine = Path::new(DIR).join(".deedbook/quarantine");
+    assert_eq!(bases(&quarantine, &options).unwrap(), ["events"]);
+    let copied = salvage(&quarantine, "events", "/rescued", &options, |_, _| Ok(())).unwrap();
+    assert_eq!(copied.iter().map(|copy| copy.report.records).collect::<Vec<_>>(), [2]);
+    assert_eq!(drain(&options.open(small("/rescued", 100)).unwrap()), [first, long]);
 }

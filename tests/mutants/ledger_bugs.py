@@ -455,6 +455,14 @@ LEDGER_BUGS = [
         ],
     ),
     Bug(
+        "ledger: files in the quarantine go by the usual limit",
+        FLIP,
+        FORMAT,
+        "    let around = dir.parent().filter(|_| is_quarantine);\n",
+        "    let around = dir.parent().filter(|_| is_quarantine && dir.parent().is_none());\n",
+        [("ledger", "damage::a_rescue_of_the_quarantine")],
+    ),
+    Bug(
         "ledger: a counter that may not be read is taken for none",
         TRUNCATION,
         COUNTER,
@@ -466,9 +474,9 @@ LEDGER_BUGS = [
         "ledger: a store goes by the usual limit where it may not read its own",
         ADVICE,
         DIRECTORY,
-        "        known_limit(&*self.storage, &self.sidecar())\n",
+        "        known_limit(&*self.storage, &self.path)\n",
         "        let _ = known_limit;\n"
-        "        super::format::kept_limit(&*self.storage, &self.sidecar())\n",
+        "        super::format::kept_limit(&*self.storage, &self.path)\n",
         [("ledger", "denied::a_store_that_may_not_read")],
     ),
     Bug(
