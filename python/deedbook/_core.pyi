@@ -998,7 +998,8 @@ class Ledger:
         ``on_corrupt``, for a file with intact records after damage: ``"quarantine"`` sends the
         records before, and `remove` moves the file to ``.deedbook/quarantine``; ``"skip"`` sends
         the records after the damage, too; ``"stop"`` sends those before, and `remove` removes the
-        file, as the specification has it.
+        file, as the specification has it. A file with a record that is only longer than
+        ``record_bytes_max`` goes to the quarantine, whatever is chosen.
 
         Raises: `InvalidArgumentError`, `IoError`.
         """

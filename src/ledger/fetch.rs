@@ -150,7 +150,9 @@ impl Shared {
     }
 
     fn removable(&self, found: &Finished, seen: &Seen) -> Removable {
-        let quarantine = seen.withheld && self.options.on_corrupt != OnCorrupt::Stop;
+        // The specification drops what comes after damage; a record that is only long is none.
+        let kept = self.options.on_corrupt != OnCorrupt::Stop || seen.beyond_limit;
+        let quarantine = seen.withheld && kept;
         Removable { index: found.index, file: found.id, quarantine }
     }
 

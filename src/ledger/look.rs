@@ -9,10 +9,12 @@ use super::options::{OnCorrupt, Options};
 use super::record::{Codec, FORMAT};
 use crate::error::{Error, Result};
 use crate::locks::Mutex;
+use crate::log::beyond_limit::begins_beyond_limit;
 use crate::log::cursor::{Cursor, Range, Source};
 use crate::log::evidence::Evidence;
 use crate::log::format::Format;
 use crate::log::framing::Frame;
+use crate::log::space::Space;
 use crate::log::verify::verdict;
 use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};
@@ -57,6 +59,8 @@ pub struct Seen {
     pub blank: bool,
     /// Whether intact records are in the file that are not sent.
     pub withheld: bool,
+    /// Whether one of them is no damage at all, but only longer than the limit.
+    pub beyond_limit: bool,
 }
 
 /// Read a file once, and check every record. A damaged one is read again.
@@ -82,6 +86,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
         damages: Vec::new(),
         blank: false,
         withheld: false,
+        beyond_limit: false,
     };
     let mut valid_end = 0;
     while let Some((_, offset, frame)) = cursor.advance()? {
@@ -100,7 +105,15 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
         let again = format.inspect_file(file.clone(), *len, Depth::Full).map_err(fail)?;
         seen.verdict = verdict(&again, &seen.damages, valid_end, false);
         seen.blank = again.findings.data_end == 0;
+        let space = Space::new(file.clone(), 0, *len);
+        seen.beyond_limit = again.findings.beyond_limit;
+        for damage in &seen.damages {
+            seen.beyond_limit |=
+                begins_beyond_limit(&format, &space, damage.offset).map_err(fail)?;
+        }
         seen.withheld = match (seen.verdict, looking.on_corrupt) {
+            // No rescue with this limit takes it.
+            _ if seen.beyond_limit => true,
             (Verdict::Corrupt, OnCorrupt::Skip) => rescued(source, range)? > seen.records,
             (verdict, _) => verdict == Verdict::Corrupt,
         };

@@ -111,18 +111,26 @@ fn lengths_that_lie_are_damage() {
     }
 }
 
-/// A record beyond the limit whose checksum holds is somebody's event, not a torn tail.
+/// A record beyond the limit whose checksum holds is somebody's event, not a torn tail: `stop` removed
+/// its file, and so did `skip`.
 #[test]
 fn a_record_beyond_the_limit_goes_to_the_quarantine() {
     let long = vec![b'x'; (1 << 20) + 1];
-    let bytes = [file_of(&events(0..2, 0)), record(&long)].concat();
-    let (memory, ledger) = opened(&bytes, OnCorrupt::Quarantine);
-    let fetched = ledger.fetch(None, None).unwrap().unwrap();
-    assert_eq!(shown(&fetched), [(0, events(0..2, 0))]);
-    assert_eq!(fetched.data.as_ref().unwrap()[0].verdict(), Verdict::Corrupt);
-    ledger.remove(&fetched.removable.unwrap()).unwrap();
-    let quarantined = listing(&memory, Path::new("/spool/.deedbook/quarantine"));
-    assert_eq!(quarantined.get("0-events"), Some(&bytes));
+    for on_corrupt in [OnCorrupt::Quarantine, OnCorrupt::Skip, OnCorrupt::Stop] {
+        for after in 0..2 {
+            let what = format!("{on_corrupt:?}, {after} after it");
+            let rest = file_of(&events(2..2 + after, 0));
+            let bytes = [file_of(&events(0..2, 0)), record(&long), rest].concat();
+            let (memory, ledger) = opened(&bytes, on_corrupt);
+            let fetched = ledger.fetch(None, None).unwrap().unwrap();
+            let sent = if on_corrupt == OnCorrupt::Skip { 2 + after } else { 2 };
+            assert_eq!(shown(&fetched), [(0, events(0..sent, 0))], "{what}");
+            assert_eq!(fetched.data.as_ref().unwrap()[0].verdict(), Verdict::Corrupt, "{what}");
+            ledger.remove(&fetched.removable.unwrap()).unwrap();
+            let quarantined = listing(&memory, Path::new("/spool/.deedbook/quarantine"));
+            assert_eq!(quarantined.get("0-events"), Some(&bytes), "{what}");
+        }
+    }
 }
 
 /// A rescue of the quarantine looked for the limit in the quarantine's own `.deedbook`, which nothing

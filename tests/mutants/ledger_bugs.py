@@ -455,6 +455,14 @@ LEDGER_BUGS = [
         ],
     ),
     Bug(
+        "ledger: a file with a record that is only long is removed",
+        LENGTH,
+        LOOK,
+        "            _ if seen.beyond_limit => true,\n",
+        "            _ if std::mem::take(&mut seen.beyond_limit) && seen.records == 0 => true,\n",
+        [("ledger", "damage::a_record_beyond_the_limit")],
+    ),
+    Bug(
         "ledger: files in the quarantine go by the usual limit",
         FLIP,
         FORMAT,
