@@ -14,7 +14,7 @@ from deedbook import Ledger
 
 pytest.importorskip("urllib3")
 
-from deedbook.http import Sender
+from deedbook.http import DeadLetters, Sender
 from deedbook.http.endpoint import Endpoint, Faults
 from deedbook.transient import TransientDB
 from http_kinds import events
@@ -74,6 +74,17 @@ def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -
         assert "put 2 events back" in spool("replay", path)[1]
         spool("send", path, endpoint.url)
         assert endpoint.events == [b'{"n":1}', b'{"n":2}']
+
+
+def test_letters_that_are_longer_than_the_usual_limit_are_replayed(tmp_path: Path) -> None:
+    """A ledger with a higher limit had them, and the replay opened it with the usual one."""
+    path, long = tmp_path / "spool", b'"%s"' % (b"x" * (1 << 20))
+    Ledger.open(path, record_bytes_max=2 << 20).close()
+    letters = DeadLetters(path / ".deedbook" / "dead-letters")
+    letters.write("a", [(0, long)], reason="no", status=400, attempts=1, now=0.0, url="http://h")
+    assert "put 1 event back" in spool("replay", path)[1]
+    with Ledger.open(path) as ledger:
+        assert list(ledger.fetch().data[0].records()) == [long]
 
 
 def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from deedbook import CorruptError
+from deedbook import CorruptError, Ledger, TooLargeError
 from deedbook.http import DeadLetters
-from deedbook.transient import MemoryStore
+from deedbook.transient import MemoryStore, TransientDB
 from http_kinds import events
 
 WHY: dict[str, Any] = {
@@ -184,6 +184,22 @@ def test_replay_into_a_store_that_refuses_keeps_the_letters(tmp_path: Path) -> N
     with pytest.raises(ValueError):
         folder.replay(MemoryStore(record_bytes_max=5))
     assert len(folder) == 3
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_replay_that_is_refused_appends_nothing(tmp_path: Path, wrapped: bool) -> None:
+    """Each try appended the events before the one that was too long once more."""
+    folder = DeadLetters(tmp_path / "dead")
+    file = written(folder, items=[b"1", b"x" * (1 << 20) + b"x", b"2"])
+    with Ledger.open(tmp_path / "spool") as ledger:
+        for _ in range(2):
+            with pytest.raises(TooLargeError):
+                folder.replay(TransientDB(ledger) if wrapped else ledger)
+        assert ledger.fetch() is None and folder.files() == [file]
+    with Ledger.open(tmp_path / "spool", record_bytes_max=2 << 20) as ledger:
+        assert folder.replay(TransientDB(ledger) if wrapped else ledger) == 3
+        bodies = ledger.fetch().data
+        assert [len(e) for body in bodies for e in body.records()] == [1, 1_048_577, 1]
 
 
 @pytest.mark.parametrize(

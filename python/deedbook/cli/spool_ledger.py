@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deedbook import Ledger
+from deedbook import CorruptError, Ledger
 from deedbook._json import JsonLines
 from deedbook._text import count, size
 from deedbook.cli import check
@@ -24,6 +25,8 @@ from deedbook.formats._ledger_summary import dead_letters_of, quarantined
 if TYPE_CHECKING:
     from deedbook.http import DeadLetters
 
+RECORD_BYTES_MAX = 1 << 20
+"""The usual limit of an event."""
 BATCH_LINES = 1000
 """Lines that are appended with one write."""
 
@@ -163,7 +166,7 @@ def run_append(args: argparse.Namespace, out: Output) -> int:
         raise CliError("spool append: --drop-oldest needs --max-bytes")
     appended = 0
     with (
-        LineSource.open(args.file, line_bytes_max=1 << 20) as source,
+        LineSource.open(args.file, line_bytes_max=RECORD_BYTES_MAX) as source,
         Ledger.open(
             args.path,
             args.base,
@@ -288,7 +291,10 @@ def run_dead_letters(args: argparse.Namespace, out: Output) -> int:
 def run_replay(args: argparse.Namespace, out: Output) -> int:
     """Put dead letters back."""
     letters = _dead_letters(args)
-    with Ledger.open(_existing(args), args.base, durability="rotate") as ledger:
+    # Each was in a ledger, which may have been opened with more than the usual limit.
+    limit = max(_longest(letters), RECORD_BYTES_MAX)
+    path = _existing(args)
+    with Ledger.open(path, args.base, durability="rotate", record_bytes_max=limit) as ledger:
         replayed = letters.replay(ledger)
     if args.json:
         out.emit({"ok": True, "path": args.path, "replayed": replayed})
@@ -306,6 +312,16 @@ def _existing(args: argparse.Namespace) -> str:
 
 def _dead_letters(args: argparse.Namespace) -> DeadLetters:
     return dead_letters_of(_existing(args), args.base)
+
+
+def _longest(letters: DeadLetters) -> int:
+    """Bytes of the longest event among dead letters; the replay tells of damaged files."""
+    longest = 0
+    for file in letters.files():
+        with contextlib.suppress(CorruptError, FileNotFoundError):
+            lengths = (len(letter.payload) for letter in letters.read(file))
+            longest = max(longest, *lengths, 0)
+    return longest
 
 
 def _header(text: str) -> tuple[str, str]:

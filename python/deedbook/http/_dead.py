@@ -159,12 +159,15 @@ class DeadLetters:
 
         Takes all files, or those that are given. A file is removed once its events are in the
         store, and synced if the store can (``sync()``): a crash between the two repeats that
-        file's events. A damaged file raises `CorruptError`, and nothing of it is replayed.
+        file's events. A damaged file raises `CorruptError`, and nothing of it is replayed. So does
+        nothing of a file with an event that the store refuses, if the store appends all or nothing
+        (``append_batch``, which a `Ledger` has).
         """
+        append = getattr(store, "append_batch", store.append_many)
         count = 0
         for file in map(Path, self.files() if files is None else files):
             payloads = [letter.payload for letter in self.read(file)]
-            store.append_many(payloads)
+            append(payloads)
             sync = getattr(store, "sync", None)
             if sync is not None:
                 sync()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -49,6 +50,12 @@ class TransientDB(Generic[StoreT]):
         with self._lock:
             self._store.append_many(map(_payload, data))
 
+    def _append_by(
+        self, append: Callable[[Iterable[Buffer]], None], data: Iterable[Any], /
+    ) -> None:
+        with self._lock:
+            append(map(_payload, data))
+
     def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
         """The oldest batches, which stay until they are removed; None if the store is empty."""
         with self._lock:
@@ -80,6 +87,8 @@ class TransientDB(Generic[StoreT]):
         # What a store may have besides: they do not change it, or lock by themselves.
         if name in ("base", "path", "stats", "sync"):
             return getattr(self._store, name)
+        if name == "append_batch":  # all or nothing
+            return partial(self._append_by, getattr(self._store, name))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __enter__(self) -> Self:
