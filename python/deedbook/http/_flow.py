@@ -15,7 +15,7 @@ from math import inf
 from typing import Any
 
 from deedbook.http._encode import Codings, Prepared
-from deedbook.http._pace import Job, Pace, Stopped, log
+from deedbook.http._pace import Damaged, Job, Pace, Stopped, log
 from deedbook.http._plan import Part
 from deedbook.http._policy import Action, Answer, printable
 from deedbook.http._settings import Settings, shown_url
@@ -184,7 +184,10 @@ class Flow(Pace):
         return bool(new)
 
     def _deliver(self, job: Job, taken: _Taken) -> Generator[Step, Any, None]:
-        """Send a batch part by part, then remove it; it stays in the store if we are stopped."""
+        """Send a batch part by part, then remove it; it stays in the store if we are stopped.
+
+        Also if it is damaged, and then the store is asked for it again.
+        """
         batch, taken.job = taken.batch, job
         try:
             parts: deque[Part] = deque((yield from self._must(job, Plan(batch), "reading")))
@@ -197,7 +200,11 @@ class Flow(Pace):
             # Only now: each of its events is accepted, or durably a dead letter.
             yield from self._must(job, Remove(batch, taken.removable), "removing")
             self._removed.add(batch.id)
+            self._damaged_in_a_row = 0
             self.tally.count(batches_sent=1)
+        except Damaged as damaged:
+            yield from self._fetch_anew(job, damaged)
+            self._fetch_at = -inf
         finally:
             batch.close()
             self._in_flight.pop(batch.id, None)

@@ -6,20 +6,27 @@ import logging
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, Final
 
-from deedbook._errors import IoError
+from deedbook._errors import CorruptError, IoError
 from deedbook.http._policy import Action, Answer
 from deedbook.http._rates import Limiter
 from deedbook.http._settings import Settings, shown_url
 from deedbook.http._stats import Tally
-from deedbook.http._steps import Step, Wait
+from deedbook.http._steps import Bury, Plan, Prepare, Send, Step, Wait
 
 log = logging.getLogger("deedbook.http")
+
+_READING: Final = (Plan, Prepare, Send, Bury)
+"""What reads the events of a batch."""
 
 
 class Stopped(Exception):
     """The sender stops; what is not done stays in the store."""
+
+
+class Damaged(Exception):
+    """A batch is not any more what it was when it was fetched; its cause says where."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +49,14 @@ class Pace:
         self.problem: str | None = None
         """Why nothing is sent though all is up: the endpoint refuses the sender, or the store or
         the dead letters fail."""
-        self.cause: Exception | None = None
+        self.cause: BaseException | None = None
         """The error that caused it, if there was one."""
         self.patient = True
         """Whether workers go on at a problem; else they end, and the first problem stays."""
         self.tell: Callable[[], None] = lambda: None
         """Called when something changed that others may wait for."""
         self._limiter = Limiter(settings.rates)
+        self._damaged_in_a_row = 0
         self._asked = 0
         self._opened = 0
         self._not_before = -inf
@@ -99,7 +107,8 @@ class Pace:
     def _must(self, job: Job, step: Step, doing: str) -> Generator[Step, Any, Any]:
         """Carry out a step of the store or the dead letters, again and again until it works.
 
-        Once also after the deadline: what was accepted shall not be sent again.
+        Once also after the deadline: what was accepted shall not be sent again. `Damaged` where
+        that is of no use, because the batch was changed after it was fetched.
         """
         failures = 0
         while True:
@@ -111,6 +120,8 @@ class Pace:
                 log.error("%s failed: %s", doing, error, exc_info=error)
                 if job.once:
                     raise
+                if isinstance(error, CorruptError) and isinstance(step, _READING):
+                    raise Damaged from error
                 self._is_problem(f"{doing} failed: {error}", error)
                 policy = self.settings.policy
                 delay = policy.delay_after(failures, self.settings.chance)
@@ -120,7 +131,20 @@ class Pace:
                     self._no_problem()
                 return outcome
 
-    def _is_problem(self, problem: str, cause: Exception | None) -> None:
+    def _fetch_anew(self, job: Job, damaged: Damaged) -> Generator[Step, Any, None]:
+        """Have the store look again at a batch that was damaged after it had looked.
+
+        A store that gives the same again is a problem.
+        """
+        self._damaged_in_a_row += 1
+        if self._damaged_in_a_row > 1:
+            cause = damaged.__cause__
+            self._is_problem(f"reading failed: {cause}", cause)
+        policy = self.settings.policy
+        delay = policy.delay_after(self._damaged_in_a_row, self.settings.chance)
+        yield from self._pause(job, delay, hasty=True)
+
+    def _is_problem(self, problem: str, cause: BaseException | None) -> None:
         """Note what waiting may not cure, and end if no caller wants to wait."""
         if self.patient or self.problem is None:
             self.problem, self.cause = problem, cause
