@@ -73,10 +73,18 @@ class Pace:
         return error
 
     def _turn(self, job: Job, size_bytes: int, events: int) -> Generator[Step, Any, None]:
-        """Wait until the rates and the server allow a request."""
-        now = self.settings.clock.monotonic()
-        delay = self._limiter.reserve(size_bytes, events, now)
-        yield from self._pause(job, max(delay, self._not_before - now))
+        """Wait until the rates and the server allow a request; it counts from then on.
+
+        Not from before the wait: one that is given up in it was not made, and those that waited
+        for the server would leave all at once. Another worker may have come first meanwhile.
+        """
+        clock = self.settings.clock
+        while True:
+            yield from self._pause(job, self._limiter.delay(clock.monotonic()))
+            now = clock.monotonic()
+            if self._limiter.delay(now) <= 0:
+                break
+        self._limiter.count(size_bytes, events, now)
 
     def _pause(self, job: Job, seconds: float, hasty: bool = False) -> Generator[Step, Any, None]:
         """Wait so long, and until the server allows requests; `Stopped` if the job is to stop.

@@ -52,16 +52,17 @@ class Limiter:
             (rates.requests_per_second, float("-inf")),
         ]
 
-    def reserve(self, size_bytes: int, events: int, now: float) -> float:
-        """Seconds to wait before a request of this size; it counts from now on."""
-        delay = 0.0
-        for i, (cost, (rate, paid)) in enumerate(
-            zip((size_bytes, events, 1), self._paid, strict=True)
-        ):
+    def delay(self, now: float) -> float:
+        """Seconds until a request may go, whatever its size; 0 or less: it may go now.
+
+        A request waits until those before it are paid for, but never for itself, so that one which
+        is larger than a second's worth can go, too.
+        """
+        return max((paid - now for rate, paid in self._paid if rate is not None), default=0.0)
+
+    def count(self, size_bytes: int, events: int, now: float) -> None:
+        """Count a request of this size that goes now."""
+        costs = (size_bytes, events, 1)
+        for i, (cost, (rate, paid)) in enumerate(zip(costs, self._paid, strict=True)):
             if rate is not None:
-                # A request waits until those before it are paid for, but never for itself, so
-                # that one which is larger than a second's worth can go, too.
-                begin = max(paid, now - 1.0)
-                delay = max(delay, begin - now)
-                self._paid[i] = (rate, begin + cost / rate)
-        return delay
+                self._paid[i] = (rate, max(paid, now - 1.0) + cost / rate)
