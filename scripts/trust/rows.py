@@ -239,5 +239,5 @@ ROWS = [
         ),
         "the event over 2 GiB runs with `DEEDBOOK_SLOW=1` only",
     ),
-    Row("clock backwards", "no effect on order", (), "no code reads a clock to order anything"),
+    Row("clock backwards", "no effect on order", (), "no code reads a clock to order records"),
 ]

@@ -114,7 +114,7 @@ class DeadLetters:
         return target
 
     def files(self) -> list[Path]:
-        """The files, the oldest first."""
+        """The files, the oldest first, by the clock of the system when they were written."""
         try:
             found = [path for path in self.path.iterdir() if path.name.endswith(_ENDING)]
         except FileNotFoundError:

@@ -93,7 +93,8 @@ class Policy:
     """The longest wait that a server can ask for by Retry-After."""
     attempts_max: int | None = None
     """After so many attempts that mean ``retry``, by an answer or none, the events go to the dead
-    letters; by default never. Those that mean ``hold`` do not count."""
+    letters; by default never. Those that mean ``hold`` do not count. Attempts are counted from 0
+    again by each drain, `send_once` and process: nothing about them is stored."""
 
     def __post_init__(self) -> None:
         for status, action in self.statuses.items():

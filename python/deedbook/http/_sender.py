@@ -178,7 +178,8 @@ class Sender:
         return self._empty
 
     def stats(self) -> SenderStats:
-        """What was sent, retried, refused and dropped so far."""
+        """What was sent, retried, refused and dropped so far, also of a sender that is closed."""
+        self._check_process()
         with self._changed:
             return self._flow.snapshot()
 
@@ -201,12 +202,15 @@ class Sender:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """The lock, for what only an open sender does."""
-        if self._pid != os.getpid():  # the lock may be held for ever by a thread that is not here
-            raise ForkedError("the sender was made before a fork; make one in each process")
+        self._check_process()
         with self._changed:
             if self._closed:
                 raise ClosedError("the sender is closed")
             yield
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():  # the lock may be held for ever by a thread that is not here
+            raise ForkedError("the sender was made before a fork; make one in each process")
 
     def _is_over(self, ticket: int) -> bool:
         return self._flow.is_drained(ticket) or self._flow.problem is not None or self._closed
