@@ -482,7 +482,7 @@ EVENT_STORE_BUGS = [
         INDEX_TABLE,
         "        check_versions(dir)?;\n",
         "        let _ = check_versions;\n",
-        [("nostr_index", "damage::a_flipped_byte")],
+        [("nostr_index", "damage::a_flipped_byte_in_the_file")],
     ),
     Bug(
         "event store: a batch that begins amid damage reports it again",

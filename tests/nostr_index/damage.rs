@@ -173,6 +173,36 @@ fn a_flipped_byte_is_noticed_or_the_index_is_an_earlier_one() {
     assert!(noticed > 0);
 }
 
+/// Which bytes of it end the process, if nothing looks at its checksum before, is a matter of luck.
+#[test]
+fn a_flipped_byte_in_the_file_that_names_the_others_is_found_by_its_checksum() {
+    let (dir, mut world) = (tempfile::tempdir().unwrap(), World::default());
+    let index = Index::open(dir.path()).unwrap();
+    (1..=BATCHES).for_each(|number| apply(&index, &mut world, number));
+    drop(index);
+    let all = files(dir.path());
+    let mut found = 0;
+    for current in all.iter().filter(|file| file.ends_with("current")) {
+        let version = u64::from_le_bytes(fs::read(current).unwrap()[..8].try_into().unwrap());
+        let names = current.with_file_name(format!("v{version}"));
+        let len = fs::read(&names).unwrap().len();
+        for at in [0, len / 2, len - 1] {
+            let scratch = tempfile::tempdir().unwrap();
+            copy(dir.path(), scratch.path());
+            let names = scratch.path().join(names.strip_prefix(dir.path()).unwrap());
+            let mut bytes = fs::read(&names).unwrap();
+            bytes[at] ^= 0x10;
+            fs::write(&names, bytes).unwrap();
+            let error = Index::open(scratch.path()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{at}: {error}");
+            let checksum = format!("the checksum of v{version} is another");
+            assert!(error.message().ends_with(&checksum), "{at}: {error}");
+            found += 1;
+        }
+    }
+    assert!(found >= 3);
+}
+
 #[test]
 fn a_missing_file_is_noticed() {
     let (dir, mut world) = (tempfile::tempdir().unwrap(), World::default());
