@@ -20,6 +20,8 @@ BEGIN, END = "<!-- begin trust -->", "<!-- end trust -->"
 DOCUMENT = "docs/trust.md"
 DATA = "docs/trust.json"
 # Each table of promises: its heading, its rows, and the part that runs its tests.
+# The part whose tests of Python are Spark's.
+SPARK = "spark"
 SECTIONS = [
     ("Promises", ROWS, "crash"),
     ("Promises of layouts, piers, migrations and the C interface", LAYOUT_ROWS, "layouts"),
@@ -27,7 +29,7 @@ SECTIONS = [
     ("Promises of the ledger", LEDGER_ROWS, "ledger"),
     ("Promises of the event store", STORE_ROWS, "store"),
     ("Promises of transactions", TRANSACTION_ROWS, "transactions"),
-    ("Promises of Spark's streams, reads and writes", SPARK_ROWS, "python"),
+    ("Promises of Spark's streams, reads and writes", SPARK_ROWS, SPARK),
 ]
 INDEX = "docs/index.md"
 # Which figures the first screen has, and what it calls them.
@@ -301,10 +303,13 @@ def targets() -> list[str]:
     return sorted(set(named))
 
 
-def python_files() -> list[str]:
-    """The files of Python tests that the tables name."""
-    named = [test for row in all_rows() for test in row.tests if test.startswith("py:")]
-    return sorted({test.removeprefix("py:") for test in named})
+def python_files(of_spark: bool) -> list[str]:
+    """The files of Python tests that the tables name: of Spark's those that no other one names."""
+    named: dict[bool, set[str]] = {False: set(), True: set()}
+    for _, rows, part in SECTIONS:
+        tests = (test for row in rows for test in row.tests if test.startswith("py:"))
+        named[part == SPARK].update(test.removeprefix("py:") for test in tests)
+    return sorted(named[True] - named[False] if of_spark else named[False])
 
 
 def missing_tests(root: Path) -> list[str]:

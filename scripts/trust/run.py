@@ -53,8 +53,9 @@ def parts(quick: bool = False) -> dict[str, list[str]]:
     own = {target for targets in TARGETS.values() for target in targets}
     # Named by rows, and run by a part of their own.
     own |= {"capi", "in_parts_memory", "models"}
-    python = [sys.executable, "-m", "pytest", "-q", "-rs"]
     return {
+        # First: a bug that survives has to be caught, and then all parts are run again.
+        "mutants": [*mutants, "--quick"] if quick else mutants,
         **tests,
         "others": cargo([target for target in page.targets() if target not in own]),
         # An event of 3 GiB, which takes 13 GB of disk.
@@ -62,10 +63,10 @@ def parts(quick: bool = False) -> dict[str, list[str]]:
         "models": ["make", "models"],
         "c": ["cargo", "test", "--locked", "--package", "deedbook-capi", *SHOW],
         "c-install": ["scripts/c_install.sh"],
-        "python": [*python, *(f"tests/python/{name}" for name in page.python_files())],
+        "python": pytest(of_spark=False),
+        page.SPARK: pytest(of_spark=True),
         "power": ["scripts/power.sh"],
         "fuzz": ["scripts/fuzz.sh"],
-        "mutants": [*mutants, "--quick"] if quick else mutants,
     }
 
 
@@ -75,6 +76,12 @@ def cargo(targets: list[str]) -> list[str]:
     for target in targets:
         command += ["--lib"] if target == "lib" else ["--test", target]
     return command + SHOW
+
+
+def pytest(of_spark: bool) -> list[str]:
+    """The command for the files of Python tests that the tables name, or for those of Spark."""
+    files = [f"tests/python/{name}" for name in page.python_files(of_spark)]
+    return [sys.executable, "-m", "pytest", "-q", "-rs", *files]
 
 
 def settings(minutes: float) -> dict[str, str]:
@@ -181,7 +188,7 @@ def main() -> int:
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; known: {', '.join(parts())}")
     # Their tests of Spark, skipped, would prove nothing.
-    if {"python", "mutants"} & set(chosen):
+    if {"python", page.SPARK, "mutants"} & set(chosen):
         subprocess.run([ROOT / "scripts" / "need.sh", "java"], check=True)
     TRUST.mkdir(parents=True, exist_ok=True)
     env = {**settings(arguments.minutes), "DEEDBOOK_TRUST_DIR": str(TRUST)}
