@@ -20,6 +20,8 @@ from test_spark_stream import events
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
+from py4j.protocol import Py4JError
+
 from deedbook import (
     Book,
     CorruptError,
@@ -33,6 +35,7 @@ from deedbook import (
 from deedbook.formats import find
 from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
 from deedbook.spark.jobs._copies import COPIES
+from deedbook.spark.jobs._run import watch
 
 pytestmark = pytest.mark.spark
 
@@ -79,6 +82,22 @@ def test_days_are_of_utc_whatever_the_session_says(spark: Any, tmp_path: Path) -
     with in_time_zone(spark, "Pacific/Kiritimati"):
         report = stats(spark, tmp_path / "notes")
     assert report.top["day"] == {"2023-11-14": 3}
+
+
+def test_an_interrupt_is_told_though_the_jvm_has_ended(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGTERM to all processes of a service ended the JVM, too, and was told as its failure."""
+
+    def gone(*_: object) -> None:
+        raise Py4JError("Answer from Java side is empty")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(spark.sparkContext, "cancelJobGroup", gone)
+    with pytest.raises(KeyboardInterrupt):
+        watch(spark, "test", lambda: time.sleep(0.5), lambda: (0, None, ""), interrupted)
 
 
 def test_damage_ends_the_count_unless_it_is_to_be_passed_over(spark: Any, tmp_path: Path) -> None:

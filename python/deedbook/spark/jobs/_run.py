@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import deedbook
@@ -66,9 +67,11 @@ def watch(
             if progress is not None and look is not None:
                 progress(*look())
     except BaseException:
-        context.cancelJobGroup(group)
-        if stop is not None:
-            stop()
+        # The JVM may have ended: a service manager sends a signal to all processes.
+        with suppress(Exception):
+            context.cancelJobGroup(group)
+            if stop is not None:
+                stop()
         thread.join(10)
         raise
     if errors:
