@@ -194,10 +194,8 @@ fn log_recovery<F: Format>(report: &RecoveryReport, lost: Option<Loss>, log: &Pa
         true => ", by finishing a truncation that a crash interrupted",
         false => "",
     };
-    let lost = lost.map(|Loss { records, first, .. }| match records {
-        0 => format!(", acknowledged {}s are missing from {first} on", F::NOUN),
-        _ => format!(", {records} acknowledged {}s are missing from {first} on", F::NOUN),
-    });
+    let lost =
+        lost.map(|loss| format!(", acknowledged {}s are missing from {} on", F::NOUN, loss.first));
     lines::warn(format_args!(
         "{} recovered: {}, {cut_bytes} bytes cut after byte {valid_end}{finished}, {torn_bytes} of \
          them written{}{aside}{} ({})",

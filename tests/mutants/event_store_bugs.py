@@ -697,7 +697,7 @@ EVENT_STORE_BUGS = [
         "event.tags.iter().any(|tag| is_open(&tag.elements().next().unwrap_or_default()))",
         "event.tags.iter().any(|tag| {\n"
         "        let name = tag.elements().next().unwrap_or_default();\n"
-        "        is_open(&name) && !matches!(&*name, \"e\" | \"p\")\n    })",
+        '        is_open(&name) && !matches!(&*name, "e" | "p")\n    })',
         [("lib", "names::tests::a_lost_name")],
     ),
     Bug(

@@ -49,7 +49,6 @@ fn a_page_that_goes_bad_after_the_look_ends_a_compaction_and_stays() {
         assert!(!is_due.load(Ordering::SeqCst), "{error:?}");
         assert_eq!((error.kind(), error.path()), (ErrorKind::Corrupt, Some(Path::new(FIRST))));
         assert_eq!(error.offset(), Some(at.offset.into()), "{error:?}");
-        assert!(error.message().contains("checksum"), "{error:?}");
         // All others are there, and it is if the page was bad on the way only.
         let walk = store.iter(Include::All, OnCorrupt::Skip).unwrap();
         assert_eq!(walk.map(Result::unwrap).count(), count as usize - 1);
