@@ -192,10 +192,10 @@ fn acknowledged_recovery_cuts_back_to_the_mark_and_valid_does_not() {
     let options = options.recovery(Recovery::Acknowledged);
     let book = options.open(BOOK, Mode::Append).unwrap();
     assert_eq!((book.last().unwrap(), book.recovery().cut_records), (4, 4));
-    // It was told as the log ended before: cut after the eighth deed, and only its torn rest written.
-    let (end, recovery) = (borders(&events)[4], book.recovery());
+    // It was told to end after the eighth deed, which was cut.
+    let (borders, recovery) = (borders(&events), book.recovery());
     let written = torn.iter().rposition(|&byte| byte != 0).unwrap() as u64 + 1;
-    assert_eq!((recovery.valid_end, recovery.torn_bytes), (end, written - end));
+    assert_eq!((recovery.valid_end, recovery.torn_bytes), (borders[4], written - borders[8]));
     assert_eq!(read_file(&storage, Path::new(LOG)), log(1, &events[..4]));
     let (mug, jam) = &events[8];
     assert_eq!(book.append(*mug, jam).unwrap(), 5);

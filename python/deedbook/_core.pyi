@@ -311,7 +311,7 @@ class RecoveryReport:
         """Records that opening had to look at."""
     @property
     def valid_end(self) -> int:
-        """Byte after the last intact record."""
+        """Byte after the last intact record that is kept."""
     @property
     def file_end(self) -> int:
         """Byte after the last one as found, over all files."""
@@ -320,7 +320,7 @@ class RecoveryReport:
         """Bytes that opening for write cut from the tail; unwritten zeros included."""
     @property
     def torn_bytes(self) -> int:
-        """Bytes after the last intact record, up to the last byte that is not zero."""
+        """Bytes after the last intact record, kept or cut, up to the last that is not zero."""
     @property
     def cut_records(self) -> int:
         """Intact but unacknowledged records cut, with ``recovery="acknowledged"``."""

@@ -18,13 +18,13 @@ pub struct RecoveryReport {
     pub scanned_bytes: u64,
     /// Records that opening read.
     pub scanned_records: u64,
-    /// Byte after the last intact record.
+    /// Byte after the last intact record that is kept.
     pub valid_end: u64,
     /// Byte after the last one as found, over all files.
     pub file_end: u64,
     /// Bytes cut, unwritten zeros included.
     pub cut_bytes: u64,
-    /// Bytes after the last intact record, up to the last that is not zero.
+    /// Bytes after the last intact record, kept or cut, up to the last that is not zero.
     pub torn_bytes: u64,
     /// Intact but unacknowledged records cut.
     pub cut_records: u64,

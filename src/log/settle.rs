@@ -128,7 +128,8 @@ pub fn settle<F: Format>(
             storage.sync_dir(all).map_err(|e| Error::io("sync the directory", all, e))?;
         }
     }
-    log_recovery::<F>(&report, lost, log);
+    let written = found.findings.data_end.saturating_sub(extent.end);
+    log_recovery::<F>(&report, written, lost, log);
     Ok((report, mark_file))
 }
 
@@ -142,7 +143,6 @@ fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut RecoveryRe
         report.cut_records = findings.extent.records - mark.records;
         findings.extent = Extent::of_mark(&mark);
         report.valid_end = mark.end;
-        report.torn_bytes = findings.data_end.saturating_sub(mark.end);
     }
 }
 
@@ -173,8 +173,14 @@ fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path
     Err(corrupt::<F>(log, damage, ErrorKind::LostRecords).with_advice(advice))
 }
 
-fn log_recovery<F: Format>(report: &RecoveryReport, lost: Option<Loss>, log: &Path) {
-    let RecoveryReport { verdict, cut_bytes, valid_end, torn_bytes, .. } = report;
+/// `written` of the bytes cut are more than space that was reserved.
+fn log_recovery<F: Format>(
+    report: &RecoveryReport,
+    written: u64,
+    lost: Option<Loss>,
+    log: &Path,
+) {
+    let RecoveryReport { verdict, cut_bytes, valid_end, .. } = report;
     if report.mark == MarkUse::Damaged {
         let scanned = report.scanned_bytes;
         lines::warn(format_args!(
@@ -197,7 +203,7 @@ fn log_recovery<F: Format>(report: &RecoveryReport, lost: Option<Loss>, log: &Pa
     let lost =
         lost.map(|loss| format!(", acknowledged {}s are missing from {} on", F::NOUN, loss.first));
     lines::warn(format_args!(
-        "{} recovered: {}, {cut_bytes} bytes cut after byte {valid_end}{finished}, {torn_bytes} of \
+        "{} recovered: {}, {cut_bytes} bytes cut after byte {valid_end}{finished}, {written} of \
          them written{}{aside}{} ({})",
         F::NAME,
         verdict.name(),

@@ -20,8 +20,6 @@ from test_spark_stream import events
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from py4j.protocol import Py4JError
-
 from deedbook import (
     Book,
     CorruptError,
@@ -88,6 +86,7 @@ def test_an_interrupt_is_told_though_the_jvm_has_ended(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGTERM to all processes of a service ended the JVM, too, and was told as its failure."""
+    from py4j.protocol import Py4JError
 
     def gone(*_: object) -> None:
         raise Py4JError("Answer from Java side is empty")
