@@ -174,12 +174,7 @@ fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path
 }
 
 /// `written` of the bytes cut are more than space that was reserved.
-fn log_recovery<F: Format>(
-    report: &RecoveryReport,
-    written: u64,
-    lost: Option<Loss>,
-    log: &Path,
-) {
+fn log_recovery<F: Format>(report: &RecoveryReport, written: u64, lost: Option<Loss>, log: &Path) {
     let RecoveryReport { verdict, cut_bytes, valid_end, .. } = report;
     if report.mark == MarkUse::Damaged {
         let scanned = report.scanned_bytes;
