@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,16 @@ import deltalake
 import pyarrow.parquet as pq
 from pyspark.sql.types import LongType, StructField, StructType
 
-from deedbook import Book, ContiguityError, EventStore, InvalidArgumentError, MissingError, Wal
+from deedbook import (
+    Book,
+    ContiguityError,
+    EventStore,
+    InvalidArgumentError,
+    LockedError,
+    MissingError,
+    Wal,
+)
+from deedbook._lock import alone
 from deedbook.spark.jobs import _stream, _tables, export
 
 pytestmark = pytest.mark.spark
@@ -55,6 +65,17 @@ def rows_of(kind: str, table: Path) -> list[dict[str, Any]]:
     else:
         found = pq.read_table(table)
     return sorted(found.to_pylist(), key=lambda row: row["event"])
+
+
+def test_the_same_export_at_once_is_refused(spark: Any, tmp_path: Path) -> None:
+    """Both wrote a batch into the same folders, and removed each other's files."""
+    append(tmp_path / "log", 0, 10)
+    assert export(spark, tmp_path / "log", tmp_path / "table").rows == 10
+    (lock,) = (tmp_path / "table.jobs").glob("*.work/lock")
+    with alone(lock, "exports"), pytest.raises(LockedError, match=r"exports .* already") as raised:
+        export(spark, tmp_path / "log", tmp_path / "table")
+    assert raised.value.holder == os.getpid()
+    assert export(spark, tmp_path / "log", tmp_path / "table").rows == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deedbook import InvalidArgumentError
+from deedbook._lock import alone
 from deedbook.spark._paths import local_path
 from deedbook.spark._session import in_utc
 from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted
@@ -77,7 +78,8 @@ def export(
     files a reader may see some of a batch before the others, each complete.
 
     Raises `InvalidArgumentError` for a checkpoint that is gone, a column that is not there, and a
-    Delta table without its library; `JobFailedError`, and as a log's opening.
+    Delta table without its library; `LockedError` where another process exports the same;
+    `JobFailedError`, and as a log's opening.
     """
     given = str(local_path(os.fspath(source)))
     path = Path(os.path.abspath(to))
@@ -100,7 +102,9 @@ def export(
         def write(frame: DataFrame, query: str, batch: int) -> None:
             target.add(frame.mapInArrow(counted.pass_on, frame.schema), query, batch)
 
-        ended = run_stream(spark, "export", rows, known, write, counted.look, progress)
+        # Two would write a batch into the same folders, and remove each other's files.
+        with alone(_work(path, known.app) / "lock", f"exports {given} to {path}"):
+            ended = run_stream(spark, "export", rows, known, write, counted.look, progress)
         batches, seconds = ended.batches, ended.seconds
     return ExportReport(
         given,
