@@ -2,11 +2,15 @@
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
-use deedbook::Mode;
 use deedbook::storage::Memory;
-use deedbook::wal::{Lsn, segment_name};
+use deedbook::wal::{Layout, Lsn, Options, segment_name};
+use deedbook::{Durability, Mode};
 
+use crate::hooked::{Event, Hooked};
 use crate::judge::{judge, judge_files};
 use crate::oracle::Evidence;
 use crate::specimen::{Beside, DIR, Files, Specimen, besides};
@@ -151,4 +155,33 @@ fn damage_in_a_log_whose_first_records_were_dropped() {
         }
     }
     all_passed();
+}
+
+/// All that was not synced was synced under the lock that appends take: they waited for the disk as long.
+#[test]
+fn appends_go_on_while_a_truncation_syncs() {
+    let storage = Hooked::default();
+    let options = Options::new()
+        .layout(Layout::Segmented { segment_bytes: 4096 })
+        .durability(Durability::Manual)
+        .storage(Arc::new(storage.clone()));
+    let wal = Arc::new(options.open(DIR, Mode::Create).unwrap());
+    let lsns: Vec<_> = (0..10).map(|_| wal.append(&[7; 1000]).unwrap()).collect();
+    wal.sync().unwrap();
+    wal.append(&[8; 1000]).unwrap();
+    let (writer, went_on) = (wal.clone(), Arc::new(AtomicBool::new(false)));
+    let (begun, seen) = (AtomicBool::new(false), went_on.clone());
+    storage.watch(move |call| {
+        if call == Event::Sync && !begun.swap(true, Ordering::AcqRel) {
+            let (writer, (tell, told)) = (writer.clone(), mpsc::channel());
+            std::thread::spawn(move || tell.send(writer.append(&[9; 10]).is_ok()));
+            let appended = told.recv_timeout(Duration::from_secs(5));
+            seen.store(appended == Ok(true), Ordering::Release);
+        }
+        false
+    });
+    wal.truncate_before(lsns[8]).unwrap();
+    storage.unwatch();
+    assert!(went_on.load(Ordering::Acquire), "an append waited for the sync");
+    assert_eq!(wal.head().unwrap(), lsns[8]);
 }
