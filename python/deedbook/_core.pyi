@@ -999,7 +999,7 @@ class Ledger:
         records before, and `remove` moves the file to ``.deedbook/quarantine``; ``"skip"`` sends
         the records after the damage, too; ``"stop"`` sends those before, and `remove` removes the
         file, as the specification has it. A file with a record that is only longer than
-        ``record_bytes_max`` goes to the quarantine, whatever is chosen.
+        ``record_bytes_max``, not right after damage, goes to the quarantine, whatever is chosen.
 
         Raises: `InvalidArgumentError`, `IoError`.
         """

@@ -154,7 +154,9 @@ impl Shared {
         let poison = |e: &Error| self.commits.poison(&e.to_string());
         let mut failed = None;
         for index in self.directory.indexes()? {
-            match self.directory.finished(&self.directory.gate()?, index) {
+            // Without the gate: a sync takes long.
+            let found = self.directory.finished(&self.directory.gate()?, index);
+            match found {
                 Ok(Some(found)) => {
                     let synced = found.file.sync_data();
                     synced.map_err(|e| Error::io("sync", &found.path, e)).inspect_err(poison)?;

@@ -87,7 +87,8 @@ impl fmt::Debug for LedgerConfig {
 
 /// What becomes of a file with intact records after damage. Of a file whose end is torn, the records
 /// before are sent, and the file is removed, whatever is chosen. A file with a whole record that is only
-/// longer than [`Options::record_bytes_max`] goes to the quarantine, whatever is chosen.
+/// longer than [`Options::record_bytes_max`], not right after damage, goes to the quarantine, whatever
+/// is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnCorrupt {

@@ -1,5 +1,6 @@
 //! The limit of all files together.
 
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -103,22 +104,35 @@ impl Shared {
 
     /// Remove the oldest files that no store writes until so many bytes are free, at last the one
     /// that this store writes; returns how many there were. A file that cannot be removed, such as
-    /// another user's, keeps no later one, and is an error only if there is not enough without it.
+    /// another user's, keeps no later one, and is an error only if there is not enough without it: then
+    /// nothing more is removed.
     fn drop_oldest(&self, state: &mut State, over: u64) -> Result<u64> {
         let (gate, looking) = (self.directory.gate()?, self.looking()?);
         let (mut freed, mut failed) = (0, None);
-        for index in self.directory.indexes()? {
+        let own = state.active.as_ref().map_or(0, |active| active.len);
+        let mut indexes = VecDeque::from(self.directory.indexes()?);
+        // Of the files to come, once one could not be removed.
+        let mut lens: Option<VecDeque<u64>> = None;
+        while let Some(index) = indexes.pop_front() {
             if freed >= over {
                 return Ok(freed);
             }
+            lens.as_mut().and_then(VecDeque::pop_front);
             match self.drop_finished(&gate, &looking, index) {
                 Ok(bytes) => freed += bytes,
                 Err(e) => {
                     failed.get_or_insert(e);
+                    let lens = lens.get_or_insert_with(|| self.lens_of(&gate, &indexes));
+                    if freed + lens.iter().sum::<u64>() + own < over {
+                        break;
+                    }
                 }
             }
         }
-        let active = state.active.take_if(|active| freed < over && active.records > 0);
+        let active = state.active.take_if(|active| {
+            let helps = failed.is_none() || freed + active.len >= over;
+            freed < over && active.records > 0 && helps
+        });
         if let Some(active) = active {
             let (index, id, records, len) = (active.index, active.id, active.records, active.len);
             let dropped = self.drop_file(&gate, index, id, records, len);
@@ -137,6 +151,12 @@ impl Shared {
             Some(error) if freed < over => Err(error),
             _ => Ok(freed),
         }
+    }
+
+    /// How long each of these files is; 0 of one that is written, gone or cannot be opened.
+    fn lens_of(&self, gate: &Gate, indexes: &VecDeque<u32>) -> VecDeque<u64> {
+        let found = indexes.iter().map(|&index| self.directory.finished(gate, index));
+        found.map(|found| found.ok().flatten().map_or(0, |found| found.len)).collect()
     }
 
     fn drop_finished(&self, gate: &Gate, looking: &Looking, index: u32) -> Result<u64> {

@@ -20,6 +20,8 @@ use crate::support::{
 struct Shared {
     disk: Sim,
     denied: Arc<Mutex<Option<PathBuf>>>,
+    /// And one that cannot be removed, as another user's in a directory with the sticky bit.
+    stuck: Arc<Mutex<Option<PathBuf>>>,
 }
 
 impl Shared {
@@ -73,7 +75,10 @@ impl Storage for Shared {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
+        match self.stuck.lock().unwrap().as_deref() == Some(path) {
+            true => Err(Io::PermissionDenied.into()),
+            false => self.disk.remove(path),
+        }
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
@@ -161,6 +166,29 @@ fn a_full_ledger_that_can_drop_nothing_says_why_and_that_nothing_was_appended() 
     assert_eq!(error.io_source().unwrap().kind(), Io::PermissionDenied, "{error}");
     assert_eq!(error.path().unwrap(), Path::new("/spool/0-events"));
     assert_eq!(error.durable(), Some(Durable::No), "{error}");
+}
+
+/// Nearly all of the limit was taken by a file that could not be removed: the store's own events went, one
+/// after the other, and the append failed all the same.
+#[test]
+fn a_full_ledger_drops_nothing_where_that_is_not_enough() {
+    let shared = Shared::default();
+    let large = file_of(&events(0..28, 0));
+    put(&shared, 0, &large);
+    let bytes = |events: Vec<Vec<u8>>| file_of(&events).len() as u64;
+    let (own, more) = (bytes(events(28..30, 0)), bytes(events(30..34, 0)));
+    // Too little by a byte, were all of its own dropped.
+    let limit = large.len() as u64 + more - 1;
+    assert!(own < more);
+    let options = on(shared.clone()).bytes_total_max(limit).when_full(WhenFull::DropOldest);
+    let ledger = options.open(small(DIR, 100)).unwrap();
+    events(28..30, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    *shared.stuck.lock().unwrap() = Some(Path::new(DIR).join("0-events"));
+    let error = refused(ledger.append_many(events(30..34, 0)), ErrorKind::Io);
+    assert_eq!(error.path().unwrap(), Path::new("/spool/0-events"));
+    assert_eq!(ledger.stats().dropped_records, 0);
+    *shared.stuck.lock().unwrap() = None;
+    assert_eq!(drain(&ledger), events(0..30, 0));
 }
 
 /// A reset stopped at the file, and left all later ones.

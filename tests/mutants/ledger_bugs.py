@@ -316,8 +316,8 @@ LEDGER_BUGS = [
         "ledger: the newest files are dropped",
         FULL,
         QUOTA,
-        "self.directory.indexes()? {\n            if freed >= over {",
-        "self.directory.indexes()?.into_iter().rev() {\n            if freed >= over {",
+        "        while let Some(index) = indexes.pop_front() {\n",
+        "        while let Some(index) = indexes.pop_back() {\n",
         [("ledger", "limits::a_full_ledger_drops")],
     ),
     Bug(
@@ -606,9 +606,8 @@ LEDGER_BUGS = [
         "ledger: a file that cannot be dropped keeps all later ones",
         FULL,
         QUOTA,
-        "                Err(e) => {\n                    failed.get_or_insert(e);\n"
-        "                }\n            }\n        }\n        let active",
-        "                Err(e) => return Err(e),\n            }\n        }\n        let active",
+        "                    if freed + lens.iter().sum::<u64>() + own < over {\n",
+        "                    if freed + own < over {\n",
         [("ledger", "denied::a_full_ledger")],
     ),
     Bug(
