@@ -23,14 +23,16 @@ pub fn epoch_in_name(dir: &Path) -> Option<u64> {
 /// The epoch of a log without deeds.
 pub fn epoch_of_empty(
     dir: &Path,
+    layout: Layout,
     options: &Options,
     header_first: u64,
     mark: Option<&Mark>,
 ) -> u64 {
     let by_mark = mark.filter(|mark| mark.records == 0).map(|mark| mark.first.saturating_sub(1));
     let header = header_first.checked_sub(1);
-    // The name before the rest: the directory of an empty log may have been renamed.
-    options.epoch.or_else(|| epoch_in_name(dir)).or(by_mark).or(header).unwrap_or(0)
+    // A name that demands one before the rest: the directory of an empty log may have been renamed.
+    let demanded = options.epoch.or_else(|| demanded_by_name(dir, layout));
+    demanded.or(by_mark).or(header).unwrap_or(0)
 }
 
 /// Refuse an epoch asked for that is not the one of a log with deeds.

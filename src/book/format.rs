@@ -177,7 +177,7 @@ impl Format for BookFormat {
         refuse_padded(layout, &place.log)?;
         let file = match layout {
             Layout::Packed | Layout::Padded => encode_file_header(0).to_vec(),
-            Layout::Slots => encode_empty(epoch_of_empty(&place.dir, options, 0, None)),
+            Layout::Slots => encode_empty(epoch_of_empty(&place.dir, layout, options, 0, None)),
         };
         replace(&*options.storage, &place.log, &file, options.file_mode)
             .map_err(|e| Error::io("create the log", &place.log, e))
@@ -251,7 +251,8 @@ impl Format for BookFormat {
             refuse_other_bytes(log, &findings)?;
         }
         if findings.extent.records == 0 && findings.verdict != Verdict::Corrupt {
-            let epoch = epoch_of_empty(&place.dir, options, header.first, mark.as_ref());
+            let (dir, first) = (&*place.dir, header.first);
+            let epoch = epoch_of_empty(dir, header.layout, options, first, mark.as_ref());
             findings.extent.first = epoch.saturating_add(1);
         }
         Ok(inspected(format, space, findings, mark))

@@ -122,7 +122,12 @@ fn a_newest_batch_beyond_the_limit_of_a_handle_is_refused_not_cut() {
 fn an_epoch_asked_for_need_not_be_that_of_the_name_0i0() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("0i0");
-    let book = options().epoch(Some(100)).open(&path, Mode::Create).unwrap();
+    options().epoch(Some(100)).open(&path, Mode::Create).unwrap().close().unwrap();
+    // The empty log knows it, whatever its name.
+    assert_eq!(options().open(&path, Mode::Read).unwrap().epoch().unwrap(), 100);
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+    assert_eq!(options().open(&path, Mode::Read).unwrap().epoch().unwrap(), 100);
+    let book = options().open(&path, Mode::Append).unwrap();
     assert_eq!(book.append(1, b"first").unwrap(), 101);
     book.close().unwrap();
     for mode in [Mode::Read, Mode::Append] {
