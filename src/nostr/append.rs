@@ -140,9 +140,16 @@ impl EventStore {
         let mut state = shared.state();
         state.check(shared)?;
         let (mut run, mut from, mut stored, mut hidden) = (Run::default(), 0, 0, 0);
-        let write = |state: &mut State, run: &mut Run| {
+        let mut has_written = false;
+        let mut write = |state: &mut State, run: &mut Run| {
             state.forget_heads();
-            shared.store(wal, state, run, &mut [])
+            let written = shared.store(wal, state, run, &mut []);
+            let written = written.map_err(|error| match has_written {
+                true => error.with_durable(Durable::Unknown),
+                false => error,
+            });
+            has_written = true;
+            written
         };
         for &end in ends {
             let record = part(bytes, from..end);

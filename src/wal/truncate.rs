@@ -151,10 +151,11 @@ impl Shared<WalFormat> {
     /// Drop what lies before a record. The caller locks the consumers.
     pub(super) fn archive_and_drop_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
-        let Extent { start, end, .. } = self.state().extent;
-        if lsn.0 > start && self.check_durable(lsn, lsn.0).is_ok() {
+        let extent = self.state().extent;
+        if lsn.0 > extent.start && self.check_durable(lsn, lsn.0).is_ok() {
+            self.extent_from(extent, lsn).map_err(|e| e.with_durable(Durable::No))?;
             // While others append: they wait for what is synced below.
-            self.sync_and_keep_to(end)?;
+            self.sync_and_keep_to(extent.end)?;
         }
         let first = || self.format.segments().map_or(0, |segments| segments.range().start);
         let before = first();
