@@ -42,17 +42,25 @@ def own(tmp_path: Path) -> Checkpoint:
     return Checkpoint.of("import", str(tmp_path), tmp_path / "store", None)
 
 
-def put_aside(at: Path, own: Checkpoint, query: str, files: list[Path], batch: int = 0) -> None:
+def put_aside(
+    at: Path,
+    own: Checkpoint,
+    query: str,
+    files: list[Path],
+    batch: int = 0,
+    value: bytes = b"{",
+) -> None:
     """What a batch does with files of a bad line each."""
     aside = Aside(str(at), own, query, batch, "no event")
     aside.begin()
     names = [str(file) for file in files]
     lines = pa.RecordBatch.from_pydict(
-        {"file": names, "byte": [0] * len(names), "value": [b"{"] * len(names)}
+        {"file": names, "byte": [0] * len(names), "value": [value] * len(names)}
     )
     counted = (SimpleNamespace(add=int), SimpleNamespace(add=int))
     for good in aside.good(iter([lines]), lambda batch: (batch, ["no"] * len(names)), counted):
         assert good.num_rows == 0
+    aside.finish()
 
 
 def lines(at: Path) -> list[tuple[str, str, int]]:
@@ -72,7 +80,7 @@ def test_lines_of_a_lost_checkpoint_are_there_once(
     put_aside(at, own, "b", files)
     assert lines(at) == [("b", "0.jsonl", 1), ("b", "1.jsonl", 1)]
     assert [folder.name for folder in at.iterdir()] == ["query=b"]
-    put_aside(at, own, "b", files[:1], 1)  # a later batch takes nothing back
+    put_aside(at, own, "b", files[:1], 1)  # nothing of the query itself is taken back
     assert len(lines(at)) == 3
 
 
@@ -87,6 +95,9 @@ def test_lines_of_files_that_are_gone_stay(
     assert lines(at) == [("a", "0.jsonl", 1), ("b", "1.jsonl", 1)]
     put_aside(at, own, "c", files[1:])
     assert lines(at) == [("a", "0.jsonl", 1), ("c", "1.jsonl", 1)]
+    # A file of the same name that is another one: the line that it had is nowhere else.
+    put_aside(at, own, "d", files[1:], value=b"[")
+    assert lines(at) == [("a", "0.jsonl", 1), ("c", "1.jsonl", 1), ("d", "1.jsonl", 1)]
 
 
 def test_lines_of_other_jobs_stay(tmp_path: Path, own: Checkpoint, files: list[Path]) -> None:

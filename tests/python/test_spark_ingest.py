@@ -301,9 +301,12 @@ def test_a_file_that_spark_does_not_read_is_refused(tmp_path: Path, name: str) -
     """Nothing was read, and all was well: to Spark a file of such a name is not complete."""
     file = tmp_path / name
     file.write_bytes(b"{}\n")
-    for source in (file, tmp_path / f"{name[:2]}*"):
+    hidden = [tmp_path / f"{name[:2]}*"] if name[0] in "_." else []
+    for source in (file, *hidden):
         with pytest.raises(InvalidArgumentError, match=rf"{name}: Spark reads no file whose name"):
             lines_module.stream_of(str(source))
+    # A producer renames its files once they are complete.
+    assert lines_module.stream_of(str(tmp_path / "*"))["path"] == f"file://{tmp_path}/*"
     put(tmp_path / "_in" / "a.jsonl", records(1, 3))
     for source in (tmp_path / "_in", tmp_path / "_i*", tmp_path / "_in" / "*.jsonl"):
         assert lines_module.stream_of(str(source))["path"] == f"file://{source}"

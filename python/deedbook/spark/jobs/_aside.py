@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +26,7 @@ Check = Callable[["pa.RecordBatch"], "tuple[pa.RecordBatch, Sequence[str | None]
 
 _OWNER: Final = b"deedbook.job"
 """In the metadata of a file: whose bad lines it has."""
+_FILES: Final = "part-*.parquet"
 
 
 class Aside:
@@ -42,7 +42,6 @@ class Aside:
     ) -> None:
         self._table = None if directory is None else Path(directory)
         self._query, self._batch = f"query={query}", f"batch={batch}"
-        self._is_first = batch == 0
         owner = {"job": checkpoint.app, "target": checkpoint.target, "at": str(checkpoint.path)}
         self._owner = json.dumps(owner).encode()
         self._what = what
@@ -52,32 +51,52 @@ class Aside:
         return None if self._table is None else self._table / self._query / self._batch
 
     def begin(self) -> None:
-        """On the driver, before the batch: remove what an attempt that died left.
+        """On the driver, before the batch: remove what an attempt that died left."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
-        Before the first batch of a query, also what one put aside whose checkpoint is lost: its
-        lines are read again, and would be there twice.
+    def finish(self) -> None:
+        """On the driver, once the log has the batch: its lines are here once.
+
+        Where a checkpoint was lost, another query reads all files again. What an earlier one of
+        this job put aside goes once it is here again, and no sooner: files may be gone or changed.
         """
         if self._table is None or self._folder is None:
             return
-        shutil.rmtree(self._folder, ignore_errors=True)
-        if self._is_first:
-            for file in sorted(self._table.glob("query=*/batch=*/part-*.parquet")):
-                if file.parent.parent.name != self._query:
-                    self._take_back(file)
+        again = {line for file in self._folder.glob(_FILES) for line in self._lines_of(file)[1]}
+        if not again:
+            return
+        for file in sorted(self._table.glob(f"query=*/batch=*/{_FILES}")):
+            if file.parent.parent.name != self._query:
+                with suppress(FileNotFoundError):  # another job does the same
+                    self._take_back(file, again)
 
-    def _take_back(self, file: Path) -> None:
-        """Remove the lines of an earlier query of this job, but those of files that are gone."""
+    def _lines_of(self, file: Path) -> tuple[Any, list[tuple[str, int, bytes]]]:
+        """The rows of a file, and which lines they are; none of what is not this job's."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(file) as opened:
-            if (opened.schema_arrow.metadata or {}).get(_OWNER) != self._owner:
-                return
-            rows = opened.read()
-        names: list[Any] = rows["file"].to_pylist()
-        there = {name for name in set(names) if os.path.exists(name)}
-        kept = rows.filter(pa.array([name not in there for name in names]))
-        if kept.num_rows:
+        try:
+            with pq.ParquetFile(file) as opened:
+                if (opened.schema_arrow.metadata or {}).get(_OWNER) != self._owner:
+                    return None, []
+                rows = opened.read()
+        except pa.ArrowInvalid:  # another program's
+            return None, []
+        return rows, list(
+            zip(*(rows[name].to_pylist() for name in ("file", "line", "value")), strict=True)
+        )
+
+    def _take_back(self, file: Path, again: set[tuple[str, int, bytes]]) -> None:
+        """Remove these lines from what an earlier query put aside."""
+        import pyarrow as pa
+
+        rows, lines = self._lines_of(file)
+        stays = [line not in again for line in lines]
+        if all(stays):
+            return
+        if any(stays):
+            kept = rows.filter(pa.array(stays))
             rest = _Table(file.with_name(f".{file.name}"), file, kept.schema)
             for batch in kept.to_batches():
                 rest.write_batch(batch)

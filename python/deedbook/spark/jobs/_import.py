@@ -145,6 +145,7 @@ def import_events(
         committed = _of_query(to, query).commit(_SCHEMA, query, batch, stage)
         found.extend(done)
         stored.append(committed.records)
+        bad.finish()
 
     with ExitStack() as stack:
         own = to.checkpoint

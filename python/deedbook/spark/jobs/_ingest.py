@@ -167,9 +167,9 @@ def append_all(
     appended: list[int] = []
 
     def write(frame: DataFrame, query: str, batch: int) -> None:
+        taken = Aside(aside_at, to.checkpoint, query, batch, "not JSON")
         if found == "lines":
             assert check is not None, "lines are checked"
-            taken = Aside(aside_at, to.checkpoint, query, batch, "not JSON")
             taken.begin()
             frame = frame.mapInArrow(
                 lambda batches: taken.good(batches, check, totals), "payload binary"
@@ -179,6 +179,8 @@ def append_all(
                 frame = _in_order(frame)
             frame = frame.mapInArrow(counted.pass_on, frame.schema)
         appended.append(to.append(frame, query, batch))
+        if found == "lines":
+            taken.finish()
 
     ended = run_stream(spark, job, rows, to.checkpoint, write, counted.look, progress)
     return _report(source, found, to, ended, counted, sum(appended))

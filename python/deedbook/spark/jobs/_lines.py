@@ -79,11 +79,12 @@ def lines(spark: SparkSession, source: str, batch_bytes: int, bytes_read: Any = 
 def stream_of(source: str) -> dict[str, str]:
     """The options by which Spark streams the files at a source, of whatever age.
 
-    One file is found by its name. Raises `InvalidArgumentError` where Spark would read nothing,
-    because of the names of the files.
+    One file is found by its name. Raises `InvalidArgumentError` for a name, or the name of a glob,
+    by which Spark would read nothing.
     """
+    # Not where a glob may match others later, as of a producer that renames its files.
     found = [source] if os.path.exists(source) else glob.glob(source)
-    if found and all(_is_hidden(path) for path in found):
+    if _is_hidden(source) and found and all(map(_is_hidden, found)):
         raise InvalidArgumentError(
             f"{found[0]}: Spark reads no file whose name begins with '_' or '.' or ends with"
             " '._COPYING_', as one that is not complete yet; rename it"
