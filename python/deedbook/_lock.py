@@ -29,6 +29,14 @@ def try_lock(file: IO[str]) -> bool:
     return True
 
 
+def unlock(file: IO[str]) -> None:
+    """Let go of a lock, for children as well that were forked meanwhile and have the file open."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
 @contextmanager
 def alone(file: Path, what: str) -> Iterator[None]:
     """While entered, do alone ``what``, as ``exports to /table``; the file has the process id.
@@ -36,7 +44,8 @@ def alone(file: Path, what: str) -> Iterator[None]:
     Raises `LockedError` with the process that does it already, and OSError.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    # No child gets the file, so that a JVM that outlives its driver holds nothing.
+    # No program that is started gets the file: a JVM that outlives its driver holds nothing. A
+    # child that is forked does, and holds the lock of a process that was killed.
     with file.open("a+", encoding="ascii", errors="replace") as opened:
         if not try_lock(opened):
             opened.seek(0)
@@ -46,10 +55,14 @@ def alone(file: Path, what: str) -> Iterator[None]:
             error = LockedError(f"{who} {what} already (lock {file})")
             error.path, error.holder = str(file), int(text) if text.isdecimal() else None
             raise error
+        owner = os.getpid()
         opened.truncate(0)
-        opened.write(f"{os.getpid()}\n")
+        opened.write(f"{owner}\n")
         opened.flush()
         try:
             yield
         finally:
-            opened.truncate(0)  # the name of one that is gone would mislead
+            # A child that was forked meanwhile has the lock, too: only its owner lets go of it.
+            if os.getpid() == owner:
+                opened.truncate(0)  # the name of one that is gone would mislead
+                unlock(opened)

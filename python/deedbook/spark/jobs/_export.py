@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from deedbook.spark._paths import local_path
 from deedbook.spark._session import in_utc
 from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted
 from deedbook.spark.jobs._run import Tell
-from deedbook.spark.jobs._stream import Checkpoint, options_of_logs, run_stream
+from deedbook.spark.jobs._stream import Checkpoint, Ended, options_of_logs, run_stream
 from deedbook.spark.jobs._tables import TableKind, table
 
 if TYPE_CHECKING:
@@ -86,7 +87,6 @@ def export(
     known = Checkpoint.of("export", given, path, checkpoint)
     made = [_partition(text) for text in partition_by]
     target = table(kind, path, known.app, _work(path, known.app), [name for name, _ in made])
-    known.check(target.committed())
     of_logs = options_of_logs(batch_bytes, consumer, fail_on_data_loss)
     reader = spark.readStream.format("deedbook").options(**of_logs)
     if columns:
@@ -96,26 +96,28 @@ def export(
         for name, expression in made:
             rows = _with_column(rows, name, expression)
     counted = Counted(spark)
-    batches, seconds = 0, 0.0
-    if not dry_run:
 
-        def write(frame: DataFrame, query: str, batch: int) -> None:
-            target.add(frame.mapInArrow(counted.pass_on, frame.schema), query, batch)
+    def write(frame: DataFrame, query: str, batch: int) -> None:
+        target.add(frame.mapInArrow(counted.pass_on, frame.schema), query, batch)
 
-        # Two would write a batch into the same folders, and remove each other's files.
-        with alone(_work(path, known.app) / "lock", f"exports {given} to {path}"):
+    # Two would write a batch into the same folders, and remove each other's files; and what one
+    # finds of the other's batch, in the table and in the checkpoint, is of two moments.
+    lock = alone(_work(path, known.app) / "lock", f"exports {given} to {path}")
+    with nullcontext() if dry_run else lock:
+        known.check(target.committed())
+        ended = Ended(0, 0.0)
+        if not dry_run:
             ended = run_stream(spark, "export", rows, known, write, counted.look, progress)
-        batches, seconds = ended.batches, ended.seconds
     return ExportReport(
         given,
         str(path),
         kind,
         str(known.path),
         tuple(rows.columns),
-        batches,
+        ended.batches,
         counted.rows,
         target.committed(),
-        round(seconds, 3),
+        round(ended.seconds, 3),
     )
 
 

@@ -6,6 +6,7 @@ import re
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import deedbook
@@ -68,10 +69,10 @@ def watch(
                 progress(*look())
     except BaseException:
         # The JVM may have ended: a service manager sends a signal to all processes.
-        with suppress(Exception):
-            context.cancelJobGroup(group)
-            if stop is not None:
-                stop()
+        for end in (partial(context.cancelJobGroup, group), stop):
+            with suppress(Exception):
+                if end is not None:
+                    end()
         thread.join(10)
         raise
     if errors:
