@@ -48,6 +48,8 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
         self._room: float = -1
         # Of a log that was closed, the first append stores that it is open again, and syncs that.
         self._has_begun = log.recovery.mark != "used"
+        # Appends that wait for their thread: a later one does not overtake them.
+        self._queued = 0
         self._append_one: Callable[..., int] = log.append_unsynced if self._always else log.append
 
     @classmethod
@@ -99,8 +101,12 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
         self._room -= size + _FRAMING
         if self._room < 0 and self._has_begun:
             self._room = self._room_after(size)
-        if self._room < 0:
-            position = await settled(self._appends.submit(self._append_one, payload, *tag))
+        if self._room < 0 or self._queued:
+            self._queued += 1
+            try:
+                position = await settled(self._appends.submit(self._append_one, payload, *tag))
+            finally:
+                self._queued -= 1
             self._has_begun = True
         else:
             position = self._append_one(payload, *tag)
