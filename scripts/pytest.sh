@@ -6,13 +6,16 @@ cd "$(dirname "$0")/.."
 python=${VENV:-.venv}/bin/python
 
 log=$(mktemp)
-"$python" -m pytest -m "not spark" </dev/null >"$log" 2>&1 &
-others=$!
-echo "== the tests that need no Spark run beside these, into $log"
-"$python" -m pytest -m spark </dev/null &
-spark=$!
+running=()
+# Ctrl-C reaches both by itself, but not before they listen: a job in the background begins deaf to it.
 stop() {
-    kill -INT "$spark" "$others" 2>/dev/null
+    trap '' INT TERM
+    [ "$1" -eq 130 ] || kill -INT ${running[@]+"${running[@]}"} 2>/dev/null
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        kill -0 ${running[@]+"${running[@]}"} 2>/dev/null || break
+        sleep 1
+    done
+    kill ${running[@]+"${running[@]}"} 2>/dev/null
     wait
     cat "$log"
     rm -f "$log"
@@ -20,6 +23,14 @@ stop() {
 }
 trap 'stop 130' INT
 trap 'stop 143' TERM
+
+"$python" -m pytest -m "not spark" </dev/null >"$log" 2>&1 &
+others=$!
+running+=("$others")
+echo "== the tests that need no Spark run beside these, into $log"
+"$python" -m pytest -m spark </dev/null &
+spark=$!
+running+=("$spark")
 
 wait "$spark"
 of_spark=$?
