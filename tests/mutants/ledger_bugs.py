@@ -607,7 +607,7 @@ LEDGER_BUGS = [
         FULL,
         QUOTA,
         "                    if freed + lens.iter().sum::<u64>() + own < over {\n",
-        "                    if freed + own < over {\n",
+        "                    if over > 0 {\n",
         [("ledger", "denied::a_full_ledger")],
     ),
     Bug(
