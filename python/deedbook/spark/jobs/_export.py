@@ -88,23 +88,23 @@ def export(
     made = [_partition(text) for text in partition_by]
     target = table(kind, path, known.app, _work(path, known.app), [name for name, _ in made])
     of_logs = options_of_logs(batch_bytes, consumer, fail_on_data_loss)
-    reader = spark.readStream.format("deedbook").options(**of_logs)
-    if columns:
-        reader = reader.option("columns", ",".join(columns))
-    rows = reader.load(given)
-    with in_utc(spark):
-        for name, expression in made:
-            rows = _with_column(rows, name, expression)
-    counted = Counted(spark)
-
-    def write(frame: DataFrame, query: str, batch: int) -> None:
-        target.add(frame.mapInArrow(counted.pass_on, frame.schema), query, batch)
-
     # Two would write a batch into the same folders, and remove each other's files; and what one
     # finds of the other's batch, in the table and in the checkpoint, is of two moments.
     lock = alone(_work(path, known.app) / "lock", f"exports {given} to {path}")
     with nullcontext() if dry_run else lock:
         known.check(target.committed())
+        reader = spark.readStream.format("deedbook").options(**of_logs)
+        if columns:
+            reader = reader.option("columns", ",".join(columns))
+        rows = reader.load(given)
+        with in_utc(spark):
+            for name, expression in made:
+                rows = _with_column(rows, name, expression)
+        counted = Counted(spark)
+
+        def write(frame: DataFrame, query: str, batch: int) -> None:
+            target.add(frame.mapInArrow(counted.pass_on, frame.schema), query, batch)
+
         ended = Ended(0, 0.0)
         if not dry_run:
             ended = run_stream(spark, "export", rows, known, write, counted.look, progress)
