@@ -192,7 +192,7 @@ fn acknowledged_recovery_cuts_back_to_the_mark_and_valid_does_not() {
     let options = options.recovery(Recovery::Acknowledged);
     let book = options.open(BOOK, Mode::Append).unwrap();
     assert_eq!((book.last().unwrap(), book.recovery().cut_records), (4, 4));
-    // It was told to end after the eighth deed, which was cut.
+    // The report said that the log ends after the eighth deed, which was cut.
     let (borders, recovery) = (borders(&events), book.recovery());
     let written = torn.iter().rposition(|&byte| byte != 0).unwrap() as u64 + 1;
     assert_eq!((recovery.valid_end, recovery.torn_bytes), (borders[4], written - borders[8]));

@@ -17,7 +17,7 @@ SPARK_ROWS = [
     ),
     Row(
         "a log that is cut, gone or another one under a query",
-        "E, or told and gone on if the loss is accepted",
+        "E; if the loss is accepted, it is logged and the stream goes on",
         ("py:test_spark_stream.py", "py:test_spark_stream_order.py"),
     ),
     Row(

@@ -25,7 +25,7 @@ fn flip(disk: &Sim, at: Location) {
 }
 
 /// A page was intact when a compaction looked at it, and bad when it was copied: its event was passed over,
-/// the old segment went, and nobody was told.
+/// the old segment went, and no error was given.
 #[test]
 fn a_page_that_goes_bad_after_the_look_ends_a_compaction_and_stays() {
     // Read in this thread, and in another.

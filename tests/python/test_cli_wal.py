@@ -114,7 +114,7 @@ def test_damage_is_found_read_around_salvaged_and_cut(path: Path, tmp_path: Path
 
 
 def test_the_size_of_segments_can_be_told_to_all_that_read(tmp_path: Path) -> None:
-    """Of one segment that is not full no file says the size; only ``append`` could be told."""
+    """One segment that is not full does not show the size; only ``append`` took it."""
     path = tmp_path / "log"
     with Wal.create(path, segment_bytes=512) as wal:
         wal.append_many([b"%05d" % n for n in range(100)])

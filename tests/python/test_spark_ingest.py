@@ -149,7 +149,7 @@ def test_without_the_checkpoint_nothing_is_appended_a_second_time(
 
 
 def test_what_the_log_had_before_is_not_counted_as_appended(spark: Any, tmp_path: Path) -> None:
-    """A run is killed after the log's commit and before Spark's: the next one told its records."""
+    """A run is killed after the log's commit and before Spark's: the next counted its records."""
     source, log, copy = tmp_path / "in", tmp_path / "events", tmp_path / "copy"
     put(source / "a.jsonl", records(1, 3))
     first = ingest(spark, source, log, format="book")

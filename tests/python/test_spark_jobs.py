@@ -85,7 +85,7 @@ def test_days_are_of_utc_whatever_the_session_says(spark: Any, tmp_path: Path) -
 def test_an_interrupt_is_told_though_the_jvm_has_ended(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGTERM to all processes of a service ended the JVM, too, and was told as its failure."""
+    """SIGTERM to all processes of a service ended the JVM, too: a failure of Spark was reported."""
     from py4j.protocol import Py4JError
 
     def gone(*_: object) -> None:
