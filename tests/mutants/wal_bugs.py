@@ -221,7 +221,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.sync_file(&extent).map_err(broken)?;\n",
         "",
-        [("wal_own", "records_that_are_not_synced_survive")],
+        [("wal_own", "records_that_come_while_a_truncation_syncs")],
     ),
     Bug(
         "wal: the mark of a new head is not synced",

@@ -1,14 +1,16 @@
 //! Crashes while a prefix is dropped or the end is cut.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::wal::{Cut, Dropped, Lsn, Wal, segment_name};
+use deedbook::wal::{Cut, Dropped, Lsn, Options, Wal, segment_name};
 use deedbook::{Durable, ErrorKind, Mode};
 
 use crate::harness::files::bytes_of;
 use crate::harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all, segments_in};
+use crate::harness::watch::{Seen, watched};
 use crate::harness::{ALWAYS, How, MANUAL, Record, Subject, judge, states, worst};
 
 fn segments(disk: &Sim) -> Vec<u64> {
@@ -85,6 +87,50 @@ fn records_that_are_not_synced_survive_the_dropping_of_a_prefix() {
         for after in states(&disk, 60) {
             assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), all[2..]);
         }
+    }
+}
+
+/// Appends go on while a truncation syncs. What they brought is synced, too, before a mark vouches for it.
+#[test]
+fn records_that_come_while_a_truncation_syncs_survive_it() {
+    // In tiny ones an append makes a segment, which waits for the sync that this thread is in.
+    let subject = &SEGMENTS;
+    let disk = Sim::new();
+    let other: Arc<Mutex<Option<Wal>>> = Arc::default();
+    let storage = watched(Arc::new(disk.clone()), {
+        let other = other.clone();
+        move |seen| {
+            let writer = match seen {
+                Seen::Synced => other.lock().unwrap().take(),
+                _ => None,
+            };
+            if let Some(wal) = writer {
+                (5..7).for_each(|n| assert!(wal.append(&[n; 200]).is_ok()));
+            }
+        }
+    });
+    let options = Options::new().layout(subject.layout).storage(storage);
+    let wal = options.durability(MANUAL.durability).open(subject.path, Mode::Append).unwrap();
+    let synced: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
+    wal.sync().unwrap();
+    wal.append(&[4; 200]).unwrap();
+    *other.lock().unwrap() = Some(wal.clone());
+    disk.record();
+    wal.truncate_before(synced[2]).unwrap();
+    assert!(other.lock().unwrap().is_none(), "{}: it synced nothing", subject.name);
+    let new = read_all(&wal).unwrap();
+    assert_eq!(new.len(), 5, "{}", subject.name);
+    for (call, moment) in disk.recorded().iter().enumerate() {
+        for after in states(moment, 60).into_iter().chain([moment.kill()]) {
+            let opened = subject.wal(&after, MANUAL);
+            let opened = opened.unwrap_or_else(|e| panic!("{} call {call}: {e}", subject.name));
+            let got = read_all(&opened).unwrap();
+            let kept = if got.first().is_some_and(|it| it.bytes == [0; 200]) { 4 } else { 2 };
+            assert!(got.len() >= kept, "{} call {call}: {got:?}", subject.name);
+        }
+    }
+    for after in states(&disk, 60) {
+        assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), new);
     }
 }
 
