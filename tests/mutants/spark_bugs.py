@@ -10,6 +10,7 @@ from rows import NUMBERS, POWER, REPLACED, STAGED, STREAM, WRITER
 
 JOBS = "python/deedbook/_jobs.py"
 STREAMS = "python/deedbook/spark/_stream.py"
+REFUSED = "python/deedbook/spark/_refused.py"
 STEPS = "python/deedbook/spark/_steps.py"
 WRITERS = "python/deedbook/spark/_writer.py"
 STAGING = "python/deedbook/spark/_staging.py"
@@ -71,10 +72,8 @@ SPARK_BUGS = [
         "stream: a log that appears later begins at startingPosition",
         STREAM,
         STREAMS,
-        'place = places[path] if known else log.begin(Path(path), "earliest", self._options)',
-        "place = places[path] if known else log.begin(\n"
-        "                Path(path), self._options.starting_position, self._options\n"
-        "            )",
+        'place = log.begin(file, "earliest", options)',
+        "place = log.begin(file, options.starting_position, options)",
         [("python", "test_spark_stream.py -k is_read_from_its_first_record")],
     ),
     Bug(
@@ -94,6 +93,46 @@ SPARK_BUGS = [
         [("python", "test_spark_stream.py -k a_consumer_keeps")],
     ),
     Bug(
+        "stream: a log that opens again is read from its end",
+        STREAM,
+        REFUSED,
+        "    return {_NEVER: 1, **why} if place is None else {**place, **why}\n",
+        "    return {_NEVER: 1, **why}\n",
+        [("python", "test_spark_stream_refused.py -k told_once_and_read")],
+    ),
+    Bug(
+        "stream: a log that does not open is passed over without a word",
+        STREAM,
+        STREAMS,
+        "                if damage is not None:\n",
+        "                if False and damage is not None:\n",
+        [("python", "test_spark_stream_refused.py -k told_once_and_read")],
+    ),
+    Bug(
+        "stream: the goal of an empty store is taken for none",
+        STREAM,
+        REFUSED,
+        "    if place is None or _NEVER in place:\n",
+        "    if not place or _NEVER in place:\n",
+        [("python", "test_spark_stream_refused.py -k empty_store_ended")],
+    ),
+    Bug(
+        "stream: a gap behind an epoch that did not open is passed over",
+        STREAM,
+        STREAMS,
+        "any(known(places.get(path)) is None for path in found)",
+        "any(path not in places for path in found)",
+        [("python", "test_spark_stream_refused.py -k a_gap_behind")],
+    ),
+    Bug(
+        "stream: a log that does not open hides lost records",
+        REPLACED,
+        STREAMS,
+        "        if why is not None:\n            self._lost(path, place, resumed, why)\n",
+        "",
+        [("python", "test_spark_stream_refused.py -k another_log_is_lost")],
+    ),
+    Bug(
         "stream: an epoch overtakes the rest of the one before",
         STREAM,
         STREAMS,
@@ -105,7 +144,7 @@ SPARK_BUGS = [
         "stream: an epoch that was dropped unread is passed over",
         STREAM,
         STREAMS,
-        "            if path not in places and not log.was_read(Path(path), place, known_paths):\n",
+        "            if path not in places and not is_read:\n",
         "            if path not in places and not log.in_sequence:\n",
         [("python", "test_spark_stream_order.py -k dropped_before_it_was_read")],
     ),

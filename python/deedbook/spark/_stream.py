@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from deedbook import (
+    Error,
     InvalidArgumentError,
     LostRecordsError,
     MissingError,
@@ -31,6 +32,7 @@ from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._parts import LogPartition, Piece
 from deedbook.spark._plan import partitions_of
 from deedbook.spark._reader import check_columns
+from deedbook.spark._refused import is_refused, known, loss, refused, refused_as, tell
 from deedbook.spark._rows import Rows
 
 if TYPE_CHECKING:
@@ -71,7 +73,16 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f" {len(paths)}: {', '.join(paths)}"
             )
         alone = len(paths) == 1
-        places = {path: log.begin(Path(path), position, options, alone) for path in paths}
+        places: dict[str, Place] = {}
+        for path in paths:
+            try:
+                places[path] = log.begin(Path(path), position, options, alone)
+            except Error as error:
+                # From the first record on it is read as one that appears later. Where it would be
+                # read from otherwise, only a log that opens says.
+                if position != "earliest":
+                    raise
+                refused(path, None, error, options)
         self._keep(places)
         return Offset(log.name, places).to_json()
 
@@ -91,10 +102,12 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         places = {path: begin.places[path] for path in found if path in begin.places}
         known_paths = [Path(path) for path in {**begin.places, **dict.fromkeys(found)}]
         for path, place in begin.places.items():
-            if path not in places and not log.was_read(Path(path), place, known_paths):
+            read_to = known(place)
+            is_read = read_to is not None and log.was_read(Path(path), read_to, known_paths)
+            if path not in places and not is_read:
                 gone = MissingError(2, "the log is not there any more", path)
-                self._lost(path, place, None, gone)
-        if log.in_sequence and any(path not in places for path in found):
+                self._lost(path, read_to, None, gone)
+        if log.in_sequence and any(known(places.get(path)) is None for path in found):
             self._check_sequence(log, found)
         rows, size = self._limits(limit)
         taken = False
@@ -105,16 +118,20 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             is_done = (rows is not None and rows <= 0) or (size is not None and size <= 0)
             if is_done or (self._goal is not None and goal is None):
                 continue
+            if goal is not None and known(goal) is None:
+                # It did not open when the goals were taken: nothing is read of it.
+                places[path] = refused_as(places.get(path), goal)
+                tell(path, begin.places.get(path), places[path])
+                continue
             # Logs of one sequence come one after the other, others get a share each.
             shares = 1 if log.in_sequence else len(found) - position
-            limits = Limits(_share(rows, shares), _share(size, shares), goal)
-            known = path in places
-            place = places[path] if known else log.begin(Path(path), "earliest", self._options)
-            step = self._advance(path, place, limits)
+            limits = Limits(_share(rows, shares), _share(size, shares), known(goal))
+            begun, step = self._advance(path, places.get(path), limits)
             if log.in_sequence and taken and _exceeds(step, limits):
                 break  # its first record begins the next batch
-            if known or step.place != place:
+            if path in places or step.place != begun:
                 places[path] = step.place
+                tell(path, begin.places.get(path), step.place)
             rows = None if rows is None else rows - step.rows
             size = None if size is None else size - step.bytes
             taken = taken or step.bytes > 0
@@ -143,9 +160,16 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         def cut(size: int) -> list[Piece]:
             pieces: list[Piece] = []
             for path, stop in last.places.items():
-                place = first.places[path] if path in first.places else log.origin(stop)
-                if place != stop:
-                    pieces += self._between(path, place, stop, size)
+                before, end_of_log = first.places.get(path), known(stop)
+                if end_of_log is not None:
+                    place = known(before)
+                    if place is None:
+                        place = log.origin(end_of_log)
+                    if place != end_of_log:
+                        pieces += self._between(path, place, end_of_log, size)
+                damage = loss(before, stop)
+                if damage is not None:
+                    pieces.append(damage)
             return pieces
 
         return partitions_of(cut, self._options)
@@ -167,10 +191,15 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if consumer is None:
             return
         for path, place in places.items():
+            if is_refused(place):
+                continue  # it keeps what it kept
             try:
                 self._format().keep(Path(path), place, consumer)
-            except (MissingError, OutOfRangeError) as error:
+            except Error as error:
                 # The next batch says what that means for the query.
+                is_told = isinstance(error, MissingError | OutOfRangeError)
+                if not is_told and self._options.mode == "FAILFAST":
+                    raise
                 _log.warning("%s: the consumer was not set: %s", path, error)
 
     def _options_now(self) -> ReadOptions:
@@ -212,28 +241,53 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         seen = {} if self._seen is None else self._seen.places
         ends: dict[str, Place] = {}
         for path in self._paths():
-            place, size = seen.get(path), 0
-            if place is None and self._seen is not None:
-                place = log.begin(Path(path), "earliest", options)  # it came since
+            place, size = known(seen.get(path)), 0
             try:
+                if place is None and self._seen is not None:
+                    place = log.begin(Path(path), "earliest", options)  # it came since
                 while place is not None:
                     step = log.advance(Path(path), place, Limits(), options)
                     if step.place == place:
                         break
                     place, size = step.place, size + step.bytes
+                place = place or log.begin(Path(path), "latest", options)
             except (OutOfRangeError, NotALogError):
-                place, size = None, 0  # the next batch says what that means
+                size = 0  # the next batch says what that means
+                place = self._latest(path)
+            except Error as error:
+                place = refused(path, seen.get(path), error, options)
             lag += size
-            ends[path] = place or log.begin(Path(path), "latest", options)
+            ends[path] = place
         return Offset(log.name, ends), lag
 
-    def _advance(self, path: str, place: Place, limits: Limits) -> Step:
-        log = self._format()
+    def _latest(self, path: str) -> Place:
         try:
-            return log.advance(Path(path), place, limits, self._options)
-        except (OutOfRangeError, NotALogError) as error:
-            place = self._resume(path, place, error)
-            return log.advance(Path(path), place, limits, self._options)
+            return self._format().begin(Path(path), "latest", self._options)
+        except Error as error:
+            return refused(path, None, error, self._options)
+
+    def _advance(
+        self, path: str, before: Place | None, limits: Limits
+    ) -> tuple[Place | None, Step]:
+        """Where a step in a log begins, with no place before at its first record, and the step.
+
+        A log that does not open makes none.
+        """
+        log, options, file = self._format(), self._options, Path(path)
+        place, resumed, why = known(before), None, None
+        try:
+            if place is None:
+                place = log.begin(file, "earliest", options)
+            try:
+                step = log.advance(file, place, limits, options)
+            except (OutOfRangeError, NotALogError) as error:
+                resumed, why = log.resume(file, place, options), error
+                step = log.advance(file, resumed, limits, options)
+        except Error as error:
+            return before, Step(refused(path, before, error, options), 0, 0)
+        if why is not None:
+            self._lost(path, place, resumed, why)
+        return place, step
 
     def _between(self, path: str, start: Place, stop: Place, size: int) -> list[Piece]:
         log, options = self._format(), self._options
@@ -252,22 +306,30 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._lost(path, place, resumed, error)
         return resumed
 
-    def _lost(self, path: str, place: Place, resumed: Place | None, why: Exception) -> None:
+    def _lost(self, path: str, place: Place | None, resumed: Place | None, why: Exception) -> None:
         """Fail, or tell that the query goes on elsewhere in a log, or without it."""
         then = "goes on without the log" if resumed is None else f"goes on at {resumed}"
+        read = "nothing of it" if place is None else f"up to {place}"
         if self._options.fail_on_data_loss:
             error = LostRecordsError(
-                f"{path}: {why}; the query had read up to {place}. With the option"
+                f"{path}: {why}; the query had read {read}. With the option"
                 f" failOnDataLoss=false it {then}"
             )
             error.format, error.path = self._format().name, path
             raise error from why
-        _log.warning("%s: the query had read up to %s and %s: %s", path, place, then, why)
+        _log.warning("%s: the query had read %s and %s: %s", path, read, then, why)
 
     def _check_sequence(self, log: LogFormat, paths: list[str]) -> None:
         """Refuse epochs of which one does not begin where the one before it ends."""
-        planned = [log.plan(Path(path), self._options, 2**62) for path in paths]
-        log.check([Planned(one.path, (), one.bounds) for one in planned], self._options)
+        planned = []
+        for path in paths:
+            try:
+                bounds = log.plan(Path(path), self._options, 2**62).bounds
+            except Error as error:
+                refused(path, None, error, self._options)
+                bounds = None
+            planned.append(Planned(path, (), bounds))
+        log.check(planned, self._options)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a task needs, too."""
