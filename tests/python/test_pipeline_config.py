@@ -177,7 +177,7 @@ def test_progress_goes_on_behind_a_torn_line(
     for torn in (b'{"query": "ru', b""):
         journal = Journal(layout)
         with journal.running():
-            journal.batch(source.name, None, 5, 1.0, None)
+            journal.batch(source.name, 0, 5, 1.0, None)
         for query in ("run", source.name):
             with layout.progress(query).open("ab") as file:
                 file.write(torn)

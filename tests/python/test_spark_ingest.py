@@ -87,6 +87,28 @@ def test_lines_are_appended_once_in_the_order_of_files_and_lines(
     assert payloads(log) == expected
 
 
+def test_each_batch_is_told_once_the_log_has_it(spark: Any, tmp_path: Path) -> None:
+    """A pipeline noted those of a round together: what a killed round did was in no figure."""
+    source, log = tmp_path / "in", tmp_path / "events"
+    put(source / "a.jsonl", records(1, 30))
+    put(source / "b.jsonl", records(2, 50))
+    os.utime(source / "a.jsonl", (1, 1))  # Spark takes the older file first
+    put(source / "c.jsonl", [b"no JSON"])
+    os.utime(source / "b.jsonl", (2, 2))
+    told: list[tuple[int, int]] = []
+
+    def note(number: int, rows: int, seconds: float) -> None:
+        assert seconds > 0 and len(payloads(log)) == (30, 80, 80)[number]
+        told.append((number, rows))
+
+    options: dict[str, Any] = {"batch_bytes": 1, "on_batch": note}
+    with pytest.raises(InvalidArgumentError):
+        ingest(spark, source, log, format="book", **options)
+    assert told == [(0, 30), (1, 50)]
+    assert ingest(spark, source, log, aside=tmp_path / "aside", **options).bad == 1
+    assert told == [(0, 30), (1, 50), (2, 1)]
+
+
 def test_a_run_killed_before_its_first_batch_is_begun_again(spark: Any, tmp_path: Path) -> None:
     """Spark refused the checkpoint for ever: there was a file in it, and no batch."""
     source, log, checkpoint = tmp_path / "in", tmp_path / "events", tmp_path / "checkpoint"

@@ -6,7 +6,8 @@ Spark's own progress has the end of a source as it was before a batch; this is f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -19,10 +20,28 @@ from deedbook.spark._detect import detect_logs
 from deedbook.spark._format import Limits, Place
 from deedbook.spark._options import parse
 
-__all__ = ["lag_of_silver", "lag_of_source"]
+__all__ = ["Looks", "lag_of_silver", "lag_of_source"]
 
 _ALL: Final = 2**62
 """A limit that is none, for which a log counts the records nevertheless."""
+
+
+class Looks:
+    """Looks at a lag, but for no more than a tenth of the time: what is left may be a large log."""
+
+    def __init__(self, look: Callable[[], Lag | None]) -> None:
+        self._look = look
+        self._not_before = 0.0
+
+    def __call__(self) -> Lag | None:
+        """The lag; None if it is not known, or it is too early to look again."""
+        begun = time.monotonic()
+        if begun < self._not_before:
+            return None
+        lag = self._look()
+        ended = time.monotonic()
+        self._not_before = ended + 9 * (ended - begun)
+        return lag
 
 
 def lag_of_source(source: Source, layout: Layout) -> Lag | None:

@@ -128,7 +128,7 @@ def _since_append(
     """For each event of gold; None if it is not known when it was appended."""
     import pyarrow.parquet as pq
 
-    reached: dict[int | None, datetime] = {}
+    reached: dict[int, datetime] = {}
     for batch in batches_of(layout, SILVER):
         reached.setdefault(batch.number, batch.at)
     for file in layout.silver(config.tables[0]).rglob("part-*.parquet"):

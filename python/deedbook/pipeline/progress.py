@@ -1,4 +1,4 @@
-"""What a run did and when: a line of JSON for each batch of silver and each round of a source."""
+"""What a run did and when: a line of JSON for each batch of a source and of silver."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ class Lag:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch as it was noted; of a source, all batches that one round read."""
+    """A batch as it was noted."""
 
     query: str
     """A source, or ``silver``."""
-    number: int | None
-    """Of a batch of silver."""
+    number: int
     at: datetime
     """When it had ended."""
     rows: int
@@ -65,9 +64,7 @@ class Journal:
             raise
         self._write("run", {"event": "end"})
 
-    def batch(
-        self, query: str, batch: int | None, rows: int, seconds: float, lag: Lag | None
-    ) -> None:
+    def batch(self, query: str, batch: int, rows: int, seconds: float, lag: Lag | None) -> None:
         """Note a batch that is done; ``lag`` is that of its end, None if it is not known."""
         facts = {"batch": batch, "rows": rows, "seconds": round(seconds, 3)}
         self._write(query, {**facts, "lag": None if lag is None else asdict(lag)})

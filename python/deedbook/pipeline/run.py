@@ -14,7 +14,7 @@ from deedbook._lock import alone
 from deedbook.formats import by_name
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
-from deedbook.pipeline.lag import lag_of_source
+from deedbook.pipeline.lag import Looks, lag_of_source
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.progress import Journal
 from deedbook.pipeline.silver import refine
@@ -154,26 +154,27 @@ def _take(
     """Read what is new at a source into its log; returns the rows. A source may be yet to come."""
     if not _has_come(source):
         return 0
+
+    lag = Looks(lambda: lag_of_source(source, layout))
+
+    def note(number: int, rows: int, seconds: float) -> None:
+        journal.batch(source.name, number, rows, seconds, lag())
+
     options: dict[str, Any] = {
         "checkpoint": layout.checkpoint(source.name),
         "batch_bytes": config.batch_bytes,
+        "on_batch": note,
     }
     bronze = layout.bronze(source.name)
     aside = layout.quarantine(source.name)
     if source.bronze == "nostr":
         check: Any = source.check
-        stored = import_events(spark, source.path, bronze, check=check, aside=aside, **options)
-        rows, batches, seconds = stored.lines, stored.batches, stored.seconds
+        return import_events(spark, source.path, bronze, check=check, aside=aside, **options).lines
+    if source.kind == "lines":
+        options["aside"] = aside
     else:
-        if source.kind == "lines":
-            options["aside"] = aside
-        else:
-            options.update(consumer=source.consumer, fail_on_data_loss=not source.goes_on)
-        taken = ingest(spark, source.path, bronze, kind=source.kind, **options)
-        rows, batches, seconds = taken.rows, taken.batches, taken.seconds
-    if batches:
-        journal.batch(source.name, None, rows, seconds, lag_of_source(source, layout))
-    return rows
+        options.update(consumer=source.consumer, fail_on_data_loss=not source.goes_on)
+    return ingest(spark, source.path, bronze, kind=source.kind, **options).rows
 
 
 def _has_come(source: Source) -> bool:

@@ -18,7 +18,7 @@ from deedbook.spark._paths import local_path
 from deedbook.spark._sinks import SINKS
 from deedbook.spark._writer import BatchWriter, Message
 from deedbook.spark.jobs._aside import Aside
-from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted, kind_of
+from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted, OnBatch, kind_of
 from deedbook.spark.jobs._lines import lines
 from deedbook.spark.jobs._run import Tell
 from deedbook.spark.jobs._stream import Destination, run_stream
@@ -88,6 +88,7 @@ def import_events(
     batch_bytes: int = BATCH_BYTES,
     dry_run: bool = False,
     progress: Tell | None = None,
+    on_batch: OnBatch | None = None,
 ) -> EventImportReport:
     """Store the events of JSON lines in an event store, which is made if it is missing.
 
@@ -103,6 +104,9 @@ def import_events(
     it is begun again: ``checkpoint``, by default in ``STORE.jobs``, knows which files were read,
     and the store which batches of it it has. Without the checkpoint all lines are checked again,
     and nothing is stored twice.
+
+    ``on_batch`` is called with the number, the lines and the seconds of each batch that the store
+    has.
 
     With ``dry_run`` all lines of the source are checked, also those of a run before, and nothing is
     written.
@@ -129,6 +133,11 @@ def import_events(
     counted = Counted(spark)
     found: list[_Done] = []
     stored: list[int] = []
+    of_batch: list[int] = []
+
+    def told(batch: int, seconds: float) -> None:
+        if on_batch is not None and not dry_run:
+            on_batch(batch, of_batch[-1], seconds)
 
     def write(frame: DataFrame, query: str, batch: int) -> None:
         if dry_run:
@@ -144,6 +153,7 @@ def import_events(
 
         committed = _of_query(to, query).commit(_SCHEMA, query, batch, stage)
         found.extend(done)
+        of_batch.append(sum(one.lines for one in done))
         stored.append(committed.records)
         bad.finish()
 
@@ -152,7 +162,7 @@ def import_events(
         if dry_run:
             own = replace(own, path=Path(stack.enter_context(TemporaryDirectory())))
         rows = lines(spark, given, batch_bytes, counted.bytes)
-        ended = run_stream(spark, "import", rows, own, write, counted.look, progress)
+        ended = run_stream(spark, "import", rows, own, write, counted.look, progress, told)
     return EventImportReport(
         given,
         str(to.log),

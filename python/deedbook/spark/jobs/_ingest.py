@@ -6,7 +6,7 @@ import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deedbook import InvalidArgumentError
 from deedbook._json import why_not_json
@@ -23,12 +23,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BATCH_BYTES", "Counted", "IngestReport", "Kind", "append_all", "ingest", "kind_of"]
+__all__ = [
+    "BATCH_BYTES",
+    "Counted",
+    "IngestReport",
+    "Kind",
+    "OnBatch",
+    "append_all",
+    "ingest",
+    "kind_of",
+]
 
 BATCH_BYTES = 1 << 30
 """Of a batch: what a kill in the middle makes a run do again."""
 
 Kind = Literal["lines", "parquet", "log"]
+OnBatch: TypeAlias = "Callable[[int, int, float], object]"
+"""Gets the number, the rows and the seconds of a batch."""
+
 _FILE, _ROW = "_deedbook_file", "_deedbook_row"
 """Of a row of a Parquet file, until the rows of a batch are in order."""
 
@@ -81,6 +93,7 @@ def ingest(
     fail_on_data_loss: bool = True,
     dry_run: bool = False,
     progress: Tell | None = None,
+    on_batch: OnBatch | None = None,
 ) -> IngestReport:
     """Append what is at ``source`` to a log, and in a later run what has come since.
 
@@ -98,7 +111,8 @@ def ingest(
 
     A run that was killed goes on where it was, once it is begun again: the ``checkpoint``, by
     default in ``LOG.jobs``, knows what was read, and the log which batches it has. A batch reads
-    about ``batch_bytes``.
+    about ``batch_bytes``. ``on_batch`` is called with the number, the rows and the seconds of each
+    batch that the log has.
 
     Of logs, ``consumer`` and ``fail_on_data_loss`` are the options of their stream: by the name of
     a consumer, WALs keep what was not read yet; and with ``fail_on_data_loss=False`` the job goes
@@ -123,6 +137,7 @@ def ingest(
         fail_on_data_loss=fail_on_data_loss,
         dry_run=dry_run,
         progress=progress,
+        on_batch=on_batch,
     )
 
 
@@ -144,6 +159,7 @@ def append_all(
     keeps_numbers: bool = False,
     dry_run: bool,
     progress: Tell | None,
+    on_batch: OnBatch | None = None,
 ) -> IngestReport:
     """Append what is at a path, for a job of this name; ``check`` is for lines."""
     found = kind or kind_of(source)
@@ -182,7 +198,8 @@ def append_all(
         if found == "lines":
             taken.finish()
 
-    ended = run_stream(spark, job, rows, to.checkpoint, write, counted.look, progress)
+    told = None if on_batch is None else counted.each(on_batch)
+    ended = run_stream(spark, job, rows, to.checkpoint, write, counted.look, progress, told)
     return _report(source, found, to, ended, counted, sum(appended))
 
 
@@ -215,6 +232,18 @@ class Counted:
                 yield batch
 
         return count
+
+    def each(self, on_batch: OnBatch) -> Callable[[int, float], None]:
+        """For `run_stream`: tells of each batch how many rows came with it."""
+        before = self.rows
+
+        def tell(batch: int, seconds: float) -> None:
+            nonlocal before
+            rows = self.rows
+            on_batch(batch, rows - before, seconds)
+            before = rows
+
+        return tell
 
     def look(self) -> tuple[int, int | None, str]:
         """For `watch`."""

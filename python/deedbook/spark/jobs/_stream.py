@@ -243,10 +243,12 @@ def run_stream(
     write: Callable[[DataFrame, str, int], None],
     look: Callable[[], tuple[int, int | None, str]] | None = None,
     progress: Tell | None = None,
+    ended: Callable[[int, float], None] | None = None,
 ) -> Ended:
     """Give each batch of what is there to ``write``, with the query's id and the batch's number.
 
-    A batch that a killed run began comes again, with the same number. Raises as `watch`.
+    A batch that a killed run began comes again, with the same number. ``ended`` gets the number and
+    the seconds of each that was written. Raises as `watch`.
     """
     checkpoint.prepare()
     begun = time.monotonic()
@@ -256,9 +258,12 @@ def run_stream(
     def write_batch(frame: DataFrame, batch: int) -> None:
         query = checkpoint.query
         assert query is not None, "Spark writes it before the first batch"
+        began = time.monotonic()
         sync_checkpoint(str(checkpoint.path), batch)
         write(frame, query, batch)
         batches.append(batch)
+        if ended is not None:
+            ended(batch, time.monotonic() - began)
 
     def work() -> None:
         query = (
