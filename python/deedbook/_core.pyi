@@ -1560,7 +1560,10 @@ class EventStoreReport:
         """
     @property
     def is_loss(self) -> bool:
-        """Whether a repair noted that acknowledged events are missing; ``ok`` is about the rest."""
+        """Whether acknowledged events are missing, as a repair noted.
+
+        Or opening with ``recovery="spec"``. ``ok`` is about what is there.
+        """
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1638,7 +1641,7 @@ class EventStoreOpening:
         """Flags among them that were set again."""
     @property
     def saved(self) -> list[str]:
-        """Files in which the cut end of a segment was saved."""
+        """Files in which the cut end of a segment, or of the write-ahead log, was saved."""
     @property
     def removed(self) -> list[str]:
         """Files of segments that no manifest names and that hold nothing else: removed."""
@@ -1652,8 +1655,14 @@ class EventStoreOpening:
     def indexed(self) -> int:
         """Events that the index did not have yet."""
     @property
+    def cut_bytes(self) -> int:
+        """With ``recovery="spec"``: bytes of the write-ahead log that were cut."""
+    @property
+    def cut_events(self) -> int:
+        """Intact events that went with them, and that no segment has."""
+    @property
     def is_loss(self) -> bool:
-        """Whether a repair noted that acknowledged events are missing."""
+        """Whether acknowledged events are missing, as a repair or this opening noted."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1712,7 +1721,7 @@ class EventStoreRepair:
         """
     @property
     def was_loss(self) -> bool:
-        """Whether an earlier repair noted that."""
+        """Whether that was noted before."""
     @property
     def saved(self) -> list[str]:
         """Files that hold what was removed."""
@@ -1792,6 +1801,9 @@ class EventCensus:
     @property
     def tags(self) -> dict[str, int]:
         """How many tags of each name."""
+    @property
+    def damages(self) -> list[EventFault]:
+        """The damaged places that were passed over."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1821,6 +1833,7 @@ class EventStore:
         mode: _Mode = "r",
         *,
         durability: str | None = None,
+        recovery: Literal["valid", "spec"] = "valid",
         batch_interval: float = 0.1,
         batch_bytes: int = 10_485_760,
         page_bytes: int = 4096,
@@ -1844,7 +1857,13 @@ class EventStore:
 
         ``durability``: ``"always"``, ``"interval:MS"``, ``"bytes:N"``, ``"manual"`` or ``"none"``;
         by default within ``batch_interval`` seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100
-        MiB) if that is earlier. ``page_bytes``, of new segments: 4096, 8192 or 16384.
+        MiB) if that is earlier.
+        ``recovery``: what opening for write does about a write-ahead log with damage after its last
+        checkpoint. ``"valid"`` refuses it; ``"spec"`` cuts it where the damage begins, as the
+        format's specification says, after saving what goes. Acknowledged events that are missing
+        are noted as a loss. `opening` has both. What the last segment has after a damaged page that
+        lies behind the checkpoint goes, too, and is saved.
+        ``page_bytes``, of new segments: 4096, 8192 or 16384.
         ``segment_bytes``: a larger segment gets no more events, 10 MiB to 4 GiB less a page.
         ``wal_segment_bytes``: a larger file of the write-ahead log is finished, 10 MiB to 10 GiB;
         see `checkpoint` for what stays.
@@ -2019,10 +2038,19 @@ class EventStore:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The events that count as an Arrow table, a fresh snapshot for each call."""
     def __arrow_c_schema__(self) -> object: ...
-    def query(self, filter: dict[str, Any] | list[dict[str, Any]] | str) -> EventIterator:
+    def query(
+        self,
+        filter: dict[str, Any] | list[dict[str, Any]] | str,
+        *,
+        on_corrupt: _OnCorrupt = "raise",
+    ) -> EventIterator:
         """The events that a filter of NIP-01 wants, or any of a list of them; the newest first.
 
-        A str is JSON. Raises `InvalidArgumentError` for what is no filter, and `CorruptError`.
+        A str is JSON. ``on_corrupt="skip"`` passes over damage, and ``damages`` of the iterator
+        names it: what is missing in the answer may have been there. A reader looks at all events,
+        and so at all damage; an index leads to the damage of the events it has for the filter.
+
+        Raises `InvalidArgumentError` for what is no filter, and `CorruptError`.
 
         >>> import hashlib, json
         >>> def note(at, text):  # not signed, which `append` does not ask for
@@ -2149,10 +2177,16 @@ class EventStore:
         ``progress`` is called with bytes done and bytes in all; it must not call the store. After
         what it raises, or Ctrl-C, the store has to be opened again, which makes the index.
         """
-    def census(self, *, progress: Callable[[int], object] | None = None) -> EventCensus:
+    def census(
+        self,
+        *,
+        on_corrupt: _OnCorrupt = "raise",
+        progress: Callable[[int], object] | None = None,
+    ) -> EventCensus:
         """Count the events by kind, author, day and name of tag; reads all of them.
 
-        ``progress`` is called with the number of events so far.
+        ``on_corrupt="skip"`` passes over damage, which ``damages`` names. ``progress`` is called
+        with the number of events so far.
         """
     def backup(
         self,

@@ -85,7 +85,7 @@ impl Drop for PyEventStore {
 impl PyEventStore {
     #[doc = doc!("EventStore".open)]
     #[staticmethod]
-    #[pyo3(signature = (path, mode="r", *, durability=None, batch_interval=0.1,
+    #[pyo3(signature = (path, mode="r", *, durability=None, recovery="valid", batch_interval=0.1,
                         batch_bytes=10_485_760, page_bytes=4096, segment_bytes=1_073_741_824,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
                         compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
@@ -97,6 +97,7 @@ impl PyEventStore {
         #[pyo3(from_py_with = arguments::path)] path: PathBuf,
         mode: &str,
         durability: Option<&str>,
+        recovery: &str,
         batch_interval: f64,
         #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: u64,
         #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: u32,
@@ -117,6 +118,7 @@ impl PyEventStore {
         options.durability = durability.map(str::parse).transpose().or_raise(py)?;
         options.history = history.map(|word| words::history(py, word)).transpose()?;
         let options = options
+            .recovery(recovery.parse().or_raise(py)?)
             .batch_interval(seconds(py, "batch_interval", batch_interval)?)
             .batch_bytes(batch_bytes)
             .page_bytes(page_bytes)
@@ -347,10 +349,17 @@ impl PyEventStore {
     }
 
     #[doc = doc!("EventStore".query)]
-    fn query(&self, py: Python<'_>, filter: &Bound<'_, PyAny>) -> PyResult<PyEventIterator> {
+    #[pyo3(signature = (filter, *, on_corrupt="raise"))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        filter: &Bound<'_, PyAny>,
+        on_corrupt: &str,
+    ) -> PyResult<PyEventIterator> {
         let filters = words::filters(filter)?;
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
         let query = Progress::run(py, None, |progress| {
-            self.store.query_with(&filters, &mut || progress.call(0, 0))
+            self.store.query_with(&filters, on_corrupt, &mut || progress.call(0, 0))
         })?;
         Ok(PyEventIterator::new(Walk::Query(query)))
     }
@@ -512,10 +521,16 @@ impl PyEventStore {
     }
 
     #[doc = doc!("EventStore".census)]
-    #[pyo3(signature = (*, progress=None))]
-    fn census(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<PyEventCensus> {
+    #[pyo3(signature = (*, on_corrupt="raise", progress=None))]
+    fn census(
+        &self,
+        py: Python<'_>,
+        on_corrupt: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyEventCensus> {
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
         let census = Progress::run(py, progress, |progress| {
-            self.store.census_with(&mut |events| {
+            self.store.census_with(on_corrupt, &mut |events| {
                 progress.tell(|py, callback| callback.call1(py, (events,)))
             })
         })?;

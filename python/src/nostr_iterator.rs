@@ -77,7 +77,7 @@ impl PyEventIterator {
     fn damages(&self, py: Python<'_>) -> Vec<PyEventFault> {
         match &locked(py, &self.0).walk {
             Walk::Events(events) => passed_over(events.damage()),
-            Walk::Query(_) => Vec::new(),
+            Walk::Query(query) => passed_over(query.damage()),
         }
     }
 }

@@ -155,6 +155,8 @@ report!(PyEventStoreOpening, "EventStoreOpening", Opening, {
     removed: Vec<OsString> = |opening| paths(&opening.removed),
     manifest_rebuilt: bool = |opening| opening.manifest_rebuilt,
     indexed: u64 = |opening| opening.indexed,
+    cut_bytes: u64 = |opening| opening.cut_bytes,
+    cut_events: u64 = |opening| opening.cut_events,
     is_loss: bool = |opening| opening.is_loss,
 });
 
@@ -202,4 +204,5 @@ report!(PyEventCensus, "EventCensus", Census, {
         |census| census.authors.iter().map(|(id, &count)| (id.to_string(), count)).collect(),
     days: BTreeMap<u32, u64> = |census| census.days.clone(),
     tags: BTreeMap<String, u64> = |census| census.tags.clone(),
+    damages: Vec<PyEventFault> = |census| passed_over(&census.damage),
 });

@@ -15,6 +15,7 @@ use super::split::{open_part, ranges};
 use super::store::EventStore;
 use crate::error::Result;
 use crate::log::split::Split;
+use crate::scan::OnCorrupt;
 
 /// Damage and wrong events beyond this are counted only.
 const FAULTS_KEPT: usize = 1000;
@@ -61,7 +62,8 @@ pub struct StoreReport {
     /// Those in the write-ahead log. They may keep the store from being opened for writing, until a repair
     /// removes them.
     pub log_damages: Vec<DamagedPart>,
-    /// Whether a repair noted that acknowledged events are missing. It is no fault of what is there.
+    /// Whether a repair, or opening with `Recovery::Spec`, noted that acknowledged events are missing. It is
+    /// no fault of what is there.
     pub is_loss: bool,
 }
 
@@ -116,6 +118,8 @@ pub struct Census {
     pub days: BTreeMap<u32, u64>,
     /// By the name of a tag: how many tags.
     pub tags: BTreeMap<String, u64>,
+    /// The damage that was passed over, with the numbers of the segments.
+    pub damage: Vec<(u32, PageDamage)>,
 }
 
 impl EventStore {
@@ -209,19 +213,24 @@ impl EventStore {
 
     /// Count the events by kind, author, day and names of tags.
     pub fn census(&self) -> Result<Census> {
-        self.census_with(&mut |_| Ok(()))
+        self.census_with(OnCorrupt::Raise, &mut |_| Ok(()))
     }
 
-    /// The same; `progress` is called with the number of events so far, and an error of it ends the
-    /// work.
-    pub fn census_with(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Census> {
+    /// The same; `on_corrupt` says what damage does, and `progress` is called with the number of events so
+    /// far: an error of it ends the work.
+    pub fn census_with(
+        &self,
+        on_corrupt: OnCorrupt,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Census> {
         let mut census = Census::default();
-        let mut events = self.iter(super::Include::Live, crate::OnCorrupt::Raise)?;
+        let mut events = self.iter(super::Include::Live, on_corrupt)?;
         while events.next_with(|_, event| census.add(event))?.is_some() {
             if census.events.is_multiple_of(PROGRESS_EVENTS) {
                 progress(census.events)?;
             }
         }
+        census.damage = events.damage().to_vec();
         Ok(census)
     }
 }

@@ -4,7 +4,7 @@
 //! what comes after it can be lost: a log that went on from an earlier one would bring back what was
 //! dropped since.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use super::record;
 use super::rescue::{DamagedPart, LogFile, LogState};
 use crate::error::{Error, Result};
 use crate::log::report::Repair;
-use crate::mend::save_tail;
+use crate::mend::{rewrite, save_tail};
 use crate::scan::Verdict;
 use crate::sidecar::sidecar_dir;
 use crate::slice::part_mut;
@@ -183,9 +183,17 @@ fn cut_events(
     Ok(cut.len() as u64)
 }
 
-/// Do it; gives the files in which what goes was saved.
-pub fn mend(options: &Options, dir: &Path, plan: &LogPlan) -> Result<Vec<PathBuf>> {
+/// Do it, once what the segments hold is on stable storage; gives the files in which what goes was saved.
+pub fn mend(
+    options: &Options,
+    dir: &Path,
+    segments: &BTreeMap<u32, PathBuf>,
+    plan: &LogPlan,
+) -> Result<Vec<PathBuf>> {
     let mut saved = Vec::new();
+    if plan.cuts() {
+        make_durable(options, segments)?;
+    }
     forget_removed(options, dir, plan)?;
     plan.lost.iter().try_for_each(|path| forget(options, path))?;
     if let Some((file, offset)) = plan.cut {
@@ -211,6 +219,20 @@ pub fn mend(options: &Options, dir: &Path, plan: &LogPlan) -> Result<Vec<PathBuf
         saved.extend(report.saved_to);
     }
     Ok(saved)
+}
+
+/// Have on stable storage what the segments hold, before the log goes that has it as well. What came after
+/// the last checkpoint may be in the cache only: events in the last segment, flags in any. After a failed
+/// sync no further one writes it, so all is written again.
+fn make_durable(options: &Options, there: &BTreeMap<u32, PathBuf>) -> Result<()> {
+    for path in there.values() {
+        let failed = |e| Error::io("sync the segment", path, e);
+        let file = options.storage.open(path, Access::Write).map_err(failed)?;
+        let end = file.len().map_err(failed)?;
+        rewrite(&*file, 0, end).map_err(failed)?;
+        file.sync_data().map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Have nothing beside the log, durably, of files that a checkpoint removed: where no file is left the log

@@ -48,6 +48,7 @@ mod salvage;
 pub(crate) mod segment;
 mod segments;
 mod signature;
+mod spec;
 mod split;
 #[cfg(feature = "arrow")]
 mod stage_arrow;

@@ -13,6 +13,7 @@ use super::progress::Progress;
 use super::record;
 use super::recovery::{Opening, replay};
 use super::segments::Segments;
+use super::spec;
 use super::store::{EventStore, State, now};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::asking;
@@ -71,7 +72,7 @@ impl EventStore {
             asking(options.lock_timeout.check(), &dir, || match mode {
                 Mode::Read => open_reader(dir.clone(), options.clone()),
                 Mode::Append | Mode::Create => {
-                    let store = open_writer(dir.clone(), mode, options.clone())?;
+                    let store = open_or_cut(&dir, mode, &options)?;
                     finish(&store).map(|()| store)
                 }
             })
@@ -170,17 +171,43 @@ fn is_logged(options: &Options, dir: &Path, id: Id) -> Result<bool> {
     Ok(false)
 }
 
-fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore> {
+fn open_or_cut(dir: &Path, mode: Mode, options: &Options) -> Result<EventStore> {
+    let open = |opening, lock| open_writer(dir.to_owned(), mode, options.clone(), opening, lock);
+    match open(Opening::default(), None) {
+        Err(error) if spec::is_asked(options, dir, &error) => {
+            let (opening, lock) = spec::cut_log(options, dir)?.ok_or(error)?;
+            open(opening, Some(lock))
+        }
+        opened => opened,
+    }
+}
+
+/// Be the only writer.
+pub(super) fn lock_store(options: &Options, dir: &Path) -> Result<WriterLock> {
+    let (storage, sidecar) = (&*options.storage, sidecar_dir(dir));
+    let mut lock =
+        WriterLock::acquire(storage, &sidecar, options.file_mode, &options.lock_timeout)?;
+    // Deleting the sidecar deletes its lock.
+    lock.add_log(storage, dir)?;
+    Ok(lock)
+}
+
+fn open_writer(
+    dir: PathBuf,
+    mode: Mode,
+    options: Options,
+    mut opening: Opening,
+    lock: Option<WriterLock>,
+) -> Result<EventStore> {
     let storage = &*options.storage;
     make_dir(storage, &dir)?;
     let sidecar = sidecar_dir(&dir);
     make_dir(storage, &sidecar)?;
-    let mut lock =
-        WriterLock::acquire(storage, &sidecar, options.file_mode, &options.lock_timeout)?;
-    // Deleting the sidecar deletes its lock.
-    lock.add_log(storage, &dir)?;
-    let is_loss = Loss::load(storage, &sidecar)?.is_some();
-    let mut opening = Opening { is_loss, ..Opening::default() };
+    let lock = match lock {
+        Some(lock) => lock,
+        None => lock_store(&options, &dir)?,
+    };
+    opening.is_loss = Loss::load(storage, &sidecar)?.is_some();
     let mut segments = Segments::new(&dir, options.storage.clone());
     segments.make_dirs()?;
     // Also of the manifest: a power cut would bring one back that names what is deleted below.
@@ -201,7 +228,7 @@ fn open_writer(dir: PathBuf, mode: Mode, options: Options) -> Result<EventStore>
         opening.removed = segments.remove(&copies)?;
     }
     if belonging.is_unnamed() {
-        opening.saved = segments.cut_torn(options.file_mode)?;
+        opening.saved.extend(segments.cut_torn(options.file_mode)?);
     }
     opening.manifest_rebuilt = belonging.is_rebuilt() && !files.is_empty();
     let joins = segments.by_id.keys().any(|&id| !belonging.manifest.names(id));

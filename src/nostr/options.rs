@@ -11,7 +11,7 @@ use super::store::now;
 use super::wal::WalOptions;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mode::Mode;
+use crate::mode::{Mode, Recovery};
 use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
@@ -38,6 +38,10 @@ pub enum History {
 pub struct Options {
     /// When appends are synced: by default within 100 ms, or after 10 MiB if that is earlier.
     pub durability: Option<Durability>,
+    /// What opening for write does about a write-ahead log with damage after the last checkpoint:
+    /// [`Recovery::Valid`] refuses it, and [`Recovery::Spec`] cuts it there. A store has no
+    /// [`Recovery::Acknowledged`]: the events that its segments have are kept.
+    pub recovery: Recovery,
     /// Size of a page of a new segment, bytes: 4096, 8192 or 16384. Segments of other sizes are read.
     pub page_bytes: u32,
     /// A segment with more bytes gets no more events: 10 MiB to 4 GiB less a page.
@@ -90,6 +94,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             durability: None,
+            recovery: Recovery::Valid,
             page_bytes: 4096,
             segment_bytes: GIB,
             batch_interval: Duration::from_millis(100),
@@ -114,6 +119,7 @@ impl Default for Options {
 
 setters! {
     Options {
+        recovery: Recovery,
         page_bytes: u32,
         segment_bytes: u64,
         batch_interval: Duration,
@@ -170,6 +176,10 @@ impl Options {
     }
 
     pub(super) fn check(&self) -> Result<()> {
+        if self.recovery == Recovery::Acknowledged {
+            let message = "recovery \"acknowledged\", an event store has \"valid\" and \"spec\"";
+            return Err(refused(message.into()));
+        }
         if ![4096, 8192, 16384].contains(&self.page_bytes) {
             let message = format!("page size {}, may be 4096, 8192 or 16384", self.page_bytes);
             return Err(refused(message));

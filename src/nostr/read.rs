@@ -1,12 +1,10 @@
 //! Reading: one event by its id or place, all of them in either direction, those of a filter.
 
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
 
 use super::FORMAT;
 use super::event::{Event, EventRef, Flags, Id, Location};
-use super::filter::{Filter, Wanted};
 use super::policy::{counts, is_over};
 use super::record::Parts;
 use super::segment::{PageDamage, Segment};
@@ -17,9 +15,9 @@ use crate::scan::OnCorrupt;
 
 #[cfg(feature = "arrow")]
 mod parts;
+mod queries;
 
-/// Progress is reported this often.
-const PROGRESS_EVENTS: u64 = 1024;
+pub use queries::Query;
 
 /// An event with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +48,7 @@ impl EventStore {
         let state = shared.state();
         if state.index.is_none() {
             drop(state);
-            let filter = Filter { ids: Some([*id].into()), ..Filter::default() };
-            return self.query(&[filter])?.next().transpose();
+            return self.find_by_scan(id);
         }
         let Some(at) = state.location(id)? else { return Ok(None) };
         let mut buf = Vec::new();
@@ -79,75 +76,6 @@ impl EventStore {
         Ok(Events::new(segments, include, on_corrupt, true, self.options().now()))
     }
 
-    /// The events that any of these filters wants, the newest first; those of one second by their ids.
-    /// A reader has no index and looks at all events.
-    ///
-    /// The answer is in memory before this returns, and of a store that is open for appending other calls
-    /// wait meanwhile: give the filters a limit, or walk along all with [`EventStore::iter`].
-    pub fn query(&self, filters: &[Filter]) -> Result<Query> {
-        self.query_with(filters, &mut || Ok(()))
-    }
-
-    /// The same; `progress` is called now and then while all events are looked at, and an error of it
-    /// ends that.
-    pub fn query_with(
-        &self,
-        filters: &[Filter],
-        progress: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Query> {
-        let shared = self.usable()?;
-        let mut state = shared.state();
-        if state.index.is_none() {
-            drop(state);
-            return self.query_by_scan(filters, progress);
-        }
-        state.catch_up_index()?;
-        let (mut wanted, now) = (Wanted::of(filters), shared.options.now());
-        let mut events = VecDeque::new();
-        let mut places = state.index()?.query_any(filters)?;
-        let mut buf = Vec::new();
-        while !wanted.is_satisfied() {
-            let Some(location) = places.next().transpose()? else { break };
-            let found = state.segments.read(location, &mut buf).map_err(|e| e.of(FORMAT))?.event;
-            if counts(&found, now) && wanted.takes(&found) {
-                events.push_back(stored(location, &found));
-            }
-        }
-        Ok(Query { events })
-    }
-
-    fn query_by_scan(
-        &self,
-        filters: &[Filter],
-        progress: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Query> {
-        let (mut places, mut looked_at) = (Vec::new(), 0u64);
-        let mut walk = self.iter(Include::Live, OnCorrupt::Raise)?;
-        let matches = |event: &EventRef<'_>| filters.iter().any(|filter| filter.matches(event));
-        let look = |at, event: &EventRef<'_>| {
-            matches(event).then_some((Reverse(event.created_at), event.id, at))
-        };
-        while let Some(found) = walk.next_with(look)? {
-            places.extend(found);
-            looked_at += 1;
-            if looked_at.is_multiple_of(PROGRESS_EVENTS) {
-                progress()?;
-            }
-        }
-        places.sort();
-        let shared = self.usable()?;
-        let state = shared.state();
-        let mut wanted = Wanted::of(filters);
-        let (mut events, mut buf) = (VecDeque::new(), Vec::new());
-        for (_, _, location) in places {
-            let found = state.segments.read(location, &mut buf).map_err(|e| e.of(FORMAT))?.event;
-            if wanted.takes(&found) {
-                events.push_back(stored(location, &found));
-            }
-        }
-        Ok(Query { events })
-    }
-
     /// The segments as they are now: what is appended later is not in them.
     pub(super) fn snapshot(&self) -> Result<Vec<Segment>> {
         let shared = self.usable()?;
@@ -158,25 +86,6 @@ impl EventStore {
 
 fn stored(location: Location, event: &EventRef<'_>) -> StoredEvent {
     StoredEvent { event: event.to_event(), location, flags: event.flags }
-}
-
-/// The events of a [query](EventStore::query).
-pub struct Query {
-    events: VecDeque<StoredEvent>,
-}
-
-impl Debug for Query {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Query").field("left", &self.events.len()).finish()
-    }
-}
-
-impl Iterator for Query {
-    type Item = Result<StoredEvent>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.events.pop_front().map(Ok)
-    }
 }
 
 /// A walk over all events. Ends after the first error.

@@ -41,7 +41,7 @@ pub struct Opening {
     pub appended_again: u64,
     /// Flags among them that were set again.
     pub flags_set_again: u64,
-    /// Files in which the cut end of a segment was saved.
+    /// Files in which the cut end of a segment, or of the write-ahead log, was saved.
     pub saved: Vec<PathBuf>,
     /// Files of segments that no manifest names and that hold nothing else: removed.
     pub removed: Vec<PathBuf>,
@@ -50,7 +50,11 @@ pub struct Opening {
     pub manifest_rebuilt: bool,
     /// Events that the index did not have yet.
     pub indexed: u64,
-    /// Whether a repair noted that acknowledged events are missing.
+    /// With [`Recovery::Spec`](crate::Recovery::Spec): bytes of the write-ahead log that were cut.
+    pub cut_bytes: u64,
+    /// Intact events that went with them, and that no segment has.
+    pub cut_events: u64,
+    /// Whether acknowledged events are missing, as a repair or such a cut noted.
     pub is_loss: bool,
 }
 

@@ -27,7 +27,7 @@ use super::segments::Segments;
 use super::store::{EventStore, Shared, State, now};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
-use crate::mend::{make_dir, rewrite, save_part};
+use crate::mend::{make_dir, save_part};
 use crate::sidecar::{LockTimeout, Loss, WriterLock, sidecar_dir};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, Storage, located};
@@ -52,7 +52,7 @@ pub struct StoreRepair {
     /// Whether acknowledged events are missing: with segments, damaged pages, or the end of the log. It
     /// stays noted beside the store once a repair went on without them.
     pub is_loss: bool,
-    /// Whether an earlier repair noted that.
+    /// Whether that was noted before.
     pub was_loss: bool,
     /// Files that hold what was removed.
     pub saved: Vec<PathBuf>,
@@ -141,10 +141,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         segment.write_header(segment.count(0)?, 0)?;
         segment.sync()?;
     }
-    if plan.cuts() {
-        make_durable(options, &there)?;
-    }
-    report.saved.extend(mend_wal::mend(options, &wal_dir, &plan)?);
+    report.saved.extend(mend_wal::mend(options, &wal_dir, &there, &plan)?);
     if !report.lost_segments.is_empty() {
         belonging.go_on_without(options, &dir, &there, &copies)?;
     }
@@ -159,37 +156,23 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
 }
 
 /// Have the next import of the same files begin again: what it noted as stored may go.
-fn forget_imports(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
+pub(super) fn forget_imports(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
     let path = sidecar.join(IMPORTS_NAME);
     remove(storage, &path).map_err(|e| Error::io("remove the note of imports", &path, e))?;
     storage.sync_dir(sidecar).map_err(|e| Error::io("sync the directory", sidecar, e))
 }
 
-/// Have on stable storage what the segments hold, before the log goes that has it as well. What came after
-/// the last checkpoint may be in the cache only: events in the last segment, flags in any. After a failed
-/// sync no further one writes it, so all is written again.
-fn make_durable(options: &Options, there: &BTreeMap<u32, PathBuf>) -> Result<()> {
-    for path in there.values() {
-        let failed = |e| Error::io("sync the segment", path, e);
-        let file = options.storage.open(path, Access::Write).map_err(failed)?;
-        let end = file.len().map_err(failed)?;
-        rewrite(&*file, 0, end).map_err(failed)?;
-        file.sync_data().map_err(failed)?;
-    }
-    Ok(())
-}
-
 /// What the segments hold.
-struct Seen {
+pub(super) struct Seen {
     segments: Segments,
     /// The events that stay there. What follows damage after the last checkpoint is cut when the store is
     /// opened, since the log has it: it does not count.
-    ids: HashSet<Id>,
+    pub ids: HashSet<Id>,
     /// What is wrong with the headers of segments, and what they should be.
     headers: Vec<(Option<super::page::Header>, DamagedPart)>,
 }
 
-fn look_at_segments(
+pub(super) fn look_at_segments(
     options: &Options,
     there: &BTreeMap<u32, PathBuf>,
     manifest: &Manifest,

@@ -268,6 +268,11 @@ impl Segments {
         }
     }
 
+    /// The size of a segment's pages; 0 if there is none of this number.
+    pub fn page_bytes(&self, segment: u32) -> u32 {
+        self.by_id.get(&segment).map_or(0, |open| open.segment.header().page_bytes)
+    }
+
     fn get(&self, at: Location) -> Result<&Open> {
         self.by_id.get(&at.segment).ok_or_else(|| {
             let message = format!("no segment {}, asked for the event at {at}", at.segment);

@@ -29,6 +29,8 @@ INDEXING = "src/nostr/indexing.rs"
 INDEX_TABLE = "src/nostr/index/table.rs"
 MANIFEST = "src/nostr/manifest.rs"
 MEND_WAL = "src/nostr/mend_wal.rs"
+SPEC = "src/nostr/spec.rs"
+QUERIES = "src/nostr/read/queries.rs"
 NAMES = "src/nostr/names.rs"
 OPENING = "src/nostr/opening.rs"
 PENDING = "src/nostr/pending.rs"
@@ -431,10 +433,50 @@ EVENT_STORE_BUGS = [
     Bug(
         "event store: a repair cuts the log before the segments are on stable storage",
         POWER,
-        REPAIR,
+        MEND_WAL,
         "    if plan.cuts() {\n        make_durable",
         "    if false {\n        make_durable",
         [("nostr_store", "mend::a_repair_that_crashes")],
+    ),
+    Bug(
+        "event store: a damaged write-ahead log is cut unasked",
+        FLIP,
+        SPEC,
+        "    options.recovery == Recovery::Spec\n        && ",
+        "    ",
+        [("nostr_store", "spec::nothing_is_cut")],
+    ),
+    Bug(
+        "event store: the write-ahead log is cut for damage elsewhere",
+        FLIP,
+        SPEC,
+        ".is_some_and(|path| path.starts_with(dir.join(WAL_NAME)))",
+        ".is_some_and(|path| path.starts_with(dir))",
+        [("nostr_store", "spec::nothing_is_cut")],
+    ),
+    Bug(
+        "event store: a cut that loses acknowledged events is not noted",
+        HEAD,
+        SPEC,
+        " }.store(storage, &sidecar, options.file_mode)?;\n",
+        " };\n",
+        [("nostr_store", "spec::a_log_that_is_refused")],
+    ),
+    Bug(
+        "event store: a query passes over damage unasked",
+        FLIP,
+        QUERIES,
+        "self.on_corrupt == OnCorrupt::Skip && error.kind()",
+        "error.kind()",
+        [("nostr_store", "damaged_pages::queries_and_counts")],
+    ),
+    Bug(
+        "event store: an event that damage may hide is said not to be there",
+        FLIP,
+        QUERIES,
+        "            Some((segment, damage)) => Err(self.damaged(*segment, damage)?),\n",
+        "            Some(_) => Ok(None),\n",
+        [("nostr_store", "damaged_pages::queries_and_counts")],
     ),
     Bug(
         "event store: a repair takes for stored what opening cuts off",

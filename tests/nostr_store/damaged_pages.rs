@@ -189,3 +189,38 @@ fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
     assert_eq!(live(&store), [note(1)]);
     assert!(store.staged().unwrap().is_empty());
 }
+
+/// One damaged page ended every query of a reader, and each query whose events an index had there.
+#[test]
+fn queries_and_counts_pass_over_damage_only_on_request() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("events");
+    let store = open(&dir);
+    let damaged = stored(&store, &article("a", 1));
+    let intact = article("b", 2);
+    stored(&store, &intact);
+    store.close().unwrap();
+    damage(&dir, damaged);
+    let refused = |error: Option<deedbook::Error>| {
+        let error = error.unwrap();
+        let place = (ErrorKind::Corrupt, Some(u64::from(damaged.offset)));
+        assert_eq!((error.kind(), error.offset()), place);
+    };
+    let all = [Filter::default()];
+    for mode in [Mode::Read, Mode::Append] {
+        let store = on().open(&dir, mode).unwrap();
+        refused(store.query(&all).err());
+        let query = store.query_with(&all, OnCorrupt::Skip, &mut || Ok(())).unwrap();
+        let passed = query.damage().to_vec();
+        let found: Vec<Event> = query.map(|found| found.unwrap().event).collect();
+        assert_eq!(found, std::slice::from_ref(&intact), "{mode:?}");
+        let [(segment, page)] = &passed[..] else { panic!("{mode:?}: {passed:?}") };
+        assert_eq!((*segment, page.offset, page.end), (0, damaged.offset, damaged.offset + 4096));
+        refused(store.census().err());
+        let census = store.census_with(OnCorrupt::Skip, &mut |_| Ok(())).unwrap();
+        assert_eq!((census.events, &census.damage), (1, &passed));
+        // Damage elsewhere hides no event. Where one is not found, it may have been there.
+        assert_eq!(store.find(&intact.id).unwrap().unwrap().event, intact);
+        refused(store.find(&article("a", 1).id).err());
+    }
+}

@@ -50,13 +50,13 @@ fn progress_is_reports_and_ends_the_work() {
         counts.push(events);
         Ok(())
     };
-    assert_eq!(store.census_with(&mut count).unwrap(), store.census().unwrap());
+    assert_eq!(store.census_with(OnCorrupt::Raise, &mut count).unwrap(), store.census().unwrap());
     assert_eq!(counts, [1024, 2048]);
-    is_ended(store.census_with(&mut |_| ended()));
+    is_ended(store.census_with(OnCorrupt::Raise, &mut |_| ended()));
 
     let reader = options.open("/events", Mode::Read).unwrap();
     let filters = Filter::parse_any("{}").unwrap();
-    is_ended(reader.query_with(&filters, &mut ended));
+    is_ended(reader.query_with(&filters, OnCorrupt::Raise, &mut ended));
     assert_eq!(notes(&reader), notes(&store));
 }
 

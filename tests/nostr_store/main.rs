@@ -45,6 +45,7 @@ mod processes;
 mod reference;
 mod rescue;
 mod rotation;
+mod spec;
 mod stale_index;
 mod stories;
 mod support;

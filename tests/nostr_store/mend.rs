@@ -26,17 +26,17 @@ const HEADER_BYTES: usize = 24;
 type Outcome<T = ()> = Result<T, String>;
 
 /// A damaged store, and what a repair makes of it.
-struct Damaged {
-    name: &'static str,
-    disk: Sim,
+pub struct Damaged {
+    pub name: &'static str,
+    pub disk: Sim,
     /// What the repair may do.
     may: Repair,
     /// The events after it.
-    left: Events,
+    pub left: Events,
     /// Those of them that a power cut cannot take together with the damage: of one whose page only the
     /// cache has, the damaged log may have had the only copy.
-    safe: BTreeSet<Id>,
-    is_loss: bool,
+    pub safe: BTreeSet<Id>,
+    pub is_loss: bool,
     /// Bytes that it cuts: they are in a file beside.
     cut: Vec<Vec<u8>>,
 }
@@ -66,15 +66,19 @@ impl Damaged {
     }
 }
 
-fn copied(disk: &Sim, to: &str) -> Result<StoreSalvage, Error> {
+pub fn copied(disk: &Sim, to: &str) -> Result<StoreSalvage, Error> {
     salvage(Path::new(DIR), Path::new(to), &on(disk), &mut |_, _| Ok(()))
 }
 
 /// The content of the files that hold what was cut off.
 fn saved(disk: &Sim) -> Vec<Vec<u8>> {
     let files = listed(disk, Path::new(DIR)).into_iter();
-    let is_cut = |path: &PathBuf| path.to_string_lossy().contains(".cut-");
     files.filter(|(path, _)| is_cut(path)).map(|(_, bytes)| bytes).collect()
+}
+
+/// Whether a file holds what was cut off another one.
+pub fn is_cut(path: &Path) -> bool {
+    path.to_string_lossy().contains(".cut-")
 }
 
 /// Have nothing that a power cut could take.
@@ -144,6 +148,21 @@ fn worlds() -> Vec<Damaged> {
     let lost: Vec<Id> = lost.into_iter().collect();
     worlds.push(Damaged::new("a missing segment", disk, ACCEPT, &all, &lost));
 
+    let (disk, all) = settled();
+    let (lost, first, last) = (event_in(&disk, 1), ids(&disk)[0], *ids(&disk).last().unwrap());
+    damage(&disk, &segment(first), |bytes| bytes[PAGE + 80] ^= 1);
+    damage(&disk, &segment(last), |bytes| bytes[..PAGE].fill(0xEE));
+    let newest = logs(&disk).pop().unwrap();
+    damage(&disk, &newest, |bytes| bytes[HEADER_BYTES + 60] ^= 1);
+    worlds.push(Damaged::new("a page, a header and the log", disk, ACCEPT, &all, &[lost]));
+
+    worlds.extend(of_logs());
+    worlds
+}
+
+/// Those of them in which only the write-ahead log is damaged.
+pub fn of_logs() -> Vec<Damaged> {
+    let mut worlds = Vec::new();
     for is_durable in [true, false] {
         let make = if is_durable { settled } else { world };
         let (disk, all) = make();
@@ -173,14 +192,6 @@ fn worlds() -> Vec<Damaged> {
         worlds.push(Damaged::new(name, disk, ACCEPT, &all, &[]));
     }
 
-    let (disk, all) = settled();
-    let (lost, first, last) = (event_in(&disk, 1), ids(&disk)[0], *ids(&disk).last().unwrap());
-    damage(&disk, &segment(first), |bytes| bytes[PAGE + 80] ^= 1);
-    damage(&disk, &segment(last), |bytes| bytes[..PAGE].fill(0xEE));
-    let newest = logs(&disk).pop().unwrap();
-    damage(&disk, &newest, |bytes| bytes[HEADER_BYTES + 60] ^= 1);
-    worlds.push(Damaged::new("a page, a header and the log", disk, ACCEPT, &all, &[lost]));
-
     // Events that only the log has, after its damage: they go, and are saved.
     let (disk, all) = settled();
     let last = *ids(&disk).last().unwrap();
@@ -198,7 +209,7 @@ fn worlds() -> Vec<Damaged> {
 }
 
 /// What a store gives in every way; it is whole.
-fn given(store: &EventStore) -> Outcome<Events> {
+pub fn given(store: &EventStore) -> Outcome<Events> {
     let report = store.verify(Check::Id).map_err(|e| format!("verify: {e:?}"))?;
     if !report.is_ok() {
         return Err(format!("{report:?}"));
@@ -294,7 +305,7 @@ fn judge(damaged: &Damaged, disk: &Sim) -> Outcome {
 }
 
 /// States that the end of the process, or of the power, at this moment may leave.
-fn states(moment: &Sim, seed: u64) -> Vec<(String, Sim)> {
+pub fn states(moment: &Sim, seed: u64) -> Vec<(String, Sim)> {
     let crashes = moment.crashes();
     let mut states = vec![
         ("killed".to_owned(), moment.kill()),

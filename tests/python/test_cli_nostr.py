@@ -160,6 +160,14 @@ def test_damage_exits_with_1_and_names_the_place(store: Path) -> None:
     assert f"byte {place[1]}" in err.replace(",", "")
     out, err = nostr("export", store, "--all", "--skip-corrupt", code=1)
     assert len(out.splitlines()) == 30 and "passed over 1 damaged place" in err
+    for command in (("query", store, "{}"), ("stats", store)):
+        assert f"byte {place[1]}" in nostr(*command, code=1)[1].replace(",", "")
+        out, err = nostr(*command, "--skip-corrupt", code=1)
+        assert "passed over 1 damaged place; verify names them" in err
+        assert len(out.splitlines()) == 30 or "30 events" in out
+    counted = json.loads(nostr("stats", store, "--json", "--skip-corrupt", code=1)[0])
+    assert (counted["ok"], counted["events"], counted["compaction_due"]) == (False, 30, None)
+    assert counted["damages"][0]["location"] == list(place)
     before = file.read_bytes()
     assert f"byte {place[1]}" in nostr("compact", store, code=1)[1].replace(",", "")
     assert file.read_bytes() == before
@@ -208,12 +216,12 @@ def test_salvage_and_repair(store: Path, tmp_path: Path) -> None:
     assert "--accept-loss goes on without them" in out
     result = json.loads(nostr("repair", "--json", store, "--accept-loss")[0])
     assert result["ok"] and result["is_loss"] and len(result["saved"]) == 1
-    noted = "a repair noted that acknowledged events are lost"
+    noted = "noted: acknowledged events are lost"
     out, _ = nostr("verify", store)
     assert "30 events" in out and noted in out and noted in nostr("info", store)[0]
     assert json.loads(nostr("info", "--json", store)[0])["is_loss"]
     out, _ = nostr("repair", store)
-    assert out == f"{store}: an earlier repair found that acknowledged events are lost\n"
+    assert out == f"{store}: noted before: acknowledged events are lost\n"
 
 
 def test_a_salvage_of_nothing_intact_fails(path: Path, tmp_path: Path) -> None:

@@ -642,6 +642,50 @@ def test_damage_is_named_with_its_place(path: Path) -> None:
         with pytest.raises(deedbook.CorruptError):
             store.read(place)
         assert len(exported(store, on_corrupt="skip")) == 19
+        with pytest.raises(deedbook.CorruptError):
+            store.query({})
+        found = store.query({}, on_corrupt="skip")
+        assert sorted(int(event.content) for event in found) == [n for n in range(20) if n != 7]
+        assert found.damages == [fault]
+        with pytest.raises(deedbook.CorruptError):
+            store.census()
+        census = store.census(on_corrupt="skip")
+        assert (census.events, census.damages) == (19, [fault])
+        # Damage elsewhere hides no event; where one is not found, it may have been there.
+        assert store.get(made("8")["id"]).content == "8"
+        with pytest.raises(deedbook.CorruptError):
+            store.get(made("7")["id"])
+    with EventStore.open(path, "a") as store:  # by the index
+        with pytest.raises(deedbook.CorruptError):
+            store.query({"ids": [made("7")["id"]]})
+        found = store.query({"ids": [made("7")["id"], made("8")["id"]]}, on_corrupt="skip")
+        assert [event.content for event in found] == ["8"]
+        (fault,) = found.damages
+        assert fault.location == place and fault.end == place[1] + 4096
+
+
+def test_a_damaged_write_ahead_log_is_cut_by_the_letter_of_the_specification(path: Path) -> None:
+    """Only a repair went on with such a store, where a book and a WAL have a recovery for it."""
+    events = [made(str(number)) for number in range(20)]
+    with EventStore.create(path) as store:
+        store.append_many(events)
+    log = path / "wal" / "wal.log"
+    flip(log, log.stat().st_size - 1)  # in the checkpoint of the close
+    with pytest.raises(deedbook.Error) as raised:
+        EventStore.open(path, "a")
+    assert raised.value.path == str(log)
+    with pytest.raises(deedbook.InvalidArgumentError, match='has "valid" and "spec"'):
+        EventStore.open(path, "a", recovery="acknowledged")  # type: ignore[arg-type]
+    assert not list(log.parent.glob("*.cut-*"))
+    with EventStore.open(path, "a", recovery="spec") as store:
+        opening = store.opening
+        assert opening.is_loss and opening.cut_bytes > 0 and opening.cut_events == 0
+        assert opening.saved and all(Path(file).parent == log.parent for file in opening.saved)
+        assert [event.content for event in store] == [str(number) for number in range(20)]
+        store.append(made("later"))
+    with EventStore.open(path, "a") as store:
+        assert store.opening.is_loss and store.verify().is_loss and len(list(store)) == 21
+        assert store.opening.cut_bytes == 0 and not store.opening.saved
 
 
 def test_a_damaged_store_is_mended_or_copied(path: Path, tmp_path: Path) -> None:

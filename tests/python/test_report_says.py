@@ -149,4 +149,4 @@ def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(tmp_path: Path) -> No
     for records, said in ((0, "not known how many"), (1, "1 deed"), (2000, "2,000 deeds")):
         checked = {**found.checked, "loss": {"records": records, "first": 2, "offset": 41}}
         page = dataclasses.replace(found, ok=False, checked=checked).to_html()
-        assert f"<dt>lost, as a repair noted</dt><dd>{said}</dd>" in page
+        assert f"<dt>lost, as was noted</dt><dd>{said}</dd>" in page

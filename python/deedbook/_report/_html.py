@@ -117,7 +117,7 @@ def _tiles(report: LogReport) -> Iterator[tuple[str, str]]:
         yield "files", f"{len(report.files):,}"
     if (loss := report.checked.get("loss")) is not None:
         lost = count(loss["records"], report.noun) if loss["records"] else "not known how many"
-        yield "lost, as a repair noted", lost
+        yield "lost, as was noted", lost
     if report.checked and (report.ok or report.damages):
         yield "damages", f"{report.damages:,}"
 

@@ -129,7 +129,10 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         return await self._read(lambda: self._handle.read(location))
 
     async def query(self, filter: dict[str, Any] | list[dict[str, Any]] | str) -> list[Event]:
-        """As :meth:`deedbook.EventStore.query`, all of them: give the filter a limit."""
+        """As :meth:`deedbook.EventStore.query`, all of them: give the filter a limit.
+
+        Damage is an error; to pass over it, ask the `store` in a thread of yours.
+        """
         return await self._read(lambda: list(self._handle.query(filter)))
 
     async def verify(

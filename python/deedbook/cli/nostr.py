@@ -131,7 +131,7 @@ def _add_export(commands: Commands) -> None:
         action="store_true",
         help="also deleted, replaced and expired events that are still stored",
     )
-    parser.add_argument("--skip-corrupt", action="store_true", help="go on after damage")
+    _add_skip_corrupt(parser)
     add_json(parser, "one JSON object as the result; needs FILE")
     add_quiet(parser)
     _add_mapped_reads(parser)
@@ -148,11 +148,12 @@ def _add_query(commands: Commands) -> None:
         '  deedbook nostr query store \'[{"kinds":[0]},{"#t":["deedbook"]}]\'\n'
         "  deedbook nostr query store - < filter.json\n\n"
         "Reads only, and works while another process writes: all events are looked at, without\n"
-        "the index.",
+        "the index. With --skip-corrupt the exit code is 1 if damage was passed over.",
     )
     parser.add_argument(
         "filter", metavar="FILTER", help="of NIP-01, as JSON, or a list of them; -: standard input"
     )
+    _add_skip_corrupt(parser)
     _add_mapped_reads(parser)
     parser.set_defaults(run=nostr_look.run_query)
 
@@ -166,7 +167,8 @@ def _add_stats(commands: Commands) -> None:
         "examples:\n"
         "  deedbook nostr stats store --top 20\n"
         "  deedbook nostr stats --json store | jq .kinds\n"
-        "  deedbook nostr stats --json store | jq .compaction_due",
+        "  deedbook nostr stats --json store | jq .compaction_due\n\n"
+        "With --skip-corrupt the exit code is 1 if damage was passed over.",
     )
     parser.add_argument(
         "--top",
@@ -175,10 +177,15 @@ def _add_stats(commands: Commands) -> None:
         default=10,
         help="so many rows of each table; 0: all (default: 10; with --json all)",
     )
+    _add_skip_corrupt(parser)
     add_json(parser)
     add_quiet(parser)
     _add_mapped_reads(parser)
     parser.set_defaults(run=nostr_look.run_stats)
+
+
+def _add_skip_corrupt(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--skip-corrupt", action="store_true", help="go on after damage")
 
 
 def _add_verify(commands: Commands) -> None:

@@ -7,6 +7,7 @@ import argparse
 from deedbook import Error, EventStore
 from deedbook._text import count
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, PipeClosedError
+from deedbook.cli.nostr_look import passed_over
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
 
@@ -42,8 +43,7 @@ def run_export(args: argparse.Namespace, out: Output) -> int:
         out.talk(f"exported {count(report.events, 'event')}")
         if report.lossy:
             out.talk(f"{count(report.lossy, 'event')} of them without names of tags, lost before")
-        if faults:
-            out.talk(f"passed over {count(faults, 'damaged place')}; verify names them")
+        passed_over(faults, out)
     return EXIT_DAMAGE if faults else EXIT_OK
 
 

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from deedbook import EventStore
 from deedbook._text import count, size
@@ -46,9 +46,22 @@ def run_query(args: argparse.Namespace, out: Output) -> int:
             raise CliError("standard input is closed")
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     with EventStore.open(args.store, mapped_reads=args.mapped_reads) as store:
-        for event in store.query(text):
+        found = store.query(text, on_corrupt=_on_corrupt(args))
+        for event in found:
             out.data(event.to_json().encode() + b"\n")
-    return EXIT_OK
+    return passed_over(len(found.damages), out)
+
+
+def _on_corrupt(args: argparse.Namespace) -> Literal["raise", "skip"]:
+    return "skip" if args.skip_corrupt else "raise"
+
+
+def passed_over(damages: int, out: Output) -> int:
+    """Tell what was passed over; returns the exit code."""
+    if not damages:
+        return EXIT_OK
+    out.talk(f"passed over {count(damages, 'damaged place')}; verify names them")
+    return EXIT_DAMAGE
 
 
 def run_stats(args: argparse.Namespace, out: Output) -> int:
@@ -56,9 +69,15 @@ def run_stats(args: argparse.Namespace, out: Output) -> int:
     with EventStore.open(args.store, mapped_reads=args.mapped_reads) as store:
         with Progress("stats", enabled=not args.quiet) as progress:
             census = store.census(
-                progress=lambda events: progress.update(0, note=count(events, "event"))
+                on_corrupt=_on_corrupt(args),
+                progress=lambda events: progress.update(0, note=count(events, "event")),
             )
-            segments = store.fragmentation(progress=lambda done, total: progress.update(0))
+            # Of a damaged segment nothing is compacted before it is repaired.
+            segments = (
+                []
+                if census.damages
+                else store.fragmentation(progress=lambda done, total: progress.update(0))
+            )
         path, ratio = store.path, store.compaction_ratio
     is_due = any(found.dead_bytes and found.share >= ratio for found in segments)
     days = {str(_EPOCH + timedelta(days=day)): number for day, number in census.days.items()}
@@ -70,10 +89,12 @@ def run_stats(args: argparse.Namespace, out: Output) -> int:
     }
     if args.json:
         facts: dict[str, Any] = {name: _most(numbers, 0) for name, numbers in tables.items()}
-        facts["segments"] = [found.to_dict() for found in segments]
-        facts["compaction_due"] = is_due
-        out.emit({"ok": True, "path": path, "events": census.events, **facts})
-        return EXIT_OK
+        facts["segments"] = None if census.damages else [found.to_dict() for found in segments]
+        facts["compaction_due"] = None if census.damages else is_due
+        facts["damages"] = [found.to_dict() for found in census.damages]
+        ok = not census.damages
+        out.emit({"ok": ok, "path": path, "events": census.events, **facts})
+        return EXIT_OK if ok else EXIT_DAMAGE
     out.line(f"{path}: {count(census.events, 'event')}")
     for name, numbers in tables.items():
         shown = _most(numbers, args.top)
@@ -81,6 +102,9 @@ def run_stats(args: argparse.Namespace, out: Output) -> int:
         out.line(f"{count(len(numbers), name[:-1])}{of_all}")
         for line in table([(key, f"{number:>12,}") for key, number in shown.items()]):
             out.line(f"  {line}")
+    if census.damages:
+        out.line("what a compaction would drop is not known: it needs a repair")
+        return passed_over(len(census.damages), out)
     due = "a compaction is due" if is_due else "no compaction is due"
     out.line(f"{count(len(segments), 'segment')}, and what a compaction would drop; {due}")
     for line in table([(str(found.segment), f"{found.share:>12.1%}") for found in segments]):

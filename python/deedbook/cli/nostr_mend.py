@@ -51,7 +51,7 @@ def _repair_lines(report: EventStoreRepair, dry_run: bool) -> list[str]:
         if not report.mended:
             lines.append("--accept-loss goes on without them; a backup may have them")
     elif report.was_loss:
-        lines.append("an earlier repair found that acknowledged events are lost")
+        lines.append("noted before: acknowledged events are lost")
     first, *more = lines or ["nothing to repair"]
     return [f"{report.path}: {first}", *(f"  {line}" for line in more)]
 

@@ -40,7 +40,7 @@ _FAMILIES: Final[tuple[tuple[str, _Kind, str], ...]] = (
     ("unsynced_bytes", "gauge", "Bytes that are not known to be on stable storage."),
     ("unsynced_records", "gauge", "Deeds that are not known to be on stable storage."),
     ("lost_records", "gauge", "Acknowledged records that are known to be lost."),
-    ("damaged", "gauge", "Whether opening met damage, or a loss that a repair noted."),
+    ("damaged", "gauge", "Whether opening met damage, or a loss that was noted."),
     ("quarantined_files", "gauge", "Damaged files of a ledger that were set aside."),
     ("consumer_position", "gauge", "LSN or event that a consumer needs next."),
     ("consumer_lag_bytes", "gauge", "Bytes from a consumer's position to a WAL's end."),
