@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,12 @@ def read(trust: Path) -> dict[str, Any]:
     return {file.stem: json.loads(file.read_text()) for file in sorted(trust.glob("*.json"))}
 
 
-def merge(trust: Path, commit: str, wanted: list[str]) -> dict[str, Any]:
-    """The results to publish: every part was run, of this commit, without a failure."""
+def merge(trust: Path, commit: str, wanted: Mapping[str, str]) -> dict[str, Any]:
+    """The results to publish: every part was run, of this commit, without a failure.
+
+    ``wanted`` has what the inputs of each part are now: a part of an earlier commit stands if it
+    had the same.
+    """
     results = read(trust)
     run = results.get(RUN, {})
     parts = run.get("parts", {})
@@ -74,7 +79,7 @@ def merge(trust: Path, commit: str, wanted: list[str]) -> dict[str, Any]:
         part = parts.get(name)
         if part is None:
             raise Stale(f"part {name} was not run")
-        if part["commit"] != commit:
+        if part["commit"] != commit and part.get("inputs") != wanted[name]:
             raise Stale(f"part {name} is of commit {part['commit']}, the sources are of {commit}")
         if part["code"] != 0:
             raise Stale(f"part {name} failed")

@@ -8,13 +8,14 @@
 Each part writes its JSON below target/trust; run.json says of which commit, and which tests were
 skipped. With ``--publish`` they are merged into docs/trust.json, and docs/trust.md and the table in
 README.md are written from that: only if every part was run, of the commit that the sources are of,
-and none has a failure.
+and none has a failure. A part of an earlier commit stands if what it depends on is the same.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import json
 import os
 import platform
@@ -25,6 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import inputs
 import page
 import results
 
@@ -50,14 +52,11 @@ def parts(quick: bool = False) -> dict[str, list[str]]:
     """The command of each part, in the order in which they run."""
     tests = {name: cargo(targets) for name, targets in TARGETS.items()}
     mutants = [sys.executable, "tests/mutants/run.py"]
-    own = {target for targets in TARGETS.values() for target in targets}
-    # Named by rows, and run by a part of their own.
-    own |= {"capi", "in_parts_memory", "models"}
     return {
         # First: a bug that survives has to be caught, and then all parts are run again.
         "mutants": [*mutants, "--quick"] if quick else mutants,
         **tests,
-        "others": cargo([target for target in page.targets() if target not in own]),
+        "others": cargo(targets_of_others()),
         # An event of 3 GiB, which takes 13 GB of disk.
         "large": ["env", "DEEDBOOK_SLOW=1", *cargo(["in_parts_memory"])],
         "models": ["make", "models"],
@@ -68,6 +67,32 @@ def parts(quick: bool = False) -> dict[str, list[str]]:
         "power": ["scripts/power.sh"],
         "fuzz": ["scripts/fuzz.sh"],
     }
+
+
+def inputs_of_parts() -> dict[str, str]:
+    """What each part depends on, as it is now."""
+    others = {name: inputs.inputs(ROOT, None) for name in parts()}
+    cargo_targets = {**TARGETS, "others": targets_of_others()}
+    of_cargo = {name: inputs.inputs(ROOT, found) for name, found in cargo_targets.items()}
+    bugs = json.loads(
+        subprocess.run(
+            [sys.executable, "tests/mutants/run.py", "--inputs"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
+    of_bugs = hashlib.sha256(json.dumps(bugs, sort_keys=True).encode()).hexdigest()
+    return {**others, **of_cargo, "mutants": of_bugs}
+
+
+def targets_of_others() -> list[str]:
+    """The targets that the tables name and no part of their own runs."""
+    own = {target for targets in TARGETS.values() for target in targets}
+    # Run by parts of another kind.
+    own |= {"capi", "in_parts_memory", "models"}
+    return [target for target in page.targets() if target not in own]
 
 
 def cargo(targets: list[str]) -> list[str]:
@@ -162,6 +187,7 @@ def prove(name: str, command: list[str], env: dict[str, str], commit: str) -> di
         print(f"{name}: {stem}.json has failures")
     return {
         "commit": commit,
+        "inputs": inputs_of_parts()[name],
         "code": code or len(failures),
         "seconds": round(time.time() - before, 1),
         "results": [f.stem for f in fresh],
@@ -207,7 +233,7 @@ def main() -> int:
         return 1
     if arguments.publish:
         try:
-            page.publish(ROOT, results.merge(TRUST, commit, list(parts())))
+            page.publish(ROOT, results.merge(TRUST, commit, inputs_of_parts()))
         except results.Stale as why:
             print(f"not published: {why}")
             return 1

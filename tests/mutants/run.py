@@ -8,6 +8,10 @@ failure.
 
     python tests/mutants/run.py [--table NAME] [--quick] [--jobs N] [--only NAME ...] [--out DIR]
     python tests/mutants/run.py --check    only whether every bug's text is in the sources once
+    python tests/mutants/run.py --inputs   only a hash for each bug of what its result depends on
+
+A bug that an earlier run caught is not tried again while all that its result depends on is the
+same, unless ``--again`` says so.
 """
 
 from __future__ import annotations
@@ -19,13 +23,17 @@ import queue
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "trust"))
 sys.path.insert(0, str(Path(__file__).parent))
 from book_bugs import BOOK_BUGS
 from bug import Bug, stale
 from capi_bugs import CAPI_BUGS
+from caught import Caught
 from event_store_bugs import EVENT_STORE_BUGS
+from inputs import inputs_of_bug
 from layout_bugs import LAYOUT_BUGS
 from ledger_bugs import LEDGER_BUGS
 from ledger_transaction_bugs import LEDGER_TRANSACTION_BUGS
@@ -64,7 +72,7 @@ TABLES = {
 }
 
 
-def run(bugs: list[Bug], jobs: int, out: Path) -> list[Outcome]:
+def run(bugs: list[Bug], jobs: int, out: Path, caught: Caught) -> list[Outcome]:
     """All bugs, over several workers; what was out of time again, when nothing else runs."""
     waiting: queue.Queue[Bug] = queue.Queue()
     for bug in bugs:
@@ -95,6 +103,7 @@ def run(bugs: list[Bug], jobs: int, out: Path) -> list[Outcome]:
             outcome = worker.try_bug(bug)
             with told:
                 outcomes.append(outcome)
+                caught.note(outcome)
                 show(outcome, f"{len(outcomes)}/{len(bugs)}")
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(jobs)]
@@ -106,11 +115,18 @@ def run(bugs: list[Bug], jobs: int, out: Path) -> list[Outcome]:
     for i, outcome in enumerate(outcomes):
         if outcome.note.startswith(OUT_OF_TIME):
             outcomes[i] = workers[0].try_bug(by_name[outcome.name])
+            caught.note(outcomes[i])
             show(outcomes[i], "again")
     for what in wrong:
         print(f"NO BUG WAS TRIED: {what}", flush=True)
     order = {bug.name: i for i, bug in enumerate(bugs)}
     return sorted(outcomes, key=lambda outcome: order[outcome.name])
+
+
+def inputs_of(bug: Bug) -> str:
+    """What its result depends on."""
+    targets = {target for tests in bug.by_format().values() for target, _ in tests}
+    return inputs_of_bug(ROOT, targets, repr(bug))
 
 
 def show(outcome: Outcome, count: str) -> None:
@@ -128,6 +144,8 @@ def main() -> int:
     parser.add_argument("--table", choices=list(TABLES), help="bugs of one table only")
     parser.add_argument("--quick", action="store_true", help="without those of slow tests")
     parser.add_argument("--check", action="store_true", help="compile nothing, look at the texts")
+    parser.add_argument("--inputs", action="store_true", help="compile nothing, print the hashes")
+    parser.add_argument("--again", action="store_true", help="also those that were caught before")
     default = os.environ.get("DEEDBOOK_TRUST_DIR", str(ROOT / "target" / "trust"))
     parser.add_argument("--out", type=Path, default=Path(default))
     arguments = parser.parse_args()
@@ -139,6 +157,10 @@ def main() -> int:
     if arguments.check:
         print(f"seeded bugs: {len(known)}, all apply")
         return 0
+    depends = {bug.name: inputs_of(bug) for bug in known}
+    if arguments.inputs:
+        print(json.dumps(depends, indent=1))
+        return 0
     bugs = [bug for bug in known if not arguments.only or bug.name in arguments.only]
     bugs = [bug for bug in bugs if not (arguments.quick and bug.slow)]
     unknown = set(arguments.only) - {bug.name for bug in known}
@@ -146,14 +168,23 @@ def main() -> int:
         parser.error(f"no such bug: {', '.join(sorted(unknown))}")
     arguments.out.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
-    outcomes = run(bugs, arguments.jobs, arguments.out)
+    caught = Caught(arguments.out / "mutants-caught.jsonl", depends)
+    before = {} if arguments.again else caught.before()
+    kept = {bug.name: before[bug.name] for bug in bugs if bug.name in before}
+    if kept:
+        print(f"caught before, with all the same: {len(kept)}", flush=True)
+    to_try = [bug for bug in bugs if bug.name not in kept]
+    tried = run(to_try, arguments.jobs, arguments.out, caught) if to_try else []
+    found = {**kept, **{one.name: one for one in tried}}
+    outcomes = [found[bug.name] for bug in bugs if bug.name in found]
     survived = [outcome for outcome in outcomes if outcome.caught_by is None]
     result = {
         "known": len(known),
         "seeded": len(bugs),
         "caught": len(outcomes) - len(survived),
         "seconds": round(time.monotonic() - begun, 1),
-        "bugs": [outcome.__dict__ for outcome in outcomes],
+        "kept": len(kept),
+        "bugs": [asdict(one) for one in outcomes],
     }
     (arguments.out / "mutants.json").write_text(json.dumps(result, indent=1) + "\n")
     print(f"seeded bugs: {result['seeded']}, caught: {result['caught']}")

@@ -11,9 +11,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "trust"))
+sys.path.append(str(ROOT / "tests" / "mutants"))
 
+import inputs  # noqa: E402
 import page  # noqa: E402
 import results  # noqa: E402
+from caught import Caught  # noqa: E402
+from worker import Outcome  # noqa: E402
 
 
 def test_every_test_that_the_table_names_exists() -> None:
@@ -45,15 +49,18 @@ def test_no_published_seeded_bug_survived() -> None:
 
 def trust(tmp_path: Path, code: int = 0, failures: int = 0) -> Path:
     """Results of one part, of commit ``new``."""
-    part = {"commit": "new", "code": code, "seconds": 1, "results": ["one"], "skipped": {}}
-    (tmp_path / "run.json").write_text(json.dumps({"parts": {"first": part}}))
+    part = {"commit": "new", "inputs": "a", "code": code, "seconds": 1, "results": ["one"]}
+    run = {"parts": {"first": {**part, "skipped": {}}}}
+    (tmp_path / "run.json").write_text(json.dumps(run))
     (tmp_path / "one.json").write_text(json.dumps({"nested": {"failures": failures}}))
     return tmp_path
 
 
 def test_results_of_one_commit_are_merged(tmp_path: Path) -> None:
-    merged = results.merge(trust(tmp_path), "new", ["first"])
+    merged = results.merge(trust(tmp_path), "new", {"first": "b"})
     assert set(merged) == {"one", "run"}
+    # Of an earlier commit, and all that it depends on is the same.
+    assert results.merge(tmp_path, "newer", {"first": "a"}) == merged
 
 
 @pytest.mark.parametrize(
@@ -70,15 +77,58 @@ def test_stale_and_failed_results_are_refused(
     tmp_path: Path, commit: str, wanted: list[str], code: int, failures: int, why: str
 ) -> None:
     with pytest.raises(results.Stale, match=why):
-        results.merge(trust(tmp_path, code, failures), commit, wanted)
+        results.merge(trust(tmp_path, code, failures), commit, dict.fromkeys(wanted, "b"))
 
 
 def test_some_of_the_seeded_bugs_are_not_published(tmp_path: Path) -> None:
-    part = {"commit": "new", "code": 0, "seconds": 1, "results": ["mutants"], "skipped": {}}
-    (tmp_path / "run.json").write_text(json.dumps({"parts": {"mutants": part}}))
+    part = {"commit": "new", "inputs": "a", "code": 0, "seconds": 1, "results": ["mutants"]}
+    run = {"parts": {"mutants": {**part, "skipped": {}}}}
+    (tmp_path / "run.json").write_text(json.dumps(run))
     (tmp_path / "mutants.json").write_text('{"known": 2, "seeded": 1, "caught": 1}')
     with pytest.raises(results.Stale, match="only some"):
-        results.merge(tmp_path, "new", ["mutants"])
+        results.merge(tmp_path, "new", {"mutants": "a"})
+
+
+def test_a_proof_depends_on_the_sources_what_tests_share_and_its_own_tests(tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    files = ("src/lib.rs", "tests/one.rs", "tests/two/main.rs", "tests/common/mod.rs")
+    files += ("tests/mutants/bugs.py", "tests/python/test_x.py", "python/x.py", "docs/x.md")
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    git("init")
+    git("add", "-A")
+    uses: dict[str, list[str] | None] = {"one": ["one"], "python": ["python"], "all": None}
+
+    def hashes() -> dict[str, str]:
+        inputs.files_of.cache_clear()
+        return {name: inputs.inputs(tmp_path, targets) for name, targets in uses.items()}
+
+    def voided_by(name: str) -> set[str]:
+        before = hashes()
+        (tmp_path / name).write_text("2")
+        after = hashes()
+        return {use for use in uses if before[use] != after[use]}
+
+    everything = {"one", "python", "all"}
+    assert [voided_by(name) for name in files] == [
+        everything, {"one", "all"}, {"all"}, everything,
+        set(), {"python", "all"}, {"python", "all"}, {"python", "all"},
+    ]  # fmt: skip
+
+
+def test_a_bug_that_was_caught_is_kept_while_all_is_the_same(tmp_path: Path) -> None:
+    outcomes = [Outcome(name, "row", by, 1.0) for name, by in (("a", "x"), ("b", "y"), ("c", None))]
+    file = tmp_path / "caught.jsonl"
+    caught = Caught(file, {"a": "1", "b": "1", "c": "1"})
+    for outcome in outcomes:
+        caught.note(outcome)
+    with file.open("a") as torn:
+        torn.write('{"inputs": "1", "outc')
+    assert caught.before() == {"a": outcomes[0], "b": outcomes[1]}
+    assert set(Caught(file, {"a": "2", "b": "1", "c": "1"}).before()) == {"b"}
 
 
 def test_a_skipped_test_does_not_prove_its_row() -> None:

@@ -1,0 +1,82 @@
+"""What a proof depends on: its result stands for every commit in which that is the same.
+
+A test of cargo depends on the crate, on what all tests share, and on its own target; one of Python
+on nearly everything. What the proofs are published in, and the tables of rows and bugs, are no
+input: each seeded bug has its own text as one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Collection
+from functools import cache
+from pathlib import Path
+
+PYTHON = "python"
+"""The test target whose tests are pytest's."""
+_MADE = {"docs/trust.json", "docs/trust.md", "docs/index.md", "README.md", "CHANGELOG.md"}
+_TABLES = ("scripts/trust/", "tests/mutants/")
+_OF_CARGO = ("Cargo.toml", "Cargo.lock", "src/", "capi/", "examples/", "fuzz/", "tests/")
+_OF_BUGS = ("tests/mutants/bug.py", "tests/mutants/worker.py")
+
+
+def inputs(root: Path, targets: Collection[str] | None, *more: str) -> str:
+    """A hash of what test targets depend on; with None of what any part does.
+
+    ``more`` is what else goes into it.
+    """
+    digest = hashlib.sha256(_compiler().encode())
+    own = _targets(root)
+    for path, content in files_of(root):
+        if _matters(path, targets, own):
+            digest.update(f"{path} {content}\n".encode("utf-8", "surrogateescape"))
+    for each in more:
+        digest.update(f"{each}\n".encode())
+    return digest.hexdigest()
+
+
+def inputs_of_bug(root: Path, targets: Collection[str], text: str) -> str:
+    """The same for a seeded bug with this text, and what it is tried by."""
+    tried_by = [content for path, content in files_of(root) if path in _OF_BUGS]
+    return inputs(root, targets, *tried_by, text)
+
+
+def _matters(path: str, targets: Collection[str] | None, own: Collection[str]) -> bool:
+    if path in _MADE or path.startswith(_TABLES):
+        return False
+    if targets is None:
+        return True
+    name = path.split("/")[1].removesuffix(".rs") if path.startswith("tests/") else ""
+    if name == PYTHON or not path.startswith(_OF_CARGO):
+        return PYTHON in targets
+    return name not in own or name in targets
+
+
+@cache
+def _targets(root: Path) -> frozenset[str]:
+    """The test targets of cargo."""
+    tests = root / "tests"
+    folders = (found.parent.name for found in tests.glob("*/main.rs"))
+    return frozenset([*folders, *(found.stem for found in tests.glob("*.rs"))])
+
+
+@cache
+def files_of(root: Path) -> tuple[tuple[str, str], ...]:
+    """Every file that git has, and a hash of what is in it now."""
+    command = ["git", "ls-files", "-z"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout
+    names = sorted(name for name in listed.decode("utf-8", "surrogateescape").split("\0") if name)
+    return tuple((name, _content(root / name)) for name in names)
+
+
+def _content(file: Path) -> str:
+    if file.is_symlink():
+        return str(file.readlink())
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else "none"
+
+
+@cache
+def _compiler() -> str:
+    command = ["rustc", "--version"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
