@@ -11,13 +11,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "trust"))
-sys.path.append(str(ROOT / "tests" / "mutants"))
 
 import inputs  # noqa: E402
 import page  # noqa: E402
 import results  # noqa: E402
-from caught import Caught  # noqa: E402
-from worker import Outcome  # noqa: E402
 
 
 def test_every_test_that_the_table_names_exists() -> None:
@@ -119,7 +116,13 @@ def test_a_proof_depends_on_the_sources_what_tests_share_and_its_own_tests(tmp_p
     ]  # fmt: skip
 
 
-def test_a_bug_that_was_caught_is_kept_while_all_is_the_same(tmp_path: Path) -> None:
+def test_a_bug_that_was_caught_is_kept_while_all_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "mutants"))
+    from caught import Caught
+    from worker import Outcome
+
     outcomes = [Outcome(name, "row", by, 1.0) for name, by in (("a", "x"), ("b", "y"), ("c", None))]
     file = tmp_path / "caught.jsonl"
     caught = Caught(file, {"a": "1", "b": "1", "c": "1"})
