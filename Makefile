@@ -90,7 +90,7 @@ bench-since: ## Book's benchmarks beside those before the engine: benches/result
 	@scripts/env.sh bench
 	$(PY) benches/python/since.py $(ARGS)
 
-bench-spark: ## the speed table of Spark; ARGS='--only workers' (as root), '--only sizes' (hours): benches/results
+bench-spark: ## the speed table of Spark; ARGS='--only workers' (as root), '--only sizes' (25 GB of disk): benches/results
 	@scripts/need.sh rust python java
 	@scripts/env.sh bench
 	$(PY) benches/python/spark_table.py $(ARGS)

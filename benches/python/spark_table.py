@@ -4,7 +4,7 @@
 about fifteen minutes. Writes spark.json and spark.md, but not with some parts of the table only.
 Each part has a session of its own, on two cores. Two more parts have results of their own, as soon
 as they are done: ``--only workers`` a cluster of confined workers (as root; spark-workers.json, .md
-and .svg), ``--only sizes`` books of up to 10 GB and up to 10,000 logs (25 GB of disk and hours;
+and .svg), ``--only sizes`` books of up to 10 GB and up to 10,000 logs (25 GB of disk;
 spark-sizes.json, .md and .svg).
 """
 
@@ -28,7 +28,7 @@ from spark_measure import Sizes
 
 TABLE = ("read", "tasks", "stream", "write", "jobs")
 SCALING = ("workers", "sizes")
-"""Not without being asked: they take root, or disk and hours."""
+"""Not without being asked: they take root, or disk."""
 PARTS = (*TABLE, *SCALING)
 
 
