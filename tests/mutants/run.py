@@ -166,6 +166,7 @@ def main() -> int:
     unknown = set(arguments.only) - {bug.name for bug in known}
     if unknown:
         parser.error(f"no such bug: {', '.join(sorted(unknown))}")
+    arguments.out = arguments.out.resolve()  # tests run in the copy of the tree
     arguments.out.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
     caught = Caught(arguments.out / "mutants-caught.jsonl", depends)
