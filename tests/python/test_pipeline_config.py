@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from deedbook.cli import main
 from deedbook.cli.signals import Terminated
 from deedbook.pipeline.config import load
 from deedbook.pipeline.layout import Layout
-from deedbook.pipeline.progress import Journal, batches_of, kills_of, lines_of
+from deedbook.pipeline.progress import Journal, Lag, batches_of, kills_of, lines_of
 
 if sys.version_info < (3, 11):
     pytest.importorskip("tomli", reason="tomli is not installed")
@@ -218,3 +219,30 @@ def test_the_last_run_broke_off_if_it_failed(tmp_path: Path) -> None:
     assert kills_of(layout) == [failed]
     with Journal(layout).running():  # this one may be running
         assert kills_of(layout) == [failed]
+
+
+def test_a_lag_is_looked_at_for_a_tenth_of_the_time_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each batch of a backlog walked all that was left of it."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from deedbook.pipeline import lag as lag_module
+    from deedbook.pipeline.lag import Looks
+
+    now = 100.0
+    looks: list[float] = []
+
+    def look() -> Lag:
+        nonlocal now
+        looks.append(now)
+        now += 2.0
+        return Lag(1, 1)
+
+    monkeypatch.setattr(lag_module.time, "monotonic", lambda: now)
+    lag = Looks(look)
+    known = 0
+    while now < 200.0:
+        known += lag() is not None
+        now += 1.0
+    assert looks[0] == 100.0 and known == len(looks)
+    assert all(later - earlier >= 20.0 for earlier, later in pairwise(looks)), looks
