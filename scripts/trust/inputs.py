@@ -79,4 +79,7 @@ def _content(file: Path) -> str:
 @cache
 def _compiler() -> str:
     command = ["rustc", "--version"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except FileNotFoundError:
+        return "none"

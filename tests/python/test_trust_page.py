@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,7 @@ def test_some_of_the_seeded_bugs_are_not_published(tmp_path: Path) -> None:
         results.merge(tmp_path, "new", {"mutants": "a"})
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_a_proof_depends_on_the_sources_what_tests_share_and_its_own_tests(tmp_path: Path) -> None:
     def git(*arguments: str) -> None:
         subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
