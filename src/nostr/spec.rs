@@ -1,9 +1,9 @@
 //! Opening with `recovery="spec"`: where a damaged write-ahead log is refused, it is cut first.
 //!
 //! "Recover only up to the last valid entry", the specification says of it. Of segments it says nothing:
-//! one that is missing is refused as ever, and damaged pages are passed over until a repair. But what the
-//! last segment has after damage that lies behind the checkpoint is cut as by any opening, and the log that
-//! was cut does not bring it back: those events are saved, and count as a loss.
+//! a missing one is refused, and damaged pages stay until a repair. Every opening cuts the last segment at
+//! its first damaged page after the checkpoint, and the log brings back what followed. A log that was cut
+//! cannot: those events are saved, and count as a loss.
 //!
 //! The order is that of a repair, and so is what a crash leaves: a loss is noted, all segments are written
 //! again and synced, what goes is saved, and the log is cut.

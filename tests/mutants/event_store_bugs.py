@@ -463,6 +463,14 @@ EVENT_STORE_BUGS = [
         [("nostr_store", "spec::a_log_that_is_refused")],
     ),
     Bug(
+        "event store: a cut notes a loss only where a mark says so",
+        HEAD,
+        SPEC,
+        "    if plan.is_loss || plan.cut_events > 0 || is_cut_with_pages {\n",
+        "    let _ = is_cut_with_pages;\n    if plan.is_loss {\n",
+        [("nostr_store", "spec::a_loss_is_noted_without_marks")],
+    ),
+    Bug(
         "event store: a query passes over damage unasked",
         FLIP,
         QUERIES,

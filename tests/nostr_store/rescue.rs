@@ -480,25 +480,31 @@ fn a_compaction_stays_done_after_the_last_checkpoint_of_the_log_is_lost() {
 }
 
 /// Have no file in the sidecar of the write-ahead log.
-fn remove_sidecar(disk: &Sim) {
+pub fn remove_sidecar(disk: &Sim) {
     let sidecar = Path::new("/events/wal/.deedbook");
     for path in listed(disk, sidecar).into_keys() {
         disk.remove(&path).unwrap();
     }
 }
 
-/// What only the log has after its damage goes with the cut, unless it is salvaged before.
-#[test]
-fn a_repair_asks_before_it_cuts_events_that_only_the_log_has() {
+/// The world without the last three pages of its last segment, and with the first entry of the newest file
+/// of the log damaged: intact events after that are in the log only.
+pub fn damaged_log_alone() -> (Sim, Events) {
     let (disk, all) = world();
     let last = *ids(&disk).last().unwrap();
     changed(&disk, &segment(last), |bytes| {
         let len = bytes.len();
         bytes[len - 3 * PAGE..].fill(0);
     });
-    // The first entry of the newest file.
     let newest = logs(&disk).pop().unwrap();
     changed(&disk, &newest, |bytes| bytes[24 + 60] ^= 1);
+    (disk, all)
+}
+
+/// What only the log has after its damage goes with the cut, unless it is salvaged before.
+#[test]
+fn a_repair_asks_before_it_cuts_events_that_only_the_log_has() {
+    let (disk, all) = damaged_log_alone();
     let dry = mended(&disk, DRY).unwrap();
     assert!(dry.cut_events > 0 && dry.cut_events <= 3, "{dry:?}");
     let before = listed(&disk, Path::new(DIR));

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use deedbook::nostr::{Check, EventStore};
+use deedbook::nostr::{Check, EventStore, Flags};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{Error, ErrorKind, Mode, Recovery};
 
 use crate::mend::{Damaged, copied, given, is_cut, of_logs, states};
 use crate::rescue::{
-    COPY_DIR, DRY, Events, PAGE, disk_remove, events, ids, logs, mended, on, open,
+    COPY_DIR, DRY, Events, PAGE, damaged_log_alone, disk_remove, events, ids, listed, logs, mended,
+    on, open, remove_sidecar, segment, world,
 };
-use crate::rescue::{listed, segment, world};
 use crate::support::{changed, event, note, read, write};
 use crate::world::DIR;
 
@@ -59,14 +59,7 @@ fn a_log_that_is_refused_is_cut_and_saved_and_the_events_of_the_segments_stay() 
 /// What only the log has after its damage goes with the cut, is counted, and is found by a salvage.
 #[test]
 fn intact_events_that_only_the_log_has_are_counted_and_saved() {
-    let (disk, all) = world();
-    let last = *ids(&disk).last().unwrap();
-    changed(&disk, &segment(last), |bytes| {
-        let len = bytes.len();
-        bytes[len - 3 * PAGE..].fill(0);
-    });
-    let newest = logs(&disk).pop().unwrap();
-    changed(&disk, &newest, |bytes| bytes[24 + 60] ^= 1);
+    let (disk, all) = damaged_log_alone();
     let dry = mended(&disk, DRY).unwrap();
     let store = by_the_letter(&disk).unwrap();
     let opening = store.opening().clone();
@@ -79,6 +72,37 @@ fn intact_events_that_only_the_log_has_are_counted_and_saved() {
     store.close().unwrap();
     let report = copied(&disk, COPY_DIR).unwrap();
     assert_eq!(report.from_saved, opening.cut_events, "{report:?}");
+}
+
+/// Without marks nothing says that the damaged entries were acknowledged; the damage itself says what is missing.
+#[test]
+fn a_loss_is_noted_without_marks_too() {
+    let (disk, _) = damaged_log_alone();
+    remove_sidecar(&disk);
+    let opening = by_the_letter(&disk).unwrap().opening().clone();
+    assert!(opening.cut_events > 0 && opening.is_loss, "{opening:?}");
+    // Both copies of an event are damaged, and a flag follows it in the log.
+    let disk = Sim::new();
+    let store = open(&disk);
+    store.append(&note(1)).unwrap();
+    let flagged = store.find(&note(1).id).unwrap().unwrap().location;
+    store.checkpoint().unwrap();
+    store.append(&note(2)).unwrap();
+    store.set_flags(flagged, Flags::DELETED).unwrap();
+    store.commit().unwrap();
+    let disk = disk.kill();
+    remove_sidecar(&disk);
+    for path in [segment(0), logs(&disk).pop().unwrap()] {
+        changed(&disk, &path, |bytes| {
+            let id = note(2).id.0;
+            let at = bytes.windows(32).position(|window| window == id).unwrap();
+            bytes[at] ^= 1;
+        });
+    }
+    assert!(on(&disk).open(DIR, Mode::Append).is_err());
+    let store = by_the_letter(&disk).unwrap();
+    assert_eq!((store.opening().cut_events, store.opening().is_loss), (0, true));
+    assert!(!events(&store).contains_key(&note(2).id));
 }
 
 /// Only the log is cut. What is wrong with segments is refused, and then the log stays as it is, too.
