@@ -1861,8 +1861,8 @@ class EventStore:
         ``recovery``: what opening for write does about a write-ahead log with damage after its last
         checkpoint. ``"valid"`` refuses it; ``"spec"`` cuts it where the damage begins, as the
         format's specification says, after saving what goes. Acknowledged events that are missing
-        are noted as a loss. `opening` has both. What the last segment has after a damaged page that
-        lies behind the checkpoint goes, too, and is saved.
+        are noted as a loss. `opening` has both. A last segment with a damaged
+        page after the checkpoint is cut there, too, and the rest is saved.
         ``page_bytes``, of new segments: 4096, 8192 or 16384.
         ``segment_bytes``: a larger segment gets no more events, 10 MiB to 4 GiB less a page.
         ``wal_segment_bytes``: a larger file of the write-ahead log is finished, 10 MiB to 10 GiB;

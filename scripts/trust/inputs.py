@@ -1,4 +1,4 @@
-"""What a proof depends on: its result stands for every commit in which that is the same.
+"""What a proof depends on. Its result stands for every commit with the same inputs.
 
 A test of cargo depends on the crate, on what all tests share, and on its own target; one of Python
 on nearly everything. What the proofs are published in, and the tables of rows and bugs, are no

@@ -88,7 +88,7 @@ def inputs_of_parts() -> dict[str, str]:
 
 
 def targets_of_others() -> list[str]:
-    """The targets that the tables name and no part of their own runs."""
+    """The targets in the tables that no other part runs."""
     own = {target for targets in TARGETS.values() for target in targets}
     # Run by parts of another kind.
     own |= {"capi", "in_parts_memory", "models"}

@@ -1,4 +1,4 @@
-"""What runs have caught: no bug is tried again while all that its result depends on is the same."""
+"""The bugs that runs caught. A bug is not tried again while its inputs are unchanged."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Caught:
     """A file with a line for each bug that was caught, written as soon as it was."""
 
     def __init__(self, file: Path, depends: dict[str, str]) -> None:
-        """``depends`` says of each bug by its name what its result depends on now."""
+        """``depends`` has the hash of each bug's inputs, by name."""
         self._file = file
         self._depends = depends
 
     def before(self) -> dict[str, Outcome]:
-        """Those that were caught by all the same, by their names."""
+        """The bugs whose inputs are unchanged, by name."""
         try:
             lines = self._file.read_text().splitlines()
         except FileNotFoundError:

@@ -98,7 +98,7 @@ SPARK_BUGS = [
         REFUSED,
         "    return {_NEVER: 1, **why} if place is None else {**place, **why}\n",
         "    return {_NEVER: 1, **why}\n",
-        [("python", "test_spark_stream_refused.py -k told_once_and_read")],
+        [("python", "test_spark_stream_refused.py -k reported_once_and_read")],
     ),
     Bug(
         "stream: a log that does not open is passed over without a word",
@@ -106,7 +106,7 @@ SPARK_BUGS = [
         STREAMS,
         "                if damage is not None:\n",
         "                if False and damage is not None:\n",
-        [("python", "test_spark_stream_refused.py -k told_once_and_read")],
+        [("python", "test_spark_stream_refused.py -k reported_once_and_read")],
     ),
     Bug(
         "stream: the goal of an empty store is taken for none",

@@ -87,7 +87,7 @@ def test_lines_are_appended_once_in_the_order_of_files_and_lines(
     assert payloads(log) == expected
 
 
-def test_each_batch_is_told_once_the_log_has_it(spark: Any, tmp_path: Path) -> None:
+def test_each_batch_is_reported_after_the_log_has_it(spark: Any, tmp_path: Path) -> None:
     """A pipeline noted those of a round together: what a killed round did was in no figure."""
     source, log = tmp_path / "in", tmp_path / "events"
     put(source / "a.jsonl", records(1, 30))

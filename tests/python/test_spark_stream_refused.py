@@ -69,7 +69,7 @@ def test_a_log_that_does_not_open_ends_a_query_that_fails_fast(logs: Path) -> No
 
 @pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_log_that_does_not_open_is_told_once_and_read_once_it_opens(
+def test_a_log_that_does_not_open_is_reported_once_and_read_once_it_opens(
     logs: Path, mode: str, begun: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = reader(logs, mode=mode)
@@ -185,7 +185,7 @@ def test_a_query_that_does_not_begin_with_the_first_record_fails_at_its_begin(lo
         reader(logs, mode="PERMISSIVE", startingPosition="latest").initialOffset()
 
 
-def test_each_outage_of_a_log_is_told(logs: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_outage_of_a_log_is_reported(logs: Path, caplog: pytest.LogCaptureFixture) -> None:
     stream = reader(logs, mode="DROPMALFORMED")
     place = stream.latestOffset(stream.initialOffset(), ALL)
     with caplog.at_level(logging.WARNING, "deedbook"):
@@ -264,7 +264,7 @@ def test_the_epochs_after_one_that_does_not_open_are_read(tmp_path: Path) -> Non
     assert len([row for row in rows if row[2] is None]) == 1
 
 
-def test_wals_and_event_stores_that_do_not_open_are_told_as_well(tmp_path: Path) -> None:
+def test_wals_and_event_stores_that_do_not_open_are_reported_too(tmp_path: Path) -> None:
     (tmp_path / "wals").mkdir()
     for name in ("a", "b"):
         with Wal.create(tmp_path / "wals" / name) as wal:

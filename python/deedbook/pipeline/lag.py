@@ -27,7 +27,7 @@ _ALL: Final = 2**62
 
 
 class Looks:
-    """Looks at a lag, but for no more than a tenth of the time: what is left may be a large log."""
+    """Looks at a lag for at most a tenth of the time: a look may walk a large log."""
 
     def __init__(self, look: Callable[[], Lag | None]) -> None:
         self._look = look

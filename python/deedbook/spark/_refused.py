@@ -13,17 +13,17 @@ from deedbook.spark._format import Place
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Loss
 
-__all__ = ["is_refused", "known", "loss", "refused", "refused_as", "tell"]
+__all__ = ["is_refused", "known", "loss", "refused", "refused_as", "warn"]
 
 _log = logging.getLogger("deedbook")
 
 _REASON, _FILE, _AT = "refused", "refusedFile", "refusedAt"
 _NEVER = "neverOpened"
-"""Of a log that has not opened since the query began: there is no place before."""
+"""Marks a log that has not opened since the query began, so that no place is known."""
 
 
 def refused(path: str, before: Place | None, error: Error, options: ReadOptions) -> Place:
-    """The place of a log that does not open; as it was if it did not open before.
+    """The place of a log that does not open: ``before`` with the reason, if it has none yet.
 
     Raises the error in mode FAILFAST, and with ``failOnDataLoss`` that of records that are gone.
     """
@@ -35,7 +35,7 @@ def refused(path: str, before: Place | None, error: Error, options: ReadOptions)
 
 
 def refused_as(before: Place | None, other: Place) -> Place:
-    """A place, with the reason that another has; as it is if it has one."""
+    """``before`` with the reason of ``other``; unchanged if it has a reason."""
     if before is not None and is_refused(before):
         return before
     why = {key: other[key] for key in (_REASON, _FILE, _AT)}
@@ -63,7 +63,7 @@ def loss(start: Place | None, stop: Place) -> Loss | None:
     return Loss(str(stop[_FILE]), at, at, f"the log does not open: {stop[_REASON]}")
 
 
-def tell(path: str, before: Place | None, place: Place) -> None:
+def warn(path: str, before: Place | None, place: Place) -> None:
     """Warn of a log that does not open any more."""
     damage = loss(before, place)
     if damage is not None:

@@ -32,7 +32,7 @@ from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._parts import LogPartition, Piece
 from deedbook.spark._plan import partitions_of
 from deedbook.spark._reader import check_columns
-from deedbook.spark._refused import is_refused, known, loss, refused, refused_as, tell
+from deedbook.spark._refused import is_refused, known, loss, refused, refused_as, warn
 from deedbook.spark._rows import Rows
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             try:
                 places[path] = log.begin(Path(path), position, options, alone)
             except Error as error:
-                # From the first record on it is read as one that appears later. Where it would be
-                # read from otherwise, only a log that opens says.
+                # It is read from its first record once it opens, as a log that appears later is.
+                # Any other position needs the log open.
                 if position != "earliest":
                     raise
                 refused(path, None, error, options)
@@ -119,9 +119,9 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if is_done or (self._goal is not None and goal is None):
                 continue
             if goal is not None and known(goal) is None:
-                # It did not open when the goals were taken: nothing is read of it.
+                # It did not open when the query took its goal, so this query reads none of it.
                 places[path] = refused_as(places.get(path), goal)
-                tell(path, begin.places.get(path), places[path])
+                warn(path, begin.places.get(path), places[path])
                 continue
             # Logs of one sequence come one after the other, others get a share each.
             shares = 1 if log.in_sequence else len(found) - position
@@ -131,7 +131,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break  # its first record begins the next batch
             if path in places or step.place != begun:
                 places[path] = step.place
-                tell(path, begin.places.get(path), step.place)
+                warn(path, begin.places.get(path), step.place)
             rows = None if rows is None else rows - step.rows
             size = None if size is None else size - step.bytes
             taken = taken or step.bytes > 0
@@ -269,9 +269,9 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _advance(
         self, path: str, before: Place | None, limits: Limits
     ) -> tuple[Place | None, Step]:
-        """Where a step in a log begins, with no place before at its first record, and the step.
+        """The place from which a log is read, and the step from there.
 
-        A log that does not open makes none.
+        Without ``before`` that is its first record. A log that does not open makes no step.
         """
         log, options, file = self._format(), self._options, Path(path)
         place, resumed, why = known(before), None, None

@@ -90,8 +90,8 @@ impl EventStore {
         Ok(query)
     }
 
-    /// Look at all events until it is met. Damage elsewhere does not matter; where the event is not met, it
-    /// may have been there.
+    /// Look at all events until the one with this id. If it is not found, damage may hide it: that is the
+    /// error.
     pub(super) fn find_by_scan(&self, id: &Id) -> Result<Option<StoredEvent>> {
         let mut walk = self.iter(Include::Live, OnCorrupt::Skip)?;
         let look = |at, event: &EventRef<'_>| (event.id == *id).then(|| stored(at, event));

@@ -135,7 +135,7 @@ def import_events(
     stored: list[int] = []
     of_batch: list[int] = []
 
-    def told(batch: int, seconds: float) -> None:
+    def report(batch: int, seconds: float) -> None:
         if on_batch is not None and not dry_run:
             on_batch(batch, of_batch[-1], seconds)
 
@@ -162,7 +162,7 @@ def import_events(
         if dry_run:
             own = replace(own, path=Path(stack.enter_context(TemporaryDirectory())))
         rows = lines(spark, given, batch_bytes, counted.bytes)
-        ended = run_stream(spark, "import", rows, own, write, counted.look, progress, told)
+        ended = run_stream(spark, "import", rows, own, write, counted.look, progress, report)
     return EventImportReport(
         given,
         str(to.log),

@@ -198,8 +198,8 @@ def append_all(
         if found == "lines":
             taken.finish()
 
-    told = None if on_batch is None else counted.each(on_batch)
-    ended = run_stream(spark, job, rows, to.checkpoint, write, counted.look, progress, told)
+    report = None if on_batch is None else counted.each(on_batch)
+    ended = run_stream(spark, job, rows, to.checkpoint, write, counted.look, progress, report)
     return _report(source, found, to, ended, counted, sum(appended))
 
 
@@ -234,16 +234,16 @@ class Counted:
         return count
 
     def each(self, on_batch: OnBatch) -> Callable[[int, float], None]:
-        """For `run_stream`: tells of each batch how many rows came with it."""
+        """For `run_stream`: reports the rows of each batch."""
         before = self.rows
 
-        def tell(batch: int, seconds: float) -> None:
+        def report(batch: int, seconds: float) -> None:
             nonlocal before
             rows = self.rows
             on_batch(batch, rows - before, seconds)
             before = rows
 
-        return tell
+        return report
 
     def look(self) -> tuple[int, int | None, str]:
         """For `watch`."""
