@@ -35,6 +35,7 @@ from pipeline_breaks import (
     EVENTS,
     HAS,
     INTACT,
+    LATE,
     SAW,
     TOTALS,
     change_log,
@@ -64,10 +65,10 @@ def test_all_is_well_after_a_run(pipeline_ran: Path) -> None:
     ran = pipeline_ran
     found = checked(ran)
     assert {name: one for name, one in found.items() if one.ok is not True} == {}
-    assert len(found) == 24
+    assert len(found) == 25
     command = [sys.executable, "-m", "deedbook", "pipeline", "check", str(ran / "pipeline.toml")]
     shown = subprocess.run(command, capture_output=True, text=True)
-    assert (shown.returncode, shown.stdout.count("ok "), shown.stderr) == (0, 24, "")
+    assert (shown.returncode, shown.stdout.count("ok "), shown.stderr) == (0, 25, "")
 
 
 def test_a_pipeline_may_lie_in_a_directory_whose_name_is_a_glob(pipeline_ran: Path) -> None:
@@ -99,7 +100,9 @@ def test_a_check_fails_when_its_thing_is_broken(home: Path, what: str) -> None:
         others = {name for name in failed if HAS in name or INTACT in name} - expected
         assert others <= {f"{source}: {HAS}"}
     else:
-        assert failed == expected
+        # The row that is missing or doubled may be of a late event.
+        may = {LATE} if expected & {EVENTS, EQUAL} else set()
+        assert failed - expected <= may and expected <= failed
 
 
 def test_the_command_shows_what_is_wrong(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from datetime import datetime, timezone
@@ -15,9 +16,13 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 if sys.version_info < (3, 11):
     pytest.importorskip("tomli", reason="tomli is not installed")
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from deedbook.pipeline.config import Config, load
 from deedbook.pipeline.gathered import rows_of
 from deedbook.pipeline.gold import Gold
+from deedbook.pipeline.late import late_by_batch
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.silver import EVENT_COLUMNS
 from spark_cluster import local_session
@@ -97,3 +102,47 @@ def test_a_time_after_now_does_not_move_the_watermark(spark: Any, config: Config
     found = totals(spark, config)
     assert (found["events"], found["late"]) == (4, 1)
     assert datetime.fromisoformat(found["watermark"]).timestamp() == T - HOUR
+
+
+# -- the check's own count ------------------------------------------------------------------------
+
+
+def added(folder: Path, batch: int, written: int, *seconds: int) -> None:
+    """A file of a table that a batch added at a time."""
+    times = pa.array(seconds, pa.timestamp("s", "UTC"))
+    folder.mkdir(exist_ok=True)
+    file = folder / f"part-{QUERY[:8]}-{batch:06}-0000.parquet"
+    pq.write_table(pa.table({"created_at": times}), file)
+    os.utime(file, (written, written))
+
+
+def test_the_check_counts_late_events_by_the_batches_of_silver(tmp_path: Path) -> None:
+    """The check took the number that gold gave: a gold that found none late passed it."""
+    silver, windows = tmp_path / "silver", tmp_path / "windows"
+    now = T + 2 * HOUR
+    soon = now + 60  # before the batch is counted or after it, nobody knows
+    added(silver, 0, now, T, T - 5 * HOUR, T + 9 * HOUR)
+    added(windows, 0, now + 100)
+    added(silver, 1, now + 200, T - HOUR - 1, T - HOUR, T + HOUR)
+    added(windows, 1, now + 300)
+    added(silver, 2, now + 400, T - 1, T, soon + 2 * HOUR)
+    assert late_by_batch(silver, "parquet", windows, HOUR) == {
+        0: range(1),
+        1: range(1, 2),
+        2: range(1, 2),
+    }
+    added(silver, 0, now, T, T - 5 * HOUR, soon)
+    assert late_by_batch(silver, "parquet", windows, HOUR) == {
+        0: range(1),
+        1: range(1, 4),
+        2: range(1, 3),
+    }
+
+
+def test_the_check_does_not_guess_the_batch_of_a_file_of_another_program(tmp_path: Path) -> None:
+    added(tmp_path / "silver", 0, T, T)
+    (tmp_path / "silver" / "rewritten.parquet").write_bytes(
+        next((tmp_path / "silver").iterdir()).read_bytes()
+    )
+    with pytest.raises(LookupError, match=r"rewritten.parquet is not named by its batch"):
+        late_by_batch(tmp_path / "silver", "parquet", tmp_path / "windows", HOUR)

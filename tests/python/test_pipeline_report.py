@@ -281,7 +281,7 @@ def test_a_reader_sees_the_page_of_a_run_in_which_all_is_well(
         assert seen["heading"] == (
             f"checked: {events:,} events, 0 runs broken off, all {len(checks)} checks passed"
         )
-        assert len(seen["checks"]) == len(checks) == 24
+        assert len(seen["checks"]) == len(checks) == 25
         for one, (text, *colours) in zip(checks, seen["checks"], strict=True):
             assert one.name in text and RED not in colours
         assert seen["headingColour"] != RED
@@ -302,7 +302,7 @@ def test_a_reader_sees_a_failed_check_in_red(home: Path, config: Config, window:
     page = write_report(config, check(config))
     for width in WIDTHS:
         seen = look(window, page, width)
-        assert seen["heading"].endswith("1 run broken off, 1 of 24 checks FAILED")
+        assert seen["heading"].endswith("1 run broken off, 1 of 25 checks FAILED")
         assert seen["headingColour"] == RED
         red = [text for text, *colours in seen["checks"] if set(colours) == {RED}]
         assert len(red) == 1 and TOTALS in red[0] and "✗" in red[0]

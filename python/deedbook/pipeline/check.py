@@ -28,6 +28,7 @@ from deedbook.pipeline.gathered import (
     silver_of,
 )
 from deedbook.pipeline.kept import Kept
+from deedbook.pipeline.late import late_by_batch
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.notes import (
     Note,
@@ -91,6 +92,7 @@ def check(config: Config, followed: Sequence[Followed] = ()) -> list[Check]:
     what = "ids and signatures" if "signature" in by_source.values() else "ids"
     checks.extend(_silver(bronzes, tables, what))
     checks.extend(_readable(_gold(tables[config.tables[0]], layout)))
+    checks.extend(_readable(_late(config, layout)))
     return checks
 
 
@@ -257,8 +259,25 @@ def _gold(silver: Silver, layout: Layout) -> Iterator[Check]:
         shown = top.get(name, {})
         wrong = {one: count for one, count in shown.items() if counts[one] != count}
         found[name] = wrong or list(shown.values())
-    ok = expected == found and 0 <= late <= expected["events"]
-    yield Check("gold: totals", ok, expected, found)
+    yield Check("gold: totals", expected == found, expected, found)
+
+
+def _late(config: Config, layout: Layout) -> Iterator[Check]:
+    """Whether gold counts those events as late that were late when their batch came."""
+    name = "gold: late events by batch"
+    kind = config.tables[0]
+    found: Counter[int] = Counter()
+    for row in rows_of(layout.windows):
+        found[row["batch"]] += row["late"]
+    try:
+        due = late_by_batch(layout.silver(kind), kind, layout.windows, config.lateness_seconds)
+    except LookupError as error:
+        yield Check(name, None, "late events of each batch", str(error))
+        return
+    wrong = [one for one in due.keys() | found.keys() if found[one] not in due.get(one, range(1))]
+    expected = f"{sum(one.start for one in due.values())} in {len(due)} batches"
+    text = f"{found.total()} in {len(found)} batches"
+    yield Check(name, not wrong, expected, f"{text}; {len(wrong)} differ" if wrong else text)
 
 
 def _followed(source: Source, bronze: Bronze, layout: Layout) -> Iterator[Check]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -14,7 +15,16 @@ from deedbook import Book, Error, Event, EventStore, InvalidArgumentError, Wal
 from deedbook.pipeline.events import is_signed, judge
 from deedbook.pipeline.notes import digest
 
-__all__ = ["Bronze", "Record", "Silver", "UnreadableError", "bronze_of", "rows_of", "silver_of"]
+__all__ = [
+    "Bronze",
+    "Record",
+    "Silver",
+    "UnreadableError",
+    "bronze_of",
+    "rows_of",
+    "silver_of",
+    "times_of_files",
+]
 
 _EPOCH: Final = date(1970, 1, 1)
 _EVENT: Final = ["id", "pubkey", "created_at", "kind", "tags", "content", "sig"]
@@ -127,40 +137,60 @@ def rows_of(path: Path, kind: str = "parquet") -> Iterator[dict[str, Any]]:
 
     Times are whole seconds since 1970. Raises `UnreadableError`.
     """
-    rows = _rows(path, kind)
-    while True:
-        try:
-            row = next(rows, None)
-        except Exception as error:  # of pyarrow and delta-rs, which have no error in common
-            raise UnreadableError(f"{path}: {str(error).splitlines()[0]}") from error
-        if row is None:
-            return
-        yield row
+    with _told(path):
+        dataset = _dataset(path, kind)
+        for batch in () if dataset is None else dataset.to_batches():
+            yield from _in_seconds(batch).to_pylist()
 
 
-def _rows(path: Path, kind: str) -> Iterator[dict[str, Any]]:
+def times_of_files(path: Path, kind: str, column: str) -> Iterator[tuple[Path, list[int]]]:
+    """The files of a table, each with what it has in a column of times.
+
+    Raises `UnreadableError`.
+    """
+    with _told(path):
+        dataset = _dataset(path, kind)
+        for fragment in () if dataset is None else dataset.get_fragments():
+            batches = map(_in_seconds, fragment.to_batches(columns=[column]))
+            yield path / fragment.path, [at for batch in batches for at in batch[0].to_pylist()]
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Raise `UnreadableError` for what the library of a table raises."""
+    try:
+        yield
+    except Exception as error:  # of pyarrow and delta-rs, which have no error in common
+        raise UnreadableError(f"{path}: {str(error).splitlines()[0]}") from error
+
+
+def _dataset(path: Path, kind: str) -> Any:
+    """A table; None if there is none."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     if kind == "delta":
         from deltalake import DeltaTable
 
-        if not DeltaTable.is_deltatable(str(path)):
-            return
-        dataset: Any = DeltaTable(str(path)).to_pyarrow_dataset()
-    elif any(path.rglob("*.parquet")):
-        day = ds.partitioning(pa.schema([("day", pa.date32())]), flavor="hive")
-        partitioned = any(path.glob("day=*"))
-        dataset = ds.dataset(path, format="parquet", partitioning=day if partitioned else None)
-    else:
-        return
-    for batch in dataset.to_batches():
-        for name in batch.schema.names:
-            column = batch.schema.get_field_index(name)
-            if pa.types.is_timestamp(batch.schema.field(column).type):
-                unit = batch[name].cast(pa.timestamp("s", "UTC"), safe=True).cast(pa.int64())
-                batch = batch.set_column(column, name, unit)
-        yield from batch.to_pylist()
+        there = DeltaTable.is_deltatable(str(path))
+        return DeltaTable(str(path)).to_pyarrow_dataset() if there else None
+    if not any(path.rglob("*.parquet")):
+        return None
+    day = ds.partitioning(pa.schema([("day", pa.date32())]), flavor="hive")
+    partitioned = any(path.glob("day=*"))
+    return ds.dataset(path, format="parquet", partitioning=day if partitioned else None)
+
+
+def _in_seconds(batch: Any) -> Any:
+    """Rows whose times are numbers."""
+    import pyarrow as pa
+
+    for name in batch.schema.names:
+        column = batch.schema.get_field_index(name)
+        if pa.types.is_timestamp(batch.schema.field(column).type):
+            unit = batch[name].cast(pa.timestamp("s", "UTC"), safe=True).cast(pa.int64())
+            batch = batch.set_column(column, name, unit)
+    return batch
 
 
 def silver_of(path: Path, kind: str, window: int, checks: Mapping[str, str]) -> Silver:
