@@ -14,7 +14,7 @@ from deedbook.cli.failure import CliError
 EXIT_CODES: Final = """\
 exit codes:
   0    fine
-  1    a log is damaged, or something in it is lost
+  1    damage or loss; of verify also a torn end; bad lines were put aside; a check failed
   2    wrong usage, unusable input, or a file that cannot be opened, read or written
   130  interrupted by Ctrl-C
   141  the reader of our output went away

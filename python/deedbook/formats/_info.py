@@ -118,10 +118,10 @@ class Figures(NamedTuple):
     """Bytes after the durable end."""
     unsynced_records: int | None = None
     """Records after the durable end."""
-    lost_records: int = 0
+    lost_records: int | None = None
     """Acknowledged records that are known to be lost."""
-    is_damaged: bool = False
-    """Whether opening met damage."""
+    is_damaged: bool | None = None
+    """Whether opening met damage, or a loss that was noted."""
     consumers: Mapping[str, tuple[int, int]] = MappingProxyType({})
     """By name: the position that each needs next, and how far the end is from there."""
     lag_unit: Literal["bytes", "records"] = "bytes"

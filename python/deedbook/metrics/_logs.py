@@ -119,7 +119,8 @@ def _add_figures(found: _Found, name: str, info: FormatInfo, handle: Any) -> dic
     for figure in ("bytes", "files", "records", "end", "unsynced_bytes", "unsynced_records"):
         found.add(figure, labels, getattr(figures, figure))
     found.add("lost_records", labels, figures.lost_records)
-    found.add("damaged", labels, int(figures.is_damaged))
+    if figures.is_damaged is not None:
+        found.add("damaged", labels, int(figures.is_damaged))
     found.add("quarantined_files", labels, figures.quarantined_files)
     for consumer, (position, lag) in figures.consumers.items():
         of = {**labels, "consumer": consumer}
