@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from datetime import datetime
 from importlib import resources
 from itertools import pairwise
@@ -85,7 +86,8 @@ def test_a_log_may_be_held_and_a_loss_passed(
     for text in (LEAST, held):
         config = load(written(tmp_path, text))
         none: Any = None
-        assert run._take(none, config, config.sources[0], Layout(config), none) == 0
+        layout = Layout(config)
+        assert run._take(none, config, config.sources[0], layout, Journal(layout)) == 0
     assert asked == [(None, True), ("notes", False)]
 
 
@@ -178,13 +180,38 @@ def test_progress_goes_on_behind_a_torn_line(
     for torn in (b'{"query": "ru', b""):
         journal = Journal(layout)
         with journal.running():
-            journal.batch(source.name, 0, 5, 1.0, None)
+            journal.batch(source.name, 0, 5, 1.0)
         for query in ("run", source.name):
             with layout.progress(query).open("ab") as file:
                 file.write(torn)
     assert main(["pipeline", "status", str(config.file)]) == 0
     assert "ended; 2 runs, 0 killed" in capfd.readouterr().out
     assert [one.rows for one in batches_of(layout, source.name)] == [5, 5]
+
+
+def test_a_file_that_is_not_utf8_is_named_with_the_byte(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It was called an internal error."""
+    file = tmp_path / "pipeline.toml"
+    file.write_bytes(LEAST.encode() + b"# na\xefve\n")
+    assert main(["pipeline", "status", str(file)]) == 2
+    said = capfd.readouterr().err
+    assert f"{file}: 'utf-8' codec can't decode byte 0xef" in said and "internal" not in said
+
+
+def test_a_follower_that_cannot_note_is_an_error_of_its_source(tmp_path: Path) -> None:
+    """Its thread ended with a traceback, and the command with a KeyError."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from deedbook.pipeline.follow import follow
+
+    config = load(written(tmp_path, LEAST))
+    notes = Layout(config).follower("a").parent
+    notes.parent.mkdir(parents=True)
+    notes.write_bytes(b"no directory")
+    (found,) = follow(config, threading.Event(), 0.0)
+    assert (found.source, found.records) == ("a", 0)
+    assert str(notes) in (found.error or "")
 
 
 def test_the_error_of_a_run_is_told_even_if_its_end_cannot_be_noted(tmp_path: Path) -> None:
@@ -219,6 +246,36 @@ def test_the_last_run_broke_off_if_it_failed(tmp_path: Path) -> None:
     assert kills_of(layout) == [failed]
     with Journal(layout).running():  # this one may be running
         assert kills_of(layout) == [failed]
+
+
+def test_the_looks_of_a_run_are_those_of_all_its_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each round began to look anew, and silver looked for each batch: it took all of the time."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from deedbook.pipeline import lag as lag_module
+
+    config = load(written(tmp_path, LEAST))
+    layout = Layout(config)
+    now = 100.0
+
+    def walk(*_: object) -> Lag:
+        nonlocal now
+        now += 2.0
+        return Lag(1, 1)
+
+    monkeypatch.setattr(lag_module.time, "monotonic", lambda: now)
+    monkeypatch.setattr(lag_module, "_places", lambda *_: {})
+    monkeypatch.setattr(lag_module, "_lag_of_logs", walk)
+    journal = Journal(layout, lag_module.looks_of(config, layout))
+    for _ in range(3):  # rounds
+        for query in ("a", "silver"):
+            for batch in range(2):
+                journal.batch(query, batch, 1, 1.0)
+    assert now == 100.0 + 2 * 2.0
+    for query in ("a", "silver"):
+        lags = [one.lag for one in batches_of(layout, query)]
+        assert lags == [Lag(1, 1), *[None] * 5]
 
 
 def test_a_lag_is_looked_at_for_a_tenth_of_the_time_at_most(

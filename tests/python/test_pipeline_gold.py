@@ -19,6 +19,9 @@ if sys.version_info < (3, 11):
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deedbook import ContiguityError
+from deedbook._durable import store_json
+from deedbook.pipeline import silver
 from deedbook.pipeline.config import Config, load
 from deedbook.pipeline.gathered import rows_of
 from deedbook.pipeline.gold import Gold
@@ -104,6 +107,33 @@ def test_a_time_after_now_does_not_move_the_watermark(spark: Any, config: Config
     assert datetime.fromisoformat(found["watermark"]).timestamp() == T - HOUR
 
 
+def test_a_table_of_gold_that_is_gone_is_not_begun_anew(
+    spark: Any, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The totals were replaced by zeros, and the round ended well."""
+    layout = Layout(config)
+    checkpoint = layout.checkpoint("silver")
+    store_json(checkpoint / "metadata", {"id": QUERY})
+    for folder in ("offsets", "commits"):
+        store_json(checkpoint / folder / "0", {})
+    for path in (layout.silver("parquet"), layout.quarantine("silver")):
+        store_json(path / "_deedbook" / "silver.json", {"query": QUERY, "batch": 0})
+    count(spark, config, 0, T)
+
+    def reached(*_: object) -> None:
+        raise LookupError
+
+    monkeypatch.setattr(silver, "_events", reached)
+    none: Any = None
+    with pytest.raises(LookupError):
+        silver.refine(spark, config, layout, none)
+    for gone in (layout.windows, layout.authors):
+        kept = gone.rename(gone.with_name("kept"))
+        with pytest.raises(ContiguityError, match=rf"{gone.name} has none of this source"):
+            silver.refine(spark, config, layout, none)
+        kept.rename(gone)
+
+
 # -- the check's own count ------------------------------------------------------------------------
 
 
@@ -118,21 +148,21 @@ def added(folder: Path, batch: int, written: int, *seconds: int) -> None:
 
 def test_the_check_counts_late_events_by_the_batches_of_silver(tmp_path: Path) -> None:
     """The check took the number that gold gave: a gold that found none late passed it."""
-    silver, windows = tmp_path / "silver", tmp_path / "windows"
+    events, windows = tmp_path / "silver", tmp_path / "windows"
     now = T + 2 * HOUR
     soon = now + 60  # before the batch is counted or after it, nobody knows
-    added(silver, 0, now, T, T - 5 * HOUR, T + 9 * HOUR)
+    added(events, 0, now, T, T - 5 * HOUR, T + 9 * HOUR)
     added(windows, 0, now + 100)
-    added(silver, 1, now + 200, T - HOUR - 1, T - HOUR, T + HOUR)
+    added(events, 1, now + 200, T - HOUR - 1, T - HOUR, T + HOUR)
     added(windows, 1, now + 300)
-    added(silver, 2, now + 400, T - 1, T, soon + 2 * HOUR)
-    assert late_by_batch(silver, "parquet", windows, HOUR) == {
+    added(events, 2, now + 400, T - 1, T, soon + 2 * HOUR)
+    assert late_by_batch(events, "parquet", windows, HOUR) == {
         0: range(1),
         1: range(1, 2),
         2: range(1, 2),
     }
-    added(silver, 0, now, T, T - 5 * HOUR, soon)
-    assert late_by_batch(silver, "parquet", windows, HOUR) == {
+    added(events, 0, now, T, T - 5 * HOUR, soon)
+    assert late_by_batch(events, "parquet", windows, HOUR) == {
         0: range(1),
         1: range(1, 4),
         2: range(1, 3),

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from deedbook import ContiguityError, Ledger, LockedError, Wal
+from deedbook import ContiguityError, Ledger, LockedError, LostRecordsError, Wal
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 if sys.version_info < (3, 11):
@@ -25,6 +26,7 @@ from deedbook.cli import main
 from deedbook.pipeline import run as rounds
 from deedbook.pipeline.config import Config, load
 from deedbook.pipeline.layout import Layout
+from deedbook.pipeline.progress import Journal
 from deedbook.spark._options import parse
 from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs import JobFailedError
@@ -127,8 +129,61 @@ def test_a_log_that_is_half_there_is_yet_to_come(
     else:
         with Ledger.open(source.path) as ledger:
             ledger.append(b"{}")
-    rounds._take(none, config, source, Layout(config), none)
+    rounds._take(none, config, source, Layout(config), Journal(Layout(config)))
     assert ingested == [source.path]
+
+
+def test_a_log_that_was_read_and_is_gone_ends_the_run(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It counted as a source that is yet to come, whatever it had that was not read."""
+    (source,) = config.sources
+    layout = Layout(config)
+    offsets = layout.checkpoint("a") / "offsets"
+    offsets.mkdir(parents=True)
+    none: Any = None
+    assert rounds._take(none, config, source, layout, none) == 0
+    for batch in ("0", "1"):
+        (offsets / batch).touch()
+    with pytest.raises(LostRecordsError, match=r"a\.wal: the log of source a is .* 0 to 1 of it"):
+        rounds._take(none, config, source, layout, none)
+    assert not caplog.records
+    goes_on = replace(source, goes_on=True)
+    assert rounds._take(none, config, goes_on, layout, none) == 0
+    assert "is not there any more" in caplog.text
+    # Files may be taken away once they are read.
+    lines = replace(source, kind="lines", path=source.path.with_name("in"))
+    assert rounds._take(none, config, lines, layout, none) == 0
+
+
+def test_ctrl_c_ends_the_streams_of_all_sources(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run went on until all that was at its sources had been read, however long that took."""
+    (source,) = config.sources
+    two = replace(config, sources=(source, replace(source, name="b")))
+    stopped, begun = threading.Event(), threading.Barrier(2)
+
+    def take(_: Any, __: Any, one: Any, *___: Any) -> int:
+        if one.name == "b":  # begins to stream after the first look at those that run
+            assert stopped.wait(30)
+            stopped.clear()
+            assert stopped.wait(30)
+        else:
+            begun.wait(30)
+            os.kill(os.getpid(), signal.SIGINT)
+            assert stopped.wait(30)
+        return 1
+
+    spark: Any = SimpleNamespace(
+        streams=SimpleNamespace(active=[SimpleNamespace(stop=stopped.set)]),
+        sparkContext=SimpleNamespace(cancelAllJobs=lambda: None),
+    )
+    monkeypatch.setattr(rounds, "_take", take)
+    threading.Thread(target=begun.wait, args=(30,)).start()
+    none: Any = None
+    with pytest.raises(KeyboardInterrupt):
+        rounds._round(spark, two, Layout(two), none)
 
 
 # -- one run at a time ----------------------------------------------------------------------------

@@ -30,7 +30,8 @@ from deedbook import (
     MissingError,
 )
 from deedbook._compressed import zstd
-from deedbook.spark.jobs import EventImportReport, import_events
+from deedbook.spark.jobs import EventImportReport, JobFailedError, import_events
+from deedbook.spark.jobs._stream import Destination
 
 pytestmark = pytest.mark.spark
 
@@ -152,6 +153,40 @@ def test_nothing_is_stored_twice_whatever_is_repeated(spark: Any, tmp_path: Path
     assert len(stored(store)) == 320
     with EventStore.open(store) as opened:
         assert opened.transactions.staged() == []
+
+
+def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch was repeated without it, and Spark, which had planned it, never read it."""
+    source, store = tmp_path / "in", tmp_path / "store"
+    for name, first in (("a", 0), ("b", 50)):
+        put(source / f"{name}.jsonl", [*notes(first, first + 50), b"{}"])
+    commit = Destination.commit
+    ran: list[bool] = []
+
+    def killed(*given: Any) -> None:
+        if ran:
+            commit(*given)
+        ran.append(True)
+        raise KeyError("killed")
+
+    monkeypatch.setattr(Destination, "commit", killed)
+    with pytest.raises(JobFailedError, match="killed"):
+        import_events(spark, source, store, check="id")
+    away = (source / "a.jsonl").rename(tmp_path / "away")
+    with pytest.raises(MissingError, match=r"batch 0 is to read .*/a\.jsonl"):
+        import_events(spark, source, store, check="id")
+    away.rename(source / "a.jsonl")
+    with pytest.raises(JobFailedError, match="killed"):
+        import_events(spark, source, store, check="id")
+    monkeypatch.setattr(Destination, "commit", commit)
+    assert len(stored(store)) == 100
+    for file in source.iterdir():  # what the store has may go
+        file.unlink()
+    report = import_events(spark, source, store, check="id")
+    assert (report.batches, report.stored, len(stored(store))) == (1, 0, 100)
+    assert len(put_aside(spark, report.aside)) == 2
 
 
 def test_a_store_that_lacks_batches_of_the_checkpoint_is_refused(

@@ -38,7 +38,7 @@ from deedbook import (
     Wal,
 )
 from deedbook import open as open_log
-from deedbook.spark.jobs import IngestReport, ingest, migrate
+from deedbook.spark.jobs import IngestReport, JobFailedError, ingest, migrate
 from deedbook.spark.jobs import _lines as lines_module
 from deedbook.spark.jobs import _stream as stream_module
 from deedbook.spark.jobs._ingest import kind_of
@@ -409,6 +409,50 @@ def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
     put(source / "2.jsonl", records(2, 4))
     ingest(spark, source, log)
     assert seen == [(0, True, 0), (1, True, 3)]
+
+
+@pytest.mark.parametrize("kind", ["lines", "parquet"])
+def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The batch was repeated without it, and Spark, which had planned it, never read it."""
+    source, log = tmp_path / "in", tmp_path / "events"
+    expected = []
+    for name in ("a b%", "b", "c"):
+        one = b'"%s"' % name.encode()
+        expected.append(one)
+        if kind == "lines":
+            put(source / f"{name}.jsonl", [one])
+        else:
+            source.mkdir(exist_ok=True)
+            pq.write_table(pa.table({"jam": pa.array([one])}), source / f"{name}.parquet")
+
+    def killed(*_: object) -> None:
+        raise KeyError("killed")
+
+    # The first batch is planned, and then the job dies: before the log has it, and after.
+    append = stream_module.Destination.append
+    with monkeypatch.context() as patch, pytest.raises(JobFailedError, match="killed"):
+        patch.setattr(stream_module.Destination, "append", killed)
+        ingest(spark, source, log, format="book")
+    away = next(source.glob("a*")).rename(tmp_path / "away")
+    with pytest.raises(MissingError, match=r"batch 0 is to read .*/a b%"):
+        ingest(spark, source, log, format="book")
+    assert not log.exists() or payloads(log) == []
+    away.rename(source / f"a b%.{'jsonl' if kind == 'lines' else 'parquet'}")
+
+    def appended_and_killed(*given: Any) -> None:
+        append(*given)
+        raise KeyError("killed")
+
+    with monkeypatch.context() as patch, pytest.raises(JobFailedError, match="killed"):
+        patch.setattr(stream_module.Destination, "append", appended_and_killed)
+        ingest(spark, source, log, format="book")
+    assert payloads(log) == expected
+    for file in source.iterdir():  # what the log has may go
+        file.unlink()
+    report = ingest(spark, source, log)
+    assert (report.batches, report.appended, payloads(log)) == (1, 0, expected)
 
 
 def test_an_old_file_that_was_read_and_is_touched_is_not_read_again(

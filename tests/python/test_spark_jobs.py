@@ -33,7 +33,7 @@ from deedbook import (
 from deedbook.formats import find
 from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
 from deedbook.spark.jobs._copies import COPIES
-from deedbook.spark.jobs._run import watch
+from deedbook.spark.jobs._run import clear, watch
 
 pytestmark = pytest.mark.spark
 
@@ -97,6 +97,33 @@ def test_an_interrupt_is_told_though_the_jvm_has_ended(
     monkeypatch.setattr(spark.sparkContext, "cancelJobGroup", gone)
     with pytest.raises(KeyboardInterrupt):
         watch(spark, "test", lambda: time.sleep(0.5), lambda: (0, None, ""), interrupted)
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ("MemoryError", "MemoryError"),
+        ("KeyError: 'a'", "'a'"),
+        ("pyarrow.lib.ArrowInvalid: no file of Parquet", "no file of Parquet"),
+        ("deedbook.CorruptError: byte 7: no deed", "byte 7: no deed"),
+    ],
+)
+def test_what_failed_is_told_without_a_traceback(last: str, said: str) -> None:
+    """An error that says nothing, or is not called one, was told as the JVM's whole trace."""
+    from pyspark.errors import PySparkException
+
+    trace = "Traceback (most recent call last):\n  File 'worker.py', line 1, in main\n"
+    error = clear(
+        PySparkException(
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted due to stage"
+            " failure: Lost task 0.0: org.apache.spark.api.python.PythonException: Traceback (most"
+            f" recent call last):\n{trace}{last}\n\n"
+            "\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)\n"
+            f"org.apache.spark.api.python.PythonException: {trace}"
+        )
+    )
+    assert str(error) == said
+    assert isinstance(error, CorruptError if "Corrupt" in last else JobFailedError)
 
 
 def test_damage_ends_the_count_unless_it_is_to_be_passed_over(spark: Any, tmp_path: Path) -> None:

@@ -71,11 +71,11 @@ def load(path: str | os.PathLike[str]) -> Config:
     Raises OSError, and `InvalidArgumentError` with the key, its value and what is allowed.
     """
     file = Path(os.path.abspath(path))
-    text = file.read_text(encoding="utf-8")
+    data = file.read_bytes()
     toml: Any = _toml()
     try:
-        found = toml.loads(text)
-    except toml.TOMLDecodeError as error:
+        found = toml.loads(data.decode())
+    except (UnicodeDecodeError, toml.TOMLDecodeError) as error:
         raise InvalidArgumentError(f"{file}: {error}") from error
     return _Parser(file).config(found)
 

@@ -67,23 +67,24 @@ def _follow(
     source: Source, layout: Layout, stop: threading.Event, idle_seconds: float | None
 ) -> Followed:
     file = layout.follower(source.name)
-    count = 0
+    count = noted = 0
     error = None
-    with JsonLines(file) as notes:
-        before = list(json_lines(file))
-        idle = _Idle(stop, idle_seconds)
-        try:
+    try:
+        with JsonLines(file) as notes:
+            before = list(json_lines(file))
+            noted = len(before)
+            idle = _Idle(stop, idle_seconds)
             for position, payload in _READERS[source.bronze](layout.bronze(source.name), idle):
                 note = {"sha256": digest(payload), "position": position}
-                if count >= len(before):
+                if count >= noted:
                     notes.add([note], sync=False)
                 elif before[count] != note:
                     error = f"record {count + 1} was {before[count]} and is {note}"
                     break
                 count += 1
-        except (Error, OSError) as caught:
-            error = str(caught)
-    return Followed(source.name, max(count, len(before)), error)
+    except (Error, OSError, ValueError) as caught:
+        error = str(caught)
+    return Followed(source.name, max(count, noted), error)
 
 
 class _Idle:

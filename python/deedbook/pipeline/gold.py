@@ -11,7 +11,7 @@ from deedbook._durable import load_json, store_json
 from deedbook.pipeline.config import Config
 from deedbook.pipeline.layout import Layout
 from deedbook.spark._paths import file_url
-from deedbook.spark.jobs._tables import table
+from deedbook.spark.jobs._tables import Table, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +41,11 @@ class Gold:
                 f"{layout.windows} counts by windows of {state.get('window')} s, {config.file} says"
                 f" {self._window} s: another window needs another directory"
             )
+
+    @property
+    def tables(self) -> tuple[Table, Table]:
+        """The tables of counts, which have the batches of silver."""
+        return self._windows, self._authors
 
     def add(self, events: DataFrame, query: str, batch: int) -> int:
         """Count a batch, unless it is counted already; returns its events."""

@@ -6,21 +6,23 @@ Spark's own progress has the end of a source as it was before a batch; this is f
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import unquote
+from typing import Final
 
 from deedbook import Error
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.progress import Lag
+from deedbook.spark._checkpoint import files_seen
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._format import Limits, Place
 from deedbook.spark._options import parse
 
-__all__ = ["Looks", "lag_of_silver", "lag_of_source"]
+__all__ = ["Looks", "lag_of_silver", "lag_of_source", "looks_of"]
 
 _ALL: Final = 2**62
 """A limit that is none, for which a log counts the records nevertheless."""
@@ -42,6 +44,12 @@ class Looks:
         ended = time.monotonic()
         self._not_before = ended + 9 * (ended - begun)
         return lag
+
+
+def looks_of(config: Config, layout: Layout) -> dict[str, Looks]:
+    """The looks of a run: at the lag of each source, and of silver."""
+    looks = {one.name: Looks(partial(lag_of_source, one, layout)) for one in config.sources}
+    return {**looks, SILVER: Looks(partial(lag_of_silver, config, layout))}
 
 
 def lag_of_source(source: Source, layout: Layout) -> Lag | None:
@@ -100,7 +108,7 @@ def _lag_of_logs(logs: Sequence[tuple[Path, str | None]], places: Mapping[str, P
 
 
 def _lag_of_files(path: Path, checkpoint: Path) -> Lag:
-    seen = set(_files_seen(checkpoint / "sources" / "0"))
+    seen = {os.path.basename(file) for file, _ in files_seen(checkpoint)}
     files = path.iterdir() if path.is_dir() else [path]
     sizes = [
         file.stat().st_size
@@ -108,12 +116,3 @@ def _lag_of_files(path: Path, checkpoint: Path) -> Lag:
         if file.name[0] not in "._" and file.name not in seen and file.is_file()
     ]
     return Lag(None, sum(sizes), len(sizes))
-
-
-def _files_seen(log: Path) -> Iterator[str]:
-    """The names of the files that Spark has read, by its own notes."""
-    for file in log.iterdir():
-        if file.name[0] != ".":
-            for line in file.read_text(encoding="utf-8").splitlines()[1:]:
-                found: dict[str, Any] = json.loads(line)
-                yield unquote(found["path"].rpartition("/")[2])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from deedbook.pipeline.layout import Layout
@@ -44,10 +45,16 @@ class Batch:
 
 
 class Journal:
-    """Appends to the files of progress. A run without its end was killed."""
+    """Appends to the files of progress. A run without its end was killed.
 
-    def __init__(self, layout: Layout) -> None:
+    ``looks`` say of each query how far it is behind; None where that is not known.
+    """
+
+    def __init__(
+        self, layout: Layout, looks: Mapping[str, Callable[[], Lag | None]] = MappingProxyType({})
+    ) -> None:
         self._layout = layout
+        self._looks = looks
         self.run = uuid.uuid4().hex[:12]
 
     @contextmanager
@@ -64,8 +71,10 @@ class Journal:
             raise
         self._write("run", {"event": "end"})
 
-    def batch(self, query: str, batch: int, rows: int, seconds: float, lag: Lag | None) -> None:
-        """Note a batch that is done; ``lag`` is that of its end, None if it is not known."""
+    def batch(self, query: str, batch: int, rows: int, seconds: float) -> None:
+        """Note a batch that is done, with the lag at its end."""
+        look = self._looks.get(query)
+        lag = None if look is None else look()
         facts = {"batch": batch, "rows": rows, "seconds": round(seconds, 3)}
         self._write(query, {**facts, "lag": None if lag is None else asdict(lag)})
 

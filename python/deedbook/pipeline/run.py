@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from deedbook import MissingError
+from deedbook import LostRecordsError, MissingError
 from deedbook._lock import alone
 from deedbook.formats import by_name
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
-from deedbook.pipeline.lag import Looks, lag_of_source
+from deedbook.pipeline.lag import looks_of
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.progress import Journal
 from deedbook.pipeline.silver import refine
@@ -24,6 +26,7 @@ from deedbook.spark._session import session
 from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs import JobFailedError, import_events, ingest
 from deedbook.spark.jobs._run import clear
+from deedbook.spark.jobs._stream import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["SETTINGS", "Round", "run"]
 
 _log = logging.getLogger("deedbook")
+
+_STOP_SECONDS: Final = 0.2
 
 FAILURES_MAX: Final = 3
 """After so many rounds in a row in which Spark failed, a run ends."""
@@ -86,7 +91,7 @@ def run(
     # Two would write a batch into the same folders, and remove each other's files.
     with alone(layout.lock, f"runs the pipeline in {layout.directory}"):
         _create_bronze(config, layout)
-        journal = Journal(layout)
+        journal = Journal(layout, looks_of(config, layout))
         name = f"deedbook pipeline {config.name}"
         with (
             session(name, layout.spark_log, master, {**SETTINGS, **(settings or {})}) as spark,
@@ -141,29 +146,42 @@ def _round(spark: SparkSession, config: Config, layout: Layout, journal: Journal
             source.name: pool.submit(_take, spark, config, source, layout, journal)
             for source in config.sources
         }
-        for name, future in started.items():
-            rows[name] = future.result()
+        try:
+            for name, future in started.items():
+                rows[name] = future.result()
+        except BaseException as error:
+            if not isinstance(error, Exception):  # Ctrl-C or SIGTERM: there may be hours to read
+                _stop(spark, started.values())
+            raise
     rows["silver"] = refine(spark, config, layout, journal)
     totals = Gold(config, layout, layout.work).write_totals(spark)
     return Round(rows, totals, round(time.monotonic() - begun, 3))
 
 
+def _stop(spark: SparkSession, running: Iterable[Future[int]]) -> None:
+    """End the streams of all sources, also those that have not begun yet."""
+    while not all(one.done() for one in running):
+        with suppress(Exception):  # the JVM may have ended
+            for query in spark.streams.active:
+                query.stop()
+            spark.sparkContext.cancelAllJobs()
+        wait(running, timeout=_STOP_SECONDS)
+
+
 def _take(
     spark: SparkSession, config: Config, source: Source, layout: Layout, journal: Journal
 ) -> int:
-    """Read what is new at a source into its log; returns the rows. A source may be yet to come."""
+    """Read what is new at a source into its log; returns the rows. A source may be yet to come.
+
+    Raises `LostRecordsError` for a log that was read and is gone.
+    """
     if not _has_come(source):
+        _check_never_read(source, layout)
         return 0
-
-    lag = Looks(lambda: lag_of_source(source, layout))
-
-    def note(number: int, rows: int, seconds: float) -> None:
-        journal.batch(source.name, number, rows, seconds, lag())
-
     options: dict[str, Any] = {
         "checkpoint": layout.checkpoint(source.name),
         "batch_bytes": config.batch_bytes,
-        "on_batch": note,
+        "on_batch": partial(journal.batch, source.name),
     }
     bronze = layout.bronze(source.name)
     aside = layout.quarantine(source.name)
@@ -175,6 +193,21 @@ def _take(
     else:
         options.update(consumer=source.consumer, fail_on_data_loss=not source.goes_on)
     return ingest(spark, source.path, bronze, kind=source.kind, **options).rows
+
+
+def _check_never_read(source: Source, layout: Layout) -> None:
+    """Files of lines may be taken away when they are read. A log may have had more."""
+    path = layout.checkpoint(source.name)
+    last = Checkpoint(str(source.path), source.name, path).begun
+    if source.kind == "lines" or last is None:
+        return
+    text = (
+        f"{source.path}: the log of source {source.name} is not there any more; the checkpoint"
+        f" {path} has read batches 0 to {last} of it, and what came after them is not known"
+    )
+    if not source.goes_on:
+        raise LostRecordsError(text)
+    _log.warning("%s", text)
 
 
 def _has_come(source: Source) -> bool:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from deedbook import parse_events
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
-from deedbook.pipeline.lag import lag_of_silver
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.progress import Journal
 from deedbook.spark._paths import file_url
+from deedbook.spark._session import in_utc
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._stream import Checkpoint, run_stream
 from deedbook.spark.jobs._tables import Table, table
@@ -49,7 +49,7 @@ def refine(spark: SparkSession, config: Config, layout: Layout, journal: Journal
     )
     bad = table("parquet", layout.quarantine(SILVER), SILVER, work / "quarantine")
     gold = Gold(config, layout, work)
-    for made in (first, *others, bad):
+    for made in (first, *others, bad, *gold.tables):
         replace(checkpoint, target=str(made.path)).check(made.committed())
     parts = [_events(spark, source, layout, config.batch_bytes) for source in config.sources]
     rows = parts[0]
@@ -77,9 +77,10 @@ def refine(spark: SparkSession, config: Config, layout: Layout, journal: Journal
             other.add(added, query, batch)
         events = gold.add(added, query, batch)
         seconds = time.monotonic() - begun
-        journal.batch(SILVER, batch, events, seconds, lag_of_silver(config, layout))
+        journal.batch(SILVER, batch, events, seconds)
 
-    run_stream(spark, SILVER, rows, checkpoint, write)
+    with in_utc(spark):  # days
+        run_stream(spark, SILVER, rows, checkpoint, write)
     return sum(rows_read)
 
 

@@ -126,9 +126,11 @@ def import_events(
         what = "Parquet files" if kind == "parquet" else "a log"
         raise InvalidArgumentError(f"{given} holds {what}, not files of lines: see ingest")
     to = Destination.of("import", given, store, "nostr", checkpoint)
+    ended_with = None
     if not dry_run:
         known = _of_query(to, to.checkpoint.query)
-        known.checkpoint.check(known.committed, _AGAIN)
+        ended_with = known.committed
+        known.checkpoint.check(ended_with, _AGAIN)
     aside_at = f"{to.checkpoint.path}.bad" if aside is None else os.path.abspath(aside)
     counted = Counted(spark)
     found: list[_Done] = []
@@ -144,6 +146,13 @@ def import_events(
             found.extend(_run(frame, _Task(check, None, None), counted))
             return
         bad = Aside(aside_at, to.checkpoint, query, batch, "no event")
+        if batch == ended_with:  # by a run before; files may be gone since
+            found.extend(again := _run(frame, _Task(check, None, None), counted))
+            of_batch.append(sum(one.lines for one in again))
+            stored.append(0)
+            bad.finish()
+            return
+        to.checkpoint.require_files(batch)
         bad.begin()
         done: list[_Done] = []
 

@@ -21,9 +21,13 @@ Tell = Callable[[int, "int | None", str], object]
 """Called with what is done, what there is in all (None: not known) and a note; bytes both."""
 
 _LOOK_SECONDS = 0.2
+# The last line of a traceback: an error, by its module if it has another name, and what it says.
 # An error of the JVM follows a colon, on the line after the Python call.
 _LAST_LINE = re.compile(
-    r"^(?:: )?(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception)): (.+)$", re.M
+    r"^(?:: )?(?:[A-Za-z_]\w*\.)*"
+    r"([A-Za-z_]\w*(?:Error|Exception|Interrupt)|(?<=\.)[A-Z]\w*(?=: ))"
+    r"(?:: (?!Traceback \()(.+))?$",
+    re.M,
 )
 T = TypeVar("T")
 
@@ -100,5 +104,5 @@ def clear(error: BaseException) -> BaseException:
             cause: Error = kind(message)
             return cause
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-    caused = found[-1][1] if found else first
+    caused = found[-1][1] or found[-1][0] if found else first
     return JobFailedError(caused.strip())

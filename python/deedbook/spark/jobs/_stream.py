@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deedbook import Committed, ContiguityError, InvalidArgumentError, MissingError
-from deedbook.formats import by_name, find
-from deedbook.spark._checkpoint import sync_checkpoint
+from deedbook.formats import by_name, find, missing
+from deedbook.spark._checkpoint import files_of_batch, sync_checkpoint
 from deedbook.spark._options import parse
 from deedbook.spark._sinks import CREATED, SINKS
 from deedbook.spark._writer import BatchWriter, Message, make_own_writer
@@ -91,6 +91,19 @@ class Checkpoint:
             for name in names:
                 if name.startswith("."):
                     (offsets / name).unlink()
+
+    def require_files(self, batch: int) -> None:
+        """Raise `MissingError` if a file is gone that Spark planned to read for a batch.
+
+        Spark would leave it out, and never read it: it counts as read from its plan on.
+        """
+        for file in sorted(files_of_batch(self.path, batch)):
+            if not os.path.exists(file):
+                raise missing(
+                    f"batch {batch} is to read {file}, as the checkpoint {self.path} says, and it"
+                    " is not there; have it there again, also if it was renamed",
+                    file,
+                )
 
     def check(self, committed: int | None, again: str | None = None) -> None:
         """Refuse to go on with a checkpoint and a target that do not belong together.
