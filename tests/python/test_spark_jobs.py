@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from deedbook import (
     InvalidArgumentError,
     Ledger,
     LedgerSnapshot,
+    LockedError,
     OutOfRangeError,
     Wal,
 )
@@ -451,6 +453,51 @@ def test_what_a_killed_compaction_left_is_removed(spark: Any, tmp_path: Path) ->
     assert compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1 << 20).made == 1
     names = sorted(one.name for one in (tmp_path / "few").iterdir())
     assert names == ["00000", "compaction.json"]
+
+
+def test_what_a_worker_that_died_left_is_removed_by_the_run_itself(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log was made by a second attempt, and what the first one had made of it stayed for ever:
+    only a run to which logs were missing removed such directories, and before its tasks.
+    """
+    small_books(tmp_path / "small", 2)
+    few = tmp_path / "few"
+    half = few / ".00000.making-7"
+
+    def watch_and_leave(*args: Any) -> None:
+        watch(*args)
+        half.mkdir()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_compact, "watch", watch_and_leave)
+        assert compact(spark, [tmp_path / "small"], few).made == 1
+    assert sorted(one.name for one in few.iterdir()) == ["00000", "compaction.json"]
+    half.mkdir()
+    assert compact(spark, [tmp_path / "small"], few, dry_run=True).made == 0
+    assert half.exists()
+    assert compact(spark, [tmp_path / "small"], few).made == 0
+    assert not half.exists()
+
+
+def test_the_same_compaction_at_once_is_refused(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second run removed what the tasks of the first one were making."""
+    small_books(tmp_path / "small", 2)
+    half = tmp_path / "few" / ".00000.making-7"
+    seen: list[Any] = []
+
+    def watch_and_begin_again(*args: Any) -> None:
+        half.mkdir()
+        with pytest.raises(LockedError, match=r"compacts into .*/few already") as raised:
+            compact(spark, [tmp_path / "small"], tmp_path / "few")
+        seen.append((raised.value.holder, half.exists()))
+        watch(*args)
+
+    monkeypatch.setattr(_compact, "watch", watch_and_begin_again)
+    assert compact(spark, [tmp_path / "small"], tmp_path / "few").made == 1
+    assert seen == [(os.getpid(), True)]
 
 
 def test_what_cannot_be_compacted_is_refused(spark: Any, tmp_path: Path) -> None:

@@ -20,9 +20,18 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.sql.types import StructType
 
-from deedbook import Book, InvalidArgumentError, MissingError, UnsupportedError, Wal
+from deedbook import (
+    Book,
+    EventStore,
+    InvalidArgumentError,
+    Ledger,
+    MissingError,
+    UnsupportedError,
+    Wal,
+)
 from deedbook.spark import _doc
 from deedbook.spark._book import BOOK
+from deedbook.spark._detect import detect_logs
 from deedbook.spark._format import Damaged, read_piece
 from deedbook.spark._option_table import OPTIONS
 from deedbook.spark._options import ReadOptions, parse
@@ -219,6 +228,21 @@ def test_paths_lead_to_books_in_the_order_of_their_numbers(tmp_path: Path) -> No
 def test_pier_leads_to_its_epochs(tmp_path: Path) -> None:
     book = write_book(tmp_path / "zod" / ".urb" / "log" / "0i0", [b"x"])
     assert find_logs([str(tmp_path / "zod")], books_at) == [book]
+
+
+def test_a_log_that_is_being_made_is_not_listed(tmp_path: Path) -> None:
+    """A worker of a compaction died, and the log that it was making was read as one more."""
+    book = write_book(tmp_path / "few" / "00003", [b"x"])
+    making = write_book(tmp_path / "few" / ".00003.making-7", [b"x"])
+    for log in ("wal", "ledger", "store"):
+        (tmp_path / "few" / f".{log}").mkdir()
+    (tmp_path / "few" / ".wal" / f"{0:020d}.wal").touch()
+    with Ledger.open(tmp_path / "few" / ".ledger") as ledger:
+        ledger.append(b"x")
+    EventStore.create(tmp_path / "few" / ".store").close()
+    log, series = detect_logs({"path": str(tmp_path / "few")}, parse({}))
+    assert (log, [one.logs for one in series]) == (BOOK, [(str(book),)])
+    assert find_logs([str(making)], books_at) == [making]  # as it is named
 
 
 def test_name_with_glob_characters_is_taken_literally(tmp_path: Path) -> None:

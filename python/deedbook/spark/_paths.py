@@ -52,9 +52,12 @@ class Look:
 
     @cached_property
     def children(self) -> list[Look]:
-        """The directories in it, with digits in their names by value."""
+        """The directories in it, with digits in their names by value.
+
+        Not those whose names begin with ``.``: an unfinished log is made under such a name.
+        """
         with os.scandir(self.path) as entries:
-            names = [entry.name for entry in entries if entry.is_dir()]
+            names = [one.name for one in entries if one.is_dir() and not one.name.startswith(".")]
         return [Look(self.path / name) for name in sorted(names, key=_natural)]
 
     @cached_property

@@ -8,12 +8,14 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import InvalidArgumentError
 from deedbook._durable import load_json, store_json, sync_folder, unfinished
+from deedbook._lock import alone
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
 from deedbook.spark._worker import settle
@@ -97,43 +99,22 @@ def compact(
 
     Raises `deedbook.CorruptError` for damage, `InvalidArgumentError` for a ledger that is being
     written, ledgers of several bases, and a target that is not empty and was not made from these
-    sources, `deedbook.OutOfRangeError` for a source that changed, and as a log's opening.
+    sources, `deedbook.OutOfRangeError` for a source that changed, `deedbook.LockedError` where
+    another process compacts into the same directory, and as a log's opening.
     """
     begun = time.monotonic()
     given = [os.path.abspath(path) for path in sources]
     path = Path(os.path.abspath(target))
-    plan = _planned(given, path, size_bytes)
-    counted = Counted(spark)
-    missing = [bin for bin in plan["logs"] if not (path / bin["name"]).exists()]
-    if missing and not dry_run:
-        path.mkdir(parents=True, exist_ok=True)
-        for stray in path.glob(f".*{_MAKING}*"):  # of a run that was killed
-            shutil.rmtree(stray, ignore_errors=True)
-        store_json(path / _PLAN, plan)
-        totals, read, format = counted.totals[0], counted.bytes, plan["format"]
-
-        def make(bins: Iterable[Any]) -> Iterable[int]:
-            settle()
-            for bin in bins:
-                for records, size in _make(path, bin, format):
-                    totals.add(records)
-                    read.add(size)
-                yield 1
-
-        total = sum(one["bytes"] for bin in missing for one in bin["sources"])
-
-        def look() -> tuple[int, int | None, str]:
-            done, _, note = counted.look()
-            return done, total, note
-
-        def work() -> int:
-            tasks = spark.sparkContext.parallelize(missing, len(missing))
-            made: list[int] = tasks.mapPartitions(make).collect()
-            return len(made)
-
-        watch(spark, "compact", work, look, progress)
-    if not dry_run:
-        _count(path, plan)
+    # Else one would remove what the other one's tasks are making.
+    lock = alone(path.parent / f"{path.name}.jobs" / "compact.lock", f"compacts into {path}")
+    with nullcontext() if dry_run else lock:
+        plan = _planned(given, path, size_bytes)
+        missing = [bin for bin in plan["logs"] if not (path / bin["name"]).exists()]
+        if not dry_run:
+            _remove_strays(path)
+            if missing:
+                _make_all(spark, path, plan, missing, progress)
+            _count(path, plan)
     return CompactReport(
         tuple(given),
         str(path),
@@ -142,6 +123,48 @@ def compact(
         0 if dry_run else len(missing),
         round(time.monotonic() - begun, 3),
     )
+
+
+def _make_all(
+    spark: SparkSession,
+    path: Path,
+    plan: dict[str, Any],
+    missing: list[dict[str, Any]],
+    progress: Tell | None,
+) -> None:
+    """Store the plan, and make its logs that are missing, each by a task."""
+    path.mkdir(parents=True, exist_ok=True)
+    store_json(path / _PLAN, plan)
+    counted = Counted(spark)
+    totals, read, format = counted.totals[0], counted.bytes, plan["format"]
+
+    def make(bins: Iterable[Any]) -> Iterable[int]:
+        settle()
+        for bin in bins:
+            for records, size in _make(path, bin, format):
+                totals.add(records)
+                read.add(size)
+            yield 1
+
+    total = sum(one["bytes"] for bin in missing for one in bin["sources"])
+
+    def look() -> tuple[int, int | None, str]:
+        done, _, note = counted.look()
+        return done, total, note
+
+    def work() -> int:
+        tasks = spark.sparkContext.parallelize(missing, len(missing))
+        made: list[int] = tasks.mapPartitions(make).collect()
+        return len(made)
+
+    watch(spark, "compact", work, look, progress)
+    _remove_strays(path)
+
+
+def _remove_strays(path: Path) -> None:
+    """Remove what runs and workers that were killed left of logs that they were making."""
+    for stray in path.glob(f".*{_MAKING}*"):
+        shutil.rmtree(stray, ignore_errors=True)
 
 
 def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
