@@ -387,6 +387,29 @@ def test_a_pier_without_an_epoch_is_not_well(spark: Any, tmp_path: Path) -> None
         assert isinstance(pier.error, ContiguityError) and "event 3 is missing" in str(pier.error)
 
 
+def test_a_directory_with_one_that_cannot_be_looked_at_is_checked_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """One that held both a book and a WAL was the only result: no other log was checked."""
+    write_book(tmp_path / "book")
+    write_segments(tmp_path / "wal")
+    mixed = tmp_path / "mixed"
+    write_book(mixed)
+    (mixed / f"{0:020d}.wal").touch()
+    for given in (tmp_path, tmp_path / "*"):
+        found = {Path(log.path).name: log for log in job._logs_at(str(given))}
+        job._cut(list(found.values()), PART_BYTES, 2)
+        assert {name: log.format for name, log in found.items()} == {
+            "book": "book",
+            "wal": "wal",
+            "mixed": None,
+        }
+        assert found["book"].targets and found["wal"].targets and not found["mixed"].targets
+        refused = found["mixed"].verified([])
+        assert not refused.ok and isinstance(refused.error, InvalidArgumentError)
+        assert "mixed holds both a book (book.log) and a write-ahead log" in str(refused.error)
+
+
 def test_a_dry_run_says_what_would_be_read(spark: Any, logs: Path) -> None:
     found = verify(spark, logs / "damaged", logs / "absent", part_bytes=PART_BYTES, dry_run=True)
     (book, absent) = found

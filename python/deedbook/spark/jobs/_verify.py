@@ -318,8 +318,23 @@ def _between_epochs(path: Path) -> list[_Log]:
     return []
 
 
+def _error_of(look: Look) -> Exception | None:
+    """Why nobody can say of which format the log there is; None where that is known."""
+    try:
+        _ = look.format
+    except (Error, OSError) as error:
+        return error
+    return None
+
+
 def _expand(path: Path, is_glob: bool) -> list[_Log]:
-    """What `deedbook.formats.find` finds there; else the logs of a pier or a directory."""
+    """What `deedbook.formats.find` finds there; else the logs of a pier or a directory.
+
+    Where one of many cannot be looked at, it has an error, and the others are still checked.
+    """
+    look = Look(path)
+    if is_glob and (error := _error_of(look)) is not None:
+        return [_Log(str(path), None, error)]
     options = ReadOptions()
     if path.is_dir() or not is_glob:
         found = find(path)
@@ -328,7 +343,8 @@ def _expand(path: Path, is_glob: bool) -> list[_Log]:
             return [_Log(str(path), found.format.name)]
     if not path.is_dir():
         return [_Log(str(log), one.name) for one in formats() for log in one.expand(path, options)]
-    look = Look(path)
+    errors = [(child, _error_of(child)) for child in look.children]
+    look.children = [child for child, error in errors if error is None]
     books = [_Log(str(book), BOOK.name) for book in BOOK.expand(look, options)]
     books += _between_epochs(path)
     others = [
@@ -336,4 +352,5 @@ def _expand(path: Path, is_glob: bool) -> list[_Log]:
         for child in look.children
         if child.format not in (None, BOOK.name, PIER.name)
     ]
-    return books + others
+    refused = [_Log(str(child.path), None, error) for child, error in errors if error is not None]
+    return books + others + refused
