@@ -35,6 +35,8 @@ from deedbook import (
     Wal,
 )
 from deedbook._lock import alone
+from deedbook.formats import find
+from deedbook.spark import jobs
 from deedbook.spark.jobs import _stream, _tables, export
 
 pytestmark = pytest.mark.spark
@@ -320,6 +322,51 @@ def test_what_cannot_be_exported_is_refused(spark: Any, tmp_path: Path) -> None:
     report = export(spark, tmp_path / "log", tmp_path / "table", columns=["event"], dry_run=True)
     assert (report.columns, report.rows, report.last_batch) == (("event",), 0, None)
     assert not (tmp_path / "table").exists()
+
+
+def test_urls_are_taken_as_those_of_sources(spark: Any, tmp_path: Path) -> None:
+    """They became local directories, ./s3:/bucket/table and ./file:/..., and the job succeeded."""
+    append(tmp_path / "log", 1, 5)
+    report = export(
+        spark,
+        f"file://{tmp_path}/log",
+        f"file://{tmp_path}/a%20table",
+        checkpoint=f"file://{tmp_path}/checkpoint",
+    )
+    assert report.table == str(tmp_path / "a table")
+    assert len(rows_of("parquet", tmp_path / "a table")) == 5
+    assert (tmp_path / "checkpoint" / "metadata").exists()
+    (tmp_path / "lines").write_text("{")
+    to, aside = f"file://{tmp_path}/to", f"file://{tmp_path}/aside"
+    assert jobs.ingest(spark, tmp_path / "lines", to, format="book", aside=aside).bad == 1
+    assert find(tmp_path / "to") is not None and (tmp_path / "aside").is_dir()
+    with pytest.raises(InvalidArgumentError, match="'s3://bucket/x' is not allowed; allowed"):
+        jobs.ingest(spark, tmp_path / "lines", tmp_path / "to", aside="s3://bucket/x")
+
+
+def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each became a directory below the working directory, and the job said that it was done."""
+    monkeypatch.chdir(tmp_path)
+    append(tmp_path / "log", 1, 5)
+    (tmp_path / "lines").write_text("{}")
+    spark: Any = None  # no session is needed to refuse
+    log, lines, url = tmp_path / "log", tmp_path / "lines", "s3://bucket/x"
+    for begin in (
+        lambda: export(spark, log, url),
+        lambda: export(spark, log, tmp_path / "table", checkpoint=url),
+        lambda: jobs.compact(spark, [log], url),
+        lambda: jobs.compact(spark, [url], tmp_path / "few"),
+        lambda: jobs.stats(spark, url),
+        lambda: jobs.ingest(spark, lines, url, format="book"),
+        lambda: jobs.ingest(spark, lines, tmp_path / "to", format="book", checkpoint=url),
+        lambda: jobs.import_events(spark, lines, url),
+        lambda: jobs.import_events(spark, lines, tmp_path / "to", aside=url),
+        lambda: jobs.migrate(spark, log, url, format="wal"),
+        lambda: jobs.is_lmdb_pier(url),
+    ):
+        with pytest.raises(InvalidArgumentError, match="'s3://bucket/x' is not allowed; allowed"):
+            begin()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["lines", "log"]
 
 
 @pytest.mark.slow

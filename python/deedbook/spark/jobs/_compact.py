@@ -18,6 +18,7 @@ from deedbook._durable import load_json, store_json, sync_folder, unfinished
 from deedbook._lock import alone
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
+from deedbook.spark._paths import local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._copies import COPIES, first_of
 from deedbook.spark.jobs._ingest import Counted
@@ -103,8 +104,8 @@ def compact(
     another process compacts into the same directory, and as a log's opening.
     """
     begun = time.monotonic()
-    given = [os.path.abspath(path) for path in sources]
-    path = Path(os.path.abspath(target))
+    given = [str(local_path(os.fspath(path))) for path in sources]
+    path = local_path(os.fspath(target))
     # Else one would remove what the other one's tasks are making.
     lock = alone(path.parent / f"{path.name}.jobs" / "compact.lock", f"compacts into {path}")
     with nullcontext() if dry_run else lock:

@@ -83,7 +83,7 @@ def export(
     `JobFailedError`, and as a log's opening.
     """
     given = str(local_path(os.fspath(source)))
-    path = Path(os.path.abspath(to))
+    path = local_path(os.fspath(to))
     known = Checkpoint.of("export", given, path, checkpoint)
     made = [_partition(text) for text in partition_by]
     target = table(kind, path, known.app, _work(path, known.app), [name for name, _ in made])

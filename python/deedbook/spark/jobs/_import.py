@@ -131,7 +131,8 @@ def import_events(
         known = _of_query(to, to.checkpoint.query)
         ended_with = known.committed
         known.checkpoint.check(ended_with, _AGAIN)
-    aside_at = f"{to.checkpoint.path}.bad" if aside is None else os.path.abspath(aside)
+    own_aside = f"{to.checkpoint.path}.bad"
+    aside_at = own_aside if aside is None else str(local_path(os.fspath(aside)))
     counted = Counted(spark)
     found: list[_Done] = []
     stored: list[int] = []

@@ -179,7 +179,7 @@ def append_all(
     rows = _rows_of(spark, found, source, to, column, batch_bytes, of_logs, counted, keeps_numbers)
     if dry_run:
         return _report(source, found, to, Ended(0, 0.0), counted, 0)
-    aside_at = None if aside is None else os.path.abspath(aside)
+    aside_at = None if aside is None else str(local_path(os.fspath(aside)))
     totals = counted.totals
     appended: list[int] = []
 

@@ -89,7 +89,7 @@ def migrate(
     Raises `deedbook.CorruptError` for damage, and if what was written is not what was read;
     `deedbook.ContiguityError` where a number cannot be kept; and as `ingest`.
     """
-    given = str(local_path(os.fspath(source)))
+    given, log = str(local_path(os.fspath(source))), local_path(os.fspath(log))
     if is_lmdb_pier(given):
         raise InvalidArgumentError(f"{given} is a pier in LMDB: migrate_pier makes books of it")
     of, series = detect_logs({"path": given}, parse({}, None))

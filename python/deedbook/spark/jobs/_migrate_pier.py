@@ -82,7 +82,7 @@ class PierMigrateReport:
 
 def is_lmdb_pier(path: str | os.PathLike[str]) -> bool:
     """Whether a pier lies there of which an epoch, or all, is in LMDB."""
-    log = Path(path) / ".urb" / "log"
+    log = local_path(os.fspath(path)) / ".urb" / "log"
     epochs = _epochs(log)
     if not epochs:
         return (log / "data.mdb").exists()
@@ -116,7 +116,7 @@ def migrate_pier(
     `Book.migrate_lmdb`.
     """
     begun = time.monotonic()
-    pier, to = (Path(os.path.abspath(local_path(os.fspath(path)))) for path in (source, dest))
+    pier, to = (local_path(os.fspath(path)) for path in (source, dest))
     if not is_lmdb_pier(pier):
         raise InvalidArgumentError(f"{pier} is no pier with epochs in LMDB")
     # Order, metadata and what lies at the destination, without a look at the events.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deedbook import InvalidArgumentError
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
+from deedbook.spark._paths import local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._ingest import Counted
 from deedbook.spark.jobs._run import Tell, watch
@@ -101,7 +102,7 @@ def stats(
     if not paths:
         raise InvalidArgumentError("no path: a log, a directory of logs, or a glob of them")
     begun = time.monotonic()
-    given = [os.path.abspath(path) for path in paths]
+    given = [str(local_path(os.fspath(path))) for path in paths]
     log, series = detect_logs({"paths": _as_json(given)}, parse({}, None))
     counted = Counted(spark)
     payload = _PAYLOAD[log.name]

@@ -17,6 +17,7 @@ from deedbook import Committed, ContiguityError, InvalidArgumentError, MissingEr
 from deedbook.formats import by_name, find, missing
 from deedbook.spark._checkpoint import files_of_batch, sync_checkpoint
 from deedbook.spark._options import parse
+from deedbook.spark._paths import local_path
 from deedbook.spark._sinks import CREATED, SINKS
 from deedbook.spark._writer import BatchWriter, Message, make_own_writer
 from deedbook.spark.jobs._run import Tell, watch
@@ -50,7 +51,7 @@ class Checkpoint:
         base = re.sub(r"[^A-Za-z0-9.-]", "-", os.path.basename(source.rstrip("/*")))[-40:]
         app = f"{job}-{base}-{digest}"
         own = target.parent / f"{target.name}.jobs" / app
-        return cls(str(target), app, Path(os.path.abspath(given)) if given else own)
+        return cls(str(target), app, local_path(os.fspath(given)) if given else own)
 
     @property
     def query(self) -> str | None:
@@ -159,7 +160,7 @@ class Destination:
         checkpoint: str | os.PathLike[str] | None,
     ) -> Destination:
         """Raises `InvalidArgumentError` where the format is not known, or another one is there."""
-        path = Path(os.path.abspath(log))
+        path = local_path(os.fspath(log))
         asked = None if format is None else by_name(format)
         found = find(path) if path.exists() else None
         if found is not None:
