@@ -167,6 +167,38 @@ def test_a_staged_file_that_is_nowhere_is_refused(
         assert caught.value.filename == str(staged)
 
 
+def test_a_batch_that_was_begun_is_not_finished_in_another_table(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run was killed after the intent of its third batch, and the table was removed, or an older
+    copy restored: the next run brought that batch to its end, and the table had it and a hole.
+    """
+    table, older = tmp_path / "table", tmp_path / "older"
+    made = _tables.table("parquet", table, "export-x", tmp_path / "work")
+    rows = spark.range(3).selectExpr("id as event").coalesce(1)
+    made.add(rows, "one", 0)
+    shutil.copytree(table, older)
+    made.add(rows, "one", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_tables.ParquetTable, "_finish", lambda _: None)
+        made.add(rows, "one", 2)
+    table.rename(tmp_path / "kept")
+    for had, missing in ((None, "none of export-x, so batches 0 to 1"), (older, "1 to 1")):
+        if had is not None:
+            shutil.copytree(had, table)
+        said = rf"batch 2 .* {missing} are missing. A run was killed .*/work/intent.json says"
+        with pytest.raises(ContiguityError, match=said):
+            made.committed()
+        with pytest.raises(ContiguityError, match=said):
+            made.add(rows, "one", 2)
+        assert not made.files("one", 2)
+    shutil.rmtree(table)
+    (tmp_path / "kept").rename(table)
+    assert made.committed() == 2
+    made.add(rows, "one", 2)
+    assert len(rows_of("parquet", table)) == 9
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_are_on_stable_storage_before_they_count(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any

@@ -120,12 +120,21 @@ class ParquetTable(Table):
     """A directory of Parquet files, partitioned by folders."""
 
     def committed(self) -> int | None:
-        """As in the base class. What a run was killed in the middle of will be there, too."""
-        found = load_json(self._intent) or load_json(self._note)
-        return None if found is None else int(found["batch"])
+        """As in the base class. What a run was killed in the middle of will be there, too.
+
+        Raises as `add` where that does not follow what is there.
+        """
+        done = self._done()
+        found = self._begun(done)
+        if found is not None:
+            return int(found["batch"])
+        return None if done is None else done[1]
 
     def add(self, rows: DataFrame, query: str, batch: int) -> None:
-        """Add a batch. A reader may see some of its files before the others."""
+        """Add a batch. A reader may see some of its files before the others.
+
+        Raises as the base class also for a batch that a run before was killed in the middle of.
+        """
         self._finish()
         if self._is_there(query, batch, self._done()):
             return
@@ -147,13 +156,33 @@ class ParquetTable(Table):
         found = load_json(self._note)
         return None if found is None else (found["query"], found["batch"])
 
-    def _finish(self) -> None:
-        """Bring to its end what was killed after its intent."""
+    def _begun(self, done: tuple[str, int] | None) -> dict[str, Any] | None:
+        """The intent that a run left which was killed; None if there is none.
+
+        Raises as `_is_there`: the table may be gone since, or be an older copy.
+        """
         intent = load_json(self._intent)
         if intent is None:
+            return None
+        try:
+            self._is_there(intent["query"], intent["batch"], done)
+        except ContiguityError as error:
+            raise ContiguityError(
+                f"{error}. A run was killed in the middle of the batch, as {self._intent} says:"
+                f" restore the table; or remove what is left of it, {self.work} and the checkpoint,"
+                " to begin with the first record"
+            ) from None
+        return intent
+
+    def _finish(self) -> None:
+        """Bring to its end what was killed after its intent."""
+        done = self._done()
+        intent = self._begun(done)
+        if intent is None:
             return
-        self._move([(Path(file), name) for file, name in intent["files"]])
-        store_json(self._note, {"query": intent["query"], "batch": intent["batch"]})
+        if done != (intent["query"], intent["batch"]):
+            self._move([(Path(file), name) for file, name in intent["files"]])
+            store_json(self._note, {"query": intent["query"], "batch": intent["batch"]})
         self._intent.unlink()
         shutil.rmtree(self.work / "staged", ignore_errors=True)
 
