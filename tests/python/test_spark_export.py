@@ -69,6 +69,17 @@ def rows_of(kind: str, table: Path) -> list[dict[str, Any]]:
     return sorted(found.to_pylist(), key=lambda row: row["event"])
 
 
+class NoRows:
+    """All that a table asks of rows where none are staged."""
+
+    def __init__(self, schema: StructType) -> None:
+        self.schema = schema
+
+
+def rows_with(*columns: str) -> Any:
+    return NoRows(StructType([StructField(name, LongType()) for name in columns]))
+
+
 def test_the_same_export_at_once_is_refused(spark: Any, tmp_path: Path) -> None:
     """Both wrote a batch into the same folders, and removed each other's files."""
     append(tmp_path / "log", 0, 10)
@@ -203,7 +214,10 @@ def test_a_batch_that_was_begun_is_not_finished_in_another_table(
 def test_files_are_on_stable_storage_before_they_count(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
-    """Files, then the folders that name them, then the intent or the commit."""
+    """Files, then the folders that name them, then the intent or the commit.
+
+    What columns a plain table has is there before any of its files.
+    """
     made = _tables.table(kind, tmp_path / "table", "export-x", tmp_path / "work", ["half"])
     steps: list[str] = []
 
@@ -221,7 +235,13 @@ def test_files_are_on_stable_storage_before_they_count(
     if kind == "delta":
         assert steps == [*staged, "sync_folders table"]
     else:
-        expected = [*staged, "store_json work", "sync_folders table", "store_json table"]
+        expected = [
+            "store_json table",
+            *staged,
+            "store_json work",
+            "sync_folders table",
+            "store_json table",
+        ]
         assert steps == expected
 
 
@@ -266,6 +286,85 @@ def test_a_table_without_the_batches_of_its_checkpoint_is_refused(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("columns", "partition_by", "said"),
+    [
+        (
+            ("event", "day"),
+            ["day"],
+            "has columns event bigint, mug bigint, day bigint, partitioned",
+        ),
+        (
+            ("event", "mug", "day"),
+            [],
+            "partitioned by day; this run has .* day bigint, no partition",
+        ),
+        (
+            ("event", "mug", "day"),
+            ["mug", "day"],
+            "by day; this run has .* partitioned by mug, day:",
+        ),
+        (("event", "mug", "DAY"), ["DAY"], "day bigint, .* has .* DAY bigint, partitioned by DAY"),
+    ],
+    ids=["columns", "no partition", "partitions", "case"],
+)
+def test_other_columns_or_partitions_than_those_of_the_table_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: Any,
+    columns: tuple[str, ...],
+    partition_by: list[str],
+    said: str,
+) -> None:
+    """The rows were added: readers then refused the table, or missed columns."""
+    monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
+    path = tmp_path / "table"
+    made = _tables.table(kind, path, "export-x", tmp_path / "work", ["day"])
+    made.add(rows_with("event", "mug", "day"), "one", 0)
+    for app, query, batch in (("export-x", "one", 1), ("export-y", "two", 0)):
+        other = _tables.table(kind, path, app, tmp_path / app, partition_by)
+        rows = rows_with(*columns)
+        with pytest.raises(InvalidArgumentError, match=said):
+            other.check(rows.schema)
+        with pytest.raises(InvalidArgumentError, match=said):
+            other.add(rows, query, batch)
+        same = _tables.table(kind, path, app, tmp_path / app, ["day"])
+        same.add(rows_with("day", "mug", "event"), query, batch)
+        assert same.committed() == batch
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_export_of_other_columns_adds_nothing(spark: Any, tmp_path: Path, kind: Any) -> None:
+    """It was begun again with other columns, which the table got beside its own; the exit code
+    was 0.
+    """
+    log, table = tmp_path / "log", tmp_path / "table"
+    append(log, 1, 5)
+    export(spark, log, table, kind=kind)
+    append(log, 6, 5)
+    for dry_run in (True, False):
+        with pytest.raises(InvalidArgumentError, match="this run has columns event bigint, no par"):
+            export(spark, log, table, kind=kind, columns=["event"], dry_run=dry_run)
+    assert len(rows_of(kind, table)) == 5
+
+
+def test_a_plain_table_of_an_earlier_version_is_taken_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has its columns nowhere: the next batch notes those of its run, for the runs after it."""
+    monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
+    made = _tables.table("parquet", tmp_path / "table", "export-x", tmp_path / "work")
+    made.add(rows_with("event", "mug"), "one", 0)
+    noted = tmp_path / "table" / "_deedbook" / "table.json"
+    columns = {"event": "bigint", "mug": "bigint"}
+    assert json.loads(noted.read_text()) == {"columns": columns, "partition_by": []}
+    noted.unlink()
+    made.add(rows_with("event"), "one", 1)
+    with pytest.raises(InvalidArgumentError, match="columns event bigint, no partition; this run"):
+        made.add(rows_with("event", "mug"), "one", 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_after_a_gap_is_refused(spark: Any, tmp_path: Path, kind: Any) -> None:
     made = _tables.table(kind, tmp_path / "table", "export-x", tmp_path / "work")
     rows = spark.range(3).selectExpr("id as event")
@@ -280,12 +379,6 @@ def test_a_batch_after_a_gap_is_refused(spark: Any, tmp_path: Path, kind: Any) -
     assert len(rows_of(kind, tmp_path / "table")) == 6
 
 
-class NoRows:
-    """All that a table asks of rows where none are staged."""
-
-    schema = StructType([StructField("event", LongType())])
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_older_batch_or_checkpoint_is_refused(
     tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
@@ -296,7 +389,7 @@ def test_an_older_batch_or_checkpoint_is_refused(
     app = _stream.Checkpoint.of("export", str(log), path, None).app
     made = _tables.table(kind, path, app, tmp_path / "table.jobs" / f"{app}.work")
     monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
-    rows: Any = NoRows()
+    rows = rows_with("event")
     for batch in (0, 1, 2, 2):  # the last one is what Spark repeats
         made.add(rows, "one", batch)
     with pytest.raises(ContiguityError, match=r"batch 1 of query one is older .* up to 2: the"):
@@ -368,12 +461,14 @@ def test_urls_are_taken_as_those_of_sources(spark: Any, tmp_path: Path) -> None:
     assert report.table == str(tmp_path / "a table")
     assert len(rows_of("parquet", tmp_path / "a table")) == 5
     assert (tmp_path / "checkpoint" / "metadata").exists()
-    (tmp_path / "lines").write_text("{")
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    (incoming / "lines").write_text("{")
     to, aside = f"file://{tmp_path}/to", f"file://{tmp_path}/aside"
-    assert jobs.ingest(spark, tmp_path / "lines", to, format="book", aside=aside).bad == 1
+    assert jobs.ingest(spark, incoming, to, format="book", aside=aside).bad == 1
     assert find(tmp_path / "to") is not None and (tmp_path / "aside").is_dir()
     with pytest.raises(InvalidArgumentError, match="'s3://bucket/x' is not allowed; allowed"):
-        jobs.ingest(spark, tmp_path / "lines", tmp_path / "to", aside="s3://bucket/x")
+        jobs.ingest(spark, incoming, tmp_path / "to", aside="s3://bucket/x")
 
 
 def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

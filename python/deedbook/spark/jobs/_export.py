@@ -78,8 +78,11 @@ def export(
     reads about ``batch_bytes``. A Delta table shows a batch whole or not at all; of plain Parquet
     files a reader may see some of a batch before the others, each complete.
 
-    Raises `InvalidArgumentError` for a checkpoint that is gone, a column that is not there, and a
-    Delta table without its library; `LockedError` where another process exports the same;
+    All runs and sources of a table have the same columns and partitions.
+
+    Raises `InvalidArgumentError` for a checkpoint that is gone, a column that is not there, columns
+    or partitions that are not those of the table, and a Delta table without its library;
+    `LockedError` where another process exports the same;
     `JobFailedError`, and as a log's opening.
     """
     given = str(local_path(os.fspath(source)))
@@ -100,6 +103,7 @@ def export(
         with in_utc(spark):
             for name, expression in made:
                 rows = _with_column(rows, name, expression)
+        target.check(rows.schema)
         counted = Counted(spark)
 
         def write(frame: DataFrame, query: str, batch: int) -> None:

@@ -12,7 +12,7 @@ import json
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -20,11 +20,14 @@ from urllib.parse import unquote
 
 from deedbook import ContiguityError, InvalidArgumentError
 from deedbook._durable import load_json, store_json, sync_file, sync_folders
+from deedbook._lock import alone
 from deedbook.formats import missing
 from deedbook.spark._session import in_utc
+from deedbook.spark.jobs._shape import Shape
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 __all__ = ["DeltaTable", "ParquetTable", "Table", "TableKind", "table"]
 
@@ -52,6 +55,28 @@ class Table(ABC):
         Raises `InvalidArgumentError` for another query's, and `ContiguityError` for one that is
         neither the next nor the last.
         """
+
+    def check(self, schema: StructType) -> None:
+        """Refuse rows of other columns, or partitioned in another way, than those of the table.
+
+        Changes nothing. Raises `InvalidArgumentError` with both.
+        """
+        self._compare(self._shape(), schema)
+
+    @abstractmethod
+    def _shape(self) -> Shape | None:
+        """The columns of the table, and by which it is partitioned; None where that is not known.
+
+        So it is before the first batch, and of a plain table that an earlier version made.
+        """
+
+    def _compare(self, there: Shape | None, schema: StructType) -> None:
+        own = Shape.of(schema, self.partition_by)
+        if there is not None and there != own:
+            raise InvalidArgumentError(
+                f"{self.path} has {there}; this run has {own}: a table has the same of all runs and"
+                " sources; choose another table for these"
+            )
 
     def files(self, query: str, batch: int) -> list[Path]:
         """The files that a batch added."""
@@ -138,7 +163,7 @@ class ParquetTable(Table):
         self._finish()
         if self._is_there(query, batch, self._done()):
             return
-        self.path.mkdir(parents=True, exist_ok=True)
+        self._keep_shape(rows.schema)
         files = self._stage(rows, query, batch)
         moves = [(str(file), name) for file, name in files]
         store_json(self._intent, {"query": query, "batch": batch, "files": moves})
@@ -151,6 +176,25 @@ class ParquetTable(Table):
     @property
     def _note(self) -> Path:
         return self.path / "_deedbook" / f"{self.app}.json"
+
+    @property
+    def _shape_file(self) -> Path:
+        return self.path / "_deedbook" / "table.json"
+
+    def _shape(self) -> Shape | None:
+        found = load_json(self._shape_file)
+        return None if found is None else Shape(**found)
+
+    def _keep_shape(self, schema: StructType) -> None:
+        """Store the shape of a table that has none stored, for other runs to be compared with it.
+
+        Raises `LockedError` where an export of another source does the same.
+        """
+        self.check(schema)
+        if self._shape() is None:
+            with alone(self._shape_file.with_suffix(".lock"), f"begins the table {self.path}"):
+                self.check(schema)
+                store_json(self._shape_file, asdict(Shape.of(schema, self.partition_by)))
 
     def _done(self) -> tuple[str, int] | None:
         found = load_json(self._note)
@@ -201,9 +245,10 @@ class DeltaTable(Table):
         from pyspark.sql.pandas.types import to_arrow_schema
 
         schema = to_arrow_schema(rows.schema, timezone="UTC")
-        opened = self._open() or _delta().create(
-            self.path, schema, partition_by=list(self.partition_by)
-        )
+        opened = self._open()
+        if opened is None:
+            opened = _delta().create(self.path, schema, partition_by=list(self.partition_by))
+        self._compare(Shape.of_delta(opened), rows.schema)
         # delta-rs keeps versions, and refuses nothing: the query's own name tells whose they are.
         own = f"{self.app}#{query}"
         last, of_query = opened.transaction_version(self.app), opened.transaction_version(own)
@@ -223,6 +268,10 @@ class DeltaTable(Table):
                 app_transactions=[Transaction(self.app, batch), Transaction(own, batch)]
             ),
         )
+
+    def _shape(self) -> Shape | None:
+        opened = self._open()
+        return None if opened is None else Shape.of_delta(opened)
 
     def _open(self) -> Any:
         return _delta()(self.path) if _delta().is_deltatable(str(self.path)) else None
