@@ -569,6 +569,30 @@ def test_a_source_that_is_not_synced_is_refused_before_anything_is_copied(
     assert migrate(spark, source, log, format="book").records == 2
 
 
+@pytest.mark.parametrize("kind", ["book", "wal", "ledger"])
+def test_logs_that_do_not_follow_one_another_are_refused_before_anything_is_copied(
+    tmp_path: Path, kind: str
+) -> None:
+    """Once a log that was not the last had grown, what was copied in the order in which it came was
+    compared with one log after the other: a right copy was said not to be what the source is.
+    """
+    source, log = tmp_path / "source", tmp_path / "log"
+    source.mkdir()
+    for name in ("a", "b"):
+        if kind == "ledger":
+            with Ledger.open(source / name) as ledger:
+                ledger.append(b"x")
+        else:
+            with (Book if kind == "book" else Wal).create(source / name) as opened:
+                opened.append(b"x")
+    none: Any = None  # no session is needed to refuse
+    said = "b begins with event 1, and .*a ends with event 1" if kind == "book" else "there are 2 l"
+    for dry_run in (True, False):
+        with pytest.raises(InvalidArgumentError, match=f"{said}.*: migrate could not .* compact t"):
+            migrate(none, source, log, format="wal", dry_run=dry_run)
+    assert not log.exists()
+
+
 def test_a_copy_that_differs_is_noticed(spark: Any, tmp_path: Path) -> None:
     with Wal.create(tmp_path / "wal") as wal:
         wal.append_many([b"one", b"two", b"three"])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deedbook import Book, CorruptError, InvalidArgumentError
 from deedbook.formats import find
 from deedbook.spark._detect import detect_logs
+from deedbook.spark._format import LogFormat
 from deedbook.spark._options import parse
 from deedbook.spark._paths import local_path
 from deedbook.spark._sinks import SINKS
@@ -100,8 +102,11 @@ def migrate(
         )
     keeps_numbers = of.name == "book"
     _check_layout(layout, format, log)
-    if verify and isinstance(of, Steps):
-        _refuse_unsynced(of, [path for one in series for path in one.logs])
+    if verify:
+        logs = [path for one in series for path in one.logs]
+        _refuse_mixed(of, logs)
+        if isinstance(of, Steps):
+            _refuse_unsynced(of, logs)
     # Not whether the path is there: a run that was killed may have left an empty directory.
     if format == "book" and (keeps_numbers or layout) and not dry_run and find(log) is None:
         epoch = 0
@@ -167,6 +172,34 @@ def _check_layout(layout: str | None, format: str | None, log: str | os.PathLike
                 raise InvalidArgumentError(
                     f"{log}: layout {layout} asked for, it has {book.layout}"
                 )
+
+
+def _refuse_mixed(of: LogFormat, logs: Sequence[str]) -> None:
+    """Refuse logs of which each may grow: the copy gets what is new last, and cannot be compared.
+
+    Of books that follow one another, as the epochs of a pier, only the last one may.
+    """
+    if len(logs) < 2:
+        return
+    instead = (
+        "migrate could not compare the copy once one of them has grown; compact them into one log,"
+        " or copy them with ingest"
+    )
+    if not of.in_sequence:
+        raise InvalidArgumentError(
+            f"there are {len(logs)} logs, {logs[0]} to {logs[-1]}, which do not follow one another:"
+            f" {instead}"
+        )
+    options = parse({}, None)
+    planned = [of.plan(Path(path), options, 1 << 62) for path in logs]
+    of.check(planned, options)
+    for before, after in pairwise(planned):
+        # Where one is damaged, reading it says so.
+        if before.bounds and after.bounds and before.bounds[1] != after.bounds[0]:
+            raise InvalidArgumentError(
+                f"{after.path} begins with event {after.bounds[0]}, and {before.path} ends with"
+                f" event {before.bounds[1] - 1}: {instead}"
+            )
 
 
 def _refuse_unsynced(of: Steps, logs: Sequence[str]) -> None:
