@@ -100,7 +100,11 @@ def put_tables(out: Path, events: list[Event]) -> None:
             "created_at": created,
         }
         put(
-            out / "silver" / "parquet" / f"day={created:%Y-%m-%d}" / f"{number}.parquet",
+            out
+            / "silver"
+            / "parquet"
+            / f"day={created:%Y-%m-%d}"
+            / f"part-01234567-000000-{number:04}.parquet",
             [row],
             {
                 **dict.fromkeys(("source", "content"), pa.string()),
@@ -115,13 +119,14 @@ def put_tables(out: Path, events: list[Event]) -> None:
         key = event.created_at // WINDOW * WINDOW, event.kind
         windows[key] += 1
         sizes[key] += len(event.content.encode())
-    numbers = dict.fromkeys(("kind", "events", "bytes", "late"), pa.int64())
+    numbers = dict.fromkeys(("kind", "events", "bytes", "batch", "late"), pa.int64())
     put(
-        out / "gold" / "windows" / "a.parquet",
+        out / "gold" / "windows" / "part-01234567-000000-0000.parquet",
         [
             {
                 "window": datetime.fromtimestamp(at, timezone.utc),
-                **{"kind": kind, "events": count, "bytes": sizes[at, kind], "late": 0},
+                **{"kind": kind, "events": count, "bytes": sizes[at, kind]},
+                **{"batch": 0, "late": 0},
             }
             for (at, kind), count in windows.items()
         ],

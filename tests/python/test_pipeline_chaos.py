@@ -30,7 +30,7 @@ KILLS = int(os.environ.get("DEEDBOOK_CHAOS_KILLS", "10"))
 """With fewer there are no troubles, and not all that can be killed is."""
 CLUSTER_KILLS = int(os.environ.get("DEEDBOOK_CLUSTER_KILLS", "4"))
 """With ten or more, troubles are made on the cluster, too; `make trust` does."""
-CHECKS = 27
+CHECKS = 28
 """Without troubles."""
 
 
