@@ -16,8 +16,6 @@ name = "checked"
 directory = "out"
 checkpoints = "kept/checkpoints"
 window = "10m"
-lateness = "1m"
-batch_bytes = 100_000
 
 [[source]]
 name = "files"

@@ -179,6 +179,19 @@ def test_an_event_on_another_day_is_wrong(tmp_path: Path) -> None:
     assert wrong(config) == {"silver: parquet has each event on the day of its time"}
 
 
+def test_a_gold_that_finds_no_event_late_is_wrong(tmp_path: Path) -> None:
+    """The check took the number that gold gave."""
+    config = make(tmp_path / "home", 'log = "in/app.wal"', [*GOOD, FORGED], GOOD)
+    assert wrong(config) == set()
+    times = [json.loads(line)["created_at"] for line in GOOD]
+    oldest = times.index(min(times))
+    assert min(times) < max(times) - 3600
+    silver = tmp_path / "home" / "out" / "silver" / "parquet"
+    (file,) = silver.glob(f"day=*/*-{oldest:04}.parquet")
+    file.rename(file.with_name(f"part-01234567-000001-{oldest:04}.parquet"))
+    assert wrong(config) == {"gold: late events by batch"}
+
+
 PASSED, FAILED, LEFT = (Check(str(ok), ok, "", "") for ok in (True, False, None))
 
 

@@ -251,7 +251,7 @@ def test_the_last_run_broke_off_if_it_failed(tmp_path: Path) -> None:
 def test_the_looks_of_a_run_are_those_of_all_its_rounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each round began to look anew, and silver looked for each batch: it took all of the time."""
+    """Each round began to look anew, which took all of the time."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from deedbook.pipeline import lag as lag_module
 
@@ -269,13 +269,12 @@ def test_the_looks_of_a_run_are_those_of_all_its_rounds(
     monkeypatch.setattr(lag_module, "_lag_of_logs", walk)
     journal = Journal(layout, lag_module.looks_of(config, layout))
     for _ in range(3):  # rounds
-        for query in ("a", "silver"):
-            for batch in range(2):
-                journal.batch(query, batch, 1, 1.0)
-    assert now == 100.0 + 2 * 2.0
-    for query in ("a", "silver"):
-        lags = [one.lag for one in batches_of(layout, query)]
-        assert lags == [Lag(1, 1), *[None] * 5]
+        for batch in range(2):
+            journal.batch("a", batch, 1, 1.0)
+    assert [one.lag for one in batches_of(layout, "a")] == [Lag(1, 1), *[None] * 5]
+    for batch in range(2):  # what a batch of silver left counts in the latency
+        journal.batch("silver", batch, 1, 1.0)
+    assert [one.lag for one in batches_of(layout, "silver")] == [Lag(1, 1)] * 2
 
 
 def test_a_lag_is_looked_at_for_a_tenth_of_the_time_at_most(

@@ -20,6 +20,7 @@ from deedbook.pipeline.config import Config, Source, load
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.moments import MOMENTS, Watch
 from deedbook.pipeline.processes import await_end, kill_all, session
+from deedbook.pipeline.progress import Journal
 from deedbook.pipeline.runs import Once
 from deedbook.pipeline.trouble import LogCut, NotNowError, Place, full_disk
 from deedbook.pipeline.troubles import judge
@@ -150,7 +151,8 @@ class Refusing:
         run = pytest.importorskip("deedbook.pipeline.run", reason="pyspark is not installed")
         none: Any = None
         try:
-            run._take(none, self._config, self._source, Layout(self._config), none)
+            layout = Layout(self._config)
+            run._take(none, self._config, self._source, layout, Journal(layout))
         except Error as error:
             return Once(1, f"deedbook: {error}\n", {})
         return Once(0, "{}", {})

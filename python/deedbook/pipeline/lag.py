@@ -46,10 +46,13 @@ class Looks:
         return lag
 
 
-def looks_of(config: Config, layout: Layout) -> dict[str, Looks]:
-    """The looks of a run: at the lag of each source, and of silver."""
+def looks_of(config: Config, layout: Layout) -> dict[str, Callable[[], Lag | None]]:
+    """The looks of a run: at the lag of each source, and of silver.
+
+    At that of silver after each batch: the latency is reckoned by those that left nothing.
+    """
     looks = {one.name: Looks(partial(lag_of_source, one, layout)) for one in config.sources}
-    return {**looks, SILVER: Looks(partial(lag_of_silver, config, layout))}
+    return {**looks, SILVER: partial(lag_of_silver, config, layout)}
 
 
 def lag_of_source(source: Source, layout: Layout) -> Lag | None:
