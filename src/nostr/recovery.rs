@@ -20,9 +20,10 @@ use std::path::PathBuf;
 use super::entry::Entry;
 use super::event::{Flags, Id, Location};
 use super::manifest::Manifest;
+use super::names::{Names, may_be_lost, recover};
 use super::options::Options;
 use super::record::{self, FLAGS_AT};
-use super::segment::Found;
+use super::segment::{Found, Record};
 use super::segments::Segments;
 use super::signature;
 use super::wal::EventWal;
@@ -105,7 +106,7 @@ pub fn replay(
         is_proved,
         logged,
         met: false,
-        checks_ids: !options.checksums,
+        asks_signatures: !may_be_of_others || !options.checksums,
         file_mode: options.file_mode,
         scratch: Vec::new(),
     };
@@ -222,8 +223,9 @@ struct Walk {
     logged: HashSet<Id>,
     /// Whether a record of the log was found.
     met: bool,
-    /// Whether records have no checksum, so that only the id tells a torn one.
-    checks_ids: bool,
+    /// Whether a record without a checksum that the log lacks needs a true signature. Another program, whose
+    /// records never have a checksum, may have acknowledged what it did not log.
+    asks_signatures: bool,
     file_mode: u32,
     scratch: Vec<u8>,
 }
@@ -232,7 +234,8 @@ struct Walk {
 enum Next {
     /// The record, and where it begins and ends.
     Same(u32, u32),
-    Other(u32, u32),
+    /// Another one, and whether it has a checksum.
+    Other(u32, u32, bool),
     /// A record of the log, of which those before are not there.
     Later,
     /// Pages without a record, and there may be records after them.
@@ -257,7 +260,7 @@ impl Walk {
                     return Ok(at);
                 }
                 // These stand before the last checkpoint, of which the hints did not know.
-                Next::Other(_, end) if !self.met => self.at = end,
+                Next::Other(_, end, _) if !self.met => self.at = end,
                 Next::Damage if self.may_be_older() => {}
                 // The manifest says too much: it is looked for in the whole segment.
                 Next::Later | Next::End if self.may_begin_earlier() => {
@@ -286,13 +289,13 @@ impl Walk {
         self.scan.is_some() && self.is_noted && !self.is_proved && !self.met
     }
 
-    /// Whether the signature of what comes next may be torn: the log does not have it, and no checksum or id
-    /// covers it.
-    fn may_be_torn(&self) -> bool {
-        self.checks_ids && (self.met || self.is_last)
+    /// Whether what comes next was appended after the last checkpoint. If not, it may be older, and synced.
+    fn is_newer(&self) -> bool {
+        self.met || self.is_last
     }
 
     fn next(&mut self, record: &[u8]) -> Result<Next> {
+        let may_be_synced = self.may_be_older() || !self.is_newer();
         let Some(scan) = &mut self.scan else { return Ok(Next::End) };
         let found = match scan.next()? {
             Some(Found::Record(found)) => found,
@@ -302,12 +305,14 @@ impl Walk {
         if is_same(found.bytes, record) {
             return Ok(Next::Same(found.offset, found.end));
         }
-        if self.checks_ids && found.event.check_id(&mut self.scratch).is_err() {
+        if !is_whole(&found, may_be_synced, &mut self.scratch) {
             return Ok(Next::Damage);
         }
-        match !self.met && self.logged.contains(&found.event.id) {
+        // Of the record itself, only the signature may be torn.
+        let is_expected = record::parse(record).is_ok_and(|event| event.id == found.event.id);
+        match !self.met && (is_expected || self.logged.contains(&found.event.id)) {
             true => Ok(Next::Later),
-            false => Ok(Next::Other(found.offset, found.end)),
+            false => Ok(Next::Other(found.offset, found.end, found.has_sum)),
         }
     }
 
@@ -320,10 +325,12 @@ impl Walk {
     ) -> Result<()> {
         loop {
             match self.next(&[])? {
-                Next::Same(offset, end) | Next::Other(offset, end) => {
+                Next::Other(offset, end, has_sum) => {
                     if !self.may_be_older() {
                         let at = Location { segment: self.segment, offset };
-                        if self.may_be_torn() && !is_signed(segments, at)? {
+                        // No checksum or id covers its signature.
+                        let may_be_torn = self.is_newer() && self.asks_signatures && !has_sum;
+                        if may_be_torn && !is_signed(segments, at)? {
                             break;
                         }
                         segments.write_again(at)?;
@@ -332,7 +339,7 @@ impl Walk {
                     self.at = end;
                 }
                 Next::Damage if self.may_be_older() => {}
-                Next::Later | Next::Damage | Next::End => break,
+                Next::Same(..) | Next::Later | Next::Damage | Next::End => break,
             }
         }
         self.cut(segments, opening)
@@ -359,6 +366,16 @@ impl Walk {
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.get(..FLAGS_AT) == other.get(..FLAGS_AT)
         && one.get(FLAGS_AT + 1..) == other.get(FLAGS_AT + 1..)
+}
+
+/// Whether a record is as it was written, but for its signature: its checksum says so, or the id of its event.
+/// The reference implementation loses names of tags. Where the known ones do not meet the id, nothing tells a
+/// torn record from one that was synced, so what may be synced stays.
+fn is_whole(found: &Record<'_>, may_be_synced: bool, scratch: &mut Vec<u8>) -> bool {
+    let event = &found.event;
+    found.has_sum
+        || event.check_id(scratch).is_ok()
+        || may_be_lost(event) && (may_be_synced || matches!(recover(event), Names::Recovered(_)))
 }
 
 /// Whether the signature of an event is its author's.

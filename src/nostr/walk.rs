@@ -212,8 +212,9 @@ impl Looker {
     #[inline]
     pub(super) fn record(&self, seen: Seen) -> Record<'_> {
         let bytes = self.bytes(seen);
-        let (end, is_recovered) = (self.end_of(seen) as u32, seen.is_recovered);
-        Record { offset: seen.offset, end, bytes, event: seen.layout.event(bytes), is_recovered }
+        let (end, event) = (self.end_of(seen) as u32, seen.layout.event(bytes));
+        let (has_sum, is_recovered) = (seen.layout.has_sum, seen.is_recovered);
+        Record { offset: seen.offset, end, bytes, event, has_sum, is_recovered }
     }
 
     /// Its parts.

@@ -192,3 +192,16 @@ fn a_salvage_finds_names_in_records_of_the_log() {
         assert_eq!(read_in_every_way(&store), [first]);
     }
 }
+
+/// Opened without checksums, a store took the last events of a segment for torn, because no names met their
+/// ids, and cut them.
+#[test]
+fn lossy_events_at_the_end_of_a_segment_stay() {
+    let (bytes, event) = unknown();
+    for checksums in [false, true] {
+        let (_, options) = store_of(&bytes[..2 * 4096]);
+        let store = options.checksums(checksums).open("/events", Mode::Append).unwrap();
+        assert_eq!(store.opening().saved, [""; 0].map(std::path::PathBuf::from), "{checksums}");
+        assert_eq!(read_in_every_way(&store), [(event.clone(), Flags::LOSSY)], "{checksums}");
+    }
+}

@@ -51,3 +51,4 @@ mod stories;
 mod support;
 mod ways;
 mod world;
+mod torn;

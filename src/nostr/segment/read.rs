@@ -28,7 +28,8 @@ impl Segment {
     pub fn read<'b>(&self, offset: u32, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
         let layout = self.gather(offset, buf)?;
         let end = offset + self.bytes_for(buf.len()) as u32;
-        Ok(Record { offset, end, bytes: buf, event: layout.event(buf), is_recovered: false })
+        let (event, has_sum) = (layout.event(buf), layout.has_sum);
+        Ok(Record { offset, end, bytes: buf, event, has_sum, is_recovered: false })
     }
 
     /// The same, with names of tags that the program lost that wrote it.
@@ -44,7 +45,8 @@ impl Segment {
         if let Some(named) = named {
             *buf = named;
         }
-        Ok(Record { offset, end, bytes: buf, event: layout.event(buf), is_recovered })
+        let (event, has_sum) = (layout.event(buf), layout.has_sum);
+        Ok(Record { offset, end, bytes: buf, event, has_sum, is_recovered })
     }
 
     /// A record, which was checked, with the names of tags that the program lost that wrote it. `None` if
