@@ -7,6 +7,10 @@ use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Storage, read_full};
 
+/// The limit of a file. The longest is the intent of a commit, with at most 128 bytes for each staged file: two
+/// million of them fit.
+const BYTES_MAX: u64 = 256 << 20;
+
 /// Lines, and their checksum.
 pub fn seal(lines: &str) -> String {
     format!("{lines}crc {:08x}\n", crc32(lines.as_bytes()))
@@ -28,13 +32,18 @@ pub fn load_sealed(storage: &dyn Storage, path: &Path, what: &str) -> Result<Opt
         }
         file => file.map_err(fail)?,
     };
-    let mut bytes = vec![0; file.len().map_err(fail)? as usize];
+    let damaged =
+        |how: &str| Error::new(ErrorKind::Corrupt, format!("{what} is damaged{how}")).at(path);
+    let len = file.len().map_err(fail)?;
+    if len > BYTES_MAX {
+        return Err(damaged(&format!(": {len} bytes, limit {BYTES_MAX}")));
+    }
+    let mut bytes = vec![0; len as usize];
     let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
     bytes.truncate(read);
     let text = String::from_utf8(bytes).ok();
     let lines = text.as_deref().and_then(unseal);
-    let damaged = || Error::new(ErrorKind::Corrupt, format!("{what} is damaged")).at(path);
-    Ok(Some(lines.ok_or_else(damaged)?.to_string()))
+    Ok(Some(lines.ok_or_else(|| damaged(""))?.to_string()))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod ledger;
 #[cfg(feature = "nostr")]
 mod nostr;
 mod rules;
+mod sidecar;
 mod store;
 #[path = "../harness/watch.rs"]
 #[allow(dead_code)]
