@@ -25,6 +25,7 @@ mod import;
 mod index;
 mod indexing;
 mod json;
+mod logged_flags;
 mod manifest;
 mod mend_wal;
 mod names;

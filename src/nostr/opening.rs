@@ -7,6 +7,7 @@ use super::FORMAT;
 use super::belonging::Belonging;
 use super::entry::{Entry, Lsn};
 use super::event::Id;
+use super::logged_flags::hide_logged;
 use super::options::Options;
 use super::pending::Batch;
 use super::progress::Progress;
@@ -120,6 +121,7 @@ fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
     belonging.check_no_gap(&segments, &copies, is_whole)?;
     segments.forget(&copies);
     leave_unfinished(options, dir, &mut segments)?;
+    hide_logged(options, dir, &mut segments)?;
     let manifest_rebuilt = belonging.is_rebuilt();
     let is_loss = Loss::load(&*options.storage, &sidecar_dir(dir))?.is_some();
     let opening = Opening { manifest_rebuilt, is_loss, ..Opening::default() };

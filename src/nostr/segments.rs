@@ -224,6 +224,12 @@ impl Segments {
         Ok(())
     }
 
+    /// The flags that stand in the file of a record, if its segment is there and has it.
+    pub fn stored_flags(&self, at: Location) -> Result<Option<Flags>> {
+        let open = self.by_id.get(&at.segment);
+        open.map_or(Ok(None), |open| open.segment.stored_flags(at.offset))
+    }
+
     /// Have reads see the flags of a record, and write them later.
     pub fn set_flags_later(&mut self, at: Location, flags: Flags) -> Result<()> {
         self.get(at)?;

@@ -33,6 +33,7 @@ mod judge;
 mod known;
 mod large_compaction;
 mod lifecycle;
+mod logged_flags;
 mod long_work;
 mod lossy;
 mod manifest;

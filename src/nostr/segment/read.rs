@@ -5,7 +5,7 @@ use crate::locks::lock;
 use crate::nostr::event::{Flags, Id};
 use crate::nostr::names::{Names, may_be_lost, recover};
 use crate::nostr::page::Head;
-use crate::nostr::record::{self, LONG_HEAD_BYTES, Layout, PUBKEY_AT, SHORT_HEAD_BYTES};
+use crate::nostr::record::{self, FLAGS_AT, LONG_HEAD_BYTES, Layout, PUBKEY_AT, SHORT_HEAD_BYTES};
 use crate::nostr::walk::{READ_BYTES, Step, Window};
 use crate::slice::part;
 use crate::storage::read_full;
@@ -109,6 +109,16 @@ impl Segment {
         let id = part(bytes, id_at.min(bytes.len())..).first_chunk().copied();
         let unfinished = |id| Unfinished { offset, id: Id(id), has_come: end <= len };
         Ok(id.filter(|_| is_cut).map(unfinished))
+    }
+
+    /// The flags of the record at an offset that stand in the file, whether or not others wait; none after
+    /// the end.
+    pub(in crate::nostr) fn stored_flags(&self, offset: u32) -> Result<Option<Flags>> {
+        let mut flags = [0];
+        let at = u64::from(offset) + FLAGS_AT as u64;
+        let read = read_full(&*self.file, &mut flags, at).map_err(|e| self.failed(e))?;
+        let [flags] = flags;
+        Ok((offset < self.end && read > 0).then_some(Flags(flags).of_event()))
     }
 
     /// The bytes of the record at an offset, checked.

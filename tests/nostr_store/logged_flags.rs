@@ -1,0 +1,160 @@
+//! What a reader hides before the segments have the flags: the write-ahead log has them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::nostr::{Event, EventStore, Filter, Flags, Include, Options, Outcome};
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Storage};
+use deedbook::{Durability, Mode, OnCorrupt};
+
+use crate::support::{changed, event, note};
+use crate::world::{DIR, options};
+
+const WAL: &str = "/events/wal/wal.log";
+const SEGMENT: &str = "/events/data/segments/data.0.seg";
+const PAGE: usize = 4096;
+
+fn on(disk: &Sim) -> Options {
+    options(disk, Durability::Manual)
+        .segment_bytes(40 * PAGE as u64)
+        .wal_segment_bytes(64 << 10)
+        .checkpoint_bytes(256 << 10)
+}
+
+fn live(store: &EventStore) -> Vec<Event> {
+    let walk = store.iter(Include::Live, OnCorrupt::Raise).unwrap();
+    walk.map(|found| found.unwrap().event).collect()
+}
+
+/// The events that a new reader finds in every way.
+fn read(disk: &Sim) -> Vec<Event> {
+    let reader = on(disk).open(DIR, Mode::Read).unwrap();
+    let found = live(&reader);
+    let back = reader.iter_reverse(Include::Live, OnCorrupt::Raise).unwrap();
+    let mut back: Vec<Event> = back.map(|found| found.unwrap().event).collect();
+    back.reverse();
+    assert_eq!(back, found);
+    assert_eq!(reader.query(&[Filter::default()]).unwrap().count(), found.len());
+    for each in reader.iter(Include::All, OnCorrupt::Raise).unwrap().map(Result::unwrap) {
+        let is_found = reader.find(&each.event.id).unwrap().is_some();
+        assert_eq!(is_found, each.flags.is_live(), "{each:?}");
+        assert_eq!(reader.read(each.location).unwrap(), each);
+    }
+    found
+}
+
+fn profile(at: u32) -> Event {
+    event(9, at, 0, &[], &format!("profile {at} {}", "long ".repeat(at as usize * 900)))
+}
+
+fn request(number: u32) -> Event {
+    let gone = note(number);
+    event(gone.pubkey[0], 1_800_000_000, 5, &[&["e", &gone.id.to_string()]], "")
+}
+
+/// The log had a new version and a deletion request, and long after they were durable a new reader still gave the
+/// old version and the deleted note: the segments got their flags with the writer's next call. After a
+/// writer that died, it was so until the next opening for writing.
+#[test]
+fn a_new_reader_hides_what_is_replaced_or_deleted_before_the_segments_have_the_flags() {
+    let disk = Sim::new();
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    store.append_many(&[profile(1), note(1), note(2), note(4), note(5)]).unwrap();
+    store.commit().unwrap();
+    for event in [profile(2), request(1), profile(3), request(2), request(4)] {
+        assert!(matches!(store.append(&event).unwrap(), Outcome::Stored(_)));
+    }
+    let left = [note(5), request(1), profile(3), request(2), request(4)];
+    assert_eq!(live(&store), left);
+    assert_eq!(read(&disk), left);
+    let killed = disk.kill();
+    assert_eq!(read(&killed), left);
+    let next = on(&killed).open(DIR, Mode::Append).unwrap();
+    assert_eq!((live(&next), read(&killed)), (left.to_vec(), left.to_vec()));
+    // What comes after a reader was opened is hidden from it by the writer's commit.
+    let reader = on(&disk).open(DIR, Mode::Read).unwrap();
+    store.append(&request(5)).unwrap();
+    assert_eq!(live(&reader), left);
+    store.commit().unwrap();
+    assert_eq!(live(&reader), left[1..]);
+    store.close().unwrap();
+    assert_eq!(read(&disk), [&left[1..], &[request(5)]].concat());
+}
+
+/// The flags were in the log, and the version that replaces another one was not in the segment yet, or a power
+/// cut took it from there: a reader has one of the two.
+#[test]
+fn a_reader_has_the_old_version_where_the_segment_lacks_the_new_one() {
+    let disk = Sim::new();
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    store.append_many(&[profile(1), note(1), note(2)]).unwrap();
+    store.checkpoint().unwrap();
+    store.append(&request(1)).unwrap();
+    let file = disk.open(Path::new(SEGMENT), Access::Read).unwrap();
+    let before = file.len().unwrap() as usize;
+    store.append(&profile(2)).unwrap();
+    store.append(&request(2)).unwrap();
+    assert_eq!(read(&disk), [request(1), profile(2), request(2)]);
+    let without_profile = [profile(1), note(2), request(1)];
+    let without_request = [profile(1), note(1), note(2)];
+    for (end, left) in [(before, without_profile), (before - PAGE, without_request)] {
+        let image = disk.kill();
+        changed(&image, SEGMENT, |bytes| bytes.truncate(end));
+        assert_eq!(read(&image), left, "the segment ends at {end}");
+    }
+}
+
+/// The last word of the log counts, and flags that no longer hide an event are the segment's.
+#[test]
+fn flags_that_were_taken_back_hide_nothing_from_a_reader() {
+    let disk = Sim::new();
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    let notes: Vec<Event> = [1, 2, 4, 5, 6].map(note).to_vec();
+    store.append_many(&notes).unwrap();
+    store.commit().unwrap();
+    let set = |note: &Event, flags| {
+        let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap().map(Result::unwrap);
+        let found = walk.into_iter().find(|found| found.event == *note).unwrap();
+        store.set_flags(found.location, flags).unwrap();
+    };
+    notes.iter().for_each(|note| set(note, Flags::DELETED));
+    assert_eq!(read(&disk), []);
+    set(&notes[1], Flags::default());
+    assert_eq!(read(&disk), notes[1..2]);
+    store.append(&note(8)).unwrap();
+    set(&notes[1], Flags::REPLACED);
+    assert_eq!(read(&disk), [note(8)]);
+    set(&notes[3], Flags::default());
+    store.commit().unwrap();
+    assert_eq!(read(&disk), [notes[3].clone(), note(8)]);
+}
+
+/// Of a log that is damaged, torn or missing, a reader takes what there is, and opens.
+#[test]
+fn a_reader_opens_whatever_is_wrong_with_the_log() {
+    let disk = Sim::new();
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    store.append_many(&[note(1), note(2)]).unwrap();
+    store.commit().unwrap();
+    store.append(&request(1)).unwrap();
+    store.append(&request(2)).unwrap();
+    let whole = crate::support::read(&disk, WAL);
+    let used = whole.iter().rposition(|&byte| byte != 0).unwrap() + 1;
+    let mut hidden = [0; 3];
+    for at in (0..used).rev().step_by(7) {
+        let (torn, flipped) = (disk.kill(), disk.kill());
+        changed(&torn, WAL, |bytes| bytes.truncate(at));
+        changed(&flipped, WAL, |bytes| bytes[at] ^= 0x10);
+        for image in [torn, flipped] {
+            let found = read(&image);
+            assert_eq!(found[found.len() - 2..], [request(1), request(2)], "byte {at}");
+            hidden[4 - found.len()] += 1;
+        }
+    }
+    assert!(hidden.iter().all(|&count| count > 0), "{hidden:?}");
+    let missing = disk.kill();
+    missing.remove(Path::new(WAL)).unwrap();
+    let on = on(&missing).storage(Arc::new(missing));
+    assert_eq!(live(&on.open(DIR, Mode::Read).unwrap()).len(), 4);
+}
