@@ -170,34 +170,32 @@ impl Copying<'_> {
         self.write()?;
         let lacks_some = !self.report.is_complete();
         for log in &files.logs {
-            let mut found: Vec<Rescued> = Vec::new();
-            let is_saved = log.number.is_none();
-            let state = log.each(self.options, &mut |entered| {
-                let wanted = is_saved || lacks_some || entered.lsn > logged.checkpoint;
+            let (options, is_saved) = (self.options, log.number.is_none());
+            let state = log.each(options, &mut |entered| {
+                let is_later = is_saved || entered.lsn > logged.checkpoint;
                 if let Entry::Insert { record } = entered.entry
-                    && wanted
+                    && (is_later || lacks_some)
                     && let Ok((event, is_lossy)) = names::event_of(record)
                 {
-                    found.push(Rescued { event, is_lossy, is_proved: entered.is_proved });
+                    let is_proved = entered.is_proved;
+                    self.append(Rescued { event, is_lossy, is_proved }, is_saved)?;
                 }
                 Ok(())
             })?;
             self.report.damages.extend(state.damages);
-            self.append(found, is_saved)?;
             self.tell(state.bytes)?;
         }
         for (id, path) in &files.cut_segments {
             // What holds no record was cut off for that.
             if let Some(pages) = Pages::open_cut(self.options, *id, path)? {
-                let (mut found, mut scan) = (Vec::new(), pages.scan().with_names());
-                while let Some(each) = scan.next()? {
-                    if let Found::Record(each) = each {
-                        let is_lossy = each.event.flags.contains(Flags::LOSSY);
-                        let event = each.event.to_event();
-                        found.push(Rescued { event, is_lossy, is_proved: true });
+                let mut scan = pages.scan().with_names();
+                while let Some(found) = scan.next()? {
+                    if let Found::Record(found) = found {
+                        let is_lossy = found.event.flags.contains(Flags::LOSSY);
+                        let event = found.event.to_event();
+                        self.append(Rescued { event, is_lossy, is_proved: true }, true)?;
                     }
                 }
-                self.append(found, true)?;
                 self.tell(pages.segment.end().into())?;
             }
         }
@@ -291,31 +289,28 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Append events as new ones.
-    fn append(&mut self, found: Vec<Rescued>, is_saved: bool) -> Result<()> {
-        let mut scratch = Vec::new();
-        let mut without_sums = self.options.clone();
-        without_sums.checksums = false;
-        for Rescued { event, is_lossy, is_proved } in found {
-            let is_certain = is_proved && event.check_id(&mut scratch).is_ok();
-            let mut records = Records::default();
+    /// Append an event as a new one.
+    fn append(&mut self, found: Rescued, is_saved: bool) -> Result<()> {
+        let Rescued { event, is_lossy, is_proved } = found;
+        let is_certain = is_proved && event.check_id(&mut Vec::new()).is_ok();
+        let mut records = Records::default();
+        match is_lossy {
             // A checksum would say that no names are lost.
-            let options = if is_lossy { &without_sums } else { self.options };
-            records.push(&event, options)?;
-            let outcomes = self.store.append_records(&mut records)?;
-            match outcomes.first() {
-                Some(outcome @ (Outcome::Stored(_) | Outcome::Superseded(_))) => {
-                    self.report.events += 1;
-                    self.report.hidden += u64::from(matches!(outcome, Outcome::Superseded(_)));
-                    self.report.uncertain += u64::from(!is_certain);
-                    match is_saved {
-                        true => self.report.from_saved += 1,
-                        false => self.report.from_log += 1,
-                    }
+            true => records.push(&event, &self.options.clone().checksums(false))?,
+            false => records.push(&event, self.options)?,
+        }
+        match self.store.append_records(&mut records)?.first() {
+            Some(outcome @ (Outcome::Stored(_) | Outcome::Superseded(_))) => {
+                self.report.events += 1;
+                self.report.hidden += u64::from(matches!(outcome, Outcome::Superseded(_)));
+                self.report.uncertain += u64::from(!is_certain);
+                match is_saved {
+                    true => self.report.from_saved += 1,
+                    false => self.report.from_log += 1,
                 }
-                Some(Outcome::Duplicate(_)) => self.report.copies += 1,
-                _ => self.report.left_out += 1,
             }
+            Some(Outcome::Duplicate(_)) => self.report.copies += 1,
+            _ => self.report.left_out += 1,
         }
         Ok(())
     }

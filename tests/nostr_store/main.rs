@@ -46,6 +46,7 @@ mod processes;
 mod reference;
 mod rescue;
 mod rotation;
+mod salvage_log;
 mod spec;
 mod stale_index;
 mod stories;
