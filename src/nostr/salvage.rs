@@ -5,7 +5,7 @@
 //! 2. The events of the log after the last checkpoint, and those of what was cut off and saved. They are
 //!    appended as new ones: what deletes or replaces them, or they it, counts. What came before the
 //!    checkpoint is in the segments, or was dropped from them: it is only looked at where those have lost
-//!    something.
+//!    something, and nothing says which of the two it is once there was a compaction.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub struct StoreSalvage {
     /// Of these, events that only what an opening or a repair had cut off and saved had.
     pub from_saved: u64,
     /// Of these, events whose id is not that of their content, or that may be a part of a damaged entry
-    /// of the log.
+    /// of the log, or that the log has from before its last checkpoint: a compaction may have dropped them.
     pub uncertain: u64,
     /// Intact records that were not copied because their event was.
     pub copies: u64,
@@ -137,7 +137,7 @@ struct Rescued {
     event: Event,
     /// Whether names of its tags are lost.
     is_lossy: bool,
-    /// Whether it is no part of a damaged entry.
+    /// Whether it is no part of a damaged entry, and none that a compaction may have dropped.
     is_proved: bool,
 }
 
@@ -169,6 +169,7 @@ impl Copying<'_> {
         }
         self.write()?;
         let lacks_some = !self.report.is_complete();
+        let may_be_dropped = belonging.may_be_of_others() || belonging.manifest.compactions > 0;
         for log in &files.logs {
             let (options, is_saved) = (self.options, log.number.is_none());
             let state = log.each(options, &mut |entered| {
@@ -177,7 +178,7 @@ impl Copying<'_> {
                     && (is_later || lacks_some)
                     && let Ok((event, is_lossy)) = names::event_of(record)
                 {
-                    let is_proved = entered.is_proved;
+                    let is_proved = entered.is_proved && (is_later || !may_be_dropped);
                     self.append(Rescued { event, is_lossy, is_proved }, is_saved)?;
                 }
                 Ok(())

@@ -47,7 +47,7 @@ pub fn events(store: &EventStore) -> Events {
     found
 }
 
-fn place(store: &EventStore, event: &Event) -> Location {
+pub fn place(store: &EventStore, event: &Event) -> Location {
     store.find(&event.id).unwrap().unwrap().location
 }
 
@@ -78,7 +78,7 @@ pub fn world() -> (Sim, Events) {
     (disk.kill(), all)
 }
 
-fn salvaged(disk: &Sim) -> (StoreSalvage, Events) {
+pub fn salvaged(disk: &Sim) -> (StoreSalvage, Events) {
     let before = listed(disk, Path::new(DIR));
     let options = on(disk);
     let report =

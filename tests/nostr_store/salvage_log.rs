@@ -4,13 +4,56 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use deedbook::nostr::{Event, salvage};
+use deedbook::nostr::{Event, Flags, salvage};
+use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 
-use crate::rescue::{COPY_DIR, PAGE, segment};
-use crate::support::{event, in_memory, open};
+use crate::rescue::{COPY_DIR, PAGE, ids, open, place, salvaged, segment};
+use crate::support::{changed, event, in_memory, note, notes, open as open_in};
 use crate::watch::{Seen, watched};
 use crate::world::DIR;
+
+/// Three notes, of which a compaction dropped the second if there was one; the first is damaged. After the
+/// checkpoint, the log has one more.
+fn damaged(was_compacted: bool) -> Sim {
+    let disk = Sim::new();
+    let store = open(&disk);
+    store.append_many(&notes(0..3)).unwrap();
+    if was_compacted {
+        store.set_flags(place(&store, &note(1)), Flags::DELETED).unwrap();
+        assert_eq!(store.compact(0.0, false).unwrap().deleted, 1);
+    } else {
+        store.checkpoint().unwrap();
+    }
+    store.append(&note(4)).unwrap();
+    store.commit().unwrap();
+    let disk = disk.kill();
+    let last = ids(&disk).pop().unwrap();
+    changed(&disk, &segment(last), |bytes| {
+        bytes[PAGE + 80] ^= 1;
+        bytes.truncate(bytes.len() - PAGE);
+    });
+    disk
+}
+
+/// One damaged page brought back what compactions had dropped, as far as the log had it, and the report said
+/// that it was certain.
+#[test]
+fn what_a_compaction_may_have_dropped_is_uncertain_where_a_salvage_takes_it_from_the_log() {
+    let (report, found) = salvaged(&damaged(true));
+    assert_eq!((report.events, report.from_log, report.uncertain), (4, 3, 2), "{report:?}");
+    assert!(found.contains_key(&note(1).id));
+    // Nothing was ever dropped.
+    let (report, _) = salvaged(&damaged(false));
+    assert_eq!((report.events, report.from_log, report.uncertain), (4, 2, 0), "{report:?}");
+    // That is not known any more.
+    let disk = damaged(false);
+    for name in ["manifest.json", ".deedbook/manifest"] {
+        disk.remove(&Path::new(DIR).join(name)).unwrap();
+    }
+    let (report, _) = salvaged(&disk);
+    assert_eq!((report.events, report.from_log, report.uncertain), (4, 2, 1), "{report:?}");
+}
 
 /// All events of a file of the log, which may be a gibibyte long, were in memory before the first was
 /// appended.
@@ -18,7 +61,7 @@ use crate::world::DIR;
 fn a_salvage_appends_the_events_of_the_log_while_it_reads_it() {
     let (memory, options) = in_memory();
     let options = options.wal_segment_bytes(64 << 20).segment_bytes(64 << 20);
-    let store = open(&options);
+    let store = open_in(&options);
     let events: Vec<Event> =
         (0..2_000).map(|at| event(1, at, 1, &[], &format!("{at} {}", "x".repeat(1_000)))).collect();
     store.append_many(&events).unwrap();
