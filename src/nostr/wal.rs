@@ -99,15 +99,17 @@ impl EventWal {
 
     /// Return when every entry appended so far is on stable storage. Threads that wait share a sync.
     pub fn sync(&self) -> Result<()> {
-        let (log, finished) = {
+        let (log, end) = {
             let state = lock(&self.state);
             state.check()?;
-            (state.current.clone(), state.finished)
+            if state.finished {
+                return Ok(());
+            }
+            let end = state.current.writable()?.state().extent.end;
+            (state.current.clone(), end)
         };
-        match finished {
-            true => Ok(()),
-            false => log.sync(),
-        }
+        // Another thread may finish this file meanwhile, and go on in the next one: then it is synced.
+        log.shared.sync_to(end)
     }
 
     /// Say that everything up to now is in the segments, durably, and return the entry's number. The

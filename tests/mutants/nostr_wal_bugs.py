@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bug import Bug
-from rows import FLIP, HEAD, POWER, SEGMENT, TRUNCATION
+from rows import FLIP, HEAD, POWER, SEGMENT, TRUNCATION, WRITER
 
 CODEC = "src/nostr/codec.rs"
 FILES = "src/nostr/files.rs"
@@ -113,5 +113,13 @@ NOSTR_WAL_BUGS = [
         "        if let Some(mark) = mark.filter(|mark| mark.records > 0) {\n",
         "        if let Some(mark) = mark.filter(|_| false) {\n",
         [("nostr_wal", "a_missing_file_is_no_end_of_the_log")],
+    ),
+    Bug(
+        "nostr wal: a sync fails where another thread begins the next file",
+        WRITER,
+        WAL,
+        "        log.shared.sync_to(end)\n    }\n\n    /// Say that",
+        "        let _ = end;\n        log.sync()\n    }\n\n    /// Say that",
+        [("nostr_wal", "threads::a_sync_does_not_fail")],
     ),
 ]

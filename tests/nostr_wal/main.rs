@@ -5,3 +5,4 @@
 mod crash;
 mod files;
 mod golden;
+mod threads;
