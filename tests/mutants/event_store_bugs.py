@@ -27,6 +27,7 @@ COMPACTION = "src/nostr/compaction.rs"
 IMPORT = "src/nostr/import.rs"
 INDEXING = "src/nostr/indexing.rs"
 INDEX_TABLE = "src/nostr/index/table.rs"
+LOGGED_FLAGS = "src/nostr/logged_flags.rs"
 MANIFEST = "src/nostr/manifest.rs"
 MEND_WAL = "src/nostr/mend_wal.rs"
 SPEC = "src/nostr/spec.rs"
@@ -154,7 +155,6 @@ EVENT_STORE_BUGS = [
         [("nostr_store", "stories::a_torn_event")],
     ),
     Bug(
-    Bug(
         "event store: the option says whether a stored event has a checksum",
         POWER,
         RECOVERY,
@@ -162,10 +162,14 @@ EVENT_STORE_BUGS = [
         "        if !self.has_sums && !is_whole(&found, ",
         [("nostr_store", "torn::")],
         also=(
-            ("        met: false,\n", "        met: false,\n        has_sums: options.checksums,\n"),
+            (
+                "        met: false,\n",
+                "        met: false,\n        has_sums: options.checksums,\n",
+            ),
             ("    met: bool,\n", "    met: bool,\n    has_sums: bool,\n"),
         ),
     ),
+    Bug(
         "event store: without checksums an event beyond the log may have a torn signature",
         POWER,
         RECOVERY,
@@ -400,6 +404,38 @@ EVENT_STORE_BUGS = [
         "is_saved || entered.lsn > logged.checkpoint",
         "is_saved || entered.lsn > Lsn(0)",
         [("nostr_store", "rescue::a_salvage_brings_nothing_back")],
+    ),
+    Bug(
+        "event store: what a compaction may have dropped is certain to a salvage",
+        TRUNCATION,
+        SALVAGE,
+        "entered.is_proved && (is_later || !may_be_dropped)",
+        "entered.is_proved && (is_later || !may_be_dropped || true)",
+        [("nostr_store", "salvage_log::what_a_compaction")],
+    ),
+    Bug(
+        "event store: a reader does not look into the log for flags",
+        READER,
+        OPENING,
+        "    hide_logged(options, dir, &mut segments)?;\n",
+        "    let _ = hide_logged;\n",
+        [("nostr_store", "logged_flags::a_new_reader")],
+    ),
+    Bug(
+        "event store: a reader hides what an event replaces that it lacks",
+        READER,
+        LOGGED_FLAGS,
+        "logged.insert(at, Flags(flags).of_event(), is_later, segments)?;",
+        "logged.insert(at, Flags(flags).of_event(), false, segments)?;",
+        [("nostr_store", "logged_flags::a_reader_has_the_old_version")],
+    ),
+    Bug(
+        "event store: a small file of any length is read into memory",
+        LENGTH,
+        "src/sidecar/sealed.rs",
+        "    if len > BYTES_MAX {\n",
+        "    if false && len > BYTES_MAX {\n",
+        [("transactions", "sidecar::a_file_of_transactions")],
     ),
     Bug(
         "event store: a salvage forgets flags that only the log has",

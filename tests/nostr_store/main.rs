@@ -51,6 +51,6 @@ mod spec;
 mod stale_index;
 mod stories;
 mod support;
+mod torn;
 mod ways;
 mod world;
-mod torn;
