@@ -5,13 +5,15 @@
 //! a crash interrupted. Those go that hold nothing which the others lack.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::event::{EventRef, Id};
 use super::manifest::{Generation, Manifest};
 use super::options::Options;
+use super::page::Header;
 use super::policy::expires_at;
-use super::segment::Found;
+use super::segment::{Found, Segment};
 use super::segments::Segments;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
@@ -22,7 +24,7 @@ pub struct Belonging {
     /// What is known besides.
     pub manifest: Manifest,
     source: Source,
-    /// Whether manifest and copy say the same.
+    /// Whether manifest and copy name the same segments, of the same time.
     is_proved: bool,
 }
 
@@ -115,15 +117,43 @@ impl Belonging {
 
     /// Refuse a store of which a segment is missing.
     pub fn check_none_missing(&self, files: &BTreeMap<u32, PathBuf>, dir: &Path) -> Result<()> {
-        let what = match self.source {
-            Source::Copy => "the copy of the manifest",
-            _ => "the manifest",
-        };
+        let what = self.name();
         let missing = self.manifest.segments.iter().find(|named| !files.contains_key(&named.id));
         missing.map_or(Ok(()), |missing| {
             let (id, count) = (missing.id, missing.record_count);
             Err(lost(format!("segment {id} is missing, {what} says {count} events"), dir))
         })
+    }
+
+    /// Have pages count as damage that a segment had, by the manifest, and that are missing.
+    pub fn expect_pages(&self, segment: &mut Segment) {
+        let Header { segment: id, page_bytes, .. } = segment.header();
+        if let Some(end) = self.manifest.pages_end(id, page_bytes) {
+            segment.expect_pages(end);
+        }
+    }
+
+    /// The same for each segment.
+    pub fn expect_all_pages(&self, segments: &mut Segments) {
+        segments.by_id.values_mut().for_each(|open| self.expect_pages(&mut open.segment));
+    }
+
+    /// Refuse a store of which a segment lost pages.
+    pub fn check_no_pages_missing(&self, segments: &Segments) -> Result<()> {
+        let found = segments.by_id.iter().find(|(_, open)| !open.segment.missing().is_empty());
+        let Some((id, open)) = found else { return Ok(()) };
+        let Range { start, end } = open.segment.missing();
+        let (what, path) = (self.name(), open.segment.path());
+        let message = format!("segment {id} ends at byte {start}, {what} says {end}");
+        Err(lost(message, path).offset_at(start.into()))
+    }
+
+    /// What says which segments there are.
+    fn name(&self) -> &'static str {
+        match self.source {
+            Source::Copy => "the copy of the manifest",
+            _ => "the manifest",
+        }
     }
 
     /// Refuse a store without a manifest of which a number is missing. Numbers follow each other, and
@@ -295,7 +325,7 @@ fn each_event(segments: &Segments, id: u32, mut take: impl FnMut(&EventRef<'_>))
     Ok(())
 }
 
-fn lost(message: String, dir: &Path) -> Error {
+fn lost(message: String, path: &Path) -> Error {
     let advice = "a backup may have it; repair with accept_loss goes on without it";
-    Error::new(ErrorKind::LostRecords, message).at(dir).with_advice(advice)
+    Error::new(ErrorKind::LostRecords, message).at(path).with_advice(advice)
 }

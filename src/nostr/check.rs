@@ -137,7 +137,8 @@ impl EventStore {
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
     ) -> Result<StoreReport> {
         let segments = self.snapshot()?;
-        let bytes = segments.iter().map(|segment| u64::from(segment.end())).sum();
+        let there = |segment: &Segment| u64::from(segment.bytes_there(0..segment.end()));
+        let bytes = segments.iter().map(there).sum();
         let (segment_count, is_loss) = (segments.len() as u64, self.opening().is_loss);
         let mut report =
             StoreReport { segments: segment_count, bytes, is_loss, ..StoreReport::default() };
@@ -189,7 +190,7 @@ impl EventStore {
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
     ) -> Result<StorePartReport> {
         let (segment, from, to) = open_part(split, options).map_err(|e| e.of(FORMAT))?;
-        let bytes = u64::from(segment.end().saturating_sub(from));
+        let bytes = u64::from(segment.bytes_there(from..segment.end().max(from)));
         let mut report = StoreReport { segments: 1, bytes, ..StoreReport::default() };
         let mut progress = Progress::new(progress);
         progress.expect(to.saturating_sub(from).into());
@@ -207,7 +208,8 @@ impl EventStore {
     /// The number of each segment, and its bytes.
     pub fn segments(&self) -> Result<Vec<(u32, u64)>> {
         let segments = self.snapshot()?;
-        let of = |segment: Segment| (segment.header().segment, u64::from(segment.end()));
+        let bytes = |segment: &Segment| u64::from(segment.bytes_there(0..segment.end()));
+        let of = |segment: Segment| (segment.header().segment, bytes(&segment));
         Ok(segments.into_iter().map(of).collect())
     }
 

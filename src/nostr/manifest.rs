@@ -133,6 +133,13 @@ impl Manifest {
         self.segments.iter().find(|segment| segment.id == id).map(|segment| segment.size_bytes)
     }
 
+    /// Up to where a segment has pages at least: this program stores it after a sync of the segments. A size
+    /// that is none of whole pages is damage of the manifest, and says nothing.
+    pub fn pages_end(&self, id: u32, page_bytes: u32) -> Option<u32> {
+        let size: u32 = self.size_of(id).filter(|_| !self.is_foreign)?.try_into().ok()?;
+        (size >= page_bytes && size.is_multiple_of(page_bytes)).then_some(size)
+    }
+
     fn encode(&self, options: &Options) -> Value {
         let segments: Vec<Value> = self.segments.iter().map(Listed::encode).collect();
         let records: u64 = self.segments.iter().map(|segment| segment.record_count).sum();

@@ -31,6 +31,14 @@ const SMALL_INDEX_KEYS: usize = 150;
 /// So often a reader looks at what a writer may be changing.
 pub(super) const READER_TRIES: u32 = 8;
 
+/// What becomes of segments that lost pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Damage {
+    Refused,
+    /// A repair opens the store, and takes the damage out.
+    Mended,
+}
+
 impl EventStore {
     /// Create a store in a directory that has none.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
@@ -49,21 +57,16 @@ impl EventStore {
     }
 
     pub(super) fn open_with(path: &Path, mode: Mode, options: Options) -> Result<Self> {
-        Self::open_and(path, mode, options, &Self::finish_transaction)
+        Self::open_and(path, mode, options, Damage::Refused)
     }
 
-    /// Open a damaged store for writing. A commit that has begun may not end before the damage is out: the
-    /// caller finishes it.
+    /// Open a damaged store for writing, also one that lost pages, which the caller noted. A commit that has
+    /// begun may not end before the damage is out: the caller finishes it.
     pub(super) fn open_to_mend(path: &Path, options: Options) -> Result<Self> {
-        Self::open_and(path, Mode::Append, options, &|_| Ok(()))
+        Self::open_and(path, Mode::Append, options, Damage::Mended)
     }
 
-    fn open_and(
-        path: &Path,
-        mode: Mode,
-        options: Options,
-        finish: &dyn Fn(&Self) -> Result<()>,
-    ) -> Result<Self> {
+    fn open_and(path: &Path, mode: Mode, options: Options, damage: Damage) -> Result<Self> {
         let open = || {
             options.check()?;
             if let (Some(durability), true) = (options.durability, mode != Mode::Read) {
@@ -73,8 +76,11 @@ impl EventStore {
             asking(options.lock_timeout.check(), &dir, || match mode {
                 Mode::Read => open_reader(dir.clone(), options.clone()),
                 Mode::Append | Mode::Create => {
-                    let store = open_or_cut(&dir, mode, &options)?;
-                    finish(&store).map(|()| store)
+                    let store = open_or_cut(&dir, mode, &options, damage)?;
+                    match damage {
+                        Damage::Refused => store.finish_transaction().map(|()| store),
+                        Damage::Mended => Ok(store),
+                    }
                 }
             })
         };
@@ -116,6 +122,7 @@ fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
     for (&id, path) in files.iter().filter(|(id, _)| !belonging.passes_over(**id)) {
         segments.open(id, path, Access::Read, options)?;
     }
+    belonging.expect_all_pages(&mut segments);
     let copies = belonging.copies(&segments)?;
     let is_whole = options.storage.is_dir(&dir.join(WAL_NAME));
     belonging.check_no_gap(&segments, &copies, is_whole)?;
@@ -123,7 +130,8 @@ fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
     leave_unfinished(options, dir, &mut segments)?;
     hide_logged(options, dir, &mut segments)?;
     let manifest_rebuilt = belonging.is_rebuilt();
-    let is_loss = Loss::load(&*options.storage, &sidecar_dir(dir))?.is_some();
+    let is_noted = Loss::load(&*options.storage, &sidecar_dir(dir))?.is_some();
+    let is_loss = is_noted || segments.lack_pages();
     let opening = Opening { manifest_rebuilt, is_loss, ..Opening::default() };
     Ok((opening, State::new(belonging.manifest, segments)))
 }
@@ -173,8 +181,9 @@ fn is_logged(options: &Options, dir: &Path, id: Id) -> Result<bool> {
     Ok(false)
 }
 
-fn open_or_cut(dir: &Path, mode: Mode, options: &Options) -> Result<EventStore> {
-    let open = |opening, lock| open_writer(dir.to_owned(), mode, options.clone(), opening, lock);
+fn open_or_cut(dir: &Path, mode: Mode, options: &Options, damage: Damage) -> Result<EventStore> {
+    let open =
+        |opening, lock| open_writer(dir.to_owned(), (mode, damage), options.clone(), opening, lock);
     match open(Opening::default(), None) {
         Err(error) if spec::is_asked(options, dir, &error) => {
             let (opening, lock) = spec::cut_log(options, dir)?.ok_or(error)?;
@@ -196,7 +205,7 @@ pub(super) fn lock_store(options: &Options, dir: &Path) -> Result<WriterLock> {
 
 fn open_writer(
     dir: PathBuf,
-    mode: Mode,
+    (mode, damage): (Mode, Damage),
     options: Options,
     mut opening: Opening,
     lock: Option<WriterLock>,
@@ -222,6 +231,10 @@ fn open_writer(
     for (&id, path) in &files {
         segments.open(id, path, Access::Write, &options)?;
     }
+    belonging.expect_all_pages(&mut segments);
+    if damage == Damage::Refused {
+        belonging.check_no_pages_missing(&segments)?;
+    }
     let copies = belonging.copies(&segments)?;
     // It is made below.
     let is_whole = storage.is_dir(&dir.join(WAL_NAME));
@@ -235,6 +248,10 @@ fn open_writer(
     opening.manifest_rebuilt = belonging.is_rebuilt() && !files.is_empty();
     let joins = segments.by_id.keys().any(|&id| !belonging.manifest.names(id));
     let may_be_of_others = !files.is_empty() && (joins || belonging.may_be_of_others());
+    if may_be_of_others {
+        // The manifest that the checkpoint stores says that they are durable.
+        segments.sync_all()?;
+    }
     let mut manifest = belonging.manifest;
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     let wal = options.wal().open(dir.join(WAL_NAME), Mode::Append)?;

@@ -102,8 +102,6 @@ pub struct Events {
     /// Whether it is the walk of a store, and not of a part of it.
     is_whole: bool,
     sums: bool,
-    /// What was there when the part was cut, and is not any more.
-    missing: Option<PageDamage>,
     damage: Vec<(u32, PageDamage)>,
 }
 
@@ -159,21 +157,19 @@ impl Events {
             from: 0,
             is_whole: true,
             sums: true,
-            missing: None,
             damage: Vec::new(),
         }
     }
 
-    /// Those of one segment from an offset on, after which some pages are gone.
+    /// Those of one segment from an offset on.
     pub(super) fn of_part(
         segment: Segment,
         from: u32,
-        missing: Option<PageDamage>,
         (include, on_corrupt): (Include, OnCorrupt),
         now: u64,
     ) -> Self {
         let part = Self::new([segment].into(), include, on_corrupt, false, now);
-        Self { from, missing, is_whole: false, ..part }
+        Self { from, is_whole: false, ..part }
     }
 
     /// The same walk, without comparing checksums.
@@ -216,13 +212,7 @@ impl Events {
                     let segment = segment.clone();
                     self.pass(&segment, damage)?;
                 }
-                None => {
-                    if let (Some((segment, _)), Some(gone)) =
-                        (self.scan.take(), self.missing.take())
-                    {
-                        self.pass(&segment, gone)?;
-                    }
-                }
+                None => self.scan = None,
             }
         }
     }

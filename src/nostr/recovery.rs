@@ -94,7 +94,14 @@ pub fn replay(
         noted.filter(|at| at % header.page_bytes == 0 && (header.page_bytes..=end).contains(at));
     let is_last = manifest.last_checkpoint_lsn == wal.last_checkpoint().0;
     // The manifest and the header are written after a checkpoint: if the log lost its entry, they are ahead.
-    let is_proved = is_last && noted == Some(header.next_free);
+    let is_ours = manifest.pages_end(header.segment, header.page_bytes).is_some();
+    let is_proved = is_last && (is_ours || noted == Some(header.next_free));
+    // A repair goes on without them. Where the events of the log lay after them, only the manifest of the last
+    // checkpoint says: else they come to lie elsewhere, and the log's flags are of other places.
+    let missing = active.missing();
+    let moved = Some(missing.start).filter(|_| !missing.is_empty() && !is_last);
+    let is_moved =
+        |at: Location| at.segment == header.segment && moved.is_some_and(|from| at.offset >= from);
     let logged = if is_proved { HashSet::new() } else { logged };
     let at = noted.unwrap_or(header.page_bytes);
     let mut walk = Walk {
@@ -115,7 +122,7 @@ pub fn replay(
         opening.replayed += 1;
         match found.entry {
             Entry::Insert { record } => {
-                if std::mem::take(&mut group_is_whole) {
+                if std::mem::take(&mut group_is_whole) && moved.is_none() {
                     tail.last.clear();
                 }
                 let at = match earlier.place_of(segments, record)? {
@@ -137,7 +144,7 @@ pub fn replay(
     }
     walk.finish(segments, &mut tail.last, opening)?;
     // Only a repair goes on without a segment that the log speaks of.
-    tail.flagged.retain(|(at, _)| segments.by_id.contains_key(&at.segment));
+    tail.flagged.retain(|(at, _)| segments.by_id.contains_key(&at.segment) && !is_moved(*at));
     let mut buf = Vec::new();
     for (at, flags) in std::mem::take(&mut tail.flagged) {
         let Some(found) = segments.read_intact(at, &mut buf)? else { continue };
@@ -217,7 +224,8 @@ struct Walk {
     /// Whether the manifest knows the last checkpoint. If not, what comes next may be older than that, and
     /// synced.
     is_last: bool,
-    /// Whether the header says the same, and the log has that checkpoint.
+    /// Whether the log has the checkpoint after which the manifest was stored: by this program, or else the
+    /// header says the same.
     is_proved: bool,
     /// The events of the log, if it does not.
     logged: HashSet<Id>,
@@ -349,11 +357,13 @@ impl Walk {
         if self.scan.take().is_none() {
             return Ok(());
         }
-        if let Some(saved) = segments.cut(self.at, self.file_mode)? {
+        // What follows lost pages keeps its place.
+        let at = self.at.max(segments.active()?.segment.missing().end);
+        if let Some(saved) = segments.cut(at, self.file_mode)? {
             lines::warn(format_args!(
                 "a segment goes on otherwise than the write-ahead log: cut at byte {}, the rest is \
                  saved ({})",
-                self.at,
+                at,
                 saved.display()
             ));
             opening.saved.push(saved);

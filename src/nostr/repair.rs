@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use super::FORMAT;
 use super::belonging::Belonging;
 use super::event::Id;
-use super::manifest::Manifest;
 use super::mend_wal::{self, LogPlan};
 use super::opening::WAL_NAME;
 use super::options::Options;
@@ -96,7 +95,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     let was_loss = Loss::load(storage, &sidecar)?.is_some();
     let mut report = StoreRepair { path: dir.clone(), was_loss, ..StoreRepair::default() };
     let (mut belonging, there) = Belonging::load(options, &dir)?;
-    let seen = look_at_segments(options, &there, &belonging.manifest, &mut report)?;
+    let seen = look_at_segments(options, &there, &belonging, &mut report)?;
     let copies = belonging.copies(&seen.segments)?;
     report.lost_segments = belonging.missing(&there);
     let is_whole = storage.is_dir(&wal_dir);
@@ -175,14 +174,14 @@ pub(super) struct Seen {
 pub(super) fn look_at_segments(
     options: &Options,
     there: &BTreeMap<u32, PathBuf>,
-    manifest: &Manifest,
+    belonging: &Belonging,
     report: &mut StoreRepair,
 ) -> Result<Seen> {
     let last = there.keys().next_back().copied();
     let segments = Segments::new(&report.path, options.storage.clone());
     let mut seen = Seen { segments, ids: HashSet::new(), headers: Vec::new() };
     for (&id, path) in there {
-        let Some(pages) = Pages::open(options, id, path)? else {
+        let Some(mut pages) = Pages::open(options, id, path)? else {
             let message = "no header of a segment, and no record for any size of pages";
             let error = Error::new(ErrorKind::Corrupt, message).at(path).offset_at(0);
             return Err(error.with_advice("salvage copies what the other files have"));
@@ -190,7 +189,8 @@ pub(super) fn look_at_segments(
         if let Some(damage) = &pages.header_damage {
             seen.headers.push((Some(pages.segment.header()), damage.clone()));
         }
-        let checkpoint = manifest.size_of(id).unwrap_or_default();
+        belonging.expect_pages(&mut pages.segment);
+        let checkpoint = belonging.manifest.size_of(id).unwrap_or_default();
         let (mut scan, mut stays) = (pages.scan(), true);
         while let Some(found) = scan.next()? {
             match found {
@@ -200,7 +200,8 @@ pub(super) fn look_at_segments(
                 Found::Record(_) => {}
                 Found::Damage(damage) => {
                     stays &= Some(id) != last || u64::from(damage.end) <= checkpoint;
-                    report.cut_bytes += u64::from(damage.end - damage.offset);
+                    let there = pages.segment.bytes_there(damage.offset..damage.end);
+                    report.cut_bytes += u64::from(there);
                     report.damages.push(pages.damaged(damage));
                 }
             }

@@ -163,7 +163,10 @@ impl Copying<'_> {
             files.segments.iter().partition(|(id, _)| belonging.manifest.names(*id));
         for (id, path) in named.into_iter().chain(unnamed) {
             match Pages::open(self.options, *id, path)? {
-                Some(pages) => self.copy_pages(&pages, &logged, Some(*id) == last)?,
+                Some(mut pages) => {
+                    belonging.expect_pages(&mut pages.segment);
+                    self.copy_pages(&pages, &logged, Some(*id) == last)?;
+                }
                 None => self.nothing_in(path)?,
             }
         }
@@ -236,7 +239,7 @@ impl Copying<'_> {
     fn copy_pages(&mut self, pages: &Pages, logged: &Logged, is_last: bool) -> Result<()> {
         self.report.damages.extend(pages.header_damage.clone());
         let (mut scan, mut scratch) = (pages.scan().with_names(), Vec::new());
-        let end = u64::from(pages.segment.end());
+        let end = u64::from(pages.segment.bytes_there(0..pages.segment.end()));
         let (mut reported, before) = (0, self.report.source_bytes);
         while let Some(found) = scan.next()? {
             let found = match found {

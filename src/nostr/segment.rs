@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::Mutex;
+use crate::scan::Bad;
 use crate::search::end_of_data;
 use crate::slice::part;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
@@ -62,8 +64,10 @@ pub struct Segment {
     file: Arc<dyn File>,
     path: PathBuf,
     header: Header,
-    /// The first free byte, by the pages.
+    /// The first free byte, by the pages, those included that are missing.
     end: u32,
+    /// Pages that were stored durably and are missing; most segments have none.
+    missing: Range<u32>,
     /// Whether a write failed that could not be taken back.
     poisoned: bool,
     /// Flags that wait to be written, by the offsets of their records. Walks see those of the moment
@@ -164,8 +168,8 @@ impl Segment {
         let used = end_of_data(&*file, header.page_bytes.into(), len).map_err(failed)?;
         let end = page::whole_pages(used.max(header.page_bytes.into()), header.page_bytes) as u32;
         let (path, poisoned) = (path.to_owned(), false);
-        let (waiting, lossy) = Default::default();
-        Ok(Self { file, path, header, end, poisoned, waiting, lossy })
+        let (missing, waiting, lossy) = Default::default();
+        Ok(Self { file, path, header, end, missing, poisoned, waiting, lossy })
     }
 
     /// The header as it was read or written last.
@@ -178,15 +182,50 @@ impl Segment {
         &self.path
     }
 
-    /// The first free byte, by the pages.
+    /// The first free byte, by the pages, those included that are missing.
     pub fn end(&self) -> u32 {
         self.end
+    }
+
+    /// Pages that were stored up to a byte, durably. Those that are not there are damage: walks report it, and
+    /// what is appended comes after it, where it would have come before the loss.
+    pub(super) fn expect_pages(&mut self, up_to: u32) {
+        if self.end < up_to {
+            self.missing = self.end..up_to;
+            self.end = up_to;
+        }
+    }
+
+    /// The pages that are missing.
+    pub(super) fn missing(&self) -> Range<u32> {
+        self.missing.clone()
+    }
+
+    /// How many bytes of pages are there between two offsets.
+    pub(super) fn bytes_there(&self, Range { start, end }: Range<u32>) -> u32 {
+        let Range { start: from, end: to } = self.missing;
+        let lacks = end.min(to).saturating_sub(start.max(from));
+        (end - start).saturating_sub(lacks)
+    }
+
+    /// What is wrong with a page if it is missing.
+    #[inline]
+    pub(super) fn missing_at(&self, offset: u32) -> Option<Bad> {
+        let Range { start, end } = self.missing;
+        self.missing.contains(&offset).then_some(Bad {
+            what: "pages are missing from byte",
+            found: start.into(),
+            against: "events were stored up to",
+            expected: end.into(),
+            framed_len: None,
+        })
     }
 
     /// The same up to an offset, where a record ends.
     #[must_use]
     pub(super) fn until(self, end: u32) -> Self {
-        Self { end: self.end.min(end), ..self }
+        let missing = self.missing.start.min(end)..self.missing.end.min(end);
+        Self { end: self.end.min(end), missing, ..self }
     }
 
     /// The bytes of the pages of a record of that size.

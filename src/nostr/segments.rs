@@ -89,6 +89,16 @@ impl Segments {
         Ok(())
     }
 
+    /// Whether a segment lost pages.
+    pub fn lack_pages(&self) -> bool {
+        self.by_id.values().any(|open| !open.segment.missing().is_empty())
+    }
+
+    /// Sync what another program may have written, and not synced.
+    pub fn sync_all(&self) -> Result<()> {
+        self.by_id.values().try_for_each(|open| open.segment.sync())
+    }
+
     /// Have a segment that was opened otherwise.
     pub fn insert(&mut self, id: u32, segment: Segment) {
         let records = segment.header().records;

@@ -3,7 +3,7 @@
 use super::FORMAT;
 use super::options::Options;
 use super::read::{Events, Include};
-use super::segment::{PageDamage, Segment};
+use super::segment::Segment;
 use super::store::EventStore;
 use super::walk::Step;
 use crate::checksum::crc32c;
@@ -36,24 +36,18 @@ impl EventStore {
         on_corrupt: OnCorrupt,
     ) -> Result<Events> {
         let read = || {
-            let (segment, from, to) = open_part(split, options)?;
-            let there = segment.end().max(from);
-            let missing = (there < to).then(|| PageDamage {
-                offset: there,
-                end: to,
-                reason: format!("the segment ends at {there}, there were events up to {to}"),
-            });
-            let how = (include, on_corrupt);
-            Ok(Events::of_part(segment, from, missing, how, options.now()))
+            let (segment, from, _) = open_part(split, options)?;
+            Ok(Events::of_part(segment, from, (include, on_corrupt), options.now()))
         };
         read().map_err(|error: Error| error.of(FORMAT))
     }
 }
 
-/// The segment of a part, up to the part's end, and the bytes between which the part lay.
+/// The segment of a part, up to the part's end, and the bytes between which the part lay. Pages that it had
+/// when it was cut and lost since are damage.
 pub(super) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u32, u32)> {
     let path = located(&*options.storage, &split.path)?;
-    let segment = Segment::open_with(options, &path, Access::Read)?;
+    let mut segment = Segment::open_with(options, &path, Access::Read)?;
     if let Some(cut) = split.identity {
         let [(_, unknown), (at, sum)] = cut.places();
         let [header, (_, now)] = identity(&segment, at)?.places();
@@ -63,6 +57,7 @@ pub(super) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u3
         Identity::of_places(found).check_is(&cut, &path)?;
     }
     let (from, to) = (offset(split.offset)?, offset(split.end)?);
+    segment.expect_pages(to);
     Ok((segment.until(to), from, to))
 }
 

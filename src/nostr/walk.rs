@@ -101,6 +101,8 @@ impl Window {
 pub(super) struct Looker {
     segment: Segment,
     window: Window,
+    /// Where the walk ends: where the file does, or the pages that it should have.
+    end: u64,
     /// A record of several pages, put together.
     whole: Vec<u8>,
     page_bytes: u32,
@@ -142,7 +144,7 @@ impl Looker {
     fn new(segment: Segment) -> Self {
         let page_bytes = segment.header().page_bytes;
         let window = Window::new(segment.file().clone(), 0, READ_BYTES);
-        Self { segment, window, whole: Vec::new(), page_bytes, sums: true, names: false }
+        Self { segment, window, end: 0, whole: Vec::new(), page_bytes, sums: true, names: false }
     }
 
     /// Ask for the file's end, once: the walk does not go beyond it.
@@ -150,6 +152,7 @@ impl Looker {
     fn begin(&mut self) -> Result<()> {
         if self.window.end == 0 {
             self.window.end = self.segment.page_end()?;
+            self.end = self.window.end.max(self.segment.missing().end.into());
         }
         Ok(())
     }
@@ -161,6 +164,9 @@ impl Looker {
 
     #[inline]
     fn try_look(&mut self, offset: u32) -> io::Result<Result<Seen, Bad>> {
+        if let Some(bad) = self.segment.missing_at(offset) {
+            return Ok(Err(bad));
+        }
         let head = match self.window.head(offset, self.page_bytes)? {
             Ok(head) => head,
             Err(bad) => {
@@ -313,7 +319,7 @@ impl Forward {
     pub(super) fn step(&mut self) -> Result<Option<Step>> {
         self.looker.begin()?;
         let mut damage: Option<PageDamage> = None;
-        while self.position < self.looker.window.end {
+        while self.position < self.looker.end {
             // A part without any record ends here; one that has damage goes on to the next record.
             if self.is_passing && self.position >= self.until {
                 break;

@@ -55,6 +55,22 @@ EVENT_STORE_BUGS = [
         [("nostr_store", "damage::a_wrong_or_old_header")],
     ),
     Bug(
+        "event store: a segment that lost pages passes as whole",
+        TRUNCATION,
+        OPENING,
+        "        belonging.check_no_pages_missing(&segments)?;\n",
+        "",
+        [("nostr_store", "lost_pages::a_segment_that_lost_pages")],
+    ),
+    Bug(
+        "event store: what a repair appends again takes the place of lost pages",
+        TRUNCATION,
+        RECOVERY,
+        "        let at = self.at.max(segments.active()?.segment.missing().end);\n",
+        "        let at = self.at;\n",
+        [("nostr_store", "lost_pages::")],
+    ),
+    Bug(
         "event store: replay does not look whether a record is there",
         KILL,
         RECOVERY,
@@ -710,8 +726,8 @@ EVENT_STORE_BUGS = [
         "event store: a commit that has begun keeps a damaged store from being repaired",
         FLIP,
         OPENING,
-        "Self::open_and(path, Mode::Append, options, &|_| Ok(()))",
-        "Self::open_and(path, Mode::Append, options, &Self::finish_transaction)",
+        "                        Damage::Mended => Ok(store),\n",
+        "                        Damage::Mended => store.finish_transaction().map(|()| store),\n",
         [("nostr_store", "damaged_pages::a_commit_that_had_begun")],
     ),
     Bug(

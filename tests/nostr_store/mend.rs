@@ -119,6 +119,26 @@ fn event_in(disk: &Sim, page: u64) -> Id {
     all.find(|found| there(found.location)).unwrap().event.id
 }
 
+fn size_by_manifest(disk: &Sim, segment: u32) -> u32 {
+    let bytes = read(disk, "/events/manifest.json");
+    let manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let named = manifest["active_segments"].as_array().unwrap();
+    let named = named.iter().find(|named| named["id"] == segment).unwrap();
+    named["size_bytes"].as_u64().unwrap() as u32
+}
+
+/// The events that count, of which a segment has pages there.
+fn live_between(disk: &Sim, segment: u32, bytes: std::ops::Range<u32>) -> Vec<Id> {
+    let reader = on(disk).open(DIR, Mode::Read).unwrap();
+    let all = reader.iter(Include::Live, OnCorrupt::Raise).unwrap().map(Result::unwrap);
+    let all: Vec<_> = all.filter(|found| found.location.segment == segment).collect();
+    let ends = all.iter().skip(1).map(|next| next.location.offset).chain([u32::MAX]);
+    let is_there = |at: Location, end: u32| at.offset < bytes.end && end > bytes.start;
+    let there = all.iter().zip(ends).filter(|(found, end)| is_there(found.location, *end));
+    let ids: BTreeSet<Id> = there.map(|(found, _)| found.event.id).collect();
+    ids.into_iter().collect()
+}
+
 /// Damage of every kind that a repair mends, on disks that keep all there is, and on such of which the
 /// dead writer's last pages are in the cache alone.
 fn worlds() -> Vec<Damaged> {
@@ -147,6 +167,17 @@ fn worlds() -> Vec<Damaged> {
     settle(&disk, Path::new("/"));
     let lost: Vec<Id> = lost.into_iter().collect();
     worlds.push(Damaged::new("a missing segment", disk, ACCEPT, &all, &lost));
+
+    for which in [0, 1] {
+        let (disk, all) = settled();
+        let number = [ids(&disk)[0], *ids(&disk).last().unwrap()][which];
+        let kept = size_by_manifest(&disk, number) - 2 * PAGE as u32;
+        let lost = live_between(&disk, number, kept..kept + 2 * PAGE as u32);
+        assert!(!lost.is_empty());
+        damage(&disk, &segment(number), |bytes| bytes.truncate(kept as usize));
+        let name = ["a segment without its last pages", "the last segment without pages"][which];
+        worlds.push(Damaged::new(name, disk, ACCEPT, &all, &lost));
+    }
 
     let (disk, all) = settled();
     let (lost, first, last) = (event_in(&disk, 1), ids(&disk)[0], *ids(&disk).last().unwrap());

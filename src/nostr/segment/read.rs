@@ -7,6 +7,7 @@ use crate::nostr::names::{Names, may_be_lost, recover};
 use crate::nostr::page::Head;
 use crate::nostr::record::{self, FLAGS_AT, LONG_HEAD_BYTES, Layout, PUBKEY_AT, SHORT_HEAD_BYTES};
 use crate::nostr::walk::{READ_BYTES, Step, Window};
+use crate::scan::Bad;
 use crate::slice::part;
 use crate::storage::read_full;
 
@@ -96,6 +97,9 @@ impl Segment {
     /// The last record, if it goes on where the file ended when it was opened: a writer is appending the
     /// rest, or a crash took it.
     pub(in crate::nostr) fn unfinished(&self) -> Result<Option<Unfinished>> {
+        if !self.missing.is_empty() {
+            return Ok(None);
+        }
         let Some(Step::Damage(damage)) = self.clone().reverse().step()? else { return Ok(None) };
         let mut bytes = [0; LONG_HEAD_BYTES + PUBKEY_AT];
         let read = read_full(&*self.file, &mut bytes, damage.offset.into());
@@ -129,6 +133,11 @@ impl Segment {
                 format!("no record at {offset}: pages of {page_bytes} end at {}", self.end);
             return Err(self.error(ErrorKind::OutOfRange, &message));
         }
+        let corrupt =
+            |bad: Bad| self.error(ErrorKind::Corrupt, &bad.reason()).offset_at(offset.into());
+        if let Some(bad) = self.missing_at(offset) {
+            return Err(corrupt(bad));
+        }
         if let Some(layout) = self.read_page(offset, buf)? {
             return Ok(layout);
         }
@@ -145,9 +154,7 @@ impl Segment {
         if let (Ok(()), Some(flags)) = (&event, self.waiting_at(offset)) {
             record::set_flags(buf, flags);
         }
-        event
-            .and_then(|()| record::check(buf))
-            .map_err(|bad| self.error(ErrorKind::Corrupt, &bad.reason()).offset_at(offset.into()))
+        event.and_then(|()| record::check(buf)).map_err(corrupt)
     }
 
     /// The record at an offset if one page has all of it and it is intact; else the caller looks again, for
