@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::entry::Lsn;
 use super::options::{History, Options};
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
@@ -97,6 +98,11 @@ impl Manifest {
         }
         self.is_foreign = false;
         put(&dir.join(NAME), text + "\n")
+    }
+
+    /// The last checkpoint; 0 where another program wrote it, which may keep no such log.
+    pub fn checkpoint(&self) -> Lsn {
+        Lsn(if self.is_foreign { 0 } else { self.last_checkpoint_lsn })
     }
 
     /// Which segments it names, and since when.

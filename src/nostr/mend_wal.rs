@@ -8,15 +8,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::entry::{Entry, HEADER_BYTES, Lsn, encode_file_header, file_name, file_number};
+use super::codec::Codec;
+use super::entry::{Entry, HEADER_BYTES, Lsn, Tag, encode_file_header, file_name, file_number};
 use super::event::Id;
 use super::files::{FileFormat, lost_files, numbers};
+use super::opening::no_log;
 use super::options::Options;
 use super::record;
 use super::rescue::{DamagedPart, LogFile, LogState};
+use super::store::now;
 use crate::error::{Error, Result};
+use crate::log::framing::Framing as _;
 use crate::log::report::Repair;
-use crate::mend::{rewrite, save_tail};
+use crate::mend::{make_dir, rewrite, save_tail};
 use crate::scan::Verdict;
 use crate::sidecar::sidecar_dir;
 use crate::slice::part_mut;
@@ -41,15 +45,18 @@ pub struct LogPlan {
     trim: Option<(Lsn, u64)>,
     /// The first damage after the checkpoint: all from there on is cut.
     cut: Option<Place>,
+    /// Nothing of it stays, and this was the last checkpoint that is known: it begins with that.
+    begin: Option<Lsn>,
     /// Files that are gone.
     lost: Vec<PathBuf>,
 }
 
 impl LogPlan {
-    /// Look at all files of the log in a directory. `stored` are the events of the segments.
+    /// Look at all files of the log in a directory, of which the manifest knows this checkpoint. `stored` are
+    /// the events of the segments.
     pub fn make(
         options: &Options,
-        dir: &Path,
+        (dir, known): (&Path, Lsn),
         logs: &[LogFile],
         stored: &HashSet<Id>,
     ) -> Result<Self> {
@@ -119,6 +126,11 @@ impl LogPlan {
             plan.damages.push(DamagedPart { path: path.clone(), offset: 0, end: 0, reason });
             plan.lost.push(path);
         }
+        if logs.is_empty() && plan.lost.is_empty() && known > Lsn(0) {
+            wrong.push(((0, 0), true));
+            let (path, reason) = (dir.join(file_name(0)), no_log(dir, known).message().to_owned());
+            plan.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+        }
         let from = checkpoint.map_or((0, 0), |(place, _)| place);
         plan.cut = wrong.iter().map(|(place, _)| *place).filter(|place| *place >= from).min();
         plan.is_loss = wrong.iter().any(|(place, is_loss)| *is_loss && *place >= from);
@@ -142,6 +154,8 @@ impl LogPlan {
             let bytes: u64 = states.iter().skip(file).map(|state| state.bytes).sum();
             plan.cut_bytes = bytes.saturating_sub(offset);
             plan.cut_events = cut_events(options, &logs, (file, offset), named, stored)?;
+            let checkpoint = named.max(known);
+            plan.begin = Some(checkpoint).filter(|lsn| (file, offset) == (0, 0) && *lsn > Lsn(0));
         }
         Ok(plan)
     }
@@ -199,10 +213,14 @@ pub fn mend(
     if let Some((file, offset)) = plan.cut {
         // The newest go first: what is left has no gap. Of a file that is damaged from its beginning on,
         // nothing stays.
-        let whole = file + usize::from(offset > 0);
+        let whole = file + usize::from(offset > 0 || plan.begin.is_some());
         for path in plan.logs.iter().skip(whole).rev() {
             saved.push(set_aside(options, dir, path)?);
         }
+    }
+    if let Some(checkpoint) = plan.begin {
+        let first = plan.logs.first().cloned().unwrap_or_else(|| dir.join(file_name(0)));
+        saved.extend(begin(options, dir, &first, checkpoint)?);
     }
     for path in plan.logs.iter().take(plan.drop_first) {
         saved.push(set_aside(options, dir, path)?);
@@ -259,6 +277,27 @@ fn set_aside(options: &Options, dir: &Path, path: &Path) -> Result<PathBuf> {
     storage.rename(path, &aside).map_err(|e| Error::io("set the file aside", path, e))?;
     storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
     Ok(aside)
+}
+
+/// Have the log hold nothing but this checkpoint, in one step, after saving its first file whole; the others
+/// are set aside. So the numbers go on after it, and the manifest and the log agree.
+fn begin(options: &Options, dir: &Path, path: &Path, checkpoint: Lsn) -> Result<Option<PathBuf>> {
+    let storage = &*options.storage;
+    make_dir(storage, dir)?;
+    let saved = match storage.open(path, Access::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        file => {
+            let file = file.map_err(|e| Error::io("read the log", path, e))?;
+            save_tail(storage, &*file, path, options.file_mode, 0)?
+        }
+    };
+    let mut bytes = encode_file_header(checkpoint).to_vec();
+    let tag = Tag { op: Entry::Checkpoint.op(), lsn: checkpoint, timestamp: now() };
+    Codec::new(options.wal().data_bytes_max).encode(&mut bytes, tag, &Entry::Checkpoint.data());
+    forget(options, path)?;
+    replace(storage, path, &bytes, options.file_mode)
+        .map_err(|e| Error::io("replace the log", path, e))?;
+    Ok(saved)
 }
 
 /// Have a file begin with the checkpoint, after saving it whole.

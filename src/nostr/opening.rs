@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::FORMAT;
 use super::belonging::Belonging;
-use super::entry::{Entry, Lsn};
+use super::entry::{Entry, Lsn, file_name};
 use super::event::Id;
 use super::logged_flags::hide_logged;
+use super::files::{check_none_lost, numbers};
 use super::options::Options;
 use super::pending::Batch;
 use super::progress::Progress;
@@ -22,7 +23,7 @@ use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
 use crate::sidecar::{Loss, WriterLock, sidecar_dir};
-use crate::storage::{Access, located};
+use crate::storage::{Access, Storage, located};
 
 /// The directory of the write-ahead log.
 pub(super) const WAL_NAME: &str = "wal";
@@ -203,6 +204,27 @@ pub(super) fn lock_store(options: &Options, dir: &Path) -> Result<WriterLock> {
     Ok(lock)
 }
 
+/// Refuse a store whose write-ahead log has no file, although the manifest knows of a checkpoint.
+fn check_log_is_there(storage: &dyn Storage, dir: &Path, checkpoint: Lsn) -> Result<()> {
+    if checkpoint == Lsn(0) || !numbers(storage, dir)?.is_empty() {
+        return Ok(());
+    }
+    // A mark says more.
+    check_none_lost(storage, dir, None)?;
+    Err(no_log(dir, checkpoint))
+}
+
+/// Of such a log.
+pub(super) fn no_log(dir: &Path, checkpoint: Lsn) -> Error {
+    let message = format!(
+        "the write-ahead log has no file, and so no entry: the manifest says a checkpoint with lsn \
+         {checkpoint}, after which events and flags may be lost"
+    );
+    let advice = "a backup may have it; repair with accept_loss goes on without it";
+    let error = Error::new(ErrorKind::LostRecords, message).with_advice(advice);
+    error.at(&dir.join(file_name(0))).offset_at(0)
+}
+
 fn open_writer(
     dir: PathBuf,
     (mode, damage): (Mode, Damage),
@@ -239,6 +261,7 @@ fn open_writer(
     // It is made below.
     let is_whole = storage.is_dir(&dir.join(WAL_NAME));
     belonging.check_no_gap(&segments, &copies, is_whole)?;
+    check_log_is_there(storage, &dir.join(WAL_NAME), belonging.manifest.checkpoint())?;
     if !copies.is_empty() {
         opening.removed = segments.remove(&copies)?;
     }

@@ -42,7 +42,8 @@ pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(Opening, WriterL
     let logs = Files::list(options, dir)?.logs;
     let mut pages = StoreRepair { path: dir.to_owned(), ..StoreRepair::default() };
     let seen = look_at_segments(options, &there, &belonging, &mut pages)?;
-    let plan = LogPlan::make(options, &wal_dir, &logs, &seen.ids)?;
+    let checkpoint = belonging.manifest.checkpoint();
+    let plan = LogPlan::make(options, (&wal_dir, checkpoint), &logs, &seen.ids)?;
     let Some(first) = plan.damages.first() else { return Ok(None) };
     let is_cut_with_pages = plan.cuts() && !pages.damages.is_empty();
     if plan.is_loss || plan.cut_events > 0 || is_cut_with_pages {

@@ -7,6 +7,7 @@ from rows import FLIP, HEAD, POWER, SEGMENT, TRUNCATION, WRITER
 
 CODEC = "src/nostr/codec.rs"
 FILES = "src/nostr/files.rs"
+OPENING = "src/nostr/opening.rs"
 WAL = "src/nostr/wal.rs"
 STATE = "src/nostr/wal_state.rs"
 
@@ -18,6 +19,14 @@ NOSTR_WAL_BUGS = [
         "            next = Lsn(extent.next());\n",
         "            next = Lsn(if as_mode == mode { 1 } else { extent.next() });\n",
         [("nostr_wal", "numbers_go_on_over_files_and_reopening")],
+    ),
+    Bug(
+        "nostr wal: a log that is gone as a whole is begun again",
+        SEGMENT,
+        OPENING,
+        "    if checkpoint == Lsn(0) || !numbers(storage, dir)?.is_empty() {\n",
+        "    if checkpoint >= Lsn(0) || !numbers(storage, dir)?.is_empty() {\n",
+        [("nostr_store", "lost_log::a_log_that_is_gone")],
     ),
     Bug(
         "nostr wal: numbers begin again in the next file",

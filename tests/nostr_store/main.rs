@@ -36,6 +36,7 @@ mod lifecycle;
 mod logged_flags;
 mod long_work;
 mod lossy;
+mod lost_log;
 mod lost_pages;
 mod manifest;
 mod mend;

@@ -15,7 +15,7 @@ use deedbook::{Error, ErrorKind, Mode, OnCorrupt, Repair};
 use crate::report::{self, number};
 use crate::rescue::{
     ACCEPT, ALL, COPY_DIR, DRY, Events, PAGE, PLAIN, disk_remove, events, ids, listed, logs,
-    mended, on, open, segment, world,
+    mended, on, open, remove_log, segment, world,
 };
 use crate::support::{changed, mix, note, read};
 use crate::world::DIR;
@@ -222,6 +222,11 @@ pub fn of_logs() -> Vec<Damaged> {
         disk.sync_dir(Path::new("/events/wal")).unwrap();
         worlds.push(Damaged::new(name, disk, ACCEPT, &all, &[]));
     }
+
+    let (disk, all) = settled();
+    remove_log(&disk);
+    settle(&disk, Path::new("/"));
+    worlds.push(Damaged::new("no log", disk, ACCEPT, &all, &[]));
 
     // Events that only the log has, after its damage: they go, and are saved.
     let (disk, all) = settled();

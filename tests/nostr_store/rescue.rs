@@ -487,6 +487,13 @@ pub fn remove_sidecar(disk: &Sim) {
     }
 }
 
+/// Have no write-ahead log, and nothing beside it.
+pub fn remove_log(disk: &Sim) {
+    for path in listed(disk, Path::new("/events/wal")).into_keys() {
+        disk.remove(&path).unwrap();
+    }
+}
+
 /// The world without the last three pages of its last segment, and with the first entry of the newest file
 /// of the log damaged: intact events after that are in the log only.
 pub fn damaged_log_alone() -> (Sim, Events) {
