@@ -26,6 +26,8 @@ pub struct Belonging {
     source: Source,
     /// Whether manifest and copy name the same segments, of the same time.
     is_proved: bool,
+    /// Whether the manifest says of replaced events otherwise than the copy, which is believed.
+    is_corrected: bool,
 }
 
 /// By what the segments are known.
@@ -70,6 +72,7 @@ impl Belonging {
             (Some(manifest), Some(copy)) => manifest.generation() == copy.generation(),
             _ => false,
         };
+        let mut is_corrected = false;
         let (manifest, source) = match (manifest, copy) {
             (Some(manifest), Some(copy))
                 if !manifest.is_foreign && rank(&copy, files) > rank(&manifest, files) =>
@@ -81,16 +84,25 @@ impl Belonging {
                 manifest.history = copy.history;
                 (manifest, Source::Manifest)
             }
+            // The copy has a checksum, and is stored first where that changes: a manifest that was stored after it
+            // and says otherwise is damaged. One that was stored before it says what the log's events came under.
+            (Some(mut manifest), Some(copy))
+                if is_proved && copy.last_checkpoint_lsn <= manifest.last_checkpoint_lsn =>
+            {
+                is_corrected = manifest.history != copy.history;
+                manifest.history = copy.history;
+                (manifest, Source::Manifest)
+            }
             (Some(manifest), _) => (manifest, Source::Manifest),
             (None, Some(copy)) => (copy, Source::Copy),
             (None, None) => (Manifest::default(), Source::Files),
         };
-        Self { manifest, source, is_proved }
+        Self { manifest, source, is_proved, is_corrected }
     }
 
     /// Whether the manifest is to be made again.
     pub fn is_rebuilt(&self) -> bool {
-        self.source != Source::Manifest
+        self.source != Source::Manifest || self.is_corrected
     }
 
     /// Whether only the files themselves say which are the store's.

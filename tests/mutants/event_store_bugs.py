@@ -71,6 +71,15 @@ EVENT_STORE_BUGS = [
         [("nostr_store", "lost_pages::")],
     ),
     Bug(
+        "event store: a damaged manifest says what becomes of replaced events",
+        FLIP,
+        BELONGING,
+        "                manifest.history = copy.history;\n                (manifest, Source::Manifest)\n"
+        "            }\n            (Some(manifest), _)",
+        "                (manifest, Source::Manifest)\n            }\n            (Some(manifest), _)",
+        [("nostr_store", "history::a_flipped_bit_in_the_manifest")],
+    ),
+    Bug(
         "event store: replay does not look whether a record is there",
         KILL,
         RECOVERY,
@@ -710,8 +719,10 @@ EVENT_STORE_BUGS = [
         "event store: the manifest of another program forgets that versions are kept",
         HEAD,
         BELONGING,
-        "                manifest.history = copy.history;\n",
-        "                let _ = copy;\n",
+        "                manifest.history = copy.history;\n                (manifest, Source::Manifest)\n"
+        "            }\n            // The copy has a checksum",
+        "                let _ = (&mut manifest, copy);\n                (manifest, Source::Manifest)\n"
+        "            }\n            // The copy has a checksum",
         [("nostr_store", "history::a_manifest_of_another_program")],
     ),
     Bug(

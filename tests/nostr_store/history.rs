@@ -106,6 +106,29 @@ fn a_manifest_of_another_program_does_not_change_what_is_kept() {
     }
 }
 
+/// A flipped bit in the name of one field: the manifest said nothing of replaced versions any more, and its
+/// copy, which has a checksum, that they are kept. The next append hid them, and a compaction dropped them.
+#[test]
+fn a_flipped_bit_in_the_manifest_does_not_change_what_is_kept() {
+    let disk = Sim::new();
+    let store = keeping(&disk);
+    store.append_many(&[version(1), version(2)]).unwrap();
+    store.close().unwrap();
+    let text = String::from_utf8(read(&disk, MANIFEST)).unwrap();
+    let at = text.find("\"history\"").unwrap() + 5;
+    changed(&disk, MANIFEST, |bytes| bytes[at] ^= 1);
+    let reader = on(&disk).open(DIR, Mode::Read).unwrap();
+    assert_eq!((reader.history(), reader.opening().manifest_rebuilt), (History::Keep, true));
+    let store = by_default(&on(&disk));
+    assert_eq!((store.history(), store.opening().manifest_rebuilt), (History::Keep, true));
+    store.append(&version(3)).unwrap();
+    assert_eq!(store.compact(0.0, false).unwrap().replaced, 0);
+    assert_eq!(versions(&store), [(1, LIVE), (2, LIVE), (3, LIVE)]);
+    store.close().unwrap();
+    assert_eq!(String::from_utf8(read(&disk, COPY)).unwrap().matches("\"keep\"").count(), 1);
+    assert!(!by_default(&on(&disk)).opening().manifest_rebuilt);
+}
+
 #[test]
 fn a_repair_keeps_what_the_store_keeps() {
     for is_damaged in [false, true] {
