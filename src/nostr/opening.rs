@@ -278,6 +278,7 @@ fn open_writer(
     let mut manifest = belonging.manifest;
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     let wal = options.wal().open(dir.join(WAL_NAME), Mode::Append)?;
+    opening.saved.extend(wal.recovery().saved_to);
     wal.believe_lost(Lsn(manifest.last_checkpoint_lsn))?;
     let checkpoint = wal.last_checkpoint();
     if files.is_empty() && checkpoint != Lsn(0) {

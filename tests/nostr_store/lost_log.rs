@@ -1,12 +1,13 @@
-//! A write-ahead log that is gone as a whole, which the manifest knows of.
+//! A write-ahead log that is gone as a whole, which the manifest knows of, and one whose end was cut.
 
 use std::path::Path;
 
 use deedbook::nostr::{Check, Event, EventStore, Flags};
+use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{ErrorKind, Mode, Recovery};
 
-use crate::rescue::{ACCEPT, DRY, PLAIN, events, mended, on, open, remove_log};
+use crate::rescue::{ACCEPT, DRY, PLAIN, events, logs, mended, on, open, remove_log};
 use crate::support::{changed, event, note, read};
 use crate::world::DIR;
 
@@ -87,4 +88,26 @@ fn a_log_that_is_gone_is_refused_and_named() {
         *bytes = text.replace("\"compactions\"", "\"generations\"").into_bytes();
     });
     assert_eq!(events(&open(&disk)).len(), 5);
+}
+
+/// The end of the log was cut and saved, and a line in the program's log said so, but not the store.
+#[test]
+fn the_saved_end_of_the_log_is_named() {
+    let disk = Sim::new();
+    let store = open(&disk);
+    store.append(&note(1)).unwrap();
+    store.commit().unwrap();
+    store.append(&note(2)).unwrap();
+    let disk = disk.kill();
+    drop(store);
+    let log = logs(&disk).pop().unwrap();
+    changed(&disk, &log, |bytes| {
+        let used = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+        bytes.truncate(used - 40);
+    });
+    let store = open(&disk);
+    let saved = &store.opening().saved;
+    assert_eq!(saved.len(), 1, "{:?}", store.opening());
+    assert!(saved[0].starts_with("/events/wal") && saved[0].to_string_lossy().contains(".cut-"));
+    assert!(disk.open(&saved[0], deedbook::storage::Access::Read).is_ok());
 }
