@@ -15,11 +15,13 @@ use super::event::{Flags, Id, Location};
 use super::opening::{READER_TRIES, WAL_NAME};
 use super::options::Options;
 use super::record;
+use super::segment::Segment;
 use super::segments::Segments;
 use super::walk::Step;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
+use crate::storage::Access;
 
 /// With so many flags in memory, those go that the segments have by now. A writer leaves at most 65,536 of them
 /// unwritten, and those of one call.
@@ -48,6 +50,27 @@ pub fn hide_logged(options: &Options, dir: &Path, segments: &mut Segments) -> Re
         segments.set_flags_later(at, flags)?;
     }
     Ok(())
+}
+
+/// The same for a segment that is read alone, as a part of its store.
+pub fn hide_logged_in(options: &Options, segment: Segment) -> Result<Segment> {
+    let Some(dir) = segment.path().ancestors().nth(3).map(Path::to_owned) else {
+        return Ok(segment);
+    };
+    let mut segments = Segments::new(&dir, options.storage.clone());
+    if segment.path().parent() != Some(&*segments.dir) {
+        return Ok(segment);
+    }
+    let id = segment.header().segment;
+    // What is wrong with others does not concern this one.
+    let unless_io = |e: Error| if e.kind() == ErrorKind::Io { Err(e) } else { Ok(()) };
+    let files = segments.list().or_else(|e| unless_io(e).map(|()| BTreeMap::new()))?;
+    if let Some((&last, path)) = files.last_key_value().filter(|(last, _)| **last > id) {
+        segments.open(last, path, Access::Read, options).or_else(unless_io)?;
+    }
+    segments.insert(id, segment.clone());
+    hide_logged(options, &dir, &mut segments)?;
+    Ok(segments.by_id.remove(&id).map_or(segment, |open| open.segment))
 }
 
 /// The last event that the segments have.

@@ -1,6 +1,7 @@
 //! Cutting a store at events into parts that can be read apart, by other processes as well.
 
 use super::FORMAT;
+use super::logged_flags::hide_logged_in;
 use super::options::Options;
 use super::read::{Events, Include};
 use super::segment::Segment;
@@ -58,7 +59,7 @@ pub(super) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u3
     }
     let (from, to) = (offset(split.offset)?, offset(split.end)?);
     segment.expect_pages(to);
-    Ok((segment.until(to), from, to))
+    Ok((hide_logged_in(options, segment)?.until(to), from, to))
 }
 
 /// The bytes between which parts of a segment lie.

@@ -36,6 +36,13 @@ fn read(disk: &Sim) -> Vec<Event> {
     back.reverse();
     assert_eq!(back, found);
     assert_eq!(reader.query(&[Filter::default()]).unwrap().count(), found.len());
+    let mut apart = Vec::new();
+    for part in reader.splits(2 * PAGE as u64).unwrap() {
+        let (include, on_corrupt) = (Include::Live, OnCorrupt::Raise);
+        let events = EventStore::read_split(&part, &on(disk), include, on_corrupt).unwrap();
+        apart.extend(events.map(|found| found.unwrap().event));
+    }
+    assert_eq!(apart, found);
     for each in reader.iter(Include::All, OnCorrupt::Raise).unwrap().map(Result::unwrap) {
         let is_found = reader.find(&each.event.id).unwrap().is_some();
         assert_eq!(is_found, each.flags.is_live(), "{each:?}");
