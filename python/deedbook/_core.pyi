@@ -1758,8 +1758,8 @@ class EventStoreSalvage:
     def uncertain(self) -> int:
         """Of these, events that are not proved.
 
-        Their id is not that of their content, or they may be a part of a damaged entry of the log, or
-        the log has them from before its last checkpoint, and a compaction may have dropped them.
+        Their id is not that of their content, or they may be a part of a damaged entry of the log,
+        or the log has them from before its last checkpoint, and a compaction may have dropped them.
         """
     @property
     def copies(self) -> int:

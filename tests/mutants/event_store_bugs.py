@@ -74,9 +74,11 @@ EVENT_STORE_BUGS = [
         "event store: a damaged manifest says what becomes of replaced events",
         FLIP,
         BELONGING,
-        "                manifest.history = copy.history;\n                (manifest, Source::Manifest)\n"
+        "                manifest.history = copy.history;\n"
+        "                (manifest, Source::Manifest)\n"
         "            }\n            (Some(manifest), _)",
-        "                (manifest, Source::Manifest)\n            }\n            (Some(manifest), _)",
+        "                (manifest, Source::Manifest)\n"
+        "            }\n            (Some(manifest), _)",
         [("nostr_store", "history::a_flipped_bit_in_the_manifest")],
     ),
     Bug(
@@ -719,9 +721,11 @@ EVENT_STORE_BUGS = [
         "event store: the manifest of another program forgets that versions are kept",
         HEAD,
         BELONGING,
-        "                manifest.history = copy.history;\n                (manifest, Source::Manifest)\n"
+        "                manifest.history = copy.history;\n"
+        "                (manifest, Source::Manifest)\n"
         "            }\n            // The copy has a checksum",
-        "                let _ = (&mut manifest, copy);\n                (manifest, Source::Manifest)\n"
+        "                let _ = (&mut manifest, copy);\n"
+        "                (manifest, Source::Manifest)\n"
         "            }\n            // The copy has a checksum",
         [("nostr_store", "history::a_manifest_of_another_program")],
     ),
