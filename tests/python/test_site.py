@@ -211,8 +211,8 @@ def test_the_figures_of_reopening_are_those_measured() -> None:
     figures = json.loads((ROOT / "benches" / "results" / "python.json").read_text())["figures"]
     text = " ".join(README.read_text().split())
     found = re.search(
-        r"opening a book takes (\d+) ms for reading and (\d+) ms for appending.*?"
-        r"opening SQLite takes ([\d.]+) ms, and LMDB ([\d.]+) ms",
+        r"a book opens in (\d+) ms for reading, and in (\d+) ms for appending.*?"
+        r"SQLite takes ([\d.]+) ms, and LMDB ([\d.]+) ms",
         text,
     )
     assert found is not None
