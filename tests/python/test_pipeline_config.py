@@ -251,7 +251,7 @@ def test_the_last_run_broke_off_if_it_failed(tmp_path: Path) -> None:
 def test_the_looks_of_a_run_are_those_of_all_its_rounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each round began to look anew, which took all of the time."""
+    """The first batch of each round looked, however long a look takes: it took all of the time."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from deedbook.pipeline import lag as lag_module
 

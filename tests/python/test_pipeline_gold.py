@@ -107,7 +107,7 @@ def test_a_time_after_now_does_not_move_the_watermark(spark: Any, config: Config
     assert datetime.fromisoformat(found["watermark"]).timestamp() == T - HOUR
 
 
-def test_a_table_of_gold_that_is_gone_is_not_begun_anew(
+def test_a_table_of_gold_that_is_gone_is_refused(
     spark: Any, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The totals were replaced by zeros, and the round ended well."""

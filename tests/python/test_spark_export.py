@@ -197,7 +197,7 @@ def test_a_batch_that_was_begun_is_not_finished_in_another_table(
     for had, missing in ((None, "none of export-x, so batches 0 to 1"), (older, "1 to 1")):
         if had is not None:
             shutil.copytree(had, table)
-        said = rf"batch 2 .* {missing} are missing. A run was killed .*/work/intent.json says"
+        said = rf"batch 2 .* {missing} are missing. A run was killed .*/intent\.json says"
         with pytest.raises(ContiguityError, match=said):
             made.committed()
         with pytest.raises(ContiguityError, match=said):

@@ -111,7 +111,7 @@ def test_an_interrupt_is_told_though_the_jvm_has_ended(
     ],
 )
 def test_what_failed_is_told_without_a_traceback(last: str, said: str) -> None:
-    """An error that says nothing, or is not called one, was told as the JVM's whole trace."""
+    """Of an error without text, or without Error in its name, the JVM's whole trace was shown."""
     from pyspark.errors import PySparkException
 
     trace = "Traceback (most recent call last):\n  File 'worker.py', line 1, in main\n"

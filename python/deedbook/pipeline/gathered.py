@@ -137,7 +137,7 @@ def rows_of(path: Path, kind: str = "parquet") -> Iterator[dict[str, Any]]:
 
     Times are whole seconds since 1970. Raises `UnreadableError`.
     """
-    with _told(path):
+    with _as_unreadable(path):
         dataset = _dataset(path, kind)
         for batch in () if dataset is None else dataset.to_batches():
             yield from _in_seconds(batch).to_pylist()
@@ -148,7 +148,7 @@ def times_of_files(path: Path, kind: str, column: str) -> Iterator[tuple[Path, l
 
     Raises `UnreadableError`.
     """
-    with _told(path):
+    with _as_unreadable(path):
         dataset = _dataset(path, kind)
         for fragment in () if dataset is None else dataset.get_fragments():
             batches = map(_in_seconds, fragment.to_batches(columns=[column]))
@@ -156,7 +156,7 @@ def times_of_files(path: Path, kind: str, column: str) -> Iterator[tuple[Path, l
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _as_unreadable(path: Path) -> Iterator[None]:
     """Raise `UnreadableError` for what the library of a table raises."""
     try:
         yield

@@ -47,7 +47,7 @@ class Batch:
 class Journal:
     """Appends to the files of progress. A run without its end was killed.
 
-    ``looks`` say of each query how far it is behind; None where that is not known.
+    ``looks`` say of each query what it has not read yet; None where that is not known.
     """
 
     def __init__(

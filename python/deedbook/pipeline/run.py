@@ -142,11 +142,10 @@ def _round(spark: SparkSession, config: Config, layout: Layout, journal: Journal
     begun = time.monotonic()
     rows: dict[str, int] = {}
     with ThreadPoolExecutor(len(config.sources), "deedbook-source") as pool:
-        started = {
-            source.name: pool.submit(_take, spark, config, source, layout, journal)
-            for source in config.sources
-        }
+        started: dict[str, Future[int]] = {}
         try:
+            for source in config.sources:
+                started[source.name] = pool.submit(_take, spark, config, source, layout, journal)
             for name, future in started.items():
                 rows[name] = future.result()
         except BaseException as error:
