@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::Mutex;
-use crate::scan::Bad;
 use crate::search::end_of_data;
 use crate::slice::part;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
@@ -19,6 +18,7 @@ use super::page::{self, HEADER_BYTES, Header, PAGE_BYTES_WRITTEN};
 use super::record::FLAGS_AT;
 use super::walk::{Forward, READ_BYTES, Reverse, Window};
 
+mod missing;
 mod read;
 
 /// A record as it lies in a segment.
@@ -187,41 +187,7 @@ impl Segment {
         self.end
     }
 
-    /// Pages that were stored up to a byte, durably. Those that are not there are damage: walks report it, and
-    /// what is appended comes after it, where it would have come before the loss.
-    pub(super) fn expect_pages(&mut self, up_to: u32) {
-        if self.end < up_to {
-            self.missing = self.end..up_to;
-            self.end = up_to;
-        }
-    }
-
-    /// The pages that are missing.
-    pub(super) fn missing(&self) -> Range<u32> {
-        self.missing.clone()
-    }
-
-    /// How many bytes of pages are there between two offsets.
-    pub(super) fn bytes_there(&self, Range { start, end }: Range<u32>) -> u32 {
-        let Range { start: from, end: to } = self.missing;
-        let lacks = end.min(to).saturating_sub(start.max(from));
-        (end - start).saturating_sub(lacks)
-    }
-
-    /// What is wrong with a page if it is missing.
-    #[inline]
-    pub(super) fn missing_at(&self, offset: u32) -> Option<Bad> {
-        let Range { start, end } = self.missing;
-        self.missing.contains(&offset).then_some(Bad {
-            what: "pages are missing from byte",
-            found: start.into(),
-            against: "events were stored up to",
-            expected: end.into(),
-            framed_len: None,
-        })
-    }
-
-    /// The same up to an offset, where a record ends.
+    /// The segment up to an offset, where a record ends.
     #[must_use]
     pub(super) fn until(self, end: u32) -> Self {
         let missing = self.missing.start.min(end)..self.missing.end.min(end);
