@@ -117,7 +117,8 @@ def draw_queries(axes: Axes, results: dict[str, Any]) -> None:
     medians = {(one["row"], one["store"]): one["median"] for one in results["figures"]}
     rows = dict.fromkeys(one["row"] for one in results["figures"])
     questions = [row.removesuffix(", p50") for row in rows if row.endswith(", p50")]
-    stores = list(dict.fromkeys(store for _, store in medians))
+    # A plain file is only written.
+    stores = list(dict.fromkeys(store for row, store in medians if row.endswith(", p50")))
     height = 0.8 / len(stores)
     # A logarithmic axis has no zero: the bars begin at the power of ten below the shortest time.
     shortest = min(time for (row, _), time in medians.items() if row.endswith(", p50"))
