@@ -93,6 +93,49 @@ def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
         assert [deed.jam for deed in book] == [b"one"]
 
 
+def test_the_files_of_a_batch_are_read_from_the_notes_that_have_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch read all notes, that is all files that were ever read, ten times and more."""
+    notes = tmp_path / "sources" / "0"
+    offsets = tmp_path / "offsets"
+    notes.mkdir(parents=True)
+    offsets.mkdir()
+
+    def note(name: str, *plans: int) -> None:
+        lines = [json.dumps({"path": f"file:///in/{plan}", "batchId": plan}) for plan in plans]
+        (notes / name).write_text("\n".join(["v1", *lines]))
+
+    # A plan may be in a note of its own, or in the next that has all before it, or in both.
+    for plan in (7, 8, 10, 11):
+        note(str(plan), plan)
+    note("9.compact", *range(10))
+    note("19.compact", *range(20))
+    for batch, plan in enumerate((3, 7, 8, 10, 10, 12)):
+        log = json.dumps({"logOffset": plan})
+        (offsets / str(batch)).write_text(f"v1\n{{}}\n{log}")
+    read: list[str] = []
+    entries = _checkpoint._entries
+
+    def noted(file: Path) -> Any:
+        read.append(file.name)
+        return entries(file)
+
+    monkeypatch.setattr(_checkpoint, "_entries", noted)
+
+    def planned(batch: int) -> tuple[set[str], set[str]]:
+        read.clear()
+        found = _checkpoint.files_of_batch(tmp_path, batch)
+        return {file.rpartition("/")[2] for file in found}, set(read)
+
+    assert planned(0) == ({"0", "1", "2", "3"}, {"9.compact"})
+    assert planned(1) == ({"4", "5", "6", "7"}, {"7", "9.compact"})
+    assert planned(2) == ({"8"}, {"8"})
+    assert planned(3) == ({"9", "10"}, {"9.compact", "10"})
+    assert planned(4) == (set(), set())
+    assert planned(5) == ({"11", "12"}, {"11", "19.compact"})
+
+
 @pytest.mark.parametrize(
     ("committed", "wrong"),
     [

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from deedbook import InvalidArgumentError
 from deedbook._durable import sync_file, sync_folder
@@ -42,15 +43,20 @@ def files_seen(checkpoint: Path) -> Iterator[tuple[str, int]]:
     Raises OSError, and ValueError for notes that Spark did not write.
     """
     for file in _notes(checkpoint / "sources" / "0"):
-        for line in file.read_text(encoding="utf-8").splitlines()[1:]:
-            found = json.loads(line)
+        for found in _entries(file):
             yield str(local_path(found["path"])), found["batchId"]
 
 
 def files_of_batch(checkpoint: Path, batch: int) -> set[str]:
     """The files that are planned for a batch. Raises as `files_seen`."""
-    first, last = (_plan_of(checkpoint, number) for number in (batch - 1, batch))
-    return {file for file, plan in files_seen(checkpoint) if first < plan <= last}
+    before, last = (_plan_of(checkpoint, number) for number in (batch - 1, batch))
+    plans = range(before + 1, last + 1)
+    return {
+        str(local_path(found["path"]))
+        for note in _notes_of(checkpoint / "sources" / "0", plans)
+        for found in _entries(note)
+        if found["batchId"] in plans
+    }
 
 
 def _plan_of(checkpoint: Path, batch: int) -> int:
@@ -67,10 +73,32 @@ def _notes(source: Path) -> list[Path]:
     return [file for file in source.iterdir() if file.name.split(".")[0].isdecimal()]
 
 
+def _notes_of(source: Path, plans: range) -> set[Path]:
+    """Of these, the shortest that have the plans: N.compact may have millions of files."""
+    notes = _notes(source)
+    found: set[Path] = set()
+    for plan in plans:
+        # N itself, or else the first N.compact after it.
+        having = [note for note in notes if _number(note) == plan or note.suffix]
+        having = [note for note in having if _number(note) >= plan]
+        found.update(sorted(having, key=lambda note: (_number(note), note.suffix))[:1])
+    return found
+
+
+def _number(note: Path) -> int:
+    return int(note.name.split(".")[0])
+
+
+def _entries(note: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a note, without the first, which is its version."""
+    for line in note.read_text(encoding="utf-8").splitlines()[1:]:
+        yield json.loads(line)
+
+
 def _written(top: Path, batch: int) -> Iterator[Path]:
     """The files that Spark writes before the tasks of a batch run."""
     yield top / "metadata"
     yield top / "offsets" / str(batch)
     for source in (top / "sources").glob("*"):
         if noted := _notes(source):
-            yield max(noted, key=lambda file: int(file.name.split(".")[0]))
+            yield max(noted, key=_number)
