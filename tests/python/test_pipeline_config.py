@@ -19,6 +19,7 @@ from deedbook.cli.signals import Terminated
 from deedbook.pipeline.config import load
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.progress import Journal, Lag, batches_of, kills_of, lines_of
+from deedbook.pipeline.status import status
 
 if sys.version_info < (3, 11):
     pytest.importorskip("tomli", reason="tomli is not installed")
@@ -87,7 +88,7 @@ def test_a_log_may_be_held_and_a_loss_passed(
         config = load(written(tmp_path, text))
         none: Any = None
         layout = Layout(config)
-        assert run._take(none, config, config.sources[0], layout, Journal(layout)) == 0
+        assert run._take(none, config, config.sources[0], layout, Journal(layout), set()) == 0
     assert asked == [(None, True), ("notes", False)]
 
 
@@ -272,6 +273,7 @@ def test_the_looks_of_a_run_are_those_of_all_its_rounds(
         for batch in range(2):
             journal.batch("a", batch, 1, 1.0)
     assert [one.lag for one in batches_of(layout, "a")] == [Lag(1, 1), *[None] * 5]
+    assert status(config).sources[0].lag == Lag(1, 1)  # the last one noted
     for batch in range(2):  # what a batch of silver left counts in the latency
         journal.batch("silver", batch, 1, 1.0)
     assert [one.lag for one in batches_of(layout, "silver")] == [Lag(1, 1)] * 2

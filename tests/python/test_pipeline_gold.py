@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +21,7 @@ if sys.version_info < (3, 11):
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deedbook import ContiguityError
+from deedbook import ContiguityError, MissingError
 from deedbook._durable import store_json
 from deedbook.pipeline import silver
 from deedbook.pipeline.config import Config, load
@@ -107,6 +109,47 @@ def test_a_time_after_now_does_not_move_the_watermark(spark: Any, config: Config
     assert datetime.fromisoformat(found["watermark"]).timestamp() == T - HOUR
 
 
+def test_another_lateness_counts_from_the_next_batch_on(spark: Any, config: Config) -> None:
+    """The check judged all batches by the lateness of today, and failed for ever."""
+    events, windows = Layout(config).silver("parquet"), Layout(config).windows
+    events.mkdir(parents=True)
+    for number, hours in enumerate((1, 1, 2, 2)):
+        changed = replace(config, lateness_seconds=hours * HOUR)
+        times = (T, T - 90 * 60)
+        count(spark, changed, number, *times)
+        if number == 2:  # it is repeated after a kill, and the file was changed meanwhile
+            count(spark, config, number, *times)
+        added(events, number, T + HOUR, *times)
+        lateness = json.loads(Layout(config).state.read_text())["lateness"]
+    assert lateness == [[0, HOUR], [2, 2 * HOUR]]
+    late: Counter[int] = Counter()
+    for row in rows_of(windows):
+        late[row["batch"]] += row["late"]
+    assert +late == Counter({1: 1})
+    due = late_by_batch(events, "parquet", windows, lateness)
+    assert due == {0: range(1), 1: range(1, 2), 2: range(1), 3: range(1)}
+
+
+def test_totals_are_summed_up_where_there_is_anything_new(spark: Any, config: Config) -> None:
+    """Each round read all of gold, also where nothing had come."""
+    count(spark, config, 0, T)
+    first = totals(spark, config)
+    assert totals(None, config) == first  # without Spark
+    count(spark, config, 1, T)
+    assert totals(spark, config)["events"] == 2
+    longer = replace(config, lateness_seconds=2 * HOUR)
+    watermark = datetime.fromisoformat(totals(spark, longer)["watermark"])
+    assert watermark.timestamp() == T - 2 * HOUR
+
+
+def test_a_lost_note_of_the_newest_event_is_refused(spark: Any, config: Config) -> None:
+    """Gold began again with no newest event: what was late in the next batch did not count so."""
+    count(spark, config, 0, T)
+    Layout(config).state.unlink()
+    with pytest.raises(MissingError, match=r"windows has batches 0 to 0, .*state\.json"):
+        count(spark, config, 1, T)
+
+
 def test_a_table_of_gold_that_is_gone_is_refused(
     spark: Any, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,13 +199,13 @@ def test_the_check_counts_late_events_by_the_batches_of_silver(tmp_path: Path) -
     added(events, 1, now + 200, T - HOUR - 1, T - HOUR, T + HOUR)
     added(windows, 1, now + 300)
     added(events, 2, now + 400, T - 1, T, soon + 2 * HOUR)
-    assert late_by_batch(events, "parquet", windows, HOUR) == {
+    assert late_by_batch(events, "parquet", windows, [(0, HOUR)]) == {
         0: range(1),
         1: range(1, 2),
         2: range(1, 2),
     }
     added(events, 0, now, T, T - 5 * HOUR, soon)
-    assert late_by_batch(events, "parquet", windows, HOUR) == {
+    assert late_by_batch(events, "parquet", windows, [(0, HOUR)]) == {
         0: range(1),
         1: range(1, 4),
         2: range(1, 3),
@@ -175,4 +218,7 @@ def test_the_check_does_not_guess_the_batch_of_a_file_of_another_program(tmp_pat
         next((tmp_path / "silver").iterdir()).read_bytes()
     )
     with pytest.raises(LookupError, match=r"rewritten.parquet is not named by its batch"):
-        late_by_batch(tmp_path / "silver", "parquet", tmp_path / "windows", HOUR)
+        late_by_batch(tmp_path / "silver", "parquet", tmp_path / "windows", [(0, HOUR)])
+    (tmp_path / "silver" / "rewritten.parquet").unlink()
+    with pytest.raises(LookupError, match=r"no lateness is noted for batch 0"):
+        late_by_batch(tmp_path / "silver", "parquet", tmp_path / "windows", [(1, HOUR)])

@@ -122,14 +122,14 @@ def test_a_log_that_is_half_there_is_yet_to_come(
 
     monkeypatch.setattr(rounds, "ingest", ingest)
     none: Any = None
-    assert rounds._take(none, config, source, Layout(config), none) == 0
+    assert rounds._take(none, config, source, Layout(config), none, set()) == 0
     assert ingested == []
     if format == "wal":
         Wal.open(source.path, "a").close()
     else:
         with Ledger.open(source.path) as ledger:
             ledger.append(b"{}")
-    rounds._take(none, config, source, Layout(config), Journal(Layout(config)))
+    rounds._take(none, config, source, Layout(config), Journal(Layout(config)), set())
     assert ingested == [source.path]
 
 
@@ -142,18 +142,22 @@ def test_a_log_that_was_read_and_is_gone_ends_the_run(
     offsets = layout.checkpoint("a") / "offsets"
     offsets.mkdir(parents=True)
     none: Any = None
-    assert rounds._take(none, config, source, layout, none) == 0
+    assert rounds._take(none, config, source, layout, none, set()) == 0
     for batch in ("0", "1"):
         (offsets / batch).touch()
     with pytest.raises(LostRecordsError, match=r"a\.wal: the log of source a is .* 0 to 1 of it"):
-        rounds._take(none, config, source, layout, none)
+        rounds._take(none, config, source, layout, none, set())
     assert not caplog.records
     goes_on = replace(source, goes_on=True)
-    assert rounds._take(none, config, goes_on, layout, none) == 0
+    assert rounds._take(none, config, goes_on, layout, none, set()) == 0
     assert "is not there any more" in caplog.text
+    told = {"a"}  # by a round before
+    caplog.clear()
+    assert rounds._take(none, config, goes_on, layout, none, told) == 0
+    assert caplog.text == ""
     # Files may be taken away once they are read.
     lines = replace(source, kind="lines", path=source.path.with_name("in"))
-    assert rounds._take(none, config, lines, layout, none) == 0
+    assert rounds._take(none, config, lines, layout, none, set()) == 0
 
 
 def test_ctrl_c_ends_the_streams_of_the_sources(
@@ -181,8 +185,45 @@ def test_ctrl_c_ends_the_streams_of_the_sources(
     monkeypatch.setattr(rounds, "_take", take)
     none: Any = None
     with pytest.raises(KeyboardInterrupt):
-        rounds._round(spark, two, Layout(two), none)
+        rounds._round(spark, two, Layout(two), none, set())
     assert ended == ["b"]
+
+
+def test_an_error_of_one_source_ends_the_streams_of_the_others(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that was lost was told when all other sources had been read, maybe hours later."""
+    (source,) = config.sources
+    two = replace(config, sources=(replace(source, name="b"), source))
+    stopped = threading.Event()
+    ended: list[str] = []
+
+    def take(_: Any, __: Any, one: Any, *___: Any) -> int:
+        if one.name == "a":
+            raise LostRecordsError("gone")
+        if stopped.wait(20):
+            ended.append(one.name)
+        return 1
+
+    spark: Any = SimpleNamespace(
+        streams=SimpleNamespace(active=[SimpleNamespace(stop=stopped.set)]),
+        sparkContext=SimpleNamespace(cancelAllJobs=lambda: None),
+    )
+    monkeypatch.setattr(rounds, "_take", take)
+    none: Any = None
+    with pytest.raises(LostRecordsError, match="gone"):
+        rounds._round(spark, two, Layout(two), none, set())
+    assert ended == ["b"]
+    # A round in which Spark failed is tried again: what the others read stays read.
+    stopped.clear()
+    with monkeypatch.context() as patch, pytest.raises(JobFailedError):
+        patch.setattr(rounds, "_take", lambda _, __, one, *___: one.name == "b" or failed())
+        rounds._round(spark, two, Layout(two), none, set())
+    assert not stopped.is_set()
+
+
+def failed() -> int:
+    raise JobFailedError("too many workers died")
 
 
 # -- one run at a time ----------------------------------------------------------------------------

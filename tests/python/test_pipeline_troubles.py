@@ -152,7 +152,7 @@ class Refusing:
         none: Any = None
         try:
             layout = Layout(self._config)
-            run._take(none, self._config, self._source, layout, Journal(layout))
+            run._take(none, self._config, self._source, layout, Journal(layout), set())
         except Error as error:
             return Once(1, f"deedbook: {error}\n", {})
         return Once(0, "{}", {})

@@ -270,7 +270,8 @@ def _late(config: Config, layout: Layout) -> Iterator[Check]:
     for row in rows_of(layout.windows):
         found[row["batch"]] += row["late"]
     try:
-        due = late_by_batch(layout.silver(kind), kind, layout.windows, config.lateness_seconds)
+        lateness = _json_of(layout.state).get("lateness", [])
+        due = late_by_batch(layout.silver(kind), kind, layout.windows, lateness)
     except LookupError as error:
         yield Check(name, None, "late events of each batch", str(error))
         return

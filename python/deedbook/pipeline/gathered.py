@@ -161,7 +161,8 @@ def _as_unreadable(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # of pyarrow and delta-rs, which have no error in common
-        raise UnreadableError(f"{path}: {str(error).splitlines()[0]}") from error
+        first, *_ = str(error).splitlines() or [type(error).__name__]
+        raise UnreadableError(f"{path}: {first}") from error
 
 
 def _dataset(path: Path, kind: str) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import InvalidArgumentError
 from deedbook._durable import load_json, store_json
+from deedbook.formats import missing
 from deedbook.pipeline.config import Config
 from deedbook.pipeline.layout import Layout
 from deedbook.spark._paths import file_url
@@ -26,11 +27,11 @@ class Gold:
 
     An event is late if it is older than the newest one before its batch, less the lateness; a time
     after now does not count as the newest. Raises `InvalidArgumentError` where the tables have
-    another window.
+    another window, and `MissingError` where ``state.json`` is gone, which has the newest event.
     """
 
     def __init__(self, config: Config, layout: Layout, work: Path) -> None:
-        self._lateness = timedelta(seconds=config.lateness_seconds)
+        self._lateness = config.lateness_seconds
         self._window = config.window_seconds
         self._layout = layout
         self._windows = table("parquet", layout.windows, "gold", work / "windows")
@@ -40,6 +41,14 @@ class Gold:
             raise InvalidArgumentError(
                 f"{layout.windows} counts by windows of {state.get('window')} s, {config.file} says"
                 f" {self._window} s: another window needs another directory"
+            )
+        counted = self._windows.committed()
+        if state is None and counted is not None:
+            raise missing(
+                f"{layout.windows} has batches 0 to {counted}, and the newest event of them, which"
+                " was noted here, is not known any more: put the file back, or begin in another"
+                " directory",
+                layout.state,
             )
 
     @property
@@ -55,8 +64,8 @@ class Gold:
         past = F.when(created <= F.lit(datetime.now(timezone.utc)), created)
         total = events.agg(F.max(past).alias("newest"), F.count("*").alias("events"))
         ((newest, count),) = [(row.newest, row.events) for row in total.collect()]
-        before = self._newest_before(batch, newest)
-        late = created < F.lit(before - self._lateness) if before is not None else F.lit(False)
+        border = self._border(batch, newest)
+        late = created < F.lit(border) if border is not None else F.lit(False)
         number = F.lit(batch).cast("bigint").alias("batch")
         seconds = F.unix_seconds(created)
         begin = F.timestamp_seconds(seconds - seconds % self._window)
@@ -70,34 +79,50 @@ class Gold:
         self._authors.add(authors.select(number, "*").coalesce(1), query, batch)
         return int(count)
 
-    def _newest_before(self, batch: int, newest: datetime | None) -> datetime | None:
-        """The newest event before a batch.
+    def _border(self, batch: int, newest: datetime | None) -> datetime | None:
+        """The time before which events of a batch are late; None while there is none.
 
-        What the batch adds is noted at once, so that a repeat of the batch finds the same.
+        What the batch adds is noted at once, so that a repeat of the batch finds the same. Each
+        lateness is noted with the first batch that it counts for.
         """
         state = load_json(self._layout.state)
-        if state is not None and state["batch"] == batch:
-            return _time(state["before"])
+        if state is None or state["batch"] != batch:
+            state = self._noted(state, batch, newest)
+        before = _time(state["before"])
+        return before and before - timedelta(seconds=state["lateness"][-1][1])
+
+    def _noted(
+        self, state: dict[str, Any] | None, batch: int, newest: datetime | None
+    ) -> dict[str, Any]:
         before = None if state is None else _time(state["newest"])
         found = [one for one in (before, None if newest is None else _utc(newest)) if one]
         after = max(found, default=None)
-        store_json(
-            self._layout.state,
-            {
-                "batch": batch,
-                "window": self._window,
-                "before": before.isoformat() if before else None,
-                "newest": after.isoformat() if after else None,
-            },
-        )
-        return before
+        lateness = [] if state is None else state["lateness"]
+        if not lateness or lateness[-1][1] != self._lateness:
+            lateness = [*lateness, [batch, self._lateness]]
+        noted = {
+            "batch": batch,
+            "window": self._window,
+            "lateness": lateness,
+            "before": before.isoformat() if before else None,
+            "newest": after.isoformat() if after else None,
+        }
+        store_json(self._layout.state, noted)
+        return noted
 
     def write_totals(self, spark: SparkSession) -> dict[str, Any]:
-        """Sum up, and replace ``top.json``; returns what is in it."""
+        """Sum up, and replace ``top.json``, unless it has all batches; returns what is in it."""
         from pyspark.sql import functions as F
 
+        counted = self._windows.committed()
+        state = load_json(self._layout.state)
+        newest = None if state is None else _time(state["newest"])
+        watermark = newest and (newest - timedelta(seconds=self._lateness)).isoformat()
+        there = load_json(self._layout.top)
+        if there is not None and (there["batch"], there["watermark"]) == (counted, watermark):
+            return dict(there)
         totals: dict[str, Any] = {"events": 0, "bytes": 0, "late": 0, "kinds": {}, "authors": {}}
-        if self._windows.committed() is not None:
+        if counted is not None:
             windows = spark.read.parquet(file_url(self._layout.windows))
             sums = windows.agg(*(F.sum(name).alias(name) for name in ("events", "bytes", "late")))
             for row in sums.collect():
@@ -107,9 +132,7 @@ class Gold:
             totals["authors"] = _top(
                 authors.select(F.hex("pubkey").alias("author"), "events"), "author"
             )
-        state = load_json(self._layout.state)
-        newest = None if state is None else _time(state["newest"])
-        totals["watermark"] = (newest - self._lateness).isoformat() if newest else None
+        totals.update(watermark=watermark, batch=counted)
         store_json(self._layout.top, totals)
         return totals
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,13 +17,16 @@ _FILE: Final = re.compile(r"part-[0-9a-f]{8}-(\d{6,})-\d{4,}\.parquet")
 """A file of a table, by the batch that added it."""
 
 
-def late_by_batch(silver: Path, kind: str, windows: Path, lateness: float) -> dict[int, range]:
-    """How many events of each batch are older than the newest one before it, less ``lateness``.
+def late_by_batch(
+    silver: Path, kind: str, windows: Path, lateness: Sequence[tuple[int, float]]
+) -> dict[int, range]:
+    """How many events of each batch are older than the newest one before it, less the lateness.
 
-    A time after now does not count as the newest. A batch was counted between the writing of its
-    files in ``silver`` and in ``windows``: where an event has a time between these, both counts are
-    right, and a range has them. Raises `UnreadableError`, and `LookupError` for a file that is not
-    named by its batch.
+    ``lateness`` has each lateness with the first batch that it counts for. A time after now does
+    not count as the newest. A batch was counted between the writing of its files in ``silver`` and
+    in ``windows``: where an event has a time between these, both counts are right, and a range has
+    them. Raises `UnreadableError`, and `LookupError` for a file that is not named by its batch and
+    for a batch without a lateness.
     """
     times: dict[int, list[int]] = defaultdict(list)
     begun: dict[int, float] = defaultdict(float)
@@ -34,11 +38,19 @@ def late_by_batch(silver: Path, kind: str, windows: Path, lateness: float) -> di
     late: dict[int, range] = {}
     newest = [float("-inf")] * 2
     for batch in sorted(times):
-        counts = [sum(at < one - lateness for at in times[batch]) for one in newest]
+        least = [one - _lateness_of(batch, lateness) for one in newest]
+        counts = [sum(at < border for at in times[batch]) for border in least]
         late[batch] = range(min(counts), max(counts) + 1)
         for place, now in enumerate((begun[batch], ended.get(batch, time.time()))):
             newest[place] = max([newest[place], *(at for at in times[batch] if at <= now)])
     return late
+
+
+def _lateness_of(batch: int, lateness: Sequence[tuple[int, float]]) -> float:
+    found = [seconds for first, seconds in lateness if first <= batch]
+    if not found:
+        raise LookupError(f"no lateness is noted for batch {batch}")
+    return found[-1]
 
 
 def _batch(file: Path) -> int:

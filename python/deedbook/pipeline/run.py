@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -42,6 +42,8 @@ FAILURES_MAX: Final = 3
 
 SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "4",
+    # Gold has a small file for each batch: a task takes hundreds of them, not 32.
+    "spark.sql.files.openCostInBytes": str(256 << 10),
     # The ids of all events that were seen: on disk, not in the memory of the JVM.
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state"
     ".RocksDBStateStoreProvider",
@@ -109,14 +111,15 @@ def _rounds(
     tell: Callable[[Round], object] | None,
 ) -> Round:
     failures = 0
+    told: set[str] = set()
     while True:
         begun = time.monotonic()
         try:
-            done = _round(spark, config, layout, journal)
+            done = _round(spark, config, layout, journal, told)
         except Exception as error:
             cleared = clear(error)
             failures += 1
-            if failures == FAILURES_MAX or not isinstance(cleared, JobFailedError):
+            if failures == FAILURES_MAX or not _is_tried_again(error):
                 raise cleared from error
             _log.warning("pipeline %s: %s; trying again", config.name, cleared)
         else:
@@ -138,23 +141,34 @@ def _create_bronze(config: Config, layout: Layout) -> None:
             SINKS[source.bronze].open(path, "a", parse({}, None)).close()
 
 
-def _round(spark: SparkSession, config: Config, layout: Layout, journal: Journal) -> Round:
+def _round(
+    spark: SparkSession, config: Config, layout: Layout, journal: Journal, told: set[str]
+) -> Round:
+    """``told`` has the sources of which a run has warned, for all its rounds."""
     begun = time.monotonic()
-    rows: dict[str, int] = {}
     with ThreadPoolExecutor(len(config.sources), "deedbook-source") as pool:
         started: dict[str, Future[int]] = {}
         try:
             for source in config.sources:
-                started[source.name] = pool.submit(_take, spark, config, source, layout, journal)
-            for name, future in started.items():
-                rows[name] = future.result()
+                started[source.name] = pool.submit(
+                    _take, spark, config, source, layout, journal, told
+                )
+            done, _ = wait(started.values(), return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+            rows = {name: future.result() for name, future in started.items()}
         except BaseException as error:
-            if not isinstance(error, Exception):  # Ctrl-C or SIGTERM: there may be hours to read
+            if not _is_tried_again(error):  # the others may have hours to read
                 _stop(spark, started.values())
             raise
     rows["silver"] = refine(spark, config, layout, journal)
     totals = Gold(config, layout, layout.work).write_totals(spark)
     return Round(rows, totals, round(time.monotonic() - begun, 3))
+
+
+def _is_tried_again(error: BaseException) -> bool:
+    """Whether Spark failed. Any other error ends the run, as Ctrl-C and SIGTERM do."""
+    return isinstance(error, Exception) and isinstance(clear(error), JobFailedError)
 
 
 def _stop(spark: SparkSession, running: Iterable[Future[int]]) -> None:
@@ -168,14 +182,19 @@ def _stop(spark: SparkSession, running: Iterable[Future[int]]) -> None:
 
 
 def _take(
-    spark: SparkSession, config: Config, source: Source, layout: Layout, journal: Journal
+    spark: SparkSession,
+    config: Config,
+    source: Source,
+    layout: Layout,
+    journal: Journal,
+    told: set[str],
 ) -> int:
     """Read what is new at a source into its log; returns the rows. A source may be yet to come.
 
     Raises `LostRecordsError` for a log that was read and is gone.
     """
     if not _has_come(source):
-        _check_never_read(source, layout)
+        _check_never_read(source, layout, told)
         return 0
     options: dict[str, Any] = {
         "checkpoint": layout.checkpoint(source.name),
@@ -194,7 +213,7 @@ def _take(
     return ingest(spark, source.path, bronze, kind=source.kind, **options).rows
 
 
-def _check_never_read(source: Source, layout: Layout) -> None:
+def _check_never_read(source: Source, layout: Layout, told: set[str]) -> None:
     """Files of lines may be taken away when they are read. A log may have had more."""
     path = layout.checkpoint(source.name)
     last = Checkpoint(str(source.path), source.name, path).begun
@@ -206,7 +225,9 @@ def _check_never_read(source: Source, layout: Layout) -> None:
     )
     if not source.goes_on:
         raise LostRecordsError(text)
-    _log.warning("%s", text)
+    if source.name not in told:
+        told.add(source.name)
+        _log.warning("%s", text)
 
 
 def _has_come(source: Source) -> bool:

@@ -30,6 +30,8 @@ EVENT_COLUMNS: Final = (
 )
 _NAMES: Final = [column.split()[0] for column in EVENT_COLUMNS.split(", ")]
 _PARSED: Final = f"{EVENT_COLUMNS}, reason string, position bigint, value binary"
+_AGAIN: Final = "begin in another directory"
+"""What is possible, too, where a table lacks batches: the others have them."""
 _POSITION: Final = {"book": ("event", "jam"), "wal": ("lsn", "payload")}
 
 
@@ -50,7 +52,7 @@ def refine(spark: SparkSession, config: Config, layout: Layout, journal: Journal
     bad = table("parquet", layout.quarantine(SILVER), SILVER, work / "quarantine")
     gold = Gold(config, layout, work)
     for made in (first, *others, bad, *gold.tables):
-        replace(checkpoint, target=str(made.path)).check(made.committed())
+        replace(checkpoint, target=str(made.path)).check(made.committed(), _AGAIN)
     parts = [_events(spark, source, layout, config.batch_bytes) for source in config.sources]
     rows = parts[0]
     for part in parts[1:]:

@@ -32,7 +32,7 @@ class SourceStatus:
     last_read: str | None
     """When the last batch was read from it, UTC."""
     lag: Lag | None
-    """What it had beyond that batch, at the batch's end; None if it is not known."""
+    """What it had beyond the last batch of which that was noted, at its end; None for none."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Status:
     silver_at: str | None
     """When the last batch came to gold, UTC."""
     silver_lag: Lag | None
-    """What the bronze logs had beyond that batch, at its end."""
+    """What the bronze logs had beyond the last batch of which it was noted, at its end."""
     totals: dict[str, Any]
     """Of gold, as ``gold/top.json`` has them."""
 
@@ -80,7 +80,7 @@ def status(config: Config) -> Status:
         tuple(_source(layout, source) for source in config.sources),
         len(batches),
         _at(batches),
-        batches[-1].lag if batches else None,
+        _lag(batches),
         _totals(layout),
     )
 
@@ -102,13 +102,18 @@ def _source(layout: Layout, source: Source) -> SourceStatus:
         source.bronze,
         _records(layout, source.name),
         _at(batches),
-        batches[-1].lag if batches else None,
+        _lag(batches),
     )
 
 
 def _at(batches: Sequence[Batch]) -> str | None:
     """When the last of them ended."""
     return batches[-1].at.isoformat(timespec="milliseconds") if batches else None
+
+
+def _lag(batches: Sequence[Batch]) -> Lag | None:
+    """The last one noted: not each batch has one, as a look at it may take long."""
+    return next((one.lag for one in reversed(batches) if one.lag is not None), None)
 
 
 def _records(layout: Layout, source: str) -> int | None:
