@@ -117,3 +117,21 @@ def test_lines_of_other_jobs_stay(tmp_path: Path, own: Checkpoint, files: list[P
     assert len(before) == 4
     put_aside(at, own, "b", files[:1])
     assert lines(at) == [("b", "0.jsonl", 1), *before]
+
+
+def test_lines_are_counted_and_not_held_in_memory_where_no_other_query_has_any(
+    tmp_path: Path, own: Checkpoint, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All bad lines of a batch were held in memory, which ended the driver after each restart."""
+    at = tmp_path / "bad"
+    put_aside(at, own, "a", files)
+
+    def held(_: Path) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_aside, "_lines_in", held)
+        assert Aside(str(at), own, "a", 0, "no event").finish() == 2
+        with pytest.raises(MemoryError):
+            put_aside(at, own, "b", files)
+    assert Aside(None, own, "a", 0, "no event").finish() == 0

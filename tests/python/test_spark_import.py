@@ -175,7 +175,7 @@ def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
     with pytest.raises(JobFailedError, match="killed"):
         import_events(spark, source, store, check="id")
     away = (source / "a.jsonl").rename(tmp_path / "away")
-    with pytest.raises(MissingError, match=r"batch 0 is to read .*/a\.jsonl"):
+    with pytest.raises(MissingError, match=r"batch 0 of .* reads this file.*/a\.jsonl"):
         import_events(spark, source, store, check="id")
     away.rename(source / "a.jsonl")
     with pytest.raises(JobFailedError, match="killed"):

@@ -32,16 +32,18 @@ from deedbook import (
     ContiguityError,
     InvalidArgumentError,
     Ledger,
+    LockedError,
     Log,
     LostRecordsError,
     MissingError,
     Wal,
 )
 from deedbook import open as open_log
-from deedbook.spark.jobs import IngestReport, JobFailedError, ingest, migrate
+from deedbook.spark.jobs import IngestReport, JobFailedError, import_events, ingest, migrate
 from deedbook.spark.jobs import _lines as lines_module
 from deedbook.spark.jobs import _stream as stream_module
 from deedbook.spark.jobs._ingest import kind_of
+from deedbook.spark.jobs._stream import Checkpoint
 
 pytestmark = pytest.mark.spark
 
@@ -436,7 +438,7 @@ def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
         patch.setattr(stream_module.Destination, "append", killed)
         ingest(spark, source, log, format="book")
     away = next(source.glob("a*")).rename(tmp_path / "away")
-    with pytest.raises(MissingError, match=r"batch 0 is to read .*/a b%"):
+    with pytest.raises(MissingError, match=r"batch 0 of .* reads this file.*/a b%"):
         ingest(spark, source, log, format="book")
     assert not log.exists() or payloads(log) == []
     away.rename(source / f"a b%.{'jsonl' if kind == 'lines' else 'parquet'}")
@@ -453,6 +455,64 @@ def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
         file.unlink()
     report = ingest(spark, source, log)
     assert (report.batches, report.appended, payloads(log)) == (1, 0, expected)
+
+
+def test_bad_lines_of_a_batch_that_a_killed_run_appended_are_reported(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run that went on said that no line was bad, and ended as if none had been put aside."""
+    source, log, aside = tmp_path / "in", tmp_path / "events", tmp_path / "bad"
+    put(source / "1.jsonl", [b"1", b"{", b"2", b"["])
+    append = stream_module.Destination.append
+
+    def appended_and_killed(*given: Any) -> None:
+        append(*given)
+        raise KeyError("killed")
+
+    with monkeypatch.context() as patch, pytest.raises(JobFailedError, match="killed"):
+        patch.setattr(stream_module.Destination, "append", appended_and_killed)
+        ingest(spark, source, log, format="book", aside=aside)
+    report = ingest(spark, source, log, aside=aside)
+    assert (report.rows, report.bad, report.appended) == (4, 2, 0)
+
+
+def test_a_batch_of_another_log_is_no_repeat(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counted as done, and the log to which it belonged never got it."""
+    source, one, other = tmp_path / "in", tmp_path / "one", tmp_path / "other"
+    expected = put(source / "1.jsonl", records(1, 3))
+    ingest(spark, source, one, format="book")
+
+    def killed(*_: object) -> None:
+        raise KeyError("killed")
+
+    checkpoint = tmp_path / "checkpoint"
+    with monkeypatch.context() as patch, pytest.raises(JobFailedError, match="killed"):
+        patch.setattr(stream_module.Destination, "append", killed)
+        ingest(spark, source, other, format="book", checkpoint=checkpoint)
+    with pytest.raises(InvalidArgumentError, match="query"):
+        ingest(spark, source, one, checkpoint=checkpoint)
+    assert payloads(one) == expected
+    ingest(spark, source, other, format="book", checkpoint=checkpoint)
+    assert payloads(other) == expected
+
+
+@pytest.mark.parametrize("job", ["ingest", "import"])
+def test_a_second_process_with_the_checkpoint_is_refused(
+    spark: Any, tmp_path: Path, job: str
+) -> None:
+    """It removed what the first one was putting aside."""
+    pytest.importorskip("fcntl", reason="needs POSIX")
+    source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    put(source / "1.jsonl", records(1, 3))
+    with Checkpoint("log", "app", checkpoint).alone(job):
+        wanted = rf"runs {job} with the checkpoint .*/checkpoint already"
+        with pytest.raises(LockedError, match=wanted):
+            if job == "ingest":
+                ingest(spark, source, tmp_path / "log", format="book", checkpoint=checkpoint)
+            else:
+                import_events(spark, source, tmp_path / "log", checkpoint=checkpoint)
 
 
 def test_an_old_file_that_was_read_and_is_touched_is_not_read_again(

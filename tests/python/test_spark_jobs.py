@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from deedbook import (
     Ledger,
     LedgerSnapshot,
     LockedError,
+    MissingError,
     OutOfRangeError,
     Wal,
 )
@@ -43,6 +45,11 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def spark() -> Any:
     return local_session()
+
+
+def names_in(few: Path) -> list[str]:
+    """What a compaction left, besides its lock."""
+    return sorted(one.name for one in few.iterdir() if one.name != ".compaction.lock")
 
 
 def test_records_are_counted_by_log_and_size(spark: Any, tmp_path: Path) -> None:
@@ -202,7 +209,7 @@ def test_wals_are_compacted_and_a_source_that_grew_is_refused(
         wal.append(b"late")
     with pytest.raises(OutOfRangeError, match=r"w1 has \d+ bytes, the plan says \d+: it was ch"):
         compact(spark, sources, tmp_path / "few")
-    assert [path.name for path in (tmp_path / "few").iterdir()] == ["compaction.json"]
+    assert names_in(tmp_path / "few") == ["compaction.json"]
     task = COPIES["wal"].fill(tmp_path / "making", plan["logs"][0]["sources"])
     with pytest.raises(
         OutOfRangeError, match="w1 has 51 records, the plan says 50: it was changed"
@@ -410,7 +417,8 @@ def test_a_killed_compaction_goes_on_where_it_was(
     assert code == 0, err
     report = json.loads(out)
     assert 0 < report["made"] < 8 == len(report["logs"])
-    assert sorted(one.name for one in few.iterdir() if one.name[0] == ".") == []
+    names = names_in(few)
+    assert names == [*(f"{number:05}" for number in range(8)), "compaction.json"]
     for number, log in enumerate(report["logs"]):
         with find(log["path"]).format.open(log["path"], "r") as made:
             if kind == "book":
@@ -451,8 +459,7 @@ def test_what_a_killed_compaction_left_is_removed(spark: Any, tmp_path: Path) ->
     plan = _compact._planned([str(tmp_path / "small")], tmp_path / "none", 1 << 20)
     _compact.store_json(tmp_path / "few" / "compaction.json", plan)
     assert compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1 << 20).made == 1
-    names = sorted(one.name for one in (tmp_path / "few").iterdir())
-    assert names == ["00000", "compaction.json"]
+    assert names_in(tmp_path / "few") == ["00000", "compaction.json"]
 
 
 def test_what_a_worker_that_died_left_is_removed_by_the_run_itself(
@@ -472,12 +479,37 @@ def test_what_a_worker_that_died_left_is_removed_by_the_run_itself(
     with monkeypatch.context() as patch:
         patch.setattr(_compact, "watch", watch_and_leave)
         assert compact(spark, [tmp_path / "small"], few).made == 1
-    assert sorted(one.name for one in few.iterdir()) == ["00000", "compaction.json"]
+    assert names_in(few) == ["00000", "compaction.json"]
     half.mkdir()
     assert compact(spark, [tmp_path / "small"], few, dry_run=True).made == 0
     assert half.exists()
     assert compact(spark, [tmp_path / "small"], few).made == 0
     assert not half.exists()
+
+
+def test_a_log_that_a_task_of_an_earlier_run_names_meanwhile_is_not_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The removal went on within the directory, which had become the finished log."""
+    few = tmp_path / "few"
+    making = few / ".00000.making-7"
+    making.mkdir(parents=True)
+    (making / "book.log").write_bytes(b"half")
+
+    def removed(path: Path, *given: Any, **more: Any) -> None:
+        with pytest.raises(FileNotFoundError):
+            _compact._publish(making, few / "00000")  # the task ends now
+        shutil.rmtree(path, *given, **more)
+
+    monkeypatch.setattr(_compact, "shutil", SimpleNamespace(rmtree=removed))
+    _compact._remove_strays(few)
+    assert list(few.iterdir()) == []
+
+
+def test_sources_that_are_not_there_leave_no_target(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="no such file or directory"):
+        compact(spark, [tmp_path / "none"], tmp_path / "far" / "few")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_same_compaction_at_once_is_refused(

@@ -35,7 +35,7 @@ from deedbook.spark._detect import detect_logs
 from deedbook.spark._format import Damaged, read_piece
 from deedbook.spark._option_table import OPTIONS
 from deedbook.spark._options import ReadOptions, parse
-from deedbook.spark._paths import find_logs, input_paths
+from deedbook.spark._paths import find_logs, input_paths, local_path
 from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
 from deedbook.spark._schema import bind, resolve
 from deedbook.spark._wal import WAL
@@ -223,6 +223,17 @@ def test_paths_lead_to_books_in_the_order_of_their_numbers(tmp_path: Path) -> No
         [os.path.relpath(log)],
     ):
         assert find_logs(given, books_at) == ordered, given
+
+
+def test_a_name_with_a_time_is_no_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target of the day was refused as a URL, and the error named an option of reading."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("export-2026-12-01T10:00", "a:b", "C:x"):
+        assert local_path(name) == tmp_path / name
+    assert local_path("FILE:///x%20y") == Path("/x y")
+    for url in ("s3://bucket/x", "hdfs:/x", "file://host/x"):
+        with pytest.raises(InvalidArgumentError, match=rf"^aside: '{url}' is not allowed"):
+            local_path(url, "aside")
 
 
 def test_pier_leads_to_its_epochs(tmp_path: Path) -> None:

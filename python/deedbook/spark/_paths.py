@@ -101,7 +101,7 @@ def find_logs(paths: list[str], expand: Callable[[Path], list[Log]]) -> list[Log
     """
     logs: list[Log] = []
     for given in paths:
-        path = local_path(given)
+        path = local_path(given, "option path")
         if os.path.lexists(path):
             matches = [path]
         elif glob.has_magic(str(path)):
@@ -143,15 +143,18 @@ def file_url(path: str | os.PathLike[str]) -> str:
     return f"file://{escape_glob(os.fspath(path))}"
 
 
-def local_path(given: str) -> Path:
-    """The file that a path names, which may be a URL of a file."""
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", given)
+def local_path(given: str, what: str = "path") -> Path:
+    """The file that a path names, which may be a URL of a file; ``what`` names it in the error.
+
+    A colon alone makes no URL: names may have times in them.
+    """
+    scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/|file:", given, re.IGNORECASE)
     if scheme is None or os.path.lexists(given):
         return Path(os.path.abspath(given))
     url = urlsplit(given)
     if url.scheme.lower() != "file" or url.netloc not in ("", "localhost"):
         raise InvalidArgumentError(
-            f"option path: {given!r} is not allowed; allowed: paths of files that every node"
-            " sees, with or without file://"
+            f"{what}: {given!r} is not allowed; allowed: paths of files that every node sees, with"
+            " or without file://"
         )
     return Path(os.path.abspath(unquote(url.path)))

@@ -259,7 +259,7 @@ def _target(options: Mapping[str, str], schema: StructType) -> Target:
     paths = input_paths(options)
     if len(paths) > 1:
         raise InvalidArgumentError(f"option path: one log is written to, not {', '.join(paths)}")
-    path = local_path(paths[0])
+    path = local_path(paths[0], "option path")
     name = _format_at(path, parsed)
     sink = SINKS[name]
     columns = bind_columns(sink, schema)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,57 +56,35 @@ class Aside:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def finish(self) -> None:
-        """On the driver, once the log has the batch: its lines are here once.
+    def finish(self) -> int:
+        """On the driver, once the log has the batch: its lines are here once; returns how many.
 
         Where a checkpoint was lost, another query reads all files again. What an earlier one of
         this job put aside goes once it is here again, and no sooner: files may be gone or changed.
         """
         if self._table is None or self._folder is None:
-            return
-        again = {line for file in self._folder.glob(_FILES) for line in self._lines_of(file)[1]}
-        if not again:
-            return
-        for file in sorted(self._table.glob(f"query=*/batch=*/{_FILES}")):
-            if file.parent.parent.name != self._query:
-                with suppress(FileNotFoundError):  # another job does the same
-                    self._take_back(file, again)
+            return 0
+        own = [file for file in sorted(self._folder.glob(_FILES)) if self._rows_in(file)]
+        others = [
+            file
+            for file in sorted(self._table.glob(f"query=*/batch=*/{_FILES}"))
+            if file.parent.parent.name != self._query and self._rows_in(file)
+        ]
+        again = {line for file in own for line in _lines_in(file)} if others else set()
+        for file in others:
+            with suppress(FileNotFoundError):  # another job does the same
+                _take_back(file, again)
+        return sum(map(self._rows_in, own))
 
-    def _lines_of(self, file: Path) -> tuple[Any, list[tuple[str, int, bytes]]]:
-        """The rows of a file, and which lines they are; none of what is not this job's."""
+    def _rows_in(self, file: Path) -> int:
+        """How many rows a file has; 0 for one that is not this job's."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        try:
-            with pq.ParquetFile(file) as opened:
-                if (opened.schema_arrow.metadata or {}).get(_OWNER) != self._owner:
-                    return None, []
-                rows = opened.read()
-        except pa.ArrowInvalid:  # another program's
-            return None, []
-        return rows, list(
-            zip(*(rows[name].to_pylist() for name in ("file", "line", "value")), strict=True)
-        )
-
-    def _take_back(self, file: Path, again: set[tuple[str, int, bytes]]) -> None:
-        """Remove these lines from what an earlier query put aside."""
-        import pyarrow as pa
-
-        rows, lines = self._lines_of(file)
-        stays = [line not in again for line in lines]
-        if all(stays):
-            return
-        if any(stays):
-            kept = rows.filter(pa.array(stays))
-            rest = _Table(file.with_name(f".{file.name}"), file, kept.schema)
-            for batch in kept.to_batches():
-                rest.write_batch(batch)
-            rest.finish()
-            return
-        file.unlink()
-        for folder in (file.parent, file.parent.parent):
-            with suppress(OSError):  # there are others
-                folder.rmdir()
+        with suppress(FileNotFoundError, pa.ArrowInvalid), pq.ParquetFile(file) as opened:
+            if (opened.schema_arrow.metadata or {}).get(_OWNER) == self._owner:
+                return int(opened.metadata.num_rows)
+        return 0
 
     def good(
         self, batches: Iterator[pa.RecordBatch], check: Check, counted: tuple[Any, Any]
@@ -173,6 +152,39 @@ class Aside:
         # Two attempts of a task write the same.
         attempt = self._folder / f".{name}-{context.taskAttemptId()}"
         return _Table(attempt, self._folder / f"{name}.parquet", schema)
+
+
+def _lines_in(file: Path) -> Iterator[bytes]:
+    """What tells each line of a file from all others: a digest, as there may be millions."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file) as opened:
+        for batch in opened.iter_batches(columns=["file", "line", "value"]):
+            for row in batch.to_pylist():
+                place = f"{row['line']} {row['file']}\n".encode("utf-8", "surrogateescape")
+                yield blake2b(place + row["value"], digest_size=16).digest()
+
+
+def _take_back(file: Path, again: Container[bytes]) -> None:
+    """Remove these lines from what an earlier query put aside."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stays = [line not in again for line in _lines_in(file)]
+    if all(stays):
+        return
+    if any(stays):
+        with pq.ParquetFile(file) as opened:
+            kept = opened.read().filter(pa.array(stays))
+        rest = _Table(file.with_name(f".{file.name}"), file, kept.schema)
+        for batch in kept.to_batches():
+            rest.write_batch(batch)
+        rest.finish()
+        return
+    file.unlink()
+    for folder in (file.parent, file.parent.parent):
+        with suppress(OSError):  # there are others
+            folder.rmdir()
 
 
 class _Table:

@@ -8,7 +8,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +32,7 @@ __all__ = ["CompactReport", "CompactedLog", "compact"]
 SIZE_BYTES: Final = 1 << 30
 _PLAN: Final = "compaction.json"
 _MAKING: Final = ".making-"
+_LOCK: Final = ".compaction.lock"
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,10 @@ def compact(
     begun = time.monotonic()
     given = [str(local_path(os.fspath(path))) for path in sources]
     path = local_path(os.fspath(target))
+    if not (path / _PLAN).exists():
+        _logs_at(given)  # before the directory is made
     # Else one would remove what the other one's tasks are making.
-    lock = alone(path.parent / f"{path.name}.jobs" / "compact.lock", f"compacts into {path}")
+    lock = alone(path / _LOCK, f"compacts into {path}")
     with nullcontext() if dry_run else lock:
         plan = _planned(given, path, size_bytes)
         missing = [bin for bin in plan["logs"] if not (path / bin["name"]).exists()]
@@ -163,9 +166,16 @@ def _make_all(
 
 
 def _remove_strays(path: Path) -> None:
-    """Remove what runs and workers that were killed left of logs that they were making."""
+    """Remove what runs and workers that were killed left of logs that they were making.
+
+    A task of an earlier run may live, and give its log the name while this removes it: under
+    another name it finds nothing.
+    """
     for stray in path.glob(f".*{_MAKING}*"):
-        shutil.rmtree(stray, ignore_errors=True)
+        own = stray.with_name(f"{stray.name}-{uuid.uuid4().hex}")
+        with suppress(FileNotFoundError):
+            stray.rename(own)
+            shutil.rmtree(own, ignore_errors=True)
 
 
 def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
@@ -179,7 +189,8 @@ def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
         _refuse_changes(path, there)
         return there
     # A run may have been killed as it stored its plan, before anything else was there.
-    if path.exists() and any(one != unfinished(path / _PLAN) for one in path.iterdir()):
+    own = {unfinished(path / _PLAN), path / _LOCK}
+    if path.exists() and any(one not in own for one in path.iterdir()):
         raise InvalidArgumentError(f"{path} is not empty; new logs go into a new directory")
     format, found = _logs_at(given)
     logs = [COPIES[format].look(of) for of in found]

@@ -113,7 +113,8 @@ def import_events(
 
     Raises `InvalidArgumentError` for a source that holds no lines, `MissingError` for one that is
     not there, `ContiguityError` for a store that lacks batches of the checkpoint and a checkpoint
-    of an earlier time than the store, `JobFailedError`, and as `EventStore.open`.
+    of an earlier time than the store, `LockedError` where another process imports with this
+    checkpoint, `JobFailedError`, and as `EventStore.open`.
     """
     if check not in _CHECKS:
         raise InvalidArgumentError(
@@ -132,7 +133,7 @@ def import_events(
         ended_with = known.committed
         known.checkpoint.check(ended_with, _AGAIN)
     own_aside = f"{to.checkpoint.path}.bad"
-    aside_at = own_aside if aside is None else str(local_path(os.fspath(aside)))
+    aside_at = own_aside if aside is None else str(local_path(os.fspath(aside), "aside"))
     counted = Counted(spark)
     found: list[_Done] = []
     stored: list[int] = []
@@ -171,6 +172,8 @@ def import_events(
         own = to.checkpoint
         if dry_run:
             own = replace(own, path=Path(stack.enter_context(TemporaryDirectory())))
+        else:
+            stack.enter_context(own.alone("import"))
         rows = lines(spark, given, batch_bytes, counted.bytes)
         ended = run_stream(spark, "import", rows, own, write, counted.look, progress, report)
     return EventImportReport(

@@ -119,7 +119,8 @@ def ingest(
     on where that is gone, with a warning.
 
     Raises `InvalidArgumentError` for a bad line, columns that do not fit and a checkpoint that is
-    gone, `MissingError` for a source that is not there, `JobFailedError`, and as a log's opening.
+    gone, `MissingError` for a source that is not there, `LockedError` where another process runs
+    the job with this checkpoint, `JobFailedError`, and as a log's opening.
     """
     return append_all(
         spark,
@@ -164,8 +165,8 @@ def append_all(
     """Append what is at a path, for a job of this name; ``check`` is for lines."""
     found = kind or kind_of(source)
     to = Destination.of(job, source, log, format, checkpoint)
-    done = to.committed
-    to.checkpoint.check(done)
+    last = to.last
+    to.checkpoint.check(None if last is None else last.version)
     if found == "lines" and to.format == "nostr":
         raise InvalidArgumentError(
             f"{source} holds lines; import parses them and puts the events into an event store"
@@ -179,15 +180,16 @@ def append_all(
     rows = _rows_of(spark, found, source, to, column, batch_bytes, of_logs, counted, keeps_numbers)
     if dry_run:
         return _report(source, found, to, Ended(0, 0.0), counted, 0)
-    aside_at = None if aside is None else str(local_path(os.fspath(aside)))
+    aside_at = None if aside is None else str(local_path(os.fspath(aside), "aside"))
     totals = counted.totals
     appended: list[int] = []
 
     def write(frame: DataFrame, query: str, batch: int) -> None:
         taken = Aside(aside_at, to.checkpoint, query, batch, "not JSON")
-        if found != "log" and batch == done:  # a run before ended with it; files may be gone since
+        if found != "log" and last is not None and (last.query, last.version) == (query, batch):
+            # A run before ended with it; files may be gone since.
             totals[0].add(frame.count())
-            taken.finish()
+            totals[1].add(taken.finish())
             return
         if found != "log":
             to.checkpoint.require_files(batch)
@@ -206,7 +208,8 @@ def append_all(
             taken.finish()
 
     report = None if on_batch is None else counted.each(on_batch)
-    ended = run_stream(spark, job, rows, to.checkpoint, write, counted.look, progress, report)
+    with to.checkpoint.alone(job):
+        ended = run_stream(spark, job, rows, to.checkpoint, write, counted.look, progress, report)
     return _report(source, found, to, ended, counted, sum(appended))
 
 

@@ -9,11 +9,19 @@ import pickle
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deedbook import Committed, ContiguityError, InvalidArgumentError, MissingError
+from deedbook import (
+    Committed,
+    CommittedTransaction,
+    ContiguityError,
+    InvalidArgumentError,
+    MissingError,
+)
+from deedbook._lock import alone
 from deedbook.formats import by_name, find, missing
 from deedbook.spark._checkpoint import files_of_batch, sync_checkpoint
 from deedbook.spark._options import parse
@@ -51,7 +59,7 @@ class Checkpoint:
         base = re.sub(r"[^A-Za-z0-9.-]", "-", os.path.basename(source.rstrip("/*")))[-40:]
         app = f"{job}-{base}-{digest}"
         own = target.parent / f"{target.name}.jobs" / app
-        return cls(str(target), app, local_path(os.fspath(given)) if given else own)
+        return cls(str(target), app, local_path(os.fspath(given), "checkpoint") if given else own)
 
     @property
     def query(self) -> str | None:
@@ -79,6 +87,14 @@ class Checkpoint:
             return None
         return max((int(name) for name in names if name.isdecimal()), default=None)
 
+    def alone(self, job: str) -> AbstractContextManager[None]:
+        """While entered, be the only process that runs a job with the checkpoint.
+
+        Two would repeat the same batch, and one would remove what the other puts aside.
+        """
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        return alone(lock, f"runs {job} with the checkpoint {self.path}")
+
     def prepare(self) -> None:
         """Have the directory, without what a run left that was killed before its first batch.
 
@@ -101,8 +117,8 @@ class Checkpoint:
         for file in sorted(files_of_batch(self.path, batch)):
             if not os.path.exists(file):
                 raise missing(
-                    f"batch {batch} is to read {file}, as the checkpoint {self.path} says, and it"
-                    " is not there; have it there again, also if it was renamed",
+                    f"batch {batch} of the checkpoint {self.path} reads this file, and it is not"
+                    " there: put it back under this name",
                     file,
                 )
 
@@ -178,12 +194,18 @@ class Destination:
     @property
     def committed(self) -> int | None:
         """The last batch of the source that the log has; None if it has none."""
+        last = self.last
+        return None if last is None else last.version
+
+    @property
+    def last(self) -> CommittedTransaction | None:
+        """The same, with the query whose batch it is."""
         try:
             with SINKS[self.format].open(self.log, "r", parse({}, None)) as log:
                 done = log.transactions.committed()
         except MissingError:
             return None
-        return next((one.version for one in done if one.app == self.checkpoint.app), None)
+        return next((one for one in done if one.app == self.checkpoint.app), None)
 
     def append(self, rows: DataFrame, query: str, batch: int) -> int:
         """Append a batch, as `commit`; returns how many records the log got, 0 for a repeat.
