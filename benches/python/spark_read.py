@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from spark_measure import (
     session,
     wal,
 )
+from spark_ready import BATCH_OF_ARROW, MIB, ready_source
 
-MIB = 1 << 20
 SEGMENTS = {"64 MiB": 64 * MIB, "16 MiB": 16 * MIB, "256 KiB": MIB // 4}
 SMALL_LOGS, SMALL_EVENTS = 500, 100
 MANY_SEGMENTS, SEGMENT_BYTES = 10_000, 4096
@@ -32,48 +32,6 @@ EVENT = (
     "id string, pubkey string, created_at bigint, kind int, tags array<array<string>>,"
     " content string, sig string"
 )
-
-
-def ready_source() -> Any:
-    """A source that yields one ready-made batch again and again: what Python sources can do."""
-    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-
-    class Reader(DataSourceReader):
-        def __init__(self, options: Any) -> None:
-            self.rows, self.tasks, self.size = (
-                int(options[name]) for name in ("rows", "tasks", "size")
-            )
-
-        def partitions(self) -> Any:
-            return [InputPartition(number) for number in range(self.tasks)]
-
-        def read(self, partition: Any) -> Iterator[Any]:
-            import pyarrow as pa
-
-            values = (
-                pa.scalar(0, pa.int64()),
-                pa.scalar(0, pa.int32()),
-                pa.scalar(bytes(PAYLOAD_BYTES), pa.binary()),
-            )
-            arrays = [pa.repeat(value, self.size) for value in values]
-            batch = pa.RecordBatch.from_arrays(arrays, names=["event", "mug", "jam"])
-            left = self.rows // self.tasks
-            while left > 0:
-                yield batch.slice(0, min(left, self.size))
-                left -= self.size
-
-    class Ready(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return "ready"
-
-        def schema(self) -> str:
-            return "event bigint, mug int, jam binary"
-
-        def reader(self, schema: Any) -> Any:
-            return Reader(self.options)
-
-    return Ready
 
 
 def measure(place: Path, sizes: Sizes) -> list[Row]:
@@ -87,11 +45,8 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
     assert columns == [("event", "bigint"), ("mug", "int"), ("jam", "binary")], columns
     table = str(place / "table")
     frame.write.option("compression", "none").parquet(table)
-    # As many rows in a batch as ours have: 16 MiB.
     ready = spark.read.format("ready").options(
-        rows=sizes.events,
-        tasks=frame.rdd.getNumPartitions(),
-        size=16 * MIB // (PAYLOAD_BYTES + 24),
+        rows=sizes.events, tasks=frame.rdd.getNumPartitions(), size=BATCH_OF_ARROW
     )
     works: dict[str, Callable[[], object]] = {
         "Book": lambda: read_all(deedbook(spark, whole)),

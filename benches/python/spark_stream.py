@@ -1,8 +1,9 @@
 """What a stream costs: throughput beside the batch read, and a trigger with one new record.
 
 Batches of 200,000 rows cannot come near the batch read: for each of them Spark writes its
-checkpoint twice, plans a query and runs it, whatever the source. What these writes took is a fact
-of the row.
+checkpoint twice, plans a query and runs it, whatever the source. So the same stream is measured of
+a source of ready-made batches, and of Spark's own Parquet files. What the writes took is a fact of
+the row.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from spark_measure import (
     BATCH_ROWS,
+    CORES,
     PAYLOAD_BYTES,
     Row,
     Sizes,
@@ -28,14 +30,14 @@ from spark_measure import (
     read_all,
     session,
 )
+from spark_ready import BATCH_OF_ARROW, ready_source
 
 TRIGGERS = 20
 TIMEOUT_SECONDS = 120
 
 
-def stream_all(spark: Any, path: str) -> float:
-    """A whole book in batches, into nothing; returns the seconds of the checkpoint's writes."""
-    frame = spark.readStream.format("deedbook").option("maxRowsPerTrigger", BATCH_ROWS).load(path)
+def stream_all(frame: Any) -> float:
+    """A whole stream in batches, into nothing; returns the seconds of the checkpoint's writes."""
     with tempfile.TemporaryDirectory() as checkpoint:
         query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = query.trigger(availableNow=True).start()
@@ -88,11 +90,21 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
     path = book(place / "book", sizes.events)
     longer = book(place / "longer", 10 * sizes.events)
     spark = session()
+    spark.dataSource.register(ready_source())
+    table = str(place / "table")
+    # Of which a batch reads one for each core.
+    files = CORES * -(-sizes.events // BATCH_ROWS)
+    deedbook(spark, path).repartition(files).write.option("compression", "none").parquet(table)
+    ours = spark.readStream.format("deedbook").option("maxRowsPerTrigger", BATCH_ROWS).load(path)
+    ready = spark.readStream.format("ready").options(rows=sizes.events, size=BATCH_OF_ARROW).load()
+    parquet = spark.readStream.schema(ours.schema).option("maxFilesPerTrigger", CORES)
     writes: list[float] = []
     found = medians(
         {
             "batch read": lambda: read_all(deedbook(spark, path)),
-            "stream": lambda: writes.append(stream_all(spark, path)),
+            "stream": lambda: writes.append(stream_all(ours)),
+            "stream of ready-made batches": lambda: stream_all(ready),
+            "stream of Parquet": lambda: stream_all(parquet.parquet(table)),
         },
         sizes.rounds,
     )
@@ -103,7 +115,11 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
     }
     spark.stop()
     rows = [
-        rate("stream, 200,000 rows a batch", "stream", "batch read", found, 0.7),
+        rate(what := "stream, 200,000 rows a batch", "stream", "batch read", found, 0.7),
+        *(
+            rate(what, "stream", peer, found, None)
+            for peer in ("stream of ready-made batches", "stream of Parquet")
+        ),
         *(
             cost("a trigger with one new record", name, "rate source", triggers, "wall", 1.3)
             for name in ("one record", "one record, ten times the log")
