@@ -18,6 +18,7 @@ STORES = "python/deedbook/spark/_nostr.py"
 PLAN = "python/deedbook/spark/_plan.py"
 ASIDE = "python/deedbook/spark/jobs/_aside.py"
 CHECKPOINT = "python/deedbook/spark/jobs/_stream.py"
+INGEST = "python/deedbook/spark/jobs/_ingest.py"
 
 SPARK_BUGS = [
     Bug(
@@ -224,17 +225,25 @@ SPARK_BUGS = [
         "job: the bad lines of files that are gone are removed",
         STAGED,
         ASIDE,
-        "line not in again for line in lines",
-        "False for _ in lines",
+        "line not in again for line in _lines_in(file)",
+        "False for _ in _lines_in(file)",
         [("python", "test_spark_aside.py -k files_that_are_gone")],
     ),
     Bug(
         "job: the bad lines of another job are removed",
         STAGED,
         ASIDE,
-        "                if (opened.schema_arrow.metadata or {}).get(_OWNER) != self._owner:\n",
-        "                if _OWNER in self._owner:\n",
+        "            if (opened.schema_arrow.metadata or {}).get(_OWNER) == self._owner:\n",
+        "            if _OWNER in (opened.schema_arrow.metadata or {}):\n",
         [("python", "test_spark_aside.py -k lines_of_other_jobs")],
+    ),
+    Bug(
+        "job: a batch of another log is taken for a repeat",
+        NUMBERS,
+        INGEST,
+        "(last.query, last.version) == (query, batch)",
+        "last.version == batch",
+        [("python", "test_spark_ingest.py -k a_batch_of_another_log")],
     ),
     Bug(
         "job: an older copy of a checkpoint is gone on with",
