@@ -1560,9 +1560,10 @@ class EventStoreReport:
         """
     @property
     def is_loss(self) -> bool:
-        """Whether acknowledged events are missing, as a repair noted.
+        """Whether acknowledged events are missing.
 
-        Or opening with ``recovery="spec"``. ``ok`` is about what is there.
+        A repair, or opening with ``recovery="spec"``, noted it, or pages are missing. ``ok`` is
+        about what is there, and false for missing pages.
         """
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -1662,7 +1663,10 @@ class EventStoreOpening:
         """Intact events that went with them, and that no segment has."""
     @property
     def is_loss(self) -> bool:
-        """Whether acknowledged events are missing, as a repair or this opening noted."""
+        """Whether acknowledged events are missing.
+
+        A repair or this opening noted it, or pages are missing.
+        """
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...

@@ -129,7 +129,7 @@ impl Belonging {
 
     /// Refuse a store of which a segment is missing.
     pub fn check_none_missing(&self, files: &BTreeMap<u32, PathBuf>, dir: &Path) -> Result<()> {
-        let what = self.name();
+        let what = self.manifest.name();
         let missing = self.manifest.segments.iter().find(|named| !files.contains_key(&named.id));
         missing.map_or(Ok(()), |missing| {
             let (id, count) = (missing.id, missing.record_count);
@@ -155,17 +155,9 @@ impl Belonging {
         let found = segments.by_id.iter().find(|(_, open)| !open.segment.missing().is_empty());
         let Some((id, open)) = found else { return Ok(()) };
         let Range { start, end } = open.segment.missing();
-        let (what, path) = (self.name(), open.segment.path());
+        let (what, path) = (self.manifest.name(), open.segment.path());
         let message = format!("segment {id} ends at byte {start}, {what} says {end}");
         Err(lost(message, path).offset_at(start.into()))
-    }
-
-    /// What says which segments there are.
-    fn name(&self) -> &'static str {
-        match self.source {
-            Source::Copy => "the copy of the manifest",
-            _ => "the manifest",
-        }
     }
 
     /// Refuse a store without a manifest of which a number is missing. Numbers follow each other, and

@@ -62,8 +62,8 @@ pub struct StoreReport {
     /// Those in the write-ahead log. They may keep the store from being opened for writing, until a repair
     /// removes them.
     pub log_damages: Vec<DamagedPart>,
-    /// Whether a repair, or opening with `Recovery::Spec`, noted that acknowledged events are missing. It is
-    /// no fault of what is there.
+    /// Whether acknowledged events are missing: a repair, or opening with `Recovery::Spec`, noted it, or pages
+    /// are missing. What was noted is no fault of what is there; missing pages are one.
     pub is_loss: bool,
 }
 

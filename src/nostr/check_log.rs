@@ -44,10 +44,10 @@ impl Shared {
 
     fn log_damages(&self) -> Result<Vec<DamagedPart>> {
         // Before the files are listed: a log that is begun later is not looked for.
-        let checkpoint = self.state().manifest.checkpoint();
+        let manifest = self.state().manifest.clone();
         let logs = Files::list(&self.options, &self.dir)?.logs;
         let wal_dir = self.dir.join(WAL_NAME);
         // No stored events are named: only a repair asks which of them a cut would lose.
-        Ok(LogPlan::make(&self.options, (&wal_dir, checkpoint), &logs, &HashSet::new())?.damages)
+        Ok(LogPlan::make(&self.options, &wal_dir, &manifest, &logs, &HashSet::new())?.damages)
     }
 }

@@ -5,54 +5,68 @@
 //! the log when it opens a store, and keeps those that the segments lack in memory.
 //!
 //! The log is ahead of what a reader has seen of the segments: it may have a new version of a profile that
-//! these lack. What flags stand after such an event do not count yet, so that the reader has one version.
+//! these lack. What flags stand after such an event do not count yet, so that the reader has one version. The
+//! events that are appended at once are logged before all their flags. While a segment has some of them only, no
+//! flag of theirs counts: a reader then has a new version beside the old one, and if the writer died there, until
+//! the next opening for writing.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
 
-use super::entry::Entry;
+use super::entry::{Entry, HEADER_BYTES, file_name};
 use super::event::{Flags, Id, Location};
+use super::files::numbers;
 use super::opening::{READER_TRIES, WAL_NAME};
 use super::options::Options;
 use super::record;
 use super::segment::Segment;
 use super::segments::Segments;
+use super::wal::EventWal;
 use super::walk::Step;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
-use crate::scan::OnCorrupt;
-use crate::storage::Access;
+use crate::search::end_of_data;
+use crate::storage::{Access, Storage, read_full};
 
 /// With so many flags in memory, those go that the segments have by now. A writer leaves at most 65,536 of them
 /// unwritten, and those of one call.
 const FLAGS_MAX: usize = 131_072;
 /// The same with small sizes.
 const SMALL_FLAGS_MAX: usize = 2;
+/// So many of the segments' last events are known to a reader.
+const LAST_EVENTS: usize = 16;
+
+/// Flags that hide events and that the segments lack.
+type Hiding = BTreeMap<Location, Flags>;
 
 /// Have a reader's segments hide what the write-ahead log says is replaced or deleted.
 pub fn hide_logged(options: &Options, dir: &Path, segments: &mut Segments) -> Result<()> {
     if !options.storage.is_dir(&dir.join(WAL_NAME)) {
         return Ok(());
     }
-    let last = last_event(segments)?;
-    let mut logged = BTreeMap::new();
+    let last = last_events(segments)?;
+    hide(&logged_flags(&last, options, dir, segments)?, segments)
+}
+
+fn hide(logged: &Hiding, segments: &mut Segments) -> Result<()> {
+    logged.iter().try_for_each(|(&at, &flags)| segments.set_flags_later(at, flags))
+}
+
+fn logged_flags(last: &[Id], options: &Options, dir: &Path, segments: &Segments) -> Result<Hiding> {
     for _ in 0..READER_TRIES {
         match flags_up_to(last, options, dir, segments) {
             // A writer has removed a file whose flags are in the segments.
             Err(e) if e.kind() == ErrorKind::Missing => {}
-            flags => {
-                logged = flags?;
-                break;
-            }
+            flags => return flags,
         }
     }
-    for (at, flags) in logged {
-        segments.set_flags_later(at, flags)?;
-    }
-    Ok(())
+    Ok(BTreeMap::new())
 }
 
-/// The same for a segment that is read alone, as a part of its store.
+/// The same for a segment that is read alone, as a part of its store. Parts that are read one after the other
+/// share a reading of the log.
 pub fn hide_logged_in(options: &Options, segment: Segment) -> Result<Segment> {
     let Some(dir) = segment.path().ancestors().nth(3).map(Path::to_owned) else {
         return Ok(segment);
@@ -69,52 +83,113 @@ pub fn hide_logged_in(options: &Options, segment: Segment) -> Result<Segment> {
         segments.open(last, path, Access::Read, options).or_else(unless_io)?;
     }
     segments.insert(id, segment.clone());
-    hide_logged(options, &dir, &mut segments)?;
+    if options.storage.is_dir(&dir.join(WAL_NAME)) {
+        let last = last_events(&segments)?;
+        let read = LogRead::of(options, &dir, id, last)?;
+        let logged = match read.kept() {
+            Some(logged) => logged,
+            None => {
+                let mut logged = logged_flags(&read.last, options, &dir, &segments)?;
+                logged.retain(|at, _| at.segment == id);
+                let logged = Arc::new(logged);
+                read.keep(logged.clone());
+                logged
+            }
+        };
+        hide(&logged, &mut segments)?;
+    }
     Ok(segments.by_id.remove(&id).map_or(segment, |open| open.segment))
 }
 
-/// The last event that the segments have.
-fn last_event(segments: &Segments) -> Result<Option<Id>> {
+/// What was read of the log for the last part, for the next one.
+static KEPT: Mutex<Option<(LogRead, Arc<Hiding>)>> = Mutex::new(None);
+
+/// What a reading of the log is of. A log only grows, or goes on in another file.
+struct LogRead {
+    storage: Weak<dyn Storage>,
+    dir: PathBuf,
+    segment: u32,
+    last: Vec<Id>,
+    /// The numbers and sizes of the files, the header of the newest, and where its entries end, and with what.
+    files: Vec<(u64, u64)>,
+    header: [u8; HEADER_BYTES],
+    end: (u64, [u8; 8]),
+}
+
+impl LogRead {
+    fn of(options: &Options, dir: &Path, segment: u32, last: Vec<Id>) -> Result<Self> {
+        let (storage, wal_dir) = (Arc::downgrade(&options.storage), dir.join(WAL_NAME));
+        let (mut files, mut header, mut end) = (Vec::new(), [0; HEADER_BYTES], (0, [0; 8]));
+        for number in numbers(&*options.storage, &wal_dir)? {
+            let path = wal_dir.join(file_name(number));
+            let failed = |e| Error::io("read the log", &path, e);
+            let file = match options.storage.open(&path, Access::Read) {
+                // It was removed meanwhile.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                file => file.map_err(failed)?,
+            };
+            let len = file.len().map_err(failed)?;
+            files.push((number, len));
+            // Room is reserved after the entries.
+            end.0 = end_of_data(&*file, 0, len).map_err(failed)?;
+            read_full(&*file, &mut end.1, end.0.saturating_sub(8)).map_err(failed)?;
+            read_full(&*file, &mut header, 0).map_err(failed)?;
+        }
+        Ok(Self { storage, dir: dir.to_owned(), segment, last, files, header, end })
+    }
+
+    /// What was read then. None while another thread looks: a process that was forked then waits for nobody.
+    fn kept(&self) -> Option<Arc<Hiding>> {
+        let kept = KEPT.try_lock().ok()?;
+        kept.as_ref().filter(|(read, _)| read == self).map(|(_, logged)| logged.clone())
+    }
+
+    fn keep(self, logged: Arc<Hiding>) {
+        if let Ok(mut kept) = KEPT.try_lock() {
+            *kept = Some((self, logged));
+        }
+    }
+}
+
+impl PartialEq for LogRead {
+    fn eq(&self, other: &Self) -> bool {
+        let of_log = |read: &Self| (read.header, read.end, read.segment);
+        of_log(self) == of_log(other)
+            && (&self.files, &self.last) == (&other.files, &other.last)
+            && self.dir == other.dir
+            && std::ptr::addr_eq(self.storage.as_ptr(), other.storage.as_ptr())
+    }
+}
+
+/// The last events that the segments have, the last one first. The log may lack some of them.
+fn last_events(segments: &Segments) -> Result<Vec<Id>> {
+    let mut last = Vec::new();
     for open in segments.by_id.values().rev() {
         let mut scan = open.segment.reverse();
         while let Some(step) = scan.step()? {
             if let Step::Record(seen) = step {
-                return Ok(Some(scan.looker().record(seen).event.id));
+                last.push(scan.looker().record(seen).event.id);
+                if last.len() == LAST_EVENTS {
+                    return Ok(last);
+                }
             }
         }
     }
-    Ok(None)
+    Ok(last)
 }
 
-/// The flags that hide events and that the segments lack, up to those that were logged with the event `last`.
-fn flags_up_to(
-    last: Option<Id>,
-    options: &Options,
-    dir: &Path,
-    segments: &Segments,
-) -> Result<BTreeMap<Location, Flags>> {
+/// The flags that hide events and that the segments lack, up to those that were logged with one of the events
+/// `last`.
+fn flags_up_to(last: &[Id], options: &Options, dir: &Path, segments: &Segments) -> Result<Hiding> {
     let is_passing = |kind| [ErrorKind::Io, ErrorKind::Missing].contains(&kind);
-    let wal = match options.wal().open(dir.join(WAL_NAME), Mode::Read) {
-        Err(e) if is_passing(e.kind()) => return Err(e),
-        // What is wrong with it does not concern what can be read.
-        Err(_) => return Ok(BTreeMap::new()),
-        Ok(wal) => wal,
-    };
     let flags_max = if options.small { SMALL_FLAGS_MAX } else { FLAGS_MAX };
     let mut logged = Logged { flags: BTreeMap::new(), flags_max, left: 0 };
-    // Whether an event was met, and `last` was not since.
+    // Whether an event was met, and none of `last` was since.
     let mut is_later = false;
-    let mut entries = wal.replay(OnCorrupt::Skip)?;
-    loop {
-        let entry = match entries.next() {
-            Ok(Some(logged)) => logged.entry,
-            Err(e) if is_passing(e.kind()) => return Err(e),
-            // Of an entry that cannot be understood, the next opening for writing tells.
-            Ok(None) | Err(_) => break,
-        };
+    let mut take = |entry: Entry<'_>| {
         match entry {
             Entry::Insert { record } => {
-                is_later = !record::parse(record).is_ok_and(|event| Some(event.id) == last);
+                is_later = !record::parse(record).is_ok_and(|event| last.contains(&event.id));
                 if !is_later {
                     logged.have_all_count();
                 }
@@ -122,10 +197,19 @@ fn flags_up_to(
             Entry::UpdateFlags { at, flags } => {
                 logged.insert(at, Flags(flags).of_event(), is_later, segments)?;
             }
-            Entry::IndexUpdate { .. } | Entry::Checkpoint => {}
+            // The segments have all that came before.
+            Entry::Checkpoint => (logged.flags, is_later) = (BTreeMap::new(), false),
+            Entry::IndexUpdate { .. } => {}
         }
+        Ok(())
+    };
+    let wal = EventWal::open_unread(&dir.join(WAL_NAME), Mode::Read, options.wal());
+    match wal.and_then(|wal| wal.each_to_replay(&mut take)) {
+        Ok(()) => logged.hiding(segments),
+        Err(e) if is_passing(e.kind()) => Err(e),
+        // What is wrong with it does not concern what can be read.
+        Err(_) => Ok(BTreeMap::new()),
     }
-    logged.hiding(segments)
 }
 
 /// The flags that the log has, but for some that the segments have, too.
@@ -177,7 +261,7 @@ impl Logged {
 
     /// Those that hide events and that the segments lack. Of an event that is to be found again, the segment
     /// says when it is.
-    fn hiding(&self, segments: &Segments) -> Result<BTreeMap<Location, Flags>> {
+    fn hiding(&self, segments: &Segments) -> Result<Hiding> {
         let mut hiding = BTreeMap::new();
         for (&at, said) in &self.flags {
             let flags = said.counts.filter(|flags| !flags.is_live());

@@ -54,6 +54,8 @@ pub struct Manifest {
     pub history: History,
     /// Whether another program wrote it: what we noted before says nothing of it.
     pub is_foreign: bool,
+    /// Whether it is the copy.
+    pub is_copy: bool,
     /// What the copy says, if that is known.
     copied: Option<Copied>,
 }
@@ -80,7 +82,7 @@ impl Manifest {
             (sum == sum_of(text)).then_some(text)
         });
         let copy = whole.and_then(|text| Self::parse(text.as_bytes()));
-        Ok(copy.map(|copy| Self { copied: Some(copy.to_copy()), ..copy }))
+        Ok(copy.map(|copy| Self { copied: Some(copy.to_copy()), is_copy: true, ..copy }))
     }
 
     /// Replace it, and before it the copy if that says something else.
@@ -96,13 +98,18 @@ impl Manifest {
             put(&sidecar_dir(dir).join(COPY_NAME), format!("{text}\n{sum}\n"))?;
             self.copied = Some(to_copy);
         }
-        self.is_foreign = false;
+        (self.is_foreign, self.is_copy) = (false, false);
         put(&dir.join(NAME), text + "\n")
     }
 
     /// The last checkpoint; 0 where another program wrote it, which may keep no such log.
     pub fn checkpoint(&self) -> Lsn {
         Lsn(if self.is_foreign { 0 } else { self.last_checkpoint_lsn })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &'static str {
+        if self.is_copy { "the copy of the manifest" } else { "the manifest" }
     }
 
     /// Which segments it names, and since when.
@@ -210,6 +217,7 @@ impl Manifest {
                 None => History::Drop,
                 Some(_) => History::Keep,
             },
+            is_copy: false,
             copied: None,
         })
     }
@@ -302,7 +310,7 @@ mod tests {
         assert_eq!(loaded, Some(manifest()));
         let copy = Manifest::load_copy(&*options.storage, Path::new("/s")).unwrap();
         let copied = Some(manifest().to_copy());
-        assert_eq!(copy, Some(Manifest { copied, ..manifest() }));
+        assert_eq!(copy, Some(Manifest { copied, is_copy: true, ..manifest() }));
     }
 
     #[test]

@@ -12,7 +12,8 @@ use super::codec::Codec;
 use super::entry::{Entry, HEADER_BYTES, Lsn, Tag, encode_file_header, file_name, file_number};
 use super::event::Id;
 use super::files::{FileFormat, lost_files, numbers};
-use super::opening::no_log;
+use super::manifest::Manifest;
+use super::opening::{ends_before, no_log};
 use super::options::Options;
 use super::record;
 use super::rescue::{DamagedPart, LogFile, LogState};
@@ -52,17 +53,17 @@ pub struct LogPlan {
 }
 
 impl LogPlan {
-    /// Look at all files of the log in a directory, of which the manifest knows this checkpoint. `stored` are
-    /// the events of the segments.
+    /// Look at all files of the log in a directory. `stored` are the events of the segments.
     pub fn make(
         options: &Options,
-        (dir, known): (&Path, Lsn),
+        dir: &Path,
+        manifest: &Manifest,
         logs: &[LogFile],
         stored: &HashSet<Id>,
     ) -> Result<Self> {
         let logs: Vec<&LogFile> = logs.iter().filter(|log| log.number.is_some()).collect();
         let paths = logs.iter().map(|log| log.path.clone()).collect();
-        let mut plan = Self { logs: paths, ..Self::default() };
+        let (mut plan, known) = (Self { logs: paths, ..Self::default() }, manifest.checkpoint());
         let mut checkpoint: Option<(Place, Lsn)> = None;
         let (mut wrong, mut states): (Vec<(Place, bool)>, Vec<LogState>) = (Vec::new(), Vec::new());
         let mut before: Option<(u64, Option<Lsn>)> = None;
@@ -128,12 +129,20 @@ impl LogPlan {
         }
         if logs.is_empty() && plan.lost.is_empty() && known > Lsn(0) {
             wrong.push(((0, 0), true));
-            let (path, reason) = (dir.join(file_name(0)), no_log(dir, known).message().to_owned());
+            let (path, reason) = (dir.join(file_name(0)), no_log(manifest));
             plan.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+        }
+        // Where a header names it, too, opening goes on: the log lost its end.
+        let is_named = states.iter().any(|state| state.named == known);
+        let is_older = !logs.is_empty() && known.0 > seen.0 + 1 && !is_named;
+        if let Some(log) = logs.last().filter(|_| is_older) {
+            wrong.push(((0, 0), true));
+            let reason = ends_before(Lsn(seen.0 + 1), manifest);
+            plan.damages.push(DamagedPart { path: log.path.clone(), offset: 0, end: 0, reason });
         }
         let from = checkpoint.map_or((0, 0), |(place, _)| place);
         plan.cut = wrong.iter().map(|(place, _)| *place).filter(|place| *place >= from).min();
-        plan.is_loss = wrong.iter().any(|(place, is_loss)| *is_loss && *place >= from);
+        plan.is_loss = wrong.iter().any(|(place, is_loss)| *is_loss && *place >= from) || is_older;
         if let Some(((file, offset), lsn)) = checkpoint {
             let is_wrong = |in_file: &dyn Fn(usize) -> bool| {
                 wrong.iter().any(|(place, _)| in_file(place.0) && *place < (file, offset))
@@ -145,17 +154,17 @@ impl LogPlan {
                 plan.trim = Some((lsn, offset));
             }
         }
-        if !wrong.is_empty() && named > checkpoint.map_or(Lsn(0), |(_, lsn)| lsn) {
-            // The checkpoint itself is damaged: the log goes as a whole, since what is left of it would go
-            // on from an earlier one.
+        let last = named.max(known);
+        if !wrong.is_empty() && last > checkpoint.map_or(Lsn(0), |(_, lsn)| lsn) {
+            // The checkpoint itself is damaged or missing: the log goes as a whole, since what is left of it
+            // would go on from an earlier one.
             (plan.cut, plan.trim, plan.drop_first) = (Some((0, 0)), None, 0);
         }
         if let Some((file, offset)) = plan.cut {
             let bytes: u64 = states.iter().skip(file).map(|state| state.bytes).sum();
             plan.cut_bytes = bytes.saturating_sub(offset);
-            plan.cut_events = cut_events(options, &logs, (file, offset), named, stored)?;
-            let checkpoint = named.max(known);
-            plan.begin = Some(checkpoint).filter(|lsn| (file, offset) == (0, 0) && *lsn > Lsn(0));
+            plan.cut_events = cut_events(options, &logs, (file, offset), last, stored)?;
+            plan.begin = Some(last).filter(|lsn| (file, offset) == (0, 0) && *lsn > Lsn(0));
         }
         Ok(plan)
     }

@@ -9,6 +9,7 @@ use super::entry::{Entry, Lsn, file_name};
 use super::event::Id;
 use super::files::{check_none_lost, numbers};
 use super::logged_flags::hide_logged;
+use super::manifest::Manifest;
 use super::options::Options;
 use super::pending::Batch;
 use super::progress::Progress;
@@ -205,24 +206,37 @@ pub(super) fn lock_store(options: &Options, dir: &Path) -> Result<WriterLock> {
 }
 
 /// Refuse a store whose write-ahead log has no file, although the manifest knows of a checkpoint.
-fn check_log_is_there(storage: &dyn Storage, dir: &Path, checkpoint: Lsn) -> Result<()> {
-    if checkpoint == Lsn(0) || !numbers(storage, dir)?.is_empty() {
+fn check_log_is_there(storage: &dyn Storage, dir: &Path, manifest: &Manifest) -> Result<()> {
+    if manifest.checkpoint() == Lsn(0) || !numbers(storage, dir)?.is_empty() {
         return Ok(());
     }
     // A mark says more.
     check_none_lost(storage, dir, None)?;
-    Err(no_log(dir, checkpoint))
+    Err(lost_log(&no_log(manifest), &dir.join(file_name(0))).offset_at(0))
 }
 
 /// Of such a log.
-pub(super) fn no_log(dir: &Path, checkpoint: Lsn) -> Error {
-    let message = format!(
-        "the write-ahead log has no file, and so no entry: the manifest says a checkpoint with lsn \
+pub(super) fn no_log(manifest: &Manifest) -> String {
+    let (what, checkpoint) = (manifest.name(), manifest.checkpoint());
+    format!(
+        "the write-ahead log has no file, and so no entry; {what} names the checkpoint with lsn \
          {checkpoint}, after which events and flags may be lost"
-    );
+    )
+}
+
+/// Of a log that is older than the manifest.
+pub(super) fn ends_before(next: Lsn, manifest: &Manifest) -> String {
+    let (what, checkpoint) = (manifest.name(), manifest.checkpoint());
+    let last = next.0.saturating_sub(1);
+    format!(
+        "the write-ahead log ends with lsn {last}; {what} names the checkpoint with lsn {checkpoint}, after \
+         which events and flags may be lost"
+    )
+}
+
+fn lost_log(message: &str, path: &Path) -> Error {
     let advice = "a backup may have it; repair with accept_loss goes on without it";
-    let error = Error::new(ErrorKind::LostRecords, message).with_advice(advice);
-    error.at(&dir.join(file_name(0))).offset_at(0)
+    Error::new(ErrorKind::LostRecords, message).with_advice(advice).at(path)
 }
 
 fn open_writer(
@@ -236,6 +250,8 @@ fn open_writer(
     make_dir(storage, &dir)?;
     let sidecar = sidecar_dir(&dir);
     make_dir(storage, &sidecar)?;
+    // Who was asked to cut the log holds the lock already.
+    let is_mended = damage == Damage::Mended || lock.is_some();
     let lock = match lock {
         Some(lock) => lock,
         None => lock_store(&options, &dir)?,
@@ -261,7 +277,7 @@ fn open_writer(
     // It is made below.
     let is_whole = storage.is_dir(&dir.join(WAL_NAME));
     belonging.check_no_gap(&segments, &copies, is_whole)?;
-    check_log_is_there(storage, &dir.join(WAL_NAME), belonging.manifest.checkpoint())?;
+    check_log_is_there(storage, &dir.join(WAL_NAME), &belonging.manifest)?;
     if !copies.is_empty() {
         opening.removed = segments.remove(&copies)?;
     }
@@ -279,7 +295,12 @@ fn open_writer(
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     let wal = options.wal().open(dir.join(WAL_NAME), Mode::Append)?;
     opening.saved.extend(wal.recovery().saved_to);
-    wal.believe_lost(Lsn(manifest.last_checkpoint_lsn))?;
+    let next = wal.next_lsn();
+    // Where only its entry is missing, all of the log came before it.
+    if !wal.believe_lost(Lsn(manifest.last_checkpoint_lsn))? && manifest.checkpoint() > next {
+        let path = wal.paths().pop().unwrap_or_else(|| dir.join(WAL_NAME));
+        return Err(lost_log(&ends_before(next, &manifest), &path));
+    }
     let checkpoint = wal.last_checkpoint();
     if files.is_empty() && checkpoint != Lsn(0) {
         let message =
@@ -294,7 +315,8 @@ fn open_writer(
         manifest.created_at = now();
     }
     manifest.page_bytes = segments.active()?.segment.header().page_bytes;
-    let tail = replay(&wal, &manifest, may_be_of_others, &mut segments, &options, &mut opening)?;
+    let written = (may_be_of_others, is_mended);
+    let tail = replay(&wal, &manifest, written, &mut segments, &options, &mut opening)?;
     segments.count_last()?;
     let mut state = State::new(manifest, segments);
     // An index that covers a later entry knows flags that the log lost: it is made again.

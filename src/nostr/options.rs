@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::EventStore;
@@ -20,6 +20,9 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 /// Offsets within a segment have 32 bits, and the last page must begin below.
 pub(super) const SEGMENT_BYTES_LIMIT: u64 = 1 << 32;
+
+/// One for all stores, so that what is kept of one is known again.
+static DISK: LazyLock<Arc<Disk>> = LazyLock::new(|| Arc::new(Disk));
 
 /// What becomes of events that others replace. It is kept with the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,7 +111,7 @@ impl Default for Options {
             file_mode: 0o600,
             slow_sync: Duration::from_secs(1),
             lock_timeout: LockTimeout::default(),
-            storage: Arc::new(Disk),
+            storage: DISK.clone(),
             mapped_reads: false,
             index_on_disk: true,
             small: false,

@@ -14,7 +14,7 @@
 //! a sync that failed, the cache takes it for written, and no further sync writes it. So all that was
 //! not checkpointed is written again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::entry::Entry;
@@ -22,6 +22,7 @@ use super::event::{Flags, Id, Location};
 use super::manifest::Manifest;
 use super::names::{Names, may_be_lost, recover};
 use super::options::Options;
+use super::page;
 use super::record::{self, FLAGS_AT};
 use super::segment::{Found, Record};
 use super::segments::Segments;
@@ -55,7 +56,7 @@ pub struct Opening {
     pub cut_bytes: u64,
     /// Intact events that went with them, and that no segment has.
     pub cut_events: u64,
-    /// Whether acknowledged events are missing, as a repair or such a cut noted.
+    /// Whether acknowledged events are missing: a repair or such a cut noted it, or pages are missing.
     pub is_loss: bool,
 }
 
@@ -69,11 +70,11 @@ pub struct Tail {
 }
 
 /// Bring the segments to what the log says. `may_be_of_others` says that another program may have written
-/// them last.
+/// them last, `is_mended` that the log was cut, and may lack what they have.
 pub fn replay(
     wal: &EventWal,
     manifest: &Manifest,
-    may_be_of_others: bool,
+    (may_be_of_others, is_mended): (bool, bool),
     segments: &mut Segments,
     options: &Options,
     opening: &mut Opening,
@@ -81,7 +82,7 @@ pub fn replay(
     let mut tail = Tail::default();
     let mut group_is_whole = false;
     // Read to its end before anything changes: a damaged log is refused, and the files stay as they are.
-    let logged = ids_of(wal)?;
+    let logged = events_of(wal, segments.active()?.segment.header().page_bytes)?;
     let mut earlier = match may_be_of_others {
         true => Earlier::find(segments, &logged)?,
         false => Earlier::default(),
@@ -96,14 +97,11 @@ pub fn replay(
     // The manifest and the header are written after a checkpoint: if the log lost its entry, they are ahead.
     let is_ours = manifest.pages_end(header.segment, header.page_bytes).is_some();
     let is_proved = is_last && (is_ours || noted == Some(header.next_free));
-    // A repair goes on without them. Where the events of the log lay after them, only the manifest of the last
-    // checkpoint says: else they come to lie elsewhere, and the log's flags are of other places.
-    let missing = active.missing();
-    let moved = Some(missing.start).filter(|_| !missing.is_empty() && !is_last);
-    let is_moved =
-        |at: Location| at.segment == header.segment && moved.is_some_and(|from| at.offset >= from);
-    let logged = if is_proved { HashSet::new() } else { logged };
     let at = noted.unwrap_or(header.page_bytes);
+    // A repair goes on without lost pages. Where the events of the log lay after them, only the manifest of the
+    // last checkpoint says: else they come to lie elsewhere, and the log's flags are of other places.
+    let moved = if is_last || !is_ours { None } else { active.lost_before(at)? };
+    let logged = if is_proved { HashMap::new() } else { logged };
     let mut walk = Walk {
         scan: Some(active.scan(at)),
         segment: header.segment,
@@ -111,9 +109,12 @@ pub fn replay(
         is_noted: noted.is_some(),
         is_last,
         is_proved,
+        is_of_others: may_be_of_others,
         logged,
         met: false,
-        asks_signatures: !may_be_of_others || !options.checksums,
+        passed: None,
+        moved,
+        asks_signatures: !is_mended && (!may_be_of_others || !options.checksums),
         file_mode: options.file_mode,
         scratch: Vec::new(),
     };
@@ -122,7 +123,7 @@ pub fn replay(
         opening.replayed += 1;
         match found.entry {
             Entry::Insert { record } => {
-                if std::mem::take(&mut group_is_whole) && moved.is_none() {
+                if std::mem::take(&mut group_is_whole) && walk.moved.is_none() {
                     tail.last.clear();
                 }
                 let at = match earlier.place_of(segments, record)? {
@@ -143,8 +144,11 @@ pub fn replay(
         }
     }
     walk.finish(segments, &mut tail.last, opening)?;
-    // Only a repair goes on without a segment that the log speaks of.
-    tail.flagged.retain(|(at, _)| segments.by_id.contains_key(&at.segment) && !is_moved(*at));
+    // Only a repair goes on without a segment that the log speaks of. What lay after its end is lost.
+    tail.flagged.retain(|&(at, _)| {
+        let open = segments.by_id.get(&at.segment);
+        open.is_some_and(|open| at.offset < open.segment.end()) && !walk.has_moved(at)
+    });
     let mut buf = Vec::new();
     for (at, flags) in std::mem::take(&mut tail.flagged) {
         let Some(found) = segments.read_intact(at, &mut buf)? else { continue };
@@ -158,17 +162,19 @@ pub fn replay(
     Ok(tail)
 }
 
-/// The events of the log after the last checkpoint.
-fn ids_of(wal: &EventWal) -> Result<HashSet<Id>> {
-    let (mut ids, mut entries) = (HashSet::new(), wal.replay(OnCorrupt::Raise)?);
+/// The events of the log after the last checkpoint, and how many bytes of pages those before each take.
+fn events_of(wal: &EventWal, page_bytes: u32) -> Result<HashMap<Id, u64>> {
+    let (mut events, mut entries) = (HashMap::new(), wal.replay(OnCorrupt::Raise)?);
+    let mut before = 0;
     while let Some(found) = entries.next()? {
-        if let Entry::Insert { record } = found.entry
-            && let Ok(event) = record::parse(record)
-        {
-            ids.insert(event.id);
+        if let Entry::Insert { record } = found.entry {
+            if let Ok(event) = record::parse(record) {
+                events.insert(event.id, before);
+            }
+            before += page::bytes_for(record.len() as u64, page_bytes);
         }
     }
-    Ok(ids)
+    Ok(events)
 }
 
 /// Where segments before the last one have events of the log.
@@ -179,14 +185,14 @@ struct Earlier {
 }
 
 impl Earlier {
-    fn find(segments: &Segments, logged: &HashSet<Id>) -> Result<Self> {
+    fn find(segments: &Segments, logged: &HashMap<Id, u64>) -> Result<Self> {
         let (last, mut places) = (segments.last(), HashMap::new());
         let before = segments.by_id.iter().filter(|(id, _)| Some(**id) != last);
         for (&segment, open) in before.filter(|_| !logged.is_empty()) {
             let mut scan = open.segment.scan(0);
             while let Some(found) = scan.next()? {
                 if let Found::Record(found) = found
-                    && logged.contains(&found.event.id)
+                    && logged.contains_key(&found.event.id)
                 {
                     places.insert(found.event.id, Location { segment, offset: found.offset });
                 }
@@ -227,10 +233,16 @@ struct Walk {
     /// Whether the log has the checkpoint after which the manifest was stored: by this program, or else the
     /// header says the same.
     is_proved: bool,
-    /// The events of the log, if it does not.
-    logged: HashSet<Id>,
+    /// Whether another program may have written the segment last.
+    is_of_others: bool,
+    /// The events of the log, if it does not, and how many bytes of pages those before each take.
+    logged: HashMap<Id, u64>,
     /// Whether a record of the log was found.
     met: bool,
+    /// The damage after `at` that the last checkpoint may cover: then it stays, for a repair.
+    passed: Option<(u32, u32)>,
+    /// The byte from which on nobody knows where the events of the log lay.
+    moved: Option<u32>,
     /// Whether a record without a checksum that the log lacks needs a true signature. Another program, whose
     /// records never have a checksum, may have acknowledged what it did not log.
     asks_signatures: bool,
@@ -244,10 +256,10 @@ enum Next {
     Same(u32, u32),
     /// Another one, and whether it has a checksum.
     Other(u32, u32, bool),
-    /// A record of the log, of which those before are not there.
-    Later,
-    /// Pages without a record, and there may be records after them.
-    Damage,
+    /// A record of the log, of which those before are not there, and where the first of them began.
+    Later(u64),
+    /// Pages without a record, and where they begin and end; there may be records after them.
+    Damage(u32, u32),
     End,
 }
 
@@ -259,26 +271,40 @@ impl Walk {
         record: &[u8],
         opening: &mut Opening,
     ) -> Result<Location> {
-        loop {
+        let next = loop {
             match self.next(record)? {
                 Next::Same(offset, end) => {
-                    (self.met, self.at) = (true, end);
+                    (self.met, self.at, self.passed) = (true, end, None);
                     let at = Location { segment: self.segment, offset };
                     segments.write_again(at)?;
                     return Ok(at);
                 }
                 // These stand before the last checkpoint, of which the hints did not know.
-                Next::Other(_, end, _) if !self.met => self.at = end,
-                Next::Damage if self.may_be_older() => {}
+                Next::Other(_, end, _) if !self.met => (self.at, self.passed) = (end, None),
+                Next::Damage(from, to) if self.may_be_covered() => self.pass(from, to),
                 // The manifest says too much: it is looked for in the whole segment.
-                Next::Later | Next::End if self.may_begin_earlier() => {
+                Next::Later(_) | Next::End if self.may_begin_earlier() => {
                     self.is_noted = false;
                     let active = &segments.active()?.segment;
-                    self.at = active.header().page_bytes;
+                    (self.at, self.passed) = (active.header().page_bytes, None);
                     self.scan = Some(active.scan(self.at));
                 }
-                Next::Other(..) | Next::Later | Next::Damage | Next::End => break,
+                next => break next,
             }
+        };
+        match (next, self.passed.take()) {
+            // The log's first records are damaged: what comes before them stays.
+            (Next::Later(first), Some((_, to)))
+                if (self.at.into()..=to.into()).contains(&first) =>
+            {
+                self.at = first as u32;
+            }
+            // It may be of the log's records, or of those before them.
+            (Next::End, Some((from, to))) => {
+                self.moved = Some(self.moved.map_or(from, |moved| moved.min(from)));
+                self.at = to;
+            }
+            _ => {}
         }
         self.cut(segments, opening)?;
         let offset = segments.active()?.segment.end();
@@ -292,6 +318,22 @@ impl Walk {
         !self.met && !self.is_noted
     }
 
+    /// Whether the last checkpoint may cover what comes next: then damage is none of a crash.
+    fn may_be_covered(&self) -> bool {
+        self.may_be_older() || !self.is_newer()
+    }
+
+    /// Leave damage that the last checkpoint may cover. The end of another program's segment may be torn.
+    fn pass(&mut self, from: u32, to: u32) {
+        let from = self.passed.map_or(from, |(before, _)| before);
+        self.passed = Some((from, to)).filter(|_| !self.is_of_others);
+    }
+
+    /// Whether an event of the log may lie elsewhere than the log says.
+    fn has_moved(&self, at: Location) -> bool {
+        at.segment == self.segment && self.moved.is_some_and(|from| at.offset >= from)
+    }
+
     /// Whether what the manifest says may be too much.
     fn may_begin_earlier(&self) -> bool {
         self.scan.is_some() && self.is_noted && !self.is_proved && !self.met
@@ -303,24 +345,25 @@ impl Walk {
     }
 
     fn next(&mut self, record: &[u8]) -> Result<Next> {
-        let may_be_synced = self.may_be_older() || !self.is_newer();
+        let may_be_synced = self.may_be_covered();
         let Some(scan) = &mut self.scan else { return Ok(Next::End) };
         let found = match scan.next()? {
             Some(Found::Record(found)) => found,
-            Some(Found::Damage(_)) => return Ok(Next::Damage),
+            Some(Found::Damage(damage)) => return Ok(Next::Damage(damage.offset, damage.end)),
             None => return Ok(Next::End),
         };
         if is_same(found.bytes, record) {
             return Ok(Next::Same(found.offset, found.end));
         }
         if !is_whole(&found, may_be_synced, &mut self.scratch) {
-            return Ok(Next::Damage);
+            return Ok(Next::Damage(found.offset, found.end));
         }
         // Of the record itself, only the signature may be torn.
         let is_expected = record::parse(record).is_ok_and(|event| event.id == found.event.id);
-        match !self.met && (is_expected || self.logged.contains(&found.event.id)) {
-            true => Ok(Next::Later),
-            false => Ok(Next::Other(found.offset, found.end, found.has_sum)),
+        let before = self.logged.get(&found.event.id).copied().or(is_expected.then_some(0));
+        match before.filter(|_| !self.met) {
+            Some(before) => Ok(Next::Later(u64::from(found.offset).saturating_sub(before))),
+            None => Ok(Next::Other(found.offset, found.end, found.has_sum)),
         }
     }
 
@@ -344,12 +387,13 @@ impl Walk {
                         segments.write_again(at)?;
                         kept.push(at);
                     }
-                    self.at = end;
+                    (self.at, self.passed) = (end, None);
                 }
-                Next::Damage if self.may_be_older() => {}
-                Next::Same(..) | Next::Later | Next::Damage | Next::End => break,
+                Next::Damage(from, to) if self.may_be_covered() => self.pass(from, to),
+                Next::Same(..) | Next::Later(_) | Next::Damage(..) | Next::End => break,
             }
         }
+        self.at = self.passed.take().map_or(self.at, |(_, to)| to);
         self.cut(segments, opening)
     }
 

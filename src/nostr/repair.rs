@@ -100,8 +100,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     report.lost_segments = belonging.missing(&there);
     let is_whole = storage.is_dir(&wal_dir);
     report.lost_segments.extend(belonging.gap(&seen.segments, &copies, is_whole).map(|gap| gap.0));
-    let checkpoint = belonging.manifest.checkpoint();
-    let plan = LogPlan::make(options, (&wal_dir, checkpoint), &files.logs, &seen.ids)?;
+    let plan = LogPlan::make(options, &wal_dir, &belonging.manifest, &files.logs, &seen.ids)?;
     report.is_loss = !report.damages.is_empty() || !report.lost_segments.is_empty() || plan.is_loss;
     report.damages.extend(seen.headers.iter().map(|(_, damage)| damage.clone()));
     report.damages.extend(plan.damages.iter().cloned());

@@ -32,7 +32,7 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
     /// The event.
     pub event: EventRef<'a>,
-    /// Whether it is stored with a checksum.
+    /// Whether a checksum covers these bytes: one that is stored, or was made with recovered names.
     pub has_sum: bool,
     /// Whether names of its tags were lost, and found by its id: the bytes have them.
     pub is_recovered: bool,

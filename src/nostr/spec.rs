@@ -42,8 +42,7 @@ pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(Opening, WriterL
     let logs = Files::list(options, dir)?.logs;
     let mut pages = StoreRepair { path: dir.to_owned(), ..StoreRepair::default() };
     let seen = look_at_segments(options, &there, &belonging, &mut pages)?;
-    let checkpoint = belonging.manifest.checkpoint();
-    let plan = LogPlan::make(options, (&wal_dir, checkpoint), &logs, &seen.ids)?;
+    let plan = LogPlan::make(options, &wal_dir, &belonging.manifest, &logs, &seen.ids)?;
     let Some(first) = plan.damages.first() else { return Ok(None) };
     let is_cut_with_pages = plan.cuts() && !pages.damages.is_empty();
     if plan.is_loss || plan.cut_events > 0 || is_cut_with_pages {
@@ -53,12 +52,16 @@ pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(Opening, WriterL
     forget_imports(storage, &sidecar)?;
     let saved = mend_wal::mend(options, &wal_dir, &there, &plan)?;
     let (cut_bytes, cut_events) = (plan.cut_bytes, plan.cut_events);
-    lines::warn(format_args!(
-        "a damaged write-ahead log was cut: {cut_bytes} bytes, and {cut_events} intact events that only it \
-         had; saved beside it ({}, offset {}: {})",
-        first.path.display(),
-        first.offset,
-        first.reason
-    ));
+    let (path, reason) = (first.path.display(), &first.reason);
+    match saved.is_empty() {
+        true => lines::warn(format_args!(
+            "the store goes on without what is missing of its write-ahead log ({path}: {reason})"
+        )),
+        false => lines::warn(format_args!(
+            "a damaged write-ahead log was cut: {cut_bytes} bytes, and {cut_events} intact events that only \
+             it had; saved beside it ({path}, offset {}: {reason})",
+            first.offset
+        )),
+    }
     Ok(Some((Opening { saved, cut_bytes, cut_events, ..Opening::default() }, lock)))
 }

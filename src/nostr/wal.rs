@@ -41,6 +41,13 @@ pub struct EventWal {
 
 impl EventWal {
     pub(super) fn open_with(dir: &Path, mode: Mode, options: WalOptions) -> Result<Self> {
+        let wal = Self::open_unread(dir, mode, options)?;
+        wal.find_checkpoint()?;
+        Ok(wal)
+    }
+
+    /// The same for [`Self::each_to_replay`], which finds the last checkpoint itself.
+    pub(super) fn open_unread(dir: &Path, mode: Mode, options: WalOptions) -> Result<Self> {
         options.check()?;
         let dir = located(&*options.storage, dir).map_err(|e| e.of(FORMAT))?;
         let storage = &*options.storage;
@@ -55,9 +62,7 @@ impl EventWal {
             return Err(Error::io("create the log", &dir.join(file_name(0)), exists).of(FORMAT));
         }
         let state = Mutex::new(State::open(&dir, mode, &options, &found)?);
-        let wal = Self { dir, mode, options, state, guard: Mutex::new(guard) };
-        wal.find_checkpoint()?;
-        Ok(wal)
+        Ok(Self { dir, mode, options, state, guard: Mutex::new(guard) })
     }
 
     /// Append one entry and return its number. When this returns, the entry survives the death of the
@@ -223,17 +228,19 @@ impl EventWal {
     }
 
     /// Replay nothing if the log lost the entry of this checkpoint, which the manifest and a header name: both
-    /// name it only once the entry is durable. A log that no other checkpoint covers needs it.
-    pub(super) fn believe_lost(&self, checkpoint: Lsn) -> Result<()> {
+    /// name it only once the entry is durable. A log that no other checkpoint covers needs it. Returns whether
+    /// that was so.
+    pub(super) fn believe_lost(&self, checkpoint: Lsn) -> Result<bool> {
         let mut state = lock(&self.state);
         let first = state.files.first().map_or(Lsn(1), |piece| piece.first);
         let before = Lsn(first.0.saturating_sub(1));
-        if checkpoint == state.named && checkpoint >= state.next {
+        let is_lost = checkpoint == state.named && checkpoint >= state.next;
+        if is_lost {
             state.checkpoint = Lsn(state.next.0.saturating_sub(1));
         } else if before > Lsn(0) && state.checkpoint == before && state.named > before {
             return Err(self.uncovered(first));
         }
-        Ok(())
+        Ok(is_lost)
     }
 
     fn uncovered(&self, first: Lsn) -> Error {
@@ -288,6 +295,31 @@ impl EventWal {
             true => Ok(()),
             false => store_checkpoint(&state),
         }
+    }
+
+    /// Give the entries from the checkpoint that the header names on, in one walk: what comes before a later
+    /// CHECKPOINT is not to be replayed. Where no checkpoint is there, all are given, from the first one on.
+    pub(super) fn each_to_replay(
+        &self,
+        take: &mut dyn FnMut(Entry<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (named, first) = {
+            let state = lock(&self.state);
+            (state.checkpoint, state.files.first().map_or(Lsn(1), |piece| piece.first))
+        };
+        for from in [named.max(first), first] {
+            let (mut entries, mut is_found) = (self.entries(from, OnCorrupt::Skip)?, false);
+            while let Some(logged) = entries.next()? {
+                is_found |= logged.entry == Entry::Checkpoint;
+                take(logged.entry)?;
+            }
+            if is_found || from == first {
+                break;
+            }
+            // Its entry is damaged. An earlier one may be there.
+            take(Entry::Checkpoint)?;
+        }
+        Ok(())
     }
 
     fn last_checkpoint_from(&self, from: Lsn) -> Result<Option<Lsn>> {

@@ -71,6 +71,22 @@ EVENT_STORE_BUGS = [
         [("nostr_store", "lost_pages::")],
     ),
     Bug(
+        "event store: damage that a checkpoint covers is cut with what follows",
+        FLIP,
+        RECOVERY,
+        "        self.may_be_older() || !self.is_newer()\n",
+        "        self.may_be_older()\n",
+        [("nostr_store", "covered::damage_before"), ("nostr_store", "covered::damage_between")],
+    ),
+    Bug(
+        "event store: after a cut of the log, events with another signature are cut",
+        FLIP,
+        RECOVERY,
+        "        asks_signatures: !is_mended && (",
+        "        asks_signatures: (is_mended | true) && (",
+        [("nostr_store", "covered::a_repair_that_cut_the_log")],
+    ),
+    Bug(
         "event store: a damaged manifest says what becomes of replaced events",
         FLIP,
         BELONGING,
@@ -622,7 +638,7 @@ EVENT_STORE_BUGS = [
         KILL,
         RECOVERY,
         "        true => Earlier::find(segments, &logged)?,\n",
-        "        true => Earlier::find(segments, &HashSet::new())?,\n",
+        "        true => Earlier::find(segments, &HashMap::new())?,\n",
         [("nostr_store", "reference::events_of_the_log")],
     ),
     Bug(

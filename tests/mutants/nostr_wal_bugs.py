@@ -24,8 +24,8 @@ NOSTR_WAL_BUGS = [
         "nostr wal: a log that is gone as a whole is begun again",
         SEGMENT,
         OPENING,
-        "    if checkpoint == Lsn(0) || !numbers(storage, dir)?.is_empty() {\n",
-        "    if checkpoint >= Lsn(0) || !numbers(storage, dir)?.is_empty() {\n",
+        "    if manifest.checkpoint() == Lsn(0) || !numbers(storage, dir)?.is_empty() {\n",
+        "    if manifest.checkpoint() >= Lsn(0) || !numbers(storage, dir)?.is_empty() {\n",
         [("nostr_store", "lost_log::a_log_that_is_gone")],
     ),
     Bug(

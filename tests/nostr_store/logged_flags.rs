@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use deedbook::nostr::{Event, EventStore, Filter, Flags, Include, Options, Outcome};
 use deedbook::storage::sim::Sim;
@@ -9,6 +10,7 @@ use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Mode, OnCorrupt};
 
 use crate::support::{changed, event, note};
+use crate::watch::{Seen, watched};
 use crate::world::{DIR, options};
 
 const WAL: &str = "/events/wal/wal.log";
@@ -164,4 +166,94 @@ fn a_reader_opens_whatever_is_wrong_with_the_log() {
     missing.remove(Path::new(WAL)).unwrap();
     let on = on(&missing).storage(Arc::new(missing));
     assert_eq!(live(&on.open(DIR, Mode::Read).unwrap()).len(), 4);
+}
+
+/// Each part read the whole log, twice.
+#[test]
+fn parts_that_are_read_one_after_the_other_share_a_reading_of_the_log() {
+    let disk = Sim::new();
+    let on = on(&disk).segment_bytes(8 << 20).wal_segment_bytes(8 << 20).checkpoint_bytes(16 << 20);
+    let store = on.open(DIR, Mode::Append).unwrap();
+    let long = |number| event(1, number, 1, &[], &"long ".repeat(1_800));
+    let notes: Vec<Event> = (0..200).map(long).collect();
+    store.append_many(&notes).unwrap();
+    let delete = |number: u32| {
+        let gone = notes[number as usize].id.to_string();
+        store.append(&event(1, 500 + number, 5, &[&["e", &gone]], "")).unwrap();
+        store.commit().unwrap();
+    };
+    delete(1);
+    let count = Arc::new(AtomicUsize::new(0));
+    let by_hook = count.clone();
+    let storage = watched(Arc::new(disk.clone()), move |seen| {
+        if let Seen::Read(bytes) = seen {
+            by_hook.fetch_add(bytes, Ordering::Relaxed);
+        }
+    });
+    let on = on.storage(storage);
+    let parts = store.splits(10 * 3 * PAGE as u64).unwrap();
+    let look = |part: usize| {
+        let before = count.load(Ordering::Relaxed);
+        let (include, on_corrupt) = (Include::Live, OnCorrupt::Raise);
+        let events = EventStore::read_split(&parts[part], &on, include, on_corrupt).unwrap();
+        let found: Vec<Event> = events.map(|found| found.unwrap().event).collect();
+        (found, count.load(Ordering::Relaxed) - before)
+    };
+    let log = 200 * 9_000;
+    let (found, bytes) = look(0);
+    assert_eq!((found.len(), found.contains(&notes[1])), (9, false));
+    assert!(bytes > log, "{bytes}");
+    for part in [1, 2] {
+        assert_eq!(look(part).0, notes[part * 10..(part + 1) * 10]);
+        // Other tests read parts meanwhile, and one reading is kept.
+        let least = (0..20).map(|_| look(part).1).min().unwrap();
+        assert!(least < log * 3 / 4, "{least}");
+    }
+    // Whatever is logged between two of them is seen.
+    delete(31);
+    let (found, _) = look(3);
+    assert_eq!((found.len(), found.contains(&notes[31])), (9, false));
+    assert!(!look(0).0.contains(&notes[1]));
+}
+
+/// The flags stand after the last event that was appended with them. Where the process died while the segment had
+/// some of these events only, a reader has both versions; the next opening for writing has one.
+#[test]
+fn a_reader_has_both_versions_while_a_segment_has_a_part_of_what_was_appended_at_once() {
+    let disk = Sim::new();
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    store.append_many(&[profile(1), note(1)]).unwrap();
+    store.checkpoint().unwrap();
+    store.append_many(&[profile(2), note(2), note(4)]).unwrap();
+    let image = disk.kill();
+    changed(&image, SEGMENT, |bytes| {
+        let used = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+        bytes.truncate(used / PAGE * PAGE);
+    });
+    assert_eq!(read(&image), [profile(1), note(1), profile(2), note(2)]);
+    let next = on(&image).open(DIR, Mode::Append).unwrap();
+    let left = [note(1), profile(2), note(2), note(4)];
+    assert_eq!((live(&next), read(&image)), (left.to_vec(), left.to_vec()));
+}
+
+/// The entry of the last event was damaged, and no flag of the log counted.
+#[test]
+fn a_damaged_entry_of_the_last_event_keeps_no_flag_from_a_reader() {
+    let disk = Sim::new();
+    let store = on(&disk).open(DIR, Mode::Append).unwrap();
+    store.append_many(&[note(1), note(2), note(4)]).unwrap();
+    store.checkpoint().unwrap();
+    store.append(&request(1)).unwrap();
+    store.append(&request(2)).unwrap();
+    let before = crate::support::read(&disk, SEGMENT);
+    store.commit().unwrap();
+    let image = disk.kill();
+    // The log is synced, and the writer's next call has not come.
+    crate::support::write(&image, SEGMENT, &before);
+    changed(&image, WAL, |bytes| {
+        let id = request(2).id.0;
+        let at = bytes.windows(id.len()).position(|found| found == id).unwrap();
+        bytes[at] ^= 1;
+    });
+    assert_eq!(read(&image), [note(4), request(1), request(2)]);
 }

@@ -21,6 +21,7 @@ mod watch;
 mod addresses;
 #[cfg(feature = "arrow")]
 mod columns;
+mod covered;
 mod crash;
 mod damage;
 mod damaged_pages;

@@ -216,9 +216,10 @@ def test_salvage_and_repair(store: Path, tmp_path: Path) -> None:
     assert "--accept-loss goes on without them" in out
     result = json.loads(nostr("repair", "--json", store, "--accept-loss")[0])
     assert result["ok"] and result["is_loss"] and len(result["saved"]) == 1
-    noted = "noted: acknowledged events are lost"
+    lost = "acknowledged events are lost"
     out, _ = nostr("verify", store)
-    assert "30 events" in out and noted in out and noted in nostr("info", store)[0]
+    assert "30 events" in out and lost in out and lost in nostr("info", store)[0]
+    assert "noted" not in out
     assert json.loads(nostr("info", "--json", store)[0])["is_loss"]
     out, _ = nostr("repair", store)
     assert out == f"{store}: noted before: acknowledged events are lost\n"

@@ -33,7 +33,7 @@ __all__ = ["NOSTR"]
 
 FAULTS_SHOWN_MAX: Final = 20
 """At most this many faults are named in words."""
-LOSS: Final = "noted: acknowledged events are lost"
+LOSS: Final = "acknowledged events are lost"
 _SEGMENTS: Final = os.path.join("data", "segments")
 _SEGMENT: Final = re.compile(r"data\.(0|[1-9][0-9]*)(\.seg)?")
 

@@ -3,7 +3,12 @@
 use std::ops::Range;
 
 use super::Segment;
+use crate::error::Result;
+use crate::nostr::page;
+use crate::nostr::walk::Step;
 use crate::scan::Bad;
+use crate::slice::part;
+use crate::storage::read_full;
 
 impl Segment {
     /// Pages that were stored up to a byte, durably. Those that are not there are damage: walks report it, and
@@ -18,6 +23,27 @@ impl Segment {
     /// The pages that are missing.
     pub(in crate::nostr) fn missing(&self) -> Range<u32> {
         self.missing.clone()
+    }
+
+    /// Where pages begin that were lost before a byte: missing ones, or zeros before it, since a repair that a
+    /// crash ended went on after them.
+    pub(in crate::nostr) fn lost_before(&self, at: u32) -> Result<Option<u32>> {
+        if !self.missing.is_empty() {
+            return Ok(Some(self.missing.start));
+        }
+        match self.clone().until(at).reverse().step()? {
+            Some(Step::Damage(damage)) if self.is_blank(at)? => Ok(Some(damage.offset)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the page before a byte is zeros.
+    fn is_blank(&self, at: u32) -> Result<bool> {
+        let page_bytes = self.header.page_bytes;
+        let mut page = vec![0; page_bytes as usize];
+        let from = u64::from(at.saturating_sub(page_bytes));
+        let read = read_full(&*self.file, &mut page, from).map_err(|e| self.failed(e))?;
+        Ok(page::is_blank(part(&page, ..read)))
     }
 
     /// How many bytes of pages are there between two offsets.
