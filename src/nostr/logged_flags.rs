@@ -5,9 +5,9 @@
 //! the log when it opens a store, and keeps those that the segments lack in memory.
 //!
 //! The log is ahead of what a reader has seen of the segments: it may have a new version of a profile that
-//! these lack. What flags stand after such an event do not count yet, so that the reader has one version. The
-//! events that are appended at once are logged before all their flags. While a segment has some of them only, no
-//! flag of theirs counts: a reader then has a new version beside the old one, and if the writer died there, until
+//! these lack. Flags that are logged after such an event do not count yet, so that the reader has one version. The
+//! events of one append are logged before all their flags. While a segment has only some of these events, none of
+//! their flags counts: a reader then has a new version and the old one. If the writer dies there, that lasts until
 //! the next opening for writing.
 
 use std::collections::BTreeMap;
@@ -101,18 +101,20 @@ pub fn hide_logged_in(options: &Options, segment: Segment) -> Result<Segment> {
     Ok(segments.by_id.remove(&id).map_or(segment, |open| open.segment))
 }
 
-/// What was read of the log for the last part, for the next one.
+/// The flags that the last part took from the log: the next part of the same segment needs the same.
 static KEPT: Mutex<Option<(LogRead, Arc<Hiding>)>> = Mutex::new(None);
 
-/// What a reading of the log is of. A log only grows, or goes on in another file.
+/// Identifies a segment and the log at one moment. A log only grows, or goes on in another file.
 struct LogRead {
     storage: Weak<dyn Storage>,
     dir: PathBuf,
     segment: u32,
     last: Vec<Id>,
-    /// The numbers and sizes of the files, the header of the newest, and where its entries end, and with what.
+    /// The numbers and sizes of the files.
     files: Vec<(u64, u64)>,
+    /// The header of the newest file.
     header: [u8; HEADER_BYTES],
+    /// The byte at which its entries end, and the 8 bytes before it.
     end: (u64, [u8; 8]),
 }
 
@@ -138,7 +140,8 @@ impl LogRead {
         Ok(Self { storage, dir: dir.to_owned(), segment, last, files, header, end })
     }
 
-    /// What was read then. None while another thread looks: a process that was forked then waits for nobody.
+    /// The flags, if they were kept. None while another thread holds the lock: a child that was forked meanwhile
+    /// would wait for ever.
     fn kept(&self) -> Option<Arc<Hiding>> {
         let kept = KEPT.try_lock().ok()?;
         kept.as_ref().filter(|(read, _)| read == self).map(|(_, logged)| logged.clone())
@@ -205,10 +208,10 @@ fn flags_up_to(last: &[Id], options: &Options, dir: &Path, segments: &Segments) 
     };
     let wal = EventWal::open_unread(&dir.join(WAL_NAME), Mode::Read, options.wal());
     match wal.and_then(|wal| wal.each_to_replay(&mut take)) {
-        Ok(()) => logged.hiding(segments),
         Err(e) if is_passing(e.kind()) => Err(e),
-        // What is wrong with it does not concern what can be read.
-        Err(_) => Ok(BTreeMap::new()),
+        // What cannot be understood does not concern what comes before it: the next opening for writing
+        // reports it.
+        Ok(()) | Err(_) => logged.hiding(segments),
     }
 }
 

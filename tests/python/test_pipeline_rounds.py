@@ -151,13 +151,21 @@ def test_a_log_that_was_read_and_is_gone_ends_the_run(
     goes_on = replace(source, goes_on=True)
     assert rounds._take(none, config, goes_on, layout, none, set()) == 0
     assert "is not there any more" in caplog.text
-    told = {"a"}  # by a round before
+    warned = {"a"}  # by a round before
     caplog.clear()
-    assert rounds._take(none, config, goes_on, layout, none, told) == 0
+    assert rounds._take(none, config, goes_on, layout, none, warned) == 0
     assert caplog.text == ""
     # Files may be taken away once they are read.
     lines = replace(source, kind="lines", path=source.path.with_name("in"))
     assert rounds._take(none, config, lines, layout, none, set()) == 0
+
+
+def spark_that_sets(stopped: threading.Event) -> Any:
+    """A session with one stream; ending the stream sets the event."""
+    return SimpleNamespace(
+        streams=SimpleNamespace(active=[SimpleNamespace(stop=stopped.set)]),
+        sparkContext=SimpleNamespace(cancelAllJobs=lambda: None),
+    )
 
 
 def test_ctrl_c_ends_the_streams_of_the_sources(
@@ -178,10 +186,7 @@ def test_ctrl_c_ends_the_streams_of_the_sources(
                 ended.append(one.name)
         return 1
 
-    spark: Any = SimpleNamespace(
-        streams=SimpleNamespace(active=[SimpleNamespace(stop=stopped.set)]),
-        sparkContext=SimpleNamespace(cancelAllJobs=lambda: None),
-    )
+    spark = spark_that_sets(stopped)
     monkeypatch.setattr(rounds, "_take", take)
     none: Any = None
     with pytest.raises(KeyboardInterrupt):
@@ -192,7 +197,7 @@ def test_ctrl_c_ends_the_streams_of_the_sources(
 def test_an_error_of_one_source_ends_the_streams_of_the_others(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A log that was lost was told when all other sources had been read, maybe hours later."""
+    """A run reported a lost log once all other sources had been read, which may take hours."""
     (source,) = config.sources
     two = replace(config, sources=(replace(source, name="b"), source))
     stopped = threading.Event()
@@ -205,10 +210,7 @@ def test_an_error_of_one_source_ends_the_streams_of_the_others(
             ended.append(one.name)
         return 1
 
-    spark: Any = SimpleNamespace(
-        streams=SimpleNamespace(active=[SimpleNamespace(stop=stopped.set)]),
-        sparkContext=SimpleNamespace(cancelAllJobs=lambda: None),
-    )
+    spark = spark_that_sets(stopped)
     monkeypatch.setattr(rounds, "_take", take)
     none: Any = None
     with pytest.raises(LostRecordsError, match="gone"):

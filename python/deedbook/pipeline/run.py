@@ -111,11 +111,11 @@ def _rounds(
     tell: Callable[[Round], object] | None,
 ) -> Round:
     failures = 0
-    told: set[str] = set()
+    warned: set[str] = set()
     while True:
         begun = time.monotonic()
         try:
-            done = _round(spark, config, layout, journal, told)
+            done = _round(spark, config, layout, journal, warned)
         except Exception as error:
             cleared = clear(error)
             failures += 1
@@ -142,16 +142,16 @@ def _create_bronze(config: Config, layout: Layout) -> None:
 
 
 def _round(
-    spark: SparkSession, config: Config, layout: Layout, journal: Journal, told: set[str]
+    spark: SparkSession, config: Config, layout: Layout, journal: Journal, warned: set[str]
 ) -> Round:
-    """``told`` has the sources of which a run has warned, for all its rounds."""
+    """``warned`` has the names of the sources that a warning of this run named."""
     begun = time.monotonic()
     with ThreadPoolExecutor(len(config.sources), "deedbook-source") as pool:
         started: dict[str, Future[int]] = {}
         try:
             for source in config.sources:
                 started[source.name] = pool.submit(
-                    _take, spark, config, source, layout, journal, told
+                    _take, spark, config, source, layout, journal, warned
                 )
             done, _ = wait(started.values(), return_when=FIRST_EXCEPTION)
             for future in done:
@@ -187,14 +187,14 @@ def _take(
     source: Source,
     layout: Layout,
     journal: Journal,
-    told: set[str],
+    warned: set[str],
 ) -> int:
     """Read what is new at a source into its log; returns the rows. A source may be yet to come.
 
     Raises `LostRecordsError` for a log that was read and is gone.
     """
     if not _has_come(source):
-        _check_never_read(source, layout, told)
+        _check_never_read(source, layout, warned)
         return 0
     options: dict[str, Any] = {
         "checkpoint": layout.checkpoint(source.name),
@@ -213,7 +213,7 @@ def _take(
     return ingest(spark, source.path, bronze, kind=source.kind, **options).rows
 
 
-def _check_never_read(source: Source, layout: Layout, told: set[str]) -> None:
+def _check_never_read(source: Source, layout: Layout, warned: set[str]) -> None:
     """Files of lines may be taken away when they are read. A log may have had more."""
     path = layout.checkpoint(source.name)
     last = Checkpoint(str(source.path), source.name, path).begun
@@ -225,8 +225,8 @@ def _check_never_read(source: Source, layout: Layout, told: set[str]) -> None:
     )
     if not source.goes_on:
         raise LostRecordsError(text)
-    if source.name not in told:
-        told.add(source.name)
+    if source.name not in warned:
+        warned.add(source.name)
         _log.warning("%s", text)
 
 
