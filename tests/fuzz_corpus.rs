@@ -138,6 +138,11 @@ fn histories_of_two_stores_with_crashes_lose_no_event() {
 }
 
 #[test]
+fn an_environment_of_any_pages_leads_lmdb_nowhere_else() {
+    replay("lmdb_open");
+}
+
+#[test]
 fn segments_of_any_pages_miss_no_intact_record() {
     replay("nostr_pages");
 }

@@ -11,6 +11,7 @@ pub mod history;
 pub mod kit;
 pub mod ledger_open;
 pub mod ledger_operations;
+pub mod lmdb_open;
 pub mod mark;
 pub mod nostr_import;
 pub mod nostr_json;
@@ -49,7 +50,7 @@ mod support;
 pub type Body = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Body); 14] = [
+pub const TARGETS: [(&str, Body); 15] = [
     ("parse", parse::run),
     ("open_on_bytes", open_on_bytes::run),
     ("operations", operations::run),
@@ -58,6 +59,7 @@ pub const TARGETS: [(&str, Body); 14] = [
     ("wal_operations", wal_operations::run),
     ("ledger_open", ledger_open::run),
     ("ledger_operations", ledger_operations::run),
+    ("lmdb_open", lmdb_open::run),
     ("nostr_pages", nostr_pages::run),
     ("nostr_tags", nostr_tags::run),
     ("nostr_json", nostr_json::run),

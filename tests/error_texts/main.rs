@@ -12,6 +12,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[path = "../common/lmdb_pages.rs"]
+mod lmdb_pages;
+
 #[path = "../log/book.rs"]
 mod book;
 #[path = "../log/framing.rs"]

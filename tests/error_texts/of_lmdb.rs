@@ -1,6 +1,7 @@
 //! What is refused on the way from LMDB to books, and back.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use deedbook::book::lmdb::{Environment, Options, Report, export, migrate};
@@ -11,7 +12,8 @@ use heed::byteorder::NativeEndian;
 use heed::types::{Bytes, U64};
 use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
 
-use crate::texts::Texts;
+use crate::lmdb_pages::{PAGE, Pages};
+use crate::texts::{Situation, Texts};
 
 const EVENTS: [(u64, &[u8]); 2] = [(1, b"\0\0\0\0one"), (2, b"\0\0\0\0two")];
 const META: [(&str, &[u8]); 4] = [("who", b""), ("version", b""), ("life", b"\x01"), ("fake", b"")];
@@ -21,6 +23,7 @@ pub fn all(texts: &mut Texts) {
     texts.replace(dir.path().to_str().unwrap(), "DIR");
     events(texts, &dir.path().join("events"));
     files(texts, &dir.path().join("files"));
+    pages(texts, &dir.path().join("pages"));
     places(texts, &dir.path().join("places"));
     piers(texts, &dir.path().join("piers"));
     metadata(texts, &dir.path().join("metadata"));
@@ -109,6 +112,72 @@ fn files(texts: &mut Texts, dir: &Path) {
     tried("last page", 4096 + 16 + 120, &[0, 1, 0, 0, 0, 0, 0, 0, 0xff]);
     fs::write(&path, b"short").unwrap();
     here.refused("short", bring(&source, &dest));
+}
+
+/// Each number that LMDB would follow out of its page, its run or its file.
+fn pages(texts: &mut Texts, dir: &Path) {
+    let (source, dest) = (dir.join("source"), dir.join("dest"));
+    let short: Vec<_> = (1..=300).map(|event| (event, &b"\0\0\0\0event"[..])).collect();
+    let long = vec![7; 10_000];
+    make(&source, &[&short[..], &[(301, &long[..])]].concat(), &META);
+    let path = source.join("data.mdb");
+    let whole = Pages(fs::read(&path).unwrap());
+    let (events, main) = (whole.named(b"EVENTS"), whole.root(whole.main()));
+    let (root, leaf) = (whole.root(events), whole.last_leaf());
+    let last = whole.node(leaf, whole.count(leaf) - 1);
+    let run = whole.u64(last + 16) as usize * PAGE;
+    let (first, second) = (whole.node(root, 0), whole.node(root, 1));
+    let mut here = texts.situation("lmdb: pages that lead out of their file");
+    let mut tried = |call: &str, at: usize, bytes: &[u8]| {
+        fs::write(&path, whole.with(at, bytes)).unwrap();
+        here.refused(call, bring(&source, &dest));
+    };
+    tried("child beyond the file", first, &[0xff, 0xff]);
+    tried("child twice", first, &whole.0[second..second + 2]);
+    tried("number", leaf, &[99]);
+    tried("page flags", leaf + 10, &[0x12]);
+    tried("database flags", events + 4, &[0x0c]);
+    tried("flags of the list", whole.main() + 4, &[4]);
+    tried("depth", events + 6, &[0]);
+    tried("space", leaf + 12, &[0xfe, 0x0f]);
+    tried("one child", root + 12, &[18]);
+    tried("place of a node", leaf + 16, &[0xff, 0x0f]);
+    tried("key", last + 6, &[7]);
+    tried("order", last + 8, &[1, 0]);
+    tried("node flags", last + 4, &[5]);
+    tried("value", whole.node(leaf, 0), &[4, 0, 1]);
+    tried("run", run + 12, &[2]);
+    tried("record", whole.node(main, 0), &[47]);
+    tried("transaction", whole.meta() + 16 + 128, &[0, 0, 0, 0, 0, 0, 0, 0x41]);
+    fs::write(&path, &whole.0).unwrap();
+    exported(here, dir, &source);
+}
+
+/// The same where LMDB also writes.
+fn exported(mut here: Situation<'_>, dir: &Path, first: &Path) {
+    let (source, dest) = (dir.join("book"), dir.join("environment"));
+    migrate(first, &source, &Options::default(), |_, _| Ok(())).unwrap();
+    make(&dest, &EVENTS, &META);
+    make(&dest, &[], &[("life", b"\x01\x01")]);
+    let path = dest.join("data.mdb");
+    let whole = Pages(fs::read(&path).unwrap());
+    let (leaf, free) = (whole.last_leaf(), whole.root(whole.free()));
+    let value = whole.node(free, 0) + 16;
+    let mut tried = |call: &str, at: usize, bytes: &[u8]| {
+        fs::write(&path, whole.with(at, bytes)).unwrap();
+        here.refused(call, back(&source, &dest));
+    };
+    tried("free pages counted", value, &[99]);
+    tried("flags of the free list", whole.free() + 4, &[4]);
+    tried("free page in use", value + 8, &[(leaf / PAGE) as u8]);
+    tried("free page again", value + 16, &whole.0[value + 8..value + 16]);
+    tried("node in another", leaf + 16, &whole.0[leaf + 18..leaf + 20]);
+    tried("size of a node", whole.node(leaf, 0), &[5]);
+    tried("large node", whole.node(leaf, whole.count(leaf) - 1) + 1, &[8]);
+    let link = dir.join("link");
+    fs::create_dir(&link).unwrap();
+    symlink(&path, link.join("data.mdb")).unwrap();
+    here.refused("link", back(&source, &link));
 }
 
 fn places(texts: &mut Texts, dir: &Path) {

@@ -6,10 +6,13 @@
 
 #[path = "../common/flips.rs"]
 mod flips;
+#[path = "../common/lmdb_pages.rs"]
+mod lmdb_pages;
 #[path = "../common/watched.rs"]
 mod watched;
 
 mod back;
+mod hostile;
 mod migrate;
 mod pier_meta;
 mod resume;

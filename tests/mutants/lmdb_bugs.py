@@ -62,8 +62,8 @@ LMDB_BUGS = [
         "lmdb: a source that is written meanwhile is taken for a whole one",
         WRITER,
         READ,
-        "        if now == self.opened {\n",
-        "        if now == self.opened || now != self.opened {\n",
+        "    if now == before {\n",
+        "    if now == before || now != before {\n",
         [("lmdb", "an_environment_that_is_written_meanwhile")],
     ),
     Bug(

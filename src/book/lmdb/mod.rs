@@ -7,6 +7,7 @@ mod pages;
 mod place;
 mod read;
 mod trip;
+mod walk;
 mod write;
 
 pub use read::{Environment, Step, Take};

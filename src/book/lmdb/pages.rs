@@ -1,4 +1,4 @@
-//! The meta pages of a `data.mdb`, read before LMDB maps the file: it believes what stands there.
+//! The meta pages of a `data.mdb`, read before LMDB maps the file: LMDB trusts them.
 //!
 //! ```text
 //! page    0 number 8   8 pad 2   10 flags 2 (8 = meta)   12 lower, upper 4   16 meta
@@ -11,13 +11,14 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result, grouped};
-use crate::slice::{u32_at, u64_at};
+use crate::slice::{there, u32_at, u64_at};
 use crate::storage::{File, read_full};
 
 const META_PAGE_BYTES: usize = 16 + 136;
 const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
 const META_FLAG: u16 = 8;
+const TRANSACTION_MAX: u64 = 1 << 62;
 const PAGE_BYTES: std::ops::RangeInclusive<u64> = 512..=65_536;
 
 /// What the newer of the two meta pages says.
@@ -27,6 +28,33 @@ pub struct Pages {
     pub file_bytes: u64,
     /// The last transaction that was committed.
     pub transaction: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// The last page that is in use.
+    pub last_page: u64,
+    /// Where the free list is.
+    pub free: Tree,
+    /// Where the list of databases is.
+    pub main: Tree,
+}
+
+/// What LMDB notes of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tree {
+    pub flags: u16,
+    /// Pages from the root to a leaf, both counted.
+    pub depth: u16,
+    /// The root's number; all bits are set of a database without entries.
+    pub root: u64,
+}
+
+impl Tree {
+    /// The record at a byte.
+    pub fn of(bytes: &[u8], at: usize) -> Option<Self> {
+        let [a, b, c, d] = u32_at(bytes, at + 4)?.to_le_bytes();
+        let (flags, depth) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
+        Some(Self { flags, depth, root: u64_at(bytes, at + 40)? })
+    }
 }
 
 impl Pages {
@@ -58,7 +86,13 @@ impl Pages {
                 return Err(Error::new(ErrorKind::Corrupt, message).at(path));
             }
         }
-        Ok(Self { file_bytes, transaction: newest.transaction })
+        let Page { page_bytes, last_page, transaction, free, main } = newest;
+        // A transaction more must not be number 0 again.
+        if transaction > TRANSACTION_MAX {
+            let message = format!("transaction {transaction}, at most {TRANSACTION_MAX} expected");
+            return Err(Error::new(ErrorKind::Corrupt, message).at(path));
+        }
+        Ok(Self { file_bytes, transaction, page_bytes, last_page, free, main })
     }
 }
 
@@ -67,6 +101,8 @@ struct Page {
     page_bytes: u64,
     last_page: u64,
     transaction: u64,
+    free: Tree,
+    main: Tree,
 }
 
 impl Page {
@@ -104,6 +140,8 @@ impl Page {
             return refuse(ErrorKind::Corrupt, message);
         }
         let at = |at| u64_at(&bytes, at).unwrap_or(0);
-        Ok(Self { page_bytes, last_page: at(16 + 120), transaction: at(16 + 128) })
+        let tree = |at| there(Tree::of(&bytes, at));
+        let (last_page, transaction) = (at(16 + 120), at(16 + 128));
+        Ok(Self { page_bytes, last_page, transaction, free: tree(16 + 24), main: tree(16 + 72) })
     }
 }

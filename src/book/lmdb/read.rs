@@ -8,11 +8,12 @@ use heed::types::{Bytes, U64};
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, IntegerComparator, MdbError, WithoutTls};
 
 use super::pages::Pages;
+use super::walk::{self, Use};
 use super::{DATA_NAME, EVENTS, LMDB, META};
 use crate::book::Meta;
 use crate::error::{Error, ErrorKind, Result};
 use crate::slice::u32_at;
-use crate::storage::{Access, Disk, Storage};
+use crate::storage::{Access, Disk, File, Storage};
 
 /// Bytes of the mug before the jam.
 pub(super) const MUG_BYTES: usize = 4;
@@ -58,9 +59,9 @@ impl Environment {
 
     fn open_in(dir: &Path) -> Result<Self> {
         let path = dir.join(DATA_NAME);
-        let opened = look(&path)?;
         let fault = |e| fault("open the environment", &path, e);
         let flags = EnvFlags::READ_ONLY | EnvFlags::NO_LOCK;
+        let opened = checked(&path, Use::Read)?;
         let env = open_env(dir, opened.file_bytes, flags).map_err(fault)?;
         let found = {
             let txn = env.read_txn().map_err(fault)?;
@@ -217,15 +218,7 @@ impl Environment {
     /// be a mixture of old and new pages.
     pub fn check_unchanged(&self) -> Result<()> {
         let now = look(&self.path).map_err(|e| e.of(LMDB))?;
-        if now == self.opened {
-            return Ok(());
-        }
-        let message = format!(
-            "the environment was written while it was read: transaction {} after {}",
-            now.transaction, self.opened.transaction
-        );
-        let error = self.error(ErrorKind::Locked, message);
-        Err(error.with_advice("end the program that writes it first"))
+        unchanged(&self.path, &self.opened, &now)
     }
 
     pub(super) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
@@ -237,7 +230,7 @@ impl Environment {
     }
 }
 
-/// Have LMDB open an environment, for a file of at most so many bytes.
+/// Have LMDB open an environment that was [`checked`] or is new, for a file of at most so many bytes.
 #[allow(unsafe_code)]
 pub(super) fn open_env(
     dir: &Path,
@@ -247,19 +240,47 @@ pub(super) fn open_env(
     let map = bytes_max.next_multiple_of(MAP_STEP_BYTES);
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.max_dbs(2).map_size(usize::try_from(map).unwrap_or(usize::MAX));
-    // SAFETY: of a writer, no flags are given. A reader's map is read only and needs no lock as long as
-    // no program writes, which the caller promises; `check_unchanged` finds one that does.
+    // SAFETY: a writer gives no flags. A reader's map is read only and needs no lock as long as no program
+    // writes, which the caller promises; `check_unchanged` finds a program that does.
     unsafe { options.flags(flags) };
-    // SAFETY: the file is mapped, so it must not be cut while it is open. LMDB never cuts one, and the
-    // meta pages were held against its size.
+    // SAFETY: LMDB follows the numbers in the file without a check, so every one that it follows must stay
+    // within its page, its run and the file: `walk` has checked them, and the size of the file with them.
+    // The file must not change until it is closed: LMDB never cuts one, and a program that writes over
+    // pages in use while this process has the map is outside the promise.
     unsafe { options.open(dir) }
+}
+
+/// Check every page that LMDB will follow; returns what the meta pages say.
+pub(super) fn checked(path: &Path, wanted: Use) -> Result<Pages> {
+    let file = open_data(path)?;
+    let pages = Pages::read(&*file, path)?;
+    walk::check(&*file, path, &pages, wanted).map_err(|error| {
+        // Pages of two transactions may contradict one another.
+        let now = Pages::read(&*file, path).ok();
+        now.and_then(|now| unchanged(path, &pages, &now).err()).unwrap_or(error)
+    })?;
+    Ok(pages)
+}
+
+fn unchanged(path: &Path, before: &Pages, now: &Pages) -> Result<()> {
+    if now == before {
+        return Ok(());
+    }
+    let message = format!(
+        "the environment was written while it was read: transaction {} after {}",
+        now.transaction, before.transaction
+    );
+    let error = Error::new(ErrorKind::Locked, message).at(path).of(LMDB);
+    Err(error.with_advice("end the program that writes it first"))
+}
+
+fn open_data(path: &Path) -> Result<Box<dyn File>> {
+    Disk.open(path, Access::Read).map_err(|e| Error::io("open the environment", path, e))
 }
 
 /// What the meta pages of a `data.mdb` say.
 pub(super) fn look(path: &Path) -> Result<Pages> {
-    let file =
-        Disk.open(path, Access::Read).map_err(|e| Error::io("open the environment", path, e))?;
-    Pages::read(&*file, path)
+    Pages::read(&*open_data(path)?, path)
 }
 
 /// An error of LMDB as ours.

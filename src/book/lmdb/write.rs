@@ -1,10 +1,12 @@
 //! An environment that is written: the metadata of a new pier, and the way back from books.
 
+use std::io;
 use std::path::Path;
 
 use heed::{CommitOrAbort, EnvFlags, PutFlags};
 
-use super::read::{Environment, MUG_BYTES, fault, look, open_env};
+use super::read::{Environment, MUG_BYTES, checked, fault, look, open_env};
+use super::walk::Use;
 use super::{DATA_NAME, EVENTS, LMDB, META};
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Disk, Storage};
@@ -14,6 +16,8 @@ const MAP_BYTES_MORE: u64 = 16 << 20;
 
 /// LMDB writes a value and its page's head of 16 bytes with one call, of which Linux takes that much.
 const VALUE_BYTES_MAX: usize = 0x7fff_f000 - 16;
+
+const LOCK_NAME: &str = "lock.mdb";
 
 /// An environment, created if it is missing; what it holds can be read.
 #[derive(Debug)]
@@ -27,9 +31,19 @@ impl Writer {
     pub fn open(dir: &Path, events: Option<u64>) -> Result<Self> {
         let path = dir.join(DATA_NAME);
         let fault = |e| fault("write the environment", &path, e);
-        let held = Disk.open(&path, Access::Read).and_then(|file| file.len()).unwrap_or(0);
+        // LMDB opens both files through links also.
+        for name in [DATA_NAME, LOCK_NAME] {
+            if Disk.is_link(&dir.join(name)) {
+                let message = "a link, which LMDB would follow and write over";
+                return Err(Error::new(ErrorKind::NotALog, message).at(&dir.join(name)).of(LMDB));
+            }
+        }
+        let held = match Disk.open(&path, Access::Read).and_then(|file| file.len()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => 0,
+            held => held.map_err(|e| Error::io("open the environment", &path, e))?,
+        };
         if held > 0 {
-            look(&path)?;
+            checked(&path, Use::Write)?;
         }
         let bytes_max = held.saturating_add(events.unwrap_or(0).max(MAP_BYTES_MORE));
         let env = open_env(dir, bytes_max, EnvFlags::empty()).map_err(fault)?;

@@ -1,0 +1,74 @@
+//! Places in a `data.mdb`, so that a test can change one number of it. The layout, written down once more.
+
+/// Bytes of a page in every environment that these tests make.
+pub const PAGE: usize = 4096;
+
+/// The bytes of a `data.mdb`.
+#[derive(Clone)]
+pub struct Pages(pub Vec<u8>);
+
+impl Pages {
+    pub fn u16(&self, at: usize) -> usize {
+        usize::from(u16::from_le_bytes(self.0[at..at + 2].try_into().unwrap()))
+    }
+
+    pub fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.0[at..at + 8].try_into().unwrap())
+    }
+
+    /// The meta page that counts.
+    pub fn meta(&self) -> usize {
+        if self.u64(PAGE + 144) > self.u64(144) { PAGE } else { 0 }
+    }
+
+    /// The record of the free list, and that of the list of databases.
+    pub fn free(&self) -> usize {
+        self.meta() + 40
+    }
+
+    pub fn main(&self) -> usize {
+        self.meta() + 88
+    }
+
+    /// The record of a database with a name.
+    pub fn named(&self, name: &[u8]) -> usize {
+        let page = self.root(self.main());
+        let nodes = (0..self.count(page)).map(|index| self.node(page, index));
+        let mut found = nodes.filter(|node| self.0[node + 8..].starts_with(name));
+        found.next().unwrap() + 8 + name.len()
+    }
+
+    /// The first byte of the page that a record has as its root.
+    pub fn root(&self, record: usize) -> usize {
+        self.u64(record + 40) as usize * PAGE
+    }
+
+    pub fn count(&self, page: usize) -> usize {
+        self.u16(page + 12).saturating_sub(16) / 2
+    }
+
+    pub fn node(&self, page: usize, index: usize) -> usize {
+        page + self.u16(page + 16 + 2 * index)
+    }
+
+    /// The first byte of the page that a node of a branch leads to.
+    pub fn child(&self, node: usize) -> usize {
+        (self.u64(node) as u32) as usize * PAGE
+    }
+
+    /// The last leaf of the events.
+    pub fn last_leaf(&self) -> usize {
+        let mut page = self.root(self.named(b"EVENTS"));
+        while self.u16(page + 10) == 1 {
+            page = self.child(self.node(page, self.count(page) - 1));
+        }
+        page
+    }
+
+    /// The same file with other bytes at a place.
+    pub fn with(&self, at: usize, bytes: &[u8]) -> Vec<u8> {
+        let mut changed = self.0.clone();
+        changed[at..at + bytes.len()].copy_from_slice(bytes);
+        changed
+    }
+}
