@@ -155,7 +155,8 @@ impl EventStore {
             let record = part(bytes, from..end);
             from = end;
             let event = own(record, shared)?;
-            if state.location(&event.id)?.is_some() || run.ids.contains(&event.id) {
+            let is_there = shared.asking_index(&mut state, |state| state.location(&event.id))?;
+            if is_there.is_some() || run.ids.contains(&event.id) {
                 continue;
             }
             let needed = state.segments.bytes_for(record)?;
@@ -180,10 +181,10 @@ impl EventStore {
     /// Where these events are, of those that are there.
     pub(super) fn locations(&self, ids: &[Id]) -> Result<Vec<Location>> {
         let (shared, _) = self.writable()?;
-        let state = shared.state();
+        let mut state = shared.state();
         let mut found = Vec::new();
         for id in ids {
-            found.extend(state.location(id)?);
+            found.extend(shared.asking_index(&mut state, |state| state.location(id))?);
         }
         Ok(found)
     }
@@ -214,12 +215,14 @@ impl EventStore {
             if !event.flags.is_live() {
                 continue;
             }
-            if let Some(address) = Address::of(&event)
-                && state.manifest.history == History::Drop
-            {
-                shared.replace_stored(&mut state, &address, at, &mut run.flagged)?;
-            }
-            shared.delete(&state, &event, &mut run.flagged, &mut run.addresses)?;
+            shared.asking_index(&mut state, |state| {
+                if let Some(address) = Address::of(&event)
+                    && state.manifest.history == History::Drop
+                {
+                    shared.replace_stored(state, &address, at, &mut run.flagged)?;
+                }
+                shared.delete(state, &event, &mut run.flagged, &mut run.addresses)
+            })?;
         }
         for (at, _) in &tail.flagged {
             run.flagged.remove(at);
@@ -305,7 +308,9 @@ impl Shared {
             if is_full || run.concerns(&event, address.as_ref()) {
                 self.store(wal, state, &mut run, outcomes)?;
             }
-            let planned = self.plan(state, &mut run, number, record, address);
+            let planned = self.asking_index(state, |state| {
+                self.plan(state, &mut run, number, record, address.clone())
+            });
             let refused = |e: Error| e.of(FORMAT).at(&self.dir).with_durable(Durable::No);
             outcomes.push(planned.map_err(refused)?);
         }
@@ -403,7 +408,7 @@ impl Shared {
         if let Some(tombstones) = &mut state.tombstones {
             tombstones.join(asked);
         }
-        let known = state.pending.known();
+        let (known, mut last) = (state.pending.known(), None);
         let mut batch = Batch { bytes, records: Vec::with_capacity(records.len()), keys: 0 };
         for (planned, at) in records.into_iter().zip(places) {
             batch.records.push((planned.end, at));
@@ -413,6 +418,7 @@ impl Shared {
                 *outcome = if superseded { Outcome::Superseded(at) } else { Outcome::Stored(at) };
             }
             known.ids.insert(planned.id, at);
+            last = Some((at, planned.id));
             if let Some(address) = planned.address {
                 let versions = known.versions.entry((address.pubkey, address.kind));
                 versions.or_default().push(at);
@@ -421,6 +427,7 @@ impl Shared {
                 }
             }
         }
+        last.into_iter().for_each(|(at, id)| state.has_last(at, id));
         state.index_changes(batch, &flagged).map_err(|error| self.stopped(state, error))
     }
 

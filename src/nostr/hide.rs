@@ -42,12 +42,12 @@ impl Shared {
         state.catch_up_index()?;
         let (mut is_newest, mut buf) = (true, Vec::new());
         // The newest first.
-        for at in state.index()?.versions(&address.pubkey, address.kind, &address.d)? {
-            let at = at?;
+        for version in state.index()?.versions(&address.pubkey, address.kind, &address.d)?.named() {
+            let (id, at) = version?;
             if at > last || flagged.contains_key(&at) {
                 continue;
             }
-            let Some(found) = state.segments.read_intact(at, &mut buf)? else { continue };
+            let Some(found) = state.read_intact_at(&id, at, &mut buf)? else { continue };
             let event = found.event;
             if !event.flags.is_live() || Address::of(&event).as_ref() != Some(address) {
                 continue;
@@ -73,7 +73,7 @@ impl Shared {
         let mut buf = Vec::new();
         for id in &targets.ids {
             let Some(at) = state.location(id)? else { continue };
-            let Some(found) = state.segments.read_intact(at, &mut buf)? else { continue };
+            let Some(found) = state.read_intact_at(id, at, &mut buf)? else { continue };
             let event = found.event;
             if event.pubkey == request.pubkey
                 && event.kind != DELETION
@@ -90,10 +90,18 @@ impl Shared {
                 &address.d,
                 request.created_at,
             )?;
-            let waiting = state.versions_waiting(&address).map(Ok);
-            for at in stored.chain(waiting) {
-                let at = at?;
-                let Some(found) = state.segments.read_intact(at, &mut buf)? else { continue };
+            let stored = stored.named().map(|version| version.map(|(id, at)| (Some(id), at)));
+            let waiting = state.versions_waiting(&address).map(|at| Ok((None, at)));
+            for version in stored.chain(waiting) {
+                let found = match version? {
+                    (Some(id), at) => {
+                        state.read_intact_at(&id, at, &mut buf)?.map(|found| (at, found))
+                    }
+                    (None, at) => {
+                        state.segments.read_intact(at, &mut buf)?.map(|found| (at, found))
+                    }
+                };
+                let Some((at, found)) = found else { continue };
                 let event = found.event;
                 if event.flags.is_live()
                     && event.created_at <= request.created_at

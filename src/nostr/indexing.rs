@@ -3,13 +3,14 @@
 //! The index says up to where it covers the segments: of which compaction, and the byte of the last
 //! segment. What it lacks is read from there on; where that place is not in the store, the index is
 //! made again. After a power cut it may know more than the segments: then the place lies beyond their
-//! end, or the log ends before the flags that it knows.
+//! end, or the log ends before the flags that it knows. It names its store (`covered.rs`), and what it says of a
+//! place is compared with the event that lies there.
 
 use std::path::Path;
 
 use super::FORMAT;
 use super::compaction::Moved;
-use super::entry::Lsn;
+use super::covered::{COVERED_BYTES, Covered, Ends};
 use super::event::{Id, Location};
 use super::hide::Flagged;
 use super::index::{Change, Changes, Index};
@@ -17,9 +18,10 @@ use super::options::Options;
 use super::pending::{Batch, KEYS_AT_ONCE, Known, keys_of};
 use super::policy::Address;
 use super::progress::Progress;
-use super::segment::Found;
-use super::store::{EventStore, State};
-use crate::error::{ErrorKind, Result};
+use super::segment::{Found, Record};
+use super::segments::Segments;
+use super::store::{EventStore, Shared, State};
+use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
 use crate::sidecar::sidecar_dir;
 
@@ -27,49 +29,6 @@ use crate::sidecar::sidecar_dir;
 const HEADS_KNOWN: usize = 65_536;
 /// The name of its directory in `.deedbook`.
 const INDEX_NAME: &str = "events";
-
-/// Bytes of what it says that it covers.
-pub(super) const COVERED_BYTES: usize = 24;
-
-/// What an index covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Covered {
-    /// The number of the compaction.
-    compactions: u64,
-    /// The last segment.
-    segment: u32,
-    /// Its end.
-    end: u32,
-    /// The last entry of the write-ahead log that asks for flags.
-    flags: Lsn,
-}
-
-impl Covered {
-    fn encode(self) -> [u8; COVERED_BYTES] {
-        let mut bytes = [0; COVERED_BYTES];
-        let (compactions, rest) = bytes.split_at_mut(8);
-        let (segment, rest) = rest.split_at_mut(4);
-        let (end, flags) = rest.split_at_mut(4);
-        compactions.copy_from_slice(&self.compactions.to_be_bytes());
-        segment.copy_from_slice(&self.segment.to_be_bytes());
-        end.copy_from_slice(&self.end.to_be_bytes());
-        flags.copy_from_slice(&self.flags.0.to_be_bytes());
-        bytes
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let (&compactions, rest) = bytes.split_first_chunk()?;
-        let (&segment, rest) = rest.split_first_chunk()?;
-        let (&end, rest) = rest.split_first_chunk()?;
-        let (&flags, []) = rest.split_first_chunk()? else { return None };
-        Some(Self {
-            compactions: u64::from_be_bytes(compactions),
-            segment: u32::from_be_bytes(segment),
-            end: u32::from_be_bytes(end),
-            flags: Lsn(u64::from_be_bytes(flags)),
-        })
-    }
-}
 
 impl EventStore {
     /// Delete the index and make it again from the segments; returns how many events it has. Appends
@@ -84,15 +43,44 @@ impl EventStore {
         let (shared, _) = self.writable()?;
         let mut state = shared.state();
         state.check(shared)?;
+        shared.remake_index(&mut state, &mut Progress::new(progress)).map_err(|e| e.of(FORMAT))
+    }
+}
+
+impl Shared {
+    fn remake_index(&self, state: &mut State, progress: &mut Progress<'_>) -> Result<u64> {
         state.catch_up_index()?;
         // Its files are deleted: it must be closed before.
         state.index = None;
-        let sidecar = sidecar_dir(&shared.dir);
-        let made = state.remake_index(&shared.options, &sidecar, &mut Progress::new(progress));
-        made.map_err(|error| {
-            state.broken = Some(error.message().to_owned());
-            error.of(FORMAT)
-        })
+        // The index said which versions count, and which deletion requests there are.
+        (state.heads, state.tombstones) = Default::default();
+        let made = state.remake_index(&self.options, &sidecar_dir(&self.dir), progress);
+        made.inspect_err(|error| state.broken = Some(error.message().to_owned()))
+    }
+
+    /// Do what asks the index. If that meets another event than the index says, the index is of another
+    /// store: it is made again, and asked again.
+    pub(super) fn asking_index<T>(
+        &self,
+        state: &mut State,
+        mut ask: impl FnMut(&mut State) -> Result<T>,
+    ) -> Result<T> {
+        match ask(state) {
+            Err(error) if state.index_is_foreign.take() && self.wal.is_some() => {
+                lines::warn(format_args!("the index is made again: {}", error.message()));
+                self.remake_index(state, &mut Progress::silent())?;
+                ask(state)
+            }
+            asked => asked,
+        }
+    }
+}
+
+/// Delete the index in the sidecar of a store that is not open: opening makes it again.
+pub fn drop_index(options: &Options, sidecar: &Path) -> Result<()> {
+    match options.index_on_disk {
+        true => Index::recreate(&sidecar.join(INDEX_NAME)).map(drop),
+        false => Ok(()),
     }
 }
 
@@ -103,9 +91,7 @@ impl State {
         sidecar: &Path,
         progress: &mut Progress<'_>,
     ) -> Result<u64> {
-        if options.index_on_disk {
-            drop(Index::recreate(&sidecar.join(INDEX_NAME))?);
-        }
+        drop_index(options, sidecar)?;
         let indexed = self.open_index(options, sidecar, progress)?;
         self.index_durable()?;
         Ok(indexed)
@@ -124,12 +110,18 @@ impl State {
             false => Index::in_memory(),
         };
         let covered = index.covered().ok().flatten();
-        let from = covered.as_deref().and_then(Covered::decode).filter(|covered| {
+        let mut from = covered.as_deref().and_then(Covered::decode).filter(|covered| {
             let open = self.segments.by_id.get(&covered.segment);
             covered.compactions == self.manifest.compactions
                 && covered.flags <= self.flags_asked
                 && open.is_some_and(|open| covered.end <= open.segment.end())
         });
+        if let Some(covered) = from
+            && !covered.ends.are_in(&self.segments)?
+        {
+            lines::warn(format_args!("the index is of another store: {}", dir.display()));
+            from = None;
+        }
         let index = match covered.is_some() && from.is_none() {
             true => {
                 drop(index);
@@ -151,7 +143,7 @@ impl State {
 
     /// Add the events of the segments from a place on.
     fn index_from(
-        &self,
+        &mut self,
         index: &Index,
         from: Option<Covered>,
         progress: &mut Progress<'_>,
@@ -160,9 +152,11 @@ impl State {
         let ends = self.segments.by_id.range(first..).map(|(_, open)| open.segment.end());
         progress.expect(ends.map(u64::from).sum());
         let mut indexed = 0;
+        let last = from.and_then(|from| from.ends.last);
+        let mut ends = Ends { last, ..self.ends()? };
         for (&id, _) in self.segments.by_id.range(first..) {
             let begin = from.filter(|from| from.segment == id).map_or(0, |from| from.end);
-            indexed += self.index_segment(index, id, begin, progress)?;
+            indexed += self.index_segment(index, (id, begin), &mut ends, progress)?;
         }
         progress.end()?;
         Ok(indexed)
@@ -171,8 +165,8 @@ impl State {
     fn index_segment(
         &self,
         index: &Index,
-        id: u32,
-        begin: u32,
+        (id, begin): (u32, u32),
+        ends: &mut Ends,
         progress: &mut Progress<'_>,
     ) -> Result<u64> {
         let Some(open) = self.segments.by_id.get(&id) else { return Ok(0) };
@@ -184,6 +178,7 @@ impl State {
                 Found::Record(found) => {
                     end = found.end;
                     let at = Location { segment: id, offset: found.offset };
+                    ends.last = Some((at, found.event.id));
                     changes.push(Change::Insert(&found.event, at));
                     count += 1;
                     progress.add((found.end - found.offset).into())?;
@@ -196,11 +191,12 @@ impl State {
             if changes.len() >= self.pending.keys_max() {
                 // After a power cut that took these events, the place lies beyond the end of the segment,
                 // and the index is made again.
-                let covered = Covered { compactions, segment: id, end, flags };
+                let covered = Covered { compactions, segment: id, end, flags, ends: *ends };
                 index.apply_all(&mut changes, Some(&covered.encode()))?;
             }
         }
-        let covered = Covered { compactions, segment: id, end: open.segment.end(), flags };
+        let end = open.segment.end();
+        let covered = Covered { compactions, segment: id, end, flags, ends: *ends };
         index.apply_all(&mut changes, Some(&covered.encode()))?;
         Ok(count)
     }
@@ -237,7 +233,7 @@ impl State {
 
     /// Have a thread tell the index all there is.
     pub(super) fn begin_to_index(&mut self) -> Result<()> {
-        let covered = self.covered().map(Covered::encode);
+        let covered = self.covered()?;
         let Some(index) = &self.index else { return Ok(()) };
         let done = self.pending.begin(index, covered)?;
         self.know_heads(done);
@@ -246,7 +242,7 @@ impl State {
 
     /// Have the index know all there is.
     pub(super) fn catch_up_index(&mut self) -> Result<()> {
-        let covered = self.covered().map(Covered::encode);
+        let covered = self.covered()?;
         let Some(index) = &self.index else { return Ok(()) };
         let before = self.pending.take(index, covered)?;
         let done = self.pending.wait(index)?;
@@ -262,10 +258,68 @@ impl State {
 
     /// Where an event lies, whatever its flags.
     pub(super) fn location(&self, id: &Id) -> Result<Option<Location>> {
-        match self.pending.all_known().find_map(|known| known.ids.get(id)) {
-            Some(&at) => Ok(Some(at)),
-            None => self.index()?.location(id),
+        if let Some(at) = self.waiting_location(id) {
+            return Ok(Some(at));
         }
+        let Some(at) = self.index()?.location(id)? else { return Ok(None) };
+        match self.read_at(id, at, &mut Vec::new()) {
+            // It was stored there.
+            Err(e) if e.kind() == ErrorKind::Corrupt && !self.index_is_foreign.get() => {}
+            found => drop(found?),
+        }
+        Ok(Some(at))
+    }
+
+    fn waiting_location(&self, id: &Id) -> Option<Location> {
+        self.pending.all_known().find_map(|known| known.ids.get(id)).copied()
+    }
+
+    /// The event with this id, if it is stored.
+    pub(super) fn read_by_id<'b>(
+        &self,
+        id: &Id,
+        buf: &'b mut Vec<u8>,
+    ) -> Result<Option<(Location, Record<'b>)>> {
+        let waiting = self.waiting_location(id);
+        let Some(at) = waiting.map_or_else(|| self.index()?.location(id), |at| Ok(Some(at)))?
+        else {
+            return Ok(None);
+        };
+        Ok(Some((at, self.read_at(id, at, buf)?)))
+    }
+
+    /// The event at the place where the index has it. Another one there, or none, says that the index is of
+    /// another store.
+    pub(super) fn read_at<'b>(
+        &self,
+        id: &Id,
+        at: Location,
+        buf: &'b mut Vec<u8>,
+    ) -> Result<Record<'b>> {
+        let what = match self.segments.read(at, buf) {
+            Ok(found) if found.event.id == *id => return Ok(found),
+            Ok(found) => format!("event {}", found.event.id),
+            Err(error) if error.kind() == ErrorKind::OutOfRange => error.message().to_owned(),
+            Err(error) => return Err(error),
+        };
+        self.index_is_foreign.set(true);
+        let message = format!("at {at}: {what}; the index has event {id} there");
+        let error = Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&self.segments.dir);
+        Err(error.with_advice("reindex makes the index again"))
+    }
+
+    /// The same; none if it is damaged.
+    pub(super) fn read_intact_at<'b>(
+        &self,
+        id: &Id,
+        at: Location,
+        buf: &'b mut Vec<u8>,
+    ) -> Result<Option<Record<'b>>> {
+        let found = self.read_at(id, at, buf);
+        if self.index_is_foreign.get() {
+            return found.map(Some);
+        }
+        Segments::unless_damaged(found)
     }
 
     /// Where the version lies that counts, of those that can be read.
@@ -275,10 +329,10 @@ impl State {
             return Ok(Some(at));
         }
         let mut buf = Vec::new();
-        for at in self.index()?.versions(&address.pubkey, address.kind, &address.d)? {
-            let at = at?;
+        for version in self.index()?.versions(&address.pubkey, address.kind, &address.d)?.named() {
+            let (id, at) = version?;
             // The index may not know yet that it lost its place.
-            let found = self.segments.read_intact(at, &mut buf)?;
+            let found = self.read_intact_at(&id, at, &mut buf)?;
             if found.is_some_and(|found| found.event.flags.is_live()) {
                 self.know_head(address.clone(), at);
                 return Ok(Some(at));
@@ -312,6 +366,8 @@ impl State {
     pub(super) fn index_moved(&mut self, moved: &Moved) -> Result<()> {
         self.catch_up_index()?;
         self.heads.clear();
+        self.ends = None;
+        let covered = self.covered()?;
         let (index, mut changes, mut buf) = (self.index()?, Changes::default(), Vec::new());
         for &at in &moved.gone {
             changes.push(Change::Remove(&self.segments.read(at, &mut buf)?.event));
@@ -325,7 +381,6 @@ impl State {
                 index.apply_all(&mut changes, None)?;
             }
         }
-        let covered = self.covered().map(Covered::encode);
         index.apply_all(&mut changes, covered.as_ref().map(|bytes| &bytes[..]))
     }
 
@@ -335,10 +390,31 @@ impl State {
         self.index.as_deref().map_or(Ok(()), Index::sync)
     }
 
-    fn covered(&self) -> Option<Covered> {
-        let (&segment, open) = self.segments.by_id.iter().next_back()?;
+    fn covered(&mut self) -> Result<Option<[u8; COVERED_BYTES]>> {
+        let ends = self.ends()?;
+        let Some((&segment, open)) = self.segments.by_id.iter().next_back() else {
+            return Ok(None);
+        };
         let (compactions, end) = (self.manifest.compactions, open.segment.end());
-        Some(Covered { compactions, segment, end, flags: self.flags_asked })
+        let covered = Covered { compactions, segment, end, flags: self.flags_asked, ends };
+        Ok(Some(covered.encode()))
+    }
+
+    /// The first and the last event.
+    fn ends(&mut self) -> Result<Ends> {
+        if let Some(ends) = self.ends.filter(|ends| ends.first.is_some()) {
+            return Ok(ends);
+        }
+        let ends = Ends::of(&self.segments)?;
+        self.ends = Some(ends);
+        Ok(ends)
+    }
+
+    /// An event was stored at the end.
+    pub(super) fn has_last(&mut self, at: Location, id: Id) {
+        if let Some(ends) = &mut self.ends {
+            ends.last = Some((at, id));
+        }
     }
 }
 

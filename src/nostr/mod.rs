@@ -11,6 +11,7 @@ mod codec;
 #[cfg(feature = "arrow")]
 mod columns;
 mod compaction;
+mod covered;
 mod entry;
 mod event;
 mod export;

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use super::covered::COVERED_BYTES;
 use super::event::{EventRef, Id, Location};
 use super::import::gone;
 use super::index::{Change, Changes, Index};
-use super::indexing::COVERED_BYTES;
 use super::policy::Address;
 use super::record;
 use crate::error::{Error, ErrorKind, Result};

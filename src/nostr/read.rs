@@ -7,7 +7,7 @@ use super::FORMAT;
 use super::event::{Event, EventRef, Flags, Id, Location};
 use super::policy::{counts, is_over};
 use super::record::Parts;
-use super::segment::{PageDamage, Segment};
+use super::segment::{PageDamage, Record, Segment};
 use super::store::EventStore;
 use super::walk::{Forward, Looker, Reverse as Backward, Seen, Step};
 use crate::error::Result;
@@ -45,15 +45,19 @@ impl EventStore {
     /// The event with this id, if it is stored and counts.
     pub fn find(&self, id: &Id) -> Result<Option<StoredEvent>> {
         let shared = self.usable()?;
-        let state = shared.state();
+        let mut state = shared.state();
         if state.index.is_none() {
             drop(state);
             return self.find_by_scan(id);
         }
-        let Some(at) = state.location(id)? else { return Ok(None) };
-        let mut buf = Vec::new();
-        let found = state.segments.read(at, &mut buf).map_err(|e| e.of(FORMAT))?.event;
-        Ok(counts(&found, shared.options.now()).then(|| stored(at, &found)))
+        let found = shared.asking_index(&mut state, |state| {
+            let mut buf = Vec::new();
+            let found = state.read_by_id(id, &mut buf)?;
+            Ok(found.and_then(|(at, Record { event, .. })| {
+                counts(&event, shared.options.now()).then(|| stored(at, &event))
+            }))
+        });
+        found.map_err(|e| e.of(FORMAT))
     }
 
     /// The event at a place, whatever its flags.

@@ -4,7 +4,7 @@
 //!    are written again and synced; what lies before the checkpoint is in the segments, and goes if it is
 //!    damaged.
 //! 2. Without segments that are missing, the manifest names those that are there.
-//! 3. The store is opened, which brings the segments to what is left of the log.
+//! 3. The index is deleted, and the store is opened, which brings the segments to what is left of the log.
 //! 4. Segments with damaged pages are written again without them, and a commit that has begun is finished.
 //!
 //! What goes is saved beside its file before, and the note of imports goes first: events of theirs may go.
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use super::FORMAT;
 use super::belonging::Belonging;
 use super::event::Id;
+use super::indexing::drop_index;
 use super::mend_wal::{self, LogPlan};
 use super::opening::WAL_NAME;
 use super::options::Options;
@@ -144,6 +145,8 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     if !report.lost_segments.is_empty() {
         belonging.go_on_without(options, &dir, &there, &copies)?;
     }
+    // Where a segment was damaged, what the index says of it may be of other segments.
+    drop_index(options, &sidecar)?;
     drop(lock);
     let store = EventStore::open_to_mend(&dir, options.clone())?;
     report.saved.extend(store.opening().saved.iter().cloned());

@@ -275,7 +275,12 @@ impl Segments {
         at: Location,
         buf: &'b mut Vec<u8>,
     ) -> Result<Option<Record<'b>>> {
-        match self.read(at, buf) {
+        Self::unless_damaged(self.read(at, buf))
+    }
+
+    /// What was read; none, and a line in the log, if that is damaged.
+    pub fn unless_damaged(found: Result<Record<'_>>) -> Result<Option<Record<'_>>> {
+        match found {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 lines::warn(format_args!("a damaged event is passed over until a repair: {error}"));
                 Ok(None)

@@ -1,5 +1,6 @@
 //! What an open store holds, and what every call asks first.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::FORMAT;
+use super::covered::Ends;
 use super::entry::Lsn;
 use super::event::Location;
 use super::filter::Filter;
@@ -80,6 +82,10 @@ pub(super) struct State {
     pub segments: Segments,
     /// A reader has none.
     pub index: Option<Arc<Index>>,
+    /// Whether a look-up met another event than the index says.
+    pub index_is_foreign: Cell<bool>,
+    /// The first and the last event, once that is known.
+    pub ends: Option<Ends>,
     pub pending: Pending,
     /// Where some versions lie that count, of replaceable and addressable events.
     pub heads: HashMap<Address, Location>,
@@ -246,6 +252,8 @@ impl State {
             manifest,
             segments,
             index: None,
+            index_is_foreign: Cell::new(false),
+            ends: None,
             pending: Pending::default(),
             heads: HashMap::new(),
             tombstones: None,
@@ -286,11 +294,14 @@ impl State {
             let mut tombstones = Tombstones::default();
             let requests = Filter { kinds: Some([DELETION].into()), ..Filter::default() };
             let mut buf = Vec::new();
-            for at in self.index()?.query(&requests)? {
-                let request = self.segments.read(at?, &mut buf).map_err(|error| {
+            for request in self.index()?.query(&requests)?.named() {
+                let (id, at) = request?;
+                let request = self.read_at(&id, at, &mut buf).map_err(|error| {
                     // What it deleted is not known: any event might be one of these.
                     match error.kind() {
-                        ErrorKind::Corrupt => error.with_advice(DAMAGED_REQUEST),
+                        ErrorKind::Corrupt if !self.index_is_foreign.get() => {
+                            error.with_advice(DAMAGED_REQUEST)
+                        }
                         _ => error,
                     }
                 })?;

@@ -27,6 +27,7 @@ mod damage;
 mod damaged_pages;
 mod expiration;
 mod faults;
+mod foreign_index;
 mod goes_bad;
 mod history;
 mod imports;

@@ -141,17 +141,32 @@ impl Query {
         Ok(())
     }
 
-    fn step(&mut self) -> Result<Option<Location>> {
+    /// The same, each with its id.
+    pub(in crate::nostr) fn named(mut self) -> impl Iterator<Item = Result<(Id, Location)>> {
+        std::iter::from_fn(move || self.next_named())
+    }
+
+    fn next_named(&mut self) -> Option<Result<(Id, Location)>> {
+        if self.failed {
+            return None;
+        }
+        let next = self.step();
+        self.failed = next.is_err();
+        next.transpose()
+    }
+
+    fn step(&mut self) -> Result<Option<(Id, Location)>> {
         while let Some(Reverse((newest, number, location))) = self.heads.pop() {
             let next = self.runs.get_mut(number).map(Run::next).transpose()?.flatten();
             if let Some((next, location)) = next {
                 self.heads.push(Reverse((next, number, location)));
             }
             if self.last.replace(newest) != Some(newest) {
-                return match location.segment < self.unmoved_from {
-                    true => self.locate(&newest).map(Some),
-                    false => Ok(Some(location)),
+                let location = match location.segment < self.unmoved_from {
+                    true => self.locate(&newest)?,
+                    false => location,
                 };
+                return Ok(Some((keys::id_of(&newest), location)));
             }
         }
         Ok(None)
@@ -169,12 +184,7 @@ impl Iterator for Query {
     type Item = Result<Location>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let next = self.step();
-        self.failed = next.is_err();
-        next.transpose()
+        Some(self.next_named()?.map(|(_, location)| location))
     }
 }
 

@@ -10,9 +10,8 @@ use crate::nostr::FORMAT;
 use crate::nostr::event::{EventRef, Id, Location};
 use crate::nostr::filter::{Filter, Wanted};
 use crate::nostr::policy::counts;
-use crate::nostr::segment::PageDamage;
-use crate::nostr::segments::Segments;
-use crate::nostr::store::EventStore;
+use crate::nostr::segment::{PageDamage, Record};
+use crate::nostr::store::{EventStore, State};
 use crate::scan::OnCorrupt;
 
 /// Progress is reported this often.
@@ -42,19 +41,26 @@ impl EventStore {
             drop(state);
             return self.query_by_scan(filters, on_corrupt, progress);
         }
-        state.catch_up_index()?;
-        let (mut wanted, now) = (Wanted::of(filters), shared.options.now());
-        let mut query = Query::new(on_corrupt, Vec::new());
-        let mut places = state.index()?.query_any(filters)?;
-        let mut buf = Vec::new();
-        while !wanted.is_satisfied() {
-            let Some(location) = places.next().transpose()? else { break };
-            let Some(found) = query.read(&state.segments, location, &mut buf)? else { continue };
-            if counts(&found, now) && wanted.takes(&found) {
-                query.events.push_back(stored(location, &found));
+        shared.asking_index(&mut state, |state| {
+            state.catch_up_index()?;
+            let (mut wanted, now) = (Wanted::of(filters), shared.options.now());
+            let mut query = Query::new(on_corrupt, Vec::new());
+            let mut places = state.index()?.query_any(filters)?.named();
+            let mut buf = Vec::new();
+            while !wanted.is_satisfied() {
+                let Some((id, location)) = places.next().transpose()? else { break };
+                let found = state.read_at(&id, location, &mut buf);
+                if state.index_is_foreign.get() {
+                    found?;
+                    continue;
+                }
+                let Some(found) = query.unless_damaged(state, location, found)? else { continue };
+                if counts(&found, now) && wanted.takes(&found) {
+                    query.events.push_back(stored(location, &found));
+                }
             }
-        }
-        Ok(query)
+            Ok(query)
+        })
     }
 
     fn query_by_scan(
@@ -82,7 +88,8 @@ impl EventStore {
         let mut wanted = Wanted::of(filters);
         let (mut query, mut buf) = (Query::new(on_corrupt, walk.damage), Vec::new());
         for (_, _, location) in places {
-            let Some(found) = query.read(&state.segments, location, &mut buf)? else { continue };
+            let found = state.segments.read(location, &mut buf);
+            let Some(found) = query.unless_damaged(&state, location, found)? else { continue };
             if wanted.takes(&found) {
                 query.events.push_back(stored(location, &found));
             }
@@ -129,18 +136,18 @@ impl Query {
     }
 
     /// The event at a place; none if it is damaged, and that is passed over.
-    fn read<'b>(
+    fn unless_damaged<'b>(
         &mut self,
-        segments: &Segments,
+        state: &State,
         at: Location,
-        buf: &'b mut Vec<u8>,
+        found: Result<Record<'b>>,
     ) -> Result<Option<EventRef<'b>>> {
-        match segments.read(at, buf) {
+        match found {
             Ok(found) => Ok(Some(found.event)),
             Err(error)
                 if self.on_corrupt == OnCorrupt::Skip && error.kind() == ErrorKind::Corrupt =>
             {
-                let end = at.offset.saturating_add(segments.page_bytes(at.segment));
+                let end = at.offset.saturating_add(state.segments.page_bytes(at.segment));
                 let reason = error.message().to_owned();
                 self.damage.push((at.segment, PageDamage { offset: at.offset, end, reason }));
                 Ok(None)
