@@ -8,15 +8,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from deedbook._regular import create_new, open_regular, read_json
+
 __all__ = ["load_json", "store_json", "sync_file", "sync_folder", "sync_folders", "unfinished"]
 
 
-def store_json(file: Path, value: Mapping[str, Any]) -> None:
+def store_json(file: Path, value: Mapping[str, Any], mode: int = 0o666) -> None:
     """Replace a file by one with this JSON, on stable storage when this returns. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     new = unfinished(file)
-    with new.open("w", encoding="utf-8") as opened:
-        json.dump(value, opened)
+    with create_new(new, mode) as opened:
+        opened.write(json.dumps(value).encode())
         opened.flush()
         os.fsync(opened.fileno())
     new.replace(file)
@@ -29,24 +31,28 @@ def unfinished(file: Path) -> Path:
 
 
 def load_json(file: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None if there is no file. Raises OSError and ValueError."""
+    """The JSON object in a file; None if there is no file. Raises as `read_json`."""
     try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return read_json(file)
     except FileNotFoundError:
         return None
-    return found
 
 
 def sync_file(file: Path) -> None:
     """Put what a file holds on stable storage. Raises OSError."""
     # Windows syncs only what is open for writing; elsewhere the file may be read-only.
-    _sync(file, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    with open_regular(file, os.O_RDWR if os.name == "nt" else os.O_RDONLY) as opened:
+        os.fsync(opened.fileno())
 
 
 def sync_folder(folder: Path) -> None:
     """Put the names in a folder on stable storage, where the system can. Raises OSError."""
     if os.name != "nt":  # Windows opens no folder
-        _sync(folder, os.O_RDONLY)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def sync_folders(top: Path, files: Iterable[Path]) -> None:
@@ -56,11 +62,3 @@ def sync_folders(top: Path, files: Iterable[Path]) -> None:
         folders.update(parent for parent in file.parents if parent.is_relative_to(top))
     for folder in sorted(folders):
         sync_folder(folder)
-
-
-def _sync(path: Path, flags: int) -> None:
-    fd = os.open(path, flags)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

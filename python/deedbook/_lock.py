@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from deedbook._errors import LockedError
+from deedbook._regular import open_regular
 
 __all__ = ["alone", "try_lock"]
 
 
-def try_lock(file: IO[str]) -> bool:
+def try_lock(file: IO[Any]) -> bool:
     """Lock an open file until it is closed; whether no other has it locked. Raises OSError.
 
     On Windows it does nothing: a lock would keep readers out.
@@ -29,7 +30,7 @@ def try_lock(file: IO[str]) -> bool:
     return True
 
 
-def unlock(file: IO[str]) -> None:
+def unlock(file: IO[Any]) -> None:
     """Let go of a lock, for children as well that were forked meanwhile and have the file open."""
     if sys.platform != "win32":
         import fcntl
@@ -46,10 +47,9 @@ def alone(file: Path, what: str) -> Iterator[None]:
     file.parent.mkdir(parents=True, exist_ok=True)
     # No program that is started gets the file: a JVM that outlives its driver holds nothing. A
     # child that is forked does, and holds the lock of a process that was killed.
-    with file.open("a+", encoding="ascii", errors="replace") as opened:
+    with open_regular(file, os.O_RDWR | os.O_CREAT, 0o666) as opened:
         if not try_lock(opened):
-            opened.seek(0)
-            text = opened.read().strip()
+            text = opened.read(32).decode("ascii", "replace").strip()
             # Whoever has just got the lock may not have written it yet.
             who = f"process {text}" if text.isdecimal() else "another process"
             error = LockedError(f"{who} {what} already (lock {file})")
@@ -57,7 +57,7 @@ def alone(file: Path, what: str) -> Iterator[None]:
             raise error
         owner = os.getpid()
         opened.truncate(0)
-        opened.write(f"{owner}\n")
+        opened.write(b"%d\n" % owner)
         opened.flush()
         try:
             yield

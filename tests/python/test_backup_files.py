@@ -66,6 +66,7 @@ def test_what_a_backup_that_failed_left_is_synced_by_the_next_one(
 ) -> None:
     """A file that was whole was passed over, though nothing had synced it, and vouched for."""
     write(name, tmp_path / "log")
+    (tmp_path / "first").mkdir()
     backup(tmp_path / "log", tmp_path / "first" / "copy")
     write(name, tmp_path / "log", 300)
     fail_at, failed = 0, True
@@ -98,6 +99,7 @@ def test_the_names_of_a_new_backup_are_synced_and_later_what_is_new(
     disk = Disk()
     monkeypatch.setattr(os, "fsync", disk)
     target = tmp_path / "a" / "b" / "copy"
+    target.parent.mkdir(parents=True)
     backup(tmp_path / "log", target)
     assert disk.lost(tmp_path / "a") == []
     assert os.stat(tmp_path).st_ino in disk._synced
@@ -112,6 +114,7 @@ def test_the_files_of_a_backup_have_the_permissions_of_the_logs(name: str, tmp_p
     """A book and all small files became their owner's alone: nobody else could read the copy."""
     log, copy = tmp_path / "here" / "log", tmp_path / "there" / "log"
     log.parent.mkdir()
+    copy.parent.mkdir()
     write(name, log)
     files = [file for file in log.parent.rglob("*") if file.is_file()]
     for number, file in enumerate(files):

@@ -6,6 +6,7 @@ interrupted is a log, too, and is continued by the next one.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from deedbook._backup._store import backup_store
 from deedbook._backup._target import alone, make_target
 from deedbook._core import Book, Wal
 from deedbook._errors import InvalidArgumentError, LockedError, NotALogError
-from deedbook.formats import find, require
+from deedbook.formats import find, missing, require
 from deedbook.formats._info import SIDECAR, sidecar_of
 from deedbook.formats._writer import writer_of
 
@@ -83,8 +84,10 @@ def backup(
     ...     deedbook.backup("log", "copy").bounds
     (1, 2)
 
-    Raises MissingError, NotALogError for a ``target`` of another format, LockedError for one that
-    is written or backed up, CorruptError, UnsupportedError, IoError or OSError.
+    Raises MissingError, also where the directory above ``target`` is not there, NotALogError for a
+    ``target`` of another format and for a link or a FIFO in place of a file of the log, LockedError
+    for one that is written or backed up, CorruptError, UnsupportedError, TooLargeError, IoError or
+    OSError.
     """
     ours, theirs = Path(os.path.abspath(source)), Path(os.path.abspath(target))
     found = require(ours)
@@ -96,6 +99,8 @@ def backup(
             f"{ours} is a file of a {found.format.title}: name its directory"
         )
     _check_target(ours, theirs, name)
+    if not theirs.parent.is_dir():
+        raise missing(os.strerror(errno.ENOENT), theirs.parent)
     if ours.is_dir() and not theirs.exists():
         make_target(theirs, ours)
     copier = Copier(progress or (lambda done: None))

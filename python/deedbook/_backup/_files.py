@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import filecmp
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import BinaryIO, Final
 
 from deedbook._durable import sync_folder
 from deedbook._errors import InvalidArgumentError
+from deedbook._regular import create_new, is_file, is_folder, open_regular, read_small
+from deedbook.formats._info import SIDECAR
 
-__all__ = ["NEW", "Changed", "Copier", "read_small", "same"]
+__all__ = ["NEW", "Changed", "Copier", "read_if_there", "same"]
 
 COMPARED_BYTES: Final = 64 << 10
 """Of what a file of the backup has already, its end is compared with the source."""
@@ -25,19 +26,23 @@ class Changed(Exception):
     """The source became another under the copy: it is to be looked at once more."""
 
 
-def read_small(file: Path) -> bytes | None:
-    """What a small file holds; None if there is none. Raises OSError."""
+def read_if_there(file: Path) -> bytes | None:
+    """What a small file holds; None if there is none. Raises as `read_small`."""
     try:
-        return file.read_bytes()
+        return read_small(file)
     except FileNotFoundError:
         return None
 
 
 def same(one: Path, other: Path) -> bool:
-    """Whether two files hold the same bytes now. Raises OSError."""
-    # filecmp keeps its answers by size and time, which a writer may leave unchanged.
-    filecmp.clear_cache()
-    return filecmp.cmp(one, other, shallow=False)
+    """Whether two files hold the same bytes now. Raises as `open_regular`."""
+    with open_regular(one) as first, open_regular(other) as second:
+        if os.fstat(first.fileno()).st_size != os.fstat(second.fileno()).st_size:
+            return False
+        while piece := first.read(PIECE_BYTES):
+            if second.read(PIECE_BYTES) != piece:
+                return False
+        return not second.read(1)
 
 
 class Copier:
@@ -60,16 +65,16 @@ class Copier:
         shorter, `InvalidArgumentError` if the target is no beginning of it.
         """
         try:
-            with source.open("rb") as read:
+            with open_regular(source) as read:
                 there = self._there(read, source, target, start, end)
                 if there < end:
-                    with target.open("r+b" if target.exists() else "xb") as written:
+                    with open_regular(target, os.O_RDWR) as written:
                         written.seek(there)
                         read.seek(there)
                         self._copy(read, written, end - there)
                         self._done(written, target)
         except FileNotFoundError as error:
-            if source.exists():
+            if is_file(source):
                 raise
             raise Changed(f"{source} is gone") from error
 
@@ -79,13 +84,12 @@ class Copier:
         Whatever happens, it is the old one or the new one, never a part.
         """
         if content is None:
-            if target.exists():
+            if is_file(target):
                 target.unlink()
                 self._folders.add(target.parent)
-        elif read_small(target) != content:
+        elif read_if_there(target) != content:
             self.make_folder(target.parent)
             new = target.with_name(target.name + NEW)
-            new.unlink(missing_ok=True)
             with _create(new, source) as file:
                 file.write(content)
                 self._done(file, target)
@@ -97,12 +101,11 @@ class Copier:
 
         None if the target holds the same already.
         """
-        if target.exists() and same(source, target):
+        if is_file(target) and same(source, target):
             return None
         new = target.with_name(target.name + NEW)
-        with source.open("rb") as read:
+        with open_regular(source) as read:
             self.make_folder(target.parent)
-            new.unlink(missing_ok=True)
             with _create(new, source) as written:
                 while piece := read.read(PIECE_BYTES):
                     self._wrote(written, piece)
@@ -111,7 +114,7 @@ class Copier:
 
     def overwrite(self, target: Path, offset: int, content: bytes) -> None:
         """Write some bytes in place, durably, if others are there."""
-        with target.open("r+b") as file:
+        with open_regular(target, os.O_RDWR) as file:
             file.seek(offset)
             if file.read(len(content)) != content:
                 file.seek(offset)
@@ -132,15 +135,15 @@ class Copier:
 
     def make_folder(self, folder: Path) -> None:
         """Have a folder, and those above it."""
-        if not folder.is_dir():
+        if not is_folder(folder):
             self.make_folder(folder.parent)
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(0o700 if SIDECAR in folder.parts else 0o777, exist_ok=True)
             self._folders.add(folder.parent)
 
     def _there(self, read: BinaryIO, source: Path, target: Path, start: int, end: int) -> int:
         """How many bytes the target has, which are the source's."""
         try:
-            there = target.stat().st_size
+            there = target.lstat().st_size
         except FileNotFoundError:
             self.make_folder(target.parent)
             _create(target, source).close()
@@ -151,7 +154,7 @@ class Copier:
         else:
             first = min(max(start, there - COMPARED_BYTES), there)
             read.seek(first)
-            with target.open("rb") as file:
+            with open_regular(target) as file:
                 file.seek(first)
                 if file.read(there - first) == read.read(there - first):
                     return there
@@ -184,9 +187,9 @@ class Copier:
 
 def _create(file: Path, source: Path) -> BinaryIO:
     """A new file, which has the permissions of the source's where files have such."""
-    opened = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+    opened = create_new(file)
     with contextlib.suppress(OSError):  # the source is gone, or the disk keeps no permissions
         if hasattr(os, "fchmod"):
             # The next backup writes to it, even if the source is read-only.
-            os.fchmod(opened.fileno(), source.stat().st_mode & 0o777 | 0o600)
+            os.fchmod(opened.fileno(), source.lstat().st_mode & 0o777 | 0o600)
     return opened

@@ -7,6 +7,7 @@ the one before, with a tail that was not acknowledged.
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import time
@@ -14,19 +15,23 @@ import zlib
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from deedbook._backup._files import Changed, Copier, read_small
+from deedbook._backup._files import Changed, Copier, read_if_there
 from deedbook._core import Book, Wal
-from deedbook._errors import CorruptError, InvalidArgumentError
+from deedbook._errors import CorruptError, InvalidArgumentError, TooLargeError
+from deedbook._regular import is_file, is_folder, names_in, open_regular
 from deedbook.formats._info import sidecar_of
+from deedbook.formats._writer import writer_of
 
-__all__ = ["Copied", "backup_log", "wait_until_none"]
+__all__ = ["SAVED", "Copied", "backup_log", "read_beside", "wait_until_none"]
 
 UNDER_WAY: Final = ("transaction", "cut")
 """In the sidecar while a commit of staged records, or a cut, is under way."""
-NOT_COPIED: Final = {"lock", "backup-lock", "staged", *UNDER_WAY}
 LAST: Final = "mark"
 """Of the small files. The first is `FIRST`."""
 FIRST: Final = "settings"
+INDEX: Final = "index"
+COPIED: Final = {FIRST, LAST, INDEX, "consumers", "loss", "retain", "transactions"}
+"""The small files of a sidecar that a backup has. Whatever else lies there is not the log's."""
 BESIDE: Final = ("meta.bin", "epoc.txt", "vere.txt")
 HEADER_BYTES: Final = {"packed": 16, "padded": 16, "slots": 8192}
 SLOT_BYTES: Final = 4096
@@ -36,6 +41,7 @@ HEAD: Final = "head"
 SEGMENT: Final = re.compile(r"[0-9]{20}\.wal")
 SAVED: Final = re.compile(r".*(\.cut-[0-9]+(\.[0-9]+)?|\.wal\.cut)")
 WAITED_SECONDS: Final = 30.0
+LOOKS: Final = 5
 TRANSACTIONS: Final = "transactions"
 ATTEMPTS: Final = 25
 STRICT_ATTEMPTS: Final = 20
@@ -73,8 +79,12 @@ def backup_log(source: Path, target: Path, kind: type[Book] | type[Wal], copier:
 
     Raises `Error` and OSError.
     """
-    is_file = source.is_file() and kind is Wal
-    ours, theirs = _Files.of(source, is_file), _Files.of(target, is_file)
+    is_single = source.is_file() and kind is Wal
+    ours, theirs = _Files.of(source, is_single), _Files.of(target, is_single)
+    for files in (ours, theirs):
+        if is_single:
+            is_folder(files.sidecar.parent)
+        is_folder(files.sidecar)
     for attempt in range(ATTEMPTS):
         try:
             return _copy(ours, theirs, kind, copier, strict=attempt < STRICT_ATTEMPTS)
@@ -105,11 +115,11 @@ def _copy(
             end = log.bookmark(min(vouched, log.last) + 1).offset
         segment_bytes = log.segment_bytes if isinstance(log, Wal) else None
     # A commit that came meanwhile may be in the copy by half, or not be noted there.
-    is_noted = read_small(ours.sidecar / TRANSACTIONS) == small.get(TRANSACTIONS)
+    is_noted = read_if_there(ours.sidecar / TRANSACTIONS) == small.get(TRANSACTIONS)
     if not is_noted or (strict and _changed_at(ours.sidecar) != since):
         raise Changed("transactions were committed")
     # It may have dropped more since it was opened.
-    head = read_small(ours.folder / HEAD) if segment_bytes is not None else None
+    head = read_if_there(ours.folder / HEAD) if segment_bytes is not None else None
     start = start if head is None else int.from_bytes(head[:8], "little")
     if start > end:
         raise Changed("all that was there was dropped")
@@ -128,12 +138,12 @@ def _copy(
         header = header[: HEADER_BYTES[layout]]
         _copy_book(ours.log / "book.log", theirs.log / "book.log", header, end, copier)
     for name in BESIDE if kind is Book else ():
-        copier.whole(ours.folder / name, theirs.folder / name, read_small(ours.folder / name))
+        copier.whole(ours.folder / name, theirs.folder / name, read_if_there(ours.folder / name))
     _copy_saved(ours, theirs, copier)
     # Not before all that it vouches for was read back.
     copied = _read_back(theirs.log, kind, before, end)
     mark = small.pop(LAST, None)
-    for gone in _names(theirs.sidecar) - small.keys() - NOT_COPIED - {FIRST, LAST}:
+    for gone in _names(theirs.sidecar) - small.keys() - {FIRST, LAST}:
         copier.remove(theirs.sidecar / gone)
     for name, content in sorted(small.items()):
         copier.whole(ours.sidecar / name, theirs.sidecar / name, content)
@@ -149,7 +159,7 @@ def _copy_saved(ours: _Files, theirs: _Files, copier: Copier) -> None:
         if SAVED.fullmatch(file.name) and (
             ours.log.is_dir() or file.name.startswith(ours.log.name)
         ):
-            copier.grow(file, theirs.folder / file.name, 0, file.stat().st_size)
+            copier.grow(file, theirs.folder / file.name, 0, file.lstat().st_size)
 
 
 def _segments(folder: Path) -> list[Path]:
@@ -158,7 +168,7 @@ def _segments(folder: Path) -> list[Path]:
 
 def _first_bytes(file: Path) -> bytes:
     """The first bytes of a book. Raises OSError."""
-    with file.open("rb") as read:
+    with open_regular(file) as read:
         return read.read(max(HEADER_BYTES.values()))
 
 
@@ -187,14 +197,14 @@ def _copy_segments(
     for index in range(start // segment_bytes, last + 1):
         name = f"{index:020}.wal"
         upto = min(segment_bytes, end - index * segment_bytes)
-        if upto == 0 and not (ours.folder / name).exists():
+        if upto == 0 and not is_file(ours.folder / name):
             continue
         copier.grow(ours.folder / name, theirs.folder / name, 0, upto)
 
 
 def _copy_book(source: Path, target: Path, header: bytes, end: int, copier: Copier) -> None:
     """The header of a book changes in place, a slot at a time: one of them is always whole."""
-    if not target.exists():
+    if not is_file(target):
         copier.whole(source, target, header)
     elif len(header) < SLOT_BYTES:
         copier.overwrite(target, 0, header)
@@ -206,18 +216,37 @@ def _copy_book(source: Path, target: Path, header: bytes, end: int, copier: Copi
 
 def _small(files: _Files) -> dict[str, bytes]:
     """The small files beside a log, once nothing is under way there."""
-    wait_until_none(files.log, [files.sidecar / name for name in UNDER_WAY])
+    wait_until_none(files.log, [files.sidecar / name for name in UNDER_WAY], files.sidecar)
     # The mark first: what it vouches for is in what is copied after it.
-    names = sorted(_names(files.sidecar) - NOT_COPIED, key=lambda name: name != LAST)
-    found = {name: read_small(files.sidecar / name) for name in names}
+    names = sorted(_names(files.sidecar), key=lambda name: name != LAST)
+    found = {name: read_beside(files.sidecar / name) for name in names}
     return {name: content for name, content in found.items() if content is not None}
 
 
-def wait_until_none(log: Path, intents: list[Path]) -> None:
-    """Wait until nothing is under way at a log: then none of these files is there."""
+def read_beside(file: Path) -> bytes | None:
+    """What a small file of a sidecar holds; None if it is gone.
+
+    And of an index that is too large for memory: opening the copy makes it again.
+    """
+    try:
+        return read_if_there(file)
+    except TooLargeError:
+        if file.name != INDEX:
+            raise
+        return None
+
+
+def wait_until_none(log: Path, intents: list[Path], sidecar: Path | None = None) -> None:
+    """Wait until nothing is under way at a log: then none of these files is there.
+
+    Where nobody holds the writer's lock in ``sidecar``, nobody brings it to its end.
+    """
     until = time.monotonic() + WAITED_SECONDS
-    while any(intent.exists() for intent in intents):
-        if time.monotonic() > until:
+    alone = 0
+    while any(is_file(intent) for intent in intents):
+        # The writer may have begun, or ended, between the two looks.
+        alone = alone + 1 if sidecar and writer_of(str(sidecar)).held is False else 0
+        if alone == LOOKS or time.monotonic() > until:
             raise InvalidArgumentError(
                 f"{log}: a commit or a cut has begun and does not end; open the log for writing "
                 "once, which brings it to its end"
@@ -227,20 +256,17 @@ def wait_until_none(log: Path, intents: list[Path]) -> None:
 
 def _changed_at(folder: Path) -> int | None:
     """When a folder last got, lost or renamed a file, ns from 1970; None without the folder."""
-    return folder.stat().st_mtime_ns if folder.is_dir() else None
+    return os.stat(folder).st_mtime_ns if is_folder(folder) else None
 
 
 def _names(sidecar: Path) -> set[str]:
-    """The files in a log's sidecar, without what a replacement left behind."""
-    if not sidecar.is_dir():
-        return set()
-    files = (file for file in sidecar.iterdir() if file.is_file())
-    return {file.name for file in files if not file.name.endswith((".new", ".tmp"))}
+    """The small files in a log's sidecar that a backup has."""
+    return COPIED.intersection(names_in(sidecar))
 
 
 def _end_of(files: _Files, kind: type[Book] | type[Wal]) -> int | None:
     """The position after the last record of a backup that is there; None without one."""
-    is_there = files.sidecar.joinpath(LAST).exists() and (kind is Wal or files.log.exists())
+    is_there = is_file(files.sidecar / LAST) and (kind is Wal or files.log.exists())
     if not is_there:
         return None
     with kind.open(files.log) as log:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from deedbook._backup._files import Changed, Copier, read_small, same
-from deedbook._backup._logs import TRANSACTIONS, Copied, backup_log, wait_until_none
+from deedbook._backup._files import Changed, Copier, read_if_there, same
+from deedbook._backup._logs import SAVED, TRANSACTIONS, Copied, backup_log, wait_until_none
 from deedbook._core import Book, LedgerSnapshot, Pier
 from deedbook._durable import sync_folder
 from deedbook._errors import CorruptError, Error, LockedError
+from deedbook._regular import is_file, is_folder, names_in, open_regular
 from deedbook.formats import by_name
 from deedbook.formats._info import SIDECAR
 from deedbook.formats._writer import writer_of
@@ -33,7 +34,8 @@ _JOBS: Final = "jobs-"
 _QUARANTINE: Final = "quarantine"
 _PASSES_MAX: Final = 10
 """Of the files of a ledger, whose sender removes some in each. Enough for refusals and replays."""
-_LETTERS: Final = "dead-letters*/*.jsonl"
+_LETTERS: Final = "dead-letters"
+_SMALL: Final = ("settings", "migrated")
 
 
 def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
@@ -45,8 +47,10 @@ def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
     while True:
         with Pier.open(source) as pier:
             log = Path(pier.log_path)
+        _refuse_links(source, log)
         epochs, transactions = _epochs_without_a_commit(source, log)
         theirs = target / os.path.relpath(log, source)
+        _refuse_links(target, theirs)
         writer = writer_of(str(theirs / SIDECAR))
         if writer.held:
             raise LockedError(f"{target} is open for writing, by process {writer.pid}")
@@ -61,7 +65,7 @@ def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
                 raise
             continue  # one was dropped meanwhile
         break
-    consumers = read_small(log / SIDECAR / _CONSUMERS)
+    consumers = read_if_there(log / SIDECAR / _CONSUMERS)
     for name, content in ((_CONSUMERS, consumers), (TRANSACTIONS, transactions)):
         copier.whole(log / SIDECAR / name, theirs / SIDECAR / name, content)
     _copy_metadata(log / _METADATA, theirs / _METADATA, copier)
@@ -71,12 +75,22 @@ def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:
         return Copied(copy.bounds, records, total)
 
 
+def _refuse_links(top: Path, log: Path) -> None:
+    """Raise `NotALogError` for a link in place of a directory from a pier's down to its epochs."""
+    below = [log, *log.parents]
+    for folder in below[: below.index(top)]:
+        is_folder(folder)
+    is_folder(log / SIDECAR)
+    for name in filter(_EPOCH.fullmatch, names_in(log)):
+        is_folder(log / name)
+
+
 def _copy_metadata(source: Path, target: Path, copier: Copier) -> None:
     """Copy a file that LMDB may write: a copy is whole if a second reading finds the same bytes.
 
     Where the pier has no such file, the backup keeps its own: nothing else can make it again.
     """
-    if not source.exists():
+    if not is_file(source):
         return
     for _ in range(_PASSES_MAX):
         new = copier.staged(source, target)
@@ -93,11 +107,11 @@ def _epochs_without_a_commit(source: Path, log: Path) -> tuple[list[Path], bytes
     """The epochs, and the pier's record of transactions, between two commits that make epochs."""
     intent, record = (log / SIDECAR / name for name in ("transaction", TRANSACTIONS))
     while True:
-        wait_until_none(source, [intent])
-        transactions = read_small(record)
+        wait_until_none(source, [intent], log / SIDECAR)
+        transactions = read_if_there(record)
         with Pier.open(source) as pier:
             epochs = [Path(epoch.path) for epoch in pier.epochs]
-        if not intent.exists() and read_small(record) == transactions:
+        if not is_file(intent) and read_if_there(record) == transactions:
             return epochs, transactions
 
 
@@ -108,7 +122,8 @@ def _remove_epochs_before(log: Path, first: str) -> None:
     for number in numbers:
         if number >= int(first[2:]):
             break
-        aside.parent.mkdir(exist_ok=True)
+        if not is_folder(aside.parent):
+            aside.parent.mkdir(0o700)
         shutil.rmtree(aside, ignore_errors=True)
         (log / f"0i{number}").rename(aside)
         sync_folder(log)
@@ -120,6 +135,8 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
     bases = LedgerSnapshot.bases(source)
     ours, theirs = source / SIDECAR, target / SIDECAR
     copier.make_folder(theirs)
+    for base in bases:
+        is_folder(ours / f"{_JOBS}{base}")
     wait_until_none(source, [ours / f"{_JOBS}{base}" / "transaction" for base in bases])
     # Before the files, and after them: a file that is refused under the copying becomes letters.
     letters = _copy_letters(ours, theirs, copier, set())
@@ -135,10 +152,11 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
         there = set(_ledger_files(source, bases))
         # Before a file goes: its index must not come again.
         for file in _small_files(ours):
-            copier.whole(file, theirs / file.relative_to(ours), read_small(file))
-        quarantine = sorted(ours.joinpath(_QUARANTINE).glob("*"))
-        for file in quarantine:
-            copier.grow(file, theirs / _QUARANTINE / file.name, 0, file.stat().st_size)
+            copier.whole(file, theirs / file.relative_to(ours), read_if_there(file))
+        for name in names_in(ours / _QUARANTINE):
+            if _LEDGER_FILE.fullmatch(name) or SAVED.fullmatch(name):
+                file = ours / _QUARANTINE / name
+                copier.grow(file, theirs / _QUARANTINE / name, 0, file.lstat().st_size)
         letters |= _copy_letters(ours, theirs, copier, letters)
         copier.sync_names()
         # A file that is gone may have been refused, and its letters replayed into another file.
@@ -160,7 +178,13 @@ def backup_ledger(source: Path, target: Path, copier: Copier) -> Copied:
 
 def _letters(sidecar: Path) -> set[Path]:
     """The files of dead letters, in the folders of all ledgers."""
-    return {file.relative_to(sidecar) for file in sidecar.glob(_LETTERS)}
+    return {
+        Path(folder, name)
+        for folder in names_in(sidecar)
+        if folder == _LETTERS or folder.startswith(f"{_LETTERS}-")
+        for name in names_in(sidecar / folder)
+        if name.endswith(".jsonl") and name[0] != "."
+    }
 
 
 def _copy_letters(ours: Path, theirs: Path, copier: Copier, done: set[Path]) -> set[Path]:
@@ -183,9 +207,9 @@ def _ledger_files(folder: Path, bases: list[str]) -> list[str]:
 
 def _whole_records(file: Path) -> int:
     """Where the last whole record of a file ends, by the lengths; else where the file does."""
-    size = file.stat().st_size
     at = 0
-    with file.open("rb") as read:
+    with open_regular(file) as read:
+        size = os.fstat(read.fileno()).st_size
         while at + _RECORD.size <= size:
             read.seek(at)
             length, _ = _RECORD.unpack(read.read(_RECORD.size))
@@ -196,13 +220,9 @@ def _whole_records(file: Path) -> int:
 
 
 def _small_files(sidecar: Path) -> Iterator[Path]:
-    """The small files of a sidecar, but those that a writer renames once they are whole."""
-    if not sidecar.is_dir():
-        return
-    for file in sorted(sidecar.iterdir()):
-        # The base of a counter may end so.
-        temporary = file.name.endswith(".tmp") and not file.name.startswith(_COUNTER)
-        if file.is_file() and file.name not in ("lock", "backup-lock") and not temporary:
-            yield file
-        elif file.name.startswith(_JOBS) and file.joinpath("transactions").exists():
-            yield file / "transactions"
+    """The small files of a ledger's sidecar that a backup has."""
+    for name in names_in(sidecar):
+        if name in _SMALL or name.startswith(_COUNTER):
+            yield sidecar / name
+        elif name.startswith(_JOBS) and is_folder(sidecar / name):
+            yield sidecar / name / TRANSACTIONS

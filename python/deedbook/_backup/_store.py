@@ -8,18 +8,19 @@ by the files of the log; then the copy goes on with what changed.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from deedbook._backup._files import NEW, Changed, Copier, read_small
-from deedbook._backup._logs import Copied, wait_until_none
+from deedbook._backup._files import NEW, Changed, Copier, read_if_there
+from deedbook._backup._logs import COPIED, SAVED, Copied, read_beside, wait_until_none
 from deedbook._errors import CorruptError, InvalidArgumentError
+from deedbook._regular import is_file, is_folder, names_in, parse_json
 from deedbook.formats import by_name
 from deedbook.formats._info import SIDECAR
 from deedbook.formats._writer import writer_of
@@ -29,14 +30,14 @@ __all__ = ["backup_store"]
 MANIFEST: Final = "manifest.json"
 LOG: Final = "wal"
 UNDER_WAY: Final = "transaction"
-IMPORTS: Final = "imports.json"
-"""What is done of imports: of the store, and not of a copy that may be older."""
-NOT_COPIED: Final = ("lock", "backup-lock", UNDER_WAY, IMPORTS)
 INDEX: Final = "events"
-DERIVED: Final = (INDEX, "staged")
-"""Of the sidecar: the index is made again, and what no commit took belongs to its job."""
-OWNED: Final = ("data", LOG, SIDECAR, MANIFEST, MANIFEST + NEW)
-"""What a store has in its directory. Of a backup, nothing else is removed."""
+"""Of the sidecar, and derived: it is made again."""
+SEGMENTS: Final = Path("data", "segments")
+BESIDE: Final = {"manifest", "consumers", "loss", "settings", "transactions"}
+"""The small files of the sidecar that a backup has. How far imports came is of the store alone."""
+NOT_REMOVED: Final = {"lock", "backup-lock", UNDER_WAY, "imports.json"}
+"""Of a backup that was opened and written."""
+LOG_FILE: Final = re.compile(r"wal\.([0-9]{6,}\.)?log")
 SEGMENT: Final = re.compile(r"data\.(0|[1-9][0-9]*)(\.seg)?")
 ATTEMPTS: Final = 50
 DAMAGED_MAX: Final = 3
@@ -57,7 +58,7 @@ def backup_store(source: Path, target: Path, copier: Copier) -> Copied:
 
     Raises `Error` and OSError.
     """
-    if target.joinpath(MANIFEST).exists():
+    if is_file(target / MANIFEST):
         _refuse_other(source, target)
         # Damage is not to replace what an earlier backup has.
         _check(source, f"{source} is damaged, and its backup {target} stays as it is")
@@ -95,7 +96,7 @@ class _Staged:
         """Copy a file unless that was done; returns its bytes. Raises `Changed` if it is gone."""
         target = self._target / file.relative_to(self._source)
         try:
-            status = file.stat()
+            status = file.lstat()
             known = (status.st_ino, status.st_size, status.st_mtime_ns)
             if self.known.get(file) != known:
                 self.known.pop(file, None)
@@ -125,14 +126,15 @@ class _Staged:
 
 def _copy(source: Path, target: Path, copier: Copier, staged: _Staged) -> int:
     """One pass; returns the bytes of all files. Raises `Changed` if they may not fit each other."""
-    wait_until_none(source, [source / SIDECAR / UNDER_WAY])
+    wait_until_none(source, [source / SIDECAR / UNDER_WAY], source / SIDECAR)
     state = _state_of(source)
     files = list(_files(source, state.manifest))
     # What a mark vouches for is in what is copied after it.
-    beside = {file: read_small(file) for file in files if SIDECAR in file.parts}
+    small = [file for file in files if SIDECAR in file.relative_to(source).parts]
+    beside = {file: read_beside(file) for file in small}
     large = [file for file in files if file not in beside and file.name != MANIFEST]
     total = sum(staged.add(file) for file in large)
-    if _state_of(source) != state or source.joinpath(SIDECAR, UNDER_WAY).exists():
+    if _state_of(source) != state or is_file(source / SIDECAR / UNDER_WAY):
         raise Changed("a checkpoint, a compaction or a commit came")
     kept = {target / file.relative_to(source) for file in files}
     if staged.has_new:
@@ -143,8 +145,9 @@ def _copy(source: Path, target: Path, copier: Copier, staged: _Staged) -> int:
         copier.whole(file, target / file.relative_to(source), content)
     copier.whole(source / MANIFEST, target / MANIFEST, state.manifest)
     copier.sync_names()
-    for left in _files(target, None):
-        if left not in kept and left.relative_to(target).parts[0] in OWNED:
+    for left in (*_below(target), target / (MANIFEST + NEW)):
+        is_left = left not in kept and left.name not in NOT_REMOVED
+        if is_left and os.path.lexists(left) and not stat.S_ISDIR(left.lstat().st_mode):
             copier.remove(left)
     copier.sync_names()
     return total
@@ -152,7 +155,7 @@ def _copy(source: Path, target: Path, copier: Copier, staged: _Staged) -> int:
 
 def _refuse_other(source: Path, target: Path) -> None:
     """Raises `InvalidArgumentError` for a target that is no earlier state of the store."""
-    ours, theirs = (_manifest(read_small(store / MANIFEST)) for store in (source, target))
+    ours, theirs = (_manifest(read_if_there(store / MANIFEST)) for store in (source, target))
     if ours is None or theirs is None:
         return
     for name, what in (("created_at", "began at second"), ("last_checkpoint_lsn", "has entry")):
@@ -166,9 +169,9 @@ def _refuse_other(source: Path, target: Path) -> None:
 
 def _state_of(store: Path) -> _State:
     log = store / LOG
-    names = sorted(os.listdir(log)) if log.is_dir() else []
-    transactions = read_small(store / SIDECAR / "transactions")
-    return _State(read_small(store / MANIFEST), names, transactions)
+    names = names_in(log)
+    transactions = read_if_there(store / SIDECAR / "transactions")
+    return _State(read_if_there(store / MANIFEST), names, transactions)
 
 
 def _files(store: Path, manifest: bytes | None) -> Iterator[Path]:
@@ -177,11 +180,9 @@ def _files(store: Path, manifest: bytes | None) -> Iterator[Path]:
     With a manifest, without segments that it does not name: a compaction that goes on writes them,
     or one that ended left them.
     """
-    found: list[Path] = []
-    for folder, names, files in os.walk(store):
-        if Path(folder) == store / SIDECAR:
-            names[:] = [name for name in names if name not in DERIVED]
-        found += [Path(folder, name) for name in files if name not in NOT_COPIED]
+    found = [file for file in _below(store) if _is_copied(file.relative_to(store))]
+    if is_file(store / MANIFEST):
+        found.append(store / MANIFEST)
     named = _named(manifest)
 
     def order(file: Path) -> tuple[bool, int, Path]:
@@ -194,6 +195,25 @@ def _files(store: Path, manifest: bytes | None) -> Iterator[Path]:
             yield file
 
 
+def _below(store: Path) -> Iterator[Path]:
+    """All that lies in the directories of a store. Raises `NotALogError` for a link to one."""
+    is_folder(store / SEGMENTS.parent)
+    logs = [Path(LOG, SIDECAR, name) for name in names_in(store / LOG / SIDECAR)]
+    logs = [folder for folder in logs if LOG_FILE.fullmatch(folder.name)]
+    for folder in (SEGMENTS, Path(LOG), Path(LOG, SIDECAR), *logs, Path(SIDECAR)):
+        for name in names_in(store / folder):
+            yield store / folder / name
+
+
+def _is_copied(file: Path) -> bool:
+    """Whether a file of that place in a store is one that a backup has."""
+    if file.parent == SEGMENTS:
+        return bool(SEGMENT.fullmatch(file.name) or SAVED.fullmatch(file.name))
+    if file.parent == Path(LOG):
+        return bool(LOG_FILE.fullmatch(file.name) or SAVED.fullmatch(file.name))
+    return file.name in (BESIDE if file.parent == Path(SIDECAR) else COPIED)
+
+
 def _named(manifest: bytes | None) -> set[int] | None:
     """The segments that a manifest names; None without one that can be understood."""
     fields = _manifest(manifest)
@@ -203,7 +223,7 @@ def _named(manifest: bytes | None) -> set[int] | None:
 def _manifest(text: bytes | None) -> dict[str, Any] | None:
     """The fields of a manifest; None of one that cannot be understood."""
     try:
-        fields = json.loads(text or b"")
+        fields = parse_json(text or b"")
         numbers = [fields["created_at"], fields["last_checkpoint_lsn"]]
         numbers += [segment["id"] for segment in fields["active_segments"]]
     except (ValueError, TypeError, KeyError):

@@ -17,6 +17,7 @@ from pathlib import Path
 from deedbook._durable import sync_file, sync_folder
 from deedbook._errors import LockedError
 from deedbook._lock import try_lock
+from deedbook._regular import is_folder, open_regular
 from deedbook.formats._info import sidecar_of
 
 __all__ = ["alone", "make_target"]
@@ -24,7 +25,6 @@ __all__ = ["alone", "make_target"]
 
 def make_target(target: Path, source: Path) -> None:
     """Make the directory of a new backup, with the permissions of the log's."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     target.mkdir(mode=0o700)
     with contextlib.suppress(OSError):  # the disk keeps no permissions
         target.chmod(stat.S_IMODE(source.stat().st_mode) | 0o700)
@@ -37,16 +37,18 @@ def alone(target: Path, is_file: bool) -> Iterator[None]:
     Raises `LockedError` and OSError.
     """
     sidecar = Path(sidecar_of(str(target), is_file))
-    sidecar.mkdir(parents=True, exist_ok=True)
-    with sidecar.joinpath("backup-lock").open("a+", encoding="ascii", errors="replace") as file:
+    for folder in (sidecar.parent, sidecar) if is_file else (sidecar,):
+        if not is_folder(folder):
+            folder.mkdir(0o700)
+    with open_regular(sidecar / "backup-lock", os.O_RDWR | os.O_CREAT) as file:
         if not try_lock(file):
             raise LockedError(f"{target} is the target of another backup right now")
         # In a copy that another program made, which need not be synced, the file has another inode.
-        ended = str(os.fstat(file.fileno()).st_ino)
-        file.seek(0)
-        is_durable = file.read() == ended
+        ended = b"%d" % os.fstat(file.fileno()).st_ino
+        is_durable = file.read(32) == ended
         # The note needs no sync: what a power cut leaves is on stable storage.
-        file.truncate(0)
+        file.seek(0)
+        file.truncate()
         if not is_durable:
             _sync_all(target, sidecar, is_file)
         yield
@@ -66,7 +68,7 @@ def _sync_all(target: Path, sidecar: Path, is_file: bool) -> None:
     for path in [*files, *folders]:
         # A backup has no files that its user cannot read, and none on another disk.
         with contextlib.suppress(PermissionError, FileNotFoundError):
-            facts = path.stat()
+            facts = path.lstat()
             if facts.st_dev != device:
                 continue
             if stat.S_ISDIR(facts.st_mode):

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from deedbook import BadLine, ImportReport
+from deedbook import BadLine, CorruptError, ImportReport
 from deedbook._durable import load_json, store_json, sync_folder
 
 HEAD_BYTES: Final = 64 << 10
@@ -35,7 +35,7 @@ class Notes:
     def _load(self) -> dict[str, Any]:
         try:
             found = load_json(self._file) or {}
-        except ValueError:
+        except CorruptError:
             found = {}
         inputs = found.get("inputs")
         is_ours = found.get("settings") == self._settings and isinstance(inputs, dict)
@@ -57,7 +57,7 @@ class Notes:
             "done": done.to_dict(),
             "aside_bytes": aside_bytes,
         }
-        store_json(self._file, {"settings": self._settings, "inputs": self._inputs})
+        store_json(self._file, {"settings": self._settings, "inputs": self._inputs}, 0o600)
 
     def clear(self) -> None:
         """Forget all inputs: they are stored. Raises OSError."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from deedbook._core import Book, Deed, Loss, Meta, Pier, SalvageReport
 from deedbook._errors import NotALogError
+from deedbook._regular import open_regular
 from deedbook._text import count, exact_size
 from deedbook.formats._info import Entry, Figures, Place, Skipping
 from deedbook.formats._log import Appender, LogInfo, LogView, Present
@@ -43,7 +44,7 @@ class _BookInfo(LogInfo[Book]):
         path = place.path
         # Opening anything else than a regular file could wait for a writer; the core refuses.
         if place.names is None and stat.S_ISREG(os.lstat(path).st_mode):
-            with open(path, "rb") as file:
+            with open_regular(path) as file:
                 magic = file.read(len(_MAGIC))
             if magic == _MAGIC:
                 error = NotALogError(

@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from deedbook._core import Stats
+from deedbook._errors import Error
+from deedbook._regular import is_folder, open_regular
 
 SIDECAR = ".deedbook"
 
@@ -31,9 +33,11 @@ class Place(NamedTuple):
 def first_setting(sidecar: str) -> bytes | None:
     """The first line of the settings in a log's sidecar; None if it has none."""
     try:
-        with open(os.path.join(sidecar, "settings"), "rb") as file:
+        if not is_folder(sidecar):
+            return None
+        with open_regular(os.path.join(sidecar, "settings")) as file:
             return file.readline(64)
-    except OSError:
+    except (Error, OSError):
         return None
 
 

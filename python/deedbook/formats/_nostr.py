@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -12,7 +11,8 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from deedbook._core import Event, EventStore, EventStoreReport
-from deedbook._errors import CorruptError, InvalidArgumentError
+from deedbook._errors import CorruptError, Error, InvalidArgumentError
+from deedbook._regular import read_json
 from deedbook._text import count, exact_size, size
 from deedbook.formats._info import (
     SIDECAR,
@@ -268,13 +268,17 @@ def _first_segment(path: str) -> str | None:
 
 
 def _manifest(path: str) -> dict[str, Any]:
-    """What the manifest says; nothing if it is not there: the next opening for writing makes it."""
+    """What the manifest says; nothing if it is not there: the next opening for writing makes it.
+
+    Fields of the wrong type are left out.
+    """
     try:
-        with open(os.path.join(path, "manifest.json"), "rb") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
+        found = read_json(os.path.join(path, "manifest.json"))
+    except (Error, OSError):
         return {}
-    return found if isinstance(found, dict) else {}
+    segments = found.pop("active_segments", [])
+    numbers = {name: value for name, value in found.items() if type(value) is int}
+    return {**numbers, "active_segments": segments if isinstance(segments, list) else []}
 
 
 def _bytes_below(directory: str) -> int:
@@ -293,7 +297,7 @@ def _files(directory: str) -> Iterable[os.stat_result]:
     for folder, _, names in os.walk(directory):
         for name in names:
             try:
-                yield os.stat(os.path.join(folder, name))
+                yield os.lstat(os.path.join(folder, name))
             except FileNotFoundError:  # a writer replaced it
                 continue
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from deedbook._errors import Error
+from deedbook._regular import is_folder, open_regular
+
 __all__ = ["Writer", "writer_of", "writer_text"]
 
 
@@ -24,14 +27,15 @@ def writer_of(sidecar: str) -> Writer:
     container has another number outside, where the system lists its lock. From inside, one that
     runs outside is not listed at all.
     """
-    path = os.path.join(sidecar, "lock")
     try:
-        with open(path, "rb") as file:
+        if not is_folder(sidecar):
+            return Writer(False, None)
+        with open_regular(os.path.join(sidecar, "lock")) as file:
             text = file.read(32).strip()
             inode = os.fstat(file.fileno()).st_ino
     except FileNotFoundError:
         return Writer(False, None)
-    except OSError:
+    except (Error, OSError):  # a link or a FIFO, which no writer makes
         return Writer(None, None)
     if not text.isdigit():
         return Writer(False if not text else None, None)

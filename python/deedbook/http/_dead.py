@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -14,20 +15,23 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from deedbook._durable import sync_folder
 from deedbook._errors import CorruptError
+from deedbook._regular import is_folder, names_in, open_regular, parse_json
+from deedbook.formats._info import SIDECAR
 from deedbook.transient import DataStore
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ENDING = ".jsonl"
+_LINE_BYTES_MAX: Final = 256 << 20
 
 
 def folder_of(directory: str | PathLike[str], base: str) -> Path:
     """Where the dead letters of a ledger lie: several ledgers may share a directory."""
     name = "dead-letters" if base == "events" else f"dead-letters-{base}"
-    return Path(directory) / ".deedbook" / name
+    return Path(directory) / SIDECAR / name
 
 
 @dataclass(frozen=True)
@@ -115,23 +119,28 @@ class DeadLetters:
 
     def files(self) -> list[Path]:
         """The files, the oldest first, by the clock of the system when they were written."""
-        try:
-            found = [path for path in self.path.iterdir() if path.name.endswith(_ENDING)]
-        except FileNotFoundError:
-            return []
+        if self.path.parent.name == SIDECAR:
+            is_folder(self.path.parent)
         aged = []
-        for path in found:
-            if not path.name.startswith("."):
+        for name in names_in(self.path):
+            if name.endswith(_ENDING) and not name.startswith("."):
+                path = self.path / name
                 with contextlib.suppress(FileNotFoundError):  # a replay removed it
-                    aged.append((path.stat().st_mtime_ns, path.name, path))
+                    aged.append((path.lstat().st_mtime_ns, name, path))
         return [path for _, _, path in sorted(aged)]
 
     def read(self, file: str | PathLike[str]) -> Iterator[DeadLetter]:
         """The letters of one file. `CorruptError` at a line that is none."""
-        with open(file, "rb") as lines:
-            for number, line in enumerate(lines, 1):
+        with open_regular(file) as lines:
+            for number in itertools.count(1):
+                # Not read on where no letter begins: the line may be as long as the file.
+                line = lines.read(1)
+                if not line:
+                    break
+                if line == b"{":
+                    line += lines.readline(_LINE_BYTES_MAX)
                 try:
-                    values = json.loads(line)
+                    values = parse_json(line)
                     if "payload_base64" in values:
                         payload = base64.b64decode(values.pop("payload_base64"), validate=True)
                     else:
@@ -180,6 +189,9 @@ class DeadLetters:
         return f"DeadLetters({str(self.path)!r})"
 
     def _make_folder(self) -> None:
+        if self.path.parent.name == SIDECAR:
+            is_folder(self.path.parent)
+        is_folder(self.path)
         missing = [path for path in (self.path, *self.path.parents) if not path.exists()]
         for path in reversed(missing):
             with contextlib.suppress(FileExistsError):

@@ -88,7 +88,7 @@ def families(logs: Mapping[str, Source]) -> list[Family]:
                 _add_path(found, name, os.fspath(source))
             else:
                 _add_handle(found, name, source)
-        except (Error, OSError) as error:
+        except (Error, OSError, ValueError, RecursionError) as error:
             logging.getLogger("deedbook").warning("no metrics of %s: %s", name, error)
             found.add("up", {"log": name}, 0)
     return list(found.families())

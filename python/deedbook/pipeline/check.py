@@ -6,7 +6,6 @@ producers made; logs are read by the core, tables by pyarrow and delta-rs.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from deedbook import Event
+from deedbook._durable import load_json
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.events import judge
 from deedbook.pipeline.follow import Followed
@@ -343,8 +343,4 @@ def _difference(expected: Counter[Any], found: Counter[Any], what: str) -> str:
 
 
 def _json_of(file: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    return found
+    return load_json(file) or {}

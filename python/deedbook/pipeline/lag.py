@@ -5,7 +5,6 @@ Spark's own progress has the end of a source as it was before a batch; this is f
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from deedbook import Error
+from deedbook._regular import parse_json, read_small
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.progress import Lag
@@ -84,8 +84,8 @@ def _places(offsets: Path) -> dict[str, Place]:
     last = max((file for file in offsets.iterdir() if file.name.isdecimal()), key=_number)
     places: dict[str, Place] = {}
     # A line for the version, one for settings, then one for each source.
-    for line in last.read_text(encoding="utf-8").splitlines()[2:]:
-        found = json.loads(line) if line.startswith("{") else {}
+    for line in read_small(last).decode().splitlines()[2:]:
+        found = parse_json(line) if line.startswith("{") else {}
         places.update(found.get("logs", {}))
     return places
 

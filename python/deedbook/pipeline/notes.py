@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from deedbook._compressed import read_all
+from deedbook._regular import open_regular, parse_json
 from deedbook.pipeline.events import Fault, Line
 
 __all__ = [
@@ -83,10 +84,10 @@ def lines_of_files(path: Path) -> Iterator[tuple[str, bytes]]:
 
 def json_lines(file: Path) -> Iterator[dict[str, Any]]:
     """The lines of a file of JSON lines, without a torn last one. Raises OSError."""
-    with file.open("rb") as opened:
+    with open_regular(file) as opened:
         for line in opened:
             if line.endswith(b"\n"):
-                yield json.loads(line)
+                yield parse_json(line)
 
 
 class JsonLines:

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from deedbook._regular import read_json
 from deedbook.pipeline.events import Events, Line, OfFile, Synthetic, broken
 
 __all__ = ["INPUTS", "SETTINGS_FILE", "Settings", "plan"]
@@ -52,7 +53,7 @@ class Settings:
     @classmethod
     def load(cls, file: Path) -> Settings:
         """Read what `save` wrote. Raises OSError."""
-        return cls(**json.loads(file.read_text(encoding="utf-8")))
+        return cls(**read_json(file))
 
     def make_events(self) -> Events:
         """The events. Raises OSError."""

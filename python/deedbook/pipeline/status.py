@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from deedbook import EventStore, Log, MissingError
 from deedbook import open as open_log
+from deedbook._durable import load_json
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.progress import Batch, Lag, batches_of, lines_of
@@ -129,8 +129,4 @@ def _records(layout: Layout, source: str) -> int | None:
 
 
 def _totals(layout: Layout) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(layout.top.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    return found
+    return load_json(layout.top) or {}

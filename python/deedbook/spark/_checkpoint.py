@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from deedbook import InvalidArgumentError
 from deedbook._durable import sync_file, sync_folder
+from deedbook._regular import open_regular, parse_json, read_small
 from deedbook.spark._paths import local_path
 
 __all__ = ["files_of_batch", "files_seen", "sync_checkpoint"]
+
+_LINE_BYTES_MAX: Final = 16 << 20
 
 
 def sync_checkpoint(checkpoint: str, batch: int) -> None:
@@ -64,8 +66,8 @@ def _plan_of(checkpoint: Path, batch: int) -> int:
     if batch < 0:
         return -1
     # A line for the version, one for settings, then one for each source.
-    line = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2]
-    return int(json.loads(line)["logOffset"])
+    line = read_small(checkpoint / "offsets" / str(batch)).decode().splitlines()[2]
+    return int(parse_json(line)["logOffset"])
 
 
 def _notes(source: Path) -> list[Path]:
@@ -91,8 +93,10 @@ def _number(note: Path) -> int:
 
 def _entries(note: Path) -> Iterator[dict[str, Any]]:
     """The lines of a note, without the first, which is its version."""
-    for line in note.read_text(encoding="utf-8").splitlines()[1:]:
-        yield json.loads(line)
+    with open_regular(note) as lines:
+        lines.readline(_LINE_BYTES_MAX)
+        while line := lines.readline(_LINE_BYTES_MAX):
+            yield parse_json(line)
 
 
 def _written(top: Path, batch: int) -> Iterator[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 import uuid
@@ -29,6 +28,7 @@ from deedbook import (
     StagedPart,
 )
 from deedbook import _jobs as jobs
+from deedbook._regular import parse_json, read_small
 from deedbook.spark._checkpoint import sync_checkpoint
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import input_paths, local_path
@@ -245,7 +245,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if self._checkpoint is not None:
             with suppress(OSError, ValueError, KeyError, TypeError, InvalidArgumentError):
                 metadata = local_path(self._checkpoint) / "metadata"
-                return str(json.loads(metadata.read_text(encoding="utf-8"))["id"])
+                return str(parse_json(read_small(metadata))["id"])
         return None
 
 

@@ -14,6 +14,7 @@ from pyspark import TaskContext
 
 from deedbook import InvalidArgumentError
 from deedbook._durable import sync_file, sync_folders
+from deedbook._regular import is_file, is_folder
 from deedbook.spark.jobs._lines import Numbered
 from deedbook.spark.jobs._stream import Checkpoint
 
@@ -81,6 +82,10 @@ class Aside:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        for folder in (file.parent.parent, file.parent):
+            is_folder(folder)
+        if not is_file(file):
+            return 0
         with suppress(FileNotFoundError, pa.ArrowInvalid), pq.ParquetFile(file) as opened:
             if (opened.schema_arrow.metadata or {}).get(_OWNER) == self._owner:
                 return int(opened.metadata.num_rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
 import uuid
@@ -11,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from deedbook import InvalidArgumentError
+from deedbook import CorruptError, InvalidArgumentError
 from deedbook._durable import load_json, store_json, sync_folder, unfinished
 from deedbook._lock import alone
+from deedbook._regular import is_folder
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
 from deedbook.spark._paths import local_path
@@ -32,6 +34,7 @@ __all__ = ["CompactReport", "CompactedLog", "compact"]
 SIZE_BYTES: Final = 1 << 30
 _PLAN: Final = "compaction.json"
 _MAKING: Final = ".making-"
+_NAME: Final = re.compile(r"[0-9]{5,}")
 _LOCK: Final = ".compaction.lock"
 
 
@@ -113,7 +116,7 @@ def compact(
     lock = alone(path / _LOCK, f"compacts into {path}")
     with nullcontext() if dry_run else lock:
         plan = _planned(given, path, size_bytes)
-        missing = [bin for bin in plan["logs"] if not (path / bin["name"]).exists()]
+        missing = [bin for bin in plan["logs"] if not is_folder(path / bin["name"])]
         if not dry_run:
             _remove_strays(path)
             if missing:
@@ -182,6 +185,7 @@ def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
     """The plan that the target has, or a new one. Raises `InvalidArgumentError`."""
     there = load_json(path / _PLAN)
     if there is not None:
+        _check_plan(path, there)
         if there["given"] != given:
             raise InvalidArgumentError(
                 f"{path} was made from {', '.join(there['given'])}, not from {', '.join(given)}"
@@ -213,6 +217,34 @@ def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
         "format": format,
         "logs": [{"name": f"{number:05}", "sources": bin} for number, bin in enumerate(bins)],
     }
+
+
+def _check_plan(path: Path, plan: dict[str, Any]) -> None:
+    """Refuse a plan with other fields or names than a run stores. Raises `CorruptError`."""
+    reason = _fault_of(plan)
+    if reason is not None:
+        error = CorruptError(f"{path / _PLAN}: {reason}; nothing was changed")
+        error.path, error.reason = str(path / _PLAN), reason
+        raise error
+
+
+def _fault_of(plan: dict[str, Any]) -> str | None:
+    given, logs, format = plan.get("given"), plan.get("logs"), plan.get("format")
+    if not _is_list(given, str) or not _is_list(logs, dict) or format not in list(COPIES):
+        return "this is no plan of compact"
+    for one in logs:
+        name, sources = one.get("name"), one.get("sources")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            return f"{name!r} is no name of a new log, which has digits alone"
+        if not _is_list(sources, dict):
+            return f"log {name} has no sources"
+        if not all(isinstance(of.get("path"), str) for of in sources):
+            return f"a source of log {name} has no path"
+    return None
+
+
+def _is_list(found: Any, kind: type) -> TypeGuard[list[Any]]:
+    return isinstance(found, list) and all(isinstance(one, kind) for one in found)
 
 
 def _logs_at(given: list[str]) -> tuple[str, list[str]]:
@@ -284,7 +316,7 @@ def _count(path: Path, plan: dict[str, Any]) -> None:
     counted = False
     for bin in plan["logs"]:
         made = path / bin["name"]
-        if "records" not in bin and made.exists():
+        if "records" not in bin and is_folder(made):
             records = copies.records(made)
             if records is not None:
                 bin["records"], counted = records, True

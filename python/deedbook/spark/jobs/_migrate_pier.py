@@ -15,6 +15,7 @@ from pyspark import TaskContext
 
 from deedbook import Book, InvalidArgumentError, LmdbMigration, LockedError, MissingError
 from deedbook._durable import sync_folder, sync_folders
+from deedbook._regular import is_file, is_folder
 from deedbook.spark._paths import local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._run import Tell, watch
@@ -128,8 +129,9 @@ def migrate_pier(
     if not dry_run:
         log.mkdir(parents=True, exist_ok=True)
         sync_folders(to, [log / "0i0"])
-        for note in log.glob(f"{_MAKING}0i*/{_READY}"):
-            note.unlink(missing_ok=True)  # of a run before: the epoch may have grown since
+        for made in log.glob(f"{_MAKING}0i*"):
+            is_folder(made)
+            (made / _READY).unlink(missing_ok=True)  # of a run before: the epoch may have grown
     events, done = spark.sparkContext.accumulator(0), spark.sparkContext.accumulator(0)
 
     def bring(numbers: Iterable[int]) -> Iterable[dict[str, Any]]:
@@ -200,7 +202,7 @@ class _Task:
         return report
 
     def _stage(self, making: Path, epoch: int) -> LmdbMigration:
-        if (making / _READY).exists():
+        if is_folder(making) and is_file(making / _READY):
             # It may get its name at any moment: so nothing in it is written again.
             return self._migrate(making, epoch, dry_run=True)
         try:
@@ -229,7 +231,10 @@ def publish(log: Path, epochs: Sequence[int]) -> None:
             continue
         first = log / f"{_MAKING}0i{epoch}"
         made = (first, *sorted(log.glob(f"{first.name}.*")))
-        ready = next((one / ".urb" / "log" for one in made if (one / _READY).exists()), None)
+        for one in made:
+            for folder in (one, one / ".urb", one / ".urb" / "log"):
+                is_folder(folder)
+        ready = next((one / ".urb" / "log" for one in made if is_file(one / _READY)), None)
         if ready is None:
             return
         try:

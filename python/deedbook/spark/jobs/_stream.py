@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import pickle
 import re
@@ -12,16 +11,18 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import (
     Committed,
     CommittedTransaction,
     ContiguityError,
+    CorruptError,
     InvalidArgumentError,
     MissingError,
 )
 from deedbook._lock import alone
+from deedbook._regular import names_in, parse_json, read_small
 from deedbook.formats import by_name, find, missing
 from deedbook.spark._checkpoint import files_of_batch, sync_checkpoint
 from deedbook.spark._options import parse
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = ["Checkpoint", "Destination", "Ended", "options_of_logs", "run_stream"]
+
+_QUERY: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,20 @@ class Checkpoint:
 
     @property
     def query(self) -> str | None:
-        """The id of the query that the checkpoint is of; None before the first run."""
+        """The id of the query that the checkpoint is of; None before the first run.
+
+        Raises `CorruptError` for an id that Spark makes none of: folders are named by it.
+        """
+        file = self.path / "metadata"
         try:
-            text = (self.path / "metadata").read_text(encoding="utf-8")
-            return str(json.loads(text)["id"])
+            found = str(parse_json(read_small(file))["id"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
+        if not _QUERY.fullmatch(found):
+            error = CorruptError(f"{file}: {found!r} is no id of a query")
+            error.path = str(file)
+            raise error
+        return found
 
     @property
     def ended(self) -> int | None:
@@ -103,7 +114,7 @@ class Checkpoint:
         """
         offsets = self.path / "offsets"
         self.path.mkdir(parents=True, exist_ok=True)
-        names = os.listdir(offsets) if offsets.is_dir() else []
+        names = names_in(offsets)
         if not any(name.isdecimal() for name in names):
             for name in names:
                 if name.startswith("."):

@@ -9,6 +9,7 @@ plain table the driver stores first which files a batch has (the intent), and la
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
 
-from deedbook import ContiguityError, InvalidArgumentError
+from deedbook import ContiguityError, CorruptError, InvalidArgumentError
 from deedbook._durable import load_json, store_json, sync_file, sync_folders
 from deedbook._lock import alone
+from deedbook._regular import below, is_file
 from deedbook.formats import missing
 from deedbook.spark._session import in_utc
 from deedbook.spark.jobs._shape import Shape
@@ -33,6 +35,8 @@ __all__ = ["DeltaTable", "ParquetTable", "Table", "TableKind", "table"]
 
 TableKind = Literal["parquet", "delta"]
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_NAME: Final = re.compile(r"(?:[^/=]+=[^/]+/)*part-[^/]+-[0-9]{6,}-[0-9]{4,}\.parquet")
+"""Of a batch's file in a table, after the folders of its partition."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,11 @@ class Table(ABC):
         """The files that a batch added."""
         return sorted(self.path.rglob(f"part-{query[:8]}-{batch:06}-*.parquet"))
 
-    def _stage(self, rows: DataFrame, query: str, batch: int) -> list[tuple[Path, str]]:
-        """Have Spark write the files of a batch; returns each with its name in the table."""
+    def _stage(self, rows: DataFrame, query: str, batch: int) -> list[tuple[str, str]]:
+        """Have Spark write the files of a batch; returns each with its name in the table.
+
+        The first is the path below the staged folder.
+        """
         staged = self.work / "staged"
         shutil.rmtree(staged, ignore_errors=True)
         # Else times are written in a form that Delta does not know.
@@ -96,23 +103,32 @@ class Table(ABC):
         for number, file in enumerate(files):
             sync_file(file)
             name = f"part-{query[:8]}-{batch:06}-{number:04}.parquet"
-            named.append((file, str(file.parent.relative_to(staged) / name)))
+            place = file.relative_to(staged)
+            named.append((str(place), str(place.parent / name)))
         sync_folders(self.work, files)
         return named
 
-    def _move(self, files: Sequence[tuple[Path, str]]) -> None:
-        """Give files their names in the table; those that have them already stay.
+    def _move(self, files: Sequence[tuple[str, str]]) -> None:
+        """Give staged files their names in the table; those that have them already stay.
 
-        Raises `MissingError` for one that is nowhere.
+        Raises `MissingError` for one that is nowhere, and ValueError for one that is not staged or
+        gets a name outside the table: nothing is moved then.
         """
+        staged = self.work / "staged"
+        moves = []
         for file, name in files:
-            target = self.path / name
-            if file.exists():
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a table's file")
+            moves.append((below(staged, file), below(self.path, name)))
+        for source, target in moves:
+            is_file(source), is_file(target)
+        for source, target in moves:
+            if is_file(source):
                 target.parent.mkdir(parents=True, exist_ok=True)
-                file.replace(target)
-            elif not target.exists():
-                raise missing(f"a staged file of the table {self.path} is gone", file)
-        sync_folders(self.path, (self.path / name for _, name in files))
+                source.replace(target)
+            elif not is_file(target):
+                raise missing(f"a staged file of the table {self.path} is gone", source)
+        sync_folders(self.path, (target for _, target in moves))
 
     def _is_there(self, query: str, batch: int, done: tuple[str, int] | None) -> bool:
         """Whether a batch was added, by the query and number of the last one.
@@ -165,8 +181,7 @@ class ParquetTable(Table):
             return
         self._keep_shape(rows.schema)
         files = self._stage(rows, query, batch)
-        moves = [(str(file), name) for file, name in files]
-        store_json(self._intent, {"query": query, "batch": batch, "files": moves})
+        store_json(self._intent, {"query": query, "batch": batch, "files": files})
         self._finish()
 
     @property
@@ -198,7 +213,7 @@ class ParquetTable(Table):
 
     def _done(self) -> tuple[str, int] | None:
         found = load_json(self._note)
-        return None if found is None else (found["query"], found["batch"])
+        return None if found is None else _batch_of(found, self._note)
 
     def _begun(self, done: tuple[str, int] | None) -> dict[str, Any] | None:
         """The intent that a run left which was killed; None if there is none.
@@ -209,7 +224,7 @@ class ParquetTable(Table):
         if intent is None:
             return None
         try:
-            self._is_there(intent["query"], intent["batch"], done)
+            self._is_there(*_batch_of(intent, self._intent), done)
         except ContiguityError as error:
             raise ContiguityError(
                 f"{error}. A run was killed in the middle of the batch, as {self._intent} says:"
@@ -225,10 +240,20 @@ class ParquetTable(Table):
         if intent is None:
             return
         if done != (intent["query"], intent["batch"]):
-            self._move([(Path(file), name) for file, name in intent["files"]])
+            try:
+                self._move([self._staged_name(file, name) for file, name in intent["files"]])
+            except (KeyError, TypeError, ValueError) as error:
+                raise _not_ours(self._intent, str(error)) from None
             store_json(self._note, {"query": intent["query"], "batch": intent["batch"]})
         self._intent.unlink()
         shutil.rmtree(self.work / "staged", ignore_errors=True)
+
+    def _staged_name(self, file: object, name: object) -> tuple[str, str]:
+        """A file of an intent and its name; an earlier version noted the file's whole path."""
+        if not isinstance(file, str) or not isinstance(name, str):
+            raise TypeError(f"{[file, name]!r} are no two names")
+        begin = f"{self.work / 'staged'}/"
+        return file.removeprefix(begin), name
 
 
 class DeltaTable(Table):
@@ -299,6 +324,20 @@ def table(
         return ParquetTable(path, app, work, tuple(partition_by))
     _delta()
     return DeltaTable(path, app, work, tuple(partition_by))
+
+
+def _batch_of(found: dict[str, Any], file: Path) -> tuple[str, int]:
+    """The query and the number of a batch that a file notes. Raises `CorruptError`."""
+    query, batch = found.get("query"), found.get("batch")
+    if not isinstance(query, str) or type(batch) is not int or batch < 0:
+        raise _not_ours(file, f"query {query!r} and batch {batch!r}, must be a text and a number")
+    return query, batch
+
+
+def _not_ours(file: Path, reason: str) -> CorruptError:
+    error = CorruptError(f"{file}: {reason}; nothing was moved")
+    error.path, error.reason = str(file), reason
+    return error
 
 
 def _delta() -> Any:

@@ -1,0 +1,208 @@
+"""Files from which jobs read names: no name leads out of the folder that it is of.
+
+An export's intent had pairs of a file and a name, and both were used as they were: 60 bytes in the
+folder of a job moved any file onto any other. The security review tried it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import CorruptError, NotALogError, TooLargeError
+from deedbook._durable import load_json, store_json
+from deedbook._lock import alone
+from deedbook._regular import SMALL_BYTES_MAX, open_regular, read_small
+
+pytest.importorskip("pyspark")
+jobs = pytest.importorskip("deedbook.spark.jobs._tables")
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs links and FIFOs")
+QUERY = "0a1b2c3d-0000-0000-0000-000000000000"
+NAME = f"day=2026-01-02/part-{QUERY[:8]}-000000-0000.parquet"
+
+
+def begun(top: Path, files: list[Any]) -> Any:
+    """A table of which a run was killed after it stored its intent."""
+    table = jobs.table("parquet", top / "table", "app", top / "jobs")
+    (top / "jobs" / "staged" / "day=2026-01-02").mkdir(parents=True)
+    (top / "jobs" / "staged" / "day=2026-01-02" / "x.parquet").write_bytes(b"rows")
+    (top / "table").mkdir()
+    store_json(top / "jobs" / "intent.json", {"query": QUERY, "batch": 0, "files": files})
+    return table
+
+
+def state(top: Path) -> dict[str, Any]:
+    """The names in a directory, and what they hold."""
+    return {
+        str(file.relative_to(top)): file.read_bytes() if file.is_file() else None
+        for file in sorted(top.rglob("*"))
+    }
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_killed_export_is_finished(is_whole: bool, tmp_path: Path) -> None:
+    """Also that of an earlier version, which noted whole paths."""
+    file = "day=2026-01-02/x.parquet"
+    noted = str(tmp_path / "jobs" / "staged" / file) if is_whole else file
+    table = begun(tmp_path, [[noted, NAME]])
+    table._finish()
+    assert (tmp_path / "table" / NAME).read_bytes() == b"rows"
+    assert not (tmp_path / "jobs" / "intent.json").exists() and table.committed() == 0
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ["TOP/payload", NAME],
+        ["../../payload", NAME],
+        ["../../table/../payload", NAME],
+        ["day=2026-01-02/x.parquet", "../victim"],
+        ["day=2026-01-02/x.parquet", f"../{NAME}"],
+        ["day=2026-01-02/x.parquet", f"TOP/{NAME}"],
+        ["day=2026-01-02/x.parquet", f"day=1/../../{NAME}"],
+        ["day=2026-01-02/x.parquet", "_deedbook/app.json"],
+        ["day=2026-01-02/x.parquet", "day=1\0/part-x-000000-0000.parquet"],
+        ["", NAME],
+        [7, NAME],
+        ["x"],
+        "xy",
+        None,
+    ],
+)
+def test_an_export_moves_only_staged_files_to_names_of_the_table(pair: Any, tmp_path: Path) -> None:
+    """``[["/x/payload", "../victim"]]`` replaced the victim."""
+    for name in ("payload", "victim"):
+        (tmp_path / name).write_bytes(name.encode())
+    if isinstance(pair, list):
+        pair = [str(one).replace("TOP", str(tmp_path)) if one != 7 else 7 for one in pair]
+    # A good pair before it is not moved either.
+    table = begun(tmp_path, [["day=2026-01-02/x.parquet", NAME], pair])
+    before = state(tmp_path)
+    with pytest.raises(CorruptError) as raised:
+        table._finish()
+    assert raised.value.path == str(tmp_path / "jobs" / "intent.json")
+    assert state(tmp_path) == before
+
+
+@posix
+@pytest.mark.parametrize("place", ["jobs/staged/day=2026-01-02", "table/day=2026-01-02"])
+def test_an_export_follows_no_link_of_a_folder(place: str, tmp_path: Path) -> None:
+    table = begun(tmp_path, [["day=2026-01-02/x.parquet", NAME]])
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.parquet").write_bytes(b"mine")
+    link = tmp_path / place
+    if link.exists():
+        link.rename(tmp_path / "away")
+    link.symlink_to(outside)
+    before = state(outside)
+    with pytest.raises(NotALogError):
+        table._finish()
+    assert state(outside) == before
+
+
+@pytest.mark.parametrize(
+    "found", [[], {"query": "x"}, {"query": "x", "batch": -1}, {"query": 1, "batch": 0}]
+)
+def test_an_intent_without_a_batch_is_an_error(found: Any, tmp_path: Path) -> None:
+    table = begun(tmp_path, [])
+    (tmp_path / "jobs" / "intent.json").write_text(json.dumps(found))
+    with pytest.raises(CorruptError):
+        table.committed()
+
+
+@pytest.mark.parametrize(
+    "name", ["../victim", "TOP/victim", "..", ".", "", "00000/..", "0\n", 0, None]
+)
+def test_a_plan_of_compact_names_no_log_outside(name: Any, tmp_path: Path) -> None:
+    """``name`` in the plan was joined to the target as it was."""
+    compact = pytest.importorskip("deedbook.spark.jobs._compact")
+    with deedbook.Book.create(tmp_path / "log") as book:
+        book.append(b"deed")
+    name = name.replace("TOP", str(tmp_path)) if isinstance(name, str) else name
+    source = {"path": str(tmp_path / "log"), "records": 1, "bytes": 40, "first": 1}
+    plan = {
+        "given": [str(tmp_path / "log")],
+        "format": "book",
+        "logs": [{"name": name, "sources": [source]}],
+    }
+    store_json(tmp_path / "made" / "compaction.json", plan)
+    before = state(tmp_path)
+    with pytest.raises(CorruptError):
+        compact.compact(None, [tmp_path / "log"], tmp_path / "made", dry_run=True)
+    assert state(tmp_path) == before
+
+
+@pytest.mark.parametrize("id", ["../x", "/x", "a/b", "", "..", "a\0"])
+def test_the_id_of_a_query_names_no_folder_outside(id: str, tmp_path: Path) -> None:
+    """The folder of bad lines is named by it, and is removed before a batch."""
+    stream = pytest.importorskip("deedbook.spark.jobs._stream")
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "metadata").write_text(json.dumps({"id": id}))
+    with pytest.raises(CorruptError):
+        assert stream.Checkpoint("target", "app", tmp_path / "checkpoint").query
+
+
+@posix
+def test_a_linked_folder_of_offsets_keeps_its_files(tmp_path: Path) -> None:
+    """What begins with a dot was removed there."""
+    stream = pytest.importorskip("deedbook.spark.jobs._stream")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".profile").write_bytes(b"mine")
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "offsets").symlink_to(tmp_path / "home")
+    with pytest.raises(NotALogError):
+        stream.Checkpoint("target", "app", tmp_path / "checkpoint").prepare()
+    assert (tmp_path / "home" / ".profile").exists()
+
+
+@posix
+def test_a_note_is_read_and_written_through_no_link(tmp_path: Path) -> None:
+    """A note, what a kill left of one, and a lock were opened by name."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"{}")
+    for link in ("note", ".note.new", "lock"):
+        (tmp_path / link).symlink_to(victim)
+    with pytest.raises(NotALogError):
+        load_json(tmp_path / "note")
+    with pytest.raises(NotALogError), alone(tmp_path / "lock", "does it"):
+        pass
+    store_json(tmp_path / "note", {"a": 1})
+    assert load_json(tmp_path / "note") == {"a": 1} and victim.read_bytes() == b"{}"
+    assert not (tmp_path / "note").is_symlink()
+
+
+@posix
+def test_the_opener_takes_regular_files_and_waits_for_none(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    for name in ("fifo", "folder", "link"):
+        for flags in (os.O_RDONLY, os.O_RDWR, os.O_WRONLY):
+            with pytest.raises(NotALogError) as raised:
+                open_regular(tmp_path / name, flags)
+            assert raised.value.path == str(tmp_path / name)
+    with pytest.raises(NotALogError):
+        open_regular("/dev/null")
+    with pytest.raises(FileNotFoundError):
+        open_regular(tmp_path / "none")
+
+
+def test_a_small_file_is_small(tmp_path: Path) -> None:
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(TooLargeError, match=f"has {1 << 30} bytes, at most {SMALL_BYTES_MAX} are"):
+        read_small(tmp_path / "large")
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "{", "7", "\x00", "\udc80"])
+def test_a_note_that_is_no_object_is_damage(text: str, tmp_path: Path) -> None:
+    (tmp_path / "note").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(CorruptError):
+        load_json(tmp_path / "note")
