@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::FORMAT;
 use super::event::{EventRef, Flags, Id, Location};
 use super::import::Check;
+use super::names::Searches;
 use super::on_all_cores::on_all_cores;
 use super::options::Options;
 use super::progress::Progress;
@@ -270,7 +271,7 @@ impl StoreReport {
         step: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<()> {
         let (id, mut scratch) = (segment.header().segment, Vec::new());
-        let mut scan = segment.scan(from).with_names();
+        let mut scan = segment.scan(from).with_names(&Searches::default());
         while let Some(found) = scan.next()? {
             let (begin, end) = match found {
                 Found::Record(found) if found.offset >= to => break,

@@ -18,6 +18,7 @@ use std::thread::{self, ScopedJoinHandle};
 use super::event::{Id, Location};
 use super::fragmentation::{Fate, Fragmentation, fate_of, fragmentation_of};
 use super::import::gone;
+use super::names::Searches;
 use super::on_all_cores::cores;
 use super::progress::Progress;
 use super::record;
@@ -287,10 +288,11 @@ impl Shared {
         give: &mut dyn FnMut(Part) -> Result<()>,
     ) -> Result<Vec<Location>> {
         let (mut part, mut gone, now) = (Part::default(), Vec::new(), self.options.now());
+        let searches = Searches::default();
         for segment in old {
             let id = segment.header().segment;
             let same_pages = segment.header().page_bytes == self.options.page_bytes;
-            let mut scan = segment.scan(0).with_names();
+            let mut scan = segment.scan(0).with_names(&searches);
             while let Some(found) = scan.next()? {
                 let found = match found {
                     Found::Record(found) => found,

@@ -2,6 +2,7 @@
 
 use super::FORMAT;
 use super::event::{EventRef, Flags};
+use super::names::Searches;
 use super::on_all_cores::on_all_cores;
 use super::policy::is_over;
 use super::progress::Progress;
@@ -116,7 +117,7 @@ pub(super) fn fragmentation_of(
         parts.iter(),
         |&(segment, (from, to)), step| {
             let mut share = Fragmentation::default();
-            let mut scan = segment.scan(from).with_names();
+            let mut scan = segment.scan(from).with_names(&Searches::default());
             while let Some(found) = scan.next()? {
                 match found {
                     Found::Record(found) if found.offset >= to => break,

@@ -14,6 +14,7 @@ use super::covered::{COVERED_BYTES, Covered, Ends};
 use super::event::{Id, Location};
 use super::hide::Flagged;
 use super::index::{Change, Changes, Index};
+use super::names::Searches;
 use super::options::Options;
 use super::pending::{Batch, KEYS_AT_ONCE, Known, keys_of};
 use super::policy::Address;
@@ -151,12 +152,12 @@ impl State {
         let first = from.map_or(0, |from| from.segment);
         let ends = self.segments.by_id.range(first..).map(|(_, open)| open.segment.end());
         progress.expect(ends.map(u64::from).sum());
-        let mut indexed = 0;
+        let (mut indexed, searches) = (0, Searches::default());
         let last = from.and_then(|from| from.ends.last);
         let mut ends = Ends { last, ..self.ends()? };
         for (&id, _) in self.segments.by_id.range(first..) {
             let begin = from.filter(|from| from.segment == id).map_or(0, |from| from.end);
-            indexed += self.index_segment(index, (id, begin), &mut ends, progress)?;
+            indexed += self.index_segment(index, (id, begin), (&mut ends, &searches), progress)?;
         }
         progress.end()?;
         Ok(indexed)
@@ -166,11 +167,11 @@ impl State {
         &self,
         index: &Index,
         (id, begin): (u32, u32),
-        ends: &mut Ends,
+        (ends, searches): (&mut Ends, &Searches),
         progress: &mut Progress<'_>,
     ) -> Result<u64> {
         let Some(open) = self.segments.by_id.get(&id) else { return Ok(0) };
-        let mut scan = open.segment.scan(begin).with_names();
+        let mut scan = open.segment.scan(begin).with_names(searches);
         let (mut changes, mut count, mut end) = (Changes::default(), 0, begin);
         let (compactions, flags) = (self.manifest.compactions, self.flags_asked);
         while let Some(found) = scan.next()? {

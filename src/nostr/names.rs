@@ -4,6 +4,9 @@
 //! event stays as it was found, and is lossy. Records with a checksum are of this program, which loses
 //! no names: of them nothing is tried.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::event::{Event, EventRef};
 use super::record;
 use crate::scan::Bad;
@@ -12,12 +15,12 @@ use crate::scan::Bad;
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
     "alt", "amount", "aes-256-gcm", "about", "author", "access_token", "branch-name", "bolt11",
-    "background", "blurhash", "client", "content-warning", "challenge", "clone", "closed",
+    "background", "bitcoin", "blurhash", "client", "content-warning", "challenge", "clone", "closed",
     "current_participants", "community", "commit", "credential", "description", "delegation",
     "delay", "dim", "duration", "derivation", "expiration", "emoji", "encrypted", "ends", "end",
     "error", "euc", "extension", "fallback", "file", "fee", "file-type", "goal", "group", "geohash",
     "hidden", "image", "imeta", "info", "input", "item", "key", "lnurl", "location", "label",
-    "language", "lud16", "method", "mint", "maintainers", "magnet", "name", "nonce", "network",
+    "language", "lud16", "method", "mint", "maintainers", "magnet", "mostr", "name", "nonce", "network",
     "nip", "output", "option", "occupancy", "origin", "published_at", "proxy", "preimage", "price",
     "payload", "param", "parent-commit", "participants", "picture", "platform", "private",
     "preview", "pubkey", "poll_option", "relay", "relays", "recording", "request", "response",
@@ -37,15 +40,17 @@ const NUMBERS: &[&str] = &[
 /// Those of 64 hexadecimal digits.
 const HEXADECIMAL: &[&str] = &["parent-commit", "payload", "preimage", "pubkey"];
 
-/// Forms of an event that are tried, and bytes that are hashed, before it counts as lossy: about a tenth of a
-/// second, which every walk along such events takes once.
-const TRIES_MAX: u64 = 1 << 14;
-const HASHED_BYTES_MAX: usize = 64 << 20;
+/// A search hashes so many bytes, those of 1,024 pages, before the event counts as lossy.
+const HASHED_BYTES_MAX: usize = 4 << 20;
+/// A shorter form of an event counts as that long.
+const FORM_BYTES_MIN: usize = 1 << 10;
+/// After so many events in a row that met nothing, a walk searches no more.
+const VAIN_MAX: u32 = 32;
 /// Of an event with more tags of events and people, none of them is taken for another tag: long lists stay
 /// quick.
 const REFERENCES_MAX: usize = 16;
-/// And so many more forms are tried at most where they are.
-const REFERENCE_TRIES_MAX: u64 = 1 << 12;
+/// Forms in which a reference is another tag get a quarter of the bytes.
+const REFERENCE_BYTES_MAX: usize = HASHED_BYTES_MAX / 4;
 
 /// What the id says of an event's tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,14 +76,38 @@ pub fn recover(event: &EventRef<'_>) -> Names {
     }
 }
 
+/// The searches of one walk. Each event of a forged segment cost a search: 64 MiB took minutes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Searches {
+    /// Events in a row that met nothing.
+    vain: Arc<AtomicU32>,
+}
+
+impl Searches {
+    /// The same as [`recover`], while searches find names.
+    pub(super) fn recover(&self, event: &EventRef<'_>) -> Names {
+        if self.vain.load(Ordering::Relaxed) >= VAIN_MAX {
+            let is_met = event.check_id(&mut Vec::new()).is_ok();
+            return if is_met { Names::Intact } else { Names::Lossy };
+        }
+        let names = recover(event);
+        match names {
+            Names::Intact => {}
+            Names::Recovered(_) => self.vain.store(0, Ordering::Relaxed),
+            Names::Lossy => drop(self.vain.fetch_add(1, Ordering::Relaxed)),
+        }
+        names
+    }
+}
+
 /// The event of a record that lies in no segment, with its names; whether it is lossy.
-pub(super) fn event_of(record: &[u8]) -> Result<(Event, bool), Bad> {
+pub(super) fn event_of(record: &[u8], searches: &Searches) -> Result<(Event, bool), Bad> {
     let layout = record::check(record)?;
     let event = layout.event(record);
     if layout.has_sum || !may_be_lost(&event) {
         return Ok((event.to_event(), false));
     }
-    Ok(match recover(&event) {
+    Ok(match searches.recover(&event) {
         Names::Intact => (event.to_event(), false),
         Names::Recovered(event) => (event, false),
         Names::Lossy => (event.to_event(), true),
@@ -111,9 +140,8 @@ struct Search {
     open: Vec<Open>,
     /// Tags of events and people, if there are few.
     references: Vec<Open>,
-    tries: u64,
-    tries_max: u64,
     hashed_bytes: usize,
+    hashed_bytes_max: usize,
     scratch: Vec<u8>,
 }
 
@@ -153,8 +181,8 @@ impl Search {
                 into.push(Open { tag, likeliest, others });
             }
         }
-        let (tries, tries_max, hashed_bytes) = (0, TRIES_MAX, 0);
-        Self { event, open, references, tries, tries_max, hashed_bytes, scratch }
+        let (hashed_bytes, hashed_bytes_max) = (0, HASHED_BYTES_MAX);
+        Self { event, open, references, hashed_bytes, hashed_bytes_max, scratch }
     }
 
     /// Look for names that meet the id.
@@ -165,7 +193,7 @@ impl Search {
         }
         // One that looks like a tag of an event or a person may be another one, last of all.
         let all = std::mem::take(&mut self.references);
-        self.tries_max = TRIES_MAX.min(self.tries + REFERENCE_TRIES_MAX);
+        self.hashed_bytes_max = HASHED_BYTES_MAX.min(self.hashed_bytes + REFERENCE_BYTES_MAX);
         let usual: Vec<Open> = all.iter().filter_map(Open::hexadecimal).collect();
         [usual, all].into_iter().filter(|references| !references.is_empty()).any(|references| {
             // Behind the others, which are more likely to have lost their names.
@@ -178,7 +206,7 @@ impl Search {
     }
 
     fn goes_on(&self) -> bool {
-        self.tries < self.tries_max && self.hashed_bytes < HASHED_BYTES_MAX
+        self.hashed_bytes < self.hashed_bytes_max
     }
 
     /// Whether the id is met if so many of these tags have another than their likeliest name.
@@ -205,9 +233,8 @@ impl Search {
     }
 
     fn is_met(&mut self) -> bool {
-        self.tries += 1;
         let is_met = self.event.check_id(&mut self.scratch).is_ok();
-        self.hashed_bytes += self.scratch.len();
+        self.hashed_bytes += self.scratch.len().max(FORM_BYTES_MIN);
         is_met
     }
 
@@ -309,33 +336,53 @@ mod tests {
     /// again, past every other tag, and none of that was a try: one wrong event took hours.
     #[test]
     fn tags_with_one_name_cost_no_tries() {
-        let names = choices(&relays(1)[0]).len() as u64;
-        let assignments = names.pow(4);
-        let search = searched(wrong(relays(4), ""));
-        assert_eq!((names, search.tries), (8, assignments));
+        let names = choices(&relays(1)[0]).len();
+        assert_eq!(names, 8);
+        let alone = searched(wrong(relays(2), "")).hashed_bytes;
+        assert_eq!(alone, names.pow(2) * FORM_BYTES_MIN);
         // Few enough people for the bytes.
-        for tags in [[relays(4), people(100)], [people(100), relays(4)]] {
-            assert_eq!(searched(wrong(tags.concat(), "")).tries, assignments);
+        for tags in [[relays(2), people(100)], [people(100), relays(2)]] {
+            let search = searched(wrong(tags.concat(), ""));
+            let one = search.scratch.len();
+            let all = names.pow(2) * one;
+            assert!(search.hashed_bytes.abs_diff(all) < all / 10, "{}", search.hashed_bytes);
         }
     }
 
-    /// Of a long event each try took milliseconds, and there were as many as of a short one.
+    /// A forged page of 4 KiB cost 65 ms, and of a long event each try took milliseconds.
     #[test]
-    fn a_search_ends_by_tries_and_by_bytes() {
-        let search = searched(wrong(relays(100), ""));
-        assert_eq!(search.tries, TRIES_MAX);
+    fn a_search_ends_after_the_bytes_of_1024_pages() {
         for event in [
+            wrong(relays(100), ""),
             wrong([relays(4), people(2_000)].concat(), ""),
             wrong(relays(500), &"long ".repeat(100_000)),
         ] {
             let search = searched(event);
-            let (tries, bytes) = (search.tries, search.hashed_bytes);
-            assert!(bytes >= HASHED_BYTES_MAX, "{tries} tries, {bytes} bytes");
-            assert!(
-                bytes - bytes / (tries as usize) < HASHED_BYTES_MAX,
-                "{tries} tries, {bytes} bytes"
-            );
+            let (bytes, one) = (search.hashed_bytes, search.scratch.len());
+            assert!(bytes >= HASHED_BYTES_MAX, "{bytes} bytes");
+            assert!(bytes < HASHED_BYTES_MAX + 2 * one.max(FORM_BYTES_MIN), "{bytes} bytes");
         }
+    }
+
+    /// A walk along 200 forged pages took 12 seconds: each was searched. Names that are found count anew.
+    #[test]
+    fn a_walk_searches_no_more_after_32_events_in_vain() {
+        let searches = Searches::default();
+        let found = |event: &Event| {
+            let bytes = stored(event);
+            searches.recover(&record::parse(&bytes).unwrap())
+        };
+        let vain = wrong(relays(1), "");
+        let lost = right(1, &[["mostr", "a"], ["bitcoin", "b"]]);
+        for _ in 0..VAIN_MAX - 1 {
+            assert_eq!(found(&vain), Names::Lossy);
+        }
+        assert_eq!(found(&lost), Names::Recovered(lost.clone()));
+        for _ in 0..VAIN_MAX {
+            assert_eq!(found(&vain), Names::Lossy);
+        }
+        assert_eq!(found(&lost), Names::Lossy);
+        assert_eq!(found(&right(1, &[["r", "a"]])), Names::Intact);
     }
 
     /// A tag whose value looks like an id or a key kept its letter for a name, whatever the id said; where it
@@ -364,7 +411,7 @@ mod tests {
             let lost = record::parse(&bytes).unwrap();
             assert!(may_be_lost(&lost), "{event:?}");
             assert_eq!(recover(&lost), Names::Recovered(event.clone()));
-            assert_eq!(event_of(&bytes), Ok((event, false)));
+            assert_eq!(event_of(&bytes, &Searches::default()), Ok((event, false)));
         }
     }
 
@@ -372,17 +419,19 @@ mod tests {
     fn a_name_of_a_hexadecimal_value_that_is_not_known_is_lossy() {
         let value = "ab".repeat(32);
         let event = right(1, &[["proof", &value]]);
-        let (found, is_lossy) = event_of(&stored(&event)).unwrap();
+        let (found, is_lossy) = event_of(&stored(&event), &Searches::default()).unwrap();
         assert_eq!((found.tags[0][0].as_str(), is_lossy), ("p", true));
     }
 
     /// Names of people must not cost what other tags do: each event of a list would take long.
     #[test]
-    fn tags_of_people_cost_few_tries() {
-        for (count, tries_max) in
-            [(REFERENCES_MAX, 1 + REFERENCE_TRIES_MAX), (REFERENCES_MAX + 1, 1), (2_000, 1)]
-        {
-            assert_eq!(searched(wrong(people(count), "")).tries, tries_max, "{count}");
+    fn tags_of_people_cost_a_quarter() {
+        let few = searched(wrong(people(REFERENCES_MAX), ""));
+        let one = few.scratch.len();
+        assert!(few.hashed_bytes < REFERENCE_BYTES_MAX + 3 * one, "{}", few.hashed_bytes);
+        for count in [REFERENCES_MAX + 1, 2_000] {
+            let many = searched(wrong(people(count), ""));
+            assert_eq!(many.hashed_bytes, many.scratch.len().max(FORM_BYTES_MIN), "{count}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::{self, Debug, Formatter};
 
 use super::FORMAT;
 use super::event::{Event, EventRef, Flags, Id, Location};
+use super::names::Searches;
 use super::policy::{counts, is_over};
 use super::record::Parts;
 use super::segment::{PageDamage, Record, Segment};
@@ -106,6 +107,7 @@ pub struct Events {
     /// Whether it is the walk of a store, and not of a part of it.
     is_whole: bool,
     sums: bool,
+    searches: Searches,
     damage: Vec<(u32, PageDamage)>,
 }
 
@@ -161,6 +163,7 @@ impl Events {
             from: 0,
             is_whole: true,
             sums: true,
+            searches: Searches::default(),
             damage: Vec::new(),
         }
     }
@@ -224,9 +227,12 @@ impl Events {
     /// Begin with the next segment, if there is one.
     fn begin_segment(&mut self) -> bool {
         let Some(segment) = self.segments.pop_front() else { return false };
+        let (sums, searches) = (self.sums, &self.searches);
         let scan = match self.reverse {
-            true => Scan::Backward(segment.reverse().with_checksums(self.sums).with_names()),
-            false => Scan::Forward(segment.scan(self.from).with_checksums(self.sums).with_names()),
+            true => Scan::Backward(segment.reverse().with_checksums(sums).with_names(searches)),
+            false => {
+                Scan::Forward(segment.scan(self.from).with_checksums(sums).with_names(searches))
+            }
         };
         self.scan = Some((segment, scan));
         true

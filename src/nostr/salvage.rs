@@ -15,6 +15,7 @@ use super::belonging::Belonging;
 use super::entry::{Entry, Lsn};
 use super::event::{Event, EventRef, Flags, Id, Location};
 use super::mend_wal::may_name;
+use super::names::Searches;
 use super::options::Options;
 use super::record::{self, RECORD_BYTES_MAX};
 use super::records::Records;
@@ -92,9 +93,17 @@ pub fn salvage(
         let options = &options.clone().event_bytes_max(RECORD_BYTES_MAX).history(history);
         let store = options.open(target, Mode::Create)?;
         let (report, part) = (StoreSalvage::default(), Part::default());
-        let total = total_bytes(options, &files)?;
-        let mut copying =
-            Copying { options, store: &store, report, part, total, progress, last: Vec::new() };
+        let (total, searches) = (total_bytes(options, &files)?, Searches::default());
+        let mut copying = Copying {
+            options,
+            store: &store,
+            report,
+            part,
+            searches,
+            total,
+            progress,
+            last: Vec::new(),
+        };
         copying.run(&files, &there, &belonging)?;
         let report = copying.report;
         store.close()?;
@@ -119,6 +128,7 @@ struct Copying<'a> {
     store: &'a EventStore,
     report: StoreSalvage,
     part: Part,
+    searches: Searches,
     total: u64,
     progress: &'a mut dyn FnMut(u64, u64) -> Result<()>,
     /// Events after the last checkpoint, of which those that they hide may have lost their flags.
@@ -179,7 +189,7 @@ impl Copying<'_> {
                 let is_later = is_saved || entered.lsn > logged.checkpoint;
                 if let Entry::Insert { record } = entered.entry
                     && (is_later || lacks_some)
-                    && let Ok((event, is_lossy)) = names::event_of(record)
+                    && let Ok((event, is_lossy)) = names::event_of(record, &self.searches)
                 {
                     let is_proved = entered.is_proved && (is_later || !may_be_dropped);
                     self.append(Rescued { event, is_lossy, is_proved }, is_saved)?;
@@ -192,7 +202,7 @@ impl Copying<'_> {
         for (id, path) in &files.cut_segments {
             // What holds no record was cut off for that.
             if let Some(pages) = Pages::open_cut(self.options, *id, path)? {
-                let mut scan = pages.scan().with_names();
+                let mut scan = pages.scan().with_names(&self.searches);
                 while let Some(found) = scan.next()? {
                     if let Found::Record(found) = found {
                         let is_lossy = found.event.flags.contains(Flags::LOSSY);
@@ -238,7 +248,7 @@ impl Copying<'_> {
 
     fn copy_pages(&mut self, pages: &Pages, logged: &Logged, is_last: bool) -> Result<()> {
         self.report.damages.extend(pages.header_damage.clone());
-        let (mut scan, mut scratch) = (pages.scan().with_names(), Vec::new());
+        let (mut scan, mut scratch) = (pages.scan().with_names(&self.searches), Vec::new());
         let end = u64::from(pages.segment.bytes_there(0..pages.segment.end()));
         let (mut reported, before) = (0, self.report.source_bytes);
         while let Some(found) = scan.next()? {

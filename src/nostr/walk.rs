@@ -12,6 +12,7 @@ use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
 use super::event::Flags;
+use super::names::Searches;
 use super::page::{self, Head};
 use super::record::{self, LONG_HEAD_BYTES, Layout};
 use super::segment::{Found, PageDamage, Record, Segment};
@@ -108,8 +109,8 @@ pub(super) struct Looker {
     page_bytes: u32,
     /// Whether checksums are compared.
     sums: bool,
-    /// Whether lost names of tags are looked for.
-    names: bool,
+    /// How lost names of tags are looked for, if they are.
+    names: Option<Searches>,
 }
 
 /// An intact record at a page, which is in memory until the next look.
@@ -144,7 +145,7 @@ impl Looker {
     fn new(segment: Segment) -> Self {
         let page_bytes = segment.header().page_bytes;
         let window = Window::new(segment.file().clone(), 0, READ_BYTES);
-        Self { segment, window, end: 0, whole: Vec::new(), page_bytes, sums: true, names: false }
+        Self { segment, window, end: 0, whole: Vec::new(), page_bytes, sums: true, names: None }
     }
 
     /// Ask for the file's end, once: the walk does not go beyond it.
@@ -191,7 +192,7 @@ impl Looker {
         };
         let is_put_together = head.continuations > 0;
         let seen = |layout| Seen { offset, head, layout, is_put_together, is_recovered: false };
-        Ok(checked.map(|layout| match self.names {
+        Ok(checked.map(|layout| match self.names.is_some() {
             true => self.named(seen(layout)),
             false => seen(layout),
         }))
@@ -200,7 +201,10 @@ impl Looker {
     #[inline]
     fn named(&mut self, mut seen: Seen) -> Seen {
         let mut layout = seen.layout;
-        if let Some(named) = self.segment.named(seen.offset, self.bytes(seen), &mut layout) {
+        let named = self.names.as_ref().and_then(|searches| {
+            self.segment.named(seen.offset, self.bytes(seen), &mut layout, searches)
+        });
+        if let Some(named) = named {
             self.whole = named;
             (seen.is_put_together, seen.is_recovered) = (true, true);
         }
@@ -281,7 +285,10 @@ impl Forward {
         let rest =
             Self { position: until, until: self.until, is_passing: true, ..Self::new(segment, 0) };
         let rest = rest.with_checksums(self.looker.sums);
-        let rest = if self.looker.names { rest.with_names() } else { rest };
+        let rest = match &self.looker.names {
+            Some(searches) => rest.with_names(searches),
+            None => rest,
+        };
         let mut first = std::mem::replace(self, rest);
         first.until = until;
         first
@@ -302,8 +309,8 @@ impl Forward {
 
     /// The same, with names of tags that the program lost that wrote them.
     #[must_use]
-    pub(super) fn with_names(mut self) -> Self {
-        self.looker.names = true;
+    pub(super) fn with_names(mut self, searches: &Searches) -> Self {
+        self.looker.names = Some(searches.clone());
         self
     }
 
@@ -376,8 +383,8 @@ impl Reverse {
 
     /// The same, with names of tags that the program lost that wrote them.
     #[must_use]
-    pub(super) fn with_names(mut self) -> Self {
-        self.looker.names = true;
+    pub(super) fn with_names(mut self, searches: &Searches) -> Self {
+        self.looker.names = Some(searches.clone());
         self
     }
 

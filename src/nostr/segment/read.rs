@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, Result};
 use crate::locks::lock;
 use crate::nostr::event::{Flags, Id};
-use crate::nostr::names::{Names, may_be_lost, recover};
+use crate::nostr::names::{Names, Searches, may_be_lost};
 use crate::nostr::page::Head;
 use crate::nostr::record::{self, FLAGS_AT, LONG_HEAD_BYTES, Layout, PUBKEY_AT, SHORT_HEAD_BYTES};
 use crate::nostr::walk::{READ_BYTES, Step, Window};
@@ -41,7 +41,7 @@ impl Segment {
     ) -> Result<Record<'b>> {
         let mut layout = self.gather(offset, buf)?;
         let end = offset + self.bytes_for(buf.len()) as u32;
-        let named = self.named(offset, buf, &mut layout);
+        let named = self.named(offset, buf, &mut layout, &Searches::default());
         let is_recovered = named.is_some();
         if let Some(named) = named {
             *buf = named;
@@ -58,15 +58,22 @@ impl Segment {
         offset: u32,
         record: &[u8],
         layout: &mut Layout,
+        searches: &Searches,
     ) -> Option<Vec<u8>> {
         // Nearly all records: nothing of them is lost.
         match layout.has_sum {
             true => None,
-            false => self.look_for_names(offset, record, layout),
+            false => self.look_for_names(offset, record, layout, searches),
         }
     }
 
-    fn look_for_names(&self, offset: u32, record: &[u8], layout: &mut Layout) -> Option<Vec<u8>> {
+    fn look_for_names(
+        &self,
+        offset: u32,
+        record: &[u8],
+        layout: &mut Layout,
+        searches: &Searches,
+    ) -> Option<Vec<u8>> {
         let event = layout.event(record);
         if !may_be_lost(&event) {
             return None;
@@ -74,7 +81,7 @@ impl Segment {
         let place = (offset, event.id);
         let names = match lock(&self.lossy).contains(&place) {
             true => Names::Lossy,
-            false => recover(&event),
+            false => searches.recover(&event),
         };
         match names {
             Names::Intact => None,
