@@ -166,3 +166,22 @@ fn the_walk_is_as_large_as_that_of_the_reference() {
     let compiled = compile.output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 }
+
+/// After `dlclose` the handler of SIGBUS that the library had installed pointed into nothing.
+#[test]
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn the_shared_library_stays_in_memory_after_dlclose() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let path = library("libdeedbook_capi.so");
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+    // SAFETY: a library that this workspace builds, and calls that take its name and its handle.
+    unsafe {
+        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        assert!(!handle.is_null());
+        assert_eq!(libc::dlclose(handle), 0);
+        let again = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
+        assert!(!again.is_null(), "the library was unloaded");
+    }
+}

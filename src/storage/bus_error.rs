@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fen
 const MAPS_MAX: usize = 256;
 /// Maps begin at multiples of this on every page size Linux has, and take multiples of it.
 const PAGE_BITS: u32 = 12;
-/// Bits of a slot's word that count pages: maps of up to 2 TiB, below the address 2^47.
-const COUNT_BITS: u32 = 29;
+/// Bits of a slot's word that count pages, and one above them of a map that is written: maps of up to
+/// 1 TiB, below the address 2^47.
+const COUNT_BITS: u32 = 28;
+const PAGE_SHIFT: u32 = COUNT_BITS + 1;
 
 /// What the handler knows of a map.
 struct Slot {
     taken: AtomicBool,
-    /// Which memory the map has, 0 while there is none. One word says all: an address and a size, read
-    /// one after the other, could belong to two maps and span what lies between them.
+    /// Which memory the map has, and for which use, 0 while there is none. One word says all: an address and
+    /// a size, read one after the other, could belong to two maps and span what lies between them.
     extent: AtomicU64,
     faulted: AtomicBool,
 }
@@ -27,19 +29,28 @@ static SLOTS: [Slot; MAPS_MAX] = [const {
     }
 }; MAPS_MAX];
 
-/// Address and size in one word; `None` where they do not fit.
-fn pack(start: usize, bytes: usize) -> Option<u64> {
+/// The use of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    Read,
+    Write,
+}
+
+/// Address, size and use in one word; `None` where they do not fit.
+fn pack(start: usize, bytes: usize, wanted: Use) -> Option<u64> {
     let pages = (bytes as u64).div_ceil(1 << PAGE_BITS);
     let page = start as u64 >> PAGE_BITS;
-    (pages >> COUNT_BITS == 0 && page >> (64 - COUNT_BITS) == 0)
-        .then_some(page << COUNT_BITS | pages)
+    let writes = u64::from(wanted == Use::Write) << COUNT_BITS;
+    (pages >> COUNT_BITS == 0 && page >> (64 - PAGE_SHIFT) == 0)
+        .then_some(page << PAGE_SHIFT | writes | pages)
 }
 
 /// The same back.
-fn unpack(extent: u64) -> (usize, usize) {
-    let page = extent >> COUNT_BITS;
+fn unpack(extent: u64) -> (usize, usize, Use) {
+    let page = extent >> PAGE_SHIFT;
     let pages = extent & ((1 << COUNT_BITS) - 1);
-    ((page << PAGE_BITS) as usize, (pages << PAGE_BITS) as usize)
+    let wanted = if extent >> COUNT_BITS & 1 == 1 { Use::Write } else { Use::Read };
+    ((page << PAGE_BITS) as usize, (pages << PAGE_BITS) as usize, wanted)
 }
 
 /// Has faults in a map mended. It is dropped before the map: the handler must not mend an address that
@@ -54,9 +65,9 @@ impl std::fmt::Debug for Guard {
 
 impl Guard {
     /// Guard a map; `None` where there are too many, or it is too large.
-    pub fn new(start: usize, bytes: usize) -> Option<Self> {
+    pub fn new(start: usize, bytes: usize, wanted: Use) -> Option<Self> {
         install_handler();
-        let extent = pack(start, bytes)?;
+        let extent = pack(start, bytes, wanted)?;
         let slot = SLOTS.iter().find(|slot| !slot.taken.swap(true, Ordering::AcqRel))?;
         slot.faulted.store(false, Ordering::Relaxed);
         slot.extent.store(extent, Ordering::Release);
@@ -101,7 +112,7 @@ fn install_handler() {
     });
 }
 
-/// Mend a fault inside one of our maps; pass any other to the handler that was there before.
+/// Mend a fault inside one of our maps; pass any other signal to the handler that was there before.
 #[allow(unsafe_code)]
 extern "C" fn on_bus_error(
     signal: libc::c_int,
@@ -111,10 +122,14 @@ extern "C" fn on_bus_error(
     // The code that was interrupted may be about to read it.
     // SAFETY: the address of this thread's own variable.
     let errno = unsafe { *libc::__errno_location() };
-    // SAFETY: the kernel passes a valid `info` to a SA_SIGINFO handler.
-    let address = unsafe { (*info).si_addr() } as usize;
-    if !mend(address) {
-        pass_on(signal, info, context);
+    // SAFETY: the kernel passes a valid `info` to a SA_SIGINFO handler, with a code in every signal.
+    let code = unsafe { (*info).si_code };
+    // `kill` and a worn memory page that nobody reads: no access of this thread led here, and a signal that a
+    // process sent has no address.
+    let is_asynchronous = code <= 0 || code == libc::BUS_MCEERR_AO;
+    // SAFETY: as above; the kernel sets the address of every signal that an access caused.
+    if is_asynchronous || !mend(unsafe { (*info).si_addr() } as usize) {
+        pass_on(signal, info, context, is_asynchronous);
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
@@ -125,12 +140,16 @@ extern "C" fn on_bus_error(
 #[allow(unsafe_code)]
 fn mend(address: usize) -> bool {
     for slot in &SLOTS {
-        let (start, bytes) = unpack(slot.extent.load(Ordering::Acquire));
+        let (start, bytes, wanted) = unpack(slot.extent.load(Ordering::Acquire));
         if start == 0 || !(start..start + bytes).contains(&address) {
             continue;
         }
         // Before the bytes change: another thread that reads zeros finds the note after them.
         slot.faulted.store(true, Ordering::SeqCst);
+        let access = match wanted {
+            Use::Read => libc::PROT_READ,
+            Use::Write => libc::PROT_READ | libc::PROT_WRITE,
+        };
         // SAFETY: replaces pages that the owner of a live `Guard` mapped, at the same place and size: a
         // slot names a map only while it exists, so an address that is mapped otherwise is in none of
         // them. mmap is one system call and takes no lock.
@@ -138,8 +157,9 @@ fn mend(address: usize) -> bool {
             libc::mmap(
                 start as *mut libc::c_void,
                 bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                access,
+                // Nobody writes to most of it: no memory is set aside, of which a system may be strict.
+                libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
                 0,
             )
@@ -152,22 +172,39 @@ fn mend(address: usize) -> bool {
 }
 
 #[allow(unsafe_code)]
-fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+fn pass_on(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+    is_asynchronous: bool,
+) {
     // SAFETY: `PREVIOUS` is null or leaked on purpose, so valid for ever; a handler found in it has
-    // the type that its flags say.
+    // the type that its flags say. It runs without its own mask, and more than once also with SA_RESETHAND.
+    // `sigaction` and `raise` may be called in a handler.
     unsafe {
         let previous = PREVIOUS.load(Ordering::Acquire);
         let handler = if previous.is_null() { libc::SIG_DFL } else { (*previous).sa_sigaction };
-        if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
-            // The fault happens again on return, and then ends the process as it would have.
+        if handler == libc::SIG_IGN && is_asynchronous {
+            // The program ignores it.
+        } else if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
+            // It ends the process here: SA_NODEFER leaves the signal unblocked. An access whose signal the
+            // program ignores would only fail again.
             let mut default: libc::sigaction = std::mem::zeroed();
             default.sa_sigaction = libc::SIG_DFL;
             libc::sigaction(signal, &default, std::ptr::null_mut());
+            libc::raise(signal);
+            return;
         } else if (*previous).sa_flags & libc::SA_SIGINFO != 0 {
             type Informed = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
             std::mem::transmute::<usize, Informed>(handler)(signal, info, context);
         } else {
             std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(handler)(signal);
+        }
+        // Rust's own handler leaves the default behind, so that the access fails again and ends the process.
+        let mut left: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut left);
+        if is_asynchronous && left.sa_sigaction == libc::SIG_DFL {
+            libc::raise(signal);
         }
     }
 }
@@ -184,11 +221,34 @@ mod tests {
             (0x55_0000_1000, 4097, 2),
             (0x1000, 5 << 30, 5 << 18),
         ] {
-            let extent = pack(start, bytes).unwrap();
-            assert_eq!(unpack(extent), (start, pages << PAGE_BITS));
+            for wanted in [Use::Read, Use::Write] {
+                let extent = pack(start, bytes, wanted).unwrap();
+                assert_eq!(unpack(extent), (start, pages << PAGE_BITS, wanted));
+            }
         }
-        assert_eq!(pack(1 << 47, 4096), None);
-        assert_eq!(pack(0x1000, 2 << 40), None);
+        assert_eq!(pack(1 << 47, 4096, Use::Read), None);
+        assert_eq!(pack(0x1000, 1 << 40, Use::Write), None);
+    }
+
+    /// A signal that another process had sent was swallowed and disarmed the handler: the next file that was
+    /// cut ended the process.
+    #[test]
+    #[allow(unsafe_code)]
+    fn a_sent_bus_error_ends_the_process_at_once() {
+        use std::os::unix::process::ExitStatusExt;
+
+        if std::env::var_os("DEEDBOOK_SENT_SIGBUS").is_some() {
+            super::install_handler();
+            // SAFETY: a signal of this process to itself.
+            unsafe { libc::kill(libc::getpid(), libc::SIGBUS) };
+            std::thread::sleep(std::time::Duration::from_secs(10));
+            std::process::exit(3);
+        }
+        let this = "storage::bus_error::tests::a_sent_bus_error_ends_the_process_at_once";
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let ended =
+            child.args(["--exact", this]).env("DEEDBOOK_SENT_SIGBUS", "1").output().unwrap();
+        assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{:?}", ended.status);
     }
 
     /// The handler ran between a failed call and the question for its reason: a call made by the

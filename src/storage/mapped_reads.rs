@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::bus_error::Guard;
+use super::bus_error::{Guard, Use};
 use super::disk_file::DiskFile;
 use super::{File, FileId};
 
@@ -27,7 +27,7 @@ pub struct MappedFile {
 pub fn map(file: &fs::File) -> Option<(Guard, MmapRaw)> {
     // Of a file that is open for writing, a map for reading only.
     let map = MmapOptions::new().map_raw_read_only(file).ok().filter(|map| map.len() > 0)?;
-    Some((Guard::new(map.as_ptr() as usize, map.len())?, map))
+    Some((Guard::new(map.as_ptr() as usize, map.len(), Use::Read)?, map))
 }
 
 impl MappedFile {
@@ -44,8 +44,9 @@ impl MappedFile {
             return false;
         }
         // SAFETY: the bytes lie inside the map, which lives as long as `self`, and there are no references
-        // into it. A writer may change them meanwhile, as under `pread`: any bytes are a value, and a
-        // record has a checksum. A fault is mended by the handler.
+        // into it. A writer may change them meanwhile, as under `pread`. By the letter of the language that is
+        // a data race; in practice a `memcpy` of a shared map copies old or new bytes, any bytes are a value,
+        // and they are checked in the copy, never read again from the map. The handler mends a fault.
         unsafe {
             let from = self.map.as_ptr().add(offset as usize);
             std::ptr::copy_nonoverlapping(from, buf.as_mut_ptr(), buf.len());

@@ -10,7 +10,7 @@ use std::io;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::bus_error::Guard;
+use super::bus_error::{Guard, Use};
 
 /// Every window has this size, also where the file ends before it. 8 MiB at a time measured best:
 /// more costs page tables, less costs calls.
@@ -53,7 +53,7 @@ impl Window {
     fn new(file: &File, offset: u64) -> Option<Self> {
         let base = offset / ALIGNMENT * ALIGNMENT;
         let map = MmapOptions::new().offset(base).len(WINDOW_BYTES).map_raw(file).ok()?;
-        let guard = Guard::new(map.as_ptr() as usize, WINDOW_BYTES)?;
+        let guard = Guard::new(map.as_ptr() as usize, WINDOW_BYTES, Use::Write)?;
         Some(Self { guard, map, base })
     }
 

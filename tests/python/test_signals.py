@@ -459,3 +459,20 @@ with Stop() as stop:
     assert (done.stdout, done.returncode) == ("True False\nTrue True\nb'x' True True\n", 0), (
         done.stderr
     )
+
+
+BUS = """
+import os, signal, sys, time
+from deedbook import Book
+book = Book.create(sys.argv[1])
+book.append(b"one")
+os.kill(os.getpid(), signal.SIGBUS)
+time.sleep(10)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files are mapped on Linux only")
+def test_a_sent_bus_error_ends_the_process_at_once(tmp_path: Path) -> None:
+    """The handler for cut files swallowed the signal, and the next cut file ended the process."""
+    done = subprocess.run([sys.executable, "-c", BUS, str(tmp_path / "book")], timeout=60)
+    assert done.returncode == -signal.SIGBUS
