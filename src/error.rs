@@ -1,6 +1,7 @@
 //! One error type for every format: kind, format, place, and what is known of durability.
 
 use std::fmt;
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -98,10 +99,13 @@ struct Inner {
 impl Error {
     /// An error of that kind; the message is lower case and names both values.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let message: String = message.into();
+        let message =
+            if message.chars().any(steers) { Plain(message).to_string() } else { message };
         Self(Box::new(Inner {
             kind,
             format: None,
-            message: message.into(),
+            message,
             path: None,
             offset: None,
             durable: None,
@@ -182,7 +186,7 @@ impl Error {
         self.0.format
     }
 
-    /// The text without the place.
+    /// The text without the place. No character in it steers a terminal.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -222,8 +226,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)?;
         match (&self.0.path, self.0.offset) {
-            (Some(path), Some(at)) => write!(f, " (byte {} of {})", grouped(at), path.display())?,
-            (Some(path), None) => write!(f, " ({})", path.display())?,
+            (Some(path), Some(at)) => {
+                write!(f, " (byte {} of {})", grouped(at), Plain(path.display()))?
+            }
+            (Some(path), None) => write!(f, " ({})", Plain(path.display()))?,
             (None, Some(at)) => write!(f, " (byte {})", grouped(at))?,
             (None, None) => {}
         }
@@ -232,6 +238,36 @@ impl fmt::Display for Error {
         }
         Ok(())
     }
+}
+
+/// Text for people, with names and bytes of others in it. What steers a terminal, or turns the direction
+/// of text, is shown as `\u{1b}`.
+pub(crate) struct Plain<T>(pub T);
+
+impl<T: fmt::Display> fmt::Display for Plain<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaping(f), "{}", self.0)
+    }
+}
+
+struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Escaping<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut begin = 0;
+        for (at, steering) in text.char_indices().filter(|(_, one)| steers(*one)) {
+            write!(self.0, "{}{}", &text[begin..at], steering.escape_unicode())?;
+            begin = at + steering.len_utf8();
+        }
+        self.0.write_str(&text[begin..])
+    }
+}
+
+/// Whether a character is a control character, or one that turns the direction of text.
+fn steers(one: char) -> bool {
+    let turns =
+        matches!(one, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    one.is_control() || turns
 }
 
 impl fmt::Debug for Error {
@@ -304,6 +340,24 @@ mod tests {
             "deed 812: checksum 1ff78bc, stored 1ff78bd (byte 40,312 of book.log); \
              next intact record at byte 1,040,400"
         );
+    }
+
+    #[test]
+    fn no_text_steers_a_terminal() {
+        // A job's name in a sidecar file had `ESC ]0;PWNED BEL ESC [31m`, and so may a directory's name.
+        let raw = "\x1b]0;PWNED\x07\u{9b}31m\u{202e}\u{2066}\u{200f}\x7f\r\n";
+        let error = Error::new(ErrorKind::Corrupt, format!("job {raw} of é"))
+            .at(Path::new(raw))
+            .offset_at(1);
+        for shown in [error.to_string(), format!("{error:?}"), error.message().into()] {
+            assert!(!shown.chars().any(steers), "{shown:?}");
+            assert!(
+                shown.contains(r"\u{1b}]0;PWNED\u{7}\u{9b}31m\u{202e}\u{2066}\u{200f}"),
+                "{shown}"
+            );
+        }
+        assert_eq!(error.path(), Some(Path::new(raw)));
+        assert_eq!(Plain("plain é\u{1b}").to_string(), r"plain é\u{1b}");
     }
 
     #[test]

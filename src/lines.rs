@@ -8,6 +8,7 @@ use std::ops::{Deref, DerefMut};
 
 use log::Level;
 
+use crate::error::Plain;
 use crate::locks::{Mutex, MutexGuard, lock, try_lock};
 
 thread_local! {
@@ -27,6 +28,7 @@ pub fn info(line: impl Display) {
 }
 
 fn tell(level: Level, line: &dyn Display) {
+    let line = Plain(line);
     if HOLDS.get() == 0 {
         log::log!(target: "deedbook", level, "{line}");
         return;

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
+
+from deedbook._page import escaped
 
 __all__ = ["Bar", "Piece", "bars", "columns", "strip"]
 
@@ -54,7 +55,7 @@ def columns(values: Sequence[tuple[str, float]], top: str, labels: Sequence[str]
         for height in [max(_LEAST, _HEIGHT * value / highest)]
     )
     return (
-        f'<figure><div class="axis"><span>{html.escape(top)}</span></div>'
+        f'<figure><div class="axis"><span>{escaped(top)}</span></div>'
         f"{_svg('plot', shapes, alt)}{_axis(labels)}</figure>\n"
     )
 
@@ -62,9 +63,9 @@ def columns(values: Sequence[tuple[str, float]], top: str, labels: Sequence[str]
 def bars(rows: Iterable[Bar], total: float, alt: str) -> str:
     """Rows of one scale, from 0 to ``total``."""
     cells = "".join(
-        f"<span>{html.escape(row.name)}</span>"
+        f"<span>{escaped(row.name)}</span>"
         f"{_strip('bar', row.pieces, total, f'{alt}: {row.name}')}"
-        f"<span>{html.escape(row.text)}</span>\n"
+        f"<span>{escaped(row.text)}</span>\n"
         for row in rows
     )
     return f'<figure class="bars">{cells}</figure>\n'
@@ -90,20 +91,18 @@ def _strip(style: str, pieces: Sequence[Piece], total: float, alt: str) -> str:
 def _svg(style: str, shapes: str, alt: str) -> str:
     return (
         f'<svg class="{style}" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" preserveAspectRatio="none"'
-        f' role="img" aria-label="{html.escape(alt)}">{shapes}</svg>'
+        f' role="img" aria-label="{escaped(alt)}">{shapes}</svg>'
     )
 
 
 def _rect(x: float, y: float, width: float, height: float, style: str, title: str) -> str:
     return (
         f'<rect class="{style}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}">'
-        f"<title>{html.escape(title)}</title></rect>"
+        f"<title>{escaped(title)}</title></rect>"
     )
 
 
 def _axis(labels: Sequence[str]) -> str:
     if not labels:
         return ""
-    return (
-        f'<div class="axis">{"".join(f"<span>{html.escape(one)}</span>" for one in labels)}</div>'
-    )
+    return f'<div class="axis">{"".join(f"<span>{escaped(one)}</span>" for one in labels)}</div>'

@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-__all__ = ["fragment", "page", "table", "tiles"]
+from deedbook._text import STEERING
+
+__all__ = ["escaped", "fragment", "page", "table", "tiles"]
 
 _WORD_MAX: Final = 16
 """Longer words may be broken, where the window is narrow."""
@@ -17,9 +19,14 @@ _WORD_MAX: Final = 16
 def page(title: str, body: Iterable[str], *, ok: bool, subtitle: str = "") -> str:
     """A whole page. ``title`` and ``subtitle`` are text, ``body`` is HTML."""
     verdict = "ok" if ok else "bad"
-    head = _HEAD.format(title=html.escape(title), verdict=verdict, style=STYLE)
-    under = f'<p class="soft">{html.escape(subtitle)}</p>\n' if subtitle else ""
+    head = _HEAD.format(title=escaped(title), verdict=verdict, style=STYLE)
+    under = f'<p class="soft">{escaped(subtitle)}</p>\n' if subtitle else ""
     return f"{head}{under}{''.join(body)}</main></html>\n"
+
+
+def escaped(text: str) -> str:
+    """A text as HTML; U+FFFD is in place of what turns its direction and of control characters."""
+    return html.escape(STEERING.sub("\ufffd", text))
 
 
 def fragment(body: str) -> str:
@@ -38,8 +45,7 @@ def fragment(body: str) -> str:
 def tiles(facts: Iterable[tuple[str, str]]) -> str:
     """The figures that are to be seen first: names and values."""
     cells = "".join(
-        f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd></div>"
-        for name, value in facts
+        f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}</dd></div>" for name, value in facts
     )
     return f'<dl class="tiles">{cells}</dl>\n'
 
@@ -51,7 +57,7 @@ def table(
     classes: Sequence[str] = (),
 ) -> str:
     """A table; ``classes`` are those of its rows."""
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    head = "".join(f"<th>{escaped(cell)}</th>" for cell in header)
     body = "".join(
         (f'<tr class="{of}">' if of else "<tr>") + "".join(map(_cell, row)) + "</tr>\n"
         for row, of in itertools.zip_longest(rows, classes, fillvalue="")
@@ -64,7 +70,7 @@ def table(
 def _cell(text: str) -> str:
     """A cell; only long words may be broken, where the window is narrow."""
     is_long = max(map(len, text.split()), default=0) > _WORD_MAX
-    return f"<td{' class=long' if is_long else ''}>{html.escape(text)}</td>"
+    return f"<td{' class=long' if is_long else ''}>{escaped(text)}</td>"
 
 
 STYLE: Final = """

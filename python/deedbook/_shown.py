@@ -182,6 +182,6 @@ def _text(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    from html import escape
+    from deedbook._page import escaped
 
-    return escape(text)
+    return escaped(text)

@@ -1,8 +1,30 @@
-"""Numbers and damage in words: for the command line, whatever the format."""
+"""Numbers and damage in words: for the command line, whatever the format. And unfit characters."""
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from deedbook._core import Damage
+
+_BIDI: Final = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
+STEERING: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}]")
+"""Characters that steer a terminal, or turn the direction of text: names and payloads of others
+have them. Newline and tab are none of them."""
+_RAW_IN_JSON: Final = re.compile(f"[\x7f-\x9f{_BIDI}]")
+"""Of these, those that JSON allows as they are."""
+
+
+def escape_json(text: str) -> str:
+    """JSON text of the same value in which no character steers a terminal."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def escape_steering(text: str) -> str:
+    """The text with escapes as of Python in place of what steers a terminal."""
+    return STEERING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def size(count_bytes: int) -> str:

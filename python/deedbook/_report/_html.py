@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from deedbook import __version__
 from deedbook._charts import Bar, Piece, bars, columns, strip
-from deedbook._page import fragment, page, table, tiles
+from deedbook._page import escaped, fragment, page, table, tiles
 from deedbook._report._figures import LogReport, Times, Type, state_of
 from deedbook._text import count, size
 
@@ -46,10 +45,8 @@ def page_of_several(reports: Sequence[LogReport]) -> str:
     body = [table(["log", "records", "payloads", "state"], rows, "logs", classes)]
     for report in reports:
         style = "" if report.ok else ' class="bad"'
-        path = html.escape(os.path.abspath(report.path))
-        body.append(
-            f'<h1{style}>{html.escape(title_of(report))}</h1>\n<p class="soft">{path}</p>\n'
-        )
+        path = escaped(os.path.abspath(report.path))
+        body.append(f'<h1{style}>{escaped(title_of(report))}</h1>\n<p class="soft">{path}</p>\n')
         body += _body(report)
     title = f"{count(len(reports), 'log')}, {f'{bad:,} NOT OK' if bad else 'all ok'}"
     return page(title, body, ok=not bad, subtitle=f"{made}, deedbook {__version__}")
@@ -57,7 +54,7 @@ def page_of_several(reports: Sequence[LogReport]) -> str:
 
 def part_of_page(report: LogReport) -> str:
     """What a notebook shows: the page without its head."""
-    return fragment(f"<h1>{html.escape(title_of(report))}</h1>{''.join(_body(report))}")
+    return fragment(f"<h1>{escaped(title_of(report))}</h1>{''.join(_body(report))}")
 
 
 def title_of(report: LogReport) -> str:
@@ -85,7 +82,7 @@ def _body(report: LogReport) -> Iterator[str]:
         # The damages themselves stand in a table.
         reasons = [one.reason for part in report.parts for one in part.damages]
         texts = [one for one in report.findings if not any(reason in one for reason in reasons)]
-        yield "".join(f'<p class="bad">{html.escape(text)}</p>\n' for text in texts)
+        yield "".join(f'<p class="bad">{escaped(text)}</p>\n' for text in texts)
     yield from _damage(report)
     yield from _times(report)
     yield from _sizes(report)
@@ -184,7 +181,7 @@ def _times(report: LogReport) -> Iterator[str]:
             (f"{_at(at)}: {size(value) if what == 'bytes' else f'{value:,}'}", value)
             for at, value in values
         ]
-        yield f"<h2>{html.escape(title)}</h2>\n"
+        yield f"<h2>{escaped(title)}</h2>\n"
         yield columns(named, f"at most {top} per {unit}", labels, title)
     notes = [f"Times are UTC, from {times.source} in the payloads"]
     if report.records > times.records:
@@ -192,7 +189,7 @@ def _times(report: LogReport) -> Iterator[str]:
     if times.outside:
         first, last = _at(times.first), _at(times.last)
         notes.append(f"{times.outside:,} too far off to be shown ({first} to {last})")
-    yield f'<p class="note">{html.escape("; ".join(notes))}.</p>\n'
+    yield f'<p class="note">{escaped("; ".join(notes))}.</p>\n'
 
 
 def _sizes(report: LogReport) -> Iterator[str]:
@@ -247,7 +244,7 @@ def _syncs(report: LogReport) -> Iterator[str]:
             why = (
                 f"{own}, and only the handle that writes counts its syncs: deedbook.report(handle)"
             )
-        yield f'<p class="note">None: {html.escape(why)}.</p>\n'
+        yield f'<p class="note">None: {escaped(why)}.</p>\n'
         return
     found = [(bound, syncs) for bound, syncs in stats.sync_latency]
     some = [place for place, (_, syncs) in enumerate(found) if syncs]

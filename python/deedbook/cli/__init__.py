@@ -16,6 +16,7 @@ from deedbook.cli.failure import (
     describe,
     details,
     exit_code,
+    printable,
     trace,
 )
 from deedbook.cli.output import Output, complain
@@ -36,6 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     wants_json = False
     logger = logging.getLogger("deedbook")
     logger.addFilter(_is_news)
+    # Else Python's own handler of last resort would show names of files as they are.
+    handler = None if logger.hasHandlers() else _Lines(logging.WARNING)
+    if handler is not None:
+        logger.addHandler(handler)
     try:
         with Termination():
             argv = sys.argv[1:] if argv is None else argv
@@ -54,6 +59,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error, out, wants_json)
     finally:
         logger.removeFilter(_is_news)
+        if handler is not None:
+            logger.removeHandler(handler)
+
+
+class _Lines(logging.Handler):
+    """Shows lines of the log on standard error, with everything unprintable escaped."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one, and an exception that it has in further lines."""
+        lines = [record.getMessage()]
+        if record.exc_info:
+            lines += logging.Formatter().formatException(record.exc_info).split("\n")
+        with contextlib.suppress(OSError, ValueError):
+            if sys.stderr is not None:
+                sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
+                sys.stderr.flush()
 
 
 def _is_news(record: logging.LogRecord) -> bool:

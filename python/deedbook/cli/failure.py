@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Final
 
 from deedbook import CorruptError, Error
@@ -88,10 +89,14 @@ def printable(text: str) -> str:
     """``text`` on one line: control characters, also those that move a terminal, are escaped."""
     if text.isprintable():
         return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    """A character as Python's escape; a stray byte of a path as the byte that it is."""
+    if "\udc80" <= char <= "\udcff":
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def _kind(error: BaseException) -> str:
@@ -111,4 +116,6 @@ def trace(error: BaseException) -> None:
     if os.environ.get("DEEDBOOK_DEBUG"):
         import traceback  # as slow to load as the rest of the command line
 
-        traceback.print_exception(error)
+        for part in traceback.format_exception(error):
+            for line in part.rstrip("\n").split("\n"):
+                print(printable(line), file=sys.stderr)

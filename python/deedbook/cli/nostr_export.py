@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 
 from deedbook import Error, EventStore
-from deedbook._text import count
+from deedbook._text import count, escape_json
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, PipeClosedError
 from deedbook.cli.nostr_look import passed_over
 from deedbook.cli.output import Output
@@ -52,8 +53,9 @@ class _Standard:
 
     def __init__(self, out: Output) -> None:
         self._out = out
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def write(self, data: memoryview) -> None:
-        """Write all of it."""
-        self._out.data(bytes(data))
+        """Write all of it. A character may come in two pieces."""
+        self._out.data(escape_json(self._decoder.decode(bytes(data))).encode())
         self._out.flush()

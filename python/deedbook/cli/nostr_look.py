@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from typing import Any, Final, Literal
 
 from deedbook import EventStore
-from deedbook._text import count, size
+from deedbook._text import count, escape_json, size
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output, table
 from deedbook.cli.progress import Progress
@@ -48,7 +48,7 @@ def run_query(args: argparse.Namespace, out: Output) -> int:
     with EventStore.open(args.store, mapped_reads=args.mapped_reads) as store:
         found = store.query(text, on_corrupt=_on_corrupt(args))
         for event in found:
-            out.data(event.to_json().encode() + b"\n")
+            out.data(escape_json(event.to_json()).encode() + b"\n")
     return passed_over(len(found.damages), out)
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from deedbook._text import escape_json
 from deedbook.cli.colour import in_colour
 from deedbook.cli.failure import CliError, PipeClosedError, printable
 
@@ -42,8 +43,9 @@ class Output:
 
         A colour is shown where standard output is a terminal that has it.
         """
-        # The stray bytes of a path (surrogates) are left to the encoder, which restores them.
-        shown = "".join(c if "\udc80" <= c <= "\udcff" else printable(c) for c in text)
+        # The stray bytes of a path (surrogates) are left to the encoder, which restores them, but
+        # for those that steer a terminal of one byte a character.
+        shown = "".join(c if "\udca0" <= c <= "\udcff" else printable(c) for c in text)
         shown = shown if colour is None else in_colour(shown, colour)
         self.data(shown.encode("utf-8", "surrogateescape") + b"\n")
 
@@ -142,9 +144,9 @@ def _write_all(data: bytes) -> None:
 def to_json(value: dict[str, Any]) -> bytes:
     """A JSON object in UTF-8 with a newline after it."""
     try:
-        return _encode_text(value).encode() + b"\n"
+        return escape_json(_encode_text(value)).encode() + b"\n"
     except UnicodeEncodeError:  # a path that is not UTF-8: escapes keep it valid JSON
-        return _encode_ascii(value).encode("ascii") + b"\n"
+        return escape_json(_encode_ascii(value)).encode("ascii") + b"\n"
 
 
 _encode_text: Callable[[Any], str] = json.JSONEncoder(

@@ -7,6 +7,7 @@ import base64
 from typing import Final
 
 from deedbook._json import why_not_json
+from deedbook._text import escape_json
 from deedbook.cli.failure import CliError
 from deedbook.formats._info import Entry
 
@@ -38,8 +39,8 @@ def json_of(command: str, entry: Entry) -> str:
             f"{command}: {_place(entry)}: the payload is not JSON: {wrong}; --payload text or "
             "base64 takes it as it is"
         )
-    # Ends of lines can only stand between values.
-    return entry.payload.decode("utf-8").translate(_LINE_ENDS)
+    # Ends of lines can only stand between values; what steers a terminal, only in texts.
+    return escape_json(entry.payload.decode("utf-8").translate(_LINE_ENDS))
 
 
 def in_base64(entry: Entry) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import deedbook
+from deedbook._text import escape_steering
 from deedbook.demo import small
 from deedbook.demo.workspace import (
     Check,
@@ -114,7 +115,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"deedbook demo: {text}", file=sys.stderr)
+    print(escape_steering(f"deedbook demo: {text}"), file=sys.stderr)
     return code
 
 

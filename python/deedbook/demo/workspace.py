@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from deedbook._text import escape_steering
+
 JAVA_MIN = 17
 MODULES = ("pyspark", "pyarrow", "matplotlib")
 
@@ -160,7 +162,8 @@ def java_version() -> int | None:
 def put(text: str, end: str = "\n") -> None:
     """Print at once. What cannot be printed is escaped: the name of a file need not be UTF-8."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), end=end, flush=True)
+    shown = escape_steering(text).encode(encoding, "backslashreplace")
+    print(shown.decode(encoding), end=end, flush=True)
 
 
 def put_json(text: str) -> None:

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 import deedbook
+from deedbook._text import escape_steering
 from deedbook.demo.generate import read_lines
 
 STDOUT = 1
@@ -44,7 +45,7 @@ def main(arguments: list[str]) -> int:
     try:
         write(Path(log), Path(source), int(stop), int(batch))
     except (deedbook.Error, OSError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(escape_steering(f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 1
     return 0
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
+from deedbook._text import escape_steering
+
 __all__ = ["CONTENT_TYPE", "Family", "Sample", "in_text"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -62,6 +64,6 @@ def _series(sample: Sample) -> str:
 
 
 def _escaped(text: str) -> str:
-    # Stray bytes of a path have no place in UTF-8.
-    shown = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    # Stray bytes of a path have no place in UTF-8. A text may be shown by a terminal.
+    shown = escape_steering(text.encode("utf-8", "backslashreplace").decode("utf-8"))
     return shown.replace("\\", "\\\\").replace("\n", "\\n")

@@ -22,6 +22,7 @@ from typing import Final, Protocol
 
 from deedbook import Error, Ledger, LedgerSnapshot, LockedError, MissingError, Wal
 from deedbook._durable import sync_folder
+from deedbook._text import escape_steering
 from deedbook.pipeline.events import Line
 from deedbook.pipeline.notes import JsonLines, Note, digest, expected_file, lines_of_files, notes_of
 from deedbook.pipeline.plan import INPUTS, SETTINGS_FILE, Settings, plan
@@ -247,7 +248,7 @@ def main(arguments: list[str]) -> int:
     try:
         lines, complete = produce(Path(directory), name, stop)
     except (ProducerError, Error, OSError) as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        print(escape_steering(f"{name}: {error}"), file=sys.stderr)
         return 1
     print(json.dumps({"lines": lines, "complete": complete}))
     return 0

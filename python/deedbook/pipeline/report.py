@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from deedbook._page import table
+from deedbook._page import escaped, table
 from deedbook.pipeline.check import Check, text_of
 from deedbook.pipeline.config import Config
 from deedbook.pipeline.latency import Latency, Spread, latency_of
@@ -73,7 +72,7 @@ def _page(
     events = found.totals.get("events", 0)
     broken = "1 run" if kills == 1 else f"{kills:,} runs"
     title = f"{found.name}: {events:,} events, {broken} broken off, {verdict}"
-    yield _HEAD.format(title=html.escape(title), verdict="bad" if failed else "good")
+    yield _HEAD.format(title=escaped(title), verdict="bad" if failed else "good")
     yield "<h2>Sources</h2>\n"
     rows = [
         [one.name, one.bronze, _number(one.records), lag_text(one.lag), _time(one.last_read)]
@@ -185,7 +184,7 @@ h1, p, td.long {{ overflow-wrap: anywhere; }}
 
 def _picture(file: str, alt: str) -> str:
     """A picture, and the way to it at its full size."""
-    image = f'<img src="{file}" alt="{html.escape(alt)}">'
+    image = f'<img src="{file}" alt="{escaped(alt)}">'
     return f'<figure><a href="{file}">{image}</a></figure>\n'
 
 
