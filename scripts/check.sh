@@ -34,6 +34,9 @@ allowlist=()
 [ -n "${DEEDBOOK_TESTS_FOLLOW:-}" ] ||
     step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}
 
+# Workflows: unpinned actions, kept credentials, text of others in a shell.
+step "$venv/bin/zizmor" --offline --no-progress --quiet .github
+
 # What pages say of other files: quotes, figures, names, links.
 step "$venv/bin/python" -m pytest -q tests/python/test_site.py -k "not blocks_of_a_page and not commands_of"
 

@@ -250,7 +250,11 @@ LEFT_OUT = {
 def main() -> int:
     """Take the steps; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--tag", help="the tag of the release")
+    parser.add_argument(
+        "--tag",
+        default=os.environ.get("RELEASE_TAG") or None,
+        help="the tag of the release (RELEASE_TAG)",
+    )
     parser.add_argument("--only", help="some of: " + ",".join(STEPS))
     args = parser.parse_args()
     only = STEPS if args.only is None else args.only.split(",")

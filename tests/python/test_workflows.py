@@ -39,6 +39,16 @@ def test_one_action_has_one_commit() -> None:
     assert {name: len(of) for name, of in commits.items() if len(of) > 1} == {}
 
 
+def test_wheels_are_built_by_the_locked_maturin() -> None:
+    """The action took the newest maturin of the day: a release could not be built again."""
+    (locked,) = re.findall(
+        r"^maturin==(\S+)", (ROOT / "requirements" / "build.txt").read_text(), re.MULTILINE
+    )
+    text = (ROOT / ".github" / "workflows" / "wheels.yml").read_text()
+    pinned = re.findall(r"maturin-version: v(\S+)", text)
+    assert len(pinned) == text.count("PyO3/maturin-action@") and set(pinned) == {locked}
+
+
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_may_do_little_and_ends(workflow: Path) -> None:
     yaml = pytest.importorskip("yaml")
