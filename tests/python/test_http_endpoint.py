@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import threading
+import tracemalloc
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -122,6 +123,29 @@ def test_what_is_not_understood_is_refused(endpoint: Endpoint) -> None:
 
 
 # -- how it fails ---------------------------------------------------------------------------------
+
+
+def test_a_body_is_not_inflated_beyond_the_limit(tmp_path: Path) -> None:
+    """Two megabytes became 4.1 GB of memory before the limit was looked at."""
+    body = gzip.compress(bytes(64 << 20))
+    with Endpoint(faults=Faults(max_bytes=1000)) as endpoint:
+        tracemalloc.start()
+        status, said, _ = post(endpoint.url, body, **{"Content-Encoding": "gzip"})
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert (status, said) == (413, {"error": "more than 1000 bytes, at most 1000"})
+    assert peak < 8 << 20
+
+
+def test_a_compressed_body_that_ends_early_is_refused(endpoint: Endpoint) -> None:
+    body = gzip.compress(b'[{"n":1}]' * 100)[:-12]
+    status, said, _ = post(endpoint.url, body, **{"Content-Encoding": "gzip"})
+    assert status == 400 and "not understood" in said["error"]
+
+
+def test_other_machines_reach_the_endpoint_on_request_only() -> None:
+    """It has no passwords, and keeps in memory and on disk whatever comes."""
+    assert "--public" in complaint(deedbook("spool", "endpoint", "--host", "0.0.0.0"), 2)
 
 
 def test_a_script_says_what_happens(endpoint: Endpoint) -> None:

@@ -108,3 +108,55 @@ def test_a_drain_that_ends_meanwhile_closes_the_connection(
         while sockets() > before and time.monotonic() < end:
             time.sleep(0.01)
         assert sockets() == before
+
+
+@pytest.fixture(params=["status line", "headers", "body"])
+def dripping(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
+    """A server that takes requests, and gives a byte of its answer each 50 ms, for ever."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
+    at_once = {"status line": 13, "headers": 17, "body": len(answer)}[request.param]
+    ended = threading.Event()
+
+    def answer_one(client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError):
+            received = b""
+            while b"\r\n\r\n" not in received:
+                received += client.recv(1 << 16)
+            client.sendall(answer[:at_once])
+            if request.param == "headers":
+                client.sendall(b"X-Long: ")
+            while not ended.wait(0.05):
+                client.sendall(b"x")
+
+    def serve(server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = server.accept()
+                threading.Thread(target=answer_one, args=(client,), daemon=True).start()
+
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        yield server
+        ended.set()
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_that_drips_its_answer_holds_a_request_no_longer_than_it_may(
+    kind: str, dripping: socket.socket, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Each byte began the time for reading again: one request took days, and nothing else went."""
+    store = store_of(events(3, 20))
+    options = {"read_seconds": 5.0, "request_seconds": 1.0, "dead_letters": tmp_path}
+    with Both(kind, store, url_of(dripping), **options) as both:
+        begun = time.monotonic()
+        sent = both.send_once()
+        took = time.monotonic() - begun
+        error = both.sender.stats().last_error
+    assert took < 4
+    # The status decides: of the body no more is waited for.
+    has_status = "body" in request.node.callspec.params["dripping"]
+    assert sent is has_status and (store.stats().events == 0) is has_status
+    if not has_status:
+        assert "request_seconds=1" in error

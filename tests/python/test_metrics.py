@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -10,9 +11,10 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, metrics
+from deedbook.metrics import _server
 from deedbook.metrics._server import serve
 from test_nostr import made
 
@@ -250,6 +253,7 @@ def test_the_command_listens_beside_a_writer_until_it_is_stopped(tmp_path: Path)
             address = server.stderr.readline().split()[-1]
             for count in (1, 2):
                 wal.append(b"one")
+                time.sleep(1.1 * (count - 1))  # within a second the same text is given again
                 with urllib.request.urlopen(address, timeout=30) as answer:
                     assert answer.headers["Content-Type"] == metrics.CONTENT_TYPE
                     text = answer.read().decode()
@@ -299,3 +303,79 @@ def test_a_request_that_fails_leaves_no_traceback(
     assert capfd.readouterr().err == ""
     said = "a request for metrics failed: ValueError('no such value')"
     assert [one.getMessage() for one in caplog.records] == ([] if is_gone else [said])
+
+
+@contextlib.contextmanager
+def served(make: Callable[[], str]) -> Iterator[tuple[str, int]]:
+    """A server on this machine; gives its address."""
+    server = serve(make, "127.0.0.1", 0)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield server.server_address[:2]  # type: ignore[misc]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def asked(address: tuple[str, int], host: str) -> bytes:
+    """The answer to a request for the metrics of a host."""
+    with socket.create_connection(address, timeout=30) as client:
+        client.sendall(f"GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+        return b"".join(iter(lambda: client.recv(1 << 16), b""))
+
+
+def test_clients_that_drip_or_wait_hold_no_thread_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each byte began the ten seconds again, and each client got a thread: 60 after 24 seconds."""
+    monkeypatch.setattr(_server, "_SECONDS_MAX", 1.0)
+    before = threading.active_count()
+    with served(lambda: "x 1\n") as address, contextlib.ExitStack() as stack:
+        clients = [
+            stack.enter_context(socket.create_connection(address, timeout=30)) for _ in range(60)
+        ]
+        time.sleep(0.3)
+        # The server's own thread, and for each of 32 clients one that answers and a timer.
+        assert threading.active_count() - before <= 65
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            for client in clients:
+                with contextlib.suppress(OSError):
+                    client.sendall(b"G")
+            if threading.active_count() - before <= 1:
+                break
+            time.sleep(0.1)
+        assert threading.active_count() - before <= 1
+        assert asked(address, "localhost").endswith(b"x 1\n")
+
+
+def test_requests_at_once_read_the_logs_once() -> None:
+    calls = []
+
+    def make() -> str:
+        calls.append(None)
+        time.sleep(0.1)
+        return "x 1\n"
+
+    with served(make) as address:
+        threads = [threading.Thread(target=asked, args=(address, "localhost")) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(calls) == 1
+
+
+@pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:9477", "LOCALHOST"])
+def test_a_server_on_loopback_answers_to_its_own_names(host: str) -> None:
+    with served(lambda: "x 1\n") as address:
+        assert asked(address, host).endswith(b"x 1\n")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "[", "10.0.0.1"])
+def test_a_server_on_loopback_answers_to_no_other_name(host: str) -> None:
+    """A page of a browser gave its own name this address, and could read the metrics."""
+    with served(lambda: "x 1\n") as address:
+        assert b" 421 " in asked(address, host).splitlines()[0]

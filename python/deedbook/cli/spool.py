@@ -54,6 +54,11 @@ def _add_endpoint(commands: Any) -> None:
         "With --json, two objects: where it listens, and at the end what came.",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address (default: 127.0.0.1)")
+    parser.add_argument(
+        "--public",
+        action="store_true",
+        help="allow a --host that other machines reach: whoever does can fill memory and disk",
+    )
     parser.add_argument("--port", type=_port, default=0, help="port (default: 0, any that is free)")
     parser.add_argument("--out", metavar="FILE", help="append each event to FILE, one a line")
     parser.add_argument(
@@ -120,8 +125,14 @@ def run_endpoint(args: argparse.Namespace, out: Output) -> int:
 
 
 def _endpoint(args: argparse.Namespace) -> Endpoint:
+    from deedbook._hosts import is_loopback
     from deedbook.http.endpoint import Endpoint, Faults
 
+    if not args.public and not is_loopback(args.host):
+        raise CliError(
+            f"spool endpoint: other machines may reach {args.host}: it is a server for tests, "
+            "without passwords; --public allows that"
+        )
     try:
         faults = Faults(
             statuses=dict(args.fail),

@@ -10,7 +10,7 @@ from deedbook.aio._threads import Worker
 from deedbook.http._encode import Prepared
 from deedbook.http._policy import Answer
 from deedbook.http._settings import Settings
-from deedbook.http._urllib3 import ANSWER_BYTES
+from deedbook.http._urllib3 import ANSWER_BYTES, ANSWER_SECONDS, too_long
 
 if TYPE_CHECKING:
     import aiohttp
@@ -63,6 +63,8 @@ class AsyncTransport:
             if body.stalled:
                 stalled = TimeoutError(f"the server took no byte for {read_seconds:g} seconds")
                 return Answer(None, error=_text(stalled))
+            if type(error) is asyncio.TimeoutError:  # aiohttp's own say of what
+                return Answer(None, error=_text(too_long(self._settings.request_seconds)))
             return Answer(None, error=_text(error))
 
     async def close(self) -> None:
@@ -82,7 +84,7 @@ class AsyncTransport:
             headers={"Accept-Encoding": "identity"},  # as urllib3 asks; nothing is decoded
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(
-                total=None,
+                total=settings.request_seconds,
                 sock_connect=settings.connect_seconds,
                 sock_read=settings.read_seconds,
             ),
@@ -91,12 +93,16 @@ class AsyncTransport:
 
 async def _beginning(content: aiohttp.StreamReader) -> bytes:
     """What is kept of an answer. One read gives only what has arrived."""
-    body = b""
+    body = bytearray()
+
+    async def read() -> None:
+        while len(body) < ANSWER_BYTES and (piece := await content.read(ANSWER_BYTES - len(body))):
+            body.extend(piece)
+
     # Where the rest does not come, the status has, and decides.
     with contextlib.suppress(Exception):
-        while len(body) < ANSWER_BYTES and (piece := await content.read(ANSWER_BYTES - len(body))):
-            body += piece
-    return body
+        await asyncio.wait_for(read(), ANSWER_SECONDS)
+    return bytes(body)
 
 
 def _text(error: BaseException) -> str:

@@ -163,13 +163,22 @@ def _zstd() -> Any:
     return zstd("compression='zstd'")
 
 
-def decompressor(coding: str) -> Callable[[bytes], bytes]:
-    """What undoes a Content-Encoding; ValueError for one that is not known."""
+def _inflated(undo: Any, data: bytes, bytes_max: int) -> bytes:
+    body: bytes = undo.decompress(data, bytes_max + 1)
+    if len(body) <= bytes_max and not undo.eof:
+        raise EOFError("the compressed body ends too early")
+    return body
+
+
+def decompressor(coding: str, bytes_max: int) -> Callable[[bytes], bytes]:
+    """What undoes a Content-Encoding; ValueError for one that is not known.
+
+    It gives at most ``bytes_max + 1`` bytes: two megabytes may stand for gigabytes.
+    """
     if coding in ("", "identity"):
         return bytes
     if coding == "gzip":
-        return lambda data: zlib.decompress(data, wbits=31)
+        return lambda data: _inflated(zlib.decompressobj(wbits=31), data, bytes_max)
     if coding == "zstd" and _has_zstd():
-        undo: Callable[[bytes], bytes] = _zstd().decompress
-        return undo
+        return lambda data: _inflated(_zstd().ZstdDecompressor(), data, bytes_max)
     raise ValueError(f"content encoding {coding!r}")

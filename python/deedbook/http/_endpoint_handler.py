@@ -111,15 +111,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Store what is in a body, or refuse it."""
         accepted = {"Accept-Encoding": _ACCEPTED}  # RFC 7694: what requests may be encoded with
         coding = self.headers.get("Content-Encoding", "").strip().lower()
+        largest = endpoint.faults.max_bytes
+        most = _BODY_BYTES_MAX if largest is None else min(largest, _BODY_BYTES_MAX)
         try:
-            undo = decompressor(coding)
+            undo = decompressor(coding, most)
         except ValueError as error:
             return _Verdict(415, {"error": str(error)}, accepted)
         try:
             body = undo(body)
-            largest = endpoint.faults.max_bytes
-            if largest is not None and len(body) > largest:
-                return _Verdict(413, {"error": f"{len(body)} bytes, at most {largest}"})
+            if len(body) > most:
+                there = f"more than {most}" if coding in ("gzip", "zstd") else f"{len(body)}"
+                return _Verdict(413, {"error": f"{there} bytes, at most {most}"})
             kind = self.headers.get("Content-Type", "")
             events = events_in(body, kind) if endpoint.parse else []
         except Exception as error:  # of the decompressor or the parser

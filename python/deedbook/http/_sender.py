@@ -50,6 +50,7 @@ class Sender:
       Accept-Encoding names. A server that answers 415 is sent gzip, then plain bodies.
     - ``concurrency`` (1): requests at a time; with more than 1, batches may arrive out of order.
     - ``interval_seconds`` (5): how long events may wait in a batch that is not full.
+    - ``request_seconds`` (300): how long one attempt may take, from connecting to the answer.
     - ``connect_seconds`` (10), ``read_seconds`` (30): how long to wait for a connection, and for
       the server to take or give the next byte.
     - ``ssl_context``: for https, instead of the system's certificates.

@@ -40,6 +40,7 @@ class Settings:
     interval_seconds: float
     connect_seconds: float
     read_seconds: float
+    request_seconds: float
     ssl_context: ssl.SSLContext | None
     preset: Preset
     clock: Clock
@@ -65,6 +66,7 @@ class Options(TypedDict, total=False):
     interval_seconds: float
     connect_seconds: float
     read_seconds: float
+    request_seconds: float
     ssl_context: ssl.SSLContext | None
     clock: Clock
     chance: random.Random
@@ -89,7 +91,12 @@ def settings(
     concurrency = options.get("concurrency", 1)
     if concurrency < 1:
         raise InvalidArgumentError(f"concurrency is {concurrency}, not 1 or more")
-    seconds = {"interval_seconds": 5.0, "connect_seconds": 10.0, "read_seconds": 30.0}
+    seconds = {
+        "interval_seconds": 5.0,
+        "connect_seconds": 10.0,
+        "read_seconds": 30.0,
+        "request_seconds": 300.0,
+    }
     for name in seconds:
         seconds[name] = value = cast("dict[str, Any]", options).get(name, seconds[name])
         if not 0 < value < inf:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import threading
 import weakref
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 # Parts of a body that are read and sent at once: larger ones take fewer calls.
 _BLOCK_BYTES = 1 << 17
-# What is kept of an answer's body, and what is read of it so that the connection can be used again.
+# So much of an answer's body is read, and for so long after its status: the status decides.
 ANSWER_BYTES = 2048
-_ANSWER_BYTES_READ = 1 << 16
+ANSWER_SECONDS = 1.0
 
 
 class Transport:
@@ -36,8 +37,10 @@ class Transport:
         self._timeout = urllib3.Timeout(
             connect=settings.connect_seconds, read=settings.read_seconds
         )
+        self._request_seconds = settings.request_seconds
         self._live: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._pool = _pool_class(self._live, settings.read_seconds)(
+        self._attempts = _Attempts()
+        self._pool = _pool_class(self._live, self._attempts, settings.read_seconds)(
             maxsize=settings.concurrency,
             blocksize=_BLOCK_BYTES,
             ssl_context=settings.ssl_context,
@@ -49,6 +52,7 @@ class Transport:
         But an error of reading the body is raised: no server has to do with it.
         """
         body = _Source(prepared.rewound())
+        attempt = self._attempts.current = _Attempt(self._request_seconds)
         try:
             response = self._pool.request(
                 "POST",
@@ -61,26 +65,81 @@ class Transport:
                 preload_content=False,
             )
             try:
+                attempt.ends_in(ANSWER_SECONDS)
                 return _answer(response)
             finally:
                 response.release_conn()
         except Exception as error:
             if body.error is not None:
                 raise body.error from None
+            if attempt.is_over:
+                return Answer(None, error=_text(too_long(self._request_seconds)))
             return Answer(None, error=_text(error), hold=_untrusted(error))
+        finally:
+            attempt.close()
 
     def abort(self) -> None:
         """End the requests under way, with an error for those that wait for them."""
         for connection in list(self._live):
-            connection.ended = True  # it may be connecting, and have no socket yet
-            sock = getattr(connection, "sock", None)
-            if sock is not None:
-                with contextlib.suppress(OSError):
-                    sock.shutdown(socket.SHUT_RDWR)
+            _end(connection)
 
     def close(self) -> None:
         """Close the connections that are not in use."""
         self._pool.clear()
+
+
+class _Attempt:
+    """A request, which a timer ends: a server that gives a byte now and then never times out."""
+
+    def __init__(self, seconds: float) -> None:
+        self.connection: Any = None
+        self.is_over = False
+        self._timer = self._started(seconds)
+
+    def ends_in(self, seconds: float) -> None:
+        """End it after so many seconds from now. TimeoutError if it has ended meanwhile."""
+        self._timer.cancel()
+        self._refuse_over()
+        self._timer = self._started(seconds)
+
+    def close(self) -> None:
+        """It has its answer, or its error."""
+        self._timer.cancel()
+
+    def uses(self, connection: Any) -> None:
+        """Note the connection that is to be ended."""
+        self.connection = connection
+        self._refuse_over()
+
+    def _refuse_over(self) -> None:
+        if self.is_over:
+            raise TimeoutError("the request took too long")
+
+    def _started(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._over)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _over(self) -> None:
+        self.is_over = True
+        if self.connection is not None:
+            _end(self.connection)
+
+
+class _Attempts(threading.local):
+    """The attempt that the current thread makes."""
+
+    current: _Attempt | None = None
+
+
+def _end(connection: Any) -> None:
+    """End what waits for a connection, with an error."""
+    connection.ended = True  # it may be connecting, and have no socket yet
+    sock = getattr(connection, "sock", None)
+    if sock is not None:
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
 
 
 class _Source:
@@ -101,16 +160,18 @@ class _Source:
 def _answer(response: urllib3.BaseHTTPResponse) -> Answer:
     headers = {name.lower(): value for name, value in response.headers.items()}
     try:
-        body = response.read(_ANSWER_BYTES_READ, decode_content=False)
-        is_whole = len(body) < _ANSWER_BYTES_READ
+        body = response.read(ANSWER_BYTES, decode_content=False)
+        is_whole = len(body) < ANSWER_BYTES
     except Exception:  # the status has come, and decides
         body, is_whole = b"", False
     if not is_whole:
         response.close()  # what follows would be taken for the next answer
-    return Answer(response.status, headers, body[:ANSWER_BYTES])
+    return Answer(response.status, headers, body)
 
 
-def _pool_class(live: weakref.WeakSet[Any], send_seconds: float) -> type[urllib3.PoolManager]:
+def _pool_class(
+    live: weakref.WeakSet[Any], attempts: _Attempts, send_seconds: float
+) -> type[urllib3.PoolManager]:
     """A PoolManager that notes its connections in ``live``, so that they can be ended.
 
     A server has so many seconds to take the next byte.
@@ -127,6 +188,11 @@ def _pool_class(live: weakref.WeakSet[Any], send_seconds: float) -> type[urllib3
             super().connect()  # type: ignore[misc]
             if self.ended:  # meanwhile
                 raise ConnectionAbortedError("the sender ended")
+
+        def putrequest(self, *args: Any, **options: Any) -> None:
+            if attempts.current is not None:
+                attempts.current.uses(self)
+            super().putrequest(*args, **options)  # type: ignore[misc]
 
         def send(self, data: Any) -> None:
             """As of http.client, which gives all of ``data`` the time that connecting has."""
@@ -165,6 +231,10 @@ def _untrusted(error: BaseException | None) -> bool:
         inner = next((arg for arg in error.args if isinstance(arg, BaseException)), None)
         error = inner or error.__cause__
     return False
+
+
+def too_long(seconds: float) -> TimeoutError:
+    return TimeoutError(f"the request was not answered within request_seconds={seconds:g}")
 
 
 def _text(error: BaseException) -> str:
