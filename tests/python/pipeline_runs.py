@@ -63,7 +63,8 @@ def run_once(home: Path) -> None:
         stop.set()
         follower.join()
     logs = (home / "said.txt", home / "out" / "spark.log")
-    assert run.returncode == 0, [log.read_text()[-2000:] for log in logs]
+    # There are bad lines, which are put aside.
+    assert run.returncode == 1, [log.read_text()[-2000:] for log in logs]
     assert [one.error for one in followed] == [None] * 3
     # Again, from what it noted on.
     followed = follow(config, threading.Event(), idle_seconds=1.0)

@@ -27,6 +27,7 @@ from deedbook.pipeline import run as rounds
 from deedbook.pipeline.config import Config, load
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.progress import Journal
+from deedbook.pipeline.runs import Once, Runs
 from deedbook.spark._options import parse
 from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs import JobFailedError
@@ -255,6 +256,64 @@ def test_a_second_run_is_refused_with_the_process_of_the_first(
     assert f"process {os.getpid()} runs the pipeline in {config.directory} already" in said
     answers(monkeypatch, DONE)
     assert rounds.run(config, once=True) is DONE
+
+
+def test_what_is_no_nostr_event_is_said_and_the_exit_code_is_1(
+    config: Config, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """300 orders went to the quarantine: `run` said ``orders 300``, and `status` and `check` fine.
+
+    The newcomer's review took the README by its word and gave the pipeline JSON lines of its own.
+    """
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    folder = Layout(config).quarantine("a") / "query=x" / "batch=0"
+
+    def put(name: str, *reasons: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"reason": list(reasons)}), folder / name)
+
+    put("part-00000.parquet", "of an earlier run")
+    put(".part-00001.parquet", "of a task that has not ended")
+    few = ["missing field `id`, line 1", "missing field `id`, line 2", "byte 7 is not UTF-8"]
+
+    def one(*_: object) -> rounds.Round:
+        put("part-00001.parquet", *few)
+        return rounds.Round({"a": 3, "silver": 0}, {"events": 0}, 0.5)
+
+    monkeypatch.setattr(rounds, "_round", one)
+    assert main(["pipeline", "run", str(config.file), "--once"]) == 1
+    said = capfd.readouterr().err
+    assert "3 in quarantine, which are no Nostr events (2 x missing field `id`, line …;" in said
+    assert main(["pipeline", "run", str(config.file), "--once", "--json"]) == 1
+    found = json.loads(capfd.readouterr().out)
+    assert found["ok"] is False and sum(found["quarantined"].values()) == 3
+    assert main(["pipeline", "status", str(config.file)]) == 0
+    assert "4 in quarantine" in capfd.readouterr().out
+    assert main(["pipeline", "status", str(config.file), "--json"]) == 0
+    (source,) = json.loads(capfd.readouterr().out)["sources"]
+    assert source["quarantined"]["of an earlier run"] == 1
+    # Nothing new: what lies there is not told again.
+    answers(monkeypatch, replace(DONE, totals={"events": 0}))
+    assert main(["pipeline", "run", str(config.file), "--once"]) == 0
+    main(["pipeline", "check", str(config.file)])
+    assert "a: is in quarantine" in capfd.readouterr().out
+
+
+def test_a_run_with_bad_lines_has_read_all_the_same(
+    config: Config, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The trial of kills counts bad lines among its input: for it the run did not fail."""
+    runs = Runs(config, "local[1]", (), tmp_path)
+    for code, said, wanted in (
+        (1, '{"ok":false,"rows":{"a":3}}', Once(0, '{"ok":false,"rows":{"a":3}}', {"a": 3})),
+        (1, '{"ok":false,"error":{}}', Once(1, '{"ok":false,"error":{}}', {})),
+        (2, "", Once(2, "", {})),
+    ):
+        done = SimpleNamespace(returncode=code, stdout=said, stderr="")
+        monkeypatch.setattr("deedbook.pipeline.runs.subprocess.run", lambda *_, **__: done)  # noqa: B023
+        assert runs.once() == wanted
 
 
 KILLED = """

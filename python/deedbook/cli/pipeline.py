@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from deedbook.cli.arguments import Commands, add_json, add_quiet
-from deedbook.cli.failure import EXIT_OK, CliError
+from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook.cli.output import Output, table
 from deedbook.cli.pipeline_check import add_check, add_follow
 from deedbook.cli.pipeline_generate import add_generate
@@ -14,6 +14,7 @@ from deedbook.cli.pipeline_report import add_chaos, add_report
 from deedbook.cli.signals import Terminated
 from deedbook.cli.spark import settings_of, shown_error
 from deedbook.pipeline.config import Config, load
+from deedbook.pipeline.quarantine import in_words
 
 if TYPE_CHECKING:
     from deedbook.pipeline.progress import Lag
@@ -50,6 +51,9 @@ def _add_run(actions: Commands) -> None:
         epilog="examples:\n"
         "  deedbook pipeline run pipeline.toml --once\n"
         "  deedbook pipeline run pipeline.toml --master spark://host:7077\n\n"
+        "A pipeline takes Nostr events alone. What is none is put aside, and the exit code is 1.\n"
+        "Other JSON lines: 'deedbook spark ingest' takes them into a log, 'deedbook spark export'\n"
+        "from there into a table.\n\n"
         "The page 'A pipeline of Nostr events' of the documentation describes the file.",
     )
     parser.add_argument("file", metavar="FILE", help="the pipeline's file, TOML")
@@ -94,9 +98,15 @@ def _run(args: argparse.Namespace, out: Output) -> int:
             f"a pipeline needs PySpark: pip install 'deedbook[pipeline]' ({error})"
         ) from error
 
+    has_bad = False
+
     def tell(done: Round) -> None:
+        nonlocal has_bad
+        has_bad = has_bad or bool(done.quarantined)
+        if done.quarantined:
+            out.talk(f"{in_words(done.quarantined)}; {config.directory / 'quarantine'} has them")
         if args.json:
-            out.emit({"ok": True, **done.to_dict()})
+            out.emit({"ok": not done.quarantined, **done.to_dict()})
         elif not done.is_empty or args.once:
             read = ", ".join(f"{name} {rows:,}" for name, rows in done.rows.items())
             out.talk(f"{read}; {done.totals['events']:,} events in all, {done.seconds:.1f} s")
@@ -113,7 +123,7 @@ def _run(args: argparse.Namespace, out: Output) -> int:
         if shown is error:
             raise
         raise shown from error
-    return EXIT_OK
+    return EXIT_DAMAGE if has_bad else EXIT_OK
 
 
 def _run_status(args: argparse.Namespace, out: Output) -> int:
@@ -132,11 +142,15 @@ def _run_status(args: argparse.Namespace, out: Output) -> int:
         records = "no" if source.records is None else f"{source.records:,}"
         read = f", last read {source.last_read}{_lag(source.lag)}" if source.last_read else ""
         rows.append((source.name, f"{source.bronze}, {records} records{read}{come}"))
+        if source.quarantined:
+            rows.append(("", in_words(source.quarantined)))
     if found.totals:
         rows.append(("events", f"{found.totals['events']:,}, {found.totals['late']:,} late"))
         rows.append(("watermark", found.totals["watermark"] or "none"))
     last = f"{found.silver_at}{_lag(found.silver_lag)}" if found.silver_at else "none"
     rows.append(("last batch", last))
+    if found.quarantined:
+        rows.append(("silver", in_words(found.quarantined)))
     for line in table(rows):
         out.line(line)
     out.flush()

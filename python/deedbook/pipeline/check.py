@@ -38,6 +38,7 @@ from deedbook.pipeline.notes import (
     lines_of_files,
     notes_of,
 )
+from deedbook.pipeline.quarantine import in_words, reasons_of
 
 __all__ = ["Check", "check", "text_of"]
 
@@ -81,6 +82,7 @@ def check(config: Config, followed: Sequence[Followed] = ()) -> list[Check]:
             checks.extend(_readable(_bad_lines(source, notes, layout)))
         else:
             checks.append(Check(f"{source.name}: bronze has the input", None, str(file), "missing"))
+            checks.extend(_aside(source.name, layout))
         checks.extend(_followed(source, bronze, layout))
         checks.extend(_all_seen(bronze, one) for one in followed if one.source == source.name)
     by_source = {one.name: one.check for one in config.sources}
@@ -103,6 +105,13 @@ def text_of(value: Any) -> str:
     if isinstance(value, list):
         return f"{len(value)} with {sum(value)}"
     return str(value)
+
+
+def _aside(name: str, layout: Layout) -> Iterator[Check]:
+    """What is in quarantine, where anything is: whether it should be, only expected lines say."""
+    reasons = reasons_of(layout, name)
+    if reasons:
+        yield Check(f"{name}: is in quarantine", None, "nothing", in_words(reasons))
 
 
 def _readable(checks: Iterable[Check]) -> Iterator[Check]:

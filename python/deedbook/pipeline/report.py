@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,11 +14,10 @@ from deedbook.pipeline.latency import Latency, Spread, latency_of
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.pictures import draw_events, draw_latency, draw_quarantine, draw_run
 from deedbook.pipeline.progress import batches_of, kills_of
+from deedbook.pipeline.quarantine import reasons_of
 from deedbook.pipeline.status import Status, lag_text, status
 
 __all__ = ["verdict_of", "write_report"]
-
-_REASON_MAX = 60
 
 
 def write_report(config: Config, checks: Sequence[Check]) -> Path:
@@ -34,7 +32,7 @@ def write_report(config: Config, checks: Sequence[Check]) -> Path:
     batches = [batch for name in names for batch in batches_of(layout, name)]
     kills = kills_of(layout)
     latency = latency_of(config)
-    reasons = _reasons(layout)
+    reasons = reasons_of(layout)
     window = timedelta(seconds=config.window_seconds)
     draw_events(_windows(layout), window, layout.report / "events.png")
     draw_run(batches, kills, layout.report / "run.png")
@@ -202,17 +200,6 @@ def _windows(layout: Layout) -> dict[tuple[datetime, int], int]:
     for row in _rows(layout.windows, ["window", "kind", "events"]):
         place = (row["window"], row["kind"])
         found[place] = found.get(place, 0) + row["events"]
-    return found
-
-
-def _reasons(layout: Layout) -> dict[str, int]:
-    """What was put aside, by its reason without the numbers in it."""
-    found: dict[str, int] = {}
-    for row in _rows(layout.quarantine("x").parent, ["reason"]):
-        reason = re.sub(r"[0-9a-f]{16,}|[0-9]+", "…", row["reason"])
-        if len(reason) > _REASON_MAX:
-            reason = reason[: _REASON_MAX - 1] + "…"
-        found[reason] = found.get(reason, 0) + 1
     return found
 
 

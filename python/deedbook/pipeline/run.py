@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from deedbook.pipeline.gold import Gold
 from deedbook.pipeline.lag import looks_of
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.progress import Journal
+from deedbook.pipeline.quarantine import Quarantine
 from deedbook.pipeline.silver import refine
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
@@ -60,6 +61,8 @@ class Round:
     totals: dict[str, Any]
     """Of gold."""
     seconds: float
+    quarantined: dict[str, int] = field(default_factory=dict)
+    """Rows that were put aside, by reason: they are no Nostr events."""
 
     @property
     def is_empty(self) -> bool:
@@ -99,7 +102,7 @@ def run(
             session(name, layout.spark_log, master, {**SETTINGS, **(settings or {})}) as spark,
             journal.running(),
         ):
-            return _rounds(spark, config, layout, journal, once, tell)
+            return _rounds(spark, config, layout, journal, Quarantine(layout), once, tell)
 
 
 def _rounds(
@@ -107,6 +110,7 @@ def _rounds(
     config: Config,
     layout: Layout,
     journal: Journal,
+    aside: Quarantine,
     once: bool,
     tell: Callable[[Round], object] | None,
 ) -> Round:
@@ -116,6 +120,8 @@ def _rounds(
         begun = time.monotonic()
         try:
             done = _round(spark, config, layout, journal, warned)
+            if bad := aside.new():
+                done = replace(done, quarantined=bad)
         except Exception as error:
             cleared = clear(error)
             failures += 1

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +54,8 @@ class Runs:
     scratch: Path
     """Where Spark puts what a kill leaves; it is there, and its path is short enough for
     sockets. `tidy` empties it."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Further variables of a run."""
 
     @property
     def log(self) -> Path:
@@ -87,8 +89,10 @@ class Runs:
         except subprocess.TimeoutExpired as error:
             raise TrialError(f"a run did not end in {_ONCE_SECONDS:.0f} s") from error
         said = f"{done.stdout}{done.stderr}"
-        rows: dict[str, Any] = json.loads(done.stdout)["rows"] if done.returncode == 0 else {}
-        return Once(done.returncode, said, rows)
+        facts: dict[str, Any] = json.loads(done.stdout) if done.returncode in (0, 1) else {}
+        # Lines that are no events are put aside, and make it 1: what there was is read.
+        has_run = "rows" in facts
+        return Once(0 if has_run else done.returncode, said, facts["rows"] if has_run else {})
 
     def tidy(self) -> None:
         """Remove what runs that were killed left; none may be running."""
@@ -110,4 +114,5 @@ class Runs:
     def _environment(self) -> dict[str, str]:
         # For all that runs on this machine, also where the master is no local one.
         own = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-        return {**own, **os.environ, "SPARK_LOCAL_DIRS": str(self.scratch)}
+        shared = {**own, **os.environ, "SPARK_LOCAL_DIRS": str(self.scratch)}
+        return {**shared, **self.environment}

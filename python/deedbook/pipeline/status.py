@@ -12,6 +12,7 @@ from deedbook._durable import load_json
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.progress import Batch, Lag, batches_of, lines_of
+from deedbook.pipeline.quarantine import reasons_of
 
 __all__ = ["SourceStatus", "Status", "lag_text", "status"]
 
@@ -33,6 +34,8 @@ class SourceStatus:
     """When the last batch was read from it, UTC."""
     lag: Lag | None
     """What it had beyond the last batch of which that was noted, at its end; None for none."""
+    quarantined: dict[str, int] | None
+    """Its lines that are no Nostr events, by reason; None where pyarrow is missing."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Status:
     """What the bronze logs had beyond the last batch of which it was noted, at its end."""
     totals: dict[str, Any]
     """Of gold, as ``gold/top.json`` has them."""
+    quarantined: dict[str, int] | None
+    """Records of bronze that are no Nostr events, by reason; None where pyarrow is missing."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -82,6 +87,7 @@ def status(config: Config) -> Status:
         _at(batches),
         _lag(batches),
         _totals(layout),
+        _quarantined(layout, SILVER),
     )
 
 
@@ -103,7 +109,15 @@ def _source(layout: Layout, source: Source) -> SourceStatus:
         _records(layout, source.name),
         _at(batches),
         _lag(batches),
+        _quarantined(layout, source.name),
     )
+
+
+def _quarantined(layout: Layout, name: str) -> dict[str, int] | None:
+    try:
+        return reasons_of(layout, name)
+    except ImportError:
+        return None
 
 
 def _at(batches: Sequence[Batch]) -> str | None:
