@@ -146,14 +146,21 @@ def _is_alive(session: int) -> bool:
     return False
 
 
-def run_driver(script: str, master: str, *arguments: str, timeout_s: float = 120) -> str:
+def run_driver(
+    script: str,
+    master: str,
+    *arguments: str,
+    timeout_s: float = 120,
+    environment: Mapping[str, str] | None = None,
+) -> str:
     """Run a driver script in a process of its own; return what it prints.
 
     The script finds the master in ``sys.argv[1]`` and the arguments behind it.
     """
     result = subprocess.run(
         [sys.executable, "-c", script, master, *arguments],
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        | dict(environment or {}),
         capture_output=True,
         text=True,
         timeout=timeout_s,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,9 @@ def test_jobs_run_on_a_cluster(tmp_path: Path) -> None:
         (tmp_path / "in" / f"{file}.jsonl").write_bytes(b"".join(lines))
     (tmp_path / "cluster").mkdir()
     with standalone_cluster(tmp_path / "cluster") as cluster:
-        output = run_driver(JOBS, cluster.master, str(tmp_path), timeout_s=240)
+        output = run_driver(
+            JOBS, cluster.master, str(tmp_path), timeout_s=240, environment=cluster.environment
+        )
     report = next(line for line in output.splitlines() if line.startswith("REPORT "))
     found = json.loads(report.removeprefix("REPORT "))
     assert sorted(found.pop("events")) == list(range(1, 1001))
@@ -101,7 +104,7 @@ def test_both_executors_read_their_part(tmp_path: Path) -> None:
     book = write_book(tmp_path / "book", jams)
     (tmp_path / "cluster").mkdir()
     with standalone_cluster(tmp_path / "cluster") as cluster:
-        output = run_driver(DRIVER, cluster.master, str(book))
+        output = run_driver(DRIVER, cluster.master, str(book), environment=cluster.environment)
     report = next(line for line in output.splitlines() if line.startswith("REPORT "))
     tasks = json.loads(report.removeprefix("REPORT "))
     assert len(tasks) > 4
@@ -110,3 +113,22 @@ def test_both_executors_read_their_part(tmp_path: Path) -> None:
     assert sum(task["count"] for task in tasks) == EVENTS
     assert sum(task["total"] for task in tasks) == EVENTS * (EVENTS + 1) // 2
     assert sum(task["size"] for task in tasks) == sum(map(len, jams))
+
+
+REFUSED = """
+import sys
+from pyspark import SparkConf, SparkContext
+
+conf = SparkConf().setMaster(sys.argv[1]).set("spark.ui.enabled", "false")
+print("RAN", SparkContext(conf=conf).parallelize([1]).map(lambda one: one + 1).collect())
+"""
+
+
+def test_a_driver_without_the_secret_is_refused(tmp_path: Path) -> None:
+    """Any local user ran code as the one whose cluster it was."""
+    require_spark()
+    (tmp_path / "cluster").mkdir()
+    with standalone_cluster(tmp_path / "cluster") as cluster:
+        with pytest.raises((AssertionError, subprocess.TimeoutExpired)) as raised:
+            run_driver(REFUSED, cluster.master, timeout_s=90)
+        assert cluster.executors() == [] and "RAN" not in str(raised.value)

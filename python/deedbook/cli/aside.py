@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -14,6 +15,7 @@ from deedbook.cli.failure import CliError, describe
 
 __all__ = ["refuse_within", "written_aside"]
 
+_LINKS_MAX: Final = 40
 _NAME_BYTES: Final = 100
 """At most so many bytes of a file's name are in that of the temporary file beside it."""
 
@@ -22,14 +24,16 @@ _NAME_BYTES: Final = 100
 def written_aside(path: str) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written; if anything fails, nothing is left.
 
-    A link stays, and the file it leads to is replaced; one that was there keeps its mode. What is
-    there and no regular file (a pipe, a device), or is standard output or standard error, is
+    A link stays, and the file it leads to is replaced; one that was there keeps its permissions.
+    Links are followed that this user, root or the owner of their directory made: in a directory
+    that all may write to, anybody's would lead to a file of this user. What is there and no regular
+    file (a pipe, a device), or is standard output or standard error, is
     written to as it is. Raises `CliError` if writing fails, and `BrokenPipeError` if the reader of
     a pipe went away.
     """
     aside: str | None = None
     try:
-        target = os.path.realpath(path)
+        target = _resolved(path)
         before = _status(path)
         if before is not None and (shared := _standard(before)) is not None:
             # Replacing it would lose what the shell wrote before, and what it writes after.
@@ -59,6 +63,35 @@ def written_aside(path: str) -> Iterator[BinaryIO]:
         if aside is not None:
             with contextlib.suppress(OSError):
                 os.unlink(aside)
+
+
+def _resolved(path: str) -> str:
+    """Where a path leads through links. OSError for a link of somebody else."""
+    if os.name == "nt":
+        return os.path.realpath(path)
+    rest = os.path.join(os.getcwd(), path).split(os.sep)[::-1]
+    at, links = os.sep, 0
+    while rest:
+        part = rest.pop()
+        if part in ("", os.curdir):
+            continue
+        if part == os.pardir:
+            at = os.path.dirname(at)
+            continue
+        there = os.path.join(at, part)
+        if not os.path.islink(there):
+            at = there
+            continue
+        links += 1
+        owners = {os.geteuid(), 0, os.stat(at).st_uid}
+        if links > _LINKS_MAX:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if os.lstat(there).st_uid not in owners:
+            raise OSError(errno.EACCES, f"{there} is a symbolic link of another user")
+        text = os.readlink(there)
+        at = os.sep if os.path.isabs(text) else at
+        rest += text.split(os.sep)[::-1]
+    return at
 
 
 def refuse_within(command: str, log: str, path: str) -> None:
@@ -109,7 +142,7 @@ def _set_mode(fd: int, before: os.stat_result | None) -> None:
         # If root replaced a file of mode 0600 without this, its owner could not read it.
         with contextlib.suppress(OSError):
             os.fchown(fd, before.st_uid, before.st_gid)
-        os.fchmod(fd, stat.S_IMODE(before.st_mode))
+        os.fchmod(fd, before.st_mode & 0o777)
         return
     mask = os.umask(0)
     os.umask(mask)

@@ -43,6 +43,8 @@ def add_arguments(commands: Commands) -> None:
         "ledger, segment and offset of an event store, and payload: bytes in Parquet and Arrow,\n"
         "else text; with --payload base64 it is payload_base64. With --payload json a payload is\n"
         "a value in JSON lines, and checked text in the others.\n\n"
+        "A spreadsheet takes a cell that begins with = + - @ for a formula, and runs it. With\n"
+        "--csv-safe such a payload has ' before it: for people who open the file in one.\n\n"
         "At damage nothing is written, and the exit code is 1; with --skip-corrupt what is intact\n"
         "is written, and the exit code is 1, too. Parquet and Arrow need pyarrow.",
     )
@@ -59,6 +61,11 @@ def add_arguments(commands: Commands) -> None:
         )
     add_payload(
         parser, "what a payload is written as (default: text, or bytes in Parquet and Arrow)"
+    )
+    parser.add_argument(
+        "--csv-safe",
+        action="store_true",
+        help="of CSV: put ' before a payload that a spreadsheet would take for a formula",
     )
     parser.add_argument(
         "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
@@ -80,6 +87,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         raise CliError(f"export: say what to write: {', '.join(f'--{one}' for one in KINDS)}")
     if args.output == "-":
         raise CliError("export: OUT is a file; 'deedbook cat --json' writes to standard output")
+    if args.csv_safe and kind != "csv":
+        raise CliError(f"export: --csv-safe is for CSV, not for {KINDS[kind]}")
     found, options = asked_for(args, args.path)
     refuse_within("export", args.path, args.output)
     info = found.format
@@ -94,7 +103,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     ):
         if view.left_out is not None:
             out.talk(f"{args.path}: {view.left_out}")
-        with sink_of(kind, file, columns, raw=args.payload is None) as sink:
+        with sink_of(kind, file, columns, raw=args.payload is None, safe=args.csv_safe) as sink:
             entries = _entries(info, view, damages if args.skip_corrupt else None)
             records, nbytes = _write(entries, encode, sink, file, progress)
     for one in damages:

@@ -21,6 +21,9 @@ KINDS: Final = {
 }
 """What can be written, in words."""
 
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Spreadsheets take a cell that begins so for a formula, also after white space."""
+
 Rows = Sequence[tuple[Any, ...]]
 _dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -39,10 +42,15 @@ class Sink(Protocol):
 
 
 @contextmanager
-def sink_of(kind: str, file: BinaryIO, columns: Sequence[str], *, raw: bool) -> Iterator[Sink]:
-    """A sink of that kind; the last column is the payload, ``raw`` where it is bytes."""
+def sink_of(
+    kind: str, file: BinaryIO, columns: Sequence[str], *, raw: bool, safe: bool = False
+) -> Iterator[Sink]:
+    """A sink of that kind; the last column is the payload, ``raw`` where it is bytes.
+
+    ``safe``: CSV has no cell that a spreadsheet takes for a formula.
+    """
     if kind == "csv":
-        yield _Csv(file, columns)
+        yield _Csv(file, columns, safe)
     elif kind == "jsonl":
         yield _JsonLines(file, columns)
     else:
@@ -53,14 +61,21 @@ def sink_of(kind: str, file: BinaryIO, columns: Sequence[str], *, raw: bool) -> 
 class _Csv:
     """RFC 4180, in UTF-8; what is not known is empty."""
 
-    def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
-        self._file = file
+    def __init__(self, file: BinaryIO, columns: Sequence[str], safe: bool) -> None:
+        self._file, self._safe = file, safe
         self.add([tuple(columns)])
 
     def add(self, rows: Rows) -> None:
         text = io.StringIO(newline="")
-        csv.writer(text).writerows(rows)
+        csv.writer(text).writerows(map(_as_text, rows) if self._safe else rows)
         self._file.write(text.getvalue().encode("utf-8"))
+
+
+def _as_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row with no formula in it."""
+    return tuple(
+        f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in row
+    )
 
 
 class _JsonLines:

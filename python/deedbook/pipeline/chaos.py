@@ -182,20 +182,21 @@ class Chaos:
         until = time.monotonic() + _TARGET_SECONDS
         while time.monotonic() < until and process.poll() is None:
             found = self._found(process, target)
-            if found and kill(order.choice(found)):
+            if found and kill(*order.choice(found)):
                 return True
             time.sleep(0.05)
         return False
 
-    def _found(self, process: subprocess.Popen[bytes], target: str) -> list[int]:
-        """Python workers, or executors."""
+    def _found(self, process: subprocess.Popen[bytes], target: str) -> list[tuple[int, int]]:
+        """Python workers, or executors, each with the leader of its session."""
         if target == "executor":
             assert self.cluster is not None
             return self.cluster.executors()
         # On a cluster those beside the driver plan and commit for it, the others work.
         if self.cluster is not None and (found := self.cluster.python_workers()):
             return found
-        return [pid for pid in session(process.pid) if is_python_worker(pid)]
+        leader = process.pid
+        return [(pid, leader) for pid in session(leader) if is_python_worker(pid)]
 
     def _await(
         self, process: subprocess.Popen[bytes], moment: str, wait_seconds: float
@@ -243,4 +244,4 @@ def _end(process: subprocess.Popen[bytes], target: str, known: list[int]) -> boo
         return True
     found = [pid for pid in known if target == "all" or is_jvm(pid)]
     # One after the other, but within less than a millisecond.
-    return any([kill(pid) for pid in found])
+    return any([kill(pid, process.pid) for pid in found])

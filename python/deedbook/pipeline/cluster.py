@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from deedbook._regular import create_new
 from deedbook.pipeline.processes import await_end, is_executor, is_python_worker, kill_all, session
 
 __all__ = ["SETTINGS", "Cluster", "standalone_cluster"]
@@ -31,6 +33,7 @@ SETTINGS: Final = {
 }
 """Of Spark, for a driver that uses the cluster: what fits a node, and speculation."""
 
+_DEFAULTS: Final = "spark-defaults.conf"
 _HOST: Final = "127.0.0.1"
 _NODE_MEMORY: Final = "600m"
 _START_SECONDS: Final = 60.0
@@ -45,11 +48,19 @@ class Cluster:
         self._port = _free_port()
         self._master: subprocess.Popen[bytes] | None = None
         self._nodes: list[subprocess.Popen[bytes]] = []
+        self.environment: Final = {"SPARK_CONF_DIR": str(directory / "conf")}
+        """Of drivers: where Spark finds the secret. Whoever has it runs code as this user, so it is
+        in a file of this user and in no argument, which all users of the machine can read."""
         self.master = f"spark://{_HOST}:{self._port}"
         """What drivers are given."""
 
     def start(self, nodes: int) -> None:
         """Start the master and the nodes. Raises OSError where the master does not listen."""
+        conf = self._directory / "conf"
+        conf.mkdir(0o700)
+        with create_new(conf / _DEFAULTS) as file:
+            secret = secrets.token_hex(32)
+            file.write(f"spark.authenticate true\nspark.authenticate.secret {secret}\n".encode())
         self._master = self._started("master.Master", _HOST, "--port", str(self._port))
         _await_port(self._port, self._master)
         self._nodes = [self._node(number) for number in range(nodes)]
@@ -63,13 +74,13 @@ class Cluster:
             process.wait()
         self._nodes, self._master = [], None
 
-    def executors(self) -> list[int]:
-        """The executors of all drivers."""
-        return [pid for node in self._nodes for pid in session(node.pid) if is_executor(pid)]
+    def executors(self) -> list[tuple[int, int]]:
+        """The executors of all drivers, each with the node that leads its session."""
+        return [(pid, node) for node in self.pids for pid in session(node) if is_executor(pid)]
 
-    def python_workers(self) -> list[int]:
-        """The Python workers of all executors."""
-        return [pid for node in self._nodes for pid in session(node.pid) if is_python_worker(pid)]
+    def python_workers(self) -> list[tuple[int, int]]:
+        """The Python workers of all executors, likewise."""
+        return [(pid, node) for node in self.pids for pid in session(node) if is_python_worker(pid)]
 
     @property
     def nodes(self) -> int:
@@ -89,7 +100,7 @@ class Cluster:
 
     def await_idle(self, timeout_seconds: float) -> bool:
         """Wait until no executor is left, as after the end of a driver; whether none is."""
-        return not await_end(self.executors(), timeout_seconds)
+        return not await_end([pid for pid, _ in self.executors()], timeout_seconds)
 
     def _node(self, number: int) -> subprocess.Popen[bytes]:
         size = ["--cores", "1", "--memory", _NODE_MEMORY]
@@ -104,6 +115,7 @@ class Cluster:
         home = Path(pyspark.__file__).parent
         environment = {
             **os.environ,
+            **self.environment,
             "SPARK_HOME": str(home),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": host,

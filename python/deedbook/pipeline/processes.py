@@ -30,20 +30,28 @@ def session(leader: int) -> list[int]:
     return sorted(found, reverse=True)
 
 
-def kill(pid: int) -> bool:
-    """SIGKILL; whether there was such a process."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return False
-    return True
+def kill(pid: int, leader: int) -> bool:
+    """SIGKILL to a process of the session that ``leader`` began; whether it was there.
+
+    The number may have been listed earlier. The process is held by a descriptor, and its session
+    is asked then: another one that got the number since is left alone.
+    """
+    with suppress(OSError, ValueError, IndexError):
+        held = os.pidfd_open(pid)
+        try:
+            if int(_stat(pid)[3]) == leader:
+                signal.pidfd_send_signal(held, signal.SIGKILL)
+                return True
+        finally:
+            os.close(held)
+    return False
 
 
 def kill_all(leader: int) -> None:
     """SIGKILL to all of a session, also to those that it starts meanwhile."""
     while pids := session(leader):
         for pid in pids:
-            kill(pid)
+            kill(pid, leader)
         time.sleep(0.005)
 
 

@@ -194,7 +194,8 @@ class Trial:
         directory.mkdir()
         started = stack.enter_context(standalone_cluster(directory))
         own = tuple(f"{key}={value}" for key, value in SETTINGS.items())
-        return started, Runs(config, started.master, (*own, *self.settings), scratch)
+        settings = (*own, *self.settings)
+        return started, Runs(config, started.master, settings, scratch, started.environment)
 
     def _producers(self, kills: int) -> _Producers:
         events = self.events
