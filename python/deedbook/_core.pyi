@@ -82,7 +82,7 @@ __all__ = [
 
 __version__: str
 
-_Path = str | PathLike[str]
+_Path = str | bytes | PathLike[str] | PathLike[bytes]
 _Mode = Literal["r", "a", "x"]
 _Verdict = Literal["clean", "open", "torn", "corrupt"]
 _OnCorrupt = Literal["raise", "skip"]
@@ -2768,8 +2768,9 @@ class Log(Generic[_R]):
         """The records from ``start`` (default: the first) on, waiting for more.
 
         They may be appended by this or another process. Ends when nothing came for ``timeout``
-        seconds (None: never). A tail that is still being written is waited for; damage raises
-        `CorruptError`, and a log truncated under its follower `OutOfRangeError`.
+        seconds (None: never), and when the log is closed. A tail that is still being written is
+        waited for; damage raises `CorruptError`, and a log truncated under its follower
+        `OutOfRangeError`.
         """
     def batches(
         self,
@@ -3489,8 +3490,8 @@ class Pier:
         """The deeds from ``start`` (default: the first) on, waiting for more.
 
         Goes on into the epochs that begin meanwhile. Ends when nothing came for ``timeout`` seconds
-        (None: never). Raises `OutOfRangeError` where ``start``, or what comes after the last deed,
-        was dropped.
+        (None: never), and when the pier is closed. Raises `OutOfRangeError` where ``start``, or
+        what comes after the last deed, was dropped.
         """
     def batches(
         self,
@@ -3676,7 +3677,8 @@ class Wal(Log[Record]):
     def append_atomic(self, parts: Iterable[Buffer]) -> int:
         """Append payloads packed into one record: after a crash all of them are there, or none.
 
-        Returns the record's LSN; :attr:`Record.parts` takes it apart.
+        Returns the record's LSN; :attr:`Record.parts` takes it apart. ``payloads()``, Arrow and
+        ``deedbook cat`` show the record as it lies: ``DBPK``, and the payloads with their lengths.
         """
     def append_from(self, file: SupportsRead[bytes], size: int | None = None) -> int:
         """Append one record whose payload is read from an open binary file; return its LSN.

@@ -28,7 +28,7 @@ def add() -> None:
 
 def _backup(
     self: _core.Log[Any] | _core.Pier | _core.Ledger | _core.LedgerSnapshot | _core.EventStore,
-    target: str | os.PathLike[str],
+    target: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     *,
     progress: Callable[[int], object] | None = None,
 ) -> BackupReport:

@@ -1,23 +1,13 @@
-//! Arguments whose errors name the parameter: paths, numbers, seconds.
+//! Arguments whose errors name the parameter: numbers, seconds.
 
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use deedbook::{LockTimeout, Retention};
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
 use crate::errors::invalid;
-
-/// A path as Python gives it. One with a NUL names no file, as everywhere in Python.
-pub fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
-    let path: PathBuf = given.extract()?;
-    match path.as_os_str().as_encoded_bytes().contains(&0) {
-        true => Err(PyValueError::new_err("embedded null byte in the path")),
-        false => Ok(path),
-    }
-}
 
 /// A number of seconds, 0 or more.
 pub fn seconds(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {

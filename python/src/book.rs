@@ -49,7 +49,7 @@ impl PyBook {
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         mode: &str,
         durability: &str,
         recovery: &str,
@@ -83,7 +83,7 @@ impl PyBook {
     #[allow(clippy::too_many_arguments)]
     fn create(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         durability: &str,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
         layout: Option<&str>,
@@ -282,7 +282,7 @@ impl PyBook {
     #[pyo3(signature = (path, *, deed_bytes_max=4294967296, intact=None, progress=None))]
     fn verify(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         intact: Option<Vec<PyRef<'_, PySplit>>>,
         progress: Option<Py<PyAny>>,
@@ -303,7 +303,7 @@ impl PyBook {
                         deed_bytes_max=4294967296))]
     fn repair(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         force: bool,
         dry_run: bool,
         accept_loss: bool,
@@ -320,8 +320,8 @@ impl PyBook {
     #[pyo3(signature = (source, target, *, deed_bytes_max=4294967296, progress=None))]
     fn salvage(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
-        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] target: PathBuf,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvageReport> {
@@ -338,8 +338,8 @@ impl PyBook {
     #[pyo3(signature = (source, target, layout, *, deed_bytes_max=4294967296, progress=None))]
     fn convert(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
-        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] target: PathBuf,
         layout: &str,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
@@ -361,8 +361,8 @@ impl PyBook {
     #[allow(clippy::too_many_arguments)]
     fn migrate_lmdb(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
-        #[pyo3(from_py_with = arguments::path)] dest: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] dest: PathBuf,
         layout: Option<&str>,
         epochs: Option<Vec<u64>>,
         dry_run: bool,
@@ -382,8 +382,8 @@ impl PyBook {
     #[pyo3(signature = (source, dest, *, dry_run=false, deed_bytes_max=4294967296, progress=None))]
     fn export_lmdb(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
-        #[pyo3(from_py_with = arguments::path)] dest: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] dest: PathBuf,
         dry_run: bool,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,

@@ -6,6 +6,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
 
+use crate::fs_path::FsPath;
+
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
 fn class_name(kind: ErrorKind) -> &'static str {
@@ -67,7 +69,7 @@ fn build<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let module = CLASSES
         .get_or_try_init(py, || PyModule::import(py, "deedbook._errors").map(Bound::unbind))?;
     let class = module.bind(py).getattr(class_name(error.kind()))?;
-    let path = error.path().map(|path| path.as_os_str().to_owned());
+    let path = error.path().map(FsPath::from);
     let exception = match error.kind() {
         ErrorKind::Io | ErrorKind::Missing | ErrorKind::AlreadyExists => {
             let errno = error.io_source().and_then(std::io::Error::raw_os_error);

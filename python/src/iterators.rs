@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use deedbook::book::pier;
-use deedbook::{Damage, book, wal};
+use deedbook::{Damage, ErrorKind, book, wal};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyGenericAlias, PyType};
@@ -72,14 +72,17 @@ pub trait Walk: Send {
     fn damages(&self) -> Vec<Damage>;
 }
 
+/// What a follower found in some time. One of a log that is closed ends, as those of asyncio do.
+pub enum Waited<'py> {
+    Record(Bound<'py, PyAny>),
+    Nothing,
+    Closed,
+}
+
 /// Waits for the records of a log of any format.
 pub trait Wait: Send {
     /// The next record, if there is one within some time, so that Ctrl-C is heard after it.
-    fn record<'py>(
-        &mut self,
-        py: Python<'py>,
-        patience: Duration,
-    ) -> PyResult<Option<Bound<'py, PyAny>>>;
+    fn record<'py>(&mut self, py: Python<'py>, patience: Duration) -> PyResult<Waited<'py>>;
 }
 
 /// Walks, each with whether its next step reads no file, so that it may be done with the GIL.
@@ -130,10 +133,15 @@ macro_rules! waits {
                 &mut self,
                 py: Python<'py>,
                 patience: Duration,
-            ) -> PyResult<Option<Bound<'py, PyAny>>> {
+            ) -> PyResult<Waited<'py>> {
                 let wait = self;
-                let record = py.detach(move || wait.next(patience)).or_raise(py)?;
-                record.map(|record| record.to_python(py)).transpose()
+                match py.detach(move || wait.next(patience)) {
+                    Err(error) if error.kind() == ErrorKind::Closed => Ok(Waited::Closed),
+                    found => match found.or_raise(py)? {
+                        Some(record) => record.to_python(py).map(Waited::Record),
+                        None => Ok(Waited::Nothing),
+                    },
+                }
             }
         }
     )*};
@@ -225,9 +233,10 @@ impl FollowIterator {
             };
             // The lock is released between two looks: another thread or a signal handler must not
             // wait for a follower that waits for ever.
-            let found = locked(py, &self.follow).record(py, left.min(PATIENCE))?;
-            if found.is_some() {
-                return Ok(found);
+            match locked(py, &self.follow).record(py, left.min(PATIENCE))? {
+                Waited::Record(record) => return Ok(Some(record)),
+                Waited::Closed => return Ok(None),
+                Waited::Nothing => {}
             }
             py.check_signals()?;
             if left <= PATIENCE && self.timeout.is_some() {

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
-use std::ffi::OsString;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 
@@ -13,8 +12,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::any_log::Format;
-use crate::arguments::{self, numbers, seconds};
+use crate::arguments::{numbers, seconds};
 use crate::errors::OrRaise;
+use crate::fs_path::FsPath;
 use crate::handle::{Held, Owner, left};
 use crate::input;
 use crate::ledger_file::PyLedgerFile;
@@ -104,7 +104,7 @@ impl PyLedger {
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         base: &str,
         header: Option<&Bound<'_, PyAny>>,
         footer: Option<&Bound<'_, PyAny>>,
@@ -282,7 +282,7 @@ impl PyLedger {
 
     #[doc = doc!("Ledger".path)]
     #[getter]
-    fn path(&self) -> OsString {
+    fn path(&self) -> FsPath {
         self.ledger.path().into()
     }
 
@@ -318,7 +318,7 @@ impl PyLedger {
     #[pyo3(signature = (path, base="events"))]
     fn files(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         base: &str,
     ) -> PyResult<Vec<PyLedgerFileInfo>> {
         let found = py.detach(|| ledger::files(&path, base, &Options::default())).or_raise(py)?;
@@ -330,7 +330,7 @@ impl PyLedger {
     #[pyo3(signature = (path, base="events", *, progress=None))]
     fn verify(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         base: &str,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<PyLedgerFileReport>> {
@@ -346,7 +346,7 @@ impl PyLedger {
     #[pyo3(signature = (path, *, intact=None, progress=None))]
     fn verify_file(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         intact: Option<Vec<PyRef<'_, PySplit>>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyVerifyReport> {
@@ -363,8 +363,8 @@ impl PyLedger {
     #[pyo3(signature = (source, target, base="events", *, progress=None))]
     fn salvage(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
-        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] target: PathBuf,
         base: &str,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<PyLedgerFileSalvage>> {
@@ -382,8 +382,8 @@ impl PyLedger {
     #[allow(clippy::too_many_arguments)]
     fn migrate_directory_store(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         base: &str,
         old_base: &str,
         keep: bool,

@@ -1,6 +1,5 @@
 //! A file that was fetched from a ledger: what `deedbook.transient.LedgerBody` reads.
 
-use std::ffi::OsString;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Mutex;
 
@@ -13,6 +12,7 @@ use pyo3::types::{PyBytes, PyMemoryView, PySlice};
 
 use crate::arguments::numbers;
 use crate::errors::OrRaise;
+use crate::fs_path::FsPath;
 use crate::iterators::{PayloadIterator, Walk, locked};
 use crate::reports::{PyDamage, damages};
 
@@ -80,7 +80,7 @@ impl PyLedgerFile {
 
     #[doc = doc!("LedgerFile".path)]
     #[getter]
-    fn path(&self, py: Python<'_>) -> OsString {
+    fn path(&self, py: Python<'_>) -> FsPath {
         self.ask(py, |reader| reader.path().into())
     }
 

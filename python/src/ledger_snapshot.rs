@@ -1,7 +1,6 @@
 //! The class `LedgerSnapshot`: the finished files of a ledger, for reading.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,9 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::any_log::Format;
-use crate::arguments::{self, numbers};
+use crate::arguments::numbers;
 use crate::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, on_corrupt, schema_of, stream_of};
 use crate::errors::OrRaise;
+use crate::fs_path::FsPath;
 use crate::iterators::{PayloadIterator, RecordIterator};
 use crate::ledger_batches::{Asked, FileBatches};
 use crate::ledger_walk::Files;
@@ -67,7 +67,7 @@ impl PyLedgerSnapshot {
     #[pyo3(signature = (path, base=None))]
     fn open(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         base: Option<&str>,
     ) -> PyResult<Self> {
         let look = || {
@@ -83,7 +83,7 @@ impl PyLedgerSnapshot {
     #[staticmethod]
     fn bases(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
     ) -> PyResult<Vec<String>> {
         py.detach(|| ledger::bases(&path, &Options::default())).or_raise(py)
     }
@@ -92,14 +92,14 @@ impl PyLedgerSnapshot {
     #[staticmethod]
     fn is_file(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
     ) -> PyResult<bool> {
         py.detach(|| ledger::is_ledger_file(&path, &Options::default())).or_raise(py)
     }
 
     #[doc = doc!("LedgerSnapshot".path)]
     #[getter]
-    fn path(&self) -> OsString {
+    fn path(&self) -> FsPath {
         self.contents.path.clone().into()
     }
 
@@ -226,7 +226,7 @@ impl PyLedgerSnapshot {
     fn salvage(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] target: PathBuf,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<PyLedgerFileSalvage>> {
         self.check_open().or_raise(py)?;

@@ -14,6 +14,7 @@ mod book;
 mod bookmark;
 mod deeds;
 mod errors;
+mod fs_path;
 mod handle;
 mod in_parts;
 mod input;

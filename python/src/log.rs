@@ -1,7 +1,5 @@
 //! The class `Log`: what every log has, whatever its format.
 
-use std::ffi::OsString;
-
 use deedbook::{Mode, OnCorrupt, Reach};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyGenericAlias, PyType};
@@ -13,6 +11,7 @@ use crate::batches::{
 };
 use crate::bookmark::PyBookmark;
 use crate::errors::{OrRaise, invalid};
+use crate::fs_path::FsPath;
 use crate::handle::{Held, Owner, left};
 use crate::iterators::{FollowIterator, PayloadIterator, RecordIterator};
 use crate::reports::{PyRecoveryReport, PyStats};
@@ -100,7 +99,7 @@ impl PyLog {
 
     #[doc = doc!("Log".path)]
     #[getter]
-    fn path(&self) -> OsString {
+    fn path(&self) -> FsPath {
         self.log.path().into()
     }
 

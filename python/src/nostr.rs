@@ -1,6 +1,5 @@
 //! The class `EventStore`: Nostr events in pages.
 
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -13,6 +12,7 @@ use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
 use crate::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
 use crate::errors::OrRaise;
+use crate::fs_path::FsPath;
 use crate::handle::{Held, Owner, check_format, left};
 use crate::nostr_arguments as words;
 use crate::nostr_columns::{self, Picked};
@@ -94,7 +94,7 @@ impl PyEventStore {
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         mode: &str,
         durability: Option<&str>,
         recovery: &str,
@@ -153,7 +153,7 @@ impl PyEventStore {
                         event_bytes_max=100_000_000))]
     fn repair(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         force: bool,
         dry_run: bool,
         accept_loss: bool,
@@ -171,8 +171,8 @@ impl PyEventStore {
     #[allow(clippy::too_many_arguments)]
     fn salvage(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
-        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] target: PathBuf,
         #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: u32,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: u64,
         checksums: bool,
@@ -569,7 +569,7 @@ impl PyEventStore {
 
     #[doc = doc!("EventStore".path)]
     #[getter]
-    fn path(&self) -> OsString {
+    fn path(&self) -> FsPath {
         self.store.path().into()
     }
 

@@ -1,7 +1,6 @@
 //! What an event store says of its work, as values.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::nostr::{
@@ -13,11 +12,12 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::fs_path::FsPath;
 use crate::nostr_event::{Place, place_of};
 use crate::reports::{check_known, field, plain, report};
 
-fn paths(paths: &[PathBuf]) -> Vec<OsString> {
-    paths.iter().map(|path| path.clone().into_os_string()).collect()
+fn paths(paths: &[PathBuf]) -> Vec<FsPath> {
+    paths.iter().map(|path| path.clone().into()).collect()
 }
 
 fn name_of(outcome: &Outcome) -> &'static str {
@@ -151,8 +151,8 @@ report!(PyEventStoreOpening, "EventStoreOpening", Opening, {
     replayed: u64 = |opening| opening.replayed,
     appended_again: u64 = |opening| opening.appended_again,
     flags_set_again: u64 = |opening| opening.flags_set_again,
-    saved: Vec<OsString> = |opening| paths(&opening.saved),
-    removed: Vec<OsString> = |opening| paths(&opening.removed),
+    saved: Vec<FsPath> = |opening| paths(&opening.saved),
+    removed: Vec<FsPath> = |opening| paths(&opening.removed),
     manifest_rebuilt: bool = |opening| opening.manifest_rebuilt,
     indexed: u64 = |opening| opening.indexed,
     cut_bytes: u64 = |opening| opening.cut_bytes,
@@ -161,7 +161,7 @@ report!(PyEventStoreOpening, "EventStoreOpening", Opening, {
 });
 
 report!(PyDamagedPart, "DamagedPart", DamagedPart, {
-    path: OsString = |damage| damage.path.clone().into_os_string(),
+    path: FsPath = |damage| damage.path.clone().into(),
     offset: u64 = |damage| damage.offset,
     end: u64 = |damage| damage.end,
     reason: String = |damage| damage.reason.clone(),
@@ -172,14 +172,14 @@ pub fn damaged(damages: &[DamagedPart]) -> Vec<PyDamagedPart> {
 }
 
 report!(PyEventStoreRepair, "EventStoreRepair", StoreRepair, {
-    path: OsString = |report| report.path.clone().into_os_string(),
+    path: FsPath = |report| report.path.clone().into(),
     damages: Vec<PyDamagedPart> = |report| damaged(&report.damages),
     cut_bytes: u64 = |report| report.cut_bytes,
     cut_events: u64 = |report| report.cut_events,
     lost_segments: Vec<u32> = |report| report.lost_segments.clone(),
     is_loss: bool = |report| report.is_loss,
     was_loss: bool = |report| report.was_loss,
-    saved: Vec<OsString> = |report| paths(&report.saved),
+    saved: Vec<FsPath> = |report| paths(&report.saved),
     mended: bool = |report| report.mended,
 });
 

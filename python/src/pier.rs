@@ -1,7 +1,6 @@
 //! The class `Pier`, and what it says of epochs.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::Error;
@@ -16,6 +15,7 @@ use crate::arguments::{self, numbers, seconds};
 use crate::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
 use crate::deeds::{Deeds, schema};
 use crate::errors::{OrRaise, invalid};
+use crate::fs_path::FsPath;
 use crate::handle::{Held, Owner, check_format, found, left, number_in};
 use crate::in_parts::{PyPayloadParts, append_file};
 use crate::input;
@@ -31,7 +31,7 @@ use crate::transaction::PyTransactions;
 
 report!(PyEpoch, "Epoch", Epoch, {
     number: u64 = |epoch| epoch.number,
-    path: OsString = |epoch| epoch.path.clone().into_os_string(),
+    path: FsPath = |epoch| epoch.path.clone().into(),
     layout: String = |epoch| epoch.layout.name().into(),
     bounds: Option<(u64, u64)> = |epoch| epoch.bounds,
     deeds: u64 = |epoch| epoch.deeds,
@@ -48,7 +48,7 @@ report!(PyDroppedEpochs, "DroppedEpochs", pier::Dropped, {
 
 report!(PyEpochReport, "EpochReport", EpochReport, {
     number: u64 = |checked| checked.number,
-    path: OsString = |checked| checked.path.clone().into_os_string(),
+    path: FsPath = |checked| checked.path.clone().into(),
     report: PyVerifyReport = |checked| (&checked.report).into(),
 });
 
@@ -98,7 +98,7 @@ impl PyPier {
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         mode: &str,
         durability: &str,
         recovery: &str,
@@ -130,7 +130,7 @@ impl PyPier {
                         slow_sync=1.0, file_mode=0o644))]
     fn create(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         durability: &str,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
@@ -180,13 +180,13 @@ impl PyPier {
 
     #[doc = doc!("Pier".path)]
     #[getter]
-    fn path(&self) -> OsString {
+    fn path(&self) -> FsPath {
         self.pier.path().into()
     }
 
     #[doc = doc!("Pier".log_path)]
     #[getter]
-    fn log_path(&self) -> OsString {
+    fn log_path(&self) -> FsPath {
         self.pier.log_dir().into()
     }
 
@@ -544,7 +544,7 @@ impl PyPier {
     #[pyo3(signature = (path, *, deed_bytes_max=4294967296, progress=None))]
     fn verify(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyPierReport> {

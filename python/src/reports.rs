@@ -1,6 +1,5 @@
 //! Reports as values with attributes: one set for all formats.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::book::ConvertReport;
@@ -16,6 +15,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::fs_path::FsPath;
 use crate::record::PyMeta;
 
 /// A class with attributes, `to_dict` and a readable `repr`, from one list of fields. It can be
@@ -107,12 +107,12 @@ pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// A path as Python has it, whatever its bytes.
-fn text(path: &Option<PathBuf>) -> Option<OsString> {
-    path.as_ref().map(OsString::from)
+fn text(path: &Option<PathBuf>) -> Option<FsPath> {
+    path.as_ref().map(FsPath::from)
 }
 
-fn texts(paths: &[PathBuf]) -> Vec<OsString> {
-    paths.iter().map(OsString::from).collect()
+fn texts(paths: &[PathBuf]) -> Vec<FsPath> {
+    paths.iter().map(FsPath::from).collect()
 }
 
 pub fn damages(damages: &[Damage]) -> Vec<PyDamage> {
@@ -148,8 +148,8 @@ report!(PyRecoveryReport, "RecoveryReport", RecoveryReport, {
     durable_end: Option<u64> = |report| report.durable_end,
     mark: String = |report| report.mark.name().into(),
     damage: Option<PyDamage> = |report| report.damage.as_ref().map(PyDamage::from),
-    saved_to: Option<OsString> = |report| text(&report.saved_to),
-    set_aside: Vec<OsString> = |report| texts(&report.set_aside),
+    saved_to: Option<FsPath> = |report| text(&report.saved_to),
+    set_aside: Vec<FsPath> = |report| texts(&report.set_aside),
     loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
     removed_segments: Vec<u64> = |report| report.removed_segments.clone(),
     finished_truncation: bool = |report| report.finished_truncation,
@@ -191,12 +191,12 @@ report!(PyConvertReport, "ConvertReport", ConvertReport, {
 });
 
 report!(PyRepairReport, "RepairReport", RepairReport, {
-    path: OsString = |report| report.path.clone().into_os_string(),
+    path: FsPath = |report| report.path.clone().into(),
     valid_end: u64 = |report| report.valid_end,
     cut_bytes: u64 = |report| report.cut_bytes,
     cut_records: u64 = |report| report.cut_records,
-    saved_to: Option<OsString> = |report| text(&report.saved_to),
-    set_aside: Vec<OsString> = |report| texts(&report.set_aside),
+    saved_to: Option<FsPath> = |report| text(&report.saved_to),
+    set_aside: Vec<FsPath> = |report| texts(&report.set_aside),
     damage: Option<PyDamage> = |report| report.damage.as_ref().map(PyDamage::from),
     loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
     mended: bool = |report| report.mended,
@@ -250,7 +250,7 @@ report!(PyStats, "Stats", Stats, {
 
 report!(PyLedgerFileInfo, "LedgerFileInfo", FileInfo, {
     index: u32 = |file| file.index,
-    path: OsString = |file| file.path.clone().into_os_string(),
+    path: FsPath = |file| file.path.clone().into(),
     bytes: u64 = |file| file.bytes,
     active: bool = |file| file.active,
 });
@@ -262,19 +262,19 @@ report!(PyLedgerFileReport, "LedgerFileReport", FileReport, {
 
 report!(PyLedgerFileSalvage, "LedgerFileSalvage", FileSalvage, {
     file: PyLedgerFileInfo = |copied| (&copied.file).into(),
-    copy: Option<OsString> = |copied| text(&copied.copy),
+    copy: Option<FsPath> = |copied| text(&copied.copy),
     report: PySalvageReport = |copied| (&copied.report).into(),
 });
 
 report!(PyLedgerFileMigration, "LedgerFileMigration", FileMigration, {
-    path: OsString = |file| file.path.clone().into_os_string(),
+    path: FsPath = |file| file.path.clone().into(),
     bytes: u64 = |file| file.bytes,
     active: bool = |file| file.active,
     events: u64 = |file| file.events,
     skipped: u64 = |file| file.skipped,
     rest_from: Option<u64> = |file| file.rest_from,
     rest_reason: Option<String> = |file| file.rest_reason.clone(),
-    set_aside: Option<OsString> = |file| text(&file.set_aside),
+    set_aside: Option<FsPath> = |file| text(&file.set_aside),
     removed: bool = |file| file.removed,
 });
 
@@ -289,8 +289,8 @@ report!(PyLedgerStats, "LedgerStats", LedgerStats, {
 });
 
 report!(PyLmdbEpoch, "LmdbEpoch", EpochReport, {
-    source: OsString = |log| log.source.clone().into_os_string(),
-    dest: OsString = |log| log.dest.clone().into_os_string(),
+    source: FsPath = |log| log.source.clone().into(),
+    dest: FsPath = |log| log.dest.clone().into(),
     epoch: u64 = |log| log.epoch,
     first: Option<u64> = |log| log.events.as_ref().map(|events| *events.start()),
     last: Option<u64> = |log| log.events.as_ref().map(|events| *events.end()),
@@ -300,8 +300,8 @@ report!(PyLmdbEpoch, "LmdbEpoch", EpochReport, {
 });
 
 report!(PyLmdbMigration, "LmdbMigration", Report, {
-    source: OsString = |report| report.source.clone().into_os_string(),
-    dest: OsString = |report| report.dest.clone().into_os_string(),
+    source: FsPath = |report| report.source.clone().into(),
+    dest: FsPath = |report| report.dest.clone().into(),
     dry_run: bool = |report| report.dry_run,
     events: u64 = |report| report.events,
     bytes: u64 = |report| report.bytes,

@@ -1,6 +1,5 @@
 //! A part of a log that can be read without opening the whole log.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::Split;
@@ -11,9 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::any_log::Format;
-use crate::arguments::{self, numbers};
+use crate::arguments::numbers;
 use crate::batches::{BatchStream, checks, columns, on_corrupt};
 use crate::errors::{OrRaise, invalid};
+use crate::fs_path::FsPath;
 use crate::nostr_columns::{self, Picked};
 use crate::progress::Progress;
 use crate::reports::PyPartReport;
@@ -47,7 +47,7 @@ impl PySplit {
     fn new(
         py: Python<'_>,
         format: &str,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         #[pyo3(from_py_with = numbers::ordinal)] ordinal: Option<u64>,
         #[pyo3(from_py_with = numbers::records)] records: Option<u64>,
         #[pyo3(from_py_with = numbers::offset)] offset: u64,
@@ -93,8 +93,8 @@ impl PySplit {
 
     #[doc = doc!("Split".path)]
     #[getter]
-    fn path(&self) -> OsString {
-        self.split.path.clone().into_os_string()
+    fn path(&self) -> FsPath {
+        self.split.path.clone().into()
     }
 
     #[doc = doc!("Split".ordinal)]

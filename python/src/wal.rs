@@ -1,7 +1,6 @@
 //! The class `Wal`.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use deedbook::wal::{self, Archive, Cut, Layout, Lsn, Options, Retention, Wal};
@@ -11,6 +10,7 @@ use pyo3::prelude::*;
 use crate::any_log::Format;
 use crate::arguments::{self, numbers, seconds};
 use crate::errors::OrRaise;
+use crate::fs_path::FsPath;
 use crate::handle::{Held, check_format, found, number_in};
 use crate::in_parts::{PyPayloadParts, append_file};
 use crate::input;
@@ -83,7 +83,7 @@ impl PyWal {
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         mode: &str,
         durability: &str,
         recovery: &str,
@@ -125,7 +125,7 @@ impl PyWal {
     #[allow(clippy::too_many_arguments)]
     fn create(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         durability: &str,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         single_file: bool,
@@ -170,9 +170,9 @@ impl PyWal {
 
     #[doc = doc!("Wal".segment_paths)]
     #[getter]
-    fn segment_paths(&self, py: Python<'_>) -> PyResult<Vec<OsString>> {
+    fn segment_paths(&self, py: Python<'_>) -> PyResult<Vec<FsPath>> {
         let paths = py.detach(|| self.wal.segment_paths()).or_raise(py)?;
-        Ok(paths.into_iter().map(PathBuf::into_os_string).collect())
+        Ok(paths.into_iter().map(FsPath::from).collect())
     }
 
     #[doc = doc!("Wal".head)]
@@ -367,7 +367,7 @@ impl PyWal {
                         progress=None))]
     fn verify(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         intact: Option<Vec<PyRef<'_, PySplit>>>,
@@ -390,7 +390,7 @@ impl PyWal {
     #[allow(clippy::too_many_arguments)]
     fn repair(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
         force: bool,
         dry_run: bool,
         accept_loss: bool,
@@ -409,8 +409,8 @@ impl PyWal {
                         progress=None))]
     fn salvage(
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::path)] source: PathBuf,
-        #[pyo3(from_py_with = arguments::path)] target: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
+        #[pyo3(from_py_with = crate::fs_path::path)] target: PathBuf,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         progress: Option<Py<PyAny>>,

@@ -362,10 +362,12 @@ def test_skip_invalid_leaves_lines_out_and_counts_them(tmp_path: Path) -> None:
     book = tmp_path / "book"
     text = b"1\nno\n2\n\n3\n"
     done = deedbook("append", book, "--skip-invalid", stdin=text)
-    assert done.returncode == 0
+    assert done.returncode == 1  # as shell.md says; it was 0
     assert b"skipped 2 invalid lines (2, 4)" in done.stderr
     assert payloads(book) == [b"1", b"2", b"3"]
-    result = json.loads(ok("append", book, "--skip-invalid", "--json", stdin=text))
+    done = deedbook("append", book, "--skip-invalid", "--json", stdin=text)
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["ok"]) == (1, False)
     assert (result["invalid_lines"], result["invalid_at"]) == (2, [2, 4])
 
 
@@ -464,8 +466,8 @@ def test_resume_refuses_another_input(book: Path, text: bytes, names: Sequence[s
 
 def test_resume_does_not_count_lines_that_were_skipped_as_invalid(tmp_path: Path) -> None:
     book = tmp_path / "book"
-    ok("append", book, "--skip-invalid", stdin=b"no\n1\nno\n2\n")
-    ok("append", book, "--skip-invalid", "--resume", stdin=b"no\n1\nno\n2\nno\n3\n")
+    deedbook("append", book, "--skip-invalid", stdin=b"no\n1\nno\n2\n")
+    deedbook("append", book, "--skip-invalid", "--resume", stdin=b"no\n1\nno\n2\nno\n3\n")
     assert payloads(book) == [b"1", b"2", b"3"]
 
 

@@ -353,8 +353,8 @@ def test_acks_tell_the_byte_to_which_the_log_is_durable(
 def test_append_tells_where_its_lines_are(tmp_path: Path) -> None:
     path = tmp_path / "log"
     args = ("append", "--format", "wal", "--skip-invalid", "--json", path)
-    assert json.loads(deedbook(*args, input=b"1\nno\n22\n")[0]) == {
-        "ok": True,
+    assert json.loads(deedbook(*args, input=b"1\nno\n22\n", code=1)[0]) == {
+        "ok": False,
         "path": str(path),
         "appended": 2,
         "invalid_lines": 1,

@@ -26,6 +26,9 @@ from deedbook.formats._writer import writer_of
 
 __all__ = ["BackupReport", "backup"]
 
+Named = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+"""A path as Python takes it everywhere."""
+
 
 @dataclass(frozen=True)
 class BackupReport:
@@ -63,8 +66,8 @@ BackupReport.__module__ = "deedbook"  # from where it is imported
 
 
 def backup(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    source: Named,
+    target: Named,
     *,
     progress: Callable[[int], object] | None = None,
 ) -> BackupReport:
@@ -89,7 +92,7 @@ def backup(
     for one that is written or backed up, CorruptError, UnsupportedError, TooLargeError, IoError or
     OSError.
     """
-    ours, theirs = Path(os.path.abspath(source)), Path(os.path.abspath(target))
+    ours, theirs = (Path(os.path.abspath(os.fsdecode(one))) for one in (source, target))
     found = require(ours)
     if found.saved:
         raise InvalidArgumentError(f"{ours} is what was cut off a log; copy it as a file")

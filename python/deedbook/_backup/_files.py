@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -173,16 +173,28 @@ class Copier:
             count -= len(piece)
 
     def _wrote(self, written: BinaryIO, piece: bytes) -> None:
-        written.write(piece)
+        with _naming(written):
+            written.write(piece)
         self.bytes += len(piece)
         self._read += len(piece)
         self._tell(self._read)
 
     def _done(self, written: BinaryIO, target: Path) -> None:
-        written.flush()
-        os.fsync(written.fileno())
+        with _naming(written):
+            written.flush()
+            os.fsync(written.fileno())
         self.files += 1
         self._folders.add(target.parent)
+
+
+@contextlib.contextmanager
+def _naming(written: BinaryIO) -> Iterator[None]:
+    """Name the file in the error of a full disk, which the system does not."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or written.name
+        raise
 
 
 def _create(file: Path, source: Path) -> BinaryIO:

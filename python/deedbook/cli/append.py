@@ -10,7 +10,7 @@ from typing import Any, Final
 from deedbook import Error
 from deedbook._json import JsonLines
 from deedbook._text import count
-from deedbook.cli.failure import EXIT_OK, CliError, details
+from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, details
 from deedbook.cli.lines import Batch, LineSource
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
@@ -51,10 +51,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
                 out.talk(job.summary())
             raise
         if args.json:
-            out.emit({"ok": not stop.requested, **job.result()})
+            out.emit({"ok": not stop.requested and not job.invalid_lines, **job.result()})
         else:
             out.talk(job.summary())
-    return 128 + stop.number if stop.requested else EXIT_OK
+    if stop.requested:
+        return 128 + stop.number
+    return EXIT_DAMAGE if job.invalid_lines else EXIT_OK
 
 
 def _format(args: argparse.Namespace) -> LogInfo[Any]:
@@ -166,8 +168,8 @@ class _Job:
         self._present = None if present is None else _Compared(info, present, log.path, args)
         self._acked = self._appender.durable()
         self._interrupted = False
-        self._invalid_lines: list[int] = []
-        self._invalid = 0
+        self._invalid_at: list[int] = []
+        self.invalid_lines = 0
         self.appended = 0
         """Lines appended in this run."""
 
@@ -191,8 +193,8 @@ class _Job:
             "path": self._log.path,
             "appended": self.appended,
             **({} if self._present is None else {"skipped": self._present.skipped}),
-            "invalid_lines": self._invalid,
-            "invalid_at": self._invalid_lines,
+            "invalid_lines": self.invalid_lines,
+            "invalid_at": self._invalid_at,
             "interrupted": self._interrupted,
             **self._appender.positions(),
         }
@@ -205,10 +207,10 @@ class _Job:
         )
         if self._present is not None and self._present.skipped:
             text += f", {count(self._present.skipped, 'line')} already there"
-        if self._invalid:
-            shown = ", ".join(map(str, self._invalid_lines[:5]))
-            more = ", ..." if self._invalid > 5 else ""
-            text += f", skipped {count(self._invalid, 'invalid line')} ({shown}{more})"
+        if self.invalid_lines:
+            shown = ", ".join(map(str, self._invalid_at[:5]))
+            more = ", ..." if self.invalid_lines > 5 else ""
+            text += f", skipped {count(self.invalid_lines, 'invalid line')} ({shown}{more})"
         return f"{text}; {self._appender.how_durable()}"
 
     def _take(self, batch: Batch) -> None:
@@ -249,9 +251,9 @@ class _Job:
         self._acked = durable
 
     def _note_invalid(self, number: int) -> None:
-        self._invalid += 1
-        if len(self._invalid_lines) < INVALID_SHOWN_MAX:
-            self._invalid_lines.append(number)
+        self.invalid_lines += 1
+        if len(self._invalid_at) < INVALID_SHOWN_MAX:
+            self._invalid_at.append(number)
 
 
 class _Compared:

@@ -70,7 +70,9 @@ def add_arguments(commands: Commands) -> None:
         help="stop at a line that is not JSON (default); the lines before it stay appended",
     )
     parser.add_argument(
-        "--skip-invalid", action="store_true", help="leave out lines that are not JSON, and count"
+        "--skip-invalid",
+        action="store_true",
+        help="leave out lines that are not JSON, count them, and exit with 1",
     )
     parser.add_argument(
         "--acks",

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Final, cast
 
 from deedbook import CorruptError
+from deedbook._text import count
 from deedbook.cli.check import asked_for, each
 from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook.cli.output import Output, to_json
@@ -94,10 +95,33 @@ class _Cat:
         self._view = log
         self._entry = info.entry if name is None else _naming(name, info.entry)
         self._args = args
-        self._encode = _encoder(args)
+        self._encode = self._counting(_encoder(args))
         self._out = out
+        self._packed = 0
 
     def run(self, start: int | None, stop: int | None) -> int:
+        try:
+            return self._run(start, stop)
+        finally:
+            if self._packed:
+                self._out.talk(
+                    f"{count(self._packed, self._info.noun)} with several payloads each, which"
+                    " append_atomic packed: Record.parts has them"
+                )
+
+    def _counting(self, encode: Encode) -> Encode:
+        """The same, and count what is shown packed."""
+        magic = self._info.packed
+        if magic is None:
+            return encode
+
+        def counted(entry: Entry) -> bytes:
+            self._packed += entry.payload.startswith(magic)
+            return encode(entry)
+
+        return counted
+
+    def _run(self, start: int | None, stop: int | None) -> int:
         args, log = self._args, self._view
         if args.event is not None and self._info.is_position_of_one:
             self._out.data(self._encode(self._entry(self._log.read(args.event))))

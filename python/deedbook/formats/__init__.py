@@ -50,19 +50,31 @@ LOOKED_FOR = (
 
 @overload
 def open(
-    path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["book"], **options: Any
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: _Mode = "r",
+    *,
+    format: Literal["book"],
+    **options: Any,
 ) -> Book: ...
 @overload
 def open(
-    path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["pier"], **options: Any
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: _Mode = "r",
+    *,
+    format: Literal["pier"],
+    **options: Any,
 ) -> Pier: ...
 @overload
 def open(
-    path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["wal"], **options: Any
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: _Mode = "r",
+    *,
+    format: Literal["wal"],
+    **options: Any,
 ) -> Wal: ...
 @overload
 def open(
-    path: str | os.PathLike[str],
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     mode: Literal["r"] = "r",
     *,
     format: Literal["ledger"],
@@ -70,7 +82,7 @@ def open(
 ) -> LedgerSnapshot: ...
 @overload
 def open(
-    path: str | os.PathLike[str],
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     mode: Literal["a", "x"],
     *,
     format: Literal["ledger"],
@@ -78,18 +90,26 @@ def open(
 ) -> Ledger: ...
 @overload
 def open(
-    path: str | os.PathLike[str], mode: _Mode = "r", *, format: Literal["nostr"], **options: Any
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: _Mode = "r",
+    *,
+    format: Literal["nostr"],
+    **options: Any,
 ) -> EventStore: ...
 @overload
 def open(
-    path: str | os.PathLike[str], mode: Literal["r"] = "r", **options: Any
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: Literal["r"] = "r",
+    **options: Any,
 ) -> Book | Pier | Wal | LedgerSnapshot | EventStore: ...
 @overload
 def open(
-    path: str | os.PathLike[str], mode: Literal["a", "x"], **options: Any
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: Literal["a", "x"],
+    **options: Any,
 ) -> Book | Pier | Wal | Ledger | EventStore: ...
 def open(
-    path: str | os.PathLike[str],
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     mode: _Mode = "r",
     *,
     format: Format | None = None,
@@ -115,6 +135,7 @@ def open(
     than the one given.
     """
     asked = None if format is None else by_name(format)
+    path = os.fsdecode(path)
     found = find(path, **options)
     if asked is None and found is None:
         if mode == "r":
@@ -147,7 +168,7 @@ def by_name(name: str) -> FormatInfo:
     raise InvalidArgumentError(f'format "{name}", must be one of {known}')
 
 
-def find(path: str | os.PathLike[str], **options: Any) -> Found | None:
+def find(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], **options: Any) -> Found | None:
     """The format of what lies at a path; None if there is nothing of any format.
 
     A book is a directory with ``book.log``, or that file. A pier is a directory with epochs ``0iN``
@@ -162,7 +183,7 @@ def find(path: str | os.PathLike[str], **options: Any) -> Found | None:
     Raises OSError, `NotALogError` for a book's log under another name, and `InvalidArgumentError`
     for a directory that holds several formats.
     """
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     try:
         place = Place(path, sorted(os.listdir(path)))
     except FileNotFoundError:
@@ -189,14 +210,15 @@ def find(path: str | os.PathLike[str], **options: Any) -> Found | None:
     return _of_sidecar(os.path.join(path, SIDECAR))
 
 
-def detect(path: str | os.PathLike[str]) -> str | None:
+def detect(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str | None:
     """The name of the format of the log at a path; None if there is no log. Raises as `find`."""
     found = find(path)
     return None if found is None else found.format.name
 
 
-def require(path: str | os.PathLike[str], **options: Any) -> Found:
+def require(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], **options: Any) -> Found:
     """As `find`, but `MissingError` if there is nothing."""
+    path = os.fsdecode(path)
     found = find(path, **options)
     if found is None:
         if not os.path.lexists(path):
@@ -218,12 +240,12 @@ def of_handle(handle: object) -> FormatInfo:
     raise TypeError(f"a log or a path is needed, not {type(handle).__name__}")
 
 
-def check(path: str | os.PathLike[str], format: str) -> None:
+def check(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], format: str) -> None:
     """`NotALogError` if a log of another format than ``format`` lies at a path.
 
     Every opening asks, so this looks as little as it can.
     """
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     asked = by_name(format)
     if not asked.is_there(path):
         for other in FORMATS:

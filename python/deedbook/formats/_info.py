@@ -207,6 +207,8 @@ class FormatInfo(ABC):
     saved_name: ClassVar[re.Pattern[str] | None] = None
     """Names of files in which the end of a log was saved before it was cut; ``offset`` says where
     that was."""
+    packed: ClassVar[bytes | None] = None
+    """Payloads that begin so may be several in one record."""
     read_options: ClassVar[tuple[str, ...]] = ()
     """Options that say which of several things at a path is meant."""
     instead: ClassVar[Mapping[str, str]] = {}

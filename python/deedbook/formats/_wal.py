@@ -31,6 +31,7 @@ class _WalInfo(LogInfo[Wal]):
     saved_name = re.compile(
         r"(.*\.cut-(?P<offset>[0-9]+)|[0-9]{20}\.wal\.cut(-[0-9]+)?)(\.[0-9]+)?"
     )
+    packed = b"DBPK"
     create_options = ("segment_bytes", "single_file")
     read_options = ("segment_bytes",)
     instead = {  # noqa: RUF012

@@ -1,0 +1,258 @@
+"""Awkward moments of a new user: another locale, Ctrl-C at once, bytes for a path, a full disk.
+
+The newcomer's review met each of them (D10), and the security review the links and process ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import Book, ClosedError, EventStore, Ledger, MissingError, Pier, Wal
+from deedbook._backup._files import Copier
+from deedbook.aio import AsyncBook
+from deedbook.cli import main
+from deedbook.cli.aside import written_aside
+from deedbook.cli.failure import CliError
+from deedbook.formats import detect
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+COMMAND = "import sys; from deedbook_command import main; sys.exit(main())"
+
+
+def run(*words: Any, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-c", COMMAND, *map(str, words)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@posix
+def test_a_path_has_the_encoding_of_the_locale(tmp_path: Path) -> None:
+    """Paths came from the core as UTF-8: Python could not open them under ``LC_ALL=C``."""
+    log = tmp_path / "neu ☃"
+    with Book.create(log) as book:
+        book.append(b"{}")
+    ascii = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for words in (["info", log], ["verify", log], ["cat", log], ["stats", log, "--json"]):
+        done = run(*words, **ascii)
+        assert (done.returncode, done.stderr) == (0, b""), done
+    done = run("info", tmp_path / "no ☃", **ascii)
+    assert done.returncode == 2 and b"internal error" not in done.stderr
+    done = run("backup", "-q", log, tmp_path / "copy ☃", **ascii)
+    assert done.returncode == 0, done.stderr
+    with Book.open(tmp_path / "copy ☃") as book:
+        assert len(book) == 1 and book.path == str(tmp_path / "copy ☃")
+
+
+@posix
+def test_ctrl_c_while_modules_load_is_one_line(tmp_path: Path) -> None:
+    """It was a traceback of importlib, and exit code -2."""
+    (tmp_path / "deedbook.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {COMMAND}"],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, b"deedbook: interrupted\n")
+
+
+@posix
+@pytest.mark.parametrize("kind", [Book, Wal, Pier, Ledger, EventStore])
+def test_a_path_may_be_bytes(kind: Any, tmp_path: Path) -> None:
+    """``Book.open(b"path")``: 'bytes' object is not an instance of 'str'."""
+    path = os.fsencode(tmp_path / "log")
+    options = {} if kind is Ledger else {"mode": "a"}
+    with kind.open(path, **options) as log:
+        if kind is not EventStore:
+            log.append(b"x")
+    assert detect(path) == detect(os.fsdecode(path))
+    with deedbook.open(path) as log:
+        assert log.path == os.fsdecode(path)
+    with pytest.raises(TypeError, match=r"expected str, bytes or os\.PathLike object, not int"):
+        kind.open(7)
+
+
+def test_followers_end_when_the_log_is_closed(tmp_path: Path) -> None:
+    """In a thread it was ClosedError, in asyncio the end."""
+
+    async def follow() -> list[bytes]:
+        async with AsyncBook.open(tmp_path / "log", "r") as log:
+            asyncio.get_running_loop().call_later(0.1, lambda: log.book.close())
+            return [deed.jam async for deed in log.follow()]
+
+    with Book.create(tmp_path / "log") as book:
+        book.append(b"one")
+    reader = Book.open(tmp_path / "log")
+    timer = threading.Timer(0.1, reader.close)
+    timer.start()
+    in_thread = [deed.jam for deed in reader.follow()]
+    timer.join()
+    assert in_thread == asyncio.run(follow()) == [b"one"]
+    with pytest.raises(ClosedError):
+        reader.follow()
+
+
+def test_a_backup_makes_no_directories_above_the_copy(tmp_path: Path) -> None:
+    """A typing error in the target made a tree, where `append` and `create` refuse."""
+    for kind, options in ((Book, {}), (Wal, {"single_file": True})):
+        with kind.create(tmp_path / kind.__name__, **options) as log:
+            log.append(b"x")
+        with pytest.raises(MissingError) as raised:
+            log_path = tmp_path / kind.__name__
+            deedbook.backup(log_path, tmp_path / "none" / "copy")
+        assert raised.value.filename == str(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+@linux
+def test_a_backup_on_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    """ "deedbook: No space left on device", and of which file?"""
+    source = tmp_path / "source"
+    source.write_bytes(b"x")
+    copier = Copier(lambda done: None)
+    with open("/dev/full", "wb", buffering=0) as full, pytest.raises(OSError) as raised:
+        copier._wrote(full, b"piece")
+    assert raised.value.filename == "/dev/full"
+
+
+def test_cat_says_that_a_record_is_packed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`cat` showed ``DBPK\\x02...`` where others showed JSON, and no page said why."""
+    with Wal.create(tmp_path / "log") as wal:
+        wal.append(b"{}")
+        wal.append_atomic([b'{"a":1}', b'{"b":2}'])
+    assert main(["cat", str(tmp_path / "log")]) == 0
+    out, said = capfd.readouterr()
+    assert len(out.splitlines()) == 2 and said.startswith("deedbook: 1 record with several")
+
+
+# -- links, modes and process ids ------------------------------------------------------------------
+
+
+@posix
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("where", ["file", "folder"])
+def test_output_follows_no_link_of_another_user(where: str, tmp_path: Path) -> None:
+    """``-o`` resolved links by itself, where the kernel refuses to in a sticky directory."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "file").write_bytes(b"mine")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    link = shared / "link"
+    link.symlink_to(victim / "file" if where == "file" else victim)
+    path = str(link if where == "file" else link / "file")
+    with written_aside(path) as file:  # root's own
+        file.write(b"new")
+    assert (victim / "file").read_bytes() == b"new"
+    os.chown(link, 12345, 12345, follow_symlinks=False)
+    refused = pytest.raises(CliError, match="symbolic link of another user")
+    with refused, written_aside(path) as file:
+        file.write(b"theirs")
+    assert (victim / "file").read_bytes() == b"new"
+    os.chown(shared, 12345, 12345)  # who owns the directory may put links there
+    with written_aside(path) as file:
+        file.write(b"owner")
+    assert (victim / "file").read_bytes() == b"owner"
+
+
+@posix
+def test_output_keeps_permissions_and_no_other_bits(tmp_path: Path) -> None:
+    """A setuid bit of the old file came back on the new one."""
+    (tmp_path / "page").write_bytes(b"old")
+    (tmp_path / "page").chmod(0o6754)
+    os.symlink("page", tmp_path / "link")
+    os.symlink("../" + tmp_path.name + "/./link", tmp_path / "far")
+    with written_aside(str(tmp_path / "far")) as file:
+        file.write(b"new")
+    assert (tmp_path / "page").read_bytes() == b"new" and (tmp_path / "far").is_symlink()
+    assert stat.S_IMODE((tmp_path / "page").stat().st_mode) == 0o754
+    os.symlink("loop", tmp_path / "loop")
+    with pytest.raises(CliError), written_aside(str(tmp_path / "loop")):
+        pass
+
+
+@linux
+def test_chaos_kills_only_processes_of_its_own_session() -> None:
+    """A number that was listed earlier may be another process by now."""
+    from deedbook.pipeline.processes import kill, session
+
+    first, second = (subprocess.Popen(["sleep", "60"], start_new_session=True) for _ in range(2))
+    try:
+        assert session(first.pid) == [first.pid]
+        assert not kill(second.pid, first.pid) and second.poll() is None
+        assert kill(first.pid, first.pid) and first.wait(10) == -signal.SIGKILL
+        assert not kill(first.pid, first.pid)
+        assert not kill(2**22 + 7, second.pid)
+    finally:
+        for process in (first, second):
+            process.kill()
+            process.wait()
+
+
+def test_a_spreadsheet_gets_no_formula(tmp_path: Path) -> None:
+    """CSV had ``=HYPERLINK(...)`` as it was; a spreadsheet runs it."""
+    payloads = [b'=HYPERLINK("http://x")', b"+1", b"-1", b"@SUM(A1)", b"\t=1", b"plain", b"1=2"]
+    with Book.create(tmp_path / "log") as book:
+        book.append_many(payloads)
+    out = tmp_path / "out.csv"
+    texts = [payload.decode() for payload in payloads]
+    for flag, wanted in (
+        ((), texts),
+        (("--csv-safe",), [f"'{one}" for one in texts[:5]] + texts[5:]),
+    ):
+        assert main(["export", "-q", str(tmp_path / "log"), str(out), *flag]) == 0
+        with out.open(newline="", encoding="utf-8") as file:
+            assert [row["payload"] for row in csv.DictReader(file)] == wanted
+    assert main(["export", "-q", str(tmp_path / "log"), str(out), "--csv-safe", "--jsonl"]) == 2
+
+
+@posix
+def test_the_secret_of_a_cluster_is_in_no_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one, any local user ran code as the one who tried `pipeline chaos --cluster`."""
+    pytest.importorskip("pyspark")
+    from deedbook.pipeline import cluster as clusters
+
+    started: list[tuple[list[str], dict[str, str]]] = []
+
+    def popen(command: list[str], **options: Any) -> Any:
+        started.append((command, options["env"]))
+
+    monkeypatch.setattr(clusters.subprocess, "Popen", popen)
+    monkeypatch.setattr(clusters, "_await_port", lambda *_: None)
+    found = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        cluster = clusters.Cluster(tmp_path / name)
+        cluster.start(1)
+        file = Path(cluster.environment["SPARK_CONF_DIR"]) / "spark-defaults.conf"
+        settings = dict(line.split() for line in file.read_text().splitlines())
+        assert settings.pop("spark.authenticate") == "true"
+        found += settings.values()
+        for path in (file, file.parent):
+            assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+    assert len(set(found)) == 2 and len(started) == 4
+    for command, environment in started:
+        assert "SPARK_CONF_DIR" in environment
+        assert not any(secret in word for secret in found for word in command)
