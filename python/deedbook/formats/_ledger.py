@@ -26,6 +26,7 @@ from deedbook._errors import (
     InvalidArgumentError,
     MissingError,
 )
+from deedbook._regular import names_in
 from deedbook._text import count, damage_text
 from deedbook.formats._info import (
     SIDECAR,
@@ -371,8 +372,8 @@ def _bases(place: Place) -> list[str]:
     """The ledgers in a directory, after a look whether the names allow for any."""
     counters = os.path.join(place.path, SIDECAR)
     try:
-        beside = os.listdir(counters)
-    except OSError:
+        beside = names_in(counters)
+    except (Error, OSError):
         beside = []
     named = any(map(_base_of, place.names or ())) or any(
         name.startswith(_COUNTER) for name in beside

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deedbook._core import LedgerFileInfo, LedgerSnapshot
+from deedbook._regular import is_folder, names_in
 from deedbook._text import count, damage_text, exact_size, size
 from deedbook.formats._info import SIDECAR
 
@@ -85,7 +86,7 @@ def quarantined(directory: str, base: str) -> list[str]:
     """The damaged files of a ledger that were set aside."""
     folder = _quarantine(directory)
     try:
-        names = sorted(os.listdir(folder))
+        names = names_in(folder) if is_folder(os.path.dirname(folder)) else []
     except OSError:
         return []
     aside = re.compile(rf"[0-9]+-{re.escape(base)}(\.[0-9]+)?")
