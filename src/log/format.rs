@@ -55,6 +55,9 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     const NOUN: &'static str;
     /// The option that limits how long a record may be.
     const LIMIT: &'static str = "the limit";
+    /// Whether other files than the log say that records are missing. Where only the mark says it, removing the mark
+    /// is the way to go on with a backup.
+    const HAS_WITNESSES: bool = false;
     /// Whether its records have numbers that users see; else they go by their bytes.
     const NUMBERED: bool;
     /// How records lie in bytes.

@@ -27,6 +27,9 @@ use crate::sidecar::{Loss, Mark, MarkFile, MarkUse};
 /// What to do about a log that lost acknowledged records.
 const LOST: &str = "repair says what is missing, and goes on without it if the loss is accepted; if a \
                     backup was restored on purpose, remove the log's .deedbook";
+/// The same of a log beside which other files know more of it.
+const LOST_OF_STORE: &str =
+    "repair says what is missing, and goes on without it if the loss is accepted";
 /// What to do about a copy that lacks what its mark says.
 const COPIED: &str = "this copy has less than its mark says: make it again, best with deedbook backup; \
                       to go on with what is here, repair it, or remove its .deedbook";
@@ -169,7 +172,11 @@ fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path
         None => false,
     };
     // Records behind the damage are not what a copy came too early for.
-    let advice = if another && damage.next_intact.is_none() { COPIED } else { LOST };
+    let advice = match another && damage.next_intact.is_none() {
+        _ if F::HAS_WITNESSES => LOST_OF_STORE,
+        true => COPIED,
+        false => LOST,
+    };
     Err(corrupt::<F>(log, damage, ErrorKind::LostRecords).with_advice(advice))
 }
 

@@ -108,6 +108,11 @@ impl EventStore {
         self.append_records(&mut records)
     }
 
+    /// Append what the log has, and no segment; the caller makes a checkpoint.
+    pub(super) fn append_again(&self, mut records: Records) -> Result<()> {
+        self.append_unsynced(&mut records).map(drop)
+    }
+
     /// The same for records.
     pub(super) fn append_records(&self, records: &mut Records) -> Result<Vec<Outcome>> {
         let outcomes = self.append_unsynced(records)?;

@@ -5,12 +5,16 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::FORMAT;
+use super::belonging::Belonging;
 use super::mend_wal::LogPlan;
 use super::opening::{READER_TRIES, WAL_NAME};
-use super::rescue::{DamagedPart, Files};
+use super::rescue::{DamagedPart, Files, LogFile};
+use super::segments::Segments;
 use super::store::{EventStore, Shared};
+use super::witnesses::{Expected, reason, unstored};
 use crate::error::{Error, Result};
 use crate::interrupt::asking;
+use crate::storage::Access;
 
 impl EventStore {
     /// What is wrong with the write-ahead log: a [`repair`](super::repair()) names the same parts.
@@ -48,6 +52,32 @@ impl Shared {
         let logs = Files::list(&self.options, &self.dir)?.logs;
         let wal_dir = self.dir.join(WAL_NAME);
         // No stored events are named: only a repair asks which of them a cut would lose.
-        Ok(LogPlan::make(&self.options, &wal_dir, &manifest, &logs, &HashSet::new())?.damages)
+        let plan = LogPlan::make(&self.options, &wal_dir, &manifest, &logs, &HashSet::new())?;
+        let mut damages = plan.damages.clone();
+        damages.extend(self.only_logged(&plan, &logs)?);
+        Ok(damages)
+    }
+
+    /// What is said of events that the log has from before its last checkpoint, and no segment. An opening for
+    /// writing asked already.
+    fn only_logged(&self, plan: &LogPlan, logs: &[LogFile]) -> Result<Option<DamagedPart>> {
+        if self.wal.is_some() {
+            return Ok(None);
+        }
+        // As they are now, after the log was read: a writer may have gone on since this handle was opened.
+        let (belonging, files) = Belonging::load(&self.options, &self.dir)?;
+        let mut segments = Segments::new(&self.dir, self.options.storage.clone());
+        for (&id, path) in &files {
+            segments.open(id, path, Access::Read, &self.options)?;
+        }
+        let expected = Expected::beyond_manifest(&belonging.manifest, &segments, plan.checkpoint);
+        let logged = plan.only_in_log(&self.options, logs, &expected, &HashSet::new())?;
+        let (lost, _) = unstored(&segments, logged)?;
+        let (path, count) = (segments.dir, lost.len());
+        let part = || {
+            let reason = reason(count, plan.checkpoint);
+            DamagedPart { path, offset: 0, end: 0, reason }
+        };
+        Ok((count > 0).then(part))
     }
 }

@@ -70,6 +70,7 @@ impl Format for FileFormat {
     const NAME: &'static str = FORMAT;
     const NOUN: &'static str = "entry";
     const NUMBERED: bool = true;
+    const HAS_WITNESSES: bool = true;
     type Framing = Codec;
     type Options = FileOptions;
     type More = ();
@@ -228,10 +229,11 @@ fn lost_file(path: &Path, mark: &Mark) -> Error {
     let Mark { records, first, end, .. } = mark;
     let message = format!(
         "lost acknowledged entries: the file is missing or has no header, but {records} entries from \
-         lsn {first} up to byte {end} were acknowledged; if the file was removed or a backup restored \
-         on purpose, remove the log's .deedbook"
+         lsn {first} up to byte {end} were acknowledged"
     );
-    Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(path).offset_at(0)
+    let advice = "a backup may have it; repair with accept_loss goes on without it";
+    let error = Error::new(ErrorKind::LostRecords, message).with_advice(advice);
+    error.of(FORMAT).at(path).offset_at(0)
 }
 
 /// The files in the directory, by their numbers, sorted.

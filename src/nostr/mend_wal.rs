@@ -8,16 +8,17 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::checked_log::{ends_before, no_log};
 use super::codec::Codec;
 use super::entry::{Entry, HEADER_BYTES, Lsn, Tag, encode_file_header, file_name, file_number};
 use super::event::Id;
 use super::files::{FileFormat, lost_files, numbers};
 use super::manifest::Manifest;
-use super::opening::{ends_before, no_log};
 use super::options::Options;
 use super::record;
 use super::rescue::{DamagedPart, LogFile, LogState};
 use super::store::now;
+use super::witnesses::Expected;
 use crate::error::{Error, Result};
 use crate::log::framing::Framing as _;
 use crate::log::report::Repair;
@@ -50,6 +51,8 @@ pub struct LogPlan {
     begin: Option<Lsn>,
     /// Files that are gone.
     lost: Vec<PathBuf>,
+    /// The last checkpoint.
+    pub checkpoint: Lsn,
 }
 
 impl LogPlan {
@@ -155,6 +158,7 @@ impl LogPlan {
             }
         }
         let last = named.max(known);
+        plan.checkpoint = checkpoint.map_or(named, |(_, lsn)| lsn.max(named));
         if !wrong.is_empty() && last > checkpoint.map_or(Lsn(0), |(_, lsn)| lsn) {
             // The checkpoint itself is damaged or missing: the log goes as a whole, since what is left of it
             // would go on from an earlier one.
@@ -167,6 +171,36 @@ impl LogPlan {
             plan.begin = Some(last).filter(|lsn| (file, offset) == (0, 0) && *lsn > Lsn(0));
         }
         Ok(plan)
+    }
+
+    /// The events that the log has, and that must be in a segment, and are in none.
+    pub fn only_in_log(
+        &self,
+        options: &Options,
+        logs: &[LogFile],
+        expected: &Expected,
+        stored: &HashSet<Id>,
+    ) -> Result<HashSet<Id>> {
+        let mut found = HashSet::new();
+        for log in logs.iter().filter(|log| log.number.is_some() && !expected.is_empty()) {
+            log.each(options, &mut |entered| {
+                if let Entry::Insert { record } = entered.entry
+                    && expected.has(entered.lsn)
+                    && let Ok(event) = record::parse(record)
+                    && !stored.contains(&event.id)
+                {
+                    found.insert(event.id);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Whether the log has all events after the last checkpoint, which is that of the manifest.
+    pub fn has_all_after(&self, manifest: &Manifest) -> bool {
+        let is_last = manifest.checkpoint() == self.checkpoint && self.checkpoint > Lsn(0);
+        is_last && !self.cuts() && !self.is_loss
     }
 
     /// Whether entries go that came after the last checkpoint.

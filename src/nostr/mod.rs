@@ -6,6 +6,7 @@ mod arrow;
 mod belonging;
 mod check;
 mod check_log;
+mod checked_log;
 mod checkpoint;
 mod codec;
 #[cfg(feature = "arrow")]
@@ -46,6 +47,7 @@ mod recovery;
 mod repair;
 mod replay;
 mod rescue;
+mod rest;
 mod salvage;
 pub(crate) mod segment;
 mod segments;
@@ -62,6 +64,7 @@ pub mod wal;
 mod wal_options;
 mod wal_state;
 pub(crate) mod walk;
+mod witnesses;
 
 pub use append::Outcome;
 #[cfg(feature = "arrow")]

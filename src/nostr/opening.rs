@@ -1,15 +1,15 @@
-//! Opening: lock, manifest, segments, write-ahead log, index, a commit that had begun, in this order.
+//! Opening: lock, manifest, segments, write-ahead log, index, a commit that had begun, in this order. All that may
+//! refuse the store is asked before anything changes.
 //! Damaged pages do not end it: a repair opens the store, too.
 
 use std::path::{Path, PathBuf};
 
 use super::FORMAT;
 use super::belonging::Belonging;
-use super::entry::{Entry, Lsn, file_name};
+use super::checked_log::check_log;
+use super::entry::{Entry, Lsn};
 use super::event::Id;
-use super::files::{check_none_lost, numbers};
 use super::logged_flags::hide_logged;
-use super::manifest::Manifest;
 use super::options::Options;
 use super::pending::Batch;
 use super::progress::Progress;
@@ -24,7 +24,7 @@ use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
 use crate::sidecar::{Loss, WriterLock, sidecar_dir};
-use crate::storage::{Access, Storage, located};
+use crate::storage::{Access, located};
 
 /// The directory of the write-ahead log.
 pub(super) const WAL_NAME: &str = "wal";
@@ -205,40 +205,6 @@ pub(super) fn lock_store(options: &Options, dir: &Path) -> Result<WriterLock> {
     Ok(lock)
 }
 
-/// Refuse a store whose write-ahead log has no file, although the manifest knows of a checkpoint.
-fn check_log_is_there(storage: &dyn Storage, dir: &Path, manifest: &Manifest) -> Result<()> {
-    if manifest.checkpoint() == Lsn(0) || !numbers(storage, dir)?.is_empty() {
-        return Ok(());
-    }
-    // A mark says more.
-    check_none_lost(storage, dir, None)?;
-    Err(lost_log(&no_log(manifest), &dir.join(file_name(0))).offset_at(0))
-}
-
-/// Of such a log.
-pub(super) fn no_log(manifest: &Manifest) -> String {
-    let (what, checkpoint) = (manifest.name(), manifest.checkpoint());
-    format!(
-        "the write-ahead log has no file, and so no entry; {what} names the checkpoint with lsn \
-         {checkpoint}, after which events and flags may be lost"
-    )
-}
-
-/// Of a log that is older than the manifest.
-pub(super) fn ends_before(next: Lsn, manifest: &Manifest) -> String {
-    let (what, checkpoint) = (manifest.name(), manifest.checkpoint());
-    let last = next.0.saturating_sub(1);
-    format!(
-        "the write-ahead log ends with lsn {last}; {what} names the checkpoint with lsn {checkpoint}, after \
-         which events and flags may be lost"
-    )
-}
-
-fn lost_log(message: &str, path: &Path) -> Error {
-    let advice = "a backup may have it; repair with accept_loss goes on without it";
-    Error::new(ErrorKind::LostRecords, message).with_advice(advice).at(path)
-}
-
 fn open_writer(
     dir: PathBuf,
     (mode, damage): (Mode, Damage),
@@ -275,9 +241,15 @@ fn open_writer(
     }
     let copies = belonging.copies(&segments)?;
     // It is made below.
-    let is_whole = storage.is_dir(&dir.join(WAL_NAME));
+    let wal_dir = dir.join(WAL_NAME);
+    let is_whole = storage.is_dir(&wal_dir);
     belonging.check_no_gap(&segments, &copies, is_whole)?;
-    check_log_is_there(storage, &dir.join(WAL_NAME), &belonging.manifest)?;
+    let to_mend = damage == Damage::Mended;
+    let unstored = check_log(&options, &wal_dir, &belonging, &segments, to_mend)?;
+    // What refuses the log leaves it as it is.
+    let wal = options.wal().open(&wal_dir, Mode::Append)?;
+    opening.saved.extend(wal.recovery().saved_to);
+    wal.believe_lost(Lsn(belonging.manifest.last_checkpoint_lsn))?;
     if !copies.is_empty() {
         opening.removed = segments.remove(&copies)?;
     }
@@ -293,20 +265,6 @@ fn open_writer(
     }
     let mut manifest = belonging.manifest;
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
-    let wal = options.wal().open(dir.join(WAL_NAME), Mode::Append)?;
-    opening.saved.extend(wal.recovery().saved_to);
-    let next = wal.next_lsn();
-    // Where only its entry is missing, all of the log came before it.
-    if !wal.believe_lost(Lsn(manifest.last_checkpoint_lsn))? && manifest.checkpoint() > next {
-        let path = wal.paths().pop().unwrap_or_else(|| dir.join(WAL_NAME));
-        return Err(lost_log(&ends_before(next, &manifest), &path));
-    }
-    let checkpoint = wal.last_checkpoint();
-    if files.is_empty() && checkpoint != Lsn(0) {
-        let message =
-            format!("no segment, but the write-ahead log has a checkpoint at {checkpoint}");
-        return Err(Error::new(ErrorKind::LostRecords, message).at(&segments.dir));
-    }
     if segments.by_id.is_empty() {
         segments.create(&options, manifest.next_segment_id, now())?;
         manifest.next_segment_id += 1;
@@ -332,7 +290,7 @@ fn open_writer(
     // What it covers says nothing of flags.
     state.index_changes(Batch::default(), &tail.flagged.iter().copied().collect())?;
     let store = EventStore::assemble(dir, mode, options, opening, state, Some((wal, lock)));
-    let completed = store.complete(&tail);
+    let completed = store.complete(&tail).and_then(|()| store.append_again(unstored));
     // A dropped handle that is not broken makes a checkpoint: no later opening would complete anything.
     completed
         .inspect_err(|error| store.shared.state().broken = Some(error.message().to_owned()))?;

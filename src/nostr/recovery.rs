@@ -4,7 +4,8 @@
 //! walked side by side: where the segment has another record than the log, or damage, it is cut, and
 //! gets the rest of the log. What is cut is saved beside it. What the segment has beyond the log was
 //! never acknowledged, or the log lost it. It stays as far as it is intact; where records have no checksum,
-//! as far as id and signature are true.
+//! as far as id and signature are true. That holds after damage, too: the damage is cut, and the intact events
+//! after it are logged before and appended again after it (`rest.rs`).
 //!
 //! This program makes a checkpoint before it begins a segment. Another one may not: then segments before the
 //! last one have events of the log, too. They are looked for where another program may have written last,
@@ -14,16 +15,17 @@
 //! a sync that failed, the cache takes it for written, and no further sync writes it. So all that was
 //! not checkpointed is written again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use super::entry::Entry;
+use super::checked_log::events_of;
+use super::entry::{Entry, Lsn};
 use super::event::{Flags, Id, Location};
 use super::manifest::Manifest;
 use super::names::{Names, may_be_lost, recover};
 use super::options::Options;
-use super::page;
 use super::record::{self, FLAGS_AT};
+use super::rest::{append_rest, log_rest};
 use super::segment::{Found, Record};
 use super::segments::Segments;
 use super::signature;
@@ -101,6 +103,7 @@ pub fn replay(
     // A repair goes on without lost pages. Where the events of the log lay after them, only the manifest of the
     // last checkpoint says: else they come to lie elsewhere, and the log's flags are of other places.
     let moved = if is_last || !is_ours { None } else { active.lost_before(at)? };
+    let ids = logged.keys().copied().collect();
     let logged = if is_proved { HashMap::new() } else { logged };
     let mut walk = Walk {
         scan: Some(active.scan(at)),
@@ -111,6 +114,9 @@ pub fn replay(
         is_proved,
         is_of_others: may_be_of_others,
         logged,
+        wal,
+        ids,
+        rest: None,
         met: false,
         passed: None,
         moved,
@@ -162,21 +168,6 @@ pub fn replay(
     Ok(tail)
 }
 
-/// The events of the log after the last checkpoint, and how many bytes of pages those before each take.
-fn events_of(wal: &EventWal, page_bytes: u32) -> Result<HashMap<Id, u64>> {
-    let (mut events, mut entries) = (HashMap::new(), wal.replay(OnCorrupt::Raise)?);
-    let mut before = 0;
-    while let Some(found) = entries.next()? {
-        if let Entry::Insert { record } = found.entry {
-            if let Ok(event) = record::parse(record) {
-                events.insert(event.id, before);
-            }
-            before += page::bytes_for(record.len() as u64, page_bytes);
-        }
-    }
-    Ok(events)
-}
-
 /// Where segments before the last one have events of the log.
 #[derive(Debug, Default)]
 struct Earlier {
@@ -218,7 +209,7 @@ impl Earlier {
 }
 
 /// Where the walk along the last segment is.
-struct Walk {
+struct Walk<'a> {
     /// `None` once the segment was cut.
     scan: Option<Forward>,
     /// The number of the segment.
@@ -237,6 +228,11 @@ struct Walk {
     is_of_others: bool,
     /// The events of the log, if it does not, and how many bytes of pages those before each take.
     logged: HashMap<Id, u64>,
+    wal: &'a EventWal,
+    /// The events of the log after the last checkpoint.
+    ids: HashSet<Id>,
+    /// The first entry of the events that the segment had after the byte at which it was cut.
+    rest: Option<Lsn>,
     /// Whether a record of the log was found.
     met: bool,
     /// The damage after `at` that the last checkpoint may cover: then it stays, for a repair.
@@ -263,7 +259,7 @@ enum Next {
     End,
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Have the segment hold this record next; returns where.
     fn expect(
         &mut self,
@@ -380,8 +376,7 @@ impl Walk {
                     if !self.may_be_older() {
                         let at = Location { segment: self.segment, offset };
                         // No checksum or id covers its signature.
-                        let may_be_torn = self.is_newer() && self.asks_signatures && !has_sum;
-                        if may_be_torn && !is_signed(segments, at)? {
+                        if self.may_be_torn(has_sum) && !is_signed(segments, at)? {
                             break;
                         }
                         segments.write_again(at)?;
@@ -394,7 +389,18 @@ impl Walk {
             }
         }
         self.at = self.passed.take().map_or(self.at, |(_, to)| to);
-        self.cut(segments, opening)
+        self.cut(segments, opening)?;
+        if let Some(from) = self.rest {
+            let again = append_rest(self.wal, from, segments)?;
+            opening.appended_again += again.len() as u64;
+            kept.extend(again);
+        }
+        Ok(())
+    }
+
+    /// Whether an event that the log lacks may be torn although its id is true.
+    fn may_be_torn(&self, has_sum: bool) -> bool {
+        self.is_newer() && self.asks_signatures && !has_sum
     }
 
     fn cut(&mut self, segments: &mut Segments, opening: &mut Opening) -> Result<()> {
@@ -403,6 +409,16 @@ impl Walk {
         }
         // What follows lost pages keeps its place.
         let at = self.at.max(segments.active()?.segment.missing().end);
+        let may_be_synced = self.may_be_covered();
+        let asks_signature = self.may_be_torn(false);
+        let Self { wal, ids, scratch, .. } = self;
+        self.rest = log_rest(wal, &segments.active()?.segment, at, ids, |found| {
+            let (sum, event) = (found.has_sum, &found.event);
+            is_whole(found, may_be_synced, scratch)
+                && (sum
+                    || !asks_signature
+                    || signature::check(event.id, &event.pubkey, &event.sig).is_ok())
+        })?;
         if let Some(saved) = segments.cut(at, self.file_mode)? {
             lines::warn(format_args!(
                 "a segment goes on otherwise than the write-ahead log: cut at byte {}, the rest is \

@@ -25,6 +25,7 @@ use super::rescue::{DamagedPart, Files, Pages};
 use super::segment::{Found, PageDamage, Segment};
 use super::segments::Segments;
 use super::store::{EventStore, Shared, State, now};
+use super::witnesses::{Expected, reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
 use crate::mend::{make_dir, save_part};
@@ -102,9 +103,21 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     let is_whole = storage.is_dir(&wal_dir);
     report.lost_segments.extend(belonging.gap(&seen.segments, &copies, is_whole).map(|gap| gap.0));
     let plan = LogPlan::make(options, &wal_dir, &belonging.manifest, &files.logs, &seen.ids)?;
-    report.is_loss = !report.damages.is_empty() || !report.lost_segments.is_empty() || plan.is_loss;
+    let expected = Expected::beyond_manifest(&belonging.manifest, &seen.segments, plan.checkpoint);
+    let only = plan.only_in_log(options, &files.logs, &expected, &seen.ids)?;
+    // The log has the events of pages after the last checkpoint, unless it lacks something itself.
+    let is_page_lost = match plan.has_all_after(&belonging.manifest) {
+        true => seen.lost > 0,
+        false => !report.damages.is_empty(),
+    };
+    report.is_loss = is_page_lost || !report.lost_segments.is_empty() || plan.is_loss;
     report.damages.extend(seen.headers.iter().map(|(_, damage)| damage.clone()));
     report.damages.extend(plan.damages.iter().cloned());
+    if !only.is_empty() {
+        // Opening appends them again.
+        let (path, reason) = (seen.segments.dir.clone(), reason(only.len(), plan.checkpoint));
+        report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+    }
     report.cut_bytes += plan.cut_bytes;
     report.cut_events = plan.cut_events;
     if may.dry_run {
@@ -167,9 +180,10 @@ pub(super) fn forget_imports(storage: &dyn Storage, sidecar: &Path) -> Result<()
 /// What the segments hold.
 pub(super) struct Seen {
     segments: Segments,
-    /// The events that stay there. What follows damage after the last checkpoint is cut when the store is
-    /// opened, since the log has it: it does not count.
+    /// The events that are intact: they stay.
     pub ids: HashSet<Id>,
+    /// How many damaged parts had events that a checkpoint covered.
+    lost: u64,
     /// What is wrong with the headers of segments, and what they should be.
     headers: Vec<(Option<super::page::Header>, DamagedPart)>,
 }
@@ -182,7 +196,7 @@ pub(super) fn look_at_segments(
 ) -> Result<Seen> {
     let last = there.keys().next_back().copied();
     let segments = Segments::new(&report.path, options.storage.clone());
-    let mut seen = Seen { segments, ids: HashSet::new(), headers: Vec::new() };
+    let mut seen = Seen { segments, ids: HashSet::new(), headers: Vec::new(), lost: 0 };
     for (&id, path) in there {
         let Some(mut pages) = Pages::open(options, id, path)? else {
             let message = "no header of a segment, and no record for any size of pages";
@@ -194,15 +208,15 @@ pub(super) fn look_at_segments(
         }
         belonging.expect_pages(&mut pages.segment);
         let checkpoint = belonging.manifest.size_of(id).unwrap_or_default();
-        let (mut scan, mut stays) = (pages.scan(), true);
+        let mut scan = pages.scan();
         while let Some(found) = scan.next()? {
             match found {
-                Found::Record(found) if stays => {
+                Found::Record(found) => {
                     seen.ids.insert(found.event.id);
                 }
-                Found::Record(_) => {}
                 Found::Damage(damage) => {
-                    stays &= Some(id) != last || u64::from(damage.end) <= checkpoint;
+                    let is_later = Some(id) == last && u64::from(damage.offset) >= checkpoint;
+                    seen.lost += u64::from(!is_later || checkpoint == 0);
                     let there = pages.segment.bytes_there(damage.offset..damage.end);
                     report.cut_bytes += u64::from(there);
                     report.damages.push(pages.damaged(damage));

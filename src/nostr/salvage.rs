@@ -4,25 +4,30 @@
 //!    after the last checkpoint: those that the manifest names first, since others may be copies.
 //! 2. The events of the log after the last checkpoint, and those of what was cut off and saved. They are
 //!    appended as new ones: what deletes or replaces them, or they it, counts. What came before the
-//!    checkpoint is in the segments, or was dropped from them: it is only looked at where those have lost
-//!    something, and nothing says which of the two it is once there was a compaction.
+//!    checkpoint is in the segments, or a compaction dropped it (`witnesses.rs`). It is copied, too, unless
+//!    the manifest vouches for whole segments and there was a compaction; and it is uncertain where a
+//!    compaction may have dropped it.
+//! 3. Events of the segments without a checksum whose ids are not true, where the log has no whole copy.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::append::Outcome;
 use super::belonging::Belonging;
 use super::entry::{Entry, Lsn};
 use super::event::{Event, EventRef, Flags, Id, Location};
-use super::mend_wal::may_name;
+use super::mend_wal::{LogPlan, may_name};
 use super::names::Searches;
+use super::opening::WAL_NAME;
 use super::options::Options;
 use super::record::{self, RECORD_BYTES_MAX};
 use super::records::Records;
 use super::recovery::Tail;
 use super::rescue::{DamagedPart, Files, Pages};
 use super::segment::Found;
+use super::segments::Segments;
 use super::store::EventStore;
+use super::witnesses::{Expected, reason};
 use super::{FORMAT, names, policy};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
@@ -30,6 +35,8 @@ use crate::storage::located;
 
 /// Records are copied in parts of about this size.
 const PART_BYTES: usize = 4 << 20;
+/// At most so many bytes of records wait for what the log has.
+const DOUBTFUL_BYTES: usize = 64 << 20;
 
 /// What a salvage copied, and what it could not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,18 +57,20 @@ pub struct StoreSalvage {
     pub copies: u64,
     /// Events of the log that were not copied because their author deleted them, or their time is over.
     pub left_out: u64,
-    /// Segments that the manifest names and that are missing.
+    /// Segments that are missing, by the manifest or by the numbers of the others.
     pub lost_segments: Vec<u32>,
     /// The damaged parts of the files.
     pub damages: Vec<DamagedPart>,
     /// Size of the files that were read, bytes.
     pub source_bytes: u64,
+    /// Events of the segments whose id is not that of their content.
+    faults: u64,
 }
 
 impl StoreSalvage {
-    /// Whether all there was came over.
+    /// Whether all there was came over, and [`EventStore::verify`] finds nothing wrong with it.
     pub fn is_complete(&self) -> bool {
-        self.damages.is_empty() && self.lost_segments.is_empty()
+        self.damages.is_empty() && self.lost_segments.is_empty() && self.faults == 0
     }
 }
 
@@ -103,8 +112,9 @@ pub fn salvage(
             total,
             progress,
             last: Vec::new(),
+            doubtful: Part::default(),
         };
-        copying.run(&files, &there, &belonging)?;
+        copying.run(&source, &files, &there, &belonging)?;
         let report = copying.report;
         store.close()?;
         Ok(report)
@@ -133,6 +143,8 @@ struct Copying<'a> {
     progress: &'a mut dyn FnMut(u64, u64) -> Result<()>,
     /// Events after the last checkpoint, of which those that they hide may have lost their flags.
     last: Vec<Id>,
+    /// Events of the segments that the log may have whole.
+    doubtful: Part,
 }
 
 /// Records to be copied, made for the pages of the new store.
@@ -162,10 +174,13 @@ struct Logged {
 impl Copying<'_> {
     fn run(
         &mut self,
+        source: &Path,
         files: &Files,
         there: &BTreeMap<u32, PathBuf>,
         belonging: &Belonging,
     ) -> Result<()> {
+        let options = self.options;
+        let mut segments = Segments::new(source, options.storage.clone());
         let logged = self.logged(files)?;
         self.report.lost_segments = belonging.missing(there);
         let last = there.keys().next_back().copied();
@@ -175,27 +190,41 @@ impl Copying<'_> {
             match Pages::open(self.options, *id, path)? {
                 Some(mut pages) => {
                     belonging.expect_pages(&mut pages.segment);
+                    segments.insert(*id, pages.segment.clone());
                     self.copy_pages(&pages, &logged, Some(*id) == last)?;
                 }
                 None => self.nothing_in(path)?,
             }
         }
         self.write()?;
-        let lacks_some = !self.report.is_complete();
-        let may_be_dropped = belonging.may_be_of_others() || belonging.manifest.compactions > 0;
+        let wal_dir = source.join(WAL_NAME);
+        self.look_for_gaps(belonging, &segments, options.storage.is_dir(&wal_dir))?;
+        let (manifest, stored) = (&belonging.manifest, HashSet::new());
+        let mut log_damages =
+            LogPlan::make(options, &wal_dir, manifest, &files.logs, &stored)?.damages;
+        let expected = Expected::all(manifest, &segments, logged.checkpoint);
+        let beyond = Expected::beyond_manifest(manifest, &segments, logged.checkpoint);
+        let is_vouched =
+            self.report.is_complete() && beyond.is_empty() && !belonging.may_be_of_others();
+        let takes_all = !is_vouched || !expected.may_be_dropped;
+        let mut only_logged = 0;
         for log in &files.logs {
-            let (options, is_saved) = (self.options, log.number.is_none());
+            let is_saved = log.number.is_none();
             let state = log.each(options, &mut |entered| {
                 let is_later = is_saved || entered.lsn > logged.checkpoint;
                 if let Entry::Insert { record } = entered.entry
-                    && (is_later || lacks_some)
+                    && (is_later || takes_all)
                     && let Ok((event, is_lossy)) = names::event_of(record, &self.searches)
                 {
-                    let is_proved = entered.is_proved && (is_later || !may_be_dropped);
+                    let must_be_stored = !is_saved && expected.has(entered.lsn);
+                    let is_proved = entered.is_proved && (is_later || must_be_stored);
+                    let before = self.report.events;
                     self.append(Rescued { event, is_lossy, is_proved }, is_saved)?;
+                    only_logged += usize::from(must_be_stored && self.report.events > before);
                 }
                 Ok(())
             })?;
+            log_damages.retain(|damage| !state.damages.contains(damage));
             self.report.damages.extend(state.damages);
             self.tell(state.bytes)?;
         }
@@ -213,10 +242,36 @@ impl Copying<'_> {
                 self.tell(pages.segment.end().into())?;
             }
         }
+        self.report.damages.extend(log_damages);
+        if only_logged > 0 && self.report.is_complete() {
+            let (path, reason) = (segments.dir.clone(), reason(only_logged, logged.checkpoint));
+            self.report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+        }
+        self.report.uncertain += self.write_doubtful()?;
         let tail = Tail { last: self.store.locations(&self.last)?, flagged: Vec::new() };
         self.store.complete(&tail)?;
         let total = self.total;
         (self.progress)(total, total)
+    }
+
+    /// Note the numbers that are missing between those of the segments.
+    fn look_for_gaps(
+        &mut self,
+        belonging: &Belonging,
+        segments: &Segments,
+        is_whole: bool,
+    ) -> Result<()> {
+        let copies = match belonging.copies(segments) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                let (path, reason) = (segments.dir.clone(), error.message().to_owned());
+                self.report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+                Vec::new()
+            }
+            copies => copies?,
+        };
+        let gap = belonging.gap(segments, &copies, is_whole);
+        self.report.lost_segments.extend(gap.map(|(id, _)| id));
+        Ok(())
     }
 
     /// The last checkpoint, and the flags after it.
@@ -264,7 +319,16 @@ impl Copying<'_> {
             if let Some(&flags) = logged.flags.get(&at) {
                 event.flags = flags | event.flags.lossy();
             }
-            self.report.uncertain += u64::from(event.check_id(&mut scratch).is_err());
+            let is_true = event.check_id(&mut scratch).is_ok();
+            self.report.faults += u64::from(!is_true);
+            if !is_true && !found.has_sum && !event.flags.contains(Flags::LOSSY) {
+                self.doubtful.push(&event, self.options)?;
+                if self.doubtful.bytes.len() >= DOUBTFUL_BYTES {
+                    self.report.uncertain += self.write_doubtful()?;
+                }
+                continue;
+            }
+            self.report.uncertain += u64::from(!is_true);
             if is_last && found.offset >= pages.segment.header().next_free && hides(&event) {
                 self.last.push(event.id);
             }
@@ -295,12 +359,21 @@ impl Copying<'_> {
     }
 
     fn write(&mut self) -> Result<()> {
-        let Part { bytes, ends } = std::mem::take(&mut self.part);
+        let part = std::mem::take(&mut self.part);
+        self.write_part(part).map(drop)
+    }
+
+    fn write_doubtful(&mut self) -> Result<u64> {
+        let part = std::mem::take(&mut self.doubtful);
+        self.write_part(part)
+    }
+
+    fn write_part(&mut self, Part { bytes, ends }: Part) -> Result<u64> {
         let (stored, hidden) = self.store.adopt(&bytes, &ends)?;
         self.report.events += stored;
         self.report.hidden += hidden;
         self.report.copies += ends.len() as u64 - stored;
-        Ok(())
+        Ok(stored)
     }
 
     /// Append an event as a new one.

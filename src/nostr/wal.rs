@@ -61,8 +61,19 @@ impl EventWal {
             let exists = std::io::ErrorKind::AlreadyExists.into();
             return Err(Error::io("create the log", &dir.join(file_name(0)), exists).of(FORMAT));
         }
-        let state = Mutex::new(State::open(&dir, mode, &options, &found)?);
+        let state = Mutex::new(State::open(&dir, mode, &options, &found, mode != Mode::Read)?);
         Ok(Self { dir, mode, options, state, guard: Mutex::new(guard) })
+    }
+
+    /// Open a log that has files for reading, and refuse what an opening for writing refuses of them.
+    pub(super) fn open_to_check(dir: &Path, options: WalOptions) -> Result<Self> {
+        let found = numbers(&*options.storage, dir)?;
+        check_none_lost(&*options.storage, dir, found.last().copied())?;
+        let state = Mutex::new(State::open(dir, Mode::Read, &options, &found, true)?);
+        let (dir, guard) = (dir.to_path_buf(), Mutex::new(None));
+        let wal = Self { dir, mode: Mode::Read, options, state, guard };
+        wal.find_checkpoint()?;
+        Ok(wal)
     }
 
     /// Append one entry and return its number. When this returns, the entry survives the death of the

@@ -36,12 +36,13 @@ pub(super) struct State {
 }
 
 impl State {
-    /// The files with these numbers, which must follow each other.
+    /// The files with these numbers, which must follow each other if that is to be checked.
     pub(super) fn open(
         dir: &Path,
         mode: Mode,
         options: &WalOptions,
         found: &[u64],
+        is_checked: bool,
     ) -> Result<Self> {
         let (mut files, mut next, mut checkpoint) = (Vec::<Piece>::new(), Lsn(1), Lsn(0));
         let mut open = |number, as_mode| {
@@ -49,9 +50,11 @@ impl State {
             let log = Log::<FileFormat>::open_with(&path, as_mode, options.file(next, checkpoint))?;
             let extent = log.extent()?;
             let piece = Piece { number, first: Lsn(extent.first), bytes: extent.end };
-            if mode != Mode::Read {
+            if is_checked {
                 check_follows(dir, files.last(), piece, next)?;
-                check_finished(&path, &log)?;
+                if Some(&number) != found.last() {
+                    check_finished(&path, &log)?;
+                }
             }
             checkpoint = checkpoint.max(log.shared.format.checkpoint);
             next = Lsn(extent.next());
@@ -116,7 +119,7 @@ fn check_follows(dir: &Path, before: Option<&Piece>, piece: Piece, next: Lsn) ->
 /// Refuse damage at the end of a finished file: it was synced before the next one was created.
 fn check_finished(path: &Path, log: &Log<FileFormat>) -> Result<()> {
     let report = log.recovery();
-    if log.mode() != Mode::Read || matches!(report.verdict, Verdict::Clean | Verdict::Open) {
+    if matches!(report.verdict, Verdict::Clean | Verdict::Open) {
         return Ok(());
     }
     let message = format!(

@@ -177,8 +177,8 @@ EVENT_STORE_BUGS = [
         "event store: opening does not complete the flags of the last events",
         POWER,
         OPENING,
-        "    let completed = store.complete(&tail);\n",
-        "    let completed = Ok::<(), Error>(drop(tail));\n",
+        "    let completed = store.complete(&tail).and_then(|()| store.append_again(unstored));\n",
+        "    let completed = Ok::<(), Error>(drop((tail, unstored)));\n",
         [("nostr_store", "stories::one_version_counts")],
     ),
     Bug(
@@ -216,8 +216,8 @@ EVENT_STORE_BUGS = [
         "event store: without checksums an event beyond the log may have a torn signature",
         POWER,
         RECOVERY,
-        "if may_be_torn && !is_signed",
-        "if may_be_torn & false && !is_signed",
+        "if self.may_be_torn(has_sum) && !is_signed",
+        "if self.may_be_torn(has_sum) & false && !is_signed",
         [("nostr_store", "what_only_a_segment_has")],
     ),
     Bug(
@@ -452,8 +452,8 @@ EVENT_STORE_BUGS = [
         "event store: what a compaction may have dropped is certain to a salvage",
         TRUNCATION,
         SALVAGE,
-        "entered.is_proved && (is_later || !may_be_dropped)",
-        "entered.is_proved && (is_later || !may_be_dropped || true)",
+        "entered.is_proved && (is_later || must_be_stored)",
+        "entered.is_proved && (is_later || must_be_stored || true)",
         [("nostr_store", "salvage_log::what_a_compaction")],
     ),
     Bug(
@@ -576,14 +576,6 @@ EVENT_STORE_BUGS = [
         "            Some((segment, damage)) => Err(self.damaged(*segment, damage)?),\n",
         "            Some(_) => Ok(None),\n",
         [("nostr_store", "damaged_pages::queries_and_counts")],
-    ),
-    Bug(
-        "event store: a repair takes for stored what opening cuts off",
-        POWER,
-        REPAIR,
-        "stays &= Some(id) != last || u64::from(damage.end) <= checkpoint;",
-        "stays |= Some(id) != last || u64::from(damage.end) <= checkpoint;",
-        [("nostr_store", "rescue::a_repair_asks_before_events_go")],
     ),
     Bug(
         "event store: a repair leaves what spoke of removed files of the log",

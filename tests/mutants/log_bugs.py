@@ -361,8 +361,8 @@ SETTLE_BUGS = [
         "a copy that is older than its mark cries loss",
         FLIP,
         SETTLE,
-        "    let advice = if another && damage.next_intact.is_none() { COPIED } else { LOST };\n",
-        "    let advice = if another && false { COPIED } else { LOST };\n",
+        "    let advice = match another && damage.next_intact.is_none() {\n",
+        "    let advice = match another && false {\n",
         [("answers", "edges::a_copy_that_is_older")],
     ),
     Bug(

@@ -7,7 +7,7 @@ from rows import FLIP, HEAD, POWER, SEGMENT, TRUNCATION, WRITER
 
 CODEC = "src/nostr/codec.rs"
 FILES = "src/nostr/files.rs"
-OPENING = "src/nostr/opening.rs"
+CHECKED_LOG = "src/nostr/checked_log.rs"
 WAL = "src/nostr/wal.rs"
 STATE = "src/nostr/wal_state.rs"
 
@@ -23,9 +23,9 @@ NOSTR_WAL_BUGS = [
     Bug(
         "nostr wal: a log that is gone as a whole is begun again",
         SEGMENT,
-        OPENING,
-        "    if manifest.checkpoint() == Lsn(0) || !numbers(storage, dir)?.is_empty() {\n",
-        "    if manifest.checkpoint() >= Lsn(0) || !numbers(storage, dir)?.is_empty() {\n",
+        CHECKED_LOG,
+        "    if manifest.checkpoint() == Lsn(0) {\n",
+        "    if manifest.checkpoint() >= Lsn(0) {\n",
         [("nostr_store", "lost_log::a_log_that_is_gone")],
     ),
     Bug(

@@ -57,4 +57,5 @@ mod stories;
 mod support;
 mod torn;
 mod ways;
+mod witnesses;
 mod world;

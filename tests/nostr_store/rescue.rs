@@ -532,10 +532,10 @@ fn a_repair_asks_before_it_cuts_events_that_only_the_log_has() {
 }
 
 /// Opening cuts a segment at damage after the last checkpoint, because the log has what follows. A repair
-/// took what follows for stored, and cut the log as well.
+/// cut the log as well: with the log lost or shorter, all intact events after the damage went, and it counted none.
 #[test]
-fn a_repair_asks_before_events_go_that_follow_damage_after_the_last_checkpoint() {
-    let (disk, _) = world();
+fn a_repair_keeps_events_that_follow_damage_after_the_last_checkpoint() {
+    let (disk, all) = world();
     let last = *ids(&disk).last().unwrap();
     changed(&disk, &segment(last), |bytes| {
         let len = bytes.len();
@@ -544,6 +544,8 @@ fn a_repair_asks_before_events_go_that_follow_damage_after_the_last_checkpoint()
     let newest = logs(&disk).pop().unwrap();
     changed(&disk, &newest, |bytes| bytes[24 + 60] ^= 1);
     let dry = mended(&disk, DRY).unwrap();
-    assert!(dry.cut_events >= 2, "{dry:?}");
-    assert_eq!(mended(&disk, ACCEPT).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert!(dry.cut_events <= 1, "{dry:?}");
+    assert!(mended(&disk, ALL).unwrap().mended);
+    let found = events(&open(&disk));
+    assert!(found.len() + 1 >= all.len(), "{} of {}", found.len(), all.len());
 }
