@@ -962,8 +962,8 @@ class Ledger:
     @staticmethod
     def open(
         path: _Path,
-        base: str = "events",
         *,
+        base: str = "events",
         header: Text | None = None,
         footer: Text | None = None,
         separator: bytes | None = None,
@@ -978,6 +978,8 @@ class Ledger:
         file_mode: int = 0o600,
     ) -> Ledger:
         """Open the ledger in directory ``path``, whose files' names end with ``base``.
+
+        ``base`` is given by name only: a ledger has no mode, it always appends and sends.
 
         No file is read, and none is created before the first append. There is no ``lock_timeout``,
         as there is nothing to wait for: a ledger may have many writers, each with files of its own.
@@ -1031,19 +1033,23 @@ class Ledger:
 
         At most ``count`` files (and 256: each is open), with at most ``max_bytes`` together, but
         one at least. ``data`` has a ``deedbook.transient.LedgerBody`` for each, and ``removable``
-        what to give to `remove` once it was sent. Files that others write are left out, and so are
-        files without an intact record, which are set aside. What the function for the header or
-        the footer raises is raised.
+        what to give to `remove` once it was sent; ``more`` says whether there are further files.
+        This handle leases the files until `remove` or `release` gives them back, or it is closed,
+        or its process dies. A fetch leaves out the files that another handle or process leased or
+        writes; a second one of this handle gives its own again. Files without an intact record are
+        set aside. What the function for the header or the footer raises is raised.
         """
     def remove(self, items: Iterable[Removable]) -> None:
         """Remove files that were sent; one that is gone already is no error.
 
         With ``durability="none"`` a power cut may bring them back.
         """
+    def release(self, items: Iterable[Removable]) -> None:
+        """Give back files that were fetched and will not be sent now: others may send them."""
     def has_data(self) -> bool:
-        """Whether anything is to be sent, also in a file that another process writes."""
+        """Whether anything is to be sent, also in a file that another process writes or sends."""
     def reset(self) -> None:
-        """Remove every file but those that others write; numbers go on."""
+        """Remove every file but those that others write; numbers go on, the quarantine stays."""
     def sync(self) -> None:
         """Return when everything this handle appended is on stable storage."""
     def backup(

@@ -10,6 +10,7 @@ use deedbook::ledger::{
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::any_log::Format;
 use crate::arguments::{numbers, seconds};
@@ -56,6 +57,20 @@ fn envelope(given: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Envelope> 
     }))
 }
 
+fn removables(items: &Bound<'_, PyAny>, call: &str) -> PyResult<Vec<ledger::Removable>> {
+    let mut removable = Vec::new();
+    for item in items.try_iter()? {
+        let item = item?;
+        let Ok(one) = item.cast::<PyRemovable>() else {
+            let class = item.get_type().name()?.to_string();
+            let message = format!("{call} takes what fetch gave as removable, not {class:?}");
+            return Err(PyTypeError::new_err(message));
+        };
+        removable.push(one.get().0);
+    }
+    Ok(removable)
+}
+
 #[doc = doc!("Ledger")]
 #[pyclass(frozen, name = "Ledger", module = "deedbook")]
 pub struct PyLedger {
@@ -97,14 +112,19 @@ impl Drop for PyLedger {
 impl PyLedger {
     #[doc = doc!("Ledger".open)]
     #[staticmethod]
-    #[pyo3(signature = (path, base="events", *, header=None, footer=None, separator=None,
+    #[pyo3(signature = (path, *refused, base="events", header=None, footer=None, separator=None,
                         batch_bytes=475_000, batch_records=None, record_bytes_max=1_048_576,
                         max_bytes=None, on_full="reject", durability="none",
-                        on_corrupt="quarantine", slow_sync=1.0, file_mode=0o600))]
+                        on_corrupt="quarantine", slow_sync=1.0, file_mode=0o600),
+           text_signature = "(path, *, base='events', header=None, footer=None, separator=None, \
+                             batch_bytes=475_000, batch_records=None, record_bytes_max=1_048_576, \
+                             max_bytes=None, on_full='reject', durability='none', \
+                             on_corrupt='quarantine', slow_sync=1.0, file_mode=0o600)")]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
         #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
+        refused: &Bound<'_, PyTuple>,
         base: &str,
         header: Option<&Bound<'_, PyAny>>,
         footer: Option<&Bound<'_, PyAny>>,
@@ -119,6 +139,15 @@ impl PyLedger {
         slow_sync: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
+        // As a mode, which logs of other formats take there, it named another ledger.
+        if let Ok(first) = refused.get_item(0) {
+            let message = format!(
+                "Ledger.open takes the path alone by position, not {} as well: a ledger has no mode, \
+                 and base=... names another one than \"events\"",
+                first.repr()?
+            );
+            return Err(PyTypeError::new_err(message));
+        }
         let around = |given: Option<&Bound<'_, PyAny>>, name, json: &'static [u8]| match given {
             Some(given) => envelope(given, name),
             None => Ok(Box::new(|| json.to_vec()) as Envelope),
@@ -193,9 +222,14 @@ impl PyLedger {
         RAISED.set(None);
         let fetched = py.detach(|| self.ledger.fetch(count, max_bytes));
         if let Some(raised) = RAISED.take() {
+            if let Ok(Some(fetched)) = fetched {
+                let removable = fetched.removable.unwrap_or_default();
+                py.detach(|| self.ledger.release(&removable)).or_raise(py)?;
+            }
             return Err(raised);
         }
         let Some(fetched) = fetched.or_raise(py)? else { return Ok(None) };
+        let more = fetched.more;
         let removable = fetched.removable.unwrap_or_default();
         let readers = fetched.data.unwrap_or_default().into_iter().zip(&removable);
         let files: Vec<PyLedgerFile> = readers
@@ -206,22 +240,19 @@ impl PyLedger {
             .collect();
         let removable: Vec<PyRemovable> = removable.into_iter().map(PyRemovable).collect();
         let bodies = py.import("deedbook.transient._ledger")?;
-        bodies.call_method1("result_of", (files, removable)).map(Some)
+        bodies.call_method1("result_of", (files, removable, more)).map(Some)
     }
 
     #[doc = doc!("Ledger".remove)]
     fn remove(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut removable = Vec::new();
-        for item in items.try_iter()? {
-            let item = item?;
-            let Ok(one) = item.cast::<PyRemovable>() else {
-                let class = item.get_type().name()?.to_string();
-                let message = format!("remove takes what fetch gave as removable, not {class:?}");
-                return Err(PyTypeError::new_err(message));
-            };
-            removable.push(one.get().0);
-        }
+        let removable = removables(items, "remove")?;
         py.detach(|| self.ledger.remove(&removable)).or_raise(py)
+    }
+
+    #[doc = doc!("Ledger".release)]
+    fn release(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
+        let removable = removables(items, "release")?;
+        py.detach(|| self.ledger.release(&removable)).or_raise(py)
     }
 
     #[doc = doc!("Ledger".has_data)]

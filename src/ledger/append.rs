@@ -20,7 +20,9 @@ use crate::log::framing::Framing;
 use crate::slice::{part, u32_at};
 use crate::storage::{File, FileId, LockGuard};
 
-/// Bytes given to one write, less one record: no system writes 2 GiB at once.
+/// Bytes that one write takes. Linux cuts longer ones.
+pub const WRITE_BYTES: u64 = 0x7fff_f000;
+/// Once a write has so many bytes, no further record joins it.
 const WRITE_BYTES_MAX: usize = 1 << 30;
 
 /// What appends change.
@@ -214,7 +216,11 @@ impl Shared {
         let (mut len, mut count) = (0, 0);
         while !self.would_be_full(active, len as u64, count) && len < WRITE_BYTES_MAX {
             let Some(payload_len) = u32_at(bytes, len) else { break };
-            len += payload_len as usize + HEADER_BYTES as usize;
+            let more = payload_len as usize + HEADER_BYTES as usize;
+            if count > 0 && (len + more) as u64 > WRITE_BYTES {
+                break;
+            }
+            len += more;
             count += 1;
         }
         match write_once(&*active.file, part(bytes, ..len), active.len) {

@@ -404,7 +404,8 @@ pub fn is_no_file(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput)
 }
 
-fn is_full(error: &Error) -> bool {
+/// Whether the disk, or the user's share of it, is full.
+pub fn is_full(error: &Error) -> bool {
     let kind = error.io_source().map(io::Error::kind);
     matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }

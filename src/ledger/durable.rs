@@ -196,6 +196,7 @@ impl Shared {
             self.closed.store(true, Ordering::Release);
             self.finish_active(&mut self.state());
         }
+        self.end_lease();
         if let Some(thread) = self.background.get() {
             thread.unpark();
         }

@@ -57,9 +57,13 @@ impl LedgerStore {
     /// Finish the file being written, and give the oldest finished files: at most `count` (and 256:
     /// each is open), with at most `max_bytes` together, but always one. `None` if there are none.
     ///
-    /// Files that other stores write are left out, and those without an intact record: these are
-    /// removed if they are blank, else moved to `.deedbook/quarantine/`. A file that cannot be read
-    /// is an error only if no other can be sent.
+    /// This store leases the files until [`LedgerStore::remove`] or [`LedgerStore::release`] gives
+    /// them back, or the store is closed, or its process dies. A fetch passes over files that another
+    /// store leased or writes, in this process or in another. A second fetch of this store gives its
+    /// own files again, so threads that send have a store each.
+    ///
+    /// A file without an intact record is removed if it is blank, else moved to
+    /// `.deedbook/quarantine/`. A file that cannot be read is an error only if no other can be sent.
     pub fn fetch(&self, count: Option<usize>, max_bytes: Option<u64>) -> Result<Option<Fetched>> {
         let shared = self.usable()?;
         shared.finish_and_sync()?;
@@ -72,8 +76,13 @@ impl LedgerStore {
         self.usable()?.remove(items).map_err(|e| e.of(FORMAT))
     }
 
+    /// Give back files that were fetched and will not be sent now: other stores may send them.
+    pub fn release(&self, items: &[Removable]) -> Result<()> {
+        self.usable()?.give_back_items(items).map_err(|e| e.of(FORMAT))
+    }
+
     /// Whether there is anything to be sent: a record in the file being written, or any file. That
-    /// may be one that another store is writing, which [`LedgerStore::fetch`] leaves out.
+    /// may be one that another store writes or leased, which [`LedgerStore::fetch`] leaves out.
     pub fn has_data(&self) -> Result<bool> {
         let shared = self.usable()?;
         if shared.state().active.is_some() {
@@ -82,8 +91,8 @@ impl LedgerStore {
         Ok(!shared.directory.indexes().map_err(|e| e.of(FORMAT))?.is_empty())
     }
 
-    /// Remove every file, the one being written as well. Those that other stores write stay, and so
-    /// does what is in the quarantine; indexes go on. A file that cannot be removed stays, too, and is
+    /// Remove every file, the one being written and those that any store leased as well. The files that
+    /// other live stores write stay, and so does the quarantine; indexes go on. A file that cannot be removed stays, too, and is
     /// an error once all others are gone.
     pub fn reset(&self) -> Result<()> {
         self.usable()?.reset().map_err(|e| e.of(FORMAT))
@@ -97,40 +106,58 @@ impl Shared {
     }
 
     fn fetch(&self, count: Option<usize>, max_bytes: Option<u64>) -> Result<Option<Fetched>> {
+        let mut removable = Vec::new();
+        let fetched = self.fetch_leased(count, max_bytes, &mut removable);
+        if fetched.is_err() {
+            // The caller has no name for them.
+            let _ = self.give_back_items(&removable);
+        }
+        let Some((readers, more)) = fetched? else { return Ok(None) };
+        Ok(Some(DataResult { data: Some(readers), removable: Some(removable), more }))
+    }
+
+    /// The readers of the files, which go to `removable`, and whether there are more.
+    fn fetch_leased(
+        &self,
+        count: Option<usize>,
+        max_bytes: Option<u64>,
+        removable: &mut Vec<Removable>,
+    ) -> Result<Option<(Vec<LedgerReader>, bool)>> {
         let wanted = count.unwrap_or(FETCH_FILES_MAX).min(FETCH_FILES_MAX);
         let looking = self.looking()?;
-        let (mut readers, mut removable) = (Vec::new(), Vec::new());
+        let mut readers = Vec::new();
         let (mut bytes, mut unreadable) = (0u64, None);
-        for index in self.directory.indexes()? {
-            if readers.len() >= wanted {
-                break;
-            }
-            let found = match self.directory.finished(&self.directory.gate()?, index) {
-                Ok(Some(found)) => found,
-                Ok(None) => continue,
-                Err(e) => {
-                    unreadable.get_or_insert(e);
-                    continue;
-                }
+        let mut indexes = self.directory.indexes()?.into_iter().peekable();
+        while readers.len() < wanted {
+            let (given, mut chosen) = (!readers.is_empty(), 0);
+            let mut total = bytes;
+            let fits = |file: &Finished| {
+                total = total.saturating_add(file.len);
+                chosen += 1;
+                (!given && chosen == 1) || max_bytes.is_none_or(|max| total <= max)
             };
-            let more = bytes.saturating_add(found.len);
-            if !readers.is_empty() && max_bytes.is_some_and(|max| more > max) {
+            let left = wanted - readers.len();
+            let leased = self.lease_next(&mut indexes, left, fits, &mut unreadable)?;
+            if leased.is_empty() {
                 break;
             }
-            match look(&looking, &found) {
-                Ok(seen) if seen.records == 0 => {
-                    // On a full disk it may have to stay.
-                    if let Err(e) = self.set_aside(&found, &seen) {
+            for found in leased {
+                match look(&looking, &found) {
+                    Ok(seen) if seen.records == 0 => {
+                        // On a full disk it may have to stay.
+                        if let Err(e) = self.set_aside(&found, &seen) {
+                            unreadable.get_or_insert(e);
+                        }
+                    }
+                    Ok(seen) => {
+                        bytes = bytes.saturating_add(found.len);
+                        removable.push(self.removable(&found, &seen));
+                        readers.push(LedgerReader::new(found, seen, self.around()));
+                    }
+                    Err(e) => {
+                        self.give_back(&self.directory.gate()?, [found.index]);
                         unreadable.get_or_insert(e);
                     }
-                }
-                Ok(seen) => {
-                    bytes = more;
-                    removable.push(self.removable(&found, &seen));
-                    readers.push(LedgerReader::new(found, seen, self.around()));
-                }
-                Err(e) => {
-                    unreadable.get_or_insert(e);
                 }
             }
         }
@@ -146,7 +173,8 @@ impl Shared {
             // The caller may name what it sends by the index.
             self.directory.show(&self.directory.gate()?, last.index)?;
         }
-        Ok(Some(DataResult { data: Some(readers), removable: Some(removable) }))
+        let more = indexes.peek().is_some() && self.is_any_free(indexes)?;
+        Ok(Some((readers, more)))
     }
 
     fn removable(&self, found: &Finished, seen: &Seen) -> Removable {
@@ -168,9 +196,10 @@ impl Shared {
     fn set_aside(&self, found: &Finished, seen: &Seen) -> Result<()> {
         let away = if seen.blank { Away::Removed } else { Away::Quarantined };
         let gate = self.directory.gate()?;
-        let gone = self.directory.put_away(&gate, found.index, found.id, away)?;
+        let gone = self.directory.put_away(&gate, found.index, found.id, away);
+        self.give_back(&gate, [found.index]);
         drop(gate);
-        if gone && away == Away::Quarantined {
+        if gone? && away == Away::Quarantined {
             self.tally.quarantined();
         }
         self.state().lower_held();
@@ -187,6 +216,7 @@ impl Shared {
                 failed.get_or_insert(error);
             }
         }
+        self.give_back(&gate, items.iter().map(Removable::index));
         drop(gate);
         self.state().lower_held();
         match failed {
@@ -217,11 +247,13 @@ impl Shared {
         self.finish_active(&mut state);
         let gate = self.directory.gate()?;
         let mut failed = None;
-        for index in self.directory.indexes()? {
+        let indexes = self.directory.indexes()?;
+        for &index in &indexes {
             if let Err(error) = self.remove_finished(&gate, index) {
                 failed.get_or_insert(error);
             }
         }
+        self.give_back(&gate, indexes);
         state.held = None;
         if let Some(error) = failed {
             // What stays may be this store's, and waits for its sync.

@@ -10,6 +10,7 @@ mod directory;
 mod durable;
 mod fetch;
 mod format;
+mod lease;
 mod look;
 mod migrate;
 mod options;
@@ -39,6 +40,7 @@ use crate::storage::fork_generation;
 use append::State;
 use directory::Directory;
 use format::LedgerFormat;
+use lease::Lease;
 use record::{Codec, FORMAT};
 use tally::Tally;
 
@@ -191,6 +193,7 @@ struct Shared {
     fork_generation: u64,
     closed: AtomicBool,
     state: Mutex<State>,
+    lease: Mutex<Option<Lease>>,
     commits: GroupCommit,
     /// The thread that syncs every so often.
     background: OnceLock<Thread>,
@@ -222,6 +225,7 @@ impl LedgerStore {
             fork_generation: fork_generation(),
             closed: AtomicBool::new(false),
             state: Mutex::new(State::default()),
+            lease: Mutex::new(None),
             commits: GroupCommit::new(0),
             background: OnceLock::new(),
             counters: Counters::default(),

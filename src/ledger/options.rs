@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::LedgerStore;
+use super::append::WRITE_BYTES;
 use super::format::LedgerFormat;
-use super::record::{FORMAT, RECORD_BYTES_LIMIT, RECORD_BYTES_MAX};
+use super::record::{FORMAT, HEADER_BYTES, RECORD_BYTES_MAX};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::options::LogOptions;
@@ -20,6 +21,8 @@ pub type Envelope = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 
 /// The smallest cap of a file that the specification allows, bytes.
 const FILE_BYTES_MIN: u64 = 100;
+/// The longest payload that one write takes: Linux writes 0x7ffff000 bytes at once, not more.
+const RECORD_BYTES_WRITTEN: u64 = WRITE_BYTES - HEADER_BYTES;
 /// The cap of a file that [`LedgerConfig::lines`] gives: what the usual servers take in one request.
 const FILE_BYTES: usize = 475_000;
 
@@ -229,17 +232,17 @@ impl Options {
             Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT).at(location))
         };
         self.durability.check().map_err(|error| error.of(FORMAT).at(location))?;
-        let limit = RECORD_BYTES_LIMIT;
+        let limit = RECORD_BYTES_WRITTEN;
         if !(1..=limit).contains(&self.record_bytes_max) {
             let asked = self.record_bytes_max;
-            return refused(format!("record limit {asked} bytes, must be in 1..={limit}"));
+            return refused(format!("record_bytes_max={asked} must be 1 to {limit}"));
         }
         if self.file_records_max == Some(0) {
             return refused("limit of a file 0 records, at least 1".into());
         }
         match self.bytes_total_max {
             Some(total) if total < max_file_size => {
-                refused(format!("limit of all files {total} bytes, of one file {max_file_size}"))
+                refused(format!("max_bytes={total} must be at least batch_bytes={max_file_size}"))
             }
             _ => Ok(()),
         }

@@ -11,7 +11,7 @@ use super::look::{Looking, look};
 use super::options::WhenFull;
 use super::record::FORMAT;
 use crate::durability::Durability;
-use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::error::{Durable, Error, ErrorKind, Result, grouped};
 use crate::lines;
 use crate::storage::{Access, FileId};
 
@@ -54,7 +54,7 @@ impl Shared {
         let fits = |held: u64| held.saturating_add(bytes) <= limit;
         if !fits(0) {
             self.tally.rejected(records, bytes);
-            let message = format!("{bytes} bytes at once, limit of all files {limit}");
+            let message = format!("{} bytes at once, max_bytes={}", grouped(bytes), grouped(limit));
             return Err(Error::new(ErrorKind::TooLarge, message)
                 .of(FORMAT)
                 .at(&self.directory.path));
@@ -77,7 +77,12 @@ impl Shared {
             true => Ok(()),
             false => {
                 self.tally.rejected(records, bytes);
-                let message = format!("{bytes} bytes more after {}, limit {limit}", held.bytes);
+                let message = format!(
+                    "the ledger is full: {} of max_bytes={}, and {} bytes more",
+                    grouped(held.bytes),
+                    grouped(limit),
+                    grouped(bytes),
+                );
                 let full = io::Error::new(io::ErrorKind::QuotaExceeded, message);
                 Err(Error::io("append", &self.directory.path, full).of(FORMAT))
             }

@@ -17,6 +17,8 @@ pub struct DataResult<T, R = Removable> {
     pub data: Option<T>,
     /// What to remove once it was sent, in the order of the data.
     pub removable: Option<Vec<R>>,
+    /// Whether there is more that this fetch did not give, by its limits.
+    pub more: bool,
 }
 
 /// Keeps records until they were sent. All calls take `&self`, and any thread may make them: a store
@@ -40,6 +42,12 @@ pub trait DataStore: Send + Sync {
 
     /// Remove what was sent.
     fn remove(&self, items: &[Self::Removable]) -> Result<()>;
+
+    /// Give back what was fetched and will not be sent now, so that other stores may send it. A store
+    /// that nobody else can reach has nothing to do.
+    fn release(&self, _items: &[Self::Removable]) -> Result<()> {
+        Ok(())
+    }
 
     /// Whether there is anything to be sent.
     fn has_data(&self) -> Result<bool>;
@@ -66,6 +74,10 @@ impl DataStore for LedgerStore {
 
     fn remove(&self, items: &[Removable]) -> Result<()> {
         LedgerStore::remove(self, items)
+    }
+
+    fn release(&self, items: &[Removable]) -> Result<()> {
+        LedgerStore::release(self, items)
     }
 
     fn has_data(&self) -> Result<bool> {
@@ -116,9 +128,8 @@ impl DataStore for MemoryStore {
         max_bytes: Option<u64>,
     ) -> Result<Option<DataResult<Self::Output, u64>>> {
         let (mut data, mut removable, mut bytes) = (Vec::new(), Vec::new(), 0u64);
-        for (number, payload) in
-            lock(&self.records).records.iter().take(count.unwrap_or(usize::MAX))
-        {
+        let records = &lock(&self.records).records;
+        for (number, payload) in records.iter().take(count.unwrap_or(usize::MAX)) {
             bytes = bytes.saturating_add(payload.len() as u64);
             if !data.is_empty() && max_bytes.is_some_and(|max| bytes > max) {
                 break;
@@ -126,7 +137,8 @@ impl DataStore for MemoryStore {
             data.push(payload.clone());
             removable.push(*number);
         }
-        let result = DataResult { data: Some(data), removable: Some(removable) };
+        let more = removable.len() < records.len();
+        let result = DataResult { data: Some(data), removable: Some(removable), more };
         Ok(Some(result).filter(|result| result.removable.as_ref().is_some_and(|r| !r.is_empty())))
     }
 
@@ -244,6 +256,11 @@ impl<S: DataStore> TransientDB<S> {
     /// Remove what was sent.
     pub fn remove(&self, items: &[S::Removable]) -> Result<()> {
         self.store.remove(items)
+    }
+
+    /// Give back what will not be sent now; see [`DataStore::release`].
+    pub fn release(&self, items: &[S::Removable]) -> Result<()> {
+        self.store.release(items)
     }
 
     /// Whether there is anything to be sent.

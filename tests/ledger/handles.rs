@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 #[test]
-fn a_file_being_written_is_left_out_by_others_and_nobody_shares_one() {
+fn a_file_being_written_or_leased_is_left_out_by_others() {
     let dir = tempfile::tempdir().unwrap();
     let open = || LedgerStore::new(small(dir.path(), 1000)).unwrap();
     let (one, two) = (open(), open());
@@ -25,13 +25,19 @@ fn a_file_being_written_is_left_out_by_others_and_nobody_shares_one() {
     assert!(one.has_data().unwrap());
     assert_eq!(fetch_all(&two), [(1, events(2..3, 0))]);
     one.append(&event(3, 0)).unwrap();
-    assert_eq!(fetch_all(&one), [(0, [event(1, 0), event(3, 0)].to_vec()), (1, events(2..3, 0))]);
+    assert_eq!(fetch_all(&one), [(0, [event(1, 0), event(3, 0)].to_vec())]);
+    // Files that were never leased or were given back are everybody's.
+    two.close().unwrap();
+    assert_eq!(fetch_all(&one).len(), 2);
+    one.close().unwrap();
+    let one = open();
     // Through another path to the same directory, too.
     let by_link = dir.path().join("link");
     std::os::unix::fs::symlink(dir.path(), &by_link).unwrap();
     let three = LedgerStore::new(small(&by_link, 1000)).unwrap();
     one.append(&event(4, 0)).unwrap();
     assert_eq!(fetch_all(&three).len(), 2);
+    assert_eq!(fetch_all(&one), [(2, events(4..5, 0))]);
     three.append(&event(5, 0)).unwrap();
     assert_eq!(fetch_all(&three).last().unwrap(), &(3, events(5..6, 0)));
 }

@@ -37,7 +37,7 @@ fn a_full_ledger_rejects_and_keeps_what_it_has() {
         let error = refused(ledger.append(&event(31, 0)), ErrorKind::Io);
         assert_eq!(error.io_source().unwrap().kind(), Io::QuotaExceeded);
         assert_eq!(error.durable(), Some(Durable::No));
-        for value in ["32", "992", "1000"] {
+        for value in ["32", "992", "1,000"] {
             assert!(error.message().contains(value), "{error}");
         }
     }
@@ -112,7 +112,7 @@ fn more_than_the_limit_at_once_is_too_large() {
         let (_, ledger) = limited(when_full);
         ledger.append(&event(0, 0)).unwrap();
         let error = refused(ledger.append_many(events(1..40, 0)), ErrorKind::TooLarge);
-        assert!(error.message().contains("1248") && error.message().contains("1000"), "{error}");
+        assert!(error.message().contains("1,248") && error.message().contains("1,000"), "{error}");
         refused(ledger.append(&[b'x'; 1000]), ErrorKind::TooLarge);
         let stats = ledger.stats();
         assert_eq!((stats.rejected_records, stats.rejected_bytes), (40, 1248 + 1008));

@@ -29,6 +29,7 @@ mod handles;
 mod judge;
 #[allow(dead_code)] // the fuzz target goes on after crashes
 mod known;
+mod lease;
 mod limits;
 mod migrate;
 #[allow(dead_code)] // the fuzz target goes on after crashes

@@ -78,6 +78,12 @@ impl Run {
         &self.stores[1 - self.acting].in_file
     }
 
+    /// Events in files that the other store fetched and has not given back.
+    fn leased_beside(&self) -> BTreeSet<u64> {
+        let fetched = &self.stores[1 - self.acting].fetched;
+        fetched.iter().flat_map(|(_, numbers)| numbers.iter().copied()).collect()
+    }
+
     pub fn open(&mut self) -> Result<()> {
         self.store().ledger = Some(self.options.open(small(DIR, 100_000))?);
         Ok(())
@@ -220,8 +226,13 @@ impl Run {
         if let Some(early) = got.iter().find(|number| self.beside().contains(number)) {
             return Err(format!("event {early} is in a file that is still written: {got:?}"));
         }
-        let without = |known: &BTreeSet<u64>| known.difference(self.beside()).copied().collect();
-        let finished = Known { written: without(&self.known.written), ..self.known.clone() };
+        let leased = self.leased_beside();
+        if let Some(twice) = got.iter().find(|number| leased.contains(number)) {
+            return Err(format!("event {twice} is in a file that the other store leased: {got:?}"));
+        }
+        let known = self.known.written.iter().copied();
+        let here = |number: &u64| !self.beside().contains(number) && !leased.contains(number);
+        let finished = Known { written: known.filter(here).collect(), ..self.known.clone() };
         finished.judge(&got, false)
     }
 

@@ -260,8 +260,8 @@ LEDGER_BUGS = [
         "ledger: a file without a record makes an empty batch",
         HEAD,
         FETCH,
-        "                Ok(seen) if seen.records == 0 => {\n",
-        "                Ok(seen) if seen.blank => {\n",
+        "                    Ok(seen) if seen.records == 0 => {\n",
+        "                    Ok(seen) if seen.blank => {\n",
         [("ledger", "removal::files_without")],
     ),
     Bug(
@@ -324,10 +324,11 @@ LEDGER_BUGS = [
         "ledger: one file that cannot be read holds up the others",
         READ_ERROR,
         FETCH,
-        "                Err(e) => {\n"
-        "                    unreadable.get_or_insert(e);\n"
-        "                }\n",
-        "                Err(e) => return Err(e),\n",
+        "                    Err(e) => {\n"
+        "                        self.give_back(&self.directory.gate()?, [found.index]);\n"
+        "                        unreadable.get_or_insert(e);\n"
+        "                    }\n",
+        "                    Err(e) => return Err(e),\n",
         [("ledger", "faults::a_file_that_cannot_be_read")],
     ),
     Bug(
@@ -622,10 +623,10 @@ LEDGER_BUGS = [
         "ledger: a torn file that stays on a full disk holds up the others",
         FULL,
         FETCH,
-        "                    if let Err(e) = self.set_aside(&found, &seen) {\n"
-        "                        unreadable.get_or_insert(e);\n"
-        "                    }\n",
-        "                    self.set_aside(&found, &seen)?;\n",
+        "                        if let Err(e) = self.set_aside(&found, &seen) {\n"
+        "                            unreadable.get_or_insert(e);\n"
+        "                        }\n",
+        "                        self.set_aside(&found, &seen)?;\n",
         [("ledger", "faults::a_torn_file_on_a_full_disk")],
     ),
     Bug(

@@ -427,7 +427,7 @@ def test_what_a_killed_writer_left_beside_its_small_files_is_in_no_backup(tmp_pa
     """Temporary files were copied; a counter is none, though the base of its ledger ends so."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "events.tmp"):
-        with Ledger.open(log, base) as ledger:
+        with Ledger.open(log, base=base) as ledger:
             ledger.append(b"1")
             ledger.fetch()
     for name in (".next-events.tmp", "settings.tmp"):
@@ -442,7 +442,7 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
     """They were left out: nothing else has what a server refused."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "clicks"):
-        with Ledger.open(log, base) as ledger:
+        with Ledger.open(log, base=base) as ledger:
             ledger.append(b"waits")
         DeadLetters(folder_of(log, base)).write("batch", enumerate([base.encode()]), **WHY)
 

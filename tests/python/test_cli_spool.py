@@ -65,7 +65,7 @@ def test_a_line_that_is_too_long_for_a_ledger_is_named(tmp_path: Path) -> None:
 def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     spool("append", path, text='{"n":1}\n{"n":2}\n')
-    with Endpoint(script=[400]) as endpoint:
+    with Endpoint(script=[406]) as endpoint:
         _, err = spool("send", path, endpoint.url, code=1)
         assert "2 events refused, now dead letters" in err
         letters = [json.loads(line) for line in spool("dead-letters", path)[0].splitlines()]
@@ -92,7 +92,7 @@ def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> No
     path = tmp_path / "spool"
     for base in ("events", "clicks"):
         spool("append", path, "--base", base, text=f'{{"of":"{base}"}}\n')
-    with Endpoint(script=[400]) as endpoint:
+    with Endpoint(script=[406]) as endpoint:
         spool("send", path, endpoint.url, "--base", "clicks", code=1)
         assert (path / ".deedbook" / "dead-letters-clicks").is_dir()
         assert "dead letter" not in spool("status", path)[0]
@@ -105,7 +105,7 @@ def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> No
         assert "put 1 event back" in spool("replay", path, "--base", "clicks")[1]
         spool("send", path, endpoint.url, "--base", "clicks")
         assert endpoint.events == [b'{"of":"clicks"}']
-        with TransientDB(Ledger.open(path, "clicks")) as db:
+        with TransientDB(Ledger.open(path, base="clicks")) as db:
             letters = Sender(db, endpoint.url).dead_letters
     assert letters.path == path / ".deedbook" / "dead-letters-clicks"
 

@@ -134,12 +134,12 @@ def test_the_ids_are_the_same_after_a_restart(tmp_path: Path) -> None:
 
 def test_a_refused_batch_is_a_dead_letter_before_it_is_removed(tmp_path: Path) -> None:
     store = store_of(events(2))
-    run = Run(store, tmp_path, [Answer(422, body=b'{"error": "no user"}\n')])
+    run = Run(store, tmp_path, [Answer(406, body=b'{"error": "no user"}\n')])
     run.flow.close(float("inf"))
     run.drive(run.flow.worker(), until=Remove)
     letters = list(DeadLetters(tmp_path))
     assert [letter.payload for letter in letters] == events(2) and store.has_data()
-    assert letters[0].reason == 'status 422: {"error": "no user"}'
+    assert letters[0].reason == 'status 406: {"error": "no user"}'
 
 
 def test_dead_letters_that_cannot_be_written_keep_the_batch(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_dead_letters_that_cannot_be_written_keep_the_batch(tmp_path: Path) -> N
     blocked = tmp_path / "file"
     blocked.write_text("")
     store = store_of(events(2))
-    run = Run(store, blocked / "dead", [400])
+    run = Run(store, blocked / "dead", [406])
     tries = []
 
     worker = run.flow.worker()
@@ -368,7 +368,7 @@ def test_a_worker_that_is_left_over_ends_and_is_not_overtaken(tmp_path: Path) ->
     first = run.flow.worker()
     run.drive(first, until=Send)
     run.flow.stop()
-    assert [batch.count for batch in run.flow.release()] == [1]
+    assert [step.batch.count for step in run.flow.release()] == [1]
     run.flow.open(patient=True)
     second = run.flow.worker()
     assert second.send(None) == Wait(None) and not run.drive(run.flow.once())
@@ -386,7 +386,7 @@ def test_a_deadline_ends_a_wait_that_is_longer(tmp_path: Path) -> None:
     assert run.waits == [4] and store.has_data(), "the second delay would end after the deadline"
 
 
-@pytest.mark.parametrize("answer", [200, 400])
+@pytest.mark.parametrize("answer", [200, 406])
 def test_an_answer_that_comes_at_the_deadline_still_counts(tmp_path: Path, answer: int) -> None:
     """The batch had arrived, and was sent again by the next sender."""
     store = store_of(events(2), batch_records=1)
@@ -411,7 +411,7 @@ def test_a_worker_that_is_told_to_stop_keeps_what_is_not_done(tmp_path: Path) ->
     run.flow.stop()
     with pytest.raises(StopIteration):
         worker.send(None)
-    assert [batch.count for batch in run.flow.release()] == [1]
+    assert [step.batch.count for step in run.flow.release()] == [1]
     assert run.flow.snapshot().batches_in_flight == 0
 
 

@@ -78,8 +78,8 @@ def test_a_drain_that_runs_out_of_time_uses_up_no_rate(tmp_path: Path) -> None:
                     step = worker.send(None)
                 else:
                     step = worker.send(run.answer(step))
-        for batch in run.flow.release():
-            batch.close()
+        for released in run.flow.release():
+            released.batch.close()
     assert len(run.sent) == 21, "the first at once, and one after 9, 19, ... 199 seconds"
 
 

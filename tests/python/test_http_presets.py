@@ -64,7 +64,7 @@ def test_a_preset_brings_its_limits_unless_others_are_given(
         preset = presets.segment("key", url=endpoint.url)
         folder = tmp_path / str(dead)
         with Both(kind, store_of(large), preset=preset, dead_letters=folder, **given) as both:
-            assert both.drain(30)
+            assert both.drain(30).empty
         assert len(DeadLetters(folder)) == dead
     assert endpoint.events == large
 
@@ -73,7 +73,7 @@ def test_a_400_of_segment_is_divided(kind: str, endpoint: Endpoint, tmp_path: Pa
     endpoint.script.extend([400, "ok", 400])
     preset = presets.segment("key", url=endpoint.url)
     with Both(kind, store_of(TRACK), preset=preset, dead_letters=tmp_path) as both:
-        assert both.drain(30)
+        assert both.drain(30).empty
     assert endpoint.events == TRACK[:2]
     assert [letter.payload for letter in DeadLetters(tmp_path)] == TRACK[2:]
 
@@ -140,7 +140,7 @@ def test_what_otlp_drops_of_an_accepted_request_is_kept(kind: str, tmp_path: Pat
     with Endpoint() as endpoint:
         told = replace(preset, url=endpoint.url, partly_refused=lambda answer: (2, "too old"))
         with Both(kind, store_of(TRACK), preset=told, dead_letters=tmp_path) as both:
-            assert both.drain(30)
+            assert both.drain(30).empty
             stats = both.sender.stats()
     assert (stats.events_partly_refused, stats.events_dead, stats.events_sent) == (2, 3, 3)
     assert "dropped 2 of these 3 events: too old" in next(iter(DeadLetters(tmp_path))).reason
@@ -210,7 +210,7 @@ def test_a_long_or_divided_answer_of_otlp_is_understood(
         preset = presets.otlp_logs(f"http://127.0.0.1:{listener.getsockname()[1]}")
         store = store_of(events(6))
         with Both(kind, store, preset=preset, dead_letters=tmp_path) as both:
-            assert both.drain(30)
+            assert both.drain(30).empty
             stats = both.sender.stats()
         server.join(30)
     assert (stats.events_partly_refused, stats.events_dead) == (5, 6)

@@ -137,7 +137,7 @@ def test_a_ledger_and_a_store_know_what_no_sync_covers(tmp_path: Path) -> None:
 
 def test_a_ledger_counts_files_and_what_it_drops(tmp_path: Path) -> None:
     options: dict[str, Any] = {"batch_bytes": 500, "max_bytes": 2000, "on_full": "drop_oldest"}
-    with Ledger.open(tmp_path, "events", **options) as ledger:
+    with Ledger.open(tmp_path, base="events", **options) as ledger:
         for number in range(200):
             ledger.append(b"event %d" % number)
         found, stats = values({"spool": ledger}), ledger.stats()
@@ -148,7 +148,7 @@ def test_a_ledger_counts_files_and_what_it_drops(tmp_path: Path) -> None:
         assert found["bytes"] == sum(file.bytes for file in files)
         assert found["dropped_records_total"] == stats.dropped_events > 0
         assert found["appended_records_total"] == stats.log.records == 200
-    with Ledger.open(tmp_path, "others") as others:
+    with Ledger.open(tmp_path, base="others") as others:
         others.append(b"one")
     outside = parsed(metrics.text({"spool": tmp_path}))
     names = {dict(labels)["log"] for _, labels in outside}

@@ -71,7 +71,7 @@ def test_the_examples_of_the_guides_run(tmp_path: Path) -> None:
     for number in range(3):
         with Wal.create(tmp_path / "small" / f"{number}") as wal:
             wal.append(b"record")
-    with Ledger.open(tmp_path / "spool", "events") as ledger:
+    with Ledger.open(tmp_path / "spool", base="events") as ledger:
         ledger.append_many([b"event"] * 10)
     with EventStore.create(tmp_path / "notes") as store:
         store.append_many(events(0, 9))

@@ -266,12 +266,12 @@ def test_many_small_ledgers_become_few(spark: Any, tmp_path: Path) -> None:
     expected = []
     for number in range(12):
         payloads = [b"ledger %d record %d" % (number, n) for n in range(number % 3 + 1)]
-        with Ledger.open(tmp_path / "small" / f"s{number}", "own") as ledger:
+        with Ledger.open(tmp_path / "small" / f"s{number}", base="own") as ledger:
             for payload in payloads:
                 ledger.append(payload)
         expected += payloads
     expected.append(bytes(2 << 20))
-    with Ledger.open(tmp_path / "small" / "s12", "own", record_bytes_max=4 << 20) as ledger:
+    with Ledger.open(tmp_path / "small" / "s12", base="own", record_bytes_max=4 << 20) as ledger:
         ledger.append(expected[-1])
     planned = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=200, dry_run=True)
     report = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=200)
@@ -284,7 +284,7 @@ def test_many_small_ledgers_become_few(spark: Any, tmp_path: Path) -> None:
         assert (len(payloads), log.first) == (log.records, None)
         found += payloads
     assert found == expected
-    with Ledger.open(report.logs[0].path, "own") as ledger:  # a sender goes on with it
+    with Ledger.open(report.logs[0].path, base="own") as ledger:  # a sender goes on with it
         ledger.append(b"later")
         assert ledger.fetch(1) is not None
     assert compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=200).made == 0
@@ -537,7 +537,7 @@ def test_what_cannot_be_compacted_is_refused(spark: Any, tmp_path: Path) -> None
         ledger.append(b"x")
         with pytest.raises(InvalidArgumentError, match=r"0-events is being written: close"):
             compact(spark, [tmp_path / "spool"], tmp_path / "few")
-    with Ledger.open(tmp_path / "other", "others") as ledger:
+    with Ledger.open(tmp_path / "other", base="others") as ledger:
         ledger.append(b"x")
     with pytest.raises(InvalidArgumentError, match="several bases, events, others: compact"):
         compact(spark, [tmp_path / "spool", tmp_path / "other"], tmp_path / "few")

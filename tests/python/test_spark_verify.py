@@ -187,7 +187,7 @@ def test_a_truncated_log_is_read_from_its_new_beginning(tmp_path: Path) -> None:
 def test_the_files_of_a_ledger_are_checked_apart(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     for base in ("events", "other"):
-        with Ledger.open(path, base, batch_bytes=20_000) as ledger:
+        with Ledger.open(path, base=base, batch_bytes=20_000) as ledger:
             for payload in PAYLOADS[:300]:
                 ledger.append(payload)
     expected = alone(path)

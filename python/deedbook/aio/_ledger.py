@@ -44,12 +44,12 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
         self._latest: concurrent.futures.Future[None] | None = None
 
     @classmethod
-    def open(cls, path: str | PathLike[str], base: str = "events", **options: Any) -> Self:
+    def open(cls, path: str | PathLike[str], *, base: str = "events", **options: Any) -> Self:
         """Open a ledger with the options of :meth:`deedbook.Ledger.open`.
 
         This happens at once, in the calling thread.
         """
-        return cls(Ledger.open(path, base, **options))
+        return cls(Ledger.open(path, base=base, **options))
 
     @property
     def ledger(self) -> Ledger:
@@ -92,12 +92,16 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
         """Remove files that were sent; one that is gone already is no error."""
         await self._call(self._handle.remove, items)
 
+    async def release(self, items: Iterable[Removable]) -> None:
+        """Give back files that will not be sent now: others may send them."""
+        await self._call(self._handle.release, items)
+
     async def has_data(self) -> bool:
-        """Whether anything is to be sent, also in a file that another process writes."""
+        """Whether anything is to be sent, also in a file that another process writes or sends."""
         return await self._call(self._handle.has_data)
 
     async def reset(self) -> None:
-        """Remove every file but those that others write; numbers go on."""
+        """Remove every file but those that others write, and the quarantine; numbers go on."""
         await self._call(self._handle.reset)
 
     def _new_side(self, loop: asyncio.AbstractEventLoop) -> Side:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deedbook import CorruptError, Ledger
+from deedbook import CorruptError, Ledger, LedgerSnapshot
 from deedbook._json import JsonLines
 from deedbook._text import count, size
 from deedbook.cli import check
 from deedbook.cli.append import positive
 from deedbook.cli.cat import seconds
-from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook.cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook.cli.lines import LineSource
 from deedbook.cli.output import Output
 from deedbook.cli.progress import Progress
@@ -29,6 +30,8 @@ RECORD_BYTES_MAX = 1 << 20
 """The usual limit of an event."""
 BATCH_LINES = 1000
 """Lines that are appended with one write."""
+_HEADER_VARIABLE = "DEEDBOOK_HEADER_"
+_HEADERS_BYTES_MAX = 1 << 16
 
 
 def add_arguments(commands: Any) -> None:
@@ -115,7 +118,10 @@ def _add_send(commands: Any) -> None:
         "send what waits in a ledger to a URL, and remove what arrived",
         "examples:\n"
         "  deedbook spool send spool https://example.org/batch\n"
-        "  deedbook spool send spool http://127.0.0.1:8080 --lines --header 'X-Key: secret'\n\n"
+        "  deedbook spool send spool http://127.0.0.1:8080 --lines --header @secret-headers\n\n"
+        "Other users can see a command's arguments: give a secret header in a file, or in the\n"
+        "environment, as DEEDBOOK_HEADER_AUTHORIZATION='Bearer ...' (an underscore in the name\n"
+        "stands for a hyphen).\n"
         "Bodies are JSON arrays; with --lines one event a line. Requests that fail are repeated\n"
         "until --timeout. Exits with 1 if the server refused events: they are dead letters, in\n"
         "SPOOL/.deedbook/dead-letters, with another base than events in dead-letters-BASE.\n"
@@ -125,11 +131,11 @@ def _add_send(commands: Any) -> None:
     parser.add_argument("--lines", action="store_true", help="bodies of JSON lines")
     parser.add_argument(
         "--header",
-        metavar="NAME: VALUE",
+        metavar="'NAME: VALUE'|@FILE",
         action="append",
         type=_header,
         default=[],
-        help="a header of each request; may be repeated",
+        help="a header of each request, or a file with one a line; may be repeated",
     )
     parser.add_argument(
         "--compression", choices=("auto", "gzip", "zstd"), help="how bodies are compressed"
@@ -169,7 +175,7 @@ def run_append(args: argparse.Namespace, out: Output) -> int:
         LineSource.open(args.file, line_bytes_max=RECORD_BYTES_MAX) as source,
         Ledger.open(
             args.path,
-            args.base,
+            base=args.base,
             batch_bytes=args.batch_bytes,
             max_bytes=args.max_bytes,
             on_full="drop_oldest" if args.drop_oldest else "reject",
@@ -227,9 +233,11 @@ def run_status(args: argparse.Namespace, out: Output) -> int:
     found = Ledger.files(_existing(args), args.base)
     waiting, held = len(found), sum(file.bytes for file in found)
     letters, aside = len(_dead_letters(args)), quarantined(args.path, args.base)
+    others = _other_bases(args)
     if args.json:
         facts = {"ok": True, "path": args.path, "files": waiting, "bytes": held}
-        out.emit({**facts, "dead_letters": letters, "quarantined_files": len(aside)})
+        facts |= {"dead_letters": letters, "quarantined_files": len(aside)}
+        out.emit({**facts, "other_bases": others})
         return EXIT_OK
     active = sum(file.active for file in found)
     written = f", {active} of them being written" if active else ""
@@ -240,6 +248,8 @@ def run_status(args: argparse.Namespace, out: Output) -> int:
     if aside:
         where = Path(aside[0]).parent
         out.line(f"{count(len(aside), 'damaged file')} in {where}")
+    if others:
+        out.line(_named(others))
     out.flush()
     return EXIT_OK
 
@@ -256,29 +266,33 @@ def run_send(args: argparse.Namespace, out: Output) -> int:
 
     _existing(args)
     preset = presets.ndjson(args.url) if args.lines else presets.json_array(args.url)
-    options = {"headers": dict(args.header), "compression": args.compression}
-    with Ledger.open(args.path, args.base, durability="rotate") as ledger:
+    options = {"headers": _headers(args), "compression": args.compression}
+    others = _other_bases(args)
+    with Ledger.open(args.path, base=args.base, durability="rotate") as ledger:
         try:
             sender = Sender(ledger, preset=preset, concurrency=args.concurrency, **options)
         except ImportError as error:  # which says what to install
             raise CliError(f"spool send: {error}") from error
         try:
-            empty = sender.drain(args.timeout)
+            drained = sender.drain(args.timeout)
         finally:
             sender.close(0)
         stats = sender.stats()
     if args.json:
-        out.emit({"ok": empty and not stats.events_dead, "path": args.path, **stats.to_dict()})
+        facts = {"ok": bool(drained), "path": args.path, "other_bases": others}
+        out.emit({**facts, **stats.to_dict()})
     else:
         text = f"sent {count(stats.events_sent, 'event')} in {count(stats.requests, 'request')}"
         if stats.events_dead:
             text += f"; {count(stats.events_dead, 'event')} refused, now dead letters"
         out.talk(text)
-    if not empty:
+        if others:
+            out.talk(_named(others))
+    if not drained.empty:
         last = f": {stats.last_error}" if stats.last_error else ""
         after = "" if args.timeout is None else f" after {args.timeout:g} s"
         raise CliError(f"spool send: not all is sent{after}{last}", path=args.path)
-    return EXIT_DAMAGE if stats.events_dead else EXIT_OK
+    return EXIT_OK if drained else EXIT_DAMAGE
 
 
 def run_dead_letters(args: argparse.Namespace, out: Output) -> int:
@@ -294,7 +308,7 @@ def run_replay(args: argparse.Namespace, out: Output) -> int:
     # Each was in a ledger, which may have been opened with more than the usual limit.
     limit = max(_longest(letters), RECORD_BYTES_MAX)
     path = _existing(args)
-    with Ledger.open(path, args.base, durability="rotate", record_bytes_max=limit) as ledger:
+    with Ledger.open(path, base=args.base, durability="rotate", record_bytes_max=limit) as ledger:
         replayed = letters.replay(ledger)
     if args.json:
         out.emit({"ok": True, "path": args.path, "replayed": replayed})
@@ -324,8 +338,45 @@ def _longest(letters: DeadLetters) -> int:
     return longest
 
 
-def _header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
+def _other_bases(args: argparse.Namespace) -> list[str]:
+    """The bases of other ledgers in the directory, which this command leaves alone."""
+    return [base for base in LedgerSnapshot.bases(args.path) if base != args.base]
+
+
+def _named(bases: list[str]) -> str:
+    return f"other ledgers lie there, by the bases {', '.join(map(printable, bases))}: see --base"
+
+
+def _headers(args: argparse.Namespace) -> dict[str, str]:
+    """Headers from the environment, and from the arguments, which come first."""
+    found = {
+        name[len(_HEADER_VARIABLE) :].replace("_", "-").title(): value
+        for name, value in os.environ.items()
+        if name.startswith(_HEADER_VARIABLE) and name != _HEADER_VARIABLE
+    }
+    for lines in args.header:
+        for name, value in lines:
+            same = [held for held in found if held.lower() == name.lower()]
+            for held in same:
+                del found[held]
+            found[name] = value
+    return found
+
+
+def _header(text: str) -> list[tuple[str, str]]:
+    """The headers of an argument: one, or those of a file."""
+    lines = [text]
+    if text.startswith("@"):
+        try:
+            with open(text[1:], encoding="latin-1") as file:
+                lines = [line for line in file.read(_HEADERS_BYTES_MAX).splitlines() if line]
+        except OSError as error:
+            raise argparse.ArgumentTypeError(f"{text[1:]}: {error.strerror}") from error
+    return [_one_header(line) for line in lines]
+
+
+def _one_header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
     if not colon or not name.strip():
-        raise argparse.ArgumentTypeError("a header is NAME: VALUE")
+        raise argparse.ArgumentTypeError("a header is NAME: VALUE")  # not shown: it may be a key
     return name.strip(), value.strip()

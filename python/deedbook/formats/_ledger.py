@@ -128,7 +128,7 @@ class _LedgerInfo(FormatInfo):
             error = AlreadyExistsError(f"{path}: there is a ledger of the base {base} already")
             error.format, error.path = self.name, path
             raise error
-        return Ledger.open(path, base, **options)
+        return Ledger.open(path, base=base, **options)
 
     @contextmanager
     def read(self, path: str, **options: Any) -> Iterator[_Events]:

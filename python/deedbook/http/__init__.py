@@ -8,7 +8,7 @@
 >>> store.append_many([b'{"event":"page_view"}', b'{"event":"button_click"}'])
 >>> with Endpoint() as endpoint:
 ...     sender = Sender(store, endpoint.url, dead_letters=tempfile.mkdtemp())
-...     sender.drain(), sender.stats().events_sent, sender.close()
+...     bool(sender.drain()), sender.stats().events_sent, sender.close()
 (True, 2, True)
 >>> endpoint.events
 [b'{"event":"page_view"}', b'{"event":"button_click"}']
@@ -20,7 +20,7 @@ from deedbook.http._plan import Limits
 from deedbook.http._policy import STATUSES, Answer, Policy
 from deedbook.http._rates import Clock, Rates
 from deedbook.http._sender import Sender
-from deedbook.http._stats import SenderStats
+from deedbook.http._stats import Drained, SenderStats
 from deedbook.http.presets import Preset
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Clock",
     "DeadLetter",
     "DeadLetters",
+    "Drained",
     "Limits",
     "Policy",
     "Preset",

@@ -15,7 +15,7 @@ from deedbook.http._aiohttp import AsyncTransport
 from deedbook.http._flow import Flow
 from deedbook.http._pace import log
 from deedbook.http._settings import Options, settings, shown_url
-from deedbook.http._stats import SenderStats
+from deedbook.http._stats import Drained, SenderStats
 from deedbook.http._steps import Send, Step, Wait, Worker, perform
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class AsyncSender:
         self._flow.ask_drain()
         self._tell()
 
-    async def drain(self, timeout_seconds: float | None = None) -> bool:
-        """Send until the store is empty, or the time is over; whether it is empty.
+    async def drain(self, timeout_seconds: float | None = None) -> Drained:
+        """Send until the store is empty, or the time is over; what came of it.
 
         Errors as `Sender.drain`.
         """
@@ -84,8 +84,9 @@ class AsyncSender:
         # A drain ends the tasks that it began: this one must not rely on another's.
         alone = await self._until(lambda: not self._draining or self._closed, end)
         self._check()
+        before = self._flow.tally.values
         if not alone:
-            return False
+            return self._flow.drained(before, empty=False)
         here = self._draining = not self._tasks
         try:
             ticket = self._flow.ask_drain()
@@ -96,7 +97,7 @@ class AsyncSender:
             drained = self._flow.is_drained(ticket)
             if self._flow.problem is not None and not drained:
                 raise self._flow.error()
-            return drained
+            return self._flow.drained(before, empty=drained)
         finally:
             if here:
                 await self._end_drain()
@@ -181,8 +182,8 @@ class AsyncSender:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        for batch in self._flow.release():
-            batch.close()
+        for step in self._flow.release():
+            await settled(self._blocking.submit(perform, self._settings, step))
         if not self._closed:
             await self._transport.close()  # it may belong to another loop next time
 

@@ -19,8 +19,19 @@ from deedbook.http._pace import Damaged, Job, Pace, Stopped, log
 from deedbook.http._plan import Part
 from deedbook.http._policy import Action, Answer, printable
 from deedbook.http._settings import Settings, shown_url
-from deedbook.http._stats import SenderStats
-from deedbook.http._steps import Bury, Fetch, Plan, Prepare, Remove, Send, Step, Wait, Worker
+from deedbook.http._stats import Drained, SenderStats
+from deedbook.http._steps import (
+    Bury,
+    Fetch,
+    Plan,
+    Prepare,
+    Release,
+    Remove,
+    Send,
+    Step,
+    Wait,
+    Worker,
+)
 from deedbook.transient import Batch, DataResult
 
 FETCH_BATCHES = 16
@@ -45,6 +56,7 @@ class Flow(Pace):
         self._codings = Codings(settings.compression)
         self._queue: deque[_Taken] = deque()
         self._in_flight: dict[str, _Taken] = {}
+        self._left: dict[str, _Taken] = {}  # fetched, tried, and still in the store
         self._fetching = 0
         self._removed: set[str] = set()  # since the fetch under way began
         self._fetch_at = -inf
@@ -81,13 +93,20 @@ class Flow(Pace):
         self._closing = False
         self._stop_at = inf
 
-    def release(self) -> list[Batch]:
-        """Forget what was fetched and is not being worked on; return it, to be closed."""
-        batches = [taken.batch for taken in self._queue]
-        for batch in batches:
-            del self._in_flight[batch.id]
+    def release(self) -> list[Release]:
+        """Forget the batches that nobody works on; return the steps that give them back."""
+        for taken in self._queue:
+            del self._in_flight[taken.batch.id]
+        left = [*self._left.values(), *self._queue]
+        self._left.clear()
         self._queue.clear()
-        return batches
+        return [Release(taken.batch, taken.removable) for taken in left]
+
+    def drained(self, before: SenderStats, *, empty: bool) -> Drained:
+        """What a drain came to that began with these counters."""
+        now = self.tally.values
+        dead = now.events_dead - before.events_dead
+        return Drained(empty, now.events_sent - before.events_sent, dead)
 
     def snapshot(self) -> SenderStats:
         """The counters now, with those of the store."""
@@ -174,6 +193,7 @@ class Flow(Pace):
                 if batch.id in self._in_flight or batch.id in self._removed:
                     batch.close()  # it is being sent, or was while the store was looked at
                     continue
+                self._left.pop(batch.id, None)
                 taken = self._in_flight[batch.id] = _Taken(batch, removable)
                 new.append(taken)
         self._queue.extend(new)
@@ -189,6 +209,7 @@ class Flow(Pace):
         Also if it is damaged, and then the store is asked for it again.
         """
         batch, taken.job = taken.batch, job
+        done = False
         try:
             parts: deque[Part] = deque((yield from self._must(job, Plan(batch), "reading")))
             while parts:
@@ -200,6 +221,7 @@ class Flow(Pace):
             # Only now: each of its events is accepted, or durably a dead letter.
             yield from self._must(job, Remove(batch, taken.removable), "removing")
             self._removed.add(batch.id)
+            done = True
             self._damaged_in_a_row = 0
             self.tally.count(batches_sent=1)
         except Damaged as damaged:
@@ -208,6 +230,8 @@ class Flow(Pace):
         finally:
             batch.close()
             self._in_flight.pop(batch.id, None)
+            if not done:
+                self._left[batch.id] = taken
             self.tell()
 
     def _send(self, job: Job, part: Part) -> Generator[Step, Any, Action]:

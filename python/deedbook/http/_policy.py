@@ -16,7 +16,8 @@ Action = Literal["accept", "retry", "split", "refuse", "hold"]
 
 - ``accept``: the server has the events.
 - ``retry``: temporary; send the same again after a delay.
-- ``split``: too large; send each half, and a single event to the dead letters.
+- ``split``: something in the batch is wrong or it is too large; send each half, and a single event
+  to the dead letters.
 - ``refuse``: permanent; the events go to the dead letters.
 - ``hold``: the server refuses the sender, not the events (a wrong key or URL): they stay in the
   store and are tried again after the longest delay, while `stats` shows the problem.
@@ -25,6 +26,7 @@ Action = Literal["accept", "retry", "split", "refuse", "hold"]
 ACTIONS: Final = ("accept", "retry", "split", "refuse", "hold")
 
 STATUSES: Final[Mapping[int, Action]] = {
+    400: "split",
     401: "hold",
     402: "hold",
     403: "hold",
@@ -37,6 +39,7 @@ STATUSES: Final[Mapping[int, Action]] = {
     413: "split",
     415: "hold",
     421: "hold",
+    422: "split",
     423: "retry",
     425: "retry",
     426: "hold",
@@ -98,6 +101,8 @@ class Policy:
 
     def __post_init__(self) -> None:
         for status, action in self.statuses.items():
+            if isinstance(status, bool) or not isinstance(status, int):
+                raise InvalidArgumentError(f"{status!r} is not a status, which is a number")
             if action not in ACTIONS:
                 raise InvalidArgumentError(f"status {status}: {action!r} is none of {ACTIONS}")
         for name in ("delay_seconds", "delay_seconds_max", "retry_after_seconds_max"):

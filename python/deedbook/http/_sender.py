@@ -14,7 +14,7 @@ from deedbook._errors import ClosedError, ForkedError
 from deedbook.http._flow import Flow
 from deedbook.http._pace import log
 from deedbook.http._settings import Options, settings, shown_url
-from deedbook.http._stats import SenderStats
+from deedbook.http._stats import Drained, SenderStats
 from deedbook.http._steps import Send, Step, Wait, Worker, perform
 from deedbook.http._urllib3 import Transport
 
@@ -100,8 +100,12 @@ class Sender:
             self._flow.ask_drain()
             self._changed.notify_all()
 
-    def drain(self, timeout_seconds: float | None = None) -> bool:
-        """Send until the store is empty, or the time is over; whether it is empty.
+    def drain(self, timeout_seconds: float | None = None) -> Drained:
+        """Send until the store is empty, or the time is over; what came of it.
+
+        The result is true if nothing waits and nothing was refused: `Drained` has the counts. What
+        the server refused waits no longer, it is in `dead_letters`. Nobody waits for the files that
+        other stores write or are sending.
 
         `IoError` if that cannot come by waiting: the endpoint refuses the sender, or the store or
         the dead letters fail. The events are kept. If nothing was sent in the background before,
@@ -115,8 +119,9 @@ class Sender:
             )
             if self._closed:
                 raise ClosedError("the sender is closed")
+            before = self._flow.tally.values
             if not alone:
-                return False
+                return self._flow.drained(before, empty=False)
             here = self._draining = not self._threads
         try:
             with self._changed:
@@ -129,7 +134,7 @@ class Sender:
                 drained = self._flow.is_drained(ticket)
                 if self._flow.problem is not None and not drained:
                     raise self._flow.error()
-                return drained
+                return self._flow.drained(before, empty=drained)
         finally:
             if here:
                 self._end_drain()
@@ -239,8 +244,9 @@ class Sender:
         for thread in threads:
             thread.join(max(deadline - time.monotonic(), 0.0))
         with self._changed:
-            for batch in self._flow.release():
-                batch.close()
+            released = self._flow.release()
+        for step in released:
+            perform(self._settings, step)
 
     def _end_drain(self) -> None:
         """End the threads of a drain, and begin those that were asked for meanwhile."""

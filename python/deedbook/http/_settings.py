@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import ssl
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 
 from deedbook._core import __version__
 from deedbook._errors import InvalidArgumentError
+from deedbook._hosts import is_loopback
 from deedbook.http._dead import DeadLetters, folder_of
 from deedbook.http._encode import Codings
 from deedbook.http._plan import Limits
@@ -20,6 +22,9 @@ from deedbook.http._policy import Answer, Policy
 from deedbook.http._rates import Clock, Rates
 from deedbook.http.presets import Preset
 from deedbook.transient import DataStore, Envelope
+
+log = logging.getLogger("deedbook.http")
+_warned: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -102,17 +107,26 @@ def settings(
         if not 0 < value < inf:
             raise InvalidArgumentError(f"{name} is {value}, not more than 0")
     fixed = {"Content-Type": "application/json", "User-Agent": f"deedbook/{__version__}"}
-    for more in (chosen.headers, options.get("headers") or {}):
+    given = options.get("headers") or {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"headers is a {type(given).__name__}, not a mapping of names to values")
+    for more in (chosen.headers, given):
         names = {name.lower() for name in more}
         fixed = {name: value for name, value in fixed.items() if name.lower() not in names}
         fixed.update(more)
     _check_headers(fixed)
-    policy = options.get("policy") or Policy()
+    policy = options.get("policy")
+    if policy is None:
+        policy = Policy()
+    if not isinstance(policy, Policy):
+        raise TypeError(f"policy is a {type(policy).__name__}, not a deedbook.http.Policy")
     if chosen.statuses:
         policy = replace(policy, statuses={**chosen.statuses, **policy.statuses})
+    url = _checked_url(url)
+    _warn_of_plain_text(url, fixed)
     return Settings(
         store=store,
-        url=_checked_url(url),
+        url=url,
         dead_letters=_dead_letters(options.get("dead_letters"), store),
         envelope=options.get("envelope") or chosen.envelope,
         headers=fixed,
@@ -131,11 +145,11 @@ def settings(
 
 
 def shown_url(url: str) -> str:
-    """The URL without what may be secret: user, password and query."""
+    """The URL's host. User, password, path and query may be secret: a hook has its key there."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     port = "" if parts.port is None else f":{parts.port}"
-    return f"{parts.scheme}://{host}{port}{parts.path}"
+    return f"{parts.scheme}://{host}{port}"
 
 
 def _checked_url(url: str) -> str:
@@ -154,8 +168,21 @@ def _checked_url(url: str) -> str:
     return url
 
 
+def _warn_of_plain_text(url: str, headers: Mapping[str, str]) -> None:
+    """Warn where each machine on the way can read the credentials. Once for each host."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or is_loopback(parts.hostname or ""):
+        return
+    if any(name.lower() == "authorization" for name in headers) and parts.netloc not in _warned:
+        _warned.add(parts.netloc)
+        log.warning("%s gets the header Authorization without encryption", shown_url(url))
+
+
 def _check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            kinds = f"{type(name).__name__} and {type(value).__name__}"
+            raise TypeError(f"headers has a name and a value of {kinds}, not two of str")
         if not name.isascii() or not name.isprintable() or set(name) & set(" :"):
             raise InvalidArgumentError(f"{name!r} is not the name of a header")
         if not value.isprintable():  # not shown: it may be a key

@@ -21,7 +21,7 @@ class SenderStats:
     retries: int = 0
     """Requests that repeated one."""
     splits: int = 0
-    """Requests that were too large and went on in halves."""
+    """Requests that were refused as a whole and went on in halves."""
     events_dead: int = 0
     """Events written to the dead letters."""
     events_partly_refused: int = 0
@@ -44,6 +44,21 @@ class SenderStats:
     def to_dict(self) -> dict[str, Any]:
         """The values by name."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Drained:
+    """What a drain came to. True if the store was found empty and the server took every event."""
+
+    empty: bool
+    """Whether the sender found nothing more to send before the time was over."""
+    events_sent: int = 0
+    """Events that the server accepted meanwhile."""
+    events_refused: int = 0
+    """Events that became dead letters meanwhile; they do not wait any more."""
+
+    def __bool__(self) -> bool:
+        return self.empty and not self.events_refused
 
 
 class Tally:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from deedbook._errors import Error
 from deedbook.http._encode import Prepared, prepare
 from deedbook.http._plan import Part, plan
 from deedbook.http._settings import Settings, shown_url
@@ -61,13 +63,21 @@ class Remove:
 
 
 @dataclass(frozen=True)
+class Release:
+    """Close a batch and leave it in the store, for whoever sends next."""
+
+    batch: Batch
+    removable: Any
+
+
+@dataclass(frozen=True)
 class Wait:
     """Wait so many seconds (None: for ever), or until something changed."""
 
     seconds: float | None
 
 
-Step: TypeAlias = Fetch | Plan | Prepare | Send | Bury | Remove | Wait
+Step: TypeAlias = Fetch | Plan | Prepare | Send | Bury | Remove | Release | Wait
 Worker: TypeAlias = Generator[Step, Any, bool]
 """Returns whether it ended by itself: nothing stopped it, and what it was to do is done."""
 
@@ -94,4 +104,11 @@ def perform(settings: Settings, step: Step) -> Any:
     if isinstance(step, Remove):
         step.batch.close()  # some systems do not remove a file that is open
         return settings.store.remove([step.removable])
+    if isinstance(step, Release):
+        step.batch.close()
+        release = getattr(settings.store, "release", None)
+        if release is not None:
+            with contextlib.suppress(Error):  # a closed store has given all back
+                release([step.removable])
+        return None
     raise AssertionError(f"{step!r} is the driver's own")

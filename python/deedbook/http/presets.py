@@ -126,7 +126,8 @@ def otlp_logs(
 ) -> Preset:
     """OpenTelemetry logs over HTTP as JSON; each event is a ``LogRecord`` in JSON.
 
-    ``endpoint`` is the collector's URL without a path, often ``http://localhost:4318``. Resource
+    ``endpoint`` is the collector's base URL, often ``http://localhost:4318``. A path stays, and
+    ``/v1/logs`` is added, as OTEL_EXPORTER_OTLP_ENDPOINT has it. Resource
     attributes are strings, such as ``{"service.name": "shop"}``.
     """
     attributes = [
@@ -138,7 +139,7 @@ def otlp_logs(
     )
     return Preset(
         "otlp_logs",
-        url=_at(endpoint, "/v1/logs"),
+        url=_below(endpoint, "/v1/logs"),
         envelope=Envelope(before.encode(), b"]}]}]}"),
         headers=dict(headers or {}),
         statuses=OTLP_STATUSES,
@@ -175,6 +176,12 @@ def _batch_envelope(fields: Mapping[str, str], *, sent: str) -> Envelope:
 
 def _basic(user: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:".encode()).decode()
+
+
+def _below(base: str, path: str) -> str:
+    if urlsplit(base).query or urlsplit(base).fragment:
+        raise InvalidArgumentError(f"give the URL without a query; {path} is added")
+    return base.rstrip("/") + path
 
 
 def _at(base: str, path: str) -> str:

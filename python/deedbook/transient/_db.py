@@ -85,7 +85,7 @@ class TransientDB(Generic[StoreT]):
 
     def __getattr__(self, name: str) -> Any:
         # What a store may have besides: they do not change it, or lock by themselves.
-        if name in ("base", "path", "stats", "sync"):
+        if name in ("base", "path", "release", "stats", "sync"):
             return getattr(self._store, name)
         if name == "append_batch":  # all or nothing
             return partial(self._append_by, getattr(self._store, name))

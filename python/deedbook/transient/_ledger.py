@@ -74,6 +74,6 @@ class LedgerBody(Body):
         return self._file
 
 
-def result_of(files: list[LedgerFile], removable: list[Removable]) -> DataResult:
+def result_of(files: list[LedgerFile], removable: list[Removable], more: bool) -> DataResult:
     """What a fetch of a ledger gives."""
-    return DataResult([LedgerBody(file) for file in files], removable)
+    return DataResult([LedgerBody(file) for file in files], removable, more)

@@ -78,6 +78,8 @@ class DataResult:
     """The batches, oldest first."""
     removable: Sequence[Any]
     """For each batch in ``data``, in the same order, what removes it from the store."""
+    more: bool = False
+    """Whether there are batches that this fetch did not give, by its limits."""
 
 
 @runtime_checkable
@@ -86,7 +88,8 @@ class DataStore(Protocol):
 
     A store may be called by several threads at once; `TransientDB` makes one so that is not. A
     store may also have ``stats()`` (a `StoreStats`), ``sync()``, which returns once everything
-    appended is on stable storage, and ``path``, its directory.
+    appended is on stable storage, ``release(items)``, which gives back what will not be sent now,
+    and ``path``, its directory.
     """
 
     def append(self, data: Buffer, /) -> None:

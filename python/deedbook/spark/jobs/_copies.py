@@ -128,7 +128,7 @@ class _Ledgers(Copies):
 
         base = sources[0]["base"]
         longest = max(_RECORD_BYTES_MAX, *(one["longest"] for one in sources))
-        with Ledger.open(making, base, durability="rotate", record_bytes_max=longest) as made:
+        with Ledger.open(making, base=base, durability="rotate", record_bytes_max=longest) as made:
             for source in sources:
                 copied = 0
                 with LedgerSnapshot.open(source["path"], base) as snapshot:

@@ -1,0 +1,239 @@
+"""Several senders on one ledger, and what a sender says at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import Ledger
+from deedbook.aio import AsyncLedger
+from deedbook.http import AsyncSender, Policy, Sender, presets
+from deedbook.http._settings import shown_url
+from deedbook.http.endpoint import Endpoint
+from deedbook.transient import MemoryStore
+
+WORKER = """
+import sys
+from deedbook import Ledger
+from deedbook.http import Sender
+path, url, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with Ledger.open(path, batch_bytes=2000) as ledger, Sender(ledger, url, key_header=None) as sender:
+    for number in range(first, first + 500):
+        ledger.append(b'{"n":%d}' % number)
+        if number % 50 == 0:
+            sender.flush()
+    assert sender.drain(30)
+"""
+
+HOLDER = """
+import sys, time
+from deedbook import Ledger
+ledger = Ledger.open(sys.argv[1])
+fetched = ledger.fetch(2)
+print(len(fetched.data), fetched.more, flush=True)
+time.sleep(60)
+"""
+
+
+def worker(text: str, *args: object, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", text, *map(str, args)]
+    return subprocess.Popen(command, text=True, **options)
+
+
+def filled(path: Path, files: int) -> None:
+    with Ledger.open(path, batch_records=1) as ledger:
+        ledger.append_batch(b'{"n":%d}' % number for number in range(files))
+
+
+def test_four_senders_in_four_processes_send_each_event_once(tmp_path: Path) -> None:
+    """14,874 events arrived for 8,000, from a healthy server, in a newcomer's trial."""
+    with Endpoint() as endpoint:
+        workers = [worker(WORKER, tmp_path / "s", endpoint.url, 1000 * n) for n in range(4)]
+        assert [one.wait(60) for one in workers] == [0] * 4
+        with Ledger.open(tmp_path / "s") as ledger, Sender(ledger, endpoint.url) as rest:
+            assert rest.drain(30)
+        arrived = Counter(json.loads(event)["n"] for event in endpoint.events)
+    assert arrived == Counter(1000 * n + m for n in range(4) for m in range(500))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a ledger has no locks there")
+def test_a_killed_sender_gives_its_files_back(tmp_path: Path) -> None:
+    filled(tmp_path / "s", 3)
+    holder = worker(HOLDER, tmp_path / "s", stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    with holder, Ledger.open(tmp_path / "s") as ledger:
+        try:
+            assert holder.stdout.readline() == "2 True\n"
+            fetched = ledger.fetch()
+            assert fetched is not None and [body.index for body in fetched.data] == [2]
+            assert ledger.has_data() and not fetched.more
+        finally:
+            holder.send_signal(signal.SIGKILL)
+        holder.wait(10)
+        fetched = ledger.fetch()
+        assert fetched is not None and len(fetched.data) == 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a ledger has no locks there")
+def test_handles_of_one_process_lease_and_release(tmp_path: Path) -> None:
+    filled(tmp_path / "s", 3)
+
+    async def other() -> list[int]:
+        async with AsyncLedger.open(tmp_path / "s") as ledger:
+            fetched = await ledger.fetch()
+            await ledger.release(fetched.removable if fetched else [])
+            return [body.index for body in fetched.data] if fetched else []
+
+    with Ledger.open(tmp_path / "s") as ledger:
+        mine = ledger.fetch(2)
+        assert mine is not None
+        assert asyncio.run(other()) == [2]
+        ledger.release(mine.removable[:1])
+        assert asyncio.run(other()) == [0, 2]
+        with pytest.raises(TypeError):
+            ledger.release([1])  # type: ignore[list-item]
+
+
+def test_a_sender_that_ends_gives_its_files_back(tmp_path: Path) -> None:
+    filled(tmp_path / "s", 3)
+    with Endpoint() as endpoint, Ledger.open(tmp_path / "s") as ledger:
+        endpoint.script.extend([503] * 50)
+        sender = Sender(ledger, endpoint.url)
+        assert not sender.drain(0.2)
+        sender.close(0)
+        with Ledger.open(tmp_path / "s") as other:
+            fetched = other.fetch()
+            assert fetched is not None and len(fetched.data) == 3
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_one_bad_event_takes_no_others_along(tmp_path: Path, status: int) -> None:
+    """One payload that is no JSON took 2,000 others to the dead letters, and `drain` said True."""
+    assert Policy().action_for(deedbook.http.Answer(status)) == "split"
+    with Endpoint() as endpoint, Ledger.open(tmp_path / "s") as ledger:
+        events = [b'{"n":%d}' % number for number in range(40)]
+        ledger.append_many([*events[:20], b"{'oops': 1}", *events[20:]])
+        sender = Sender(ledger, endpoint.url)
+        drained = sender.drain(30)
+        assert (drained.empty, drained.events_sent, drained.events_refused) == (True, 40, 1)
+        assert not drained
+        assert sorted(endpoint.events) == sorted(events)
+        assert [letter.payload for letter in sender.dead_letters] == [b"{'oops': 1}"]
+        assert sender.drain(30)  # nothing was refused since
+        sender.close()
+
+
+def test_an_async_drain_says_what_was_refused(tmp_path: Path) -> None:
+    async def main(url: str) -> None:
+        store = MemoryStore()
+        store.append_many([b"1", b"no json", b"2"])
+        async with AsyncSender(store, url, dead_letters=tmp_path / "refused") as sender:
+            drained = await sender.drain(30)
+            assert (bool(drained), drained.empty, drained.events_refused) == (False, True, 1)
+            assert await sender.drain(30)
+
+    with Endpoint() as endpoint:
+        asyncio.run(main(endpoint.url))
+        assert sorted(endpoint.events) == [b"1", b"2"]
+
+
+def test_a_ledger_takes_no_mode(tmp_path: Path) -> None:
+    """`Ledger.open("spool", "a")` made another ledger, in which the events waited for ever."""
+    for opener in (Ledger.open, AsyncLedger.open):
+        with pytest.raises(TypeError):
+            opener(tmp_path / "s", "a")  # type: ignore[misc]
+    assert not (tmp_path / "s").exists()
+
+
+def test_the_commands_name_other_ledgers_there(tmp_path: Path) -> None:
+    def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "deedbook", "spool", *args]
+        env = {**os.environ, **env}
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    spool = str(tmp_path / "s")
+    with Ledger.open(spool, base="a") as ledger:
+        ledger.append(b"1")
+    status = run("status", spool, "--json")
+    assert (status.returncode, json.loads(status.stdout)["other_bases"]) == (0, ["a"])
+    with Endpoint() as endpoint:
+        sent = run("send", spool, endpoint.url, "--json")
+        assert (sent.returncode, json.loads(sent.stdout)["other_bases"]) == (0, ["a"])
+        with Ledger.open(spool) as ledger:
+            ledger.append_many([b"1", b"no json"])
+        headers = tmp_path / "headers"
+        headers.write_text("X-Key: one\nX-More: two\n")
+        sent = run(
+            *("send", spool, endpoint.url, "--json", "--header", f"@{headers}"),
+            DEEDBOOK_HEADER_X_KEY="lower",
+            DEEDBOOK_HEADER_AUTHORIZATION="Bearer t",
+        )
+        facts = json.loads(sent.stdout)
+        assert (sent.returncode, facts["events_dead"], facts["ok"]) == (1, 1, False)
+        given = endpoint.requests[-1].headers
+        assert (given["x-key"], given["x-more"]) == ("one", "two")
+        assert given["authorization"] == "Bearer t"
+    missing = run("send", spool, "http://127.0.0.1:1", "--header", "@/no/such/file")
+    assert missing.returncode == 2
+
+
+def test_headers_and_policy_have_their_types(tmp_path: Path) -> None:
+    def made(**options: Any) -> Sender:
+        return Sender(MemoryStore(), "http://127.0.0.1:1", dead_letters=tmp_path, **options)
+
+    for options in ({"headers": [("a", "b")]}, {"headers": {"a": 1}}, {"policy": {"a": 1}}):
+        with pytest.raises(TypeError):
+            made(**options)
+    with pytest.raises(deedbook.InvalidArgumentError):
+        made(policy=Policy(statuses={"a": "retry"}))  # type: ignore[dict-item]
+
+
+def test_a_url_is_shown_without_what_may_be_a_key() -> None:
+    assert shown_url("https://u:p@hooks.example:8443/T0/KEY?k=1") == "https://hooks.example:8443"
+
+
+def test_credentials_in_plain_text_are_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = {"authorization": "Bearer secret"}
+
+    def make(url: str) -> None:
+        Sender(MemoryStore(), url, dead_letters=tmp_path, headers=headers).close()
+
+    with caplog.at_level(logging.WARNING, "deedbook.http"):
+        make("https://plain.example/x")
+        make("http://127.0.0.1:1/x")
+        assert not caplog.records
+        make("http://plain.example/x")
+        make("http://plain.example/y")
+    assert len(caplog.records) == 1
+    assert "secret" not in caplog.text
+
+
+def test_a_collector_below_a_path_is_reached() -> None:
+    """VictoriaLogs takes OTLP at /insert/opentelemetry/v1/logs."""
+    preset = presets.otlp_logs("http://h:9428/insert/opentelemetry/")
+    assert preset.url == "http://h:9428/insert/opentelemetry/v1/logs"
+    with pytest.raises(deedbook.InvalidArgumentError):
+        presets.otlp_logs("http://h/?a=b")
+
+
+def test_a_limit_beyond_one_write_is_refused(tmp_path: Path) -> None:
+    most = 0x7FFFF000 - 8
+    Ledger.open(tmp_path / "s", record_bytes_max=most).close()
+    for wrong in (most + 1, (1 << 32) - 9):
+        with pytest.raises(deedbook.InvalidArgumentError):
+            Ledger.open(tmp_path / "s", record_bytes_max=wrong)
+    with pytest.raises(deedbook.InvalidArgumentError):
+        Ledger.open(tmp_path / "s", batch_bytes=10_000, max_bytes=2000)
