@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::storage::Closed;
+
 /// The result of every call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -120,6 +122,7 @@ impl Error {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::Missing,
             io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
+            _ if Closed::is(&source) => ErrorKind::Closed,
             _ => ErrorKind::Io,
         };
         let mut error = Self::new(kind, format!("cannot {doing}: {source}")).at(path);

@@ -252,6 +252,9 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// Close the files that it holds beside the log's.
+    fn give_back(&self) {}
+
     /// What must be done once a log is open for writing.
     fn opened(_log: &crate::log::Log<Self>) -> Result<()> {
         Ok(())

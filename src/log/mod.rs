@@ -58,8 +58,8 @@ use std::thread::Thread;
 use crate::commit::GroupCommit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{self, Locked, locked};
-use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::locks::{Mutex, lock};
 use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::Format;
@@ -70,7 +70,7 @@ use crate::log::stats::Counters;
 use crate::mode::Mode;
 use crate::scan::Damage;
 use crate::sidecar::{Index, MarkFile, WriterLock};
-use crate::storage::{File, FileId, fork_generation};
+use crate::storage::{Closable, File, FileId, fork_generation};
 
 /// An open log. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]
@@ -94,6 +94,8 @@ pub struct Shared<F: Format> {
     pub(crate) mode: Mode,
     pub(crate) place: Place,
     pub(crate) file: Arc<dyn File>,
+    /// The file and what lies after a gap, to be given back by closing.
+    pub(crate) open_files: Mutex<Vec<Arc<Closable>>>,
     /// Space is reserved at most so far ahead.
     piece_bytes: Option<u64>,
     /// At opening.
@@ -176,6 +178,13 @@ impl<F: Format> Shared<F> {
         locked(&self.index)
     }
 
+    /// A dropped handle does not: its cursors read on.
+    fn give_back(&self) {
+        lock(&self.open_files).drain(..).for_each(|file| file.close());
+        self.format.give_back();
+        self.index().give_back();
+    }
+
     fn is_forked(&self) -> bool {
         self.fork_generation != fork_generation()
     }
@@ -219,12 +228,15 @@ impl<F: Format> Drop for Owner<F> {
 /// What every log has.
 impl<F: Format> Log<F> {
     /// Sync (unless the durability is none), cut the space reserved ahead, and release the lock.
-    /// A second call waits for the first, and fails if that failed.
+    /// A second call waits for the first, and fails if that failed. All files and maps are given back,
+    /// also where cursors and followers are left: these fail with [`ErrorKind::Closed`].
     pub fn close(&self) -> Result<()> {
         if self.shared.is_forked() {
             return Err(self.forked_error());
         }
-        self.shared.finish()
+        let finished = self.shared.finish();
+        self.shared.give_back();
+        finished
     }
 
     /// Whether the handle is closed.

@@ -23,7 +23,7 @@ use crate::mend::make_dir;
 use crate::mode::{Depth, Mode};
 use crate::scan::Verdict;
 use crate::sidecar::{Loss, MarkFile, SIDECAR_NAME, WriterLock, refuse_other_format};
-use crate::storage::{Access, fork_generation, located};
+use crate::storage::{Access, Closable, fork_generation, located};
 
 /// A reader may look while a writer drops a prefix or cuts the end.
 pub const READER_TRIES: u32 = 5;
@@ -164,10 +164,15 @@ impl<F: Format> Log<F> {
             Some(_) => extent.records,
             None => mark.map_or(0, |mark| mark.records.min(extent.records)),
         };
+        let file_id = space.file.id().map_err(|e| Error::io("look at the log", &place.log, e))?;
+        let file = Arc::new(Closable::new(space.file));
+        let mut open_files = vec![file.clone()];
+        let beyond = space.beyond.filter(|_| writer.is_none());
+        let beyond = beyond.map(|beyond| beyond.closable(&mut open_files));
         let state = State {
             extent,
             numbered: findings.numbered,
-            file_id: space.file.id().map_err(|e| Error::io("look at the log", &place.log, e))?,
+            file_id,
             file_end: extent.end,
             allocates: format.reserves_space(),
             mark_is_open: !mark.is_some_and(|mark| mark.closed),
@@ -178,7 +183,7 @@ impl<F: Format> Log<F> {
             is_outdated,
             unacknowledged_from: findings.unacknowledged_from,
             damage,
-            beyond: space.beyond.clone().filter(|_| writer.is_none()),
+            beyond,
         };
         let durability = common.durability;
         let (mark_file, lock) = writer.unzip();
@@ -190,7 +195,8 @@ impl<F: Format> Log<F> {
             common,
             mode,
             place,
-            file: space.file,
+            file,
+            open_files: Mutex::new(open_files),
             piece_bytes: space.piece_bytes,
             fork_generation: fork_generation(),
             closed: AtomicBool::new(false),

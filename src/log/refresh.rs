@@ -4,6 +4,7 @@ use std::io;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
+use crate::locks::lock;
 use crate::log::extent::Extent;
 use crate::log::find_end::end_of;
 use crate::log::format::Format;
@@ -74,7 +75,8 @@ impl<F: Format> Shared<F> {
         state.numbered = found.findings.numbered;
         state.block_start = index.last_offset().max(state.extent.start);
         state.damage = found.findings.corruption();
-        state.beyond = found.space.beyond;
+        let beyond = found.space.beyond;
+        state.beyond = beyond.map(|beyond| beyond.closable(&mut lock(&self.open_files)));
         *self.index() = index;
         Ok(true)
     }

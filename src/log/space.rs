@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::above;
 use crate::sidecar::{LoadedMark, Mark, MarkFile, sidecar_dir};
-use crate::storage::{File, Storage};
+use crate::storage::{Closable, File, Storage};
 
 /// The paths of a log.
 #[derive(Clone, Debug)]
@@ -109,6 +109,15 @@ pub struct Beyond {
     pub file: Arc<dyn File>,
     /// Byte after the last one.
     pub end: u64,
+}
+
+impl Beyond {
+    /// The same through a file that can be given back, which is noted in `open`.
+    pub fn closable(self, open: &mut Vec<Arc<Closable>>) -> Self {
+        let file = Arc::new(Closable::new(self.file));
+        open.push(file.clone());
+        Self { file, ..self }
+    }
 }
 
 impl Space {

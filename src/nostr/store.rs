@@ -227,6 +227,11 @@ impl Shared {
             Some(wal) => self.finish(wal),
             None => Ok(()),
         };
+        // What they hold open. A poisoned handle gives it back, too.
+        let mut state = self.state();
+        state.segments.by_id.clear();
+        state.index = None;
+        drop(state);
         *crate::locks::lock(&self.lock) = None;
         done.map_err(|error| {
             let _ = self.close_failed.set(format!("closing failed: {}", error.message()));

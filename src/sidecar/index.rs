@@ -155,6 +155,11 @@ impl Index {
         }
     }
 
+    /// Close its file.
+    pub fn give_back(&mut self) {
+        self.file = None;
+    }
+
     /// Make the entries in the file durable. Advisory: a failure costs time only.
     pub fn sync(&self) {
         if let Some(Err(e)) = self.file.as_ref().map(|file| file.sync_data()) {

@@ -6,6 +6,7 @@
 
 #[cfg(target_os = "linux")]
 mod bus_error;
+mod closable;
 #[cfg(test)]
 pub mod counted;
 mod disk;
@@ -33,6 +34,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 use crate::slice::{part, part_mut};
 
+pub(crate) use closable::{Closable, Closed};
 pub use disk::Disk;
 pub use fork::generation as fork_generation;
 pub use memory::Memory;

@@ -127,6 +127,13 @@ impl Segmented {
         state.open.clear();
     }
 
+    /// Close all files and the directory. A later call opens what it needs.
+    pub fn give_back(&self) {
+        let mut state = lock(&self.state);
+        state.open.clear();
+        state.held = None;
+    }
+
     /// Close the files that lost their names: the next reads open what has these now.
     pub fn reopen(&self) {
         lock(&self.state).open.retain(|(_, file)| matches!(file.is_unlinked(), Ok(false)));

@@ -353,6 +353,12 @@ impl Format for WalFormat {
         })
     }
 
+    fn give_back(&self) {
+        if let Some(segments) = &self.segments {
+            segments.give_back();
+        }
+    }
+
     fn reopen(&self) {
         if let Some(segments) = &self.segments {
             segments.reopen();

@@ -1,0 +1,120 @@
+"""`close()` gives back all files at once.
+
+A newcomer closed a log, removed its directory, and the disk stayed full while the object lived: a
+closed book kept one file open, a closed WAL up to 16 segments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import Book, ClosedError, EventStore, Ledger, Pier, Wal
+from deedbook.aio import AsyncBook, AsyncWal
+from test_nostr import made
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
+
+PAYLOAD = bytes(3000)
+
+
+def held(below: Path) -> list[str]:
+    """What this process has open or mapped below a directory."""
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+        except FileNotFoundError:
+            continue
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    found += [line.split(maxsplit=5)[5] for line in maps if len(line.split(maxsplit=5)) == 6]
+    return [path for path in found if path.startswith(str(below))]
+
+
+def fill(kind: str, path: Path) -> None:
+    """Make a log with many records, in several files where the format has them."""
+    if kind == "book":
+        with Book.open(path, "a") as book:
+            book.append_many([PAYLOAD] * 500)
+    elif kind == "wal":
+        with Wal.open(path, "a", segment_bytes=65536) as wal:
+            wal.append_many([PAYLOAD] * 500)
+    elif kind == "single":
+        with Wal.open(path, "a", single_file=True) as wal:
+            wal.append_many([PAYLOAD] * 500)
+    else:
+        with Pier.open(path, "a") as pier:
+            pier.append_many([PAYLOAD] * 250)
+            pier.roll()
+            pier.append_many([PAYLOAD] * 250)
+
+
+def opened(kind: str, path: Path, mode: str) -> Any:
+    """The log that `fill` made."""
+    return {"book": Book, "wal": Wal, "single": Wal, "pier": Pier}[kind].open(path, mode)
+
+
+@pytest.mark.parametrize("mode", ["r", "a"])
+@pytest.mark.parametrize("kind", ["book", "wal", "single", "pier"])
+def test_a_closed_log_holds_nothing_even_while_iterators_live(
+    kind: str, mode: str, tmp_path: Path
+) -> None:
+    fill(kind, tmp_path / "log")
+    log = opened(kind, tmp_path / "log", mode)
+    if mode == "a":
+        log.append(PAYLOAD)
+        log.sync()
+    walks: list[Iterator[Any]] = [iter(log), reversed(log)]
+    for walk in walks:
+        next(walk)
+    if kind != "pier":
+        walks.append(log.follow())
+        next(walks[-1])
+    assert held(tmp_path)
+    log.close()
+    assert held(tmp_path) == []
+    for walk in walks:
+        with pytest.raises(ClosedError):
+            for _ in walk:
+                pass
+    assert held(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["book", "wal", "single"])
+def test_a_walk_over_a_log_that_was_not_closed_goes_on(kind: str, tmp_path: Path) -> None:
+    fill(kind, tmp_path / "log")
+    assert sum(1 for _ in iter(opened(kind, tmp_path / "log", "r"))) == 500
+
+
+@pytest.mark.parametrize("mode", ["r", "a"])
+def test_a_closed_event_store_holds_nothing(mode: str, tmp_path: Path) -> None:
+    events = [made(content=str(number)) for number in range(20)]
+    with EventStore.open(tmp_path / "store", "a") as store:
+        for event in events:
+            store.append(event)
+    store = EventStore.open(tmp_path / "store", mode)
+    assert len(list(store.query({}))) == 20
+    store.close()
+    assert held(tmp_path) == []
+
+
+def test_a_closed_ledger_holds_nothing(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger")
+    ledger.append_many([b"{}"] * 100)
+    ledger.close()
+    assert held(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", [AsyncBook, AsyncWal])
+def test_a_closed_log_of_asyncio_holds_nothing(kind: Any, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with kind.open(tmp_path / "log", "a") as log:
+            await log.append(PAYLOAD)
+        assert held(tmp_path) == []
+
+    asyncio.run(run())
