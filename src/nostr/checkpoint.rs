@@ -8,7 +8,7 @@
 //!    are never ahead of it: where they agree, opening relies on that (`is_proved` in `recovery.rs`).
 //! 5. Files of the log wholly before the checkpoint are deleted.
 
-use super::manifest::Listed;
+use super::manifest::{self, Listed};
 use super::options::Options;
 use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
@@ -124,9 +124,10 @@ impl Shared {
     fn begin_segment(&self, state: &mut State) -> Result<()> {
         state.segments.map_last(&self.options);
         let id = state.manifest.next_segment_id;
+        let next = manifest::after(id)?;
         let created = state.segments.create(&self.options, id, now());
         state.manifest.next_segment_id = match &created {
-            Ok(()) => id + 1,
+            Ok(()) => next,
             // What is there in part uses up its number.
             Err(_) => state.segments.next_free(id),
         };

@@ -18,6 +18,7 @@ use std::thread::{self, ScopedJoinHandle};
 use super::event::{Id, Location};
 use super::fragmentation::{Fate, Fragmentation, fate_of, fragmentation_of};
 use super::import::gone;
+use super::manifest;
 use super::names::Searches;
 use super::on_all_cores::cores;
 use super::progress::Progress;
@@ -343,7 +344,7 @@ impl Shared {
                 None => 0,
             };
             if fits == 0 {
-                let id = targets.last().map_or(next, |last| last + 1);
+                let id = targets.last().map_or(Ok(next), manifest::after)?;
                 targets.create(&self.options, id, now())?;
             }
             // One at least: an event may be larger than a segment is meant to be.
@@ -377,8 +378,9 @@ impl Shared {
         targets: Segments,
         moved: &Moved,
     ) -> Result<()> {
+        let next = targets.last().max(state.segments.last()).map_or(Ok(0), manifest::after)?;
         state.segments.by_id.extend(targets.by_id);
-        state.manifest.next_segment_id = state.segments.last().map_or(0, |last| last + 1);
+        state.manifest.next_segment_id = next;
         state.manifest.compactions += 1;
         state.manifest.last_compaction_time = now();
         self.store_manifest(state, old)?;

@@ -74,7 +74,8 @@ pub fn file_number(name: &OsStr) -> Option<u64> {
         "wal.log" => 0,
         _ => name.strip_prefix("wal.")?.strip_suffix(".log")?.parse().ok()?,
     };
-    (file_name(number) == name).then_some(number)
+    // Above it no next file could be counted.
+    (number < u64::MAX && file_name(number) == name).then_some(number)
 }
 
 /// The header of a file.
@@ -251,6 +252,8 @@ mod tests {
         {
             assert_eq!((number(name), &*file_name(expected)), (Some(expected), name));
         }
+        let last = format!("wal.{}.log", u64::MAX);
+        assert_eq!(number(&last), None);
         for name in ["wal.000000.log", "wal.1.log", "wal.+00001.log", "wal.log.tmp", "wal..log"] {
             assert_eq!(number(name), None, "{name}");
         }

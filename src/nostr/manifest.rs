@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::entry::Lsn;
 use super::options::{History, Options};
 use crate::checksum::crc32;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::sidecar::{is_absence, sidecar_dir};
 use crate::storage::{Access, Storage, read_full, replace};
 
@@ -19,6 +19,8 @@ const NAME: &str = "manifest.json";
 /// Of the copy, in `.deedbook`.
 const COPY_NAME: &str = "manifest";
 const VERSION: u64 = 1;
+/// No store counts so far: a number above it is damage, and would wrap around to an older generation.
+const NUMBER_MAX: u64 = 1 << 62;
 const BYTES_MAX: u64 = 16 << 20;
 /// Where no event is dropped because of others; else it says nothing of that.
 const HISTORY: &str = "history";
@@ -67,21 +69,23 @@ pub type Generation = (u64, u32, Vec<u32>);
 type Copied = (Generation, History);
 
 impl Manifest {
-    /// `None` if there is none, or one that cannot be understood.
+    /// `None` if there is none, or one that cannot be understood. One of another version is refused.
     pub fn load(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
-        let bytes = read(storage, &dir.join(NAME))?;
-        Ok(bytes.as_deref().and_then(Self::parse))
+        let path = dir.join(NAME);
+        let bytes = read(storage, &path)?;
+        bytes.map_or(Ok(None), |bytes| Self::parse(&bytes, &path))
     }
 
     /// The copy; `None` also of one with a wrong checksum.
     pub fn load_copy(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
-        let bytes = read(storage, &sidecar_dir(dir).join(COPY_NAME))?;
+        let path = sidecar_dir(dir).join(COPY_NAME);
+        let bytes = read(storage, &path)?;
         let text = bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
         let whole = text.and_then(|text| {
             let (text, sum) = text.trim_end_matches('\n').rsplit_once('\n')?;
             (sum == sum_of(text)).then_some(text)
         });
-        let copy = whole.and_then(|text| Self::parse(text.as_bytes()));
+        let copy = whole.map_or(Ok(None), |text| Self::parse(text.as_bytes(), &path))?;
         Ok(copy.map(|copy| Self { copied: Some(copy.to_copy()), is_copy: true, ..copy }))
     }
 
@@ -136,6 +140,13 @@ impl Manifest {
         self.compactions += 1;
     }
 
+    /// Take the number of a new segment.
+    pub fn take_segment_id(&mut self) -> Result<u32> {
+        let id = self.next_segment_id;
+        self.next_segment_id = after(id)?;
+        Ok(id)
+    }
+
     /// Whether it names a segment.
     pub fn names(&self, id: u32) -> bool {
         self.segments.iter().any(|segment| segment.id == id)
@@ -155,7 +166,8 @@ impl Manifest {
 
     fn encode(&self, options: &Options) -> Value {
         let segments: Vec<Value> = self.segments.iter().map(Listed::encode).collect();
-        let records: u64 = self.segments.iter().map(|segment| segment.record_count).sum();
+        let records = self.segments.iter().map(|segment| segment.record_count);
+        let records = records.fold(0, u64::saturating_add);
         let mut value = json!({
             "version": VERSION,
             "created_at": self.created_at,
@@ -182,16 +194,23 @@ impl Manifest {
         value
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok().as_ref().and_then(Self::decode)
+    fn parse(bytes: &[u8], path: &Path) -> Result<Option<Self>> {
+        let value: Option<Value> = serde_json::from_slice(bytes).ok();
+        let Some(object) = value.as_ref().and_then(Value::as_object) else { return Ok(None) };
+        match object.get("version").and_then(Value::as_u64) {
+            Some(VERSION) => Ok(Self::decode(object)),
+            None => Ok(None),
+            // Another version's manifest would be written over, and what it alone says lost.
+            Some(version) => {
+                let message = format!("a manifest of version {version}, known is {VERSION}");
+                let error = Error::new(ErrorKind::Unsupported, message).at(path);
+                Err(error.with_advice("use the version of the program that wrote the store"))
+            }
+        }
     }
 
-    fn decode(value: &Value) -> Option<Self> {
-        let object = value.as_object()?;
+    fn decode(object: &Map<String, Value>) -> Option<Self> {
         let number = |name| number(object, name);
-        if number("version")? != VERSION {
-            return None;
-        }
         let listed = object.get("active_segments")?.as_array()?;
         let segments: Option<Vec<Listed>> = listed.iter().map(Listed::decode).collect();
         let (mut segments, next_segment_id) = (segments?, number("next_segment_id")?);
@@ -206,11 +225,11 @@ impl Manifest {
             last_checkpoint_lsn: number("last_checkpoint_lsn")?,
             next_segment_id: next_segment_id.try_into().ok()?,
             segments,
-            last_compaction_time: number("last_compaction_time").unwrap_or(0),
-            is_foreign: number("compactions").is_none(),
-            compactions: number("compactions").unwrap_or(0),
-            total_deleted: number("total_deleted").unwrap_or(0),
-            total_replaced: number("total_replaced").unwrap_or(0),
+            last_compaction_time: count(object, "last_compaction_time")?,
+            is_foreign: object.get("compactions").and_then(Value::as_u64).is_none(),
+            compactions: count(object, "compactions")?,
+            total_deleted: count(object, "total_deleted")?,
+            total_replaced: count(object, "total_replaced")?,
             page_bytes: number("page_size")?.try_into().ok()?,
             // A word that is not known drops nothing.
             history: match object.get(HISTORY) {
@@ -265,8 +284,23 @@ fn sum_of(text: &str) -> String {
     format!("crc {:08x}", crc32(text.as_bytes()))
 }
 
+/// A number that counts on without an end.
 fn number(object: &Map<String, Value>, name: &str) -> Option<u64> {
-    object.get(name)?.as_u64()
+    object.get(name)?.as_u64().filter(|number| *number <= NUMBER_MAX)
+}
+
+/// The same, 0 where the manifest has no such number.
+fn count(object: &Map<String, Value>, name: &str) -> Option<u64> {
+    match object.get(name).and_then(Value::as_u64) {
+        None => Some(0),
+        Some(_) => number(object, name),
+    }
+}
+
+/// The number after that of a segment.
+pub fn after(id: u32) -> Result<u32> {
+    let message = format!("segment {id} is the last number, no further segment can be made");
+    id.checked_add(1).ok_or_else(|| Error::new(ErrorKind::TooLarge, message))
 }
 
 #[cfg(test)]

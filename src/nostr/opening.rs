@@ -266,8 +266,7 @@ fn open_writer(
     let mut manifest = belonging.manifest;
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     if segments.by_id.is_empty() {
-        segments.create(&options, manifest.next_segment_id, now())?;
-        manifest.next_segment_id += 1;
+        segments.create(&options, manifest.take_segment_id()?, now())?;
     }
     if manifest.created_at == 0 {
         manifest.created_at = now();

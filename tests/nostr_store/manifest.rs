@@ -1,12 +1,15 @@
 //! Manifests and segments that are missing, wrong or older.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use deedbook::nostr::{Event, EventStore, Filter, Flags, Include, Options};
+use deedbook::nostr::{Event, EventStore, Filter, Flags, Include, Options, repair, salvage};
 use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, ErrorKind, Mode, OnCorrupt};
+use deedbook::storage::{Access, Disk, Storage};
+use deedbook::{Durability, ErrorKind, Mode, OnCorrupt, Repair};
 
 use crate::support::{all, changed, event, note, notes, options as options_on, read, write};
 use crate::world::{DIR, options};
@@ -17,6 +20,80 @@ const COPY: &str = "/events/.deedbook/manifest";
 
 fn segment(id: u32) -> String {
     format!("/events/data/segments/data.{id}.seg")
+}
+
+/// A manifest of a later version counted as missing and was written over, and what it alone said was lost.
+#[test]
+fn a_manifest_of_another_version_is_refused_and_nothing_changes() {
+    for name in ["manifest.json", ".deedbook/manifest"] {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("events");
+        let on = options_on(Arc::new(Disk));
+        let store = on.open(&dir, Mode::Append).unwrap();
+        store.append_many(&notes(0..12)).unwrap();
+        store.close().unwrap();
+        drop(store);
+        let mut text = fs::read_to_string(dir.join(name)).unwrap();
+        text = text.replace("\"version\": 1", "\"version\": 2");
+        if name != "manifest.json" {
+            let at = text.trim_end_matches('\n').rfind('\n').unwrap();
+            let sum = crc32fast::hash(&text.as_bytes()[..at]);
+            text.replace_range(at.., &format!("\ncrc {sum:08x}\n"));
+        }
+        fs::write(dir.join(name), text).unwrap();
+        let before = files(&dir);
+        let target = place.path().join("target");
+        for error in [
+            on.open(&dir, Mode::Read).err(),
+            on.open(&dir, Mode::Append).err(),
+            repair(&dir, &on, Repair::default()).err(),
+            salvage(&dir, &target, &on, &mut |_, _| Ok(())).err(),
+        ] {
+            let error = error.unwrap();
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+            assert!(error.to_string().contains("version 2, known is 1"), "{error}");
+        }
+        assert_eq!(files(&dir), before);
+        assert!(!target.exists());
+    }
+}
+
+/// Every file below a directory with its bytes.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: PathBuf| match path.is_dir() {
+        true => files(&path),
+        false => [(path.clone(), fs::read(path).unwrap())].into(),
+    };
+    entries.flat_map(read).collect()
+}
+
+/// The number after the last one wrapped around, and the manifest contradicted itself.
+#[test]
+fn no_segment_is_made_after_the_last_number() {
+    let disk = Sim::new();
+    let on = options(&disk, Durability::Manual);
+    let store = on.open(DIR, Mode::Append).unwrap();
+    store.append_many(&notes(0..12)).unwrap();
+    store.close().unwrap();
+    drop(store);
+    for path in [MANIFEST, COPY] {
+        changed(&disk, path, |bytes| {
+            let text = String::from_utf8(bytes.clone()).unwrap();
+            let at = text.find("\"next_segment_id\": ").unwrap();
+            let end = at + text[at..].find(',').unwrap();
+            *bytes = [&text[..at], "\"next_segment_id\": 4294967295", &text[end..]]
+                .concat()
+                .into_bytes();
+        });
+    }
+    disk.remove(Path::new(COPY)).unwrap();
+    let store = on.open(DIR, Mode::Append).unwrap();
+    let error = (12..2000).find_map(|number| store.append(&note(number)).err()).unwrap();
+    assert!(error.to_string().contains("segment 4294967295 is the last number"), "{error}");
+    drop(store);
+    let store = on.open(DIR, Mode::Read).unwrap();
+    assert_eq!(all(&store)[..12], notes(0..12));
 }
 
 #[test]
@@ -46,7 +123,16 @@ fn made_again(copied: bool) {
         Some(b"{}".to_vec()),
         Some(now[..now.len() / 2].to_vec()),
         Some(vec![0; now.len()]),
-        Some(text.replace("\"version\": 1", "\"version\": 9").into_bytes()),
+        Some(text.replace("\"version\": 1", "\"version\": \"1\"").into_bytes()),
+        // Its next compaction would have been number 0, older than the copy.
+        Some(
+            text.replace("\"compactions\": 0", "\"compactions\": 18446744073709551615")
+                .into_bytes(),
+        ),
+        Some(
+            text.replace("\"total_deleted\": 0", "\"total_deleted\": 9223372036854775807")
+                .into_bytes(),
+        ),
         Some(text.replace("\"id\": 0", "\"id\": 1").into_bytes()),
     ];
     for (number, wrong) in wrong.into_iter().enumerate() {
