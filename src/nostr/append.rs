@@ -17,7 +17,7 @@ use super::event::{Event, EventRef, Flags, Id, Location};
 use super::hide::Flagged;
 use super::options::History;
 use super::pending::{Batch, keys_of};
-use super::policy::{Address, Class, DELETION, class_of, expires_at, targets_of};
+use super::policy::{Address, Class, DELETION, asked_by, class_of, expires_at, targets_of};
 use super::record;
 use super::records::Records;
 use super::recovery::Tail;
@@ -173,7 +173,7 @@ impl EventStore {
             stored += 1;
             hidden += u64::from(!event.flags.is_live());
             run.bytes.extend_from_slice(record);
-            run.tombstones.add(&event);
+            run.tombstones.add(&event, targets_of(&event));
             let (end, flags, id) = (run.bytes.len(), event.flags, event.id);
             let address = Address::of(&event);
             let keys = keys_of(&event);
@@ -226,7 +226,8 @@ impl EventStore {
                 {
                     shared.replace_stored(state, &address, at, &mut run.flagged)?;
                 }
-                shared.delete(state, &event, &mut run.flagged, &mut run.addresses)
+                let targets = targets_of(&event);
+                shared.delete(state, &event, &targets, &mut run.flagged, &mut run.addresses)
             })?;
         }
         for (at, _) in &tail.flagged {
@@ -253,7 +254,8 @@ impl Run {
     /// Whether what becomes of an event, or of what it deletes, depends on what this run does.
     fn concerns(&self, event: &EventRef<'_>, address: Option<&Address>) -> bool {
         let asks_for_own = || {
-            let targets = targets_of(event);
+            // Signed or not: at worst the run ends here.
+            let targets = asked_by(event);
             targets.ids.iter().any(|id| self.ids.contains(id))
                 || targets.addresses.iter().any(|address| self.addresses.contains(address))
         };
@@ -353,8 +355,9 @@ impl Shared {
             run.addresses.insert(address.clone());
         }
         if event.kind == DELETION {
-            self.delete(state, &event, &mut run.flagged, &mut run.addresses)?;
-            run.tombstones.add(&event);
+            let targets = targets_of(&event);
+            self.delete(state, &event, &targets, &mut run.flagged, &mut run.addresses)?;
+            run.tombstones.add(&event, targets);
         }
         let (id, keys) = (event.id, keys_of(&event));
         let needed = state.segments.bytes_for(record)?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::event::{EventRef, Flags, Location};
-use super::policy::{Address, DELETION, is_newer, targets_of};
+use super::policy::{Address, DELETION, Targets, is_newer};
 use super::store::{Shared, State};
 use crate::error::Result;
 
@@ -66,10 +66,10 @@ impl Shared {
         &self,
         state: &State,
         request: &EventRef<'_>,
+        targets: &Targets,
         flagged: &mut Flagged,
         addresses: &mut HashSet<Address>,
     ) -> Result<()> {
-        let targets = targets_of(request);
         let mut buf = Vec::new();
         for id in &targets.ids {
             let Some(at) = state.location(id)? else { continue };
@@ -83,7 +83,7 @@ impl Shared {
                 addresses.extend(Address::of(&event));
             }
         }
-        for address in targets.addresses {
+        for address in &targets.addresses {
             let stored = state.index()?.versions_until(
                 &address.pubkey,
                 address.kind,
@@ -91,7 +91,7 @@ impl Shared {
                 request.created_at,
             )?;
             let stored = stored.named().map(|version| version.map(|(id, at)| (Some(id), at)));
-            let waiting = state.versions_waiting(&address).map(|at| Ok((None, at)));
+            let waiting = state.versions_waiting(address).map(|at| Ok((None, at)));
             for version in stored.chain(waiting) {
                 let found = match version? {
                     (Some(id), at) => {
@@ -105,12 +105,12 @@ impl Shared {
                 let event = found.event;
                 if event.flags.is_live()
                     && event.created_at <= request.created_at
-                    && Address::of(&event).as_ref() == Some(&address)
+                    && Address::of(&event).as_ref() == Some(address)
                 {
                     flag(flagged, at, event.flags | Flags::DELETED);
                 }
             }
-            addresses.insert(address);
+            addresses.insert(address.clone());
         }
         Ok(())
     }

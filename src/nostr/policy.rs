@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 
 use super::event::{EventRef, Id};
+use super::signature;
 use super::tags::{Tag, TagsRef};
 
 /// Deletion requests of NIP-09.
@@ -84,8 +85,20 @@ pub struct Targets {
     pub addresses: Vec<Address>,
 }
 
-/// The targets of a deletion request; none for any other event.
+/// The targets of a deletion request; none for any other event, and none without its author's signature:
+/// anybody could delete the events of others.
 pub fn targets_of(event: &EventRef<'_>) -> Targets {
+    let targets = asked_by(event);
+    if targets == Targets::default() {
+        return targets;
+    }
+    let is_true = event.check_id(&mut Vec::new()).is_ok()
+        && signature::check(event.id, &event.pubkey, &event.sig).is_ok();
+    if is_true { targets } else { Targets::default() }
+}
+
+/// What a request asks for, whoever wrote it.
+pub fn asked_by(event: &EventRef<'_>) -> Targets {
     let mut targets = Targets::default();
     if event.kind != DELETION {
         return targets;
@@ -229,11 +242,13 @@ mod tests {
         let (by_own, by_other) = (format!("30023:{own}:d"), format!("30023:{other}:d"));
         let tags: &[&[&str]] =
             &[&["e", &other], &["e", "no id"], &["e"], &["a", &by_own], &["a", &by_other]];
-        let targets = with_event(DELETION, tags, targets_of);
+        let targets = with_event(DELETION, tags, asked_by);
         assert_eq!(targets.ids, [Id([2; 32])]);
         let address = Address { kind: 30_023, pubkey: [1; 32], d: "d".into() };
         assert_eq!(targets.addresses, [address]);
-        assert_eq!(with_event(1, tags, targets_of), Targets::default());
+        assert_eq!(with_event(1, tags, asked_by), Targets::default());
+        // Its signature is of nothing.
+        assert_eq!(with_event(DELETION, tags, targets_of), Targets::default());
     }
 
     #[test]

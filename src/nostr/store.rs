@@ -16,7 +16,7 @@ use super::index::Index;
 use super::manifest::Manifest;
 use super::options::{History, Options};
 use super::pending::Pending;
-use super::policy::{Address, DELETION};
+use super::policy::{Address, DELETION, targets_of};
 use super::recovery::Opening;
 use super::segments::Segments;
 use super::tombstones::Tombstones;
@@ -310,7 +310,7 @@ impl State {
                         _ => error,
                     }
                 })?;
-                tombstones.add(&request.event);
+                tombstones.add(&request.event, targets_of(&request.event));
             }
             self.tombstones = Some(tombstones);
         }

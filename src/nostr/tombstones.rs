@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::event::{EventRef, Id};
-use super::policy::{Address, DELETION, targets_of};
+use super::policy::{Address, DELETION, Targets};
 
 /// The targets of all deletion requests.
 #[derive(Debug, Default)]
@@ -16,8 +16,7 @@ pub struct Tombstones {
 
 impl Tombstones {
     /// Add the targets of a deletion request.
-    pub fn add(&mut self, request: &EventRef<'_>) {
-        let targets = targets_of(request);
+    pub fn add(&mut self, request: &EventRef<'_>, targets: Targets) {
         self.ids.extend(targets.ids.into_iter().map(|id| (id, request.pubkey)));
         for address in targets.addresses {
             let latest = self.addresses.entry(address).or_default();

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use deedbook::nostr::{Event, EventStore, Flags, Include, Options};
+use deedbook::nostr::{Event, EventStore, Flags, Id, Include, Options};
 use deedbook::storage::sim::Sim;
 use deedbook::{Durability, Mode, OnCorrupt};
 
+use crate::support::nostr_keys::author;
 use crate::support::{event, options as small, read, write};
 use crate::watch::{Seen, watched};
 use crate::world::{DIR, options};
@@ -36,7 +37,7 @@ fn each_of_many_addresses_is_read_a_few_times() {
     const COUNT: u32 = 2_000;
     let count = u64::from(COUNT);
     let data = |number: u32| event(9, number, KIND, &[&["d", &number.to_string()]], "data");
-    let pubkey = "09".repeat(32);
+    let pubkey = Id(author(9));
     let asks = |number: u32| {
         let address = format!("{KIND}:{pubkey}:{number}");
         event(9, COUNT + number, 5, &[&["a", &address]], "")
@@ -107,7 +108,7 @@ fn becomes(first: &Event, then: &Event) -> [Flags; 2] {
 
 #[test]
 fn versions_and_requests_meet_the_events_of_their_address_whatever_its_form() {
-    let pubkey = "09".repeat(32);
+    let pubkey = Id(author(9));
     for (tags, d) in FORMS {
         let first = event(9, 10, KIND, tags, "first");
         for (other_tags, other_d) in FORMS {

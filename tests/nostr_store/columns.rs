@@ -8,6 +8,7 @@ use deedbook::nostr::{
 };
 use deedbook::{Error, ErrorKind, Mode, OnCorrupt};
 
+use super::support::nostr_keys::author;
 use super::support::{event, in_memory, note, notes, open};
 
 const COLUMNS: [Column; 10] = [
@@ -202,7 +203,7 @@ fn filters_leave_out_what_they_do_not_match() {
     };
     let since =
         r##"[{"since": 1700000047}, {"authors": ["@"], "until": 1700000009}, {"#t": ["x"]}]"##;
-    let found = of(&since.replace('@', &"02".repeat(32))).unwrap();
+    let found = of(&since.replace('@', &Id(author(2)).to_string())).unwrap();
     let numbers: Vec<u32> =
         found.iter().map(|found| found.event.created_at - 1_700_000_000).collect();
     assert_eq!(numbers, [2, 7, 47, 48, 49]);

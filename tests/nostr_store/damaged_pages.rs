@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deedbook::nostr::{
-    Check, Event, EventStore, Filter, Flags, Include, Location, Options, Outcome, repair,
+    Check, Event, EventStore, Filter, Flags, Id, Include, Location, Options, Outcome, repair,
 };
 use deedbook::storage::Disk;
 use deedbook::{Durable, ErrorKind, Mode, OnCorrupt, Transaction};
 
 use crate::rescue::ACCEPT;
+use crate::support::nostr_keys::author;
 use crate::support::{copy, event, note, options};
 use crate::watch::{Seen, watched};
 
@@ -74,7 +75,7 @@ fn goes_on(dir: &Path, damaged: Location, left: &[Event], what: &str) {
 #[test]
 fn a_damaged_version_keeps_no_store_from_being_opened_appended_to_and_repaired() {
     let (first, second) = (article("a", 1), article("b", 2));
-    let address = format!("30023:{}:a", "09".repeat(32));
+    let address = format!("30023:{}:a", Id(author(9)));
     let after = [
         ("another address", article("c", 3)),
         ("a newer version of it", article("a", 3)),

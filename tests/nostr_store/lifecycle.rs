@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use deedbook::nostr::{
-    Event, EventStore, Filter, Flags, ImportOptions, ImportReport, Include, Options, Outcome,
+    Event, EventStore, Filter, Flags, Id, ImportOptions, ImportReport, Include, Options, Outcome,
 };
 use deedbook::storage::Storage;
 use deedbook::{Durability, ErrorKind, Mode, OnCorrupt};
 
+use super::support::nostr_keys::author;
 use super::support::{event, in_memory, note, open};
 
 fn all(store: &EventStore, include: Include) -> Vec<Event> {
@@ -62,8 +63,8 @@ fn what_is_appended_is_found_in_all_ways_and_after_opening_again() {
         let newest: Vec<Event> = notes.iter().rev().take(10).cloned().collect();
         assert_eq!(found(&store, r#"{"limit": 10}"#), newest);
         let of_author: Vec<Event> =
-            notes.iter().rev().filter(|note| note.pubkey[0] == 3).cloned().collect();
-        let author = "03".repeat(32);
+            notes.iter().rev().filter(|note| note.pubkey == author(3)).cloned().collect();
+        let author = Id(author(3));
         assert_eq!(found(&store, &format!(r#"{{"authors": ["{author}"]}}"#)), of_author);
         let outcomes = store.append_many(&notes).unwrap();
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Duplicate(_))));
@@ -114,7 +115,7 @@ fn an_author_deletes_own_events_only_and_they_do_not_come_back() {
     let (own, other) = (event(1, 10, 1, &[], "own"), event(2, 10, 1, &[], "other's"));
     let article = event(1, 10, 30_023, &[&["d", "a"]], "an article");
     store.append_many(&[own.clone(), other.clone(), article.clone()]).unwrap();
-    let address = format!("30023:{}:a", "01".repeat(32));
+    let address = format!("30023:{}:a", Id(author(1)));
     let tags: &[&[&str]] =
         &[&["e", &own.id.to_string()], &["e", &other.id.to_string()], &["a", &address]];
     let request = event(1, 20, 5, tags, "");
@@ -404,4 +405,60 @@ fn an_interval_without_a_pause_is_refused_before_anything_is_made() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.message().contains("interval of 0ns"), "{error}");
     assert!(!path.exists());
+}
+
+/// Anybody could delete the events of others: a request with the author's public key and any signature hid
+/// them, and their later copies were refused.
+#[test]
+fn a_request_without_a_true_signature_deletes_nothing() {
+    let (memory, options) = in_memory();
+    let store = open(&options);
+    let (note, later) = (event(1, 10, 1, &[], "note"), event(1, 11, 1, &[], "later"));
+    let profile = event(1, 10, 0, &[], "profile");
+    store.append_many(&[note.clone(), profile.clone()]).unwrap();
+    let address = format!("0:{}:", Id(author(1)));
+    let tags: &[&[&str]] =
+        &[&["e", &note.id.to_string()], &["e", &later.id.to_string()], &["a", &address]];
+    let signed = event(1, 20, 5, tags, "");
+    let unsigned = Event { sig: [7; 64], ..signed.clone() };
+    let mut changed = Event { content: "of another content".into(), ..signed.clone() };
+    changed.id = changed.canonical_id();
+    for (number, forged) in [unsigned, changed].iter().enumerate() {
+        match number {
+            0 => drop(store.append(forged).unwrap()),
+            _ => {
+                let lines = format!("{}\n", forged.to_json());
+                let on = ImportOptions::default();
+                let report =
+                    store.import(&mut lines.as_bytes(), &on, None, &mut |_| Ok(())).unwrap();
+                assert_eq!(report.stored, 1);
+            }
+        }
+        for event in [&note, &profile] {
+            assert!(store.find(&event.id).unwrap().unwrap().flags.is_live(), "{event:?}");
+        }
+    }
+    store.append(&later).unwrap();
+    drop(store);
+    // Opened again, by the log alone and by the index.
+    let store = open(&options);
+    let copy = event(1, 12, 1, &[], "one more");
+    assert!(store.append(&copy).unwrap().is_stored());
+    for event in [&note, &profile, &later, &copy] {
+        assert!(store.find(&event.id).unwrap().unwrap().flags.is_live(), "{event:?}");
+    }
+    store.close().unwrap();
+    drop((store, memory));
+}
+
+/// The same request, signed.
+#[test]
+fn a_signed_request_deletes_what_a_forged_one_did_not() {
+    let (_, options) = in_memory();
+    let store = open(&options);
+    let note = event(1, 10, 1, &[], "note");
+    store.append(&note).unwrap();
+    let signed = event(1, 20, 5, &[&["e", &note.id.to_string()]], "");
+    store.append(&signed).unwrap();
+    assert!(!store.find(&note.id).unwrap().is_some_and(|found| found.flags.is_live()));
 }

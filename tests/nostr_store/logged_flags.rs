@@ -9,6 +9,7 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Mode, OnCorrupt};
 
+use crate::support::nostr_keys::number_of;
 use crate::support::{changed, event, note};
 use crate::watch::{Seen, watched};
 use crate::world::{DIR, options};
@@ -59,7 +60,7 @@ fn profile(at: u32) -> Event {
 
 fn request(number: u32) -> Event {
     let gone = note(number);
-    event(gone.pubkey[0], 1_800_000_000, 5, &[&["e", &gone.id.to_string()]], "")
+    event(number_of(&gone.pubkey), 1_800_000_000, 5, &[&["e", &gone.id.to_string()]], "")
 }
 
 /// The log had a new version and a deletion request, and long after they were durable a new reader still gave the

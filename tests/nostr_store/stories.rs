@@ -13,6 +13,7 @@ use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt};
 use crate::crash::crashed;
 use crate::judge::recover;
 use crate::known::Known;
+use crate::support::nostr_keys::number_of;
 use crate::support::{changed, copy, event, in_memory, mix, note, open, read, write};
 use crate::world::{DIR, Run, options};
 
@@ -495,8 +496,7 @@ fn events_on_their_way_to_the_index_are_known() {
         if number % 50 == 49 {
             let gone = live.remove(live.len() - 20);
             let tags: &[&[&str]] = &[&["e", &gone.id.to_string()]];
-            let request = Event { pubkey: gone.pubkey, ..event(0, number, 5, tags, "") };
-            let request = Event { id: request.canonical_id(), ..request };
+            let request = event(number_of(&gone.pubkey), number, 5, tags, "");
             store.append(&request).unwrap();
             live.push(request);
         }

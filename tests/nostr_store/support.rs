@@ -9,6 +9,11 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Memory, Storage};
 use deedbook::{Mode, OnCorrupt};
 
+#[path = "../common/nostr_keys.rs"]
+#[allow(dead_code)]
+pub mod nostr_keys;
+use nostr_keys::sealed;
+
 /// Options for small files on some file system, with an index in memory.
 pub fn options(storage: Arc<dyn Storage>) -> Options {
     Options::new()
@@ -30,20 +35,18 @@ pub fn open(options: &Options) -> EventStore {
     options.open("/events", Mode::Append).unwrap()
 }
 
-/// An event with its true id.
+/// An event with its true id; a deletion request also has a true signature.
 pub fn event(author: u8, created_at: u32, kind: u16, tags: &[&[&str]], content: &str) -> Event {
     let tags = tags.iter().map(|tag| tag.iter().map(|&part| part.to_owned()).collect());
-    let mut event = Event {
+    sealed(Event {
         id: Id([0; 32]),
-        pubkey: [author; 32],
+        pubkey: nostr_keys::author(author),
         created_at,
         kind,
         tags: tags.collect(),
         content: content.to_owned(),
         sig: [7; 64],
-    };
-    event.id = event.canonical_id();
-    event
+    })
 }
 
 /// A note whose content is a few pages long now and then.

@@ -18,16 +18,19 @@ import pytest
 import deedbook
 from deedbook import EventStore, backup
 from deedbook._backup import _target
+from deedbook.pipeline._signing import public_key, sign
 
 MIB = 1 << 20
 # Every third step at least is one that fails: else the few states that are refused could be missed.
 FAULT_STRIDE = max(1, min(int(os.environ.get("DEEDBOOK_FAULT_STRIDE", "1")), 3))
+SECRET = 7
+AUTHOR = public_key(SECRET)
 SIZES: dict[str, Any] = {"segment_bytes": 10 * MIB, "wal_segment_bytes": 10 * MIB}
 
 
 def event(number: int) -> dict[str, Any]:
     """The event of this number: most are notes, some replace another or delete a note."""
-    fields: dict[str, Any] = {"pubkey": "ab" * 32, "created_at": 1_700_000_000 + number}
+    fields: dict[str, Any] = {"pubkey": AUTHOR, "created_at": 1_700_000_000 + number}
     fields |= {"kind": 1, "tags": [], "content": f"note {number} " * 2000}
     if number % 10 == 3:
         fields |= {"kind": 10002, "content": f"relays {number}"}
@@ -35,7 +38,8 @@ def event(number: int) -> dict[str, Any]:
         fields |= {"kind": 5, "tags": [["e", event(number - 2)["id"]]], "content": ""}
     names = ("pubkey", "created_at", "kind", "tags", "content")
     text = json.dumps([0, *(fields[name] for name in names)], separators=(",", ":"))
-    return fields | {"id": hashlib.sha256(text.encode()).hexdigest(), "sig": "cd" * 64}
+    id = hashlib.sha256(text.encode()).hexdigest()
+    return fields | {"id": id, "sig": sign(id, SECRET) if fields["kind"] == 5 else "cd" * 64}
 
 
 def write(path: str) -> None:

@@ -23,6 +23,7 @@ import pytest
 
 import deedbook
 from deedbook import Event, EventOutcome, EventStore, ImportReport
+from deedbook.pipeline._signing import public_key, sign
 
 ROOT = Path(__file__).parents[2]
 SMALL = ROOT / "tests" / "data" / "nostr" / "events.jsonl"
@@ -38,14 +39,19 @@ LINES = SMALL.read_bytes().splitlines()
 EVENTS = [as_event(line) for line in LINES]
 
 
+SECRET = 7
+AUTHOR = public_key(SECRET)
+
+
 def made(content: str = "hello", **fields: Any) -> dict[str, Any]:
-    """An event whose id is right; its signature is of nothing."""
-    event = {"pubkey": "ab" * 32, "created_at": 1_700_000_000, "kind": 1, "tags": [], **fields}
+    """An event whose id is right; only a deletion request of ``AUTHOR`` has a true signature."""
+    event = {"pubkey": AUTHOR, "created_at": 1_700_000_000, "kind": 1, "tags": [], **fields}
     event["content"] = content
     parts = [0, *(event[name] for name in ("pubkey", "created_at", "kind", "tags", "content"))]
     text = json.dumps(parts, separators=(",", ":"), ensure_ascii=False)
     event["id"] = hashlib.sha256(text.encode()).hexdigest()
-    event["sig"] = "cd" * 64
+    is_request = event["kind"] == 5 and event["pubkey"] == AUTHOR
+    event["sig"] = sign(event["id"], SECRET) if is_request else "cd" * 64
     return event
 
 
@@ -133,6 +139,15 @@ def test_outcomes(store: EventStore) -> None:
     assert stored["gone"].deleted and stored["old"].replaced and not stored["new"].replaced
     assert store.get(gone["id"]) is None and gone["id"] not in store
     assert isinstance(pickle.loads(pickle.dumps(outcomes[0])), EventOutcome)
+
+
+def test_a_request_without_a_true_signature_deletes_nothing(store: EventStore) -> None:
+    """Anybody could delete the events of others with a request that only names their author."""
+    note = made("note")
+    request = made("", kind=5, tags=[["e", note["id"]]], created_at=1_700_000_002)
+    store.append_many([note, request | {"sig": "cd" * 64}])
+    assert note["id"] in store
+    assert store.append(made("later")).what == "stored"
 
 
 def test_history_keeps_every_version(path: Path) -> None:

@@ -18,7 +18,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook  # noqa: E402
 from deedbook import EventStore, InvalidArgumentError, Split  # noqa: E402
-from test_nostr import EVENTS, LARGE, made  # noqa: E402
+from test_nostr import AUTHOR, EVENTS, LARGE, made  # noqa: E402
 
 TAGS: list[list[list[str]]] = [
     [],
@@ -118,7 +118,7 @@ def test_columns_and_sizes_are_those_asked_for(store: EventStore) -> None:
 
 
 def test_a_filter_leaves_out_the_rest(store: EventStore) -> None:
-    ours = {"authors": ["ab" * 32]}
+    ours = {"authors": [AUTHOR]}
     found = rows(store.batches(columns=["content"], filter=ours))
     assert [row["content"] for row in found] == [f"odd {number}" for number in range(len(TAGS))]
     assert rows(store.batches(filter=[])) == []
@@ -191,7 +191,7 @@ def test_parts_together_are_the_store_in_other_processes_too(store: EventStore) 
     assert [row for part in again for row in rows(part.batches())] == walked(store)
     with EventStore.open(store.path) as reader:
         assert reader.splits(8 * 4096) == parts
-    ours = [row for part in parts for row in rows(part.batches(filter={"authors": ["ab" * 32]}))]
+    ours = [row for part in parts for row in rows(part.batches(filter={"authors": [AUTHOR]}))]
     assert len(ours) == len(TAGS)
     store.set_flags(next(iter(store)).location, deleted=True)  # type: ignore[arg-type]
     assert store.compact(0).segments == [0]

@@ -42,7 +42,7 @@ from pipeline_breaks import (
     change_top,
     swap,
 )
-from test_nostr import made
+from test_nostr import AUTHOR, made
 
 pytestmark = pytest.mark.spark
 
@@ -156,7 +156,7 @@ def test_a_follower_sees_that_what_it_saw_was_changed(home: Path) -> None:
 
 def test_rules_are_those_of_the_store(tmp_path: Path) -> None:
     """The short version of the NIPs that checks go by keeps what a store keeps."""
-    me, other = "ab" * 32, "ef" * 32
+    me, other = AUTHOR, "ef" * 32
     page = made("page", kind=30_023, tags=[["d", "a:b"]], created_at=20)
     old = made("old", kind=30_023, tags=[["d", "a:b"]], created_at=10)
     new = made("new", kind=30_023, tags=[["d", "a:b"]], created_at=90)

@@ -29,12 +29,10 @@ from deedbook.spark._format import Limits
 from deedbook.spark._nostr import NOSTR
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
-from test_nostr import EVENTS, made
+from test_nostr import AUTHOR, EVENTS, made
 from test_nostr_columns import TAGS, walked
 
 pytestmark = pytest.mark.spark
-
-AUTHOR = "ab" * 32
 
 
 @pytest.fixture(scope="module")

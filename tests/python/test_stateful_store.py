@@ -21,10 +21,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import deedbook
 from deedbook import Event, EventOutcome, EventStore
+from deedbook.pipeline._signing import public_key, sign
 
 DELETED, REPLACED = 1, 2
 FIELDS = ("pubkey", "created_at", "kind", "tags", "content")
-AUTHORS = ["a1" * 32, "b2" * 32, "c3" * 32]
+SECRETS = {public_key(secret): secret for secret in (1, 2, 3)}
+AUTHORS = list(SECRETS)
 DURABILITIES = st.sampled_from([None, "always", "bytes:1000", "manual", "none"])
 HISTORIES = st.sampled_from(["drop", "drop", "keep"])
 AUTHOR = st.sampled_from(AUTHORS)
@@ -38,7 +40,8 @@ def made(pubkey: str, at: int, kind: int, tags: list[list[str]], content: str) -
     fields = [0, pubkey, at, kind, tags, content]
     text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
     id = hashlib.sha256(text.encode()).hexdigest()
-    return {"id": id, **dict(zip(FIELDS, fields[1:], strict=True)), "sig": "cd" * 64}
+    sig = sign(id, SECRETS[pubkey]) if kind == 5 else "cd" * 64
+    return {"id": id, **dict(zip(FIELDS, fields[1:], strict=True)), "sig": sig}
 
 
 def tagged(event: dict[str, Any], name: str) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Protocol
 from deedbook import Event, InvalidArgumentError, parse_events
 from deedbook._compressed import read_all
 from deedbook._json import why_not_json
+from deedbook.pipeline._signing import public_key, sign
 
 __all__ = ["Events", "Fault", "Line", "OfFile", "Synthetic", "broken", "is_signed", "judge"]
 
@@ -72,7 +73,9 @@ class Synthetic:
         self._seed = seed
         self._begin = begin
         self._step = seconds / max(1, count)
-        self._authors = max(3, count // 40)
+        # A key takes two milliseconds, once.
+        self._authors = min(max(3, count // 40), 2000)
+        self._secrets: dict[str, int] = {}
         random = Random(seed)
         self._text = " ".join(random.choices(_WORDS, k=4 * _CONTENT_CHARS_MAX))
 
@@ -111,7 +114,10 @@ class Synthetic:
             tags = [*tags, ["expiration", random.choice(_EXPIRATIONS)]]
         if kind == 7:
             content = "+"
-        return _signed(author, created, kind, tags, content, random)
+        event = _signed(author, created, kind, tags, content, random)
+        if kind == _DELETION:
+            event["sig"] = sign(event["id"], self._secrets[author])
+        return event
 
     def _begun(self, number: int) -> tuple[Random, int]:
         random = Random(self._seed * 1_000_003 + number)
@@ -119,7 +125,10 @@ class Synthetic:
 
     @lru_cache(maxsize=4096)  # noqa: B019 - as long as a producer lives
     def _author(self, number: int) -> str:
-        return hashlib.sha256(f"{self._seed}/{number}".encode()).hexdigest()
+        secret = int(hashlib.sha256(f"{self._seed}/{number}".encode()).hexdigest()[:63], 16) | 1
+        key = public_key(secret)
+        self._secrets[key] = secret
+        return key
 
     def _content(self, random: Random) -> str:
         length = min(int(random.lognormvariate(4.4, 1.0)), _CONTENT_CHARS_MAX)

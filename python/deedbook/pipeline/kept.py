@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from deedbook import Event
+from deedbook.pipeline.events import is_signed
 
 __all__ = ["Kept"]
 
@@ -50,7 +51,7 @@ class Kept:
             self.open.add(event.id)
             return
         self.ids.add(event.id)
-        if event.kind == 5:
+        if event.kind == 5 and is_signed(event.to_json().encode()):
             self._delete(event)
 
     def _delete(self, request: Event) -> None:

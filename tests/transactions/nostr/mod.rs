@@ -5,6 +5,10 @@ mod beside;
 mod common;
 mod crashes;
 
+#[path = "../../common/nostr_keys.rs"]
+#[allow(dead_code)]
+mod nostr_keys;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -36,17 +40,15 @@ fn open(sim: &Sim, pages: u64, mode: Mode) -> Result<EventStore> {
 
 fn event(kind: u16, tags: &[&[&str]], content: &str) -> Event {
     let tags = tags.iter().map(|tag| tag.iter().map(|&part| part.to_owned()).collect());
-    let mut event = Event {
+    nostr_keys::sealed(Event {
         id: Id([0; 32]),
-        pubkey: [3; 32],
+        pubkey: nostr_keys::author(3),
         created_at: 1_700_000_000,
         kind,
         tags: tags.collect(),
         content: content.to_owned(),
         sig: [7; 64],
-    };
-    event.id = event.canonical_id();
-    event
+    })
 }
 
 fn note(content: &str) -> Event {
