@@ -63,7 +63,9 @@ def open_regular(
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise _refused(file, "no regular file")
-        return cast(BinaryIO, os.fdopen(fd, _MODES[flags & (os.O_WRONLY | os.O_RDWR)]))
+        # The file has its path for a name, where `os.fdopen` would give it the number.
+        opened = open(file, _MODES[flags & (os.O_WRONLY | os.O_RDWR)], opener=lambda *_: fd)  # noqa: SIM115
+        return cast(BinaryIO, opened)
     except BaseException:
         os.close(fd)
         raise

@@ -21,6 +21,7 @@ import pytest
 import deedbook
 from deedbook import Book, ClosedError, EventStore, Ledger, MissingError, Pier, Wal
 from deedbook._backup._files import Copier
+from deedbook._regular import create_new
 from deedbook.aio import AsyncBook
 from deedbook.cli import main
 from deedbook.cli.aside import written_aside
@@ -130,6 +131,8 @@ def test_a_backup_on_a_full_disk_names_the_file(tmp_path: Path) -> None:
     with open("/dev/full", "wb", buffering=0) as full, pytest.raises(OSError) as raised:
         copier._wrote(full, b"piece")
     assert raised.value.filename == "/dev/full"
+    with create_new(tmp_path / "copy") as file:
+        assert Path(file.name) == tmp_path / "copy"
 
 
 def test_cat_says_that_a_record_is_packed(

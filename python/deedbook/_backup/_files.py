@@ -193,7 +193,8 @@ def _naming(written: BinaryIO) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or written.name
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fsdecode(written.name)
         raise
 
 
