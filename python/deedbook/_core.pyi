@@ -2677,8 +2677,8 @@ class Log(Generic[_R]):
     def close(self) -> None:
         """Sync (unless ``durability="none"``), cut the space reserved ahead, release the lock.
 
-        Files and maps are given back at once. Iterators and followers that are left
-        raise `ClosedError` where they would read on.
+        Files and maps are given back at once. Iterators that are left raise `ClosedError`
+        where they would read on.
 
         A second call waits for the first, and fails if that failed.
         """
