@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::search::end_of_data;
 use crate::slice::{part, part_mut};
 use crate::storage::{File, Storage, read_full, write_full};
@@ -12,23 +12,45 @@ use crate::storage::{File, Storage, read_full, write_full};
 const COPY_BYTES: usize = 1 << 20;
 const PAGE_BYTES: u64 = 4096;
 
-/// Create a directory, durably, if it is not there.
-pub fn make_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
+/// Unix permissions of a directory for files with these: who may read the files may list them.
+fn dir_mode(file_mode: u32) -> u32 {
+    0o700 | file_mode | ((file_mode & 0o444) >> 2)
+}
+
+/// Create a directory, durably, if it is not there; its files get `file_mode`.
+pub fn make_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result<()> {
     if storage.is_dir(dir) {
         return Ok(());
     }
-    storage.create_dir(dir).map_err(|e| Error::io("create the directory", dir, e))?;
+    let made = storage.create_dir_as(dir, dir_mode(file_mode));
+    made.map_err(|e| Error::io("create the directory", dir, e))?;
     let parent = above(dir);
     storage.sync_dir(parent).map_err(|e| Error::io("sync the directory", parent, e))
 }
 
 /// Create a directory, or make the name of one durable that is there: a run that was killed may have made
 /// it, and not synced that.
-pub fn settle_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
+pub fn settle_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result<()> {
     match storage.is_dir(dir) {
         true => sync_above(storage, dir),
-        false => make_dir(storage, dir),
+        false => make_dir(storage, dir, file_mode),
     }
+}
+
+/// Refuse a symbolic link in place of a directory below a log: files outside would be listed, removed
+/// and written. Only the log's own directory may be reached through one.
+pub fn refuse_link(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    if !storage.is_link(dir) {
+        return Ok(());
+    }
+    let message = "this is a symbolic link and must be a directory: nothing is written through it";
+    Err(Error::new(ErrorKind::NotALog, message).at(dir))
+}
+
+/// Create a directory below a log, durably, if it is not there.
+pub fn make_own_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result<()> {
+    refuse_link(storage, dir)?;
+    make_dir(storage, dir, file_mode)
 }
 
 /// Remove a directory and what it holds, if it is there; of a symbolic link only the link. `doing` says so

@@ -128,6 +128,26 @@ fn no_sidecar_changes_what_is_read() {
 }
 
 #[test]
+fn an_intent_of_any_lines_leads_nowhere_outside() {
+    replay("intent");
+}
+
+#[test]
+fn consumers_of_any_lines_drop_no_record() {
+    replay("consumers");
+}
+
+#[test]
+fn a_record_of_any_transactions_repeats_no_batch() {
+    replay("transactions");
+}
+
+#[test]
+fn an_intent_to_cut_keeps_a_prefix() {
+    replay("cut");
+}
+
+#[test]
 fn a_ledger_of_any_bytes_stands_all_saved_inputs() {
     replay("ledger_open");
 }

@@ -7,7 +7,11 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::panic, clippy::print_stdout)]
 
+pub mod consumers;
+pub mod cut;
+mod fenced;
 pub mod history;
+pub mod intent;
 pub mod kit;
 pub mod ledger_open;
 pub mod ledger_operations;
@@ -23,6 +27,7 @@ pub mod nostr_wal;
 pub mod open_on_bytes;
 pub mod operations;
 pub mod parse;
+pub mod transactions;
 pub mod views;
 pub mod wal_open;
 pub mod wal_operations;
@@ -50,11 +55,15 @@ mod support;
 pub type Body = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Body); 15] = [
+pub const TARGETS: [(&str, Body); 19] = [
     ("parse", parse::run),
     ("open_on_bytes", open_on_bytes::run),
     ("operations", operations::run),
     ("mark", mark::run),
+    ("intent", intent::run),
+    ("consumers", consumers::run),
+    ("transactions", transactions::run),
+    ("cut", cut::run),
     ("wal_open", wal_open::run),
     ("wal_operations", wal_operations::run),
     ("ledger_open", ledger_open::run),

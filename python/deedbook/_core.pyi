@@ -3611,7 +3611,8 @@ class Wal(Log[Record]):
         by itself, by the rules of :meth:`retain`: at opening, and after the first sync in each
         segment. Where it cannot, the logger ``deedbook`` says so, and appends go on.
         UnsupportedError for a single file.
-        ``file_mode``: permissions of new files, less the umask.
+        ``file_mode``: permissions of new files, less the umask; a new directory may be
+        listed by those who may read them. ``.deedbook`` is its owner's alone.
 
         :func:`deedbook.open` opens a log of any format.
 

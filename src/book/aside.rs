@@ -24,10 +24,11 @@ use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::Format as _;
 use crate::log::space::Place;
-use crate::mend::{remove_tree, settle_dir};
+use crate::mend::{refuse_link, remove_tree, settle_dir};
 use crate::mode::Mode;
 use crate::sidecar::{
-    LOCK_NAME, SIDECAR_NAME, WriterLock, refuse_other_format, sidecar_dir, tells_of_no_record,
+    LOCK_NAME, PRIVATE_MODE, SIDECAR_NAME, WriterLock, refuse_other_format, sidecar_dir,
+    tells_of_no_record,
 };
 use crate::storage::{LockAttempt, LockGuard, Storage, located};
 
@@ -59,7 +60,7 @@ impl<'a> Aside<'a> {
         refuse_padded(options.layout.unwrap_or_default(), &place.log)?;
         let dir = &place.dir;
         let made = !storage.is_dir(dir);
-        settle_dir(storage, dir)?;
+        settle_dir(storage, dir, options.file_mode)?;
         let lock = match storage.lock(dir, false).map_err(|e| Error::io("lock", dir, e))? {
             LockAttempt::Held(lock) => lock,
             LockAttempt::Busy(holder) => {
@@ -164,9 +165,9 @@ impl<'a> Aside<'a> {
     fn lock_writers(&mut self) -> Result<WriterLock> {
         let (storage, sidecar) = (self.storage(), &self.place.sidecar);
         self.made_sidecar |= !storage.is_dir(sidecar);
-        settle_dir(storage, sidecar)?;
-        let Options { file_mode, lock_timeout, .. } = self.options;
-        let lock = WriterLock::acquire(storage, sidecar, *file_mode, lock_timeout)?;
+        refuse_link(storage, sidecar)?;
+        settle_dir(storage, sidecar, PRIVATE_MODE)?;
+        let lock = WriterLock::of_sidecar(storage, sidecar, &self.options.lock_timeout)?;
         refuse_log(self.options, &self.place)?;
         Ok(lock)
     }

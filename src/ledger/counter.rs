@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::lines;
-use crate::sidecar::is_missing;
+use crate::sidecar::{PRIVATE_MODE, is_missing};
 use crate::storage::{Access, Storage, read_full, replace_through};
 
 const BYTES_MAX: usize = 256;
@@ -62,18 +62,12 @@ fn read(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
 }
 
 /// Write it, durably.
-pub fn store(
-    storage: &dyn Storage,
-    sidecar: &Path,
-    base: &str,
-    next: u64,
-    mode: u32,
-) -> Result<()> {
+pub fn store(storage: &dyn Storage, sidecar: &Path, base: &str, next: u64) -> Result<()> {
     let path = sidecar.join(name(base));
     // No counter's name: what a kill leaves of it is no second ledger, and a ledger whose base ends with
     // `.tmp` keeps its own.
     let temporary = sidecar.join(format!(".{}.tmp", name(base)));
-    replace_through(storage, &path, &temporary, encode(next).as_bytes(), mode)
+    replace_through(storage, &path, &temporary, encode(next).as_bytes(), PRIVATE_MODE)
         .map_err(|e| Error::io("store the next index", &path, e))
 }
 

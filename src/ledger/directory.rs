@@ -17,8 +17,10 @@ use super::record::{FORMAT, file_index, file_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{self, Held};
 use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::mend::{make_dir, sync_above, sync_names};
-use crate::sidecar::{Settings, lock_within, refuse_other_format, sidecar_dir};
+use crate::mend::{make_dir, make_own_dir, refuse_link, sync_above, sync_names};
+use crate::sidecar::{
+    PRIVATE_MODE, Settings, lock_within, make_sidecar, refuse_other_format, sidecar_dir,
+};
 use crate::storage::{Access, File, FileId, LockAttempt, LockGuard, Storage, located};
 
 /// How long another store's hold of the directory is waited for.
@@ -89,6 +91,7 @@ impl Directory {
         let refused = |message| Error::new(ErrorKind::InvalidArgument, message).at(location);
         check_base(base).map_err(refused)?;
         let path = located(&*options.storage, location)?;
+        refuse_link(&*options.storage, &sidecar_dir(&path))?;
         Ok(Self {
             jobs: sidecar_dir(&path).join(format!("{JOBS_PREFIX}{base}")),
             path,
@@ -105,7 +108,7 @@ impl Directory {
     pub fn open(options: &Options, location: &Path, base: &str) -> Result<Self> {
         let directory = Self::at(options, location, base)?;
         refuse_other_format(&*directory.storage, &directory.path, FORMAT)?;
-        make_dir(&*directory.storage, &directory.path)?;
+        make_dir(&*directory.storage, &directory.path, options.file_mode)?;
         Ok(directory)
     }
 
@@ -230,7 +233,7 @@ impl Directory {
         let stored = self.counted()?;
         if stored < next {
             self.make_sidecar()?;
-            counter::store(&*self.storage, &sidecar, &self.base, next, self.file_mode)?;
+            counter::store(&*self.storage, &sidecar, &self.base, next)?;
         } else if self.counted.load(Ordering::Acquire) < next {
             // The store that wrote it may have died before its name was durable.
             let synced = self.storage.sync_dir(&sidecar);
@@ -283,7 +286,7 @@ impl Directory {
         if self.counted()? <= next {
             return Ok(());
         }
-        counter::store(&*self.storage, &self.sidecar(), &self.base, next, self.file_mode)?;
+        counter::store(&*self.storage, &self.sidecar(), &self.base, next)?;
         self.counted.store(next, Ordering::Release);
         Ok(())
     }
@@ -329,7 +332,7 @@ impl Directory {
     pub fn make_quarantine(&self) -> Result<PathBuf> {
         self.make_sidecar()?;
         let dir = self.sidecar().join(QUARANTINE_NAME);
-        make_dir(&*self.storage, &dir)?;
+        make_own_dir(&*self.storage, &dir, PRIVATE_MODE)?;
         sync_names(&*self.storage, &self.sidecar(), &self.path)?;
         Ok(dir)
     }
@@ -364,7 +367,7 @@ impl Directory {
         }
         self.make_sidecar()?;
         let settings = Settings { format: FORMAT, segment_bytes: None, record_bytes_max };
-        settings.store(&*self.storage, &self.sidecar(), self.file_mode)
+        settings.store(&*self.storage, &self.sidecar())
     }
 
     /// Return when the names of the files are on stable storage.
@@ -386,12 +389,7 @@ impl Directory {
     }
 
     pub fn make_sidecar(&self) -> Result<()> {
-        let sidecar = self.sidecar();
-        if self.storage.is_link(&sidecar) {
-            let message = "a symbolic link, must be a directory: nothing is written outside";
-            return Err(Error::new(ErrorKind::NotALog, message).at(&sidecar));
-        }
-        make_dir(&*self.storage, &sidecar)
+        make_sidecar(&*self.storage, &self.sidecar())
     }
 
     fn fail(&self, doing: &str, e: io::Error) -> Error {

@@ -15,13 +15,12 @@ use super::fetch::Removable;
 use super::record::FORMAT;
 use crate::error::{Error, Result};
 use crate::lines::{self, Locked, locked};
-use crate::mend::make_dir;
+use crate::mend::make_own_dir;
+use crate::sidecar::PRIVATE_MODE;
 use crate::storage::{Access, File, LockAttempt, LockGuard, read_full, write_full};
 
 /// Before the base, in the name of the directory of leases.
 const LEASES_PREFIX: &str = "leases-";
-/// Nobody but the user may open a lease, so nobody else can hold its lock.
-const LEASE_MODE: u32 = 0o600;
 /// The longest lease that is read: some 6,000 indexes. A fetch gives 256.
 const LEASE_BYTES_MAX: u64 = 1 << 16;
 
@@ -197,12 +196,12 @@ impl Directory {
     fn new_lease(&self) -> Result<Lease> {
         self.make_sidecar()?;
         let dir = self.leases();
-        make_dir(&*self.storage, &dir)?;
+        make_own_dir(&*self.storage, &dir, PRIVATE_MODE)?;
         let names = self.storage.list(&dir).map_err(|e| Error::io("list the leases", &dir, e))?;
         let next = names.iter().filter_map(number).max().map_or(0, |last| last + 1);
         let path = dir.join(next.to_string());
         let fail = |e| Error::io("create the lease", &path, e);
-        let file = self.storage.create_new(&path, LEASE_MODE).map_err(fail)?;
+        let file = self.storage.create_new(&path, PRIVATE_MODE).map_err(fail)?;
         match self.storage.lock(&path, false).map_err(fail)? {
             LockAttempt::Held(lock) => {
                 Ok(Lease { path, file, indexes: BTreeSet::new(), _lock: lock })

@@ -171,7 +171,7 @@ pub struct Options {
     pub when_full: WhenFull,
     /// Limit of a payload, bytes: 1 MiB by default. A lower one limits appends only.
     pub record_bytes_max: u64,
-    /// Unix permissions of new files, less the umask.
+    /// Unix permissions of new files, less the umask. Who may read them may list new directories.
     pub file_mode: u32,
     /// A sync that takes longer is logged and counted.
     pub slow_sync: Duration,

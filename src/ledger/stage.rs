@@ -126,7 +126,8 @@ impl Drop for Stage {
             file.give_up(&desk);
         }
         for part in &self.finished {
-            let _ = remove(desk.storage, &desk.part_path(&self.job, part));
+            let path = desk.part_path(&self.job, part);
+            let _ = path.map(|path| remove(desk.storage, &path));
         }
     }
 }

@@ -14,8 +14,8 @@ use super::record::{Codec, FORMAT, RECORD_BYTES_LIMIT};
 use super::{LedgerStore, Shared};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
-use crate::mend::{make_dir, sync_names};
-use crate::sidecar::lock_within;
+use crate::mend::{make_own_dir, sync_names};
+use crate::sidecar::{PRIVATE_MODE, lock_within};
 use crate::storage::{Access, LockAttempt, LockGuard};
 use crate::transaction::{
     self, Committed, Desk, Intent, Noted, Part, StagedJob, StagedReader, Target, Transaction,
@@ -97,6 +97,15 @@ impl Shared {
         }
     }
 
+    /// Refuse a staged file that is not what its task wrote.
+    fn check_staged(&self, job: &str, part: &Part) -> Result<()> {
+        // A task may have a higher limit than this store. Nothing is longer than its part.
+        let codec = Codec::new(RECORD_BYTES_LIMIT);
+        let mut staged = StagedReader::open(&self.desk(), job, part, codec)?;
+        while staged.next()?.is_some() {}
+        staged.check_len()
+    }
+
     /// All that can be refused, and the intent. Returns the index of the first file.
     fn begin_commit(
         &self,
@@ -105,10 +114,7 @@ impl Shared {
         store: &mut dyn FnMut(String) -> Result<()>,
     ) -> Result<u32> {
         for part in parts {
-            // A task may have a higher limit than this store. Nothing is longer than its part.
-            let codec = Codec::new(RECORD_BYTES_LIMIT);
-            let mut staged = StagedReader::open(&self.desk(), job, part, codec)?;
-            while staged.next()?.is_some() {}
+            self.check_staged(job, part)?;
         }
         // What this store appended before comes before.
         self.finish_and_sync()?;
@@ -178,7 +184,7 @@ impl Shared {
             let gate = directory.gate()?;
             for part in parts {
                 let index = directory.index(next)?;
-                match directory.publish(&gate, &desk.part_path(job, part), index)? {
+                match directory.publish(&gate, &desk.part_path(job, part)?, index)? {
                     Published::Now => named(part, index),
                     Published::Before => {}
                     Published::Taken => return Ok(false),
@@ -224,8 +230,19 @@ impl Target for Shared {
             self.refused(ErrorKind::Unsupported, &message)
         })?;
         let parts = with_records(&intent.parts);
+        for part in &parts {
+            match self.check_staged(&intent.transaction.job, part) {
+                // It was renamed.
+                Err(e) if is_gone(&e) => {}
+                checked => checked?,
+            }
+        }
         self.publish(&intent.transaction.job, &parts, first, store).map(Some)
     }
+}
+
+fn is_gone(error: &Error) -> bool {
+    error.io_source().is_some_and(|e| e.kind() == io::ErrorKind::NotFound)
 }
 
 fn with_records(parts: &[Part]) -> Vec<&Part> {
@@ -246,7 +263,7 @@ impl Directory {
     /// The directory of transactions, durably there.
     fn make_jobs(&self) -> Result<()> {
         self.make_sidecar()?;
-        make_dir(&*self.storage, &self.jobs)?;
+        make_own_dir(&*self.storage, &self.jobs, PRIVATE_MODE)?;
         sync_names(&*self.storage, &self.sidecar(), &self.path)
     }
 

@@ -337,7 +337,7 @@ impl<F: Format> Shared<F> {
         let mut index = self.index();
         index.push(Entry { ordinal, offset, sum });
         if index.wants_flush() {
-            index.flush(&*self.common.storage, self.common.file_mode);
+            index.flush(&*self.common.storage);
         }
         state.block_start = offset;
     }

@@ -130,7 +130,7 @@ impl<F: Format> Shared<F> {
     /// exact one must be durable, and the first one where that of an empty log proves something.
     pub(crate) fn store_mark(&self, mark: Mark, closed: bool) -> Result<()> {
         let mut index = self.index();
-        index.flush(&*self.common.storage, self.common.file_mode);
+        index.flush(&*self.common.storage);
         let (index_entries, index_chain) = index.summary_at(mark.end);
         drop(index);
         let exact = self.is_exact();

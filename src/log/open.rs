@@ -22,7 +22,7 @@ use crate::log::{Log, Owner, Shared, State, durable};
 use crate::mend::make_dir;
 use crate::mode::{Depth, Mode};
 use crate::scan::Verdict;
-use crate::sidecar::{Loss, MarkFile, SIDECAR_NAME, WriterLock, refuse_other_format};
+use crate::sidecar::{Loss, MarkFile, WriterLock, make_sidecar, refuse_other_format};
 use crate::storage::{Access, Closable, fork_generation, located};
 
 /// A reader may look while a writer drops a prefix or cuts the end.
@@ -103,29 +103,16 @@ impl<F: Format> Log<F> {
             }
             _ => {}
         }
-        make_dir(storage, &place.dir)?;
-        for sidecar in [&place.dir.join(SIDECAR_NAME), &place.sidecar] {
-            if storage.is_link(sidecar) {
-                let message = "this is a symbolic link and must be a directory: nothing is written through it";
-                return Err(Error::new(ErrorKind::NotALog, message).at(sidecar));
-            }
-            make_dir(storage, sidecar)?;
-        }
-        let (mode_bits, timeout) = (common.file_mode, &common.lock_timeout);
-        let mut lock = WriterLock::acquire(storage, &place.sidecar, mode_bits, timeout)?;
-        if !place.single {
-            // Deleting the sidecar deletes its lock. Logs in a single file share a directory, and
-            // are locked themselves.
-            lock.add_log(storage, &place.dir)?;
-        }
+        make_dir(storage, &place.dir, common.file_mode)?;
+        make_sidecar(storage, &place.sidecar)?;
+        let (log, timeout) = (place.locked(), &common.lock_timeout);
+        let mut lock = WriterLock::acquire(storage, &place.sidecar, log, timeout)?;
         match F::exists(&options, &place)? {
             true if mode == Mode::Create => return Err(already_exists(&place)),
             true => {}
             false => F::create(&options, &place)?,
         }
-        if place.single {
-            lock.add_log(storage, &place.log)?;
-        }
+        lock.add_log(storage, log)?;
         let mut found = F::inspect(&options, &place, Access::Write, depth)?;
         // Before anything is cut.
         F::check_found(&options, &place, &found)?;
@@ -133,7 +120,7 @@ impl<F: Format> Log<F> {
         let (report, mark_file) = settle(&mut found, &options, &common, &place)?;
         let settings = found.format.settings();
         if found.settings != Some(settings) {
-            settings.store(storage, &place.sidecar, common.file_mode)?;
+            settings.store(storage, &place.sidecar)?;
         }
         Self::assemble(place, mode, options, common, found, report, Some((mark_file, lock)))
     }

@@ -16,7 +16,7 @@ pub struct Common {
     pub durability: Durability,
     /// What opening for write does with a tail that is not clean.
     pub recovery: Recovery,
-    /// Unix permissions of new files, less the umask.
+    /// Unix permissions of new files, less the umask. Who may read them may list new directories.
     pub file_mode: u32,
     /// A sync that takes longer is logged and counted.
     pub slow_sync: Duration,

@@ -48,7 +48,7 @@ pub fn settle<F: Format>(
     if let Some(lost) = lost {
         // Going on without acknowledged records was asked for. Noted before the mark is lowered: no
         // later check calls the log complete.
-        lost.store(storage, &place.sidecar, common.file_mode)?;
+        lost.store(storage, &place.sidecar)?;
     }
     let noted = Loss::load(storage, &place.sidecar)?;
     let mut report = RecoveryReport::new(&found.findings, noted);
@@ -109,7 +109,7 @@ pub fn settle<F: Format>(
             };
             let mark = Mark { exact, index_entries, index_chain, ..extent.mark(id) };
             found.mark = Some(mark);
-            MarkFile::reset(storage, &place.sidecar, &mark, common.file_mode)
+            MarkFile::reset(storage, &place.sidecar, &mark)
                 .map_err(|e| fail("store the mark", e))?
         }
     };

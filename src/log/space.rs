@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::above;
-use crate::sidecar::{LoadedMark, Mark, MarkFile, sidecar_dir};
+use crate::sidecar::{LoadedMark, Mark, MarkFile, refuse_linked, sidecar_dir};
 use crate::storage::{Closable, File, Storage};
 
 /// The paths of a log.
@@ -46,11 +46,17 @@ impl Place {
         Self { dir: log.clone(), log, sidecar, single: false, saved, is_tail: false }
     }
 
+    /// What a writer locks besides the sidecar: logs in a single file share a directory.
+    pub fn locked(&self) -> &Path {
+        if self.single { &self.log } else { &self.dir }
+    }
+
     /// The mark beside the log, and whether there is one that cannot be read. A saved tail has none.
     pub fn load_mark(&self, storage: &dyn Storage) -> Result<(Option<Mark>, bool)> {
         if self.is_tail {
             return Ok((None, false));
         }
+        refuse_linked(storage, &self.sidecar)?;
         let loaded = MarkFile::load(storage, &self.sidecar);
         Ok(match loaded.map_err(|e| Error::io("read the mark", &self.log, e))? {
             LoadedMark::Mark(mark) => (Some(mark), false),

@@ -114,12 +114,8 @@ impl<F: Format> Log<F> {
         let shared = self.usable()?;
         let desk = shared.desk();
         let run = || {
-            let _lock = WriterLock::acquire(
-                desk.storage,
-                desk.sidecar,
-                desk.file_mode,
-                &LockTimeout::default(),
-            )?;
+            let (log, now) = (shared.place.locked(), LockTimeout::default());
+            let _lock = WriterLock::acquire(desk.storage, desk.sidecar, log, &now)?;
             desk.abandon()
         };
         run().map_err(|e: Error| e.of(F::NAME))

@@ -21,9 +21,10 @@ use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame as _;
 use crate::log::options::Common;
 use crate::log::space::{Place, Space};
+use crate::mend::refuse_link;
 use crate::mode::{Depth, Mode};
 use crate::scan::{Scanned, Scanner};
-use crate::sidecar::{Mark, Settings, sidecar_dir};
+use crate::sidecar::{Mark, Settings, refuse_linked, sidecar_dir};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 
@@ -238,6 +239,7 @@ fn lost_file(path: &Path, mark: &Mark) -> Error {
 
 /// The files in the directory, by their numbers, sorted.
 pub fn numbers(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
+    refuse_link(storage, dir).map_err(|e| e.of(FORMAT))?;
     let names = match storage.list(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
         names => names.map_err(|e| Error::io("list the directory", dir, e).of(FORMAT))?,
@@ -291,6 +293,7 @@ pub fn remove_files(storage: &dyn Storage, dir: &Path, numbers: &[u64]) -> Resul
         let fail = |e| Error::io("remove the file", &place.log, e).of(FORMAT);
         remove(storage, &place.log).map_err(fail)?;
         storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e).of(FORMAT))?;
+        refuse_linked(storage, &place.sidecar).map_err(|e| e.of(FORMAT))?;
         for name in storage.list(&place.sidecar).unwrap_or_default() {
             remove(storage, &place.sidecar.join(name)).map_err(fail)?;
         }

@@ -12,7 +12,8 @@ use super::entry::Lsn;
 use super::options::{History, Options};
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sidecar::{is_absence, sidecar_dir};
+use crate::mend::refuse_link;
+use crate::sidecar::{PRIVATE_MODE, is_absence, sidecar_dir};
 use crate::storage::{Access, Storage, read_full, replace};
 
 const NAME: &str = "manifest.json";
@@ -78,6 +79,7 @@ impl Manifest {
 
     /// The copy; `None` also of one with a wrong checksum.
     pub fn load_copy(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
+        refuse_link(storage, &sidecar_dir(dir))?;
         let path = sidecar_dir(dir).join(COPY_NAME);
         let bytes = read(storage, &path)?;
         let text = bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
@@ -93,17 +95,17 @@ impl Manifest {
     pub fn store(&mut self, options: &Options, dir: &Path) -> Result<()> {
         let text = format!("{:#}", self.encode(options));
         let to_copy = self.to_copy();
-        let put = |path: &Path, text: String| {
-            replace(&*options.storage, path, text.as_bytes(), options.file_mode)
+        let put = |path: &Path, text: String, mode| {
+            replace(&*options.storage, path, text.as_bytes(), mode)
                 .map_err(|e| Error::io("store the manifest", path, e))
         };
         if self.copied.as_ref() != Some(&to_copy) {
             let sum = sum_of(&text);
-            put(&sidecar_dir(dir).join(COPY_NAME), format!("{text}\n{sum}\n"))?;
+            put(&sidecar_dir(dir).join(COPY_NAME), format!("{text}\n{sum}\n"), PRIVATE_MODE)?;
             self.copied = Some(to_copy);
         }
         (self.is_foreign, self.is_copy) = (false, false);
-        put(&dir.join(NAME), text + "\n")
+        put(&dir.join(NAME), text + "\n", options.file_mode)
     }
 
     /// The last checkpoint; 0 where another program wrote it, which may keep no such log.

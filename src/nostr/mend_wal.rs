@@ -22,9 +22,9 @@ use super::witnesses::Expected;
 use crate::error::{Error, Result};
 use crate::log::framing::Framing as _;
 use crate::log::report::Repair;
-use crate::mend::{make_dir, rewrite, save_tail};
+use crate::mend::{make_own_dir, rewrite, save_tail};
 use crate::scan::Verdict;
-use crate::sidecar::sidecar_dir;
+use crate::sidecar::{refuse_linked, sidecar_dir};
 use crate::slice::part_mut;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, read_full, replace};
@@ -326,7 +326,7 @@ fn set_aside(options: &Options, dir: &Path, path: &Path) -> Result<PathBuf> {
 /// are set aside. So the numbers go on after it, and the manifest and the log agree.
 fn begin(options: &Options, dir: &Path, path: &Path, checkpoint: Lsn) -> Result<Option<PathBuf>> {
     let storage = &*options.storage;
-    make_dir(storage, dir)?;
+    make_own_dir(storage, dir, options.file_mode)?;
     let saved = match storage.open(path, Access::Read) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
         file => {
@@ -366,6 +366,7 @@ fn trim(options: &Options, path: &Path, lsn: Lsn, offset: u64) -> Result<Option<
 fn forget(options: &Options, path: &Path) -> Result<()> {
     let storage = &*options.storage;
     let sidecar = crate::log::space::Place::file(path).sidecar;
+    refuse_linked(storage, &sidecar)?;
     let names = match storage.list(&sidecar) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         names => names.map_err(|e| Error::io("list the directory", &sidecar, e))?,

@@ -23,7 +23,7 @@ use crate::interrupt::asking;
 use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
-use crate::sidecar::{Loss, WriterLock, sidecar_dir};
+use crate::sidecar::{Loss, WriterLock, make_sidecar, sidecar_dir};
 use crate::storage::{Access, located};
 
 /// The directory of the write-ahead log.
@@ -198,11 +198,7 @@ fn open_or_cut(dir: &Path, mode: Mode, options: &Options, damage: Damage) -> Res
 /// Be the only writer.
 pub(super) fn lock_store(options: &Options, dir: &Path) -> Result<WriterLock> {
     let (storage, sidecar) = (&*options.storage, sidecar_dir(dir));
-    let mut lock =
-        WriterLock::acquire(storage, &sidecar, options.file_mode, &options.lock_timeout)?;
-    // Deleting the sidecar deletes its lock.
-    lock.add_log(storage, dir)?;
-    Ok(lock)
+    WriterLock::acquire(storage, &sidecar, dir, &options.lock_timeout)
 }
 
 fn open_writer(
@@ -213,9 +209,9 @@ fn open_writer(
     lock: Option<WriterLock>,
 ) -> Result<EventStore> {
     let storage = &*options.storage;
-    make_dir(storage, &dir)?;
+    make_dir(storage, &dir, options.file_mode)?;
     let sidecar = sidecar_dir(&dir);
-    make_dir(storage, &sidecar)?;
+    make_sidecar(storage, &sidecar)?;
     // Who was asked to cut the log holds the lock already.
     let is_mended = damage == Damage::Mended || lock.is_some();
     let lock = match lock {
@@ -224,7 +220,7 @@ fn open_writer(
     };
     opening.is_loss = Loss::load(storage, &sidecar)?.is_some();
     let mut segments = Segments::new(&dir, options.storage.clone());
-    segments.make_dirs()?;
+    segments.make_dirs(options.file_mode)?;
     // Also of the manifest: a power cut would bring one back that names what is deleted below.
     sync_names(storage, &sidecar, &dir)?;
     let (belonging, files) = Belonging::load(&options, &dir)?;

@@ -71,7 +71,7 @@ pub struct Options {
     /// say so. By default what is stored with the store; [`History::Drop`] for a new one. A reader does not
     /// ask for it. [`EventStore::history`] has what counts.
     pub history: Option<History>,
-    /// Unix permissions of new files, less the umask.
+    /// Unix permissions of new files, less the umask. Who may read them may list new directories.
     pub file_mode: u32,
     /// A sync that takes longer is logged and counted.
     pub slow_sync: Duration,

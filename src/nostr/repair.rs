@@ -28,8 +28,8 @@ use super::store::{EventStore, Shared, State, now};
 use super::witnesses::{Expected, reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
-use crate::mend::{make_dir, save_part};
-use crate::sidecar::{LockTimeout, Loss, WriterLock, sidecar_dir};
+use crate::mend::save_part;
+use crate::sidecar::{LockTimeout, Loss, WriterLock, make_sidecar, sidecar_dir};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, Storage, located};
 
@@ -87,11 +87,8 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     let lock = match may.dry_run {
         true => None,
         false => {
-            make_dir(storage, &sidecar)?;
-            let mut lock =
-                WriterLock::acquire(storage, &sidecar, options.file_mode, &LockTimeout::default())?;
-            lock.add_log(storage, &dir)?;
-            Some(lock)
+            make_sidecar(storage, &sidecar)?;
+            Some(WriterLock::acquire(storage, &sidecar, &dir, &LockTimeout::default())?)
         }
     };
     let was_loss = Loss::load(storage, &sidecar)?.is_some();
@@ -138,7 +135,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
             return Ok(report);
         }
         // Noted before anything goes: every later check reports it.
-        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar, options.file_mode)?;
+        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar)?;
     }
     if report.is_loss || !report.damages.is_empty() {
         forget_imports(storage, &sidecar)?;

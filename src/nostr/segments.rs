@@ -11,7 +11,7 @@ use super::options::Options;
 use super::segment::{Found, Record, Segment};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
-use crate::mend::{above, make_dir, save_tail, sync_names};
+use crate::mend::{above, make_own_dir, refuse_link, save_tail, sync_names};
 use crate::storage::{Access, Storage};
 
 const DATA_NAME: &str = "data";
@@ -50,16 +50,19 @@ impl Segments {
     }
 
     /// Make the directories, durably, and what is in them by name.
-    pub fn make_dirs(&self) -> Result<()> {
+    pub fn make_dirs(&self, file_mode: u32) -> Result<()> {
         let data = above(&self.dir);
         for dir in [data, &self.dir] {
-            make_dir(&*self.storage, dir)?;
+            make_own_dir(&*self.storage, dir, file_mode)?;
         }
         sync_names(&*self.storage, &self.dir, data)
     }
 
     /// The files that have a segment's name, by their numbers.
     pub fn list(&self) -> Result<BTreeMap<u32, PathBuf>> {
+        for dir in [above(&self.dir), &self.dir] {
+            refuse_link(&*self.storage, dir)?;
+        }
         let names = match self.storage.list(&self.dir) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             names => names.map_err(|e| Error::io("list the segments", &self.dir, e))?,

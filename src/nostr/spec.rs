@@ -47,7 +47,7 @@ pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(Opening, WriterL
     let is_cut_with_pages = plan.cuts() && !pages.damages.is_empty();
     if plan.is_loss || plan.cut_events > 0 || is_cut_with_pages {
         // Noted before anything goes: every later check reports it.
-        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar, options.file_mode)?;
+        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar)?;
     }
     forget_imports(storage, &sidecar)?;
     let saved = mend_wal::mend(options, &wal_dir, &there, &plan)?;

@@ -17,6 +17,7 @@ use super::store::{EventStore, Shared};
 use crate::error::{Durable, Error, Result};
 use crate::lines::locked;
 use crate::log::framing::Frame;
+use crate::mend::above;
 use crate::scan::Bad;
 use crate::sidecar::{LockTimeout, WriterLock};
 use crate::transaction::{
@@ -124,12 +125,8 @@ impl EventStore {
     pub fn abandon_transaction(&self) -> Result<Option<Transaction>> {
         let desk = self.usable()?.desk();
         let run = || {
-            let _lock = WriterLock::acquire(
-                desk.storage,
-                desk.sidecar,
-                desk.file_mode,
-                &LockTimeout::default(),
-            )?;
+            let (dir, now) = (above(desk.sidecar), LockTimeout::default());
+            let _lock = WriterLock::acquire(desk.storage, desk.sidecar, dir, &now)?;
             desk.abandon()
         };
         run().map_err(|e: Error| e.of(FORMAT))

@@ -22,10 +22,10 @@ use crate::log::append::Wanted;
 use crate::log::batch::Batch;
 use crate::log::report::{RecoveryReport, Repair, RepairReport, VerifyReport};
 use crate::log::stats::Stats;
-use crate::mend::make_dir;
+use crate::mend::make_own_dir;
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
-use crate::sidecar::{LockTimeout, WriterLock, sidecar_dir};
+use crate::sidecar::{LockTimeout, WriterLock, make_sidecar, sidecar_dir};
 use crate::storage::located;
 
 /// An open log. Handles may be shared by threads.
@@ -433,16 +433,7 @@ pub fn repair(dir: impl AsRef<Path>, options: &WalOptions, may: Repair) -> Resul
 /// One writer for all the files.
 fn lock_dir(options: &WalOptions, dir: &Path) -> Result<WriterLock> {
     let (storage, sidecar) = (&*options.storage, sidecar_dir(dir));
-    make_dir(storage, dir)?;
-    if storage.is_link(&sidecar) {
-        let message =
-            "this is a symbolic link and must be a directory: nothing is written through it";
-        return Err(Error::new(ErrorKind::NotALog, message).at(&sidecar));
-    }
-    make_dir(storage, &sidecar)?;
-    let mut guard =
-        WriterLock::acquire(storage, &sidecar, options.file_mode, &LockTimeout::default())?;
-    // Deleting the sidecar deletes its lock.
-    guard.add_log(storage, dir)?;
-    Ok(guard)
+    make_own_dir(storage, dir, options.file_mode)?;
+    make_sidecar(storage, &sidecar)?;
+    WriterLock::acquire(storage, &sidecar, dir, &LockTimeout::default())
 }

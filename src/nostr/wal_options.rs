@@ -35,7 +35,7 @@ pub struct WalOptions {
     pub data_bytes_max: u64,
     /// What opening for writing does with a tail that is not clean.
     pub recovery: Recovery,
-    /// Unix permissions of new files, less the umask.
+    /// Unix permissions of new files, less the umask. Who may read them may list new directories.
     pub file_mode: u32,
     /// A sync that takes longer is logged and counted.
     pub slow_sync: Duration,

@@ -16,16 +16,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{lock_within, make_sidecar};
+use super::{PRIVATE_MODE, check_name, check_small, lock_within, make_sidecar, read_small};
 use crate::checksum::crc32;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::slice::part;
-use crate::storage::{Access, LockGuard, Storage, read_full, replace};
+use crate::storage::{Access, LockGuard, Storage, replace};
 
 const CONSUMERS_NAME: &str = "consumers";
 /// Dropping records in another process takes some fsyncs.
 pub const CONSUMERS_WAIT: Duration = Duration::from_secs(30);
-const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Positions by name.
 pub type Positions = BTreeMap<String, u64>;
@@ -36,7 +34,6 @@ pub struct Consumers<'a> {
     pub storage: &'a dyn Storage,
     /// The directory `.deedbook`.
     pub sidecar: &'a Path,
-    pub file_mode: u32,
     /// Name in errors.
     pub format: &'static str,
 }
@@ -60,9 +57,9 @@ impl Consumers<'_> {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             file => file.map_err(fail)?,
         };
-        let mut bytes = vec![0; file.len().map_err(fail)?.min(FILE_BYTES_MAX) as usize];
-        let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
-        decode(part(&bytes, ..read)).ok_or_else(|| {
+        let bytes =
+            read_small(&*file, &path, "the consumers' file").map_err(|e| e.of(self.format))?;
+        decode(&bytes).ok_or_else(|| {
             let message = "the consumers' file is damaged: which records are needed is not known; \
                            remove it and set the consumers again";
             Error::new(ErrorKind::Corrupt, message).of(self.format).at(&path)
@@ -71,8 +68,9 @@ impl Consumers<'_> {
 
     /// Store them durably. The caller has locked them since they were loaded.
     pub fn store(&self, consumers: &Positions) -> Result<()> {
-        let path = self.path();
-        replace(self.storage, &path, encode(consumers).as_bytes(), self.file_mode)
+        let (path, text) = (self.path(), encode(consumers));
+        check_small(&text, &path, "the consumers' file").map_err(|e| e.of(self.format))?;
+        replace(self.storage, &path, text.as_bytes(), PRIVATE_MODE)
             .map_err(|e| Error::io("store the consumers", &path, e).of(self.format))
     }
 
@@ -145,6 +143,8 @@ fn decode(bytes: &[u8]) -> Option<Positions> {
     let (lines, _crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
     for line in lines.lines() {
         let (name, position) = line.rsplit_once(' ')?;
+        // As a caller's are checked.
+        check_name("consumer", name).ok()?;
         consumers.insert(name.to_string(), position.parse().ok()?);
     }
     (encode(&consumers) == text).then_some(consumers)

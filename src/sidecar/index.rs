@@ -17,6 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::PRIVATE_MODE;
 use crate::checksum::{crc32, crc32_more};
 use crate::lines;
 use crate::storage::{Access, File, Storage, read_full, write_full};
@@ -196,11 +197,11 @@ impl Index {
 
     /// Write the entries still in memory. Advisory: a failure leaves them in memory, and is logged
     /// once.
-    pub fn flush(&mut self, storage: &dyn Storage, mode: u32) {
+    pub fn flush(&mut self, storage: &dyn Storage) {
         if self.pending.is_empty() {
             return;
         }
-        match self.try_flush(storage, mode) {
+        match self.try_flush(storage) {
             Ok(()) => self.failed = false,
             Err(e) if !std::mem::replace(&mut self.failed, true) => {
                 lines::warn(format_args!("cannot store the index: {e} ({})", self.path.display()));
@@ -209,10 +210,10 @@ impl Index {
         }
     }
 
-    fn try_flush(&mut self, storage: &dyn Storage, mode: u32) -> io::Result<()> {
+    fn try_flush(&mut self, storage: &dyn Storage) -> io::Result<()> {
         let file = match &self.file {
             Some(file) => file.clone(),
-            None => self.begin_file(storage, mode)?,
+            None => self.begin_file(storage)?,
         };
         let mut bytes = Vec::with_capacity(self.pending.len() * ENTRY_BYTES as usize);
         let mut chain = self.written_chain;
@@ -230,10 +231,10 @@ impl Index {
     }
 
     /// Not durably, which appends would have to wait for: what a crash leaves of it fails the chain.
-    fn begin_file(&self, storage: &dyn Storage, mode: u32) -> io::Result<Arc<dyn File>> {
+    fn begin_file(&self, storage: &dyn Storage) -> io::Result<Arc<dyn File>> {
         let file: Arc<dyn File> = match storage.open(&self.path, Access::Write) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                Arc::from(storage.create_new(&self.path, mode)?)
+                Arc::from(storage.create_new(&self.path, PRIVATE_MODE)?)
             }
             opened => Arc::from(opened?),
         };
@@ -313,7 +314,7 @@ impl Index {
 
     /// Forget the entries below `start`, once there are more of them than of others: the log begins
     /// there now.
-    pub fn drop_before(&mut self, start: u64, storage: &dyn Storage, mode: u32) {
+    pub fn drop_before(&mut self, start: u64, storage: &dyn Storage) {
         let dead = self.last_where(|entry| entry.offset < start).map_or(0, |(i, _)| i + 1);
         if 2 * dead <= self.len() {
             return;
@@ -323,7 +324,7 @@ impl Index {
         for entry in live {
             self.push(entry);
         }
-        self.flush(storage, mode);
+        self.flush(storage);
     }
 }
 

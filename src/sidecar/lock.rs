@@ -7,7 +7,8 @@ use std::{fmt, io};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::Check;
-use crate::storage::{LockAttempt, LockGuard, Storage};
+use crate::sidecar::PRIVATE_MODE;
+use crate::storage::{Access, LockAttempt, LockGuard, Storage};
 
 /// The file that is locked.
 pub const LOCK_NAME: &str = "lock";
@@ -74,6 +75,15 @@ impl fmt::Debug for LockTimeout {
     }
 }
 
+/// Whether a file has hard links elsewhere.
+fn has_other_names(storage: &dyn Storage, log: &Path) -> io::Result<bool> {
+    match storage.open(log, Access::Read) {
+        // A directory.
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(false),
+        file => Ok(file?.names()? > 1),
+    }
+}
+
 /// Lock a directory that others hold for short, waiting for them; fails after `wait`.
 pub fn lock_within(
     storage: &dyn Storage,
@@ -97,32 +107,83 @@ pub struct WriterLock {
     timeout: LockTimeout,
     /// The timeout is that of all locks together.
     begun: Instant,
+    /// Whether there was no lock file.
+    is_new: bool,
+    has_log: bool,
 }
 
 impl WriterLock {
-    /// Lock `.deedbook/lock`, creating it if it is missing.
+    /// Lock `.deedbook/lock`, creating it if it is missing, where there is no log yet.
+    pub fn of_sidecar(
+        storage: &dyn Storage,
+        sidecar: &Path,
+        timeout: &LockTimeout,
+    ) -> Result<Self> {
+        let (guards, timeout, begun) = (Vec::new(), timeout.clone(), Instant::now());
+        let mut lock = Self { guards, timeout, begun, is_new: false, has_log: false };
+        lock.take_sidecar(storage, sidecar)?;
+        Ok(lock)
+    }
+
+    /// Lock `.deedbook/lock`, creating it if it is missing, and the log itself, its file or directory: deleting the sidecar deletes its lock, and two
+    /// directories may hold hard links to one log.
+    ///
+    /// Who may read a log can lock it, and must not keep a writer out. So the log's own lock decides only
+    /// where a writer may hold it without the lock file: where there was no lock file, and for a log with
+    /// several names. Nobody creates the lock file without the log's own lock.
     pub fn acquire(
         storage: &dyn Storage,
         sidecar: &Path,
-        mode: u32,
+        log: &Path,
         timeout: &LockTimeout,
     ) -> Result<Self> {
+        let (guards, timeout, begun) = (Vec::new(), timeout.clone(), Instant::now());
+        let opened = storage.open(&sidecar.join(LOCK_NAME), Access::Read);
+        let is_new = opened.is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+        let mut lock = Self { guards, timeout, begun, is_new, has_log: false };
+        if is_new {
+            lock.add_log(storage, log)?;
+        }
+        lock.take_sidecar(storage, sidecar)?;
+        lock.add_log(storage, log)?;
+        Ok(lock)
+    }
+
+    /// Lock the log itself, if it is there and that was not done.
+    pub fn add_log(&mut self, storage: &dyn Storage, log: &Path) -> Result<()> {
+        if self.has_log {
+            return Ok(());
+        }
+        let fail = |e| Error::io("lock", log, e);
+        let tried = match storage.lock(log, false) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            tried => tried.map_err(fail)?,
+        };
+        self.has_log = match tried {
+            LockAttempt::Held(guard) => {
+                self.guards.push(guard);
+                true
+            }
+            LockAttempt::Busy(holder) => {
+                let is_ours = holder == Some(std::process::id());
+                if self.is_new || is_ours || has_other_names(storage, log).map_err(fail)? {
+                    self.take(storage, log, false)?;
+                }
+                true
+            }
+        };
+        Ok(())
+    }
+
+    fn take_sidecar(&mut self, storage: &dyn Storage, sidecar: &Path) -> Result<()> {
         let path = sidecar.join(LOCK_NAME);
-        match storage.create_new(&path, mode) {
+        match storage.create_new(&path, PRIVATE_MODE) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(Error::io("create the lock file", &path, e));
             }
             _ => {}
         }
-        let (guards, timeout, begun) = (Vec::new(), timeout.clone(), Instant::now());
-        let mut lock = Self { guards, timeout, begun };
-        lock.take(storage, &path, true)?;
-        Ok(lock)
-    }
-
-    /// Lock the log's own file too: two directories may hold hard links to one log.
-    pub fn add_log(&mut self, storage: &dyn Storage, log: &Path) -> Result<()> {
-        self.take(storage, log, false)
+        self.take(storage, &path, true)
     }
 
     fn take(&mut self, storage: &dyn Storage, path: &Path, sign: bool) -> Result<()> {

@@ -14,6 +14,7 @@
 
 use std::path::Path;
 
+use super::PRIVATE_MODE;
 use super::sealed::{seal, unseal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sidecar::is_absence;
@@ -45,7 +46,7 @@ impl Loss {
     }
 
     /// Add this loss to what is noted already, durably. That of the last note is the same one.
-    pub fn store(self, storage: &dyn Storage, sidecar: &Path, mode: u32) -> Result<()> {
+    pub fn store(self, storage: &dyn Storage, sidecar: &Path) -> Result<()> {
         let mut noted = load(storage, sidecar)?;
         let noted = match noted.pop() {
             None => vec![self],
@@ -59,7 +60,7 @@ impl Loss {
             }
         };
         let path = sidecar.join(LOSS_NAME);
-        replace(storage, &path, encode(&noted).as_bytes(), mode)
+        replace(storage, &path, encode(&noted).as_bytes(), PRIVATE_MODE)
             .map_err(|e| Error::io("store the note of a loss", &path, e))
     }
 
@@ -139,7 +140,7 @@ mod tests {
     fn losses_add_up_and_one_that_is_noted_again_counts_once() {
         let (storage, dir) = (Memory::new(), Path::new("/.deedbook"));
         let noted = |loss: Loss| {
-            loss.store(&storage, dir, 0o600).unwrap();
+            loss.store(&storage, dir).unwrap();
             let Loss { records, first, offset } = Loss::load(&storage, dir).unwrap().unwrap();
             (records, first, offset)
         };

@@ -14,6 +14,7 @@
 use std::io;
 use std::path::Path;
 
+use super::PRIVATE_MODE;
 use crate::checksum::crc32;
 use crate::slice::part;
 use crate::storage::{Access, File, FileId, Storage, read_full, replace, write_full};
@@ -189,16 +190,11 @@ impl MarkFile {
     }
 
     /// Replace whatever mark was there, durably.
-    pub fn reset(
-        storage: &dyn Storage,
-        sidecar: &Path,
-        mark: &Mark,
-        mode: u32,
-    ) -> io::Result<Self> {
+    pub fn reset(storage: &dyn Storage, sidecar: &Path, mark: &Mark) -> io::Result<Self> {
         let path = sidecar.join(MARK_NAME);
         let mut bytes = mark.encode(0);
         bytes.resize(2 * SLOT_STRIDE as usize, 0);
-        replace(storage, &path, &bytes, mode)?;
+        replace(storage, &path, &bytes, PRIVATE_MODE)?;
         Ok(Self { file: storage.open(&path, Access::Write)?, seq: 0 })
     }
 
@@ -246,7 +242,7 @@ mod tests {
         let storage = Memory::new();
         let dir = Path::new("/.deedbook");
         assert_eq!(MarkFile::load(&storage, dir).unwrap(), LoadedMark::Missing);
-        let mut file = MarkFile::reset(&storage, dir, &mark(0), 0o600).unwrap();
+        let mut file = MarkFile::reset(&storage, dir, &mark(0)).unwrap();
         for records in 1..=5 {
             file.store(&mark(records)).unwrap();
             assert_eq!(MarkFile::load(&storage, dir).unwrap(), LoadedMark::Mark(mark(records)));
@@ -310,7 +306,7 @@ mod tests {
     fn a_reset_file_has_both_slots() {
         let storage = Memory::new();
         let dir = Path::new("/.deedbook");
-        drop(MarkFile::reset(&storage, dir, &mark(0), 0o600).unwrap());
+        drop(MarkFile::reset(&storage, dir, &mark(0)).unwrap());
         let file = storage.open(&dir.join(MARK_NAME), Access::Read).unwrap();
         assert_eq!(file.len().unwrap(), 2 * SLOT_STRIDE);
     }
@@ -323,7 +319,7 @@ mod tests {
         let disk = Sim::new();
         let dir = Path::new("/.deedbook");
         disk.create_dir(dir).unwrap();
-        MarkFile::reset(&disk, dir, &mark(2), 0o600).unwrap();
+        MarkFile::reset(&disk, dir, &mark(2)).unwrap();
         let refused = |kind| {
             disk.heal();
             disk.inject(Fault::once(1, What::Error(kind)).of(Call::Open));
@@ -345,7 +341,7 @@ mod tests {
         let dir = Path::new("/.deedbook");
         disk.create_dir(dir).unwrap();
         disk.sync_dir(Path::new("/")).unwrap();
-        let mut file = MarkFile::reset(&disk, dir, &mark(0), 0o600).unwrap();
+        let mut file = MarkFile::reset(&disk, dir, &mark(0)).unwrap();
         file.store(&mark(1)).unwrap();
         file.sync().unwrap();
         let crashes = disk.crashes();
@@ -357,7 +353,7 @@ mod tests {
     fn a_reopened_file_goes_on_counting() {
         let storage = Memory::new();
         let dir = Path::new("/.deedbook");
-        let mut file = MarkFile::reset(&storage, dir, &mark(0), 0o600).unwrap();
+        let mut file = MarkFile::reset(&storage, dir, &mark(0)).unwrap();
         file.store(&mark(1)).unwrap();
         let mut again = MarkFile::open(&storage, dir).unwrap();
         again.store(&mark(2)).unwrap();

@@ -32,7 +32,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::mend::{above, make_dir};
+use crate::mend::{above, make_own_dir, refuse_link};
 use crate::storage::Storage;
 
 pub use consumers::{CONSUMERS_WAIT, Consumers, Positions};
@@ -43,9 +43,12 @@ pub use mark::{LoadedMark, Mark, MarkFile, MarkUse};
 pub use name::check_name;
 #[cfg(test)]
 pub use sealed::unseal;
-pub use sealed::{load_sealed, seal};
+pub use sealed::{check_small, load_sealed, read_small, seal};
 pub use settings::{Settings, is_absence, is_missing};
 
+/// Unix permissions of the files in it, whatever those of the log are: it tells what a log holds, and
+/// who can open its files can lock them.
+pub const PRIVATE_MODE: u32 = 0o600;
 /// Name of the subdirectory.
 pub const SIDECAR_NAME: &str = ".deedbook";
 
@@ -56,12 +59,23 @@ pub fn sidecar_dir(log_dir: &Path) -> PathBuf {
 
 /// Create the sidecar of a log whose directory exists; the directory of a removed log is not made again.
 pub fn make_sidecar(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
-    let parent = above(sidecar);
     // That of one file among others is a directory in `.deedbook`.
-    if parent.file_name().is_some_and(|name| name == SIDECAR_NAME) {
-        make_dir(storage, parent)?;
+    if let Some(parent) = shared_by_logs(sidecar) {
+        make_own_dir(storage, parent, PRIVATE_MODE)?;
     }
-    make_dir(storage, sidecar)
+    make_own_dir(storage, sidecar, PRIVATE_MODE)
+}
+
+/// Refuse a sidecar behind a symbolic link.
+pub fn refuse_linked(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
+    shared_by_logs(sidecar).map_or(Ok(()), |parent| refuse_link(storage, parent))?;
+    refuse_link(storage, sidecar)
+}
+
+/// The `.deedbook` in which a log that shares its directory has its sidecar.
+fn shared_by_logs(sidecar: &Path) -> Option<&Path> {
+    let parent = above(sidecar);
+    parent.file_name().is_some_and(|name| name == SIDECAR_NAME).then_some(parent)
 }
 
 /// Whether there is nothing in a sidecar but what a log without records has: no log is missing beside it.

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::{Access, Storage, read_full};
+use crate::storage::{Access, File, Storage, read_full};
 
-/// The limit of a file. The longest is the intent of a commit, with at most 128 bytes for each staged file: two
-/// million of them fit.
-const BYTES_MAX: u64 = 256 << 20;
+/// The limit of a small file, which is held in memory. The longest is the intent of a commit, with at most
+/// 128 bytes for each staged file: 131,072 of them fit.
+const BYTES_MAX: u64 = 16 << 20;
 
 /// Lines, and their checksum.
 pub fn seal(lines: &str) -> String {
@@ -32,18 +32,34 @@ pub fn load_sealed(storage: &dyn Storage, path: &Path, what: &str) -> Result<Opt
         }
         file => file.map_err(fail)?,
     };
-    let damaged =
-        |how: &str| Error::new(ErrorKind::Corrupt, format!("{what} is damaged{how}")).at(path);
-    let len = file.len().map_err(fail)?;
-    if len > BYTES_MAX {
-        return Err(damaged(&format!(": {len} bytes, limit {BYTES_MAX}")));
-    }
-    let mut bytes = vec![0; len as usize];
-    let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
-    bytes.truncate(read);
+    let bytes = read_small(&*file, path, what)?;
     let text = String::from_utf8(bytes).ok();
     let lines = text.as_deref().and_then(unseal);
-    Ok(Some(lines.ok_or_else(|| damaged(""))?.to_string()))
+    let damaged = || Error::new(ErrorKind::Corrupt, format!("{what} is damaged")).at(path);
+    Ok(Some(lines.ok_or_else(damaged)?.to_string()))
+}
+
+/// The bytes of a small file; one beyond the limit is damaged.
+pub fn read_small(file: &dyn File, path: &Path, what: &str) -> Result<Vec<u8>> {
+    let fail = |e| Error::io(&format!("read {what}"), path, e);
+    let len = file.len().map_err(fail)?;
+    if len > BYTES_MAX {
+        let message = format!("{what} is damaged: {len} bytes, limit {BYTES_MAX}");
+        return Err(Error::new(ErrorKind::Corrupt, message).at(path));
+    }
+    let mut bytes = vec![0; len as usize];
+    let read = read_full(file, &mut bytes, 0).map_err(fail)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Refuse lines that would not be read back.
+pub fn check_small(lines: &str, path: &Path, what: &str) -> Result<()> {
+    if lines.len() as u64 <= BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("{what} would have {} bytes, limit {BYTES_MAX}", lines.len());
+    Err(Error::new(ErrorKind::TooLarge, message).at(path))
 }
 
 #[cfg(test)]

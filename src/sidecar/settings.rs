@@ -10,6 +10,7 @@
 use std::io;
 use std::path::Path;
 
+use super::PRIVATE_MODE;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::slice::part;
@@ -90,9 +91,9 @@ impl Settings {
     }
 
     /// Write them, durably.
-    pub fn store(self, storage: &dyn Storage, sidecar: &Path, mode: u32) -> Result<()> {
+    pub fn store(self, storage: &dyn Storage, sidecar: &Path) -> Result<()> {
         let path = sidecar.join(SETTINGS_NAME);
-        replace(storage, &path, self.encode().as_bytes(), mode)
+        replace(storage, &path, self.encode().as_bytes(), PRIVATE_MODE)
             .map_err(|e| Error::io("store the settings", &path, e))
     }
 }

@@ -65,6 +65,9 @@ fn mapped_writes_allowed() -> bool {
     *ALLOWED
 }
 
+/// The most that is read of a signed file.
+const SIGNATURE_BYTES_MAX: u64 = 32;
+
 /// Where there is nothing to lock.
 #[derive(Debug)]
 struct NoLock;
@@ -80,16 +83,12 @@ struct DiskLock {
     signed: bool,
 }
 
-impl DiskLock {
-    fn new(file: fs::File, key: (u64, FileId), signed: bool) -> Self {
-        Self {
-            #[cfg(unix)]
-            not_inherited: Some(NotInherited::new(&file)),
-            file: ManuallyDrop::new(file),
-            key,
-            signed,
-        }
-    }
+/// The process id that a signed file names.
+fn signature(file: &fs::File) -> Option<u32> {
+    let mut text = Vec::new();
+    let mut bytes = io::Read::take(file, SIGNATURE_BYTES_MAX);
+    io::Read::read_to_end(&mut bytes, &mut text).ok()?;
+    std::str::from_utf8(&text).ok()?.trim().parse().ok()
 }
 
 fn options(access: Access) -> fs::OpenOptions {
@@ -168,7 +167,17 @@ impl Storage for Disk {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        match fs::create_dir(path) {
+        self.create_dir_as(path, 0o700)
+    }
+
+    fn create_dir_as(&self, path: &Path, mode: u32) -> io::Result<()> {
+        #[cfg_attr(not(unix), allow(unused_mut))]
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
+        #[cfg(not(unix))]
+        let _ = mode;
+        match builder.create(path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
             done => done,
         }
@@ -222,8 +231,14 @@ impl Storage for Disk {
         // A whole-file lock on Windows would keep readers out, so only the signed file is locked.
         if !sign && !cfg!(unix) {
             let file = open_regular(path, Access::Read)?;
-            let key = (fork_generation(), FileId::default());
-            return Ok(LockAttempt::Held(Box::new(DiskLock::new(file, key, false))));
+            let (key, file) = ((fork_generation(), FileId::default()), ManuallyDrop::new(file));
+            return Ok(LockAttempt::Held(Box::new(DiskLock {
+                #[cfg(unix)]
+                not_inherited: None,
+                file,
+                key,
+                signed: false,
+            })));
         }
         let file = match dir {
             // Through a link as well, as every file in it is: one directory has one lock, under any
@@ -235,21 +250,29 @@ impl Storage for Disk {
         if !lock(&LOCKED_HERE).insert(key) {
             return Ok(LockAttempt::Busy(Some(std::process::id())));
         }
+        // Before the lock is taken: a child that is forked in between would keep it.
+        #[cfg(unix)]
+        let not_inherited = Some(NotInherited::new(&file));
         let forget = || lock(&LOCKED_HERE).remove(&key);
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
                 forget();
-                let text = fs::read_to_string(path).unwrap_or_default();
-                let holder = if sign { text.trim().parse().ok() } else { None };
-                return Ok(LockAttempt::Busy(holder));
+                // Without a signature the file is the log.
+                return Ok(LockAttempt::Busy(if sign { signature(&file) } else { None }));
             }
             Err(fs::TryLockError::Error(e)) => {
                 forget();
                 return Err(e);
             }
         }
-        let guard = DiskLock::new(file, key, sign);
+        let guard = DiskLock {
+            #[cfg(unix)]
+            not_inherited,
+            file: ManuallyDrop::new(file),
+            key,
+            signed: sign,
+        };
         if sign {
             guard.file.set_len(0)?;
             io::Write::write_all(

@@ -116,7 +116,11 @@ impl File for DiskFile {
     }
 
     fn is_unlinked(&self) -> io::Result<bool> {
-        Ok(self.status()?.1 == 0)
+        Ok(self.names()? == 0)
+    }
+
+    fn names(&self) -> io::Result<u64> {
+        Ok(self.status()?.1)
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -82,6 +82,10 @@ pub trait File: Send + Sync + fmt::Debug {
     fn is_unlinked(&self) -> io::Result<bool> {
         Ok(false)
     }
+    /// How many names the file has: hard links.
+    fn names(&self) -> io::Result<u64> {
+        Ok(1)
+    }
     /// When the content changed last, if the system knows.
     fn modified(&self) -> io::Result<Option<SystemTime>> {
         Ok(None)
@@ -142,6 +146,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>>;
     /// Create a directory whose parent exists; fine if it is there already.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// The same with Unix permissions `mode` less the umask, where the storage has any. Without them a
+    /// directory is its owner's alone.
+    fn create_dir_as(&self, path: &Path, _mode: u32) -> io::Result<()> {
+        self.create_dir(path)
+    }
     /// Replace `to` by `from`, atomically; a directory only gets a name that is free.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Remove a file.

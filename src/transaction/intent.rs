@@ -11,8 +11,8 @@
 
 use std::path::PathBuf;
 
-use crate::error::{Error, Result};
-use crate::sidecar::{load_sealed, seal};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sidecar::{PRIVATE_MODE, check_small, load_sealed, seal};
 use crate::storage::replace;
 use crate::storage::segmented::remove;
 use crate::transaction::staging::Part;
@@ -94,15 +94,21 @@ impl Intent {
         let Some(lines) = load_sealed(desk.storage, &path, what)? else { return Ok(None) };
         let intent = Self::decode(&lines).ok_or_else(|| {
             let message = format!("{what} was written by a later version");
-            Error::new(crate::ErrorKind::Unsupported, message).at(&path)
+            Error::new(ErrorKind::Unsupported, message).at(&path)
+        })?;
+        // Its job names files.
+        intent.transaction.check().map_err(|e| {
+            Error::new(ErrorKind::Corrupt, format!("{what} is damaged: {}", e.message())).at(&path)
         })?;
         Ok(Some(intent))
     }
 
     /// Write it, durably.
     pub(crate) fn store(&self, desk: &Desk<'_>) -> Result<()> {
-        let path = path(desk);
-        replace(desk.storage, &path, self.encode().as_bytes(), desk.file_mode).map_err(|e| {
+        let (path, text) = (path(desk), self.encode());
+        check_small(&text, &path, "the intent of a commit")
+            .map_err(|e| e.with_durable(crate::Durable::No))?;
+        replace(desk.storage, &path, text.as_bytes(), PRIVATE_MODE).map_err(|e| {
             Error::io("store the intent of a commit", &path, e).with_durable(crate::Durable::No)
         })
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::sidecar::{load_sealed, seal};
+use crate::sidecar::{PRIVATE_MODE, check_small, load_sealed, seal};
 use crate::storage::replace;
 use crate::transaction::{Desk, TransactionId};
 
@@ -126,8 +126,9 @@ impl Desk<'_> {
         if noted == before {
             return Ok(());
         }
-        let path = self.record_path();
-        replace(self.storage, &path, encode(&noted).as_bytes(), self.file_mode)
+        let (path, text) = (self.record_path(), encode(&noted));
+        check_small(&text, &path, "the record of transactions")?;
+        replace(self.storage, &path, text.as_bytes(), PRIVATE_MODE)
             .map_err(|e| Error::io("store the record of transactions", &path, e))
     }
 

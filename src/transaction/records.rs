@@ -118,6 +118,16 @@ impl<'a, C: Framing> StagedReader<'a, C> {
         }
     }
 
+    /// Refuse a file with more in it than its part.
+    pub(crate) fn check_len(&self) -> Result<()> {
+        let len = self.file.len();
+        let len = len.map_err(|e| Error::io("look at the staged file", &self.path, e))?;
+        match self.part.bytes == len {
+            true => Ok(()),
+            false => Err(self.changed(format!("it has {len} bytes, not {}", self.part.bytes))),
+        }
+    }
+
     /// The error of a file that is not as its task left it.
     pub(crate) fn changed(&self, why: String) -> Error {
         let message = format!("the staged file changed since its task wrote it: {why}");

@@ -1,15 +1,15 @@
 //! Staged files: encoded records of one task each, in `.deedbook/staged`, durable before they are
 //! committed.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::checksum::crc32_more;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::mend::{above, make_dir};
-use crate::sidecar::{is_absence, lock_within, make_sidecar};
+use crate::mend::{above, make_dir, refuse_link};
+use crate::sidecar::{PRIVATE_MODE, is_absence, lock_within, make_sidecar, refuse_linked};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, write_full};
 use crate::transaction::{Desk, Intent, StagingLock};
@@ -73,6 +73,19 @@ pub fn check_job(job: &str) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
+/// The job that staged a file, by its name; `None` if it is no staged file's.
+fn job_of(name: &OsStr) -> Option<String> {
+    let mut words = name.to_str()?.split('.');
+    let job = words.next().filter(|job| check_job(job).is_ok())?;
+    let [partition, sequence, attempt] = [words.next()?, words.next()?, words.next()?];
+    let is_number = |number: u64, word: &str| number.to_string() == word;
+    let fits = is_number(partition.parse::<u32>().ok()?.into(), partition)
+        && is_number(sequence.parse::<u32>().ok()?.into(), sequence)
+        && is_number(attempt.parse().ok()?, attempt)
+        && words.next().is_none();
+    fits.then(|| job.to_string())
+}
+
 /// The parts by partition and sequence. Refuses two of one partition by several attempts of its
 /// task, and a partition of which a part is missing.
 pub fn in_order(parts: &[Part], job: &str) -> Result<Vec<Part>> {
@@ -116,9 +129,9 @@ pub struct StagedFile {
 impl StagedFile {
     pub(crate) fn create(desk: &Desk<'_>, job: &str, part: &Part) -> Result<Self> {
         check_job(job)?;
-        let dir = desk.staged_dir();
+        let dir = desk.staged_dir()?;
         make_sidecar(desk.storage, desk.sidecar)?;
-        make_dir(desk.storage, &dir)?;
+        make_dir(desk.storage, &dir, PRIVATE_MODE)?;
         let path = dir.join(part.file_name(job));
         let created = desk.storage.create_new(&path, desk.file_mode);
         let file = created.map_err(|e| Error::io("create the staged file", &path, e))?;
@@ -160,27 +173,32 @@ impl StagedFile {
 }
 
 impl Desk<'_> {
-    fn staged_dir(&self) -> PathBuf {
-        self.sidecar.join(STAGED_NAME)
+    /// Where staged files lie; refuses a link there, and above it.
+    fn staged_dir(&self) -> Result<PathBuf> {
+        let dir = self.sidecar.join(STAGED_NAME);
+        refuse_linked(self.storage, self.sidecar)?;
+        refuse_link(self.storage, &dir)?;
+        Ok(dir)
     }
 
     /// Keep others from removing or committing what is staged; `None` if nothing ever was.
     pub(crate) fn lock(&self) -> Result<StagingLock> {
-        let dir = self.staged_dir();
+        let dir = self.staged_dir()?;
         match self.storage.is_dir(&dir) {
             true => lock_within(self.storage, &dir, LOCK_WAIT).map(Some),
             false => Ok(None),
         }
     }
 
-    /// Where a staged file lies.
-    pub(crate) fn part_path(&self, job: &str, part: &Part) -> PathBuf {
-        self.staged_dir().join(part.file_name(job))
+    /// Where a staged file lies. Refuses a job's name that would lead elsewhere.
+    pub(crate) fn part_path(&self, job: &str, part: &Part) -> Result<PathBuf> {
+        check_job(job)?;
+        Ok(self.staged_dir()?.join(part.file_name(job)))
     }
 
     /// Open a staged file for reading.
     pub(crate) fn open_part(&self, job: &str, part: &Part) -> Result<(PathBuf, Box<dyn File>)> {
-        let path = self.part_path(job, part);
+        let path = self.part_path(job, part)?;
         let file = self
             .storage
             .open(&path, Access::Read)
@@ -210,7 +228,8 @@ impl Desk<'_> {
         let _lock = from.lock()?;
         let lies_there = |part: &&Part| from.open_part(job, part).is_ok();
         let there = parts.iter().filter(lies_there);
-        self.take_along(there.map(|part| from.part_path(job, part)))
+        let paths: Result<Vec<_>> = there.map(|part| from.part_path(job, part)).collect();
+        self.take_along(paths?.into_iter())
     }
 
     /// Take along all that is staged at another desk, on the same disk.
@@ -221,10 +240,10 @@ impl Desk<'_> {
 
     /// Rename staged files of another desk to this one, durably.
     fn take_along(&self, paths: impl Iterator<Item = PathBuf>) -> Result<()> {
-        let (here, mut moved) = (self.staged_dir(), false);
+        let (here, mut moved) = (self.staged_dir()?, false);
         for path in paths {
-            make_dir(self.storage, self.sidecar)?;
-            make_dir(self.storage, &here)?;
+            make_sidecar(self.storage, self.sidecar)?;
+            make_dir(self.storage, &here, PRIVATE_MODE)?;
             let place = here.join(path.file_name().unwrap_or_default());
             match self.storage.rename(&path, &place) {
                 // Its task gave it up.
@@ -288,13 +307,12 @@ impl Desk<'_> {
 
     /// The staged files with their jobs, in the order of their names.
     fn files(&self) -> Result<Vec<(String, PathBuf)>> {
-        let dir = self.staged_dir();
+        let dir = self.staged_dir()?;
         let mut names = match self.storage.list(&dir) {
             Err(e) if is_absence(&e) => Vec::new(),
             names => names.map_err(|e| Error::io("list the directory", &dir, e))?,
         };
         names.sort();
-        let job_of = |name: &OsString| Some(name.to_str()?.split_once('.')?.0.to_string());
         Ok(names.iter().filter_map(|name| Some((job_of(name)?, dir.join(name)))).collect())
     }
 }

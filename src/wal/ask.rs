@@ -17,7 +17,7 @@ use super::{Shared, Wal};
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
 use crate::retention::Retention;
-use crate::sidecar::is_absence;
+use crate::sidecar::{PRIVATE_MODE, is_absence};
 use crate::slice::part;
 use crate::storage::{Access, read_full, replace};
 
@@ -34,7 +34,7 @@ impl Wal {
         let _consumers = shared.lock_consumers()?;
         let path = shared.asked_path();
         let common = &shared.common;
-        replace(&*common.storage, &path, encode(retention).as_bytes(), common.file_mode)
+        replace(&*common.storage, &path, encode(retention).as_bytes(), PRIVATE_MODE)
             .map_err(|e| Error::io("store what to retain", &path, e).of(FORMAT))
     }
 }

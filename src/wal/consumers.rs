@@ -64,12 +64,7 @@ pub struct ConsumersLock<'a> {
 
 impl Shared<WalFormat> {
     pub(super) fn consumers(&self) -> Consumers<'_> {
-        Consumers {
-            storage: &*self.common.storage,
-            sidecar: &self.place.sidecar,
-            file_mode: self.common.file_mode,
-            format: FORMAT,
-        }
+        Consumers { storage: &*self.common.storage, sidecar: &self.place.sidecar, format: FORMAT }
     }
 
     /// Keep other threads and processes from changing the consumers and from dropping records.

@@ -199,7 +199,7 @@ impl Format for WalFormat {
             segment_bytes: layout.segment_bytes(),
             record_bytes_max: options.record_bytes_max.unwrap_or(RECORD_BYTES_MAX),
         };
-        settings.store(storage, &place.sidecar, options.file_mode)?;
+        settings.store(storage, &place.sidecar)?;
         let first = match place.single {
             true => place.log.clone(),
             false => place.dir.join(segment_name(0)),

@@ -17,7 +17,7 @@ use super::options::Options;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::log::extent::Extent;
-use crate::sidecar::is_absence;
+use crate::sidecar::{PRIVATE_MODE, is_absence};
 use crate::slice::part;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, FileId, Storage, read_full, replace};
@@ -108,7 +108,7 @@ impl Intent {
     /// Write it, durably.
     pub fn store(self, options: &Options, sidecar: &Path) -> Result<()> {
         let path = sidecar.join(INTENT_NAME);
-        replace(&*options.storage, &path, &self.encode(), options.file_mode)
+        replace(&*options.storage, &path, &self.encode(), PRIVATE_MODE)
             .map_err(|e| Error::io("store the intent", &path, e))
     }
 

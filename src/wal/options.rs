@@ -59,7 +59,7 @@ log_options! {
     WalFormat {
         /// When appends are synced; by default the caller syncs.
         durability: Durability = Durability::Manual,
-        /// Unix permissions of new files, less the umask.
+        /// Unix permissions of new files, less the umask. Who may read them may list new directories.
         file_mode: u32 = 0o600,
     }
     optional {

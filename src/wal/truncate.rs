@@ -206,7 +206,7 @@ impl Shared<WalFormat> {
         state.block_start = state.block_start.max(head);
         state.file_id = self.file.id().map_err(|e| io("look at the log", e))?;
         state.file_end = state.file_end.max(self.file.len().map_err(|e| io("look at the log", e))?);
-        self.index().drop_before(head, &*self.common.storage, self.common.file_mode);
+        self.index().drop_before(head, &*self.common.storage);
         self.store_mark(kept.mark(state.file_id), false).map_err(broken)?;
         self.sync_mark()?;
         Ok(kept.end)
@@ -246,12 +246,7 @@ impl Shared<WalFormat> {
         let (index_entries, index_chain) = self.index().summary_at(kept.end);
         let mark = Mark { index_entries, index_chain, ..kept.mark(state.file_id) };
         let mark = Mark { exact: self.is_exact(), ..mark };
-        let lowered = MarkFile::reset(
-            &*self.common.storage,
-            &self.place.sidecar,
-            &mark,
-            self.common.file_mode,
-        );
+        let lowered = MarkFile::reset(&*self.common.storage, &self.place.sidecar, &mark);
         *lock(&self.mark_file) = Some(lowered.map_err(|e| io("lower the mark", e))?);
         self.file.set_len(kept.end).map_err(|e| io("cut the log", e))?;
         self.sync_file(&kept).map_err(broken)?;

@@ -508,7 +508,7 @@ EVENT_STORE_BUGS = [
         "event store: a repair does not note that it went on without acknowledged events",
         HEAD,
         REPAIR,
-        " }.store(storage, &sidecar, options.file_mode)?;\n",
+        " }.store(storage, &sidecar)?;\n",
         " };\n",
         [("nostr_store", "rescue::a_repair_takes_damaged_pages_out")],
     ),
@@ -549,7 +549,7 @@ EVENT_STORE_BUGS = [
         "event store: a cut that loses acknowledged events is not noted",
         HEAD,
         SPEC,
-        " }.store(storage, &sidecar, options.file_mode)?;\n",
+        " }.store(storage, &sidecar)?;\n",
         " };\n",
         [("nostr_store", "spec::a_log_that_is_refused")],
     ),
@@ -791,7 +791,7 @@ EVENT_STORE_BUGS = [
         REPAIR,
         "        if !may.accept_loss {\n",
         "        Loss { records: 0, first: 0, offset: 0 }\n"
-        "            .store(storage, &sidecar, options.file_mode)?;\n"
+        "            .store(storage, &sidecar)?;\n"
         "        if !may.accept_loss {\n",
         [("nostr_store", "rescue::a_repair_takes_damaged_pages_out")],
     ),

@@ -334,9 +334,9 @@ LEDGER_BUGS = [
     Bug(
         "ledger: the sidecar may be a link",
         PLACE,
-        DIRECTORY,
-        "        if self.storage.is_link(&sidecar) {\n",
-        "        if false && self.storage.is_link(&sidecar) {\n",
+        "src/mend.rs",
+        "    if !storage.is_link(dir) {\n",
+        "    if true || !storage.is_link(dir) {\n",
         [("ledger", "handles::what_is_no_regular")],
     ),
     Bug(

@@ -115,8 +115,8 @@ LEDGER_TRANSACTION_BUGS = [
         "ledger transaction: a checksum is not compared",
         FLIP,
         TRANSACT,
-        "            while staged.next()?.is_some() {}\n",
-        "            staged.next()?;\n",
+        "        while staged.next()?.is_some() {}\n",
+        "        staged.next()?;\n",
         by("a_staged_file_that_changed"),
     ),
     Bug(

@@ -31,7 +31,7 @@ OPEN = "src/log/open.rs"
 SETTLE = "src/log/settle.rs"
 
 SYNCED = "            self.sync_file(&extent)?;\n            // Durable now"
-LOCK = "        let mut lock = WriterLock::acquire(storage, &place.sidecar, mode_bits, timeout)?;\n"
+LOCK = "        let mut lock = WriterLock::acquire(storage, &place.sidecar, log, timeout)?;\n"
 LOOK = "F::inspect(&options, &place, Access::Write, depth)"
 ROLLED_BACK = (
     "            self.file.set_len(state.extent.end)?;\n            self.file.sync_data()?;\n"
@@ -237,17 +237,17 @@ OPEN_BUGS = [
     Bug(
         "the log's own file is not locked",
         WRITER,
-        OPEN,
-        "            lock.add_log(storage, &place.log)?;\n",
-        "",
+        "src/log/space.rs",
+        "if self.single { &self.log }",
+        "if self.single { &self.sidecar }",
         [("log", "places::the_sidecar_removed")],
     ),
     Bug(
         "a log in a directory is locked by its sidecar alone",
         WRITER,
-        OPEN,
-        "            lock.add_log(storage, &place.dir)?;\n",
-        "",
+        "src/log/space.rs",
+        "{ &self.log } else { &self.dir }\n",
+        "{ &self.log } else { &self.sidecar }\n",
         [("log", "places::the_sidecar_removed")],
     ),
     Bug(

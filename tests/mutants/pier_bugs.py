@@ -76,8 +76,8 @@ PIER_BUGS = [
         "pier: the directory of the epochs is not locked",
         WRITER,
         OPEN,
-        "    lock.add_log(storage, dir)?;\n",
-        "",
+        "WriterLock::acquire(storage, &sidecar, dir, ",
+        "WriterLock::of_sidecar(storage, &sidecar, ",
         [("pier", "roll::one_pier_has_one_writer")],
     ),
     Bug(

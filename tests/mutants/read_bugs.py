@@ -302,7 +302,7 @@ WALK_BUGS = [
         "going on without lost records does not note them",
         REPAIR,
         "src/log/settle.rs",
-        "        lost.store(storage, &place.sidecar, common.file_mode)?;\n",
+        "        lost.store(storage, &place.sidecar)?;\n",
         "        let _ = lost;\n",
         [("answers", "repair::an_accepted_loss")],
     ),

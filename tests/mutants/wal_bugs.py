@@ -257,13 +257,8 @@ WAL_BUGS = [
         "wal: the mark is not lowered before a cut",
         TRUNCATION,
         TRUNCATE,
-        """        let lowered = MarkFile::reset(
-            &*self.common.storage,
-            &self.place.sidecar,
-            &mark,
-            self.common.file_mode,
-        );
-""",
+        "        let lowered = "
+        "MarkFile::reset(&*self.common.storage, &self.place.sidecar, &mark);\n",
         """        let _ = mark;
         let lowered = MarkFile::open(&*self.common.storage, &self.place.sidecar);
 """,

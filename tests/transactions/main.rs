@@ -6,12 +6,16 @@ mod crashes;
 mod ledger;
 #[cfg(feature = "nostr")]
 mod nostr;
+mod places;
 mod rules;
 mod sidecar;
 mod store;
 #[path = "../harness/watch.rs"]
 #[allow(dead_code)]
 mod watch;
+#[path = "../common/watched.rs"]
+#[allow(dead_code)]
+mod watched;
 
 use deedbook::storage::sim::Sim;
 use deedbook::{Mode, Part, Transaction, TransactionId};

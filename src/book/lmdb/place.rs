@@ -145,12 +145,12 @@ impl Part {
 
     /// Make the directories that lead to the destination, durably, and the names of those durable that are
     /// there. What leads to the destination that was asked for only has to be there.
-    pub fn make_dirs(&self, storage: &dyn Storage) -> Result<()> {
+    pub fn make_dirs(&self, storage: &dyn Storage, file_mode: u32) -> Result<()> {
         let own = if self.epoch.is_some() { PIER_DIRS } else { 1 };
         let paths = self.dest.ancestors().enumerate();
         let made: Vec<_> =
             paths.take_while(|(above, path)| *above < own || !storage.is_dir(path)).collect();
-        made.iter().rev().try_for_each(|(_, path)| settle_dir(storage, path))
+        made.iter().rev().try_for_each(|(_, path)| settle_dir(storage, path, file_mode))
     }
 }
 

@@ -362,7 +362,7 @@ impl Trip<'_> {
         log: &Looked,
         noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Copied> {
-        part.make_dirs(self.storage)?;
+        part.make_dirs(self.storage, self.options.book.file_mode)?;
         let mut target = self.target(part, log)?;
         check_meta(target.view().meta()?, log.meta, &part.dest)?;
         let copied = match &log.events {

@@ -55,7 +55,7 @@ fn check(
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<Report> {
     let storage = &*options.storage;
-    let dir = log_dir(storage, &located(storage, path)?);
+    let dir = log_dir(storage, &located(storage, path)?)?;
     let bytes = |named: &Named| {
         let log = named.dir.join(LOG_NAME);
         let file = storage.open(&log, Access::Read);

@@ -12,10 +12,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::AtomicBool;
 use crate::locks::{Mutex, RwLock};
 use crate::log::stats::Stats;
-use crate::mend::{above, make_dir, settle_dir};
+use crate::mend::{above, settle_dir};
 use crate::mode::Mode;
 use crate::scan::Verdict;
-use crate::sidecar::{LockTimeout, SIDECAR_NAME, WriterLock, sidecar_dir};
+use crate::sidecar::{LockTimeout, WriterLock, make_sidecar, sidecar_dir};
 use crate::storage::located;
 
 /// A reader may look while a writer drops an epoch.
@@ -34,7 +34,7 @@ impl Pier {
             // Before anything is made.
             options.durability.check_of_log().map_err(|error| error.of("book").at(&path))?;
         }
-        let dir = log_dir(storage, &path);
+        let dir = log_dir(storage, &path)?;
         let begun = Instant::now();
         let lock = match mode {
             Mode::Read => None,
@@ -227,19 +227,11 @@ fn acquire(options: &Options, path: &Path, dir: &Path) -> Result<WriterLock> {
         dirs.extend([above(dir).to_path_buf(), path.to_path_buf()]);
     }
     for dir in dirs.iter().rev() {
-        settle_dir(storage, dir)?;
+        settle_dir(storage, dir, options.file_mode)?;
     }
-    let sidecar = dir.join(SIDECAR_NAME);
-    if storage.is_link(&sidecar) {
-        let message =
-            "this is a symbolic link and must be a directory: nothing is written through it";
-        return Err(Error::new(ErrorKind::NotALog, message).at(&sidecar));
-    }
-    make_dir(storage, &sidecar)?;
-    let mut lock =
-        WriterLock::acquire(storage, &sidecar, options.file_mode, &options.lock_timeout)?;
-    // Deleting the sidecar deletes its lock.
-    lock.add_log(storage, dir)?;
+    let sidecar = sidecar_dir(dir);
+    make_sidecar(storage, &sidecar)?;
+    let lock = WriterLock::acquire(storage, &sidecar, dir, &options.lock_timeout)?;
     // One that died may have begun an epoch and not synced its name.
     storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
     Ok(lock)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::super::codec::LOG_NAME;
 use super::super::epoch::epoch_in_name;
 use crate::error::{Error, ErrorKind, Result};
+use crate::mend::{above, refuse_link};
 use crate::storage::{Access, Storage, read_full};
 
 /// Says which store an epoch is kept in.
@@ -32,17 +33,19 @@ pub fn name_of(number: u64) -> String {
     format!("0i{number}")
 }
 
-/// The directory of the epochs: `.urb/log` below a path, or the path itself.
-pub fn log_dir(storage: &dyn Storage, path: &Path) -> PathBuf {
+/// The directory of the epochs: `.urb/log` below a path, which may not be a link, or the path itself.
+pub fn log_dir(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
     let below = path.join(".urb").join("log");
     let holds_epochs = || {
         let names = storage.list(path).unwrap_or_default();
         names.iter().any(|name| epoch_in_name(Path::new(name)).is_some())
     };
-    match !storage.is_dir(&below) && (path.ends_with(".urb/log") || holds_epochs()) {
-        true => path.to_path_buf(),
-        false => below,
+    if !storage.is_dir(&below) && (path.ends_with(".urb/log") || holds_epochs()) {
+        return Ok(path.to_path_buf());
     }
+    refuse_link(storage, above(&below))?;
+    refuse_link(storage, &below)?;
+    Ok(below)
 }
 
 /// The epochs in a directory in the order of their events; none if it is not there. Those in LMDB

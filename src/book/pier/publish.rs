@@ -24,7 +24,7 @@ use crate::book::{Layout, Options};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::lock;
-use crate::mend::{make_dir, remove_tree};
+use crate::mend::{make_own_dir, remove_tree};
 use crate::mode::Mode;
 use crate::sidecar::sidecar_dir;
 use crate::transaction::{self, Committed, Desk, Intent, StagedReader, Target, Transaction};
@@ -170,7 +170,8 @@ impl<'a> Epochs<'a> {
             return Err(shared.refused(ErrorKind::Contiguity, misfit));
         }
         remove_begun(self.options, self.dir)?;
-        make_dir(self.desk().storage, &self.sidecar.join(BEGUN_NAME))?;
+        let begun = self.sidecar.join(BEGUN_NAME);
+        make_own_dir(self.desk().storage, &begun, self.options.file_mode)?;
         for (part, number) in numbered(parts, number) {
             self.make(job, part, number, &last.dir)?;
         }
@@ -187,7 +188,7 @@ impl<'a> Epochs<'a> {
         while staged.next()?.is_some() {}
         drop(staged);
         let place = self.begun(number);
-        let path = desk.part_path(job, part);
+        let path = desk.part_path(job, part)?;
         roll::make(self.options, &place, number, Some((before, Layout::Packed)), Some(&path))
     }
 
@@ -204,8 +205,8 @@ impl<'a> Epochs<'a> {
         parts.sort_by_key(|part| (part.partition, part.sequence));
         for (part, number) in numbered(&parts, number) {
             // Of a part that was not reached there is nothing.
-            let _ =
-                desk.storage.rename(&self.begun(number).join(LOG_NAME), &desk.part_path(job, part));
+            let Ok(path) = desk.part_path(job, part) else { continue };
+            let _ = desk.storage.rename(&self.begun(number).join(LOG_NAME), &path);
         }
         remove_begun(self.options, self.dir).unwrap_or_else(lines::warn);
     }

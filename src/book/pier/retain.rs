@@ -142,12 +142,7 @@ impl Pier {
 
 impl Shared {
     fn consumers(&self) -> Consumers<'_> {
-        Consumers {
-            storage: &*self.options.storage,
-            sidecar: &self.sidecar,
-            file_mode: self.options.file_mode,
-            format: FORMAT,
-        }
+        Consumers { storage: &*self.options.storage, sidecar: &self.sidecar, format: FORMAT }
     }
 
     fn aside(&self) -> PathBuf {

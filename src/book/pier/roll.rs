@@ -23,9 +23,9 @@ use crate::book::packed::encode_file_header;
 use crate::book::{Layout, META_NAME, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
-use crate::mend::{above, make_dir};
+use crate::mend::{above, make_dir, refuse_link};
 use crate::mode::Mode;
-use crate::sidecar::sidecar_dir;
+use crate::sidecar::{PRIVATE_MODE, sidecar_dir};
 use crate::storage::{Access, Storage, replace, write_full};
 
 const NEXT_NAME: &str = "next";
@@ -118,9 +118,10 @@ pub fn make(
     let layout = before.map(|(_, layout)| layout);
     let storage = &*options.storage;
     let sidecar = sidecar_dir(next);
-    for dir in [next, &sidecar] {
+    for (dir, file_mode) in [(next, options.file_mode), (&sidecar, PRIVATE_MODE)] {
+        refuse_link(storage, dir)?;
         remove_files(storage, dir)?;
-        make_dir(storage, dir)?;
+        make_dir(storage, dir, file_mode)?;
     }
     let layout = options.layout.or(layout);
     let making = Options { epoch: Some(number), layout, ..options.clone() };

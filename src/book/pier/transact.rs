@@ -121,7 +121,7 @@ impl Pier {
         let mut abandoned = None;
         if storage.is_dir(sidecar) {
             let now = LockTimeout::default();
-            let locked = WriterLock::acquire(storage, sidecar, options.file_mode, &now);
+            let locked = WriterLock::acquire(storage, sidecar, dir, &now);
             let _lock = locked.map_err(|e| e.of(FORMAT))?;
             abandoned = Epochs::of(options, dir).desk().abandon().map_err(|e| e.of(FORMAT))?;
         }

@@ -11,7 +11,7 @@ use super::old::unreadable;
 use crate::checksum::{crc32, crc32_more};
 use crate::error::{Error, Result};
 use crate::lines;
-use crate::sidecar::is_absence;
+use crate::sidecar::{is_absence, read_small};
 use crate::slice::part_mut;
 use crate::storage::{Access, File, FileId, Storage, read_full, replace};
 
@@ -38,15 +38,11 @@ impl Notes {
     pub fn load(storage: &dyn Storage, sidecar: &Path) -> Result<Self> {
         let path = sidecar.join(NAME);
         let fail = |e| Error::io("read what was migrated", &path, e);
-        let mut text = Vec::new();
-        match storage.open(&path, Access::Read) {
-            Ok(file) => {
-                text.resize(file.len().map_err(fail)? as usize, 0);
-                read_full(&*file, part_mut(&mut text, ..), 0).map_err(fail)?;
-            }
+        let text = match storage.open(&path, Access::Read) {
+            Ok(file) => read_small(&*file, &path, "the note of what was migrated")?,
             Err(e) if is_absence(&e) => return Ok(Self { path, notes: Vec::new() }),
             Err(e) => return Err(fail(e)),
-        }
+        };
         let notes = std::str::from_utf8(&text).ok().and_then(decode);
         if notes.is_none() {
             lines::warn(format_args!("the notes of a migration are damaged ({})", path.display()));

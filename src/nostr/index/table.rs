@@ -18,7 +18,10 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::writes::Writes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
+use crate::mend::make_own_dir;
 use crate::nostr::FORMAT;
+use crate::sidecar::PRIVATE_MODE;
+use crate::storage::Disk;
 
 /// From so many entries on they become files at once, sorted, without a journal: many times quicker.
 const BULK: usize = 8_192;
@@ -43,6 +46,8 @@ type Sorted = BTreeMap<Vec<u8>, Vec<u8>>;
 impl Table {
     /// Open the table in a directory, or make it.
     pub fn open(dir: &Path) -> Result<Self> {
+        make_own_dir(&Disk, dir, PRIVATE_MODE).map_err(|e| e.of(FORMAT))?;
+        check_kinds(dir).map_err(|e| Error::io("look at the index", dir, e).of(FORMAT))??;
         check_versions(dir)?;
         let opened = guarded(dir, || {
             let db = fjall::Database::builder(dir)
@@ -137,6 +142,22 @@ impl Table {
             Self::Memory(entries) => View::Memory(lock(entries).clone()),
         }
     }
+}
+
+/// Refuse links, FIFOs and the like: fjall follows and waits for them.
+fn check_kinds(dir: &Path) -> io::Result<Result<()>> {
+    let mut left = vec![dir.to_path_buf()];
+    while let Some(dir) = left.pop() {
+        for entry in std::fs::read_dir(dir)? {
+            let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+            match (kind.is_dir(), kind.is_file()) {
+                (true, _) => left.push(path),
+                (_, true) => {}
+                _ => return Ok(Err(damaged("not a regular file").at(&path))),
+            }
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// Compare the files that name the files of the table with their checksums. fjall writes those, does not

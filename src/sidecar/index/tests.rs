@@ -15,7 +15,7 @@ fn written(storage: &Memory, entries: u64) -> Index {
     for i in 0..entries {
         index.push(entry(i));
     }
-    index.flush(storage, 0o600);
+    index.flush(storage);
     index
 }
 
@@ -62,7 +62,7 @@ fn a_cut_index_goes_on() {
     index.cut(entry(5).offset + 1);
     assert_eq!(index.len(), 6);
     index.push(entry(6));
-    index.flush(&storage, 0o600);
+    index.flush(&storage);
     assert_eq!(load(&storage, 77, index.summary_at(u64::MAX)).entry(6), Some(entry(6)));
 }
 
@@ -120,7 +120,7 @@ fn a_mark_of_more_entries_than_any_file_holds_is_not_believed() {
     // One of none goes on with its first entry.
     let mut none = load(&storage, 77, (0, 77));
     none.push(entry(0));
-    none.flush(&storage, 0o600);
+    none.flush(&storage);
     assert_eq!(load(&storage, 77, none.summary_at(u64::MAX)).entry(0), Some(entry(0)));
 }
 
@@ -145,7 +145,7 @@ fn entries_below_the_beginning_go_once_they_are_the_most() {
     let storage = Memory::new();
     for (first, left) in [(0, 10), (4, 10), (5, 10), (6, 4), (9, 1), (10, 0)] {
         let mut index = written(&storage, 10);
-        index.drop_before(entry(first).offset, &storage, 0o600);
+        index.drop_before(entry(first).offset, &storage);
         assert_eq!(index.len(), left, "the log begins at entry {first}");
         let again = load(&storage, 77, index.summary_at(u64::MAX));
         assert_eq!(again.len(), left);
@@ -166,7 +166,7 @@ fn a_cut_ends_at_an_entry_in_memory_or_in_the_file() {
         let last = keep.checked_sub(1).map_or(0, |_| end);
         assert_eq!((index.len(), index.last_offset()), (keep, last));
         index.push(entry(20));
-        index.flush(&storage, 0o600);
+        index.flush(&storage);
         let again = load(&storage, 77, index.summary_at(u64::MAX));
         let entries: Vec<_> = (0..again.len()).filter_map(|i| again.entry(i)).collect();
         assert_eq!(entries, (0..keep).chain([20]).map(entry).collect::<Vec<_>>());
@@ -180,6 +180,6 @@ fn a_thousand_entries_are_worth_a_write() {
     assert!(!index.wants_flush());
     index.push(entry(1023));
     assert!(index.wants_flush());
-    index.flush(&Memory::new(), 0o600);
+    index.flush(&Memory::new());
     assert!(!index.wants_flush() && index.len() == 1024);
 }

@@ -1,0 +1,204 @@
+//! Names and places that a file beside a log gives lead nowhere outside the log.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use deedbook::book::Book;
+use deedbook::book::pier::Pier;
+use deedbook::ledger::{LedgerConfig, LedgerStore};
+use deedbook::wal::Wal;
+use deedbook::{ErrorKind, Mode};
+
+use super::watched::Watched;
+
+const FORMATS: &[&str] = &["book", "wal", "ledger", "pier", "store"];
+/// The records that the intents below name: of one ledger record of one byte.
+const RECORD: &[u8] = b"\x01\0\0\0\x83\x16\xdc\x8cx";
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 * (crc & 1)))
+    })
+}
+
+fn spool(path: &Path) -> deedbook::Result<LedgerStore> {
+    LedgerStore::new(LedgerConfig::lines(path, "events"))
+}
+
+/// Make a log of this format with a record; `false` without its feature.
+fn make(format: &str, path: &Path) -> bool {
+    match format {
+        "book" => drop(Book::append_to(path).unwrap().append(1, b"x").unwrap()),
+        "wal" => drop(Wal::append_to(path).unwrap().append(b"x").unwrap()),
+        "pier" => drop(Pier::append_to(path).unwrap().append(1, b"x").unwrap()),
+        "ledger" => {
+            let store = spool(path).unwrap();
+            store.append(b"x").unwrap();
+            store.close().unwrap();
+        }
+        #[cfg(feature = "nostr")]
+        _ => deedbook::nostr::EventStore::append_to(path).unwrap().close().unwrap(),
+        #[cfg(not(feature = "nostr"))]
+        _ => return false,
+    }
+    true
+}
+
+/// Open it for writing through a storage; a ledger also appends and sends.
+fn write(format: &str, path: &Path, storage: Arc<Watched>) -> deedbook::Result<()> {
+    match format {
+        "book" => {
+            deedbook::book::Options::new().storage(storage).open(path, Mode::Append).map(drop)
+        }
+        "wal" => deedbook::wal::Options::new().storage(storage).open(path, Mode::Append).map(drop),
+        "pier" => {
+            let options = deedbook::book::Options::new().storage(storage);
+            options.open_pier(path, Mode::Append).map(drop)
+        }
+        "ledger" => {
+            let store = deedbook::ledger::Options::new()
+                .storage(storage)
+                .open(LedgerConfig::lines(path, "events"))?;
+            store.append(b"y")?;
+            store.fetch(None, None).map(drop)
+        }
+        #[cfg(feature = "nostr")]
+        _ => deedbook::nostr::Options::new().storage(storage).open(path, Mode::Append).map(drop),
+        #[cfg(not(feature = "nostr"))]
+        _ => Ok(()),
+    }
+}
+
+fn desk(format: &str, path: &Path) -> PathBuf {
+    match format {
+        "ledger" => path.join(".deedbook/jobs-events"),
+        "pier" => path.join(".urb/log/.deedbook"),
+        _ => path.join(".deedbook"),
+    }
+}
+
+fn place(format: &str) -> &'static str {
+    if format == "pier" { "epochs 1" } else { "7" }
+}
+
+/// An intent of a hundred bytes moved `libz.so.1.2.13` from outside into a ledger, which sent it: a
+/// security review showed it. Its job is now checked as a caller's is.
+#[test]
+fn an_intent_whose_job_is_a_path_opens_nothing_outside() {
+    let dir = tempfile::tempdir().unwrap();
+    let victim = dir.path().join("victim.1.2.13");
+    for (number, format) in FORMATS.iter().enumerate() {
+        let outside = victim.with_extension("").with_extension("").with_extension("");
+        let outside = outside.display().to_string();
+        for job in [&*outside, "../../../victim", "../../victim", "a/b", "", "a\0b", "."] {
+            let path = dir.path().join(format!("{format}-{number}"));
+            if !make(format, &path) {
+                continue;
+            }
+            fs::write(&victim, RECORD).unwrap();
+            let desk = desk(format, &path);
+            fs::create_dir_all(desk.join("staged")).unwrap();
+            let part = format!("part 1 2 13 {} 1 {:08x} -\n", RECORD.len(), crc32(RECORD));
+            let lines = format!("job {job}\nplace {}\n{part}", place(format));
+            let text = format!("{lines}crc {:08x}\n", crc32(lines.as_bytes()));
+            fs::write(desk.join("transaction"), text).unwrap();
+            let asked = Arc::new(Mutex::new(Vec::new()));
+            let seen = asked.clone();
+            let storage = Watched::new(move |_, path| {
+                seen.lock().unwrap().push(path.to_path_buf());
+                Ok(())
+            });
+            let opened = write(format, &path, Arc::new(storage));
+            match *format {
+                // It appends and sends, with a warning.
+                "ledger" => opened.unwrap(),
+                _ => {
+                    let kind = opened.err().map(|error| error.kind());
+                    assert_eq!(kind, Some(ErrorKind::Corrupt), "{format} {job:?}");
+                }
+            }
+            for asked in asked.lock().unwrap().iter() {
+                let is_inside = asked.starts_with(&path) || path.starts_with(asked);
+                let leads_out = asked.components().any(|part| part.as_os_str() == "..");
+                assert!(is_inside && !leads_out, "{format} {job:?}: {}", asked.display());
+            }
+            assert_eq!(fs::read(&victim).unwrap(), RECORD, "{format} {job:?}");
+            fs::remove_dir_all(&path).unwrap();
+        }
+    }
+}
+
+/// A ledger gave a staged file its name by the intent alone. Bytes that no task wrote were sent.
+#[test]
+fn a_staged_file_that_is_not_its_tasks_is_not_published() {
+    let changes: [(&str, &[u8]); 3] = [
+        ("other bytes", b"\x01\0\0\0\0\0\0\0z"),
+        ("more", b"\x01\0\0\0\x83\x16\xdc\x8cx!"),
+        ("less", b"\x01"),
+    ];
+    for (what, bytes) in changes {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("spool");
+        make("ledger", &path);
+        let staged = path.join(".deedbook/jobs-events/staged");
+        fs::create_dir_all(&staged).unwrap();
+        fs::write(staged.join("job.1.0.13"), bytes).unwrap();
+        let part = format!("part 1 0 13 {} 1 {:08x} -\n", RECORD.len(), crc32(RECORD));
+        let lines = format!("job job\nplace 7\n{part}");
+        let text = format!("{lines}crc {:08x}\n", crc32(lines.as_bytes()));
+        fs::write(path.join(".deedbook/jobs-events/transaction"), text).unwrap();
+        spool(&path).unwrap().append(b"y").unwrap();
+        assert!(!path.join("7-events").exists(), "{what}");
+        assert!(staged.join("job.1.0.13").exists(), "{what}");
+    }
+}
+
+/// `.deedbook/staged` led to a folder of documents, and a vacuum removed those older than a week: a
+/// security review showed it. No directory below a log is a link, and only staged files are removed.
+#[test]
+fn a_vacuum_removes_nothing_through_a_link_and_only_staged_files() {
+    for format in ["book", "wal", "ledger"] {
+        for linked in ["staged", "sidecar"] {
+            let dir = tempfile::tempdir().unwrap();
+            let (path, outside) = (dir.path().join("log"), dir.path().join("Documents"));
+            make(format, &path);
+            fs::create_dir_all(outside.join("staged")).unwrap();
+            for name in ["thesis.0.0.1", "staged/thesis.0.0.1"] {
+                fs::write(outside.join(name), b"years of work").unwrap();
+            }
+            let desk = desk(format, &path);
+            let link = if linked == "staged" { desk.join("staged") } else { desk.clone() };
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            let _ = fs::remove_dir_all(&link);
+            symlink(&outside, &link).unwrap();
+            let error = vacuum(format, &path, "thesis").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotALog, "{format}: {error}");
+            for name in ["thesis.0.0.1", "staged/thesis.0.0.1"] {
+                assert_eq!(fs::read(outside.join(name)).unwrap(), b"years of work");
+            }
+            fs::remove_file(&link).unwrap();
+            fs::create_dir_all(desk.join("staged")).unwrap();
+            let others =
+                ["thesis.pdf", "thesis.1.2", "thesis.1.2.3.4", "thesis.01.2.3", "thesis.1.2.x"];
+            for name in others {
+                fs::write(desk.join("staged").join(name), b"x").unwrap();
+            }
+            fs::write(desk.join("staged/thesis.1.2.3"), b"x").unwrap();
+            vacuum(format, &path, "thesis").unwrap();
+            assert!(others.iter().all(|name| desk.join("staged").join(name).exists()), "{format}");
+            assert!(!desk.join("staged/thesis.1.2.3").exists(), "{format}");
+        }
+    }
+}
+
+fn vacuum(format: &str, path: &Path, job: &str) -> deedbook::Result<bool> {
+    match format {
+        "book" => Book::open(path)?.discard_staged(job),
+        "wal" => Wal::open(path)?.discard_staged(job),
+        _ => spool(path)?.discard_staged(job),
+    }
+}
