@@ -9,13 +9,15 @@ use crate::log::format::{Format, Inspected};
 use crate::log::options::Common;
 use crate::log::space::Place;
 use crate::log::walk::blocks_by_lengths;
-use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, Index, Mark};
+use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, Index, Mark, MarkFile};
 use crate::storage::{Access, File};
 
 /// The index's entries are byte positions, which the mark's chain ties to the log.
 const INDEX_SEED: u32 = u32::from_le_bytes(*b"LOG1");
 /// An index that lags further is made up for by walking the log once.
-const INDEX_LAG_BYTES_MAX: u64 = 64 * INDEX_BLOCK_BYTES;
+pub const INDEX_LAG_BYTES_MAX: u64 = 64 * INDEX_BLOCK_BYTES;
+/// So much may be missing before the mark: no later opening looks there again.
+const INDEX_HOLE_BYTES_MAX: u64 = 2 * INDEX_BLOCK_BYTES;
 
 /// The index that the mark vouches for.
 fn vouched(common: &Common, place: &Place, mark: Option<&Mark>, access: Access) -> Index {
@@ -57,25 +59,54 @@ pub fn build_index<F: Format>(
     // A reader needs the borders after damage, too.
     let known = mark.filter(|_| !writes).map_or(0, |mark| mark.end);
     index.cut(extent.end.max(known));
+    if let Some(mark) = mark.filter(|_| writes) {
+        // The blocks that were found begin after the mark.
+        let vouched = Extent { end: mark.end.min(extent.end), ..extent };
+        let framing = found.format.framing();
+        catch_up::<F>(&mut index, &*found.space.file, framing, vouched, INDEX_HOLE_BYTES_MAX);
+    }
     for &(ordinal, offset) in &found.findings.blocks {
         if offset > index.last_offset() && offset <= extent.end {
             index.push(Entry { ordinal, offset, sum: 0 });
         }
     }
     if writes {
-        catch_up::<F>(&mut index, &*found.space.file, found.format.framing(), extent);
+        let framing = found.format.framing();
+        catch_up::<F>(&mut index, &*found.space.file, framing, extent, INDEX_LAG_BYTES_MAX);
     }
     index
 }
 
-/// Make up for an index that was lost, by hopping over the records that it misses.
+/// Write what opening noticed, and have the mark vouch for it. The mark has moved over those records:
+/// if the writer died before its first sync, no opening would walk over them again.
+pub fn keep_index(index: &mut Index, common: &Common, mark_file: &mut MarkFile, mark: &mut Mark) {
+    if !index.has_pending() {
+        return;
+    }
+    index.flush(&*common.storage);
+    let (index_entries, index_chain) = index.summary_at(mark.end);
+    if index_entries == mark.index_entries {
+        return;
+    }
+    let kept = Mark { index_entries, index_chain, ..*mark };
+    match mark_file.store(&kept) {
+        Ok(()) => *mark = kept,
+        // Advisory: the mark before stands.
+        Err(e) => {
+            lines::warn(format_args!("cannot store the mark: {e} ({})", index.path().display()))
+        }
+    }
+}
+
+/// Make up for an index that was lost or has less than it may, by hopping over the records that it misses.
 pub fn catch_up<F: Format>(
     index: &mut Index,
     file: &dyn File,
     framing: F::Framing,
     extent: Extent,
+    lag_bytes_max: u64,
 ) {
-    if extent.end.saturating_sub(index.last_offset().max(extent.start)) <= INDEX_LAG_BYTES_MAX {
+    if extent.end.saturating_sub(index.last_offset().max(extent.start)) <= lag_bytes_max {
         return;
     }
     let last = index.len().checked_sub(1).and_then(|i| index.entry(i));
@@ -139,7 +170,7 @@ mod tests {
         let filled = |known: &[Entry]| {
             let mut index = Index::empty(Path::new("/sidecar"));
             known.iter().for_each(|entry| index.push(*entry));
-            catch_up::<BookFormat>(&mut index, &*file, framing, extent);
+            catch_up::<BookFormat>(&mut index, &*file, framing, extent, INDEX_LAG_BYTES_MAX);
             entries(&index)
         };
         let blocks: Vec<_> = (1..=records / 14).map(|i| block(14 * i, len)).collect();

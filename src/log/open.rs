@@ -12,7 +12,7 @@ use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, AtomicU64};
 use crate::log::find_end::end_of;
 use crate::log::format::{Format, Inspected};
-use crate::log::index::build_index;
+use crate::log::index::{build_index, keep_index};
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
 use crate::log::settle::settle;
@@ -130,11 +130,14 @@ impl<F: Format> Log<F> {
         mode: Mode,
         options: F::Options,
         common: Common,
-        found: Inspected<F>,
+        mut found: Inspected<F>,
         recovery: RecoveryReport,
-        writer: Option<(MarkFile, WriterLock)>,
+        mut writer: Option<(MarkFile, WriterLock)>,
     ) -> Result<Self> {
-        let index = build_index(&common, &place, &found, writer.is_some());
+        let mut index = build_index(&common, &place, &found, writer.is_some());
+        if let (Some((mark_file, _)), Some(mark)) = (&mut writer, &mut found.mark) {
+            keep_index(&mut index, &common, mark_file, mark);
+        }
         let Inspected { format, space, findings, mark, .. } = found;
         let extent = findings.extent;
         // A writer's is cut off by now.

@@ -8,7 +8,7 @@ use crate::log::evidence::Evidence;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::framing::Framing;
-use crate::log::index::catch_up;
+use crate::log::index::{INDEX_LAG_BYTES_MAX, catch_up};
 use crate::log::space::Beyond;
 use crate::log::{Log, Shared};
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner};
@@ -404,6 +404,6 @@ impl<F: Format> Shared<F> {
 
     /// Have the index in memory reach the end of the log, if it lags far.
     pub(crate) fn catch_up(&self, extent: Extent) {
-        catch_up::<F>(&mut self.index(), &*self.file, self.framing, extent);
+        catch_up::<F>(&mut self.index(), &*self.file, self.framing, extent, INDEX_LAG_BYTES_MAX);
     }
 }

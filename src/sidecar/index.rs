@@ -24,7 +24,8 @@ use crate::storage::{Access, File, Storage, read_full, write_full};
 
 pub(super) const INDEX_NAME: &str = "index";
 const MAGIC: &[u8; 4] = b"DBIX";
-const VERSION: u32 = 1;
+/// An index of version 1 may have holes: writers died before they had written their entries.
+const VERSION: u32 = 2;
 const HEADER_BYTES: u64 = 16;
 const ENTRY_BYTES: u64 = 24;
 /// Bytes of records per entry, at least.
@@ -188,6 +189,11 @@ impl Index {
     pub fn push(&mut self, entry: Entry) {
         self.last_offset = entry.offset;
         self.pending.push(entry);
+    }
+
+    /// Whether entries are in memory alone.
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     /// Whether enough entries have gathered in memory to be worth a write.

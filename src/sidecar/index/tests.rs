@@ -74,7 +74,7 @@ fn an_index_has_the_bytes_of_its_description() {
     let mut bytes = [0; 16 + 2 * 24];
     assert_eq!(file.len().unwrap(), bytes.len() as u64);
     assert_eq!(read_full(&*file, &mut bytes, 0).unwrap(), bytes.len());
-    let mut expected = b"DBIX\x01\0\0\0\x4d\0\0\0".to_vec();
+    let mut expected = b"DBIX\x02\0\0\0\x4d\0\0\0".to_vec();
     expected.extend(crc32(&expected).to_le_bytes());
     let mut chain = 77;
     for i in 0..2 {
