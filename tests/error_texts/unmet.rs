@@ -49,11 +49,6 @@ pub const UNMET: &[(&str, &str)] = &[
     ("the environment was opened for metadata alone", "nothing appends to such a one"),
     ("the metadata is {stored:?}, and {:?} in the source", "needs a disk that loses writes"),
     ("the metadata that was written is not there", "needs a disk that loses writes"),
-    ("a manifest of version {version}, known is {VERSION}", "tests/nostr_store/manifest.rs does"),
-    (
-        "segment {id} is the last number, no further segment can be made",
-        "tests/nostr_store/manifest.rs does",
-    ),
     ("{read} bytes are there, expected {bytes}", "needs a file that is cut while it is read"),
     ("event {wanted} expected, {found} found", "the bounds are asked before"),
     ("the end of the log", "the bounds are asked before"),
