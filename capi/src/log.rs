@@ -52,7 +52,7 @@ impl Log {
 
     /// Close the log.
     pub fn exit(&self) -> Result<()> {
-        self.book.close()
+        self.book.close_keeping_files()
     }
 
     /// First and last event; zeros without events. In the layout `slots` the event before the first one

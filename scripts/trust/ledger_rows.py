@@ -105,7 +105,7 @@ LEDGER_ROWS = [
         "no file is shared, none is removed for another, no index comes twice",
         (
             "ledger::threads_that_append_and_one_that_sends_lose_nothing_and_repeat_nothing",
-            "ledger::a_file_being_written_is_left_out_by_others_and_nobody_shares_one",
+            "ledger::a_file_being_written_or_leased_is_left_out_by_others",
             "ledger::a_file_that_took_the_name_of_a_removed_one_stays",
             "ledger::indexes_never_repeat_also_after_every_file_was_removed",
             "py:test_ledger.py",

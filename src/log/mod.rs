@@ -239,6 +239,16 @@ impl<F: Format> Log<F> {
         finished
     }
 
+    /// The same, but the files stay open while cursors use them: another handle goes on with the log, or
+    /// an interface promises it.
+    #[doc(hidden)]
+    pub fn close_keeping_files(&self) -> Result<()> {
+        match self.shared.is_forked() {
+            true => Err(self.forked_error()),
+            false => self.shared.finish(),
+        }
+    }
+
     /// Whether the handle is closed.
     pub fn is_closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)

@@ -79,7 +79,8 @@ impl Shared {
     pub(super) fn close_last(&self, last: &Part, number: u64) -> Result<Part> {
         last.book.sync()?;
         let done = last.book.stats()?;
-        last.book.close()?;
+        // Cursors over the pier read on.
+        last.book.close_keeping_files()?;
         lock(&self.finished).add(&done);
         let book = of_part(&self.options).open(&last.dir, Mode::Read)?;
         // Something else may have appended to the epoch since it was closed.

@@ -42,11 +42,21 @@ fn check_after_crash(sim: &Sim, pages: u64, parts: &[Part], seen: &[(Id, bool)],
     if !opened.contains(&lost) {
         expected.retain(|(id, _)| *id != lost);
     }
-    assert_eq!(read(&store), expected, "{what}");
+    let (is_killed, in_order) = (!what.contains("cut"), expected.clone());
+    // A power cut may leave a later event of the commit whole in the segment: it stays there, and the earlier
+    // ones come after it.
+    expected.sort_unstable_by_key(|(id, _)| id.0);
+    let sorted = |mut found: Vec<(Id, bool)>| {
+        found.sort_unstable_by_key(|(id, _)| id.0);
+        found
+    };
+    let found = read(&store);
+    assert!(!is_killed || found == in_order, "{what}: another order");
+    assert_eq!(sorted(found), expected, "{what}");
     assert_eq!(store.transactions().unwrap()["etl"].version, 0);
     assert!(store.staged().unwrap().is_empty(), "{what}");
     drop(store);
-    assert_eq!(read_disk(sim, pages), expected, "{what}: after closing");
+    assert_eq!(sorted(read_disk(sim, pages)), expected, "{what}: after closing");
 }
 
 #[test]
