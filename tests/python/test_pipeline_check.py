@@ -80,8 +80,9 @@ def test_a_pipeline_may_lie_in_a_directory_whose_name_is_a_glob(pipeline_ran: Pa
 
 def test_a_command_with_streams_says_nothing_of_spark(pipeline_ran: Path) -> None:
     """What Spark and its JVM have to say is in a file."""
-    (said,) = (pipeline_ran / "said.txt").read_text().splitlines()
-    assert said.startswith("deedbook: ") and " events in all, " in said
+    said = (pipeline_ran / "said.txt").read_text().splitlines()
+    assert 1 <= len(said) <= 2 and all(line.startswith("deedbook: ") for line in said)
+    assert any(" events in all, " in line for line in said)
 
 
 # -- what is broken -------------------------------------------------------------------------------
@@ -100,8 +101,8 @@ def test_a_check_fails_when_its_thing_is_broken(home: Path, what: str) -> None:
         others = {name for name in failed if HAS in name or INTACT in name} - expected
         assert others <= {f"{source}: {HAS}"}
     else:
-        # The row that is missing or doubled may be of a late event.
-        may = {LATE} if expected & {EVENTS, EQUAL} else set()
+        # The row that is missing or doubled may be of a late event, and of one with a content.
+        may = {LATE, BYTES} if expected & {EVENTS, EQUAL} else {BYTES}
         assert failed - expected <= may and expected <= failed
 
 

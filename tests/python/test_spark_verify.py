@@ -30,6 +30,7 @@ from deedbook import (
     Wal,
 )
 from deedbook.formats import Outcome, find
+from deedbook.pipeline._signing import public_key, sign
 from deedbook.spark.jobs import _checks, verify
 from deedbook.spark.jobs import _verify as job
 
@@ -204,9 +205,13 @@ def test_the_files_of_a_ledger_are_checked_apart(tmp_path: Path) -> None:
     assert outcome == alone(path) and len(outcome.facts["files"]) == parts - 1
 
 
+SECRET = 3
+AUTHOR = public_key(SECRET)
+
+
 def note(number: int, kind: int = 1, *tag: str) -> Event:
     fields = {
-        "pubkey": "ab" * 32,
+        "pubkey": AUTHOR,
         "created_at": number,
         "kind": kind,
         "tags": [[*(tag or ("n", "note"))]],
@@ -214,7 +219,9 @@ def note(number: int, kind: int = 1, *tag: str) -> Event:
     content = f"note {number} " * 40
     listed = [0, fields["pubkey"], number, kind, fields["tags"], content]
     packed = json.dumps(listed, separators=(",", ":")).encode()
-    known = {"id": hashlib.sha256(packed).hexdigest(), "content": content, "sig": "00" * 64}
+    id_ = hashlib.sha256(packed).hexdigest()
+    # A request to delete counts with a true signature only.
+    known = {"id": id_, "content": content, "sig": sign(id_, SECRET) if kind == 5 else "00" * 64}
     return Event.from_json(json.dumps({**fields, **known}))
 
 

@@ -200,7 +200,11 @@ def test_two_workers_read_a_segmented_log(log: Path, tmp_path: Path) -> None:
     require_spark()
     rows = rows_of(log)
     with standalone_cluster(tmp_path) as cluster:
-        told = json.loads(run_driver(DRIVER, cluster.master, str(log)).splitlines()[-1])
+        told = json.loads(
+            run_driver(
+                DRIVER, cluster.master, str(log), environment=cluster.environment
+            ).splitlines()[-1]
+        )
     assert told["partitions"] > 4
     lsns = sum(lsn for lsn, _ in rows)
     assert told["total"] == [len(rows), lsns, sum(len(payload) for _, payload in rows)]

@@ -208,7 +208,7 @@ def test_an_executor_that_is_killed_and_attempts_that_overtake_write_each_record
     (tmp_path / "cluster").mkdir()
     log, mark = tmp_path / "log", tmp_path / "killed"
     with standalone_cluster(tmp_path / "cluster") as cluster:
-        run_driver(WRITER, cluster.master, str(log), str(mark))
+        run_driver(WRITER, cluster.master, str(log), str(mark), environment=cluster.environment)
     assert mark.exists()
     with Wal.open(log) as wal:
         assert list(wal.payloads()) == [b"%d" % number for number in range(8000)]
