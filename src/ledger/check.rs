@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::contents::Contents;
 use super::directory::Directory;
 use super::format::LedgerFormat;
-use super::options::Options;
+use super::options::{Options, RECORD_BYTES_WRITTEN};
 use super::record::FORMAT;
 use super::{Batch, LedgerConfig, LedgerFile};
 use crate::durability::Durability;
@@ -209,7 +209,8 @@ fn salvage_files(
             durability: Durability::Rotate,
             file_records_max: None,
             bytes_total_max: None,
-            record_bytes_max: inspected.format.framing().record_bytes_max,
+            // The sidecar may say more than one write takes.
+            record_bytes_max: inspected.format.framing().record_bytes_max.min(RECORD_BYTES_WRITTEN),
             ..options.clone()
         };
         let config = LedgerConfig::lines(target, base_filename);

@@ -22,7 +22,7 @@ pub type Envelope = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 /// The smallest cap of a file that the specification allows, bytes.
 const FILE_BYTES_MIN: u64 = 100;
 /// The longest payload that one write takes: Linux writes 0x7ffff000 bytes at once, not more.
-const RECORD_BYTES_WRITTEN: u64 = WRITE_BYTES - HEADER_BYTES;
+pub(super) const RECORD_BYTES_WRITTEN: u64 = WRITE_BYTES - HEADER_BYTES;
 /// The cap of a file that [`LedgerConfig::lines`] gives: what the usual servers take in one request.
 const FILE_BYTES: usize = 475_000;
 

@@ -161,9 +161,7 @@ fn what_is_no_regular_file_is_left_alone() {
     assert!(dir.path().join("0-events").is_symlink());
     let linked = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(&target, linked.path().join(".deedbook")).unwrap();
-    let ledger = LedgerStore::new(small(linked.path(), 1000)).unwrap();
-    ledger.append(&event(7, 0)).unwrap();
-    refused(ledger.fetch(None, None), ErrorKind::NotALog);
+    refused(LedgerStore::new(small(linked.path(), 1000)), ErrorKind::NotALog);
 }
 
 /// The file of a store was removed under it: what is synced into it can never be sent.
