@@ -159,6 +159,12 @@ impl Manifest {
         self.segments.iter().find(|segment| segment.id == id).map(|segment| segment.size_bytes)
     }
 
+    /// How many records it says that a segment has.
+    pub fn records_of(&self, id: u32) -> Option<u32> {
+        let listed = self.segments.iter().find(|segment| segment.id == id)?;
+        listed.record_count.try_into().ok()
+    }
+
     /// Up to where a segment has pages at least: this program stores it after a sync of the segments. A size
     /// that is none of whole pages is damage of the manifest, and says nothing.
     pub fn pages_end(&self, id: u32, page_bytes: u32) -> Option<u32> {

@@ -34,6 +34,8 @@ const CREATED_AT_AT: usize = PAGE_SIZE_AT + 4;
 const SEGMENT_ID_AT: usize = CREATED_AT_AT + 8;
 const NUM_RECORDS_AT: usize = SEGMENT_ID_AT + 4;
 const NEXT_FREE_OFFSET_AT: usize = NUM_RECORDS_AT + 4;
+/// Where the counters are that appends change.
+pub const HINTS_AT: usize = NUM_RECORDS_AT;
 const VERSION_AT: usize = NEXT_FREE_OFFSET_AT + 4;
 const COMPACTION_MARKER_AT: usize = VERSION_AT + 4;
 /// Size of the header page's fields.
@@ -86,6 +88,11 @@ impl Header {
         put(VERSION_AT, &VERSION.to_be_bytes());
         put(COMPACTION_MARKER_AT, &self.compacted_at.to_be_bytes());
         bytes
+    }
+
+    /// The counters that appends change.
+    pub fn hints(&self) -> [u8; VERSION_AT - HINTS_AT] {
+        part(&self.encode(), HINTS_AT..VERSION_AT).try_into().unwrap_or_default()
     }
 
     /// A checksum of the fields that never change.

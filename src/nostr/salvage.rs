@@ -191,7 +191,10 @@ impl Copying<'_> {
                 Some(mut pages) => {
                     belonging.expect_pages(&mut pages.segment);
                     segments.insert(*id, pages.segment.clone());
-                    self.copy_pages(&pages, &logged, Some(*id) == last)?;
+                    let page_bytes = pages.segment.header().page_bytes;
+                    let checkpoint = belonging.manifest.pages_end(*id, page_bytes);
+                    let later = (Some(*id) == last).then_some(checkpoint.unwrap_or(page_bytes));
+                    self.copy_pages(&pages, &logged, later)?;
                 }
                 None => self.nothing_in(path)?,
             }
@@ -301,7 +304,9 @@ impl Copying<'_> {
         Ok(logged)
     }
 
-    fn copy_pages(&mut self, pages: &Pages, logged: &Logged, is_last: bool) -> Result<()> {
+    /// Copy the events of a segment; `later` is the byte after which those of the last one came after the last
+    /// checkpoint.
+    fn copy_pages(&mut self, pages: &Pages, logged: &Logged, later: Option<u32>) -> Result<()> {
         self.report.damages.extend(pages.header_damage.clone());
         let (mut scan, mut scratch) = (pages.scan().with_names(&self.searches), Vec::new());
         let end = u64::from(pages.segment.bytes_there(0..pages.segment.end()));
@@ -329,7 +334,7 @@ impl Copying<'_> {
                 continue;
             }
             self.report.uncertain += u64::from(!is_true);
-            if is_last && found.offset >= pages.segment.header().next_free && hides(&event) {
+            if later.is_some_and(|from| found.offset >= from) && hides(&event) {
                 self.last.push(event.id);
             }
             self.part.push(&event, self.options)?;

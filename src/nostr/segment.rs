@@ -14,7 +14,7 @@ use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 
 use super::event::{EventRef, Flags, Id};
 use super::options::Options;
-use super::page::{self, HEADER_BYTES, Header, PAGE_BYTES_WRITTEN};
+use super::page::{self, HEADER_BYTES, HINTS_AT, Header, PAGE_BYTES_WRITTEN};
 use super::record::FLAGS_AT;
 use super::walk::{Forward, READ_BYTES, Reverse, Window};
 
@@ -385,6 +385,15 @@ impl Segment {
             .map_err(|e| e.of(super::FORMAT).with_durable(Durable::Unknown))?;
         self.header = header;
         Ok(())
+    }
+
+    /// Have the header say how many records there are, and where they end. Nothing here believes it; another program
+    /// appends there, so it must be right when this process dies. The next sync makes it durable.
+    pub fn write_hints(&self, records: u32) -> Result<()> {
+        let header = Header { records, next_free: self.end, ..self.header };
+        write_full(&*self.file, header.hints().as_slice(), HINTS_AT as u64)
+            .map_err(|e| Error::io("write the header of the segment", &self.path, e))
+            .map_err(|e| e.of(super::FORMAT).with_durable(Durable::Unknown))
     }
 
     pub(super) fn file(&self) -> &Arc<dyn File> {

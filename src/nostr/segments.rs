@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use super::FORMAT;
 use super::event::{Flags, Location};
+use super::manifest::Manifest;
 use super::options::Options;
+use super::page::Header;
 use super::segment::{Found, Record, Segment};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
@@ -156,13 +158,15 @@ impl Segments {
         Ok(false)
     }
 
-    /// Count the records of the last segment that its header does not know.
-    pub fn count_last(&mut self) -> Result<()> {
+    /// Count the records of the last segment that the manifest does not know.
+    pub fn count_last(&mut self, manifest: &Manifest) -> Result<()> {
         let Open { segment, records, .. } = self.active()?;
-        let header = segment.header();
-        *records = match header.next_free <= segment.end() {
-            true => header.records.saturating_add(segment.count(header.next_free)?),
-            false => segment.count(0)?,
+        let Header { segment: id, page_bytes, .. } = segment.header();
+        let end = manifest.pages_end(id, page_bytes).filter(|end| *end <= segment.end());
+        let known = end.and_then(|end| Some((manifest.records_of(id)?, end)));
+        *records = match known {
+            Some((known, end)) => known.saturating_add(segment.count(end)?),
+            None => segment.count(0)?,
         };
         Ok(())
     }
@@ -217,6 +221,9 @@ impl Segments {
         }
         let offsets = active.segment.append(records)?;
         active.records += offsets.len() as u32;
+        if !records.is_empty() {
+            active.segment.write_hints(active.records)?;
+        }
         Ok(offsets.into_iter().map(|offset| Location { segment, offset }).collect())
     }
 

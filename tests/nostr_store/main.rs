@@ -29,6 +29,7 @@ mod expiration;
 mod faults;
 mod foreign_index;
 mod goes_bad;
+mod gone;
 mod history;
 mod imports;
 mod judge;
