@@ -163,6 +163,11 @@ fn an_environment_of_any_pages_leads_lmdb_nowhere_else() {
 }
 
 #[test]
+fn an_index_of_any_bytes_is_opened_or_damaged() {
+    replay("index_open");
+}
+
+#[test]
 fn segments_of_any_pages_miss_no_intact_record() {
     replay("nostr_pages");
 }

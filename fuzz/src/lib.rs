@@ -11,6 +11,7 @@ pub mod consumers;
 pub mod cut;
 mod fenced;
 pub mod history;
+pub mod index_open;
 pub mod intent;
 pub mod kit;
 pub mod ledger_open;
@@ -55,7 +56,7 @@ mod support;
 pub type Body = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Body); 19] = [
+pub const TARGETS: [(&str, Body); 20] = [
     ("parse", parse::run),
     ("open_on_bytes", open_on_bytes::run),
     ("operations", operations::run),
@@ -69,6 +70,7 @@ pub const TARGETS: [(&str, Body); 19] = [
     ("ledger_open", ledger_open::run),
     ("ledger_operations", ledger_operations::run),
     ("lmdb_open", lmdb_open::run),
+    ("index_open", index_open::run),
     ("nostr_pages", nostr_pages::run),
     ("nostr_tags", nostr_tags::run),
     ("nostr_json", nostr_json::run),

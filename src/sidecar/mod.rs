@@ -24,7 +24,7 @@ mod lock;
 mod loss;
 mod mark;
 mod name;
-mod sealed;
+pub(crate) mod sealed;
 mod settings;
 
 use std::ffi::OsStr;

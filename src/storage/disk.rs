@@ -125,6 +125,21 @@ fn open_regular(path: &Path, access: Access) -> io::Result<fs::File> {
     }
 }
 
+/// Whether a regular file belongs to the user of this process.
+#[cfg(all(unix, feature = "nostr"))]
+#[allow(unsafe_code)]
+pub fn is_own(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let owner = open_regular(path, Access::Read)?.metadata()?.uid();
+    // SAFETY: a system call without arguments, which cannot fail.
+    Ok(owner == unsafe { libc::geteuid() })
+}
+
+#[cfg(all(not(unix), feature = "nostr"))]
+pub fn is_own(path: &Path) -> io::Result<bool> {
+    open_regular(path, Access::Read).map(|_| true)
+}
+
 fn open_dir(dir: &Path) -> io::Result<fs::File> {
     fs::File::open(if dir.as_os_str().is_empty() { Path::new(".") } else { dir })
 }

@@ -36,6 +36,8 @@ use crate::slice::{part, part_mut};
 
 pub(crate) use closable::{Closable, Closed};
 pub use disk::Disk;
+#[cfg(feature = "nostr")]
+pub(crate) use disk::is_own;
 pub use fork::generation as fork_generation;
 pub use memory::Memory;
 

@@ -27,6 +27,7 @@ COMPACTION = "src/nostr/compaction.rs"
 IMPORT = "src/nostr/import.rs"
 INDEXING = "src/nostr/indexing.rs"
 INDEX_TABLE = "src/nostr/index/table.rs"
+INDEX_FILES = "src/nostr/index/files.rs"
 LOGGED_FLAGS = "src/nostr/logged_flags.rs"
 MANIFEST = "src/nostr/manifest.rs"
 MEND_WAL = "src/nostr/mend_wal.rs"
@@ -612,9 +613,9 @@ EVENT_STORE_BUGS = [
     Bug(
         "event store: an index with a flipped byte in the file that names its files is opened",
         FLIP,
-        INDEX_TABLE,
-        "        check_versions(dir)?;\n",
-        "        let _ = check_versions;\n",
+        INDEX_FILES,
+        "    check_versions(dir)?;\n",
+        "    let _ = check_versions;\n",
         [("nostr_index", "damage::a_flipped_byte_in_the_file")],
     ),
     Bug(

@@ -10,6 +10,7 @@ use deedbook::ErrorKind;
 use deedbook::nostr::{Event, Filter, Index};
 
 use super::world::{Numbers, World, event};
+use crate::index_files::vouch_for;
 
 const DIR: &str = "DEEDBOOK_TEST_INDEX_DIR";
 
@@ -20,7 +21,7 @@ fn batch(number: u64) -> Vec<Event> {
     (0..count).map(|_| event(&mut numbers)).collect()
 }
 
-fn apply(index: &Index, world: &mut World, number: u64) {
+pub fn apply(index: &Index, world: &mut World, number: u64) {
     world.insert(index, &batch(number), Some(&number.to_be_bytes()));
 }
 
@@ -92,7 +93,7 @@ fn a_killed_process_loses_nothing_that_it_applied() {
     }
 }
 
-fn files(dir: &Path) -> Vec<PathBuf> {
+pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -105,7 +106,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     all
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -137,6 +138,7 @@ fn damage_all(damage: impl Fn(&mut Vec<u8>, usize)) -> (usize, usize) {
             let at = numbers.below(used as u64) as usize;
             let scratch = tempfile::tempdir().unwrap();
             copy(dir.path(), scratch.path());
+            vouch_for(scratch.path());
             let mut damaged = bytes.clone();
             damage(&mut damaged, at);
             let name = file.strip_prefix(dir.path()).unwrap();
@@ -189,6 +191,7 @@ fn a_flipped_byte_in_the_file_that_names_the_others_is_found_by_its_checksum() {
         for at in [0, len / 2, len - 1] {
             let scratch = tempfile::tempdir().unwrap();
             copy(dir.path(), scratch.path());
+            vouch_for(scratch.path());
             let names = scratch.path().join(names.strip_prefix(dir.path()).unwrap());
             let mut bytes = fs::read(&names).unwrap();
             bytes[at] ^= 0x10;
@@ -213,6 +216,7 @@ fn a_missing_file_is_noticed() {
     for file in files(dir.path()) {
         let scratch = tempfile::tempdir().unwrap();
         copy(dir.path(), scratch.path());
+        vouch_for(scratch.path());
         let name = file.strip_prefix(dir.path()).unwrap();
         fs::remove_file(scratch.path().join(name)).unwrap();
         let opened = Index::open(scratch.path());

@@ -12,6 +12,7 @@ use deedbook::Mode;
 use deedbook::Repair;
 use deedbook::nostr::{Event, EventStore, Filter, Options, Outcome, repair};
 
+use crate::index_files::vouch_for;
 use crate::support::{all, copy, event};
 
 /// Events of a store, each in one page.
@@ -37,6 +38,7 @@ fn mixed(place: &Path, own: &[Event], other: &[Event]) -> EventStore {
     let [index, foreign] = ["own", "other"].map(|name| place.join(name).join(".deedbook/events"));
     fs::remove_dir_all(&index).unwrap();
     copy(&foreign, &index);
+    vouch_for(&index);
     open(&place.join("own"))
 }
 

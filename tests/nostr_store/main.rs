@@ -12,6 +12,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::print_stdout)]
 
+#[cfg(unix)]
+#[path = "../common/index_files.rs"]
+mod index_files;
 #[path = "../harness/report.rs"]
 #[allow(dead_code)]
 mod report;

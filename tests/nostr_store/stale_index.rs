@@ -9,6 +9,7 @@ use std::time::Duration;
 use deedbook::nostr::{Filter, Flags, Options};
 use deedbook::{Durability, ErrorKind, Mode};
 
+use crate::index_files::vouch_for;
 use crate::processes::{judge, kill, open, start};
 use crate::support::{all, copy, mix, note, notes};
 
@@ -37,6 +38,7 @@ fn with_index(store: &Path, to: &Path, older: Option<&Path>) {
     fs::remove_dir_all(index(to)).unwrap();
     if let Some(older) = older {
         copy(older, &index(to));
+        vouch_for(&index(to));
     }
 }
 
@@ -148,6 +150,7 @@ fn an_index_with_flags_that_the_log_lost_is_made_again() {
     store.set_flags(at, Flags::DELETED).unwrap();
     assert_eq!(store.query(&[Filter::default()]).unwrap().count(), 4);
     copy(&dir, &trial);
+    vouch_for(&index(&trial));
     let store = options.open(&trial, Mode::Append).unwrap();
     assert_eq!((all(&store).len(), store.opening().indexed), (5, 0));
     assert_eq!(store.query(&[Filter::default()]).unwrap().count(), 4);
@@ -155,6 +158,7 @@ fn an_index_with_flags_that_the_log_lost_is_made_again() {
 
     fs::remove_dir_all(&trial).unwrap();
     copy(&dir, &trial);
+    vouch_for(&index(&trial));
     fs::remove_dir_all(trial.join("wal")).unwrap();
     copy(&log, &trial.join("wal"));
     let store = options.open(&trial, Mode::Append).unwrap();

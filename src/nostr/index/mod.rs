@@ -11,7 +11,9 @@
 //! Damage is [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when the index is opened or read: all
 //! blocks have checksums. Then the directory is deleted and the index made again.
 
+mod files;
 mod keys;
+mod made_here;
 mod query;
 mod table;
 mod writes;

@@ -1,7 +1,7 @@
 //! One sorted table of keys and values, in files of fjall or in memory.
 //!
 //! fjall opens and writes its files itself, so they do not go through [`crate::storage`]. Nor do their
-//! deletion and the comparison of their checksums: a simulated disk has no index in files.
+//! deletion and the checks before fjall opens them: a simulated disk has no index in files.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{KeyspaceCreateOptions, PersistMode, Readable, Slice};
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::writes::Writes;
+use super::{files, made_here};
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
 use crate::mend::make_own_dir;
@@ -28,10 +28,6 @@ const BULK: usize = 8_192;
 /// The table, by the version of its keys and values, and that of the version before.
 const NAME: &str = "index-2";
 const FORMER_NAME: &str = "index";
-/// Where fjall has its tables, and the file of a table that names its newest version: number 8,
-/// checksum 16, both little-endian.
-const KEYSPACES_NAME: &str = "keyspaces";
-const CURRENT_NAME: &str = "current";
 const CACHE_BYTES: u64 = 128 << 20;
 /// What is only in the journal is read again at opening, so it is not much.
 const MEMTABLE_BYTES: u64 = 16 << 20;
@@ -47,8 +43,8 @@ impl Table {
     /// Open the table in a directory, or make it.
     pub fn open(dir: &Path) -> Result<Self> {
         make_own_dir(&Disk, dir, PRIVATE_MODE).map_err(|e| e.of(FORMAT))?;
-        check_kinds(dir).map_err(|e| Error::io("look at the index", dir, e).of(FORMAT))??;
-        check_versions(dir)?;
+        made_here::check_or_note(dir)?;
+        files::check(dir)?;
         let opened = guarded(dir, || {
             let db = fjall::Database::builder(dir)
                 .cache_size(CACHE_BYTES)
@@ -142,39 +138,6 @@ impl Table {
             Self::Memory(entries) => View::Memory(lock(entries).clone()),
         }
     }
-}
-
-/// Refuse links, FIFOs and the like: fjall follows and waits for them.
-fn check_kinds(dir: &Path) -> io::Result<Result<()>> {
-    let mut left = vec![dir.to_path_buf()];
-    while let Some(dir) = left.pop() {
-        for entry in std::fs::read_dir(dir)? {
-            let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
-            match (kind.is_dir(), kind.is_file()) {
-                (true, _) => left.push(path),
-                (_, true) => {}
-                _ => return Ok(Err(damaged("not a regular file").at(&path))),
-            }
-        }
-    }
-    Ok(Ok(()))
-}
-
-/// Compare the files that name the files of the table with their checksums. fjall writes those, does not
-/// read them, and ends the process over some of the bytes.
-fn check_versions(dir: &Path) -> Result<()> {
-    for keyspace in std::fs::read_dir(dir.join(KEYSPACES_NAME)).into_iter().flatten().flatten() {
-        let current = std::fs::read(keyspace.path().join(CURRENT_NAME)).unwrap_or_default();
-        let Some((&version, rest)) = current.split_first_chunk() else { continue };
-        let Some((&checksum, _)) = rest.split_first_chunk() else { continue };
-        let name = format!("v{}", u64::from_le_bytes(version));
-        // fjall itself reports a file that is missing.
-        let Ok(bytes) = std::fs::read(keyspace.path().join(&name)) else { continue };
-        if xxh3_128(&bytes) != u128::from_le_bytes(checksum) {
-            return Err(damaged(&format!("the checksum of {name} is another")).at(dir));
-        }
-    }
-    Ok(())
 }
 
 fn ingest(table: &fjall::Keyspace, writes: &mut Writes) -> fjall::Result<()> {
