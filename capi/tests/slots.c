@@ -238,6 +238,37 @@ the_first_save_may_set_the_epoch(void)
   u3_book_exit(log_u);
 }
 
+/* As vere's own test partial_batch_recovery: a byte of the newest batch changed while the log was closed. What
+** stands beside the log vouched for it, and three events were given.
+*/
+static void
+the_newest_batch_changed(void)
+{
+  char*    dir_c = epoch("newest", 0);
+  u3_book* log_u = u3_book_init(dir_c);
+  HOLDS(c3y == save_golden(log_u, 1, 0, 1, 0));
+  HOLDS(c3y == save_golden(log_u, 2, 1, 3, 0));
+  u3_book_exit(log_u);
+  int     fid_i = open(log_in(dir_c), O_RDWR);
+  off_t   at_i = (off_t)size_of(dir_c) - 10;
+  uint8_t byt_y;
+  HOLDS(1 == pread(fid_i, &byt_y, 1, at_i));
+  byt_y ^= 1;
+  HOLDS(1 == pwrite(fid_i, &byt_y, 1, at_i));
+  close(fid_i);
+  HOLDS(log_u = u3_book_init(dir_c));
+  check_bounds(log_u, 0, 1);
+  HOLDS(holds_golden(log_u, 0, 1));
+  HOLDS(c3y == save_golden(log_u, 2, 1, 3, 0));
+  u3_book_exit(log_u);
+  HOLDS(log_u = u3_book_init(dir_c));
+  check_bounds(log_u, 0, 3);
+  HOLDS(holds_golden(log_u, 0, 3));
+  u3_book_exit(log_u);
+  HOLDS(is_there(dir_c, ".deedbook/loss"));
+  HOLDS(is_there(dir_c, "book.log.cut-8213"));
+}
+
 /* Inside the second event of the only batch, of a log of ours and of one of the reference. */
 static void
 the_first_batch_cut(void)
@@ -450,6 +481,7 @@ main(int argc, char** argv)
   a_log_of_the_reference_goes_on();
   the_first_save_may_set_the_epoch();
   the_first_batch_cut();
+  the_newest_batch_changed();
   a_later_batch_cut();
   one_slot_damaged();
   no_header();

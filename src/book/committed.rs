@@ -158,7 +158,8 @@ pub fn begins_at(file: &dyn File, codec: Codec, offset: u64, end: u64) -> io::Re
     Ok(matches!(scanner.next(file)?, Scanned::Record { .. }))
 }
 
-/// Whether the deeds that a slot counts are there. Up to what is known they are.
+/// Whether the deeds that a slot counts are there. Up to what is known they are, by their lengths: that their
+/// bytes are those of the newest batch, its checksum alone says.
 fn hold(
     file: &dyn File,
     codec: Codec,
@@ -168,9 +169,6 @@ fn hold(
     followed: &Followed,
 ) -> io::Result<Held> {
     let (all, before_batch) = (slot.records(), slot.records() - slot.bat);
-    if known.records == all {
-        return Ok(Held::Whole(known.offset));
-    }
     let mut batch = Some(known).filter(|known| known.records == before_batch);
     let end = match known.records <= all {
         true => {

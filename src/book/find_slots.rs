@@ -57,7 +57,12 @@ pub fn find_by_slots(
             let space = space_to(end);
             let mut findings = find_end(format, &space, known)?;
             if findings.mark == MarkUse::Lost {
-                return lost(format, known, file_end, &space_to);
+                return match newest {
+                    Some((_, Held::Differs { .. })) => {
+                        differs(format, known, newest, file_end, &space_to)
+                    }
+                    _ => lost(format, known, file_end, &space_to),
+                };
             }
             after_end(&mut findings, &**file, end, newest)?;
             Ok(FoundBySlots { space, findings, slot: Some(at) })
@@ -119,6 +124,17 @@ fn not_committed(
         after_end(&mut findings, &**file, place.offset, newest)?;
         return Ok(FoundBySlots { space, findings, slot: None });
     }
+    differs(format, known, newest, file_end, space_to)
+}
+
+/// The newest batch is not what the header says, or no slot says how far the log is committed.
+fn differs(
+    format: &BookFormat,
+    known: Known,
+    newest: Option<(Slot, Held)>,
+    file_end: u64,
+    space_to: &dyn Fn(u64) -> Space,
+) -> io::Result<FoundBySlots> {
     // The valid prefix of a batch that differs ends before it; its deeds can be read past that.
     let (valid_end, end) = match newest {
         Some((_, Held::Differs { from, end, .. })) => (from, end),
@@ -137,7 +153,12 @@ fn not_committed(
             ..Damage::default()
         },
     };
-    findings.damage.get_or_insert(damage);
+    if matches!(newest, Some((_, Held::Differs { .. }))) {
+        // Also where a mark has more deeds: why they are no deeds of the log, the batch says.
+        findings.damage = Some(damage);
+    } else {
+        findings.damage.get_or_insert(damage);
+    }
     Ok(FoundBySlots { space, findings, slot: None })
 }
 

@@ -296,13 +296,15 @@ fn verify_finds_rot_that_the_layout_itself_cannot() {
     for number in 0..3000u32 {
         book.append(number, &[number as u8; 100]).unwrap();
     }
+    book.sync().unwrap();
+    book.append(0, b"of the next batch").unwrap();
     book.close().unwrap();
     assert!(check(&path, &Options::default()).ok());
     let mut log = bytes(&path);
     log[DEEDS_AT + 120 * 1000 + 50] ^= 1;
     fs::write(path.join("book.log"), &log).unwrap();
     let report = check(&path, &Options::default());
-    assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 3000));
+    assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 3001));
     let [damage] = &report.damages[..] else { panic!("{:?}", report.damages) };
     let byte = (DEEDS_AT + 120 * 1000 + 50) as u64;
     assert!((damage.offset..damage.end).contains(&byte), "{damage:?}");

@@ -164,3 +164,42 @@ fn verify_names_the_place_and_both_values() {
     let reason = "no header slot says how far the log is committed";
     assert_eq!(found(&headless, "0i0"), said(end(3), end(3), reason));
 }
+
+/// The header has a checksum of the newest batch. Where a mark vouched for the log it was not looked at: a changed
+/// byte was read as a good event, and `verify` called the log clean. Vere's own test of it failed.
+#[test]
+fn the_newest_batch_is_held_against_its_checksum_also_where_a_mark_vouches() {
+    let all = golden_events();
+    for batches in [&[1, 2][..], &[3], &[1, 1, 1]] {
+        let disk = Sim::new();
+        let book = on(&disk).open("/0i0", Mode::Create).unwrap();
+        append(&book, &all[..3], batches);
+        book.close().unwrap();
+        drop(book);
+        let before = 3 - *batches.last().unwrap() as u64;
+        let mut log = read_file(&disk, Path::new(LOG));
+        // A byte of the last jam.
+        let byte = log.len() - 10;
+        log[byte] ^= 1;
+        write_file(&disk, Path::new(LOG), &log);
+        let error = refused(on(&disk).open("/0i0", Mode::Append), ErrorKind::LostRecords);
+        let batch = format!("the batch of events {} to 3: checksum ", before + 1);
+        assert!(error.message().contains(&batch), "{error}");
+        assert_eq!(read_file(&disk, Path::new(LOG)), log, "a refused opening changes nothing");
+
+        let book = on(&disk).open("/0i0", Mode::Read).unwrap();
+        let (read, failed) = read_all(&book);
+        assert_eq!(contents(&read), all[..before as usize]);
+        assert!(failed.unwrap().message().contains(&batch));
+        assert_eq!(read_past_damage(&book).len(), 3);
+        let report = check("/0i0", &on(&disk));
+        assert!(!report.ok() && report.verdict == Verdict::Corrupt, "{report:?}");
+        assert!(report.damages.iter().any(|damage| damage.reason.contains(&batch)), "{report:?}");
+
+        let how = Repair { force: true, accept_loss: true, dry_run: false };
+        repair("/0i0", &on(&disk), how).unwrap();
+        let book = on(&disk).open("/0i0", Mode::Append).unwrap();
+        assert_eq!(book.len().unwrap(), before);
+        assert_eq!(book.recovery().loss.map(|loss| loss.first), Some(before + 1));
+    }
+}
