@@ -140,3 +140,59 @@ fn both_directions_take_the_same_ranges() {
         }
     }
 }
+
+/// A hunt: the parts of a log without `.deedbook` did not carry the size that `segment_bytes` had
+/// named. Their readers took the size of segment 0, which was too long or cut, and gave 156 records
+/// under LSNs that do not exist.
+#[test]
+fn parts_are_read_by_the_segment_size_of_their_log() {
+    const LAYOUT: Layout = Layout::Segmented { segment_bytes: 1000 };
+    let whole = |segment: u64| {
+        let dir = TempDir::new().unwrap();
+        let (writer, reader, lsns) = pair(&dir, LAYOUT, 1000);
+        if segment > 0 {
+            writer.truncate_before(lsns[995]).unwrap();
+        }
+        drop((writer, reader));
+        std::fs::remove_dir_all(dir.path().join("log/.deedbook")).unwrap();
+        dir
+    };
+    for (segment, cut) in [(0, 1000), (0, 1100), (0, 900), (15, 936)] {
+        let dir = whole(segment);
+        let path = dir.path().join("log");
+        let name = path.join(deedbook::wal::segment_name(segment));
+        if segment == 0 {
+            std::fs::OpenOptions::new().write(true).open(name).unwrap().set_len(cut).unwrap();
+        }
+        let named = Options::new().layout(LAYOUT);
+        let wal = named.open(&path, Mode::Read).unwrap();
+        let read = |mut cursor: deedbook::wal::Cursor| {
+            let mut found = Vec::new();
+            while let Some(record) = cursor.next().unwrap() {
+                found.push((record.lsn, record.payload.to_vec()));
+            }
+            found
+        };
+        let expected = read(wal.cursor(None, None, OnCorrupt::Skip).unwrap());
+        assert!(expected.len() >= if segment == 0 { 980 } else { 5 });
+        for split_bytes in [500, 1 << 20] {
+            let mut found = Vec::new();
+            for split in wal.splits(split_bytes, None, None).unwrap() {
+                assert_eq!(split.segment_bytes, Some(1000));
+                let of_part = Wal::read_split(&split, &Options::new(), OnCorrupt::Skip, true);
+                found.extend(read(of_part.unwrap()));
+            }
+            assert!(found == expected, "{cut} bytes of segment {segment}: {} records", found.len());
+        }
+        if segment == 0 {
+            // Nobody names the size: nine of ten segments have the right one.
+            let guessed = Wal::open(&path).unwrap();
+            let found = read(guessed.cursor(None, None, OnCorrupt::Skip).unwrap());
+            assert!(
+                found == expected,
+                "{cut} bytes of segment 0, guessed: {} records",
+                found.len()
+            );
+        }
+    }
+}

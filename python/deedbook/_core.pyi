@@ -2289,6 +2289,7 @@ class Split:
         unacknowledged_from: int | None = None,
         known_end: int | None = None,
         identity: str | None = None,
+        segment_bytes: int | None = None,
     ) -> Self:
         """Name the records in bytes ``offset..end`` of the log at ``path``.
 
@@ -2324,6 +2325,12 @@ class Split:
 
         ``"BYTE:CHECKSUM BYTE:CHECKSUM"`` of the first and the last one when it was cut. It is the
         same for a copy of the log, and after appending.
+        """
+    @property
+    def segment_bytes(self) -> int | None:
+        """Size of a segment; None of a log in one file.
+
+        A reader without it, and without the log's `.deedbook`, guesses the size from the files.
         """
     def check(
         self,

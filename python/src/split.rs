@@ -18,7 +18,7 @@ use crate::nostr_columns::{self, Picked};
 use crate::progress::Progress;
 use crate::reports::PyPartReport;
 
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "format",
     "path",
     "ordinal",
@@ -28,6 +28,7 @@ const FIELDS: [&str; 9] = [
     "unacknowledged_from",
     "known_end",
     "identity",
+    "segment_bytes",
 ];
 
 #[doc = doc!("Split")]
@@ -42,7 +43,7 @@ pub struct PySplit {
 impl PySplit {
     #[new]
     #[pyo3(signature = (format, path, ordinal, records, offset, end, unacknowledged_from=None,
-                        known_end=None, identity=None))]
+                        known_end=None, identity=None, segment_bytes=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -55,11 +56,12 @@ impl PySplit {
         #[pyo3(from_py_with = numbers::unacknowledged_from)] unacknowledged_from: Option<u64>,
         #[pyo3(from_py_with = numbers::known_end)] known_end: Option<u64>,
         identity: Option<&str>,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
     ) -> PyResult<Self> {
         let format = Format::by_name(py, format)?;
         let identity = identity.map(str::parse).transpose().or_raise(py)?;
         let begin = Split { ordinal, records, ..Split::new(path, offset, end) };
-        let split = Split { unacknowledged_from, known_end, identity, ..begin };
+        let split = Split { unacknowledged_from, known_end, identity, segment_bytes, ..begin };
         Ok(Self { format, split })
     }
 
@@ -69,11 +71,22 @@ impl PySplit {
     }
 
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let Split { ordinal, records, offset, end, unacknowledged_from, known_end, .. } =
-            self.split;
+        let Split { ordinal, records, offset, end, segment_bytes, .. } = self.split;
+        let Split { unacknowledged_from, known_end, .. } = self.split;
         let (format, path, identity) = (self.format(), self.path(), self.identity());
-        (format, path, ordinal, records, offset, end, unacknowledged_from, known_end, identity)
-            .into_pyobject(py)
+        let fields = (
+            format,
+            path,
+            ordinal,
+            records,
+            offset,
+            end,
+            unacknowledged_from,
+            known_end,
+            identity,
+            segment_bytes,
+        );
+        fields.into_pyobject(py)
     }
 
     #[doc = doc!("Split".to_dict)]
@@ -137,6 +150,12 @@ impl PySplit {
     #[getter]
     fn identity(&self) -> Option<String> {
         self.split.identity.map(|identity| identity.to_string())
+    }
+
+    #[doc = doc!("Split".segment_bytes)]
+    #[getter]
+    fn segment_bytes(&self) -> Option<u64> {
+        self.split.segment_bytes
     }
 
     #[doc = doc!("Split".check)]

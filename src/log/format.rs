@@ -127,6 +127,15 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         depth: Depth,
     ) -> Result<Inspected<Self>>;
 
+    /// The options that read a part of the log, which was cut with segments of `_segment_bytes`.
+    fn options_of_part(
+        options: &Self::Options,
+        _place: &Place,
+        _segment_bytes: Option<u64>,
+    ) -> Result<Self::Options> {
+        Ok(options.clone())
+    }
+
     /// Refuse to open for writing what was found.
     fn check_found(
         _options: &Self::Options,

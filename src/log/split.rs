@@ -35,14 +35,26 @@ pub struct Split {
     pub known_end: Option<u64>,
     /// Which log it is a part of: another one at the path is refused.
     pub identity: Option<Identity>,
+    /// Size of a segment of a log that is cut into segments: without it a reader has to guess.
+    pub segment_bytes: Option<u64>,
 }
 
 impl Split {
     /// A part from its numbers, for readers that got only these.
     pub fn new(path: PathBuf, offset: u64, end: u64) -> Self {
         let (ordinal, records, identity) = (None, None, None);
-        let (unacknowledged_from, known_end) = (None, None);
-        Self { path, ordinal, records, offset, end, unacknowledged_from, known_end, identity }
+        let (unacknowledged_from, known_end, segment_bytes) = (None, None, None);
+        Self {
+            path,
+            ordinal,
+            records,
+            offset,
+            end,
+            unacknowledged_from,
+            known_end,
+            identity,
+            segment_bytes,
+        }
     }
 }
 
@@ -100,7 +112,8 @@ impl<F: Format> Log<F> {
         stop: Option<u64>,
     ) -> Result<Cursor<F>> {
         let (place, common) = place_of::<F>(&split.path, options)?;
-        let found = inspect_patiently::<F>(options, &place, Depth::Begin)?;
+        let options = F::options_of_part(options, &place, split.segment_bytes)?;
+        let found = inspect_patiently::<F>(&options, &place, Depth::Begin)?;
         let Inspected { format, space, .. } = &found;
         let head = space.start;
         let (file, there) = space.whole();
@@ -172,6 +185,7 @@ impl<F: Format> Shared<F> {
             unacknowledged_from: evidence.unacknowledged_from(),
             known_end: evidence.known_end_after(offset).map(|border| border.offset),
             identity: Identity::of(&snapshot.extent),
+            segment_bytes: self.format.settings().segment_bytes,
         }
     }
 

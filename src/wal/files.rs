@@ -1,5 +1,6 @@
 //! The files of a write-ahead log: one, or segments and a head marker.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -74,7 +75,9 @@ pub fn stored_sum(file: &dyn File, offset: u64) -> io::Result<Option<u32>> {
     Ok((read == sum.len()).then_some(u32::from_le_bytes(sum)))
 }
 
-/// The size of a segment, from the files: that of the first one that is followed by another.
+/// The size of a segment, from the files: that of most segments that are followed by another. In a
+/// log without damage all of these have it. Of two sizes equally frequent the larger one, because a
+/// crash makes segments shorter.
 pub fn segment_bytes_of(
     place: &Place,
     storage: &dyn Storage,
@@ -86,25 +89,29 @@ pub fn segment_bytes_of(
         Err(Error::new(ErrorKind::InvalidArgument, message).at(&place.dir))
     };
     let len = |index: u64| segment_len(place, storage, index);
-    match *indices {
-        [] => Ok(default),
-        [first, second, ..] if second == first + 1 => {
-            let guess = len(first)?.max(1);
-            match head_marker(storage, place)? {
-                // A torn segment is shorter, and then the head seems to lie after it.
-                Head::At(head) if first < head / guess => unknown(format!(
-                    "{} has {guess} bytes, and with segments of that size it lies below the head, \
-                     byte {head}",
-                    segment_name(first)
-                )),
-                _ => Ok(guess),
-            }
+    let mut votes = BTreeMap::new();
+    for (index, next) in indices.iter().zip(indices.iter().skip(1)) {
+        if *next == index + 1 {
+            *votes.entry(len(*index)?.max(1)).or_insert(0) += 1;
         }
+    }
+    let guess = votes.into_iter().max_by_key(|&(bytes, count)| (count, bytes));
+    match (guess, indices) {
+        (_, []) => Ok(default),
+        (Some((guess, _)), [first, ..]) => match head_marker(storage, place)? {
+            // A torn segment is shorter, and then the head seems to lie after it.
+            Head::At(head) if *first < head / guess => unknown(format!(
+                "most segments have {guess} bytes, and with segments of that size {} lies below \
+                 the head, byte {head}",
+                segment_name(*first)
+            )),
+            _ => Ok(guess),
+        },
         // All of it lies in the first segment, whatever its size.
-        [0] => Ok(len(0)?.max(default)),
-        [index, ..] => unknown(format!(
+        (None, [0]) => Ok(len(0)?.max(default)),
+        (None, [index, ..]) => unknown(format!(
             "{} is not followed by another, and nothing beside it names the size",
-            segment_name(index)
+            segment_name(*index)
         )),
     }
 }

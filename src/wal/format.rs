@@ -230,6 +230,23 @@ impl Format for WalFormat {
         }
     }
 
+    /// A size that the caller names, or the log's own settings, come before the part's.
+    fn options_of_part(
+        options: &Options,
+        place: &Place,
+        segment_bytes: Option<u64>,
+    ) -> Result<Options> {
+        let mut options = options.clone();
+        if options.layout.is_none()
+            && !place.single
+            && Settings::load(&*options.storage, &place.sidecar, FORMAT)?.is_none()
+        {
+            options.layout = segment_bytes.map(|segment_bytes| Layout::Segmented { segment_bytes });
+        }
+        options.check()?;
+        Ok(options)
+    }
+
     fn check_found(options: &Options, place: &Place, found: &Inspected<Self>) -> Result<()> {
         if let (Some(why), Access::Write) = (&found.more.only_readable, access_of(found)) {
             return Err(Error::new(ErrorKind::Corrupt, why.clone()).of(FORMAT).at(&place.log));

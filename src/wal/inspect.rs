@@ -342,8 +342,8 @@ pub(super) fn check_size_is_proved(
     let name = segment_name(base / bytes);
     if options.layout.is_none() && extent.end - base <= bytes {
         let message = format!(
-            "segment size unknown: {name} has {bytes} bytes, but its records end at byte {} and do \
-             not go on in the next one; pass segment_bytes=",
+            "segment size unknown: by the files it is {bytes}, but the records of {name} end at byte \
+             {} and do not go on in the next one; pass segment_bytes=",
             extent.end
         );
         return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));

@@ -6,13 +6,14 @@ import errno
 import logging
 import os
 import pickle
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
 import deedbook
-from deedbook import Record, Wal
+from deedbook import Record, Split, Wal
 
 LAYOUTS = [{"single_file": True}, {"segment_bytes": 64}, {"segment_bytes": 1 << 20}]
 
@@ -222,6 +223,35 @@ def test_damage_is_told_and_read_around(tmp_path: Path, layout: dict[str, object
     with Wal.open(path, "a") as wal:
         assert len(wal) == 9 and wal.append(b"on") == lsns[9]
     assert Wal.verify(path).ok and Wal.verify(tmp_path / "copy").ok
+
+
+def test_a_split_carries_the_segment_size_to_other_processes(tmp_path: Path) -> None:
+    """A hunt: an executor of Spark had to guess the size that ``segment_bytes`` had named.
+
+    It refused a log whose only segment is not the first, which ``Wal.open`` had read.
+    """
+    path = tmp_path / "wal"
+    with Wal.create(path, segment_bytes=1000) as wal:
+        lsns = [wal.append(b"%04d" % i * 10) for i in range(200)]
+        (split,) = wal.splits()
+        assert (split.segment_bytes, split.to_dict()["segment_bytes"]) == (1000, 1000)
+        wal.sync()
+        wal.truncate_before(lsns[-3])
+    shutil.rmtree(path / ".deedbook")
+    with Wal.open(path, segment_bytes=1000) as wal:
+        sent = pickle.dumps(wal.splits())
+    (split,) = pickle.loads(sent)
+    assert split.segment_bytes == 1000
+    assert sum(batch.num_rows for batch in split.batches()) == 3
+    assert split.check().intact
+    fields = split.to_dict() | {"segment_bytes": None}
+    with pytest.raises(deedbook.InvalidArgumentError, match="segment size unknown"):
+        Split(**fields).batches()
+    with pytest.raises(deedbook.InvalidArgumentError, match="segment size 0"):
+        Split(**fields | {"segment_bytes": 0}).batches()
+    with Wal.create(tmp_path / "single", single_file=True) as wal:
+        wal.append(b"x")
+        assert [split.segment_bytes for split in wal.splits()] == [None]
 
 
 def test_errors_are_told_by_class(tmp_path: Path) -> None:
