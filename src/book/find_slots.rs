@@ -104,7 +104,7 @@ fn not_committed(
     let file_end = file.len()?;
     let empty = space_to(DEEDS_AT);
     let mut findings = find_end(format, &empty, known)?;
-    let was_empty = known.mark.is_some_and(|mark| mark.records == 0 && !mark.closed);
+    let was_empty = known.mark.is_some_and(|mark| mark.records == 0 && mark.is_open());
     if was_empty && findings.mark == MarkUse::Used {
         // The first commit never returned.
         after_end(&mut findings, &**file, DEEDS_AT, newest)?;

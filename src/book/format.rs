@@ -419,7 +419,8 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
         findings.extent.first = first;
         return;
     }
-    if header.first == 0 && records > 0 && findings.mark == MarkUse::Used {
+    let is_open = findings.mark == MarkUse::Used && mark.is_some_and(Mark::is_open);
+    if header.first == 0 && records > 0 && is_open {
         // The sector of the header never reached the disk, and the first save writes it first: none
         // of this was acknowledged.
         let start = findings.extent.start;

@@ -15,15 +15,16 @@ use crate::sidecar::{Mark, MarkUse};
 
 impl<F: Format> Walk<'_, F> {
     /// What lies after a mark. While the mark is open, all of it is unacknowledged, and whatever is
-    /// not a record is a torn tail; after a closed one, the careful rule holds.
+    /// not a record is a torn tail; after a closed one, or where a newer one may have been lost, the
+    /// careful rule holds.
     pub fn after_mark(mut self, from: Extent, mark: &Mark) -> io::Result<Findings> {
         let (extent, stop) = self.check(from, self.space.end)?;
-        let mut findings = match mark.closed {
-            true => self.conclude_carefully(extent, stop, MarkUse::Used, from.end)?,
-            false => self.conclude_torn(extent, stop, from.end)?,
+        let mut findings = match mark.is_open() {
+            true => self.conclude_torn(extent, stop, from.end)?,
+            false => self.conclude_carefully(extent, stop, MarkUse::Used, from.end)?,
         };
         findings.durable_end = Some(mark.end);
-        findings.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);
+        findings.unacknowledged_from = Some(mark.end).filter(|_| mark.is_open());
         Ok(findings)
     }
 
@@ -95,7 +96,7 @@ impl<F: Format> Walk<'_, F> {
         let mut findings = self.conclude_carefully(extent, stop, MarkUse::Lost, extent.start)?;
         findings.verdict = Verdict::Corrupt;
         findings.durable_end = Some(mark.end);
-        findings.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);
+        findings.unacknowledged_from = Some(mark.end).filter(|_| mark.is_open());
         if mark.start == extent.start {
             // The same head, so the same numbers.
             findings.extent.first = mark.first;

@@ -147,6 +147,7 @@ mod tests {
             index_chain: 0,
             file: FileId::default(),
             start: 40,
+            older: false,
         };
         change(&mut mark);
         super::is_possible(&mark, 8)

@@ -29,7 +29,7 @@ pub struct Findings {
     /// Byte up to which the mark says the log is durable.
     pub durable_end: Option<u64>,
     /// Byte from which on nothing was acknowledged. A mark that was closed does not say: another
-    /// program may have appended since.
+    /// program may have appended since. Nor does one beside which a newer one may have been lost.
     pub unacknowledged_from: Option<u64>,
     /// Bytes looked at.
     pub scanned_bytes: u64,

@@ -223,7 +223,7 @@ impl<F: Format> Shared<F> {
             state.durable = Some(end_of(&mark, state.numbered));
             state.is_outdated = is_outdated;
             state.durable_records = mark.records;
-            state.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);
+            state.unacknowledged_from = Some(mark.end).filter(|_| mark.is_open());
         }
         let damaged = state.damage.is_some();
         drop(state);

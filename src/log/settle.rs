@@ -98,7 +98,9 @@ pub fn settle<F: Format>(
     // after a gap, and the mark on the disk must say that they are torn, and not that acknowledged
     // records are missing.
     let in_pieces = cut_begun || (cut && !place.single);
-    let keeps = found.mark.filter(|mark| !unmarked && !exact && !mark.exact && !in_pieces);
+    // And so is one that lies beside a damaged slot.
+    let is_kept = |mark: &Mark| !mark.exact && !mark.older && !unmarked && !exact && !in_pieces;
+    let keeps = found.mark.filter(is_kept);
     let was_closed = keeps.is_some_and(|mark| mark.closed);
     let mark_file = match keeps {
         Some(_) => MarkFile::open(storage, &place.sidecar).map_err(|e| fail("open the mark", e))?,
@@ -136,10 +138,12 @@ pub fn settle<F: Format>(
     Ok((report, mark_file))
 }
 
-/// Cut back to what was acknowledged. A mark that is not exact may be older than that.
+/// Cut back to what was acknowledged. A mark that is not exact, or beside which a newer one may have
+/// been lost, may be older than that.
 fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut RecoveryReport) {
     let findings = &mut found.findings;
-    let Some(mark) = found.mark.filter(|mark| mark.exact && findings.mark == MarkUse::Used) else {
+    let is_exact = |mark: &Mark| mark.exact && !mark.older && findings.mark == MarkUse::Used;
+    let Some(mark) = found.mark.filter(is_exact) else {
         return;
     };
     if mark.start == findings.extent.start && mark.end < findings.extent.end {

@@ -9,7 +9,9 @@
 //! ```
 //!
 //! Little-endian. A store goes to the slot that is not the newest, so a torn store leaves the one
-//! before. It is written only after the data's fsync has returned, so the disk has what it says.
+//! before. It is written only after the data's fsync has returned, so the disk has what it says. A
+//! damaged slot, which is neither intact nor all zeros, may have been the newest: the other one is
+//! true, but the writer may have acknowledged more since.
 
 use std::io;
 use std::path::Path;
@@ -56,6 +58,8 @@ pub struct Mark {
     pub file: FileId,
     /// Byte of the first record, for logs whose prefix can be dropped.
     pub start: u64,
+    /// The other slot is damaged, so a newer mark may have been lost. Only reading sets it.
+    pub older: bool,
 }
 
 /// The mark as found.
@@ -97,6 +101,11 @@ impl MarkUse {
 }
 
 impl Mark {
+    /// Whether nothing after `end` was acknowledged: the log is open, and no newer mark was lost.
+    pub fn is_open(&self) -> bool {
+        !self.closed && !self.older
+    }
+
     fn encode(&self, seq: u64) -> Vec<u8> {
         let mut slot = Vec::with_capacity(SLOT_BYTES);
         slot.extend_from_slice(MAGIC);
@@ -144,6 +153,7 @@ impl Mark {
             index_chain: u32_at(64)?,
             file: FileId { device: u64_at(72)?, inode: u64_at(80)?, created_ns: u64_at(88)? },
             start: u64_at(96)?,
+            older: false,
         };
         Some((u64_at(8)?, mark))
     }
@@ -222,10 +232,18 @@ impl MarkFile {
         let mut bytes = [0; SLOT_STRIDE as usize + SLOT_BYTES];
         let read = read_full(file, &mut bytes, 0)?;
         let there = part(&bytes, ..read);
-        let second = there.get(SLOT_STRIDE as usize..).and_then(Mark::decode);
-        let slots = [Mark::decode(there), second];
-        Ok(slots.into_iter().flatten().max_by_key(|(seq, _)| *seq))
+        let second = there.get(SLOT_STRIDE as usize..).unwrap_or_default();
+        let slots = [there, second].map(|slot| part(slot, ..SLOT_BYTES.min(slot.len())));
+        let older = slots.iter().any(|slot| is_damaged(slot));
+        let newest = slots.into_iter().filter_map(Mark::decode).max_by_key(|(seq, _)| *seq);
+        Ok(newest.map(|(seq, mark)| (seq, Mark { older, ..mark })))
     }
+}
+
+/// Whether a slot lost its mark. A power cut can leave the other slot as it was created: all zeros.
+fn is_damaged(slot: &[u8]) -> bool {
+    let is_unwritten = slot.len() == SLOT_BYTES && slot.iter().all(|&byte| byte == 0);
+    !is_unwritten && Mark::decode(slot).is_none()
 }
 
 #[cfg(test)]
@@ -249,7 +267,8 @@ mod tests {
         }
         let raw = storage.open(&dir.join(MARK_NAME), Access::Write).unwrap();
         raw.write_at(&[0xff], SLOT_STRIDE + 30).unwrap();
-        assert_eq!(MarkFile::load(&storage, dir).unwrap(), LoadedMark::Mark(mark(4)));
+        let before = LoadedMark::Mark(Mark { older: true, ..mark(4) });
+        assert_eq!(MarkFile::load(&storage, dir).unwrap(), before);
         raw.write_at(&[0xff], 30).unwrap();
         assert_eq!(MarkFile::load(&storage, dir).unwrap(), LoadedMark::Damaged);
     }
@@ -269,7 +288,37 @@ mod tests {
             index_chain: 8,
             file: FileId { device: 9, inode: 10, created_ns: 11 },
             start: 12,
+            older: false,
         }
+    }
+
+    /// Seen by the hunt: the newer slot was damaged, and the other one passed for the newest.
+    #[test]
+    fn a_mark_beside_a_damaged_slot_may_not_be_the_newest() {
+        let dir = Path::new("/.deedbook");
+        let load = |change: &dyn Fn(&dyn File)| {
+            let storage = Memory::new();
+            let mut file = MarkFile::reset(&storage, dir, &mark(0)).unwrap();
+            (1..=2).for_each(|records| file.store(&mark(records)).unwrap());
+            change(&*storage.open(&dir.join(MARK_NAME), Access::Write).unwrap());
+            match MarkFile::load(&storage, dir).unwrap() {
+                LoadedMark::Mark(found) => Some((found.records, found.older, found.is_open())),
+                _ => None,
+            }
+        };
+        let write = |bytes: &'static [u8], at: u64| {
+            move |file: &dyn File| assert_eq!(file.write_at(bytes, at).unwrap(), bytes.len())
+        };
+        assert_eq!(load(&|_| ()), Some((2, false, true)));
+        assert_eq!(load(&write(&[9], 30)), Some((1, true, false)), "the newer slot");
+        assert_eq!(load(&write(&[9], SLOT_STRIDE + 30)), Some((2, true, false)), "or the other");
+        let unwritten = &[0; SLOT_BYTES];
+        assert_eq!(load(&write(unwritten, SLOT_STRIDE)), Some((2, false, true)), "a power cut");
+        let cut = |len| load(&move |file: &dyn File| file.set_len(len).unwrap());
+        assert_eq!(cut(SLOT_STRIDE + SLOT_BYTES as u64), Some((2, false, true)));
+        assert_eq!(cut(SLOT_STRIDE + SLOT_BYTES as u64 - 1), Some((2, true, false)));
+        assert_eq!(cut(SLOT_STRIDE), Some((2, true, false)));
+        assert_eq!(cut(SLOT_BYTES as u64 - 1), None);
     }
 
     #[test]

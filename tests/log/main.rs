@@ -16,6 +16,7 @@ mod large;
 mod limits;
 #[cfg(unix)]
 mod live;
+mod marks;
 mod oracle;
 #[cfg(unix)]
 mod places;

@@ -86,15 +86,15 @@ FIND_END_BUGS = [
         "what follows a closed mark is judged as if it were open",
         KILL,
         CONCLUDE,
-        "        let mut findings = match mark.closed {\n",
-        "        let mut findings = match mark.closed && mark.end == u64::MAX {\n",
+        "        let mut findings = match mark.is_open() {\n",
+        "        let mut findings = match mark.is_open() || mark.closed {\n",
         [("answers", "findings::a_closed_mark")],
     ),
     Bug(
         "a closed mark says that nothing after it was acknowledged",
         KILL,
         CONCLUDE,
-        "        findings.unacknowledged_from = Some(mark.end).filter(|_| !mark.closed);\n"
+        "        findings.unacknowledged_from = Some(mark.end).filter(|_| mark.is_open());\n"
         "        Ok(findings)\n",
         "        findings.unacknowledged_from = Some(mark.end);\n        Ok(findings)\n",
         [("answers", "findings::a_closed_mark")],
@@ -111,8 +111,8 @@ FIND_END_BUGS = [
         "a torn record that holds records is corrupt above the mark",
         NESTED,
         CONCLUDE,
-        "            false => self.conclude_torn(extent, stop, from.end)?,\n",
-        "            false => self.conclude_carefully(extent, stop, MarkUse::Used, from.end)?,\n",
+        "            true => self.conclude_torn(extent, stop, from.end)?,\n",
+        "            true => self.conclude_carefully(extent, stop, MarkUse::Used, from.end)?,\n",
         [("crash", "torn::{subject}::records_inside")],
     ),
     Bug(

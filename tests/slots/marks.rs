@@ -203,3 +203,16 @@ fn the_newest_batch_is_held_against_its_checksum_also_where_a_mark_vouches() {
         assert_eq!(book.recovery().loss.map(|loss| loss.first), Some(before + 1));
     }
 }
+
+/// A damaged slot may have been a newer mark, which counted the first batch: nothing says that its commit never
+/// returned.
+#[test]
+fn a_first_batch_beside_a_damaged_slot_of_the_mark_is_kept() {
+    let disk = begun_then(&first_batch_that_differs(), false);
+    let path = Path::new("/0i0/.deedbook/mark");
+    let mut mark = read_file(&disk, path);
+    mark[512 + 30] ^= 1;
+    write_file(&disk, path, &mark);
+    refused(on(&disk).open("/0i0", Mode::Append), ErrorKind::Corrupt);
+    assert_eq!(read_file(&disk, Path::new(LOG)), first_batch_that_differs());
+}
