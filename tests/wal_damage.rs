@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::wal::{HEAD_NAME, Layout, Lsn, Mode, OnCorrupt, Options, Wal, segment_name, verify};
-use deedbook::{ErrorKind, Verdict};
+use deedbook::wal::{
+    HEAD_NAME, Layout, Lsn, Mode, OnCorrupt, Options, Wal, repair, salvage, segment_name, verify,
+};
+use deedbook::{ErrorKind, Repair, Verdict};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -332,6 +334,54 @@ fn a_damaged_head_is_rebuilt_or_refused_and_never_a_wrong_beginning() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// The head marker was damaged, and the log damaged or cut below its mark. The mark knew the head, and was
+/// not asked: reading, `verify` and `salvage` gave dropped records again, and a repair kept them for good.
+#[test]
+fn dropped_records_stay_dropped_without_a_head_marker() {
+    let specimen = specimen(LAYOUTS[1], &payloads(), 8, 1);
+    let path = |name: &str| Path::new(LOG).join(name);
+    let segment = |index: u64| path(&segment_name(index));
+    let head = Lsn(specimen.records[0].0);
+    type Change<'a> = &'a dyn Fn(&mut Files);
+    let damages: [(&str, Change<'_>); 4] = [
+        ("the last segment is short", &|files| {
+            let last = files.keys().rfind(|path| path.extension().is_some_and(|e| e == "wal"));
+            let last = last.unwrap().clone();
+            files.get_mut(&last).unwrap().truncate(3);
+        }),
+        ("a segment is missing", &|files| drop(files.remove(&segment(2)))),
+        ("a record is damaged", &|files| files.get_mut(&segment(1)).unwrap()[40] ^= 1),
+        ("nothing else", &|_| ()),
+    ];
+    for (what, damage) in damages {
+        for marker in [Some(vec![7; 12]), None] {
+            let mut files = specimen.files.clone();
+            damage(&mut files);
+            match marker {
+                Some(bytes) => drop(files.insert(path(HEAD_NAME), bytes)),
+                None => drop(files.remove(&path(HEAD_NAME))),
+            }
+            let storage = restored(&files);
+            let first = |path: &str| {
+                let wal = options(&storage, None).open(path, Mode::Read).unwrap();
+                let mut records = wal.cursor(None, None, OnCorrupt::Skip).unwrap();
+                records.next().unwrap().map(|record| (record.lsn, record.payload.to_vec()))
+            };
+            let kept = Some((head, specimen.records[0].1.clone()));
+            assert_eq!(first(LOG), kept, "{what}");
+            let report = verify(LOG, &options(&storage, None), |_, _| Ok(())).unwrap();
+            assert!(report.records < 8 && !report.ok(), "{what}: {report:?}");
+            let copied = salvage(LOG, "/copy", &options(&storage, None), |_, _| Ok(())).unwrap();
+            assert_eq!(copied.records, report.records, "{what}");
+            assert_eq!(first("/copy").map(|(_, payload)| payload), kept.clone().map(|(_, p)| p));
+            let may = Repair { force: true, accept_loss: true, ..Repair::default() };
+            assert!(repair(LOG, &options(&storage, None), may).unwrap().mended, "{what}");
+            assert_eq!(first(LOG), kept, "{what}, repaired");
+            assert!(all_files(&storage).contains_key(&path(HEAD_NAME)), "{what}");
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Disk, Storage};
-use deedbook::wal::{self, Layout, Lsn, Mode, Options, Wal, segment_name};
+use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, Mode, Options, Wal, segment_name};
 use deedbook::{Durability, Durable, MarkUse, Repair};
 
 use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all};
@@ -487,4 +487,20 @@ fn a_check_beside_a_truncation_tells_of_no_loss() {
             }
         }
     }
+}
+
+/// A crash in the middle of a cut leaves a mark above the new end, which does not count then.
+#[test]
+fn a_begun_cut_knows_the_head() {
+    let disk = Sim::new();
+    let (wal, lsns) = five(&TINY, &disk);
+    wal.truncate_before(lsns[1]).unwrap();
+    // The first rename stores the intent, the second one the lowered mark.
+    disk.inject(Fault::once(2, What::Crash).of(Call::Rename));
+    wal.truncate_after(lsns[3]).unwrap_err();
+    let disk = disk.kill();
+    put(&disk, &Path::new(TINY.path).join(HEAD_NAME), &[7; 12]);
+    let wal = TINY.wal(&disk, MANUAL).unwrap();
+    assert_eq!((wal.head().unwrap(), wal.len().unwrap()), (lsns[1], 3));
+    assert!(wal.recovery().finished_truncation);
 }

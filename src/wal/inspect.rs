@@ -13,6 +13,7 @@ use super::intent::{Intent, Left};
 use super::options::{Layout, Options};
 use super::record::{Codec, FORMAT, SEGMENT_BYTES, segment_name};
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::conclude::is_of_another_file;
 use crate::log::find_end::{Known, find_end};
 use crate::log::findings::Findings;
 use crate::log::format::Inspected;
@@ -117,10 +118,10 @@ impl Look<'_> {
             Head::Absent => "there is no head marker".to_string(),
             Head::Damaged(why) => format!("the head marker is damaged: {why}"),
         };
-        // What the marker said may still be known to the mark, if that is this log's.
+        // The mark may still know the head, if it is this log's.
         if let Some(mark) = self.mark.filter(|mark| mark.start > 0)
             && let Ok(mut found) = self.with_head(&indices, mark.start, segment_bytes)
-            && found.findings.mark == MarkUse::Used
+            && self.has_head_of(&found, &mark)?
         {
             found.more.head_lost = true;
             found.mended.push(Damage {
@@ -143,6 +144,22 @@ impl Look<'_> {
             refuse_writing(&mut found, message);
         }
         Ok(found)
+    }
+
+    /// Whether the log begins where its mark says. The records after that may be damaged or missing: without this
+    /// head, dropped records would come back.
+    fn has_head_of(&self, found: &Inspected<WalFormat>, mark: &Mark) -> Result<bool> {
+        let Inspected { findings, space, more, .. } = found;
+        Ok(match findings.mark {
+            MarkUse::Used => true,
+            MarkUse::Lost if findings.extent.records == 0 => {
+                let another = is_of_another_file(space, mark);
+                !another.map_err(|e| Error::io("look at the log", &self.place.log, e))?
+            }
+            MarkUse::Lost => true,
+            // The intent of a cut is the log's, and has the same head.
+            _ => more.cut_begun,
+        })
     }
 
     /// From the first segment there is, for reading.
