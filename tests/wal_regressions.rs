@@ -8,8 +8,10 @@ use std::fs;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::wal::{Layout, Lsn, Mode, OnCorrupt, Options, Wal, salvage, segment_name, verify};
-use deedbook::{Durability, Durable, ErrorKind, Verdict};
+use deedbook::wal::{
+    Layout, Lsn, Mode, OnCorrupt, Options, Wal, repair, salvage, segment_name, verify,
+};
+use deedbook::{Durability, Durable, ErrorKind, Recovery, Repair, Verdict};
 
 use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all};
 use harness::{How, Subject, mix};
@@ -274,6 +276,60 @@ fn a_file_that_never_was_a_log_is_refused_and_kept() {
             assert!(error.to_string().contains("no intact record"), "{error}");
         }
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    }
+}
+
+/// Found by a comparison with wal-db: a process of it that was killed in its first append leaves a
+/// torn record and nothing else. That was "not a log" for every `recovery`, and for a repair.
+#[test]
+fn a_log_torn_in_its_first_record_can_be_cut() {
+    let torn = [&[1, 2, 3, 4, 50, 0, 0, 0][..], &[9; 9]].concat();
+    let dir = tempfile::tempdir().unwrap();
+    let layouts = [
+        ("log", "", 17, true),
+        ("x.wal", "", 17, true),
+        ("x.wal", "", 3, true),
+        ("x", "", 3, false),
+        ("dir", "00000000000000000000.wal", 17, true),
+        ("dir", "00000000000000000000.wal", 3, true),
+    ];
+    for (name, segment, len, is_log) in layouts {
+        for way in ["repair", "spec"] {
+            let path = dir.path().join(format!("{way}{len}")).join(name);
+            let file = if segment.is_empty() { path.clone() } else { path.join(segment) };
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, &torn[..len]).unwrap();
+            let spec = Options::new().recovery(Recovery::Spec);
+            if !is_log {
+                for error in [Wal::open(&path).unwrap_err(), Wal::append_to(&path).unwrap_err()] {
+                    assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
+                }
+                assert!(spec.open(&path, Mode::Append).is_err());
+                continue;
+            }
+            assert_eq!(
+                verify(&path, &Options::new(), |_, _| Ok(())).unwrap().verdict,
+                Verdict::Torn
+            );
+            assert_eq!(Wal::open(&path).unwrap().len().unwrap(), 0);
+            for recovery in [Recovery::Valid, Recovery::Acknowledged] {
+                let refused = Options::new().recovery(recovery).open(&path, Mode::Append);
+                let error = refused.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+                assert!(error.to_string().contains("repair it"), "{error}");
+            }
+            assert_eq!(fs::read(&file).unwrap(), torn[..len]);
+            let saved = match way {
+                "repair" => repair(&path, &Options::new(), Repair::default()).unwrap().saved_to,
+                _ => spec.open(&path, Mode::Append).unwrap().recovery().saved_to.clone(),
+            };
+            assert_eq!(fs::read(saved.unwrap()).unwrap(), torn[..len]);
+            let wal = Wal::append_to(&path).unwrap();
+            assert_eq!(
+                (wal.recovery().verdict, wal.commit(b"x").unwrap()),
+                (Verdict::Clean, Lsn(0))
+            );
+        }
     }
 }
 

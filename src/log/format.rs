@@ -250,6 +250,11 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         false
     }
 
+    /// Whether nothing proves that the files are a log: their torn tail is cut only on request.
+    fn is_unproved(_more: &Self::More) -> bool {
+        false
+    }
+
     /// What must be done once a log is cut on opening.
     fn after_cut(
         &self,

@@ -34,6 +34,10 @@ const LOST_OF_STORE: &str =
 const COPIED: &str = "this copy has less than its mark says: make it again, best with deedbook backup; \
                       to go on with what is here, repair it, or remove its .deedbook";
 
+/// What to do about a torn record that may be something else.
+const UNPROVED: &str = "it is the only record, and nothing in .deedbook says that this is a log: if it is one, \
+                        repair it, or open it with recovery=\"spec\"";
+
 /// Cut what may be cut, or refuse; then make durable what is kept, and mark it.
 pub fn settle<F: Format>(
     found: &mut Inspected<F>,
@@ -155,6 +159,10 @@ fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut RecoveryRe
 
 fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path) -> Result<()> {
     let Inspected { findings, space, mark, .. } = found;
+    let is_unproved = F::is_unproved(&found.more) && recovery != Recovery::Spec;
+    if let Some(damage) = findings.damage.as_ref().filter(|_| is_unproved) {
+        return Err(corrupt::<F>(log, damage, ErrorKind::Corrupt).with_advice(UNPROVED));
+    }
     if findings.verdict != Verdict::Corrupt {
         return Ok(());
     }

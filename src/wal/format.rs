@@ -49,6 +49,8 @@ pub struct More {
     pub(super) foreign_cut: bool,
     /// The files say something that cutting does not mend.
     pub(super) only_readable: Option<String>,
+    /// There is only the beginning of a first record, and nothing says that it is one.
+    pub(super) unproved: bool,
 }
 
 impl WalFormat {
@@ -327,6 +329,10 @@ impl Format for WalFormat {
 
     fn cut_begun(more: &More) -> bool {
         more.cut_begun
+    }
+
+    fn is_unproved(more: &More) -> bool {
+        more.unproved
     }
 
     fn after_cut(

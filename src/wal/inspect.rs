@@ -11,7 +11,7 @@ use super::files::{
 use super::format::{More, WalFormat};
 use super::intent::{Intent, Left};
 use super::options::{Layout, Options};
-use super::record::{Codec, FORMAT, SEGMENT_BYTES, segment_name};
+use super::record::{Codec, FORMAT, HEADER_BYTES, SEGMENT_BYTES, segment_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::conclude::is_of_another_file;
 use crate::log::find_end::{Known, find_end};
@@ -23,7 +23,7 @@ use crate::scan::{Damage, Scanned, Scanner, Verdict};
 use crate::search::find_intact;
 use crate::sidecar::{Mark, MarkUse, Settings, refuse_other_format};
 use crate::storage::segmented::Segmented;
-use crate::storage::{Access, File};
+use crate::storage::{Access, File, read_full};
 
 /// The error of a log that is not there.
 fn missing(place: &Place) -> Error {
@@ -263,11 +263,13 @@ impl Look<'_> {
             cut_begun: intent.is_some(),
             foreign_cut: intent.is_none() && left != Left::Absent,
             only_readable: None,
+            unproved: false,
         };
         let mark = mark.map(|mark| if renumbered { without_index(mark) } else { mark });
-        let found = Inspected { format, space, findings, mark, settings, mended: Vec::new(), more };
+        let mut found =
+            Inspected { format, space, findings, mark, settings, mended: Vec::new(), more };
         if depth != Depth::Begin {
-            check_is_log(place, &found)?;
+            check_is_log(place, &mut found)?;
         }
         Ok(found)
     }
@@ -297,12 +299,17 @@ pub(super) fn access_of(found: &Inspected<WalFormat>) -> Access {
 
 /// Refuse what is no log at all: nothing in it is intact, and nothing beside it says that it is ours.
 /// It is something that was named by mistake, and opening it for writing must not cut it away as a
-/// torn tail.
-fn check_is_log(place: &Place, found: &Inspected<WalFormat>) -> Result<()> {
+/// torn tail. Where a first record was begun, only a repair and `recovery = "spec"` cut it.
+fn check_is_log(place: &Place, found: &mut Inspected<WalFormat>) -> Result<()> {
     let Findings { extent, verdict, data_end, .. } = &found.findings;
     let known = place.is_tail || found.settings.is_some() || found.findings.mark_is_ours();
     let nothing = extent.records == 0 && *data_end > extent.start && *verdict == Verdict::Torn;
     if known || !nothing {
+        return Ok(());
+    }
+    let begun = is_first_append(place, found);
+    if begun.map_err(|e| Error::io("read the log", &place.log, e).of(FORMAT))? {
+        found.more.unproved = true;
         return Ok(());
     }
     let why = found.findings.damage.as_ref().map(|damage| damage.reason.clone());
@@ -311,6 +318,22 @@ fn check_is_log(place: &Place, found: &Inspected<WalFormat>) -> Result<()> {
         "not a write-ahead log: no intact record, and nothing in .deedbook says that it is one: {why}"
     );
     Err(Error::new(ErrorKind::NotALog, message).of(FORMAT).at(&place.log).offset_at(extent.start))
+}
+
+/// Whether the files are what a program leaves that was killed in its first append: the beginning of a
+/// record that the limit allows and that does not end in the files. Of a header that is not all there
+/// only a name says so.
+fn is_first_append(place: &Place, found: &Inspected<WalFormat>) -> io::Result<bool> {
+    let (start, end) = (found.findings.extent.start, found.space.files_end);
+    let mut header = [0; HEADER_BYTES as usize];
+    let read = read_full(&*found.space.file, &mut header, start)?;
+    if read < header.len() {
+        return Ok(!place.single || place.log.extension().is_some_and(|name| name == "wal"));
+    }
+    let [.., a, b, c, d] = header;
+    let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+    Ok(length <= found.format.codec.record_bytes_max
+        && length > end.saturating_sub(start + HEADER_BYTES))
 }
 
 /// Whether the intent was made for this log: the same file that begins at the same byte with the same

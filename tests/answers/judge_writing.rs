@@ -77,7 +77,9 @@ impl Case<'_> {
             Err(error) => {
                 let is_corrupt =
                     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LostRecords);
-                let is_foreign = self.is_nothing_known() && error.kind() == ErrorKind::NotALog;
+                // Of a first record that is torn: only a repair cuts it.
+                let kinds = [ErrorKind::NotALog, ErrorKind::Corrupt];
+                let is_foreign = self.is_nothing_known() && kinds.contains(&error.kind());
                 let is_fair = is_foreign || is_corrupt && answer.verdict == "corrupt";
                 assert!(is_fair, "{}: refused: {error:?}", what());
                 let mut after = Files::unlocked(self.memory);
