@@ -187,6 +187,14 @@ impl Belonging {
         let last = *there().next_back()?.0;
         let missing =
             (first..last).find(|id| !segments.by_id.contains_key(id) || copies.contains(id))?;
+        if is_of_another_program(segments) {
+            lines::warn(format_args!(
+                "segment {missing} is missing: there is no manifest, and no segment is of this program, so the program \
+                 that wrote them removed it ({})",
+                segments.dir.display()
+            ));
+            return None;
+        }
         Some((missing, last))
     }
 
@@ -263,6 +271,23 @@ impl Role {
         // Its time may have been over when the segment was compacted.
         event.flags.is_live() && (self == Self::New || expires_at(event.kind, event.tags).is_none())
     }
+}
+
+/// Whether this program never wrote segments: no record has a checksum, and nothing is next to the log. The reference
+/// implementation leaves gaps in the numbers where it compacts, without a marker.
+fn is_of_another_program(segments: &Segments) -> bool {
+    let has_none = |segment: &Segment| {
+        let mut scan = segment.scan(0);
+        while let Some(found) = scan.next()? {
+            if let Found::Record(found) = found {
+                // Where names of tags were recovered, the checksum was made here.
+                return Ok::<_, Error>(!found.has_sum || found.is_recovered);
+            }
+        }
+        Ok(true)
+    };
+    !segments.had_our_log()
+        && segments.by_id.values().all(|open| has_none(&open.segment).unwrap_or(false))
 }
 
 /// The manifest and its copy, as far as they are there and can be understood.

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use super::FORMAT;
 use super::event::{Flags, Location};
 use super::manifest::Manifest;
+use super::opening::WAL_NAME;
 use super::options::Options;
 use super::page::Header;
 use super::segment::{Found, Record, Segment};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
 use crate::mend::{above, make_own_dir, refuse_link, save_tail, sync_names};
+use crate::sidecar::sidecar_dir;
 use crate::storage::{Access, Storage};
 
 const DATA_NAME: &str = "data";
@@ -169,6 +171,12 @@ impl Segments {
             None => segment.count(0)?,
         };
         Ok(())
+    }
+
+    /// Whether this program ever opened the write-ahead log of the store for writing.
+    pub fn had_our_log(&self) -> bool {
+        let wal = self.dir.ancestors().nth(2).map(|store| store.join(WAL_NAME));
+        wal.is_some_and(|wal| self.storage.is_dir(&sidecar_dir(&wal)))
     }
 
     /// Read these no more.

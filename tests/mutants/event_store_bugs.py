@@ -381,8 +381,8 @@ EVENT_STORE_BUGS = [
         "event store: without manifests, a missing segment is not noticed",
         HEAD,
         BELONGING,
-        "        if self.source != Source::Files {\n            return None;\n",
-        "        if self.source != Source::Files || is_whole {\n            return None;\n",
+        "        if is_of_another_program(segments) {\n",
+        "        if is_whole || is_of_another_program(segments) {\n",
         [("nostr_store", "manifest::a_missing_segment_is_noticed")],
     ),
     Bug(

@@ -1,11 +1,14 @@
 //! Files that are gone, torn or in another one's place, as readers, salvages and repairs see them.
 
+use std::path::Path;
+
 use deedbook::Mode;
-use deedbook::nostr::{Event, Options};
+use deedbook::nostr::{Event, EventStore, Options};
+use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 
-use crate::rescue::{PAGE, on, segment};
-use crate::support::{event, read};
+use crate::rescue::{PAGE, logs, on, segment};
+use crate::support::{all, event, read, write};
 use crate::world::DIR;
 
 /// A note of one page.
@@ -15,6 +18,10 @@ fn long(number: u32) -> Event {
 
 fn notes(numbers: std::ops::Range<u32>) -> Vec<Event> {
     numbers.map(long).collect()
+}
+
+fn without_sums(disk: &Sim) -> Options {
+    on(disk).checksums(false)
 }
 
 /// A store whose process died after the commit.
@@ -28,6 +35,10 @@ fn killed(options: impl Fn(&Sim) -> Options, numbers: std::ops::Range<u32>) -> S
     killed
 }
 
+fn reader(disk: &Sim) -> EventStore {
+    on(disk).open(DIR, Mode::Read).unwrap()
+}
+
 /// The reference implementation appends where the header says. It said 4096 until a checkpoint: after a kill, that
 /// program overwrote committed events.
 #[test]
@@ -36,4 +47,28 @@ fn the_header_says_where_events_end() {
     let bytes = read(&disk, &segment(0));
     let field = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
     assert_eq!((field(20), field(24)), (5, 6 * PAGE as u32));
+}
+
+/// The reference implementation deletes the old segments, and writes neither a manifest nor a marker.
+#[test]
+fn a_store_that_the_reference_compacted_opens() {
+    let disk = Sim::new();
+    let store = without_sums(&disk).open(DIR, Mode::Append).unwrap();
+    store.append_many(&notes(0..3)).unwrap();
+    store.close().unwrap();
+    let log_path = logs(&disk).pop().unwrap();
+    let [mut pages, log] = [&segment(0), &log_path].map(|path| read(&disk, path));
+    pages[19] = 1;
+    let disk = Sim::new();
+    for dir in ["", "/data", "/data/segments", "/wal"] {
+        disk.create_dir(Path::new(&format!("{DIR}{dir}"))).unwrap();
+    }
+    write(&disk, &segment(1), &pages);
+    write(&disk, &log_path, &log);
+    assert_eq!(all(&reader(&disk)), notes(0..3));
+    let store = without_sums(&disk).open(DIR, Mode::Append).unwrap();
+    assert_eq!(all(&store), notes(0..3));
+    store.append(&long(7)).unwrap();
+    store.close().unwrap();
+    assert_eq!(all(&reader(&disk)).len(), 4);
 }
