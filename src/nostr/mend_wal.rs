@@ -308,8 +308,13 @@ fn forget_removed(options: &Options, dir: &Path, plan: &LogPlan) -> Result<()> {
 
 /// Give a file another name, so that it is none of the log any more.
 fn set_aside(options: &Options, dir: &Path, path: &Path) -> Result<PathBuf> {
-    let storage = &*options.storage;
     forget(options, path)?;
+    put_aside(options, dir, path)
+}
+
+/// The same of a file with nothing next to it.
+pub fn put_aside(options: &Options, dir: &Path, path: &Path) -> Result<PathBuf> {
+    let storage = &*options.storage;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut aside = path.with_file_name(format!("{name}.cut-0"));
     let mut tries = 1;

@@ -23,7 +23,7 @@ use super::options::Options;
 use super::progress::Progress;
 use super::rescue::{DamagedPart, Files, Pages};
 use super::segment::{Found, PageDamage, Segment};
-use super::segments::Segments;
+use super::segments::{Segments, parse_name};
 use super::store::{EventStore, Shared, State, now};
 use super::witnesses::{Expected, reason};
 use crate::error::{Error, ErrorKind, Result};
@@ -93,9 +93,13 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     };
     let was_loss = Loss::load(storage, &sidecar)?.is_some();
     let mut report = StoreRepair { path: dir.clone(), was_loss, ..StoreRepair::default() };
-    let (mut belonging, there) = Belonging::load(options, &dir)?;
+    let (mut belonging, mut there) = Belonging::load(options, &dir)?;
     let seen = look_at_segments(options, &there, &belonging, &mut report)?;
     let copies = belonging.copies(&seen.segments)?;
+    for (id, damage) in &seen.doubles {
+        there.remove(id);
+        report.damages.push(damage.clone());
+    }
     report.lost_segments = belonging.missing(&there);
     let is_whole = storage.is_dir(&wal_dir);
     report.lost_segments.extend(belonging.gap(&seen.segments, &copies, is_whole).map(|gap| gap.0));
@@ -151,6 +155,9 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         segment.write_header(segment.count(0)?, 0)?;
         segment.sync()?;
     }
+    for (_, DamagedPart { path, .. }) in &seen.doubles {
+        report.saved.push(mend_wal::put_aside(options, &seen.segments.dir, path)?);
+    }
     report.saved.extend(mend_wal::mend(options, &wal_dir, &there, &plan)?);
     if !report.lost_segments.is_empty() {
         belonging.go_on_without(options, &dir, &there, &copies)?;
@@ -183,6 +190,8 @@ pub(super) struct Seen {
     lost: u64,
     /// What is wrong with the headers of segments, and what they should be.
     headers: Vec<(Option<super::page::Header>, DamagedPart)>,
+    /// Segments that are copies of others, by their headers and their events.
+    doubles: Vec<(u32, DamagedPart)>,
 }
 
 pub(super) fn look_at_segments(
@@ -193,7 +202,8 @@ pub(super) fn look_at_segments(
 ) -> Result<Seen> {
     let last = there.keys().next_back().copied();
     let segments = Segments::new(&report.path, options.storage.clone());
-    let mut seen = Seen { segments, ids: HashSet::new(), headers: Vec::new(), lost: 0 };
+    let (headers, doubles) = Default::default();
+    let mut seen = Seen { segments, ids: HashSet::new(), headers, doubles, lost: 0 };
     for (&id, path) in there {
         let Some(mut pages) = Pages::open(options, id, path)? else {
             let message = "no header of a segment, and no record for any size of pages";
@@ -222,7 +232,46 @@ pub(super) fn look_at_segments(
         }
         seen.segments.insert(id, pages.segment);
     }
+    seen.take_doubles_out(options)?;
     Ok(seen)
+}
+
+impl Seen {
+    /// Take those out that are other segments by their headers, and whose events are all in those.
+    fn take_doubles_out(&mut self, options: &Options) -> Result<()> {
+        let mut doubles = Vec::new();
+        for (number, (_, damage)) in self.headers.iter().enumerate() {
+            let Ok(copy) = Segment::open(&*options.storage, &damage.path, Access::Read) else {
+                continue;
+            };
+            let of = copy.header().segment;
+            let name = damage.path.file_name().and_then(|name| parse_name(name.to_str()?));
+            let Some(id) = name.filter(|id| *id != of) else { continue };
+            let segments = [id, of].map(|id| self.segments.by_id.get(&id));
+            let [Some(one), Some(other)] = segments else { continue };
+            let (one, other) = (ids_of(&one.segment)?, ids_of(&other.segment)?);
+            if !one.is_empty() && one.is_subset(&other) {
+                let reason = format!("a copy of segment {of}, its name says {id}");
+                doubles.push((number, id, DamagedPart { reason, ..damage.clone() }));
+            }
+        }
+        for (number, id, damage) in doubles.into_iter().rev() {
+            self.headers.remove(number);
+            self.segments.by_id.remove(&id);
+            self.doubles.push((id, damage));
+        }
+        Ok(())
+    }
+}
+
+fn ids_of(segment: &Segment) -> Result<HashSet<Id>> {
+    let (mut ids, mut scan) = (HashSet::new(), segment.scan(0));
+    while let Some(found) = scan.next()? {
+        if let Found::Record(found) = found {
+            ids.insert(found.event.id);
+        }
+    }
+    Ok(ids)
 }
 
 impl EventStore {

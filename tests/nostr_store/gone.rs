@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use deedbook::Mode;
-use deedbook::nostr::{Event, EventStore, Options};
+use deedbook::nostr::{Check, Event, EventStore, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 
-use crate::rescue::{PAGE, logs, on, segment};
+use crate::rescue::{ALL, PAGE, events, ids, logs, mended, on, open, segment, world};
 use crate::support::{all, event, read, write};
 use crate::world::DIR;
 
@@ -71,4 +71,18 @@ fn a_store_that_the_reference_compacted_opens() {
     store.append(&long(7)).unwrap();
     store.close().unwrap();
     assert_eq!(all(&reader(&disk)).len(), 4);
+}
+
+/// The repair said mended, and the events of the copied segment were there twice.
+#[test]
+fn a_repair_sets_a_copy_of_another_segment_aside() {
+    let (disk, _) = world();
+    let there = ids(&disk);
+    write(&disk, &segment(there[1]), &read(&disk, &segment(there[0])));
+    let report = mended(&disk, ALL).unwrap();
+    assert!(report.mended && report.is_loss, "{report:?}");
+    assert_eq!(report.lost_segments, [there[1]]);
+    let store = open(&disk);
+    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(!events(&store).is_empty());
 }
