@@ -271,6 +271,7 @@ fn open_writer(
     let written = (may_be_of_others, is_mended);
     let tail = replay(&wal, &manifest, written, &mut segments, &options, &mut opening)?;
     segments.count_last(&manifest)?;
+    opening.saved.extend(segments.void_unfinished(options.file_mode)?);
     let mut state = State::new(manifest, segments);
     // An index that covers a later entry knows flags that the log lost: it is made again.
     state.flags_asked = Lsn(wal.next_lsn().0 - 1).max(Lsn(state.manifest.last_checkpoint_lsn));

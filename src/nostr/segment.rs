@@ -396,6 +396,20 @@ impl Segment {
             .map_err(|e| e.of(super::FORMAT).with_durable(Durable::Unknown))
     }
 
+    /// Have a record that the file has in part never be taken for whole: what is appended after it fills its last
+    /// page with zeros, and without a checksum only its length says that it lost its end. `save` is given the file
+    /// before.
+    pub fn void_unfinished(
+        &self,
+        save: impl FnOnce(&dyn File, &Path, u32) -> Result<Option<PathBuf>>,
+    ) -> Result<Option<PathBuf>> {
+        let Some(record) = self.unfinished()? else { return Ok(None) };
+        let saved = save(&*self.file, &self.path, record.offset)?;
+        write_full(&*self.file, &[0; FLAGS_AT], record.offset.into())
+            .map_err(|e| Error::io("void a torn record", &self.path, e).of(super::FORMAT))?;
+        Ok(saved)
+    }
+
     pub(super) fn file(&self) -> &Arc<dyn File> {
         &self.file
     }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use deedbook::Mode;
-use deedbook::nostr::{Check, Event, EventStore, Options};
+use deedbook::nostr::{Check, Event, EventStore, Include, Options, salvage};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
+use deedbook::{Mode, OnCorrupt};
 
-use crate::rescue::{ALL, PAGE, events, ids, logs, mended, on, open, segment, world};
-use crate::support::{all, event, read, write};
+use crate::rescue::{ALL, COPY_DIR, PAGE, events, ids, logs, mended, on, open, segment, world};
+use crate::support::{all, changed, event, read, write};
 use crate::world::DIR;
 
 /// A note of one page.
@@ -85,4 +85,36 @@ fn a_repair_sets_a_copy_of_another_segment_aside() {
     let store = open(&disk);
     assert!(store.verify(Check::Id).unwrap().is_ok());
     assert!(!events(&store).is_empty());
+}
+
+/// The next append filled the page of a record that lost its end with zeros, and walks gave an event with NULs.
+#[test]
+fn no_append_makes_a_torn_record_whole() {
+    let disk = Sim::new();
+    let store = without_sums(&disk).open(DIR, Mode::Append).unwrap();
+    store.append_many(&notes(0..3)).unwrap();
+    store.close().unwrap();
+    changed(&disk, &segment(0), |bytes| bytes.truncate(3 * PAGE + 1500));
+    let store = without_sums(&disk).open(DIR, Mode::Append).unwrap();
+    assert_eq!(store.opening().saved.len(), 1);
+    store.append(&long(9)).unwrap();
+    let mut walk = store.iter(Include::All, OnCorrupt::Skip).unwrap();
+    let found: Vec<Event> = walk.by_ref().map(|found| found.unwrap().event).collect();
+    assert_eq!(found, [long(0), long(1), long(9)]);
+    assert_eq!(walk.damage().len(), 1);
+}
+
+/// A salvage took the damaged copy of the segment.
+#[test]
+fn a_salvage_takes_the_whole_copy_of_the_log() {
+    let disk = killed(without_sums, 0..3);
+    changed(&disk, &segment(0), |bytes| bytes[2 * PAGE + 500] ^= 1);
+    let options = without_sums(&disk);
+    let report =
+        salvage(Path::new(DIR), Path::new(COPY_DIR), &options, &mut |_, _| Ok(())).unwrap();
+    assert!(!report.is_complete(), "{report:?}");
+    let copy = options.open(COPY_DIR, Mode::Read).unwrap();
+    let mut found = all(&copy);
+    found.sort_by_key(|event| event.created_at);
+    assert_eq!(found, notes(0..3));
 }
