@@ -2,6 +2,7 @@
 //! refuse the store is asked before anything changes.
 //! Damaged pages do not end it: a repair opens the store, too.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::FORMAT;
@@ -11,6 +12,7 @@ use super::entry::{Entry, Lsn};
 use super::event::Id;
 use super::logged_flags::hide_logged;
 use super::options::Options;
+use super::page::PAGE_BYTES_READ;
 use super::pending::Batch;
 use super::progress::Progress;
 use super::record;
@@ -30,6 +32,8 @@ use crate::storage::{Access, located};
 pub(super) const WAL_NAME: &str = "wal";
 /// With small sizes, so many keys are written to the index at once.
 const SMALL_INDEX_KEYS: usize = 150;
+/// A reader names so many numbers that are missing without a manifest.
+const GAPS_MAX: usize = 1000;
 /// So often a reader looks at what a writer may be changing.
 pub(super) const READER_TRIES: u32 = 8;
 
@@ -98,7 +102,7 @@ pub fn is_store(options: &Options, dir: &Path) -> Result<bool> {
 fn open_reader(dir: PathBuf, options: Options) -> Result<EventStore> {
     let mut tries = 1;
     loop {
-        match look(&dir, &options) {
+        match look(&dir, &options, tries == READER_TRIES) {
             // A writer that compacts removes what was named.
             Err(error)
                 if [ErrorKind::Missing, ErrorKind::LostRecords].contains(&error.kind())
@@ -114,21 +118,28 @@ fn open_reader(dir: PathBuf, options: Options) -> Result<EventStore> {
     }
 }
 
-fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
+/// What a reader has. At the last look, segments that are missing are damage.
+fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Opening, State)> {
     let (belonging, files) = Belonging::load(options, dir)?;
     let mut segments = Segments::new(dir, options.storage.clone());
-    if files.is_empty() {
+    if files.is_empty() && belonging.missing(&files).is_empty() {
         return Err(Error::new(ErrorKind::Missing, "no event store there").at(dir));
     }
-    belonging.check_none_missing(&files, &segments.dir)?;
+    if !is_last {
+        belonging.check_none_missing(&files, &segments.dir)?;
+    }
     for (&id, path) in files.iter().filter(|(id, _)| !belonging.passes_over(**id)) {
         segments.open(id, path, Access::Read, options)?;
     }
     belonging.expect_all_pages(&mut segments);
     let copies = belonging.copies(&segments)?;
     let is_whole = options.storage.is_dir(&dir.join(WAL_NAME));
-    belonging.check_no_gap(&segments, &copies, is_whole)?;
+    if !is_last {
+        belonging.check_no_gap(&segments, &copies, is_whole)?;
+    }
+    let gap = belonging.gap(&segments, &copies, is_whole);
     segments.forget(&copies);
+    stand_in(&belonging, &files, gap, &mut segments)?;
     leave_unfinished(options, dir, &mut segments)?;
     hide_logged(options, dir, &mut segments)?;
     let manifest_rebuilt = belonging.is_rebuilt();
@@ -136,6 +147,28 @@ fn look(dir: &Path, options: &Options) -> Result<(Opening, State)> {
     let is_loss = is_noted || segments.lack_pages();
     let opening = Opening { manifest_rebuilt, is_loss, ..Opening::default() };
     Ok((opening, State::new(belonging.manifest, segments)))
+}
+
+/// Have what a missing segment held be damage, as pages are that a segment lost.
+fn stand_in(
+    belonging: &Belonging,
+    files: &BTreeMap<u32, PathBuf>,
+    gap: Option<(u32, u32)>,
+    segments: &mut Segments,
+) -> Result<()> {
+    let of_others = segments.by_id.values().next().map(|open| open.segment.header().page_bytes);
+    let of_manifest = Some(belonging.manifest.page_bytes)
+        .filter(|size| size.is_power_of_two() && PAGE_BYTES_READ.contains(size));
+    let page_bytes = of_others.or(of_manifest).unwrap_or(4096);
+    for id in belonging.missing(files) {
+        let end = belonging.manifest.pages_end(id, page_bytes).unwrap_or_default();
+        segments.insert_missing(id, page_bytes, end)?;
+    }
+    let numbers = gap.into_iter().flat_map(|(first, last)| first..last);
+    for id in numbers.filter(|id| !files.contains_key(id)).take(GAPS_MAX) {
+        segments.insert_missing(id, page_bytes, 0)?;
+    }
+    Ok(())
 }
 
 /// Have a reader end before a record that the last segment has in part, if the write-ahead log has it: a

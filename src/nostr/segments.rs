@@ -190,6 +190,13 @@ impl Segments {
         wal.is_some_and(|wal| self.storage.is_dir(&sidecar_dir(&wal)))
     }
 
+    /// Have a segment that is missing, of which pages up to a byte count as damage.
+    pub fn insert_missing(&mut self, id: u32, page_bytes: u32, end: u32) -> Result<()> {
+        let path = self.dir.join(format!("data.{id}.seg"));
+        self.insert(id, Segment::missing_as(&path, id, page_bytes, end)?);
+        Ok(())
+    }
+
     /// Read these no more.
     pub fn forget(&mut self, ids: &[u32]) {
         self.by_id.retain(|id, _| !ids.contains(id));

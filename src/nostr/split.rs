@@ -5,6 +5,7 @@ use super::logged_flags::hide_logged_in;
 use super::options::Options;
 use super::read::{Events, Include};
 use super::segment::Segment;
+use super::segments::parse_name;
 use super::store::EventStore;
 use super::walk::Step;
 use crate::checksum::crc32c;
@@ -22,7 +23,10 @@ impl EventStore {
         for segment in self.snapshot()? {
             for (from, to) in ranges(&segment, split_bytes)? {
                 let split = Split::new(segment.path().to_owned(), from.into(), to.into());
-                let identity = Some(identity(&segment, from.into())?);
+                let identity = match segment.is_missing() {
+                    true => None,
+                    false => Some(identity(&segment, from.into())?),
+                };
                 splits.push(Split { identity, ..split });
             }
         }
@@ -48,7 +52,16 @@ impl EventStore {
 /// when it was cut and lost since are damage.
 pub(super) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u32, u32)> {
     let path = located(&*options.storage, &split.path)?;
-    let mut segment = Segment::open_with(options, &path, Access::Read)?;
+    let (from, to) = (offset(split.offset)?, offset(split.end)?);
+    let mut segment = match Segment::open_with(options, &path, Access::Read) {
+        // It was missing when the store was cut into parts: the only part of it begins with its first page.
+        Err(e) if e.kind() == ErrorKind::Missing && split.identity.is_none() => {
+            let id = path.file_name().and_then(|name| parse_name(name.to_str()?));
+            let segment = Segment::missing_as(&path, id.unwrap_or_default(), from, to)?;
+            return Ok((segment, from, to));
+        }
+        opened => opened?,
+    };
     if let Some(cut) = split.identity {
         let [(_, unknown), (at, sum)] = cut.places();
         let [header, (_, now)] = identity(&segment, at)?.places();
@@ -57,7 +70,6 @@ pub(super) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u3
         let found = [header, (at, if stands { sum } else { now })];
         Identity::of_places(found).check_is(&cut, &path)?;
     }
-    let (from, to) = (offset(split.offset)?, offset(split.end)?);
     segment.expect_pages(to);
     Ok((hide_logged_in(options, segment)?.until(to), from, to))
 }

@@ -7,7 +7,9 @@ use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{Mode, OnCorrupt};
 
-use crate::rescue::{ALL, COPY_DIR, PAGE, events, ids, logs, mended, on, open, segment, world};
+use crate::rescue::{
+    ALL, COPY_DIR, PAGE, events, ids, logs, mended, on, open, salvaged, segment, world,
+};
 use crate::support::{all, changed, event, read, write};
 use crate::world::DIR;
 
@@ -117,4 +119,43 @@ fn a_salvage_takes_the_whole_copy_of_the_log() {
     let mut found = all(&copy);
     found.sort_by_key(|event| event.created_at);
     assert_eq!(found, notes(0..3));
+}
+
+/// A store with a missing segment could not be opened for reading; with none left there was "no event store there".
+#[test]
+fn a_missing_segment_is_damage_that_readers_pass_over() {
+    let (disk, all) = world();
+    let there = ids(&disk);
+    for gone in [&there[..1], &there[1..2], &there[..]] {
+        let disk = disk.kill();
+        gone.iter().for_each(|id| disk.remove(Path::new(&segment(*id))).unwrap());
+        let store = reader(&disk);
+        assert!(store.opening().is_loss);
+        assert!(!store.verify(Check::Id).unwrap().is_ok());
+        assert!(store.iter(Include::All, OnCorrupt::Raise).unwrap().any(|found| found.is_err()));
+        let mut walk = store.iter(Include::All, OnCorrupt::Skip).unwrap();
+        let found = walk.by_ref().map(Result::unwrap).count();
+        assert!(found < all.len() && (gone.len() > 1 || found > 0), "{gone:?}: {found}");
+        let damaged: Vec<u32> = walk.damage().iter().map(|(id, _)| *id).collect();
+        assert_eq!(damaged, gone);
+        for split in store.splits(1 << 20).unwrap() {
+            let part = EventStore::read_split(&split, &on(&disk), Include::All, OnCorrupt::Skip);
+            assert!(part.unwrap().all(|found| found.is_ok()));
+        }
+    }
+}
+
+/// Opening named the gap, and a salvage said `complete`.
+#[test]
+fn a_salvage_without_a_manifest_names_a_gap() {
+    let disk = killed(on, 0..3);
+    let mut third = read(&killed(on, 3..6), &segment(0));
+    third[19] = 2;
+    write(&disk, &segment(2), &third);
+    for name in ["manifest.json", ".deedbook/manifest"] {
+        disk.remove(&Path::new(DIR).join(name)).unwrap();
+    }
+    let (report, _) = salvaged(&disk);
+    assert_eq!(report.lost_segments, [1], "{report:?}");
+    assert!(!report.is_complete());
 }

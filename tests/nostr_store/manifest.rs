@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use deedbook::nostr::{Event, EventStore, Filter, Flags, Include, Options, repair, salvage};
+use deedbook::nostr::{Check, Event, EventStore, Filter, Flags, Include, Options, repair, salvage};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Disk, Storage};
 use deedbook::{Durability, ErrorKind, Mode, OnCorrupt, Repair};
@@ -175,18 +175,25 @@ fn a_missing_segment_is_named_with_the_events_it_had() {
     for id in [0, 1] {
         let disk = disk.kill();
         disk.remove(Path::new(&format!("/events/data/segments/data.{id}.seg"))).unwrap();
-        for mode in [Mode::Read, Mode::Append] {
-            let error = options(&disk, Durability::Manual).open(DIR, mode).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::LostRecords, "{error}");
-            let expected = format!("segment {id} is missing, the manifest says 3 events");
-            assert!(error.message().contains(&expected), "{error}");
-        }
+        let on = options(&disk, Durability::Manual);
+        let error = on.open(DIR, Mode::Append).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::LostRecords, "{error}");
+        let expected = format!("segment {id} is missing, the manifest says 3 events");
+        assert!(error.message().contains(&expected), "{error}");
+        reports_missing(&on.open(DIR, Mode::Read).unwrap(), id);
     }
     let twin = disk.kill();
     write(&twin, "/events/data/segments/data.0", &read(&twin, SEGMENT));
     let error = options(&twin, Durability::Manual).open(DIR, Mode::Append).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.message().contains("segment 0 has two files"), "{error}");
+}
+
+/// To a reader, a missing segment is damage.
+fn reports_missing(reader: &EventStore, id: u32) {
+    assert!(reader.opening().is_loss);
+    let report = reader.verify(Check::Id).unwrap();
+    assert!(report.first_faults.iter().any(|fault| fault.location.segment == id), "{report:?}");
 }
 
 /// A store of many segments, in some of which something is flagged, and its notes without those.
@@ -235,12 +242,12 @@ fn a_missing_segment_is_noticed_without_a_manifest() {
             if !copied && Some(&id) == ids.last() {
                 continue;
             }
-            for mode in [Mode::Read, Mode::Append] {
-                let error = options(&disk, Durability::Manual).open(DIR, mode).unwrap_err();
-                assert_eq!(error.kind(), ErrorKind::LostRecords, "{id}, {copied}: {error}");
-                let expected = format!("segment {id} is missing");
-                assert!(error.message().contains(&expected), "{error}");
-            }
+            let on = options(&disk, Durability::Manual);
+            let error = on.open(DIR, Mode::Append).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::LostRecords, "{id}, {copied}: {error}");
+            let expected = format!("segment {id} is missing");
+            assert!(error.message().contains(&expected), "{error}");
+            reports_missing(&on.open(DIR, Mode::Read).unwrap(), id);
         }
     }
     // A gap that a compaction left is none.

@@ -1,16 +1,41 @@
 //! Pages of a segment that were stored durably and are not there any more.
 
 use std::ops::Range;
+use std::path::Path;
 
 use super::Segment;
-use crate::error::Result;
-use crate::nostr::page;
+use crate::error::{Error, Result};
+use crate::nostr::page::{self, Header};
 use crate::nostr::walk::Step;
 use crate::scan::Bad;
 use crate::slice::part;
-use crate::storage::read_full;
+use crate::storage::{Memory, Storage as _, read_full};
 
 impl Segment {
+    /// A segment whose file is missing: all its pages are.
+    pub(in crate::nostr) fn missing_as(
+        path: &Path,
+        segment: u32,
+        page_bytes: u32,
+        end: u32,
+    ) -> Result<Self> {
+        let nothing = Memory::new().create_new(Path::new("/missing"), 0o600);
+        let nothing = nothing.map_err(|e| Error::io("stand in for the segment", path, e))?;
+        let (records, created_at, compacted_at) = (0, 0, 0);
+        let next_free = page_bytes;
+        let header = Header { page_bytes, created_at, segment, records, next_free, compacted_at };
+        let mut segment = Self::with_header(nothing.into(), path, header)?;
+        segment.expect_pages(end.max(page_bytes.saturating_mul(2)));
+        Ok(segment)
+    }
+
+    /// Whether its file is missing.
+    pub(in crate::nostr) fn is_missing(&self) -> bool {
+        self.missing.start == self.header.page_bytes
+            && self.missing.end == self.end
+            && self.header.created_at == 0
+    }
+
     /// Pages that were stored up to a byte, durably. Those that are not there are damage: walks report it, and
     /// what is appended comes after it, where it would have come before the loss.
     pub(in crate::nostr) fn expect_pages(&mut self, up_to: u32) {
