@@ -1847,8 +1847,8 @@ class EventStore:
         recovery: Literal["valid", "spec"] = "valid",
         batch_interval: float = 0.1,
         batch_bytes: int = 10_485_760,
-        page_bytes: int = 4096,
-        segment_bytes: int = 1_073_741_824,
+        page_bytes: int | None = None,
+        segment_bytes: int | None = None,
         wal_segment_bytes: int = 1_073_741_824,
         checkpoint_bytes: int = 268_435_456,
         compaction_ratio: float = 0.2,
@@ -1874,8 +1874,10 @@ class EventStore:
         format's specification says, after saving what goes. Acknowledged events that are missing
         are noted as a loss. `opening` has both. A last segment with a damaged
         page after the checkpoint is cut there, too, and the rest is saved.
-        ``page_bytes``, of new segments: 4096, 8192 or 16384.
-        ``segment_bytes``: a larger segment gets no more events, 10 MiB to 4 GiB less a page.
+        ``page_bytes``, of new segments: 4096, 8192 or 16384. ``segment_bytes``: a larger segment
+        gets no more events, 10 MiB to 4 GiB less a page. Both are the store's: None, the default,
+        goes on with the pages of its last segment, and with the size that its manifest has; a new
+        store has 4096, and 1 GiB.
         ``wal_segment_bytes``: a larger file of the write-ahead log is finished, 10 MiB to 10 GiB;
         see `checkpoint` for what stays.
         ``checkpoint_bytes``: a checkpoint is made when the log got more since the last one, so that
@@ -1928,8 +1930,8 @@ class EventStore:
         source: _Path,
         target: _Path,
         *,
-        page_bytes: int = 4096,
-        segment_bytes: int = 1_073_741_824,
+        page_bytes: int | None = None,
+        segment_bytes: int | None = None,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,
         progress: Callable[[int, int], object] | None = None,

@@ -86,7 +86,7 @@ impl PyEventStore {
     #[doc = doc!("EventStore".open)]
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability=None, recovery="valid", batch_interval=0.1,
-                        batch_bytes=10_485_760, page_bytes=4096, segment_bytes=1_073_741_824,
+                        batch_bytes=10_485_760, page_bytes=None, segment_bytes=None,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
                         compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
                         history=None, mapped_reads=false, slow_sync=1.0, lock_timeout=0.0,
@@ -100,8 +100,8 @@ impl PyEventStore {
         recovery: &str,
         batch_interval: f64,
         #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: u64,
-        #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: u32,
-        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: u64,
+        #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: Option<u32>,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::wal_segment_bytes)] wal_segment_bytes: u64,
         #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: u64,
         compaction_ratio: f64,
@@ -117,12 +117,11 @@ impl PyEventStore {
         let mut options = Options::new();
         options.durability = durability.map(str::parse).transpose().or_raise(py)?;
         options.history = history.map(|word| words::history(py, word)).transpose()?;
+        (options.page_bytes, options.segment_bytes) = (page_bytes, segment_bytes);
         let options = options
             .recovery(recovery.parse().or_raise(py)?)
             .batch_interval(seconds(py, "batch_interval", batch_interval)?)
             .batch_bytes(batch_bytes)
-            .page_bytes(page_bytes)
-            .segment_bytes(segment_bytes)
             .wal_segment_bytes(wal_segment_bytes)
             .checkpoint_bytes(checkpoint_bytes)
             .compaction_ratio(compaction_ratio)
@@ -166,24 +165,21 @@ impl PyEventStore {
 
     #[doc = doc!("EventStore".salvage)]
     #[staticmethod]
-    #[pyo3(signature = (source, target, *, page_bytes=4096, segment_bytes=1_073_741_824,
+    #[pyo3(signature = (source, target, *, page_bytes=None, segment_bytes=None,
                         checksums=true, event_bytes_max=100_000_000, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn salvage(
         py: Python<'_>,
         #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
         #[pyo3(from_py_with = crate::fs_path::path)] target: PathBuf,
-        #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: u32,
-        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: u64,
+        #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: Option<u32>,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyEventStoreSalvage> {
-        let options = Options::new()
-            .page_bytes(page_bytes)
-            .segment_bytes(segment_bytes)
-            .checksums(checksums)
-            .event_bytes_max(event_bytes_max);
+        let mut options = Options::new().checksums(checksums).event_bytes_max(event_bytes_max);
+        (options.page_bytes, options.segment_bytes) = (page_bytes, segment_bytes);
         check_format(py, &target, "nostr")?;
         let report = Progress::run(py, progress, |progress| {
             nostr::salvage(&source, &target, &options, &mut |done, total| {

@@ -50,7 +50,7 @@ pub fn check_log(
             format!("no segment, but the write-ahead log has a checkpoint at {checkpoint}");
         return Err(Error::new(ErrorKind::LostRecords, message).at(&segments.dir));
     }
-    events_of(&wal, options.page_bytes)?;
+    events_of(&wal, options.page_size())?;
     let (mut lost, damaged_pages) = only_in(&wal, manifest, segments, checkpoint)?;
     if lost.len() > damaged_pages && !is_mended {
         let advice = "repair appends them again";

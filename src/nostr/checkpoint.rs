@@ -9,7 +9,6 @@
 //! 5. Files of the log wholly before the checkpoint are deleted.
 
 use super::manifest::{self, Listed};
-use super::options::Options;
 use super::store::{EventStore, Shared, State, now};
 use super::wal::EventWal;
 use crate::error::Result;
@@ -29,7 +28,7 @@ impl EventStore {
     pub(super) fn begin_pages(&self) -> Result<()> {
         let (shared, _) = self.writable()?;
         let mut state = shared.state();
-        match state.page_bytes() == shared.options.page_bytes {
+        match state.page_bytes() == shared.options.page_size() {
             true => Ok(()),
             false => shared.begin_segment(&mut state),
         }
@@ -95,7 +94,7 @@ impl Shared {
             // events would speak of none.
             self.store_manifest(state, &[])?;
         }
-        let room = state.segments.room(self.options.segment_bytes)?;
+        let room = state.segments.room(self.options.segment_size())?;
         let active = state.segments.active()?;
         let needed: u64 = records.iter().map(|record| active.segment.bytes_for(record.len())).sum();
         let is_full = active.has_pages() && needed > room;
@@ -112,7 +111,7 @@ impl Shared {
     /// How many bytes of pages are free in the segment that gets a record of so many: in the last one, or in
     /// that which is begun for it.
     pub(super) fn room_from(&self, state: &mut State, needed: u64) -> Result<u64> {
-        let Options { segment_bytes, page_bytes, .. } = self.options;
+        let (page_bytes, segment_bytes) = (self.options.page_size(), self.options.segment_size());
         let room = state.segments.room(segment_bytes)?;
         match needed > room && state.segments.active()?.has_pages() {
             true => Ok(segment_bytes.saturating_sub(page_bytes.into())),
@@ -132,7 +131,7 @@ impl Shared {
             Err(_) => state.segments.next_free(id),
         };
         created?;
-        state.manifest.page_bytes = self.options.page_bytes;
+        state.manifest.page_bytes = self.options.page_size();
         state.is_unnamed = true;
         self.store_manifest(state, &[])
     }

@@ -186,7 +186,7 @@ impl Shared {
 
     /// Which old segments go in one step.
     fn steps(&self, shares: &BTreeMap<u32, Fragmentation>) -> Vec<Vec<u32>> {
-        let step_bytes = STEP_SEGMENTS.saturating_mul(self.options.segment_bytes);
+        let step_bytes = STEP_SEGMENTS.saturating_mul(self.options.segment_size());
         let (mut steps, mut step, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (&id, share) in shares {
             step.push(id);
@@ -292,7 +292,7 @@ impl Shared {
         let searches = Searches::default();
         for segment in old {
             let id = segment.header().segment;
-            let same_pages = segment.header().page_bytes == self.options.page_bytes;
+            let same_pages = segment.header().page_bytes == self.options.page_size();
             let mut scan = segment.scan(0).with_names(&searches);
             while let Some(found) = scan.next()? {
                 let found = match found {
@@ -307,7 +307,7 @@ impl Shared {
                     if same_pages {
                         part.bytes.extend_from_slice(found.bytes);
                     } else {
-                        let (trailer, pages) = (self.options.checksums, self.options.page_bytes);
+                        let (trailer, pages) = (self.options.checksums, self.options.page_size());
                         record::encode_stored(&found.event, trailer, pages, &mut part.bytes)?;
                     }
                     part.ends.push(part.bytes.len());
@@ -360,7 +360,7 @@ impl Shared {
 
     /// How many of some records the last segment has room for.
     fn fitting(&self, targets: &mut Segments, records: &[&[u8]]) -> Result<usize> {
-        let room = targets.room(self.options.segment_bytes)?;
+        let room = targets.room(self.options.segment_size())?;
         let active = &targets.active()?.segment;
         let mut needed = 0;
         let fits = records.iter().take_while(|record| {

@@ -26,6 +26,8 @@ const BYTES_MAX: u64 = 16 << 20;
 /// Where no event is dropped because of others; else it says nothing of that.
 const HISTORY: &str = "history";
 const KEPT: &str = "keep";
+/// After how many bytes a segment gets no more events.
+const SEGMENT_SIZE: &str = "segment_size";
 
 /// A segment as the manifest names it. What it says of sizes and counts are hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub struct Manifest {
     /// How many replaced ones.
     pub total_replaced: u64,
     pub page_bytes: u32,
+    /// After how many bytes a segment gets no more events, if that is known.
+    pub segment_bytes: Option<u64>,
     /// What becomes of events that others replace: also by openings that do not say so.
     pub history: History,
     /// Whether another program wrote it: what we noted before says nothing of it.
@@ -194,6 +198,11 @@ impl Manifest {
                 "checkpoint_size_bytes": options.checkpoint_bytes,
             },
         });
+        if let Some(bytes) = options.segment_bytes.or(self.segment_bytes)
+            && let Some(object) = value.as_object_mut()
+        {
+            object.insert(SEGMENT_SIZE.into(), bytes.into());
+        }
         if self.history == History::Keep
             && let Some(object) = value.as_object_mut()
         {
@@ -239,6 +248,7 @@ impl Manifest {
             total_deleted: count(object, "total_deleted")?,
             total_replaced: count(object, "total_replaced")?,
             page_bytes: number("page_size")?.try_into().ok()?,
+            segment_bytes: number(SEGMENT_SIZE),
             // A word that is not known drops nothing.
             history: match object.get(HISTORY) {
                 None => History::Drop,

@@ -293,6 +293,8 @@ fn open_writer(
         segments.sync_all()?;
     }
     let mut manifest = belonging.manifest;
+    let last = segments.by_id.values().next_back().map(|open| open.segment.header().page_bytes);
+    let options = options.with_sizes_of(last, &manifest);
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     if segments.by_id.is_empty() {
         segments.create(&options, manifest.take_segment_id()?, now())?;

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use super::EventStore;
 use super::FORMAT;
+use super::manifest::Manifest;
+use super::page::PAGE_BYTES_WRITTEN;
 use super::store::now;
 use super::wal::WalOptions;
 use crate::durability::Durability;
@@ -18,6 +20,8 @@ use crate::storage::{Disk, Storage};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+/// The size of a page, bytes, where nothing says another.
+const PAGE_BYTES: u32 = 4096;
 /// Offsets within a segment have 32 bits, and the last page must begin below.
 pub(super) const SEGMENT_BYTES_LIMIT: u64 = 1 << 32;
 
@@ -45,10 +49,12 @@ pub struct Options {
     /// [`Recovery::Valid`] refuses it, and [`Recovery::Spec`] cuts it there. A store has no
     /// [`Recovery::Acknowledged`]: the events that its segments have are kept.
     pub recovery: Recovery,
-    /// Size of a page of a new segment, bytes: 4096, 8192 or 16384. Segments of other sizes are read.
-    pub page_bytes: u32,
-    /// A segment with more bytes gets no more events: 10 MiB to 4 GiB less a page.
-    pub segment_bytes: u64,
+    /// Size of a page of a new segment, bytes: 4096, 8192 or 16384. Segments of other sizes are read. By default the
+    /// size of the last segment; 4096 for a new store.
+    pub page_bytes: Option<u32>,
+    /// A segment with more bytes gets no more events: 10 MiB to 4 GiB less a page. By default what is stored with the
+    /// store; 1 GiB for a new one.
+    pub segment_bytes: Option<u64>,
     /// With the default durability: the longest time until a sync, 10 ms to 1 s.
     pub batch_interval: Duration,
     /// With the default durability: the most bytes until a sync, 1 to 100 MiB.
@@ -98,8 +104,8 @@ impl Default for Options {
         Self {
             durability: None,
             recovery: Recovery::Valid,
-            page_bytes: 4096,
-            segment_bytes: GIB,
+            page_bytes: None,
+            segment_bytes: None,
             batch_interval: Duration::from_millis(100),
             batch_bytes: 10 * MIB,
             wal_segment_bytes: GIB,
@@ -123,8 +129,6 @@ impl Default for Options {
 setters! {
     Options {
         recovery: Recovery,
-        page_bytes: u32,
-        segment_bytes: u64,
         batch_interval: Duration,
         batch_bytes: u64,
         wal_segment_bytes: u64,
@@ -142,6 +146,8 @@ setters! {
     optional {}
     filled {
         durability: Durability,
+        page_bytes: u32,
+        segment_bytes: u64,
         history: History,
     }
 }
@@ -183,18 +189,42 @@ impl Options {
             let message = "recovery \"acknowledged\", an event store has \"valid\" and \"spec\"";
             return Err(refused(message.into()));
         }
-        if ![4096, 8192, 16384].contains(&self.page_bytes) {
-            let message = format!("page size {}, may be 4096, 8192 or 16384", self.page_bytes);
+        let page_bytes = self.page_size();
+        if !PAGE_BYTES_WRITTEN.contains(&page_bytes) {
+            let message = format!("page size {page_bytes}, may be 4096, 8192 or 16384");
             return Err(refused(message));
         }
-        let page = u64::from(self.page_bytes);
-        self.within("segment size", self.segment_bytes, 10 * MIB..=SEGMENT_BYTES_LIMIT - page)?;
+        self.within("segment size", self.segment_size(), segment_sizes(page_bytes))?;
         self.within("event limit", self.event_bytes_max.into(), 4096..=100_000_000)?;
         if !(0.1..=0.5).contains(&self.compaction_ratio) {
             let asked = self.compaction_ratio;
             return Err(refused(format!("compaction ratio {asked}, may be 0.1 to 0.5")));
         }
         Ok(())
+    }
+
+    /// The size of a page of a new segment.
+    pub(super) fn page_size(&self) -> u32 {
+        self.page_bytes.unwrap_or(PAGE_BYTES)
+    }
+
+    /// The bytes after which a segment gets no more events.
+    pub(super) fn segment_size(&self) -> u64 {
+        self.segment_bytes.unwrap_or(GIB)
+    }
+
+    /// The same, with a store's own sizes where none are asked for: of the pages of its last segment, if it has one,
+    /// and of segments as its manifest says. What may not be written is passed over.
+    pub(super) fn with_sizes_of(&self, last: Option<u32>, manifest: &Manifest) -> Self {
+        let mut options = self.clone();
+        let kept = last.or(Some(manifest.page_bytes));
+        let page_bytes = self.page_bytes.or(kept.filter(|size| PAGE_BYTES_WRITTEN.contains(size)));
+        options.page_bytes = page_bytes;
+        let sizes = segment_sizes(options.page_size());
+        let least = if self.small { 1 } else { *sizes.start() };
+        let kept = manifest.segment_bytes.filter(|size| (least..=*sizes.end()).contains(size));
+        options.segment_bytes = self.segment_bytes.or(kept);
+        options
     }
 
     /// The options of the write-ahead log, which checks them.
@@ -223,6 +253,11 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// What a segment of such pages may have before it gets no more events.
+fn segment_sizes(page_bytes: u32) -> RangeInclusive<u64> {
+    10 * MIB..=SEGMENT_BYTES_LIMIT - u64::from(page_bytes)
 }
 
 fn refused(message: String) -> Error {

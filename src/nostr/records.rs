@@ -18,7 +18,7 @@ pub struct Records {
 impl Records {
     /// Add the record of an event; nothing is added by an error.
     pub fn push(&mut self, event: &Event, options: &Options) -> Result<()> {
-        let Options { checksums, page_bytes, .. } = *options;
+        let (checksums, page_bytes) = (options.checksums, options.page_size());
         self.push_with(event.id, options, |bytes| {
             record::encode(event, Flags::default(), checksums, page_bytes, bytes)
         })
@@ -38,7 +38,7 @@ impl Records {
 
     /// The same of an event that is encoded already.
     pub fn push_stored(&mut self, event: &EventRef<'_>, options: &Options) -> Result<()> {
-        let Options { checksums, page_bytes, .. } = *options;
+        let (checksums, page_bytes) = (options.checksums, options.page_size());
         self.push_with(event.id, options, |bytes| {
             record::encode_stored(event, checksums, page_bytes, bytes)
         })

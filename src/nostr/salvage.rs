@@ -415,7 +415,7 @@ fn hides(event: &EventRef<'_>) -> bool {
 
 impl Part {
     fn push(&mut self, event: &EventRef<'_>, options: &Options) -> Result<()> {
-        record::encode_stored(event, options.checksums, options.page_bytes, &mut self.bytes)?;
+        record::encode_stored(event, options.checksums, options.page_size(), &mut self.bytes)?;
         self.ends.push(self.bytes.len());
         Ok(())
     }

@@ -115,7 +115,7 @@ impl Segments {
     /// Begin a segment, durably.
     pub fn create(&mut self, options: &Options, id: u32, created_at: u64) -> Result<()> {
         let path = self.dir.join(format!("data.{id}.seg"));
-        let (page_bytes, mode) = (options.page_bytes, options.file_mode);
+        let (page_bytes, mode) = (options.page_size(), options.file_mode);
         let segment = Segment::create(&*self.storage, &path, id, page_bytes, created_at, mode);
         let segment = segment.inspect_err(|error| {
             // A number that is used up for nothing looks like a lost segment once there is no manifest.

@@ -354,8 +354,8 @@ fn sizes_beyond_their_ranges_are_refused_and_the_ends_are_taken() {
             error.message().to_owned()
         })
     };
-    let page = |bytes| opened(&|options| options.page_bytes = bytes);
-    let segment = |bytes| opened(&|options| options.segment_bytes = bytes);
+    let page = |bytes| opened(&|options| options.page_bytes = Some(bytes));
+    let segment = |bytes| opened(&|options| options.segment_bytes = Some(bytes));
     let event = |bytes| opened(&|options| options.event_bytes_max = bytes);
     let ratio = |ratio| opened(&|options| options.compaction_ratio = ratio);
     for taken in [

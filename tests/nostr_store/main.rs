@@ -55,6 +55,7 @@ mod reference;
 mod rescue;
 mod rotation;
 mod salvage_log;
+mod sizes;
 mod spec;
 mod stale_index;
 mod stories;

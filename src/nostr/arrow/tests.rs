@@ -19,8 +19,12 @@ const COLUMNS: [Column; 5] =
 
 /// One event in each page but for some of 4 and some of 20, which is more than a part of them.
 fn store(storage: Arc<dyn Storage>, events: u32) -> EventStore {
-    let options =
-        Options { storage, index_on_disk: false, segment_bytes: 10 << 20, ..Options::default() };
+    let options = Options {
+        storage,
+        index_on_disk: false,
+        segment_bytes: Some(10 << 20),
+        ..Options::default()
+    };
     let store = options.open("/events", Mode::Create).unwrap();
     let events = (0..events).map(|number| {
         let content = match number % 40 {
