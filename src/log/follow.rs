@@ -10,6 +10,8 @@ use crate::log::cursor::Cursor;
 use crate::log::format::Format;
 use crate::log::framing::Frame;
 use crate::log::notice;
+use crate::log::open::{READER_TRIES, patiently};
+use crate::log::read::Snapshot;
 use crate::log::resync::{Stretch, resync};
 use crate::log::trailers::Trailers;
 use crate::mode::Mode;
@@ -39,6 +41,8 @@ pub struct Follow<F: Format> {
     cuts: u64,
     /// Byte at which no record follows, and since when.
     stuck: Option<(u64, Instant)>,
+    /// How often the next record was looked for after a failed read.
+    tries: u32,
 }
 
 impl<F: Format> Log<F> {
@@ -58,7 +62,7 @@ impl<F: Format> Log<F> {
 
     fn follow_from(&self, cursor: Cursor<F>, next: Next) -> Follow<F> {
         let cuts = self.shared.cuts.load(Ordering::Acquire);
-        Follow { log: self.clone(), cursor, next, cuts, stuck: None }
+        Follow { log: self.clone(), cursor, next, cuts, stuck: None, tries: 1 }
     }
 }
 
@@ -80,9 +84,19 @@ impl<F: Format> Follow<F> {
         loop {
             self.log.usable()?;
             self.check_cuts()?;
-            if let Some((ordinal, offset, frame)) = self.cursor.advance()? {
+            let stepped = match self.cursor.advance() {
+                // A writer that cut the end may have written it again since.
+                Err(e) if e.kind() == ErrorKind::Io && self.tries < READER_TRIES => {
+                    std::thread::sleep(POLL_FIRST * (1 << self.tries));
+                    self.tries += 1;
+                    self.renew()?;
+                    continue;
+                }
+                stepped => stepped?,
+            };
+            if let Some((ordinal, offset, frame)) = stepped {
                 self.next = Next::Offset(offset + frame.len());
-                self.stuck = None;
+                (self.stuck, self.tries) = (None, 1);
                 return Ok(Some(F::show(ordinal, offset, frame, self.cursor.bytes())));
             }
             if self.renew()? {
@@ -158,8 +172,14 @@ impl<F: Format> Follow<F> {
             }
         }
         self.stuck = Some((end, Instant::now()));
+        patiently::<F, _>(&[ErrorKind::Io], || self.look_after(&snapshot))
+    }
+
+    /// Look at the place that has not become a record.
+    fn look_after(&self, snapshot: &Snapshot) -> Result<()> {
+        let (shared, end) = (self.log.usable()?, snapshot.extent.end);
         let fail = |e| shared.fail("read the log", e);
-        let (file, there) = shared.whole(&snapshot)?;
+        let (file, there) = shared.whole(snapshot)?;
         let mut scanner = Scanner::of_frames(shared.framing, end, there);
         let why = match scanner.next(&*file).map_err(fail)? {
             Scanned::Stop { why, .. } => why,

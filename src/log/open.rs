@@ -27,6 +27,7 @@ use crate::storage::{Access, Closable, fork_generation, located};
 
 /// A reader may look while a writer drops a prefix or cuts the end.
 pub const READER_TRIES: u32 = 5;
+pub const CHANGING: [ErrorKind; 3] = [ErrorKind::Io, ErrorKind::Corrupt, ErrorKind::LostRecords];
 
 impl<F: Format> Log<F>
 where
@@ -74,7 +75,7 @@ impl<F: Format> Log<F> {
     }
 
     fn open_reader(place: Place, options: F::Options, common: Common) -> Result<Self> {
-        patiently::<F, _>(|| {
+        patiently::<F, _>(&CHANGING, || {
             let found = inspect_settled::<F>(&options, &place, Depth::Quick)?;
             F::check_found(&options, &place, &found)?;
             let loss = Loss::load(&*common.storage, &place.sidecar)?;
@@ -223,7 +224,7 @@ pub fn inspect_patiently<F: Format>(
 ) -> Result<Inspected<F>> {
     let timeout = F::common(options)?.lock_timeout;
     asking(timeout.check(), &place.log, || {
-        patiently::<F, _>(|| inspect_settled::<F>(options, place, depth))
+        patiently::<F, _>(&CHANGING, || inspect_settled::<F>(options, place, depth))
     })
     .map_err(|e| e.of(F::NAME))
 }
@@ -249,13 +250,13 @@ fn inspect_settled<F: Format>(
     }
 }
 
-/// Read a log that others may be changing: what is refused may have been half of a change.
-fn patiently<F: Format, T>(read: impl Fn() -> Result<T>) -> Result<T> {
-    let changing = [ErrorKind::Io, ErrorKind::Corrupt, ErrorKind::LostRecords];
+/// Read a log that others may be changing: what is refused with one of these kinds may have been half
+/// of a change.
+pub fn patiently<F: Format, T>(kinds: &[ErrorKind], read: impl Fn() -> Result<T>) -> Result<T> {
     let mut tries = 1;
     loop {
         match read() {
-            Err(e) if tries < READER_TRIES && changing.contains(&e.kind()) => {
+            Err(e) if tries < READER_TRIES && kinds.contains(&e.kind()) => {
                 std::thread::sleep(Duration::from_millis(1 << tries));
                 tries += 1;
             }

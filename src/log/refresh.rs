@@ -11,7 +11,7 @@ use crate::log::format::Format;
 use crate::log::framing::{Frame, Framing as _};
 use crate::log::index::build_index;
 use crate::log::notice;
-use crate::log::open::inspect_patiently;
+use crate::log::open::{CHANGING, inspect_patiently, patiently};
 use crate::log::{Log, Shared};
 use crate::mode::{Depth, Mode};
 use crate::scan::{Scanned, Scanner};
@@ -25,8 +25,10 @@ impl<F: Format> Log<F> {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
             shared.follow_head()?;
-            shared.check_uncut()?;
-            shared.read_on().inspect_err(notice::raised)?;
+            // A writer that cuts the end removes segments that were counted a moment ago, and the mark
+            // that it raises again is not the one that was read before the cut.
+            patiently::<F, _>(&CHANGING, || shared.check_uncut().and_then(|()| shared.read_on()))
+                .inspect_err(notice::raised)?;
         }
         self.extent()
     }
@@ -40,6 +42,12 @@ impl<F: Format> Log<F> {
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) => {
                 let again = match shared.follow_head()? {
                     true => read(shared),
+                    // Where the end is what it was, a writer may have cut it and written it again.
+                    false if error.kind() == ErrorKind::Io => {
+                        patiently::<F, _>(&[ErrorKind::Io], || {
+                            shared.check_uncut().and_then(|()| read(shared))
+                        })
+                    }
                     false => shared.check_uncut().and(Err(error)),
                 };
                 again.inspect_err(notice::raised)

@@ -11,6 +11,8 @@ use deedbook::storage::{Access, File, FileId, LockAttempt, Memory, Storage};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     Allocate,
+    /// Bytes are to be read.
+    Read,
     /// So many bytes are to be written.
     Write(usize),
     /// Half of them are.
@@ -112,6 +114,7 @@ impl File for HookedFile {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.hook.ask(Event::Read);
         self.file.read_at(buf, offset)
     }
 

@@ -26,6 +26,7 @@ mod wal;
 mod watch;
 
 mod blocks;
+mod cut_under_readers;
 mod drift;
 mod edges;
 mod findings;

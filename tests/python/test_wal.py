@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -347,3 +351,32 @@ def test_following_sees_what_another_handle_appends(tmp_path: Path) -> None:
             cut = r"its end was cut since.* open it again"
             with pytest.raises(deedbook.OutOfRangeError, match=cut):
                 next(stale)
+
+
+CUTTER = """
+import sys
+from deedbook import Wal
+
+with Wal.open(sys.argv[1], "a", segment_bytes=512) as wal:
+    while True:
+        lsns = [wal.append(b"%04d" % i * 5) for i in range(100)]
+        wal.sync()
+        wal.truncate_after(lsns[10])
+"""
+
+
+def test_a_follower_of_a_log_whose_end_is_cut_meets_no_damage(tmp_path: Path) -> None:
+    """Kills beside followers: "segment 7 has 175 bytes, must have 512", and lost records."""
+    path = tmp_path / "wal"
+    Wal.create(path, segment_bytes=512).close()
+    followed = 0
+    with subprocess.Popen([sys.executable, "-c", CUTTER, path]) as writer:
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            with Wal.open(path) as reader, contextlib.suppress(deedbook.OutOfRangeError):
+                for _ in reader.follow(reader.end, timeout=0.1):
+                    followed += 1
+                    if time.monotonic() > until:
+                        break
+        writer.kill()
+    assert followed > 100
