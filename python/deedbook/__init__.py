@@ -10,6 +10,9 @@
 [b'first', b'second']
 """
 
+from deedbook import _early  # noqa: F401  before anything that takes its time to load
+
+# isort: split
 from typing import TYPE_CHECKING, Any
 
 from deedbook._core import (

@@ -2,6 +2,8 @@
 
 import sys
 
+from deedbook import _early
 from deedbook.cli import main
 
+_early.done()
 sys.exit(main())

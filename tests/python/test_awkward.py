@@ -74,6 +74,38 @@ def test_ctrl_c_while_modules_load_is_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (130, b"deedbook: interrupted\n")
 
 
+INTERRUPTS = """
+import signal
+import sys
+
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            signal.raise_signal(signal.SIGINT)
+
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@posix
+@pytest.mark.parametrize("name", ["_core", "_methods", "cli", "cli.output"])
+def test_ctrl_c_while_the_modules_of_the_package_load_is_one_line(
+    name: str, tmp_path: Path
+) -> None:
+    """``python -m deedbook`` went on with a traceback of importlib, and exit code -2."""
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTS.format(name=f"deedbook.{name}"))
+    done = subprocess.run(
+        [sys.executable, "-m", "deedbook", "info", str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, b"deedbook: interrupted\n")
+
+
 @posix
 @pytest.mark.parametrize("kind", [Book, Wal, Pier, Ledger, EventStore])
 def test_a_path_may_be_bytes(kind: Any, tmp_path: Path) -> None:
