@@ -999,9 +999,11 @@ class Ledger:
 
         ``on_corrupt``, for a file with intact records after damage: ``"quarantine"`` sends the
         records before, and `remove` moves the file to ``.deedbook/quarantine``; ``"skip"`` sends
-        the records after the damage, too; ``"stop"`` sends those before, and `remove` removes the
-        file, as the specification has it. A file with a record that is only longer than
-        ``record_bytes_max``, not right after damage, goes to the quarantine, whatever is chosen.
+        the records after the damage, too, but none that may lie inside a damaged record: `remove`
+        moves a file that has such records to the quarantine; ``"stop"`` sends those before, and
+        `remove` removes the file, as the specification has it. A file with a record that is only
+        longer than ``record_bytes_max``, not right after damage, goes to the quarantine, whatever
+        is chosen.
 
         Raises: `InvalidArgumentError`, `IoError`.
         """

@@ -243,8 +243,12 @@ impl Format for BookFormat {
         let mark = mark.filter(|_| findings.mark_is_ours());
         number(&mut findings, &header, mark.as_ref());
         if let Some(damage) = contradicts_name(&place.dir, header.layout, &findings) {
-            findings.verdict = Verdict::Corrupt;
-            findings.damage = Some(damage);
+            // What a refused opening says of the number holds for all that read.
+            let named = demanded_by_name(&place.dir, header.layout);
+            if let Some(named) = named.filter(|_| mark.is_none_or(|mark| mark.records == 0)) {
+                findings.renumber(named.saturating_add(1));
+            }
+            findings.note_leading(damage);
         }
         let is_slots = header.layout == Layout::Slots;
         if !is_slots && mark.is_none() && findings.extent.records == 0 && depth != Depth::Begin {
@@ -400,13 +404,9 @@ fn tail_layout(file: &dyn File, deed_bytes_max: u64) -> io::Result<Layout> {
 fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
     let records = findings.extent.records;
     let marked = mark.filter(|mark| mark.records > 0).map(|mark| mark.first);
-    let mut corrupt = |damage: Damage| {
-        findings.verdict = Verdict::Corrupt;
-        findings.damage = Some(damage);
-    };
     let start = findings.extent.start;
     if let Some(damage) = &header.damage {
-        corrupt(damage.clone());
+        findings.note_leading(damage.clone());
     }
     if let Some(first) = marked {
         if header.damage.is_none() && header.first != first {
@@ -414,9 +414,9 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
                 "the first event is {} by the header and {first} by the mark",
                 header.first
             );
-            corrupt(in_header(start, FIRST_AT, reason));
+            findings.note_leading(in_header(start, FIRST_AT, reason));
         }
-        findings.extent.first = first;
+        findings.renumber(first);
         return;
     }
     let is_open = findings.mark == MarkUse::Used && mark.is_some_and(Mark::is_open);
@@ -442,16 +442,14 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
     } else if header.first == 0 && damaged {
         findings.numbered = false;
         let reason = "the first event is 0 by the header, but deeds follow it";
-        findings.verdict = Verdict::Corrupt;
-        findings.damage = Some(in_header(start, FIRST_AT, reason.into()));
+        findings.note_leading(in_header(start, FIRST_AT, reason.into()));
     } else if header.first.checked_add(records).is_none() {
         findings.numbered = false;
         let reason = format!(
             "the first event is {}, and {records} deeds from there on pass 2^64",
             header.first
         );
-        findings.verdict = Verdict::Corrupt;
-        findings.damage = Some(in_header(start, FIRST_AT, reason));
+        findings.note_leading(in_header(start, FIRST_AT, reason));
     }
 }
 

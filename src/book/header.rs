@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::findings::Findings;
 use crate::log::framing::Framing as _;
 use crate::scan::{Damage, Scanned, Scanner, Verdict};
+use crate::search::find_intact;
 use crate::sidecar::Mark;
 use crate::slice::{part, there, u64_at};
 use crate::storage::{File, read_full};
@@ -45,10 +46,11 @@ pub fn read_header(
     if let Some(header) = slots_header(file, mark, deed_bytes_max).map_err(fail)? {
         return Ok(header);
     }
-    let layout = layout_of_deeds(file, deed_bytes_max).map_err(fail)?;
+    let parsed = parse_file_header(part(&header, ..read));
+    let layout = layout_of_deeds(file, deed_bytes_max, parsed.is_ok()).map_err(fail)?;
     let codec = Codec::new(layout, deed_bytes_max);
     let of = |first, damage| Header { layout, first, slots: [None; 2], damage };
-    match parse_file_header(part(&header, ..read)) {
+    match parsed {
         Ok(first) => Ok(of(first, None)),
         Err(e) if read == header.len() && first_is_intact(file, codec).map_err(fail)? => {
             let damage = in_header(HEADER_BYTES, e.offset().unwrap_or(0), e.message().into());
@@ -99,11 +101,21 @@ fn slots_header(
     Ok(Some(header(first, Some(in_header(DEEDS_AT, 0, reason)))))
 }
 
-/// Whether the deeds from byte 16 on are padded. A look at few bytes, where they are not.
-fn layout_of_deeds(file: &dyn File, deed_bytes_max: u64) -> io::Result<Layout> {
-    let padded = !first_fits(file, Layout::Packed, deed_bytes_max)?
-        && first_fits(file, Layout::Padded, deed_bytes_max)?
-        && first_is_intact(file, Codec::new(Layout::Padded, deed_bytes_max))?;
+/// Whether the deeds from byte 16 on are padded. A look at few bytes, where the first deed is intact; else
+/// the first deed that is intact says it.
+fn layout_of_deeds(file: &dyn File, deed_bytes_max: u64, is_book: bool) -> io::Result<Layout> {
+    let codec = |layout| Codec::new(layout, deed_bytes_max);
+    if first_fits(file, Layout::Packed, deed_bytes_max)? {
+        return Ok(Layout::Packed);
+    }
+    if first_is_intact(file, codec(Layout::Padded))? {
+        return Ok(Layout::Padded);
+    }
+    let end = file.len()?;
+    let has = |layout| -> io::Result<bool> {
+        Ok(find_intact(file, &codec(layout), HEADER_BYTES, end)?.is_some())
+    };
+    let padded = is_book && !has(Layout::Packed)? && has(Layout::Padded)?;
     Ok(if padded { Layout::Padded } else { Layout::Packed })
 }
 

@@ -94,7 +94,8 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
         if prefix {
             valid_end = offset + frame.len();
         }
-        if prefix || looking.on_corrupt == OnCorrupt::Skip {
+        // What may lie inside the payload of a damaged record is not sent.
+        if prefix || (looking.on_corrupt == OnCorrupt::Skip && !cursor.may_be_inside()) {
             seen.add(offset, frame);
         }
     }
@@ -114,6 +115,8 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
         seen.withheld = match (seen.verdict, looking.on_corrupt) {
             // No rescue with this limit takes it.
             _ if seen.beyond_limit => true,
+            // Nobody knows what lies in the rest.
+            (Verdict::Corrupt, _) if cursor.gave_up() => true,
             (Verdict::Corrupt, OnCorrupt::Skip) => rescued(source, range)? > seen.records,
             (verdict, _) => verdict == Verdict::Corrupt,
         };

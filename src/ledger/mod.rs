@@ -16,7 +16,7 @@ mod migrate;
 mod options;
 mod quota;
 mod reader;
-mod record;
+pub(crate) mod record;
 mod stage;
 mod tally;
 mod transact;

@@ -99,7 +99,7 @@ impl<F: Format> Walk<'_, F> {
         findings.unacknowledged_from = Some(mark.end).filter(|_| mark.is_open());
         if mark.start == extent.start {
             // The same head, so the same numbers.
-            findings.extent.first = mark.first;
+            findings.renumber(mark.first);
             findings.numbered_by_mark = true;
         }
         let gap = gap.map(|gap| format!("; {gap}")).unwrap_or_default();
@@ -144,6 +144,7 @@ impl<F: Format> Walk<'_, F> {
             headless: false,
             verdict: Verdict::Clean,
             damage: None,
+            after: None,
             beyond_limit: false,
             mark,
             numbered_by_mark: mark == MarkUse::Used,

@@ -19,6 +19,8 @@ pub struct Findings {
     pub verdict: Verdict,
     /// The first damage. If it lies before the first record, cutting does not mend it.
     pub damage: Option<Damage>,
+    /// Where that lies before the first record: the damage after the valid prefix.
+    pub after: Option<Damage>,
     /// Whether the valid prefix ends before a whole record that is only longer than the caller's limit.
     pub beyond_limit: bool,
     /// What became of the mark.
@@ -47,6 +49,25 @@ impl Findings {
     /// The damage, unless it is a torn tail.
     pub fn corruption(&self) -> Option<Damage> {
         self.damage.clone().filter(|_| self.verdict == Verdict::Corrupt)
+    }
+
+    /// Note damage before the first record, which nothing that lies after it outweighs.
+    pub fn note_leading(&mut self, damage: Damage) {
+        let start = self.extent.start;
+        if let Some(after) = self.corruption().filter(|after| after.offset >= start) {
+            self.after = Some(after);
+        }
+        self.verdict = Verdict::Corrupt;
+        self.damage = Some(damage);
+    }
+
+    /// Number the first record, and all after it.
+    pub fn renumber(&mut self, first: u64) {
+        let shift = first.wrapping_sub(self.extent.first);
+        self.extent.first = first;
+        for (ordinal, _) in &mut self.blocks {
+            *ordinal = ordinal.wrapping_add(shift);
+        }
     }
 
     /// Whether the mark is this log's.

@@ -9,11 +9,11 @@ use crate::log::Log;
 use crate::log::cursor::Cursor;
 use crate::log::format::Format;
 use crate::log::framing::Frame;
+use crate::log::learnt::Learnt;
 use crate::log::notice;
 use crate::log::open::{READER_TRIES, patiently};
 use crate::log::read::Snapshot;
 use crate::log::resync::{Stretch, resync};
-use crate::log::trailers::Trailers;
 use crate::mode::Mode;
 use crate::scan::{OnCorrupt, Scanned, Scanner};
 
@@ -199,8 +199,8 @@ impl<F: Format> Follow<F> {
         };
         let name = F::name_of(ordinal, end);
         let evidence = snapshot.evidence();
-        let found = resync(stretch, &why, &name, evidence, false, &mut Trailers::default())
-            .map_err(fail)?;
+        let found =
+            resync(stretch, &why, &name, evidence, false, &mut Learnt::default()).map_err(fail)?;
         match found.damage.filter(|damage| damage.next_intact.is_some() && damage.next_proved) {
             None => Ok(()),
             Some(damage) => {

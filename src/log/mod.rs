@@ -4,7 +4,7 @@
 //! theirs.
 //!
 //! ```text
-//! bytes      framing  extent  evidence  trailers  resync   pure, or reading a file only
+//! bytes      framing  extent  evidence  trailers  learnt  resync   pure, or reading a file only
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
 //! appending  batch  append  payload  durable  transact  staged  stats  index
 //! reading    cursor  reverse  read  refresh  follow  split  bookmark  identity  arrow  notice
@@ -29,6 +29,7 @@ pub mod format;
 pub mod framing;
 pub(crate) mod identity;
 pub(crate) mod index;
+pub(crate) mod learnt;
 pub(crate) mod notice;
 pub(crate) mod open;
 pub(crate) mod options;
@@ -165,6 +166,8 @@ pub(crate) struct State {
     unacknowledged_from: Option<u64>,
     /// For a reader: damage after the extent, or before it.
     damage: Option<Damage>,
+    /// For a reader: damage after the extent, where that is not all.
+    after: Option<Damage>,
     /// For a reader: what lies after a gap.
     beyond: Option<Beyond>,
 }

@@ -175,6 +175,7 @@ impl<F: Format> Log<F> {
             unacknowledged_from: findings.unacknowledged_from,
             damage,
             beyond,
+            after: findings.after.clone().filter(|_| writer.is_none()),
         };
         let durability = common.durability;
         let (mark_file, lock) = writer.unzip();

@@ -151,7 +151,7 @@ impl<F: Format> Shared<F> {
         let state = self.state();
         let is_leading = |damage: &Damage| damage.offset < state.extent.start;
         let (leading, trailing) = match state.damage.clone() {
-            Some(damage) if is_leading(&damage) => (Some(damage), None),
+            Some(damage) if is_leading(&damage) => (Some(damage), state.after.clone()),
             trailing => (None, trailing),
         };
         Snapshot {
@@ -191,8 +191,9 @@ impl<F: Format> Shared<F> {
         if !snapshot.numbered {
             let (file, end) = self.whole(&snapshot)?;
             let range = Range { offset: snapshot.extent.start, end, ordinal: None, stop: None };
+            let trailing = snapshot.trailing.clone();
             let cursor = self.cursor_over(file, range, on_corrupt, snapshot);
-            return Ok(cursor.with_leading(leading));
+            return Ok(cursor.with_trailing(trailing).with_leading(leading));
         }
         let next = snapshot.extent.next();
         let start = start.max(first);

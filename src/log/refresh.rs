@@ -83,6 +83,7 @@ impl<F: Format> Shared<F> {
         state.numbered = found.findings.numbered;
         state.block_start = index.last_offset().max(state.extent.start);
         state.damage = found.findings.corruption();
+        state.after = found.findings.after;
         let beyond = found.space.beyond;
         state.beyond = beyond.map(|beyond| beyond.closable(&mut lock(&self.open_files)));
         *self.index() = index;
@@ -214,6 +215,7 @@ impl<F: Format> Shared<F> {
             if extent.end > known.end {
                 // Records lie there now. What is damaged before the first one still is.
                 state.damage.take_if(|damage| damage.offset >= known.start);
+                state.after = None;
                 state.beyond = None;
             }
             state.extent = extent;

@@ -13,7 +13,17 @@
 //! 5. Any other intact record counts, as one that is not proved.
 //!
 //! A rescue also takes what 4 leaves out, and 2 where only one length says so, as not proved.
+//!
+//! A length that leads beyond the data may be that of a torn record, whose payload may end with the
+//! data: then nothing after it is proved, and all of it may lie inside that record. If one bit of a
+//! length is wrong, the checksum tells which one. A shorter length than the one found is only believed
+//! if the records after it are proved: a payload can be made so that a part of it has its checksum.
+//!
+//! Work is linear: a walk keeps the chain that it followed last, and a [`Budget`](crate::search::Budget)
+//! ends the search where records lie within each other so that it could be quadratic.
 
+#[cfg(test)]
+mod cost;
 #[cfg(test)]
 mod tests;
 
@@ -21,14 +31,20 @@ use std::io;
 
 use crate::log::evidence::{Border, Evidence};
 use crate::log::framing::Framing;
+use crate::log::learnt::{Learnt, Near, Walked};
 use crate::log::trailers::Trailers;
-use crate::scan::{Bad, Damage, Scanned, Scanner, Stop};
-use crate::search::{end_of_data, find_intact};
-use crate::slice::part;
+use crate::scan::{Bad, Damage, READ_BYTES, Scanned, Scanner, Stop};
+use crate::search::{Budget, find_intact_within};
+use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
 /// How far a length that leads back to the damage is looked for.
 const TRAILER_SEARCH_BYTES: u64 = 64 << 20;
+/// What a report says once the search for records has ended.
+const GIVEN_UP: &str =
+    "; records lie within each other here, and the search for intact ones was ended";
+/// A longer record is only looked at if the budget has its bytes.
+const SHORT_RECORD_BYTES: u64 = 4 << 10;
 /// The longest head of any format.
 const HEAD_BYTES_MAX: usize = 32;
 
@@ -56,6 +72,8 @@ pub struct Resync {
     pub damage: Option<Damage>,
     /// Where to go on, and the number of the record there if it is known.
     pub next: Option<(u64, Option<u64>)>,
+    /// Whether the records from there on may lie inside a damaged record.
+    pub inside: bool,
     /// For a rescue that goes on inside the damaged record: where that ends.
     pub after: Option<After>,
 }
@@ -77,27 +95,28 @@ struct Next {
     /// Records lost before it.
     lost: Option<u64>,
     proved: bool,
+    /// It may lie inside a damaged record.
+    inside: bool,
 }
 
 impl Next {
     /// After one damaged record.
     fn one_lost(offset: u64, proved: bool) -> Self {
-        Self { offset, ordinal: None, lost: Some(1), proved }
+        Self { offset, ordinal: None, lost: Some(1), proved, inside: false }
     }
 }
 
-/// Find the next record after the damage; `name` is the damaged record's. `trailers` are those of the
-/// same walk.
+/// Find the next record after the damage; `name` is the damaged record's. `learnt` is the same walk's.
 pub fn resync<F: Framing>(
     stretch: Stretch<'_, F>,
     why: &Stop,
     name: &str,
     evidence: &Evidence,
     is_beyond_limit: bool,
-    trailers: &mut Trailers,
+    learnt: &mut Learnt<F>,
 ) -> io::Result<Resync> {
     let Stretch { file, at, end, ordinal, .. } = stretch;
-    let data_end = end_of_data(file, at, end)?;
+    let data_end = learnt.begin(file, at, end)?;
     if data_end == at {
         return Ok(Resync::default());
     }
@@ -108,10 +127,11 @@ pub fn resync<F: Framing>(
     {
         return Ok(at_unlinked(stretch, bad, name));
     }
-    let mut search = Search::new(stretch, data_end, evidence, trailers);
+    let near = learnt.near(file);
+    let mut search = Search::new(stretch, near, data_end, evidence, learnt);
     let next = match torn {
         true => None,
-        false => search.next(why)?,
+        false => search.next(why)?.map(|next| search.judged(next)),
     };
     let lost = next.as_ref().and_then(|next| {
         next.lost.or_else(|| next.ordinal.zip(ordinal).and_then(|(next, at)| next.checked_sub(at)))
@@ -120,13 +140,14 @@ pub fn resync<F: Framing>(
     let goes_on = next.as_ref().filter(|next| next.offset < end);
     // At a border may lie another damaged record.
     let intact = match goes_on {
-        Some(next) => parses_at(file, stretch.framing, next.offset, end)?,
+        Some(next) => search.parses_up_to(next.offset, end)?,
         None => false,
     };
+    let given_up = if search.learnt.search.is_spent { GIVEN_UP } else { "" };
     let damage = Damage {
         offset: at,
         end: to,
-        reason: format!("{name}: {}", why.reason()),
+        reason: format!("{name}: {}{given_up}", why.reason()),
         next_intact: goes_on.filter(|_| intact).map(|next| next.offset),
         next_proved: intact && goes_on.is_some_and(|next| next.proved),
         first_lost: ordinal,
@@ -145,9 +166,10 @@ pub fn resync<F: Framing>(
     if let Some(inner) = inside {
         let damage = Damage { end: inner, next_intact: Some(inner), next_proved: false, ..damage };
         let after = next.as_ref().map(|next| After { place: counted(next), proved: next.proved });
-        return Ok(Resync { damage: Some(damage), next: Some((inner, None)), after });
+        return Ok(Resync { damage: Some(damage), next: Some((inner, None)), inside: true, after });
     }
-    Ok(Resync { damage: Some(damage), next: goes_on.map(counted), after: None })
+    let inside = goes_on.is_some_and(|next| next.inside);
+    Ok(Resync { damage: Some(damage), next: goes_on.map(counted), inside, after: None })
 }
 
 /// Go on with an intact record that does not follow the one before: none of its own bytes is damaged.
@@ -164,7 +186,7 @@ fn at_unlinked<F: Framing>(stretch: Stretch<'_, F>, bad: &Bad, name: &str) -> Re
         records_lost: lost,
     };
     let found = ordinal.zip(lost).and_then(|(ordinal, lost)| ordinal.checked_add(lost));
-    Resync { damage: Some(damage), next: Some((at, found)), after: None }
+    Resync { damage: Some(damage), next: Some((at, found)), ..Resync::default() }
 }
 
 /// Find the next intact record inside the damaged record that a rescue reads: none is proved there.
@@ -172,24 +194,38 @@ pub fn next_inside<F: Framing>(
     stretch: Stretch<'_, F>,
     why: &Stop,
     name: &str,
+    learnt: &mut Learnt<F>,
 ) -> io::Result<Resync> {
     let Stretch { file, framing, at, end, .. } = stretch;
-    let next = find_intact(file, &framing, at + 1, end)?;
+    let next = find(&learnt.near(file), framing, at + 1, end, &mut learnt.search)?;
     let reason = format!("{name}: {}", why.reason());
     let to = next.unwrap_or(end);
     let damage = Damage { offset: at, end: to, reason, next_intact: next, ..Damage::default() };
-    Ok(Resync { damage: Some(damage), next: next.map(|next| (next, None)), after: None })
+    let next = next.map(|next| (next, None));
+    Ok(Resync { damage: Some(damage), next, inside: true, after: None })
 }
 
-/// Whether an intact record begins here.
-fn parses_at<F: Framing>(file: &dyn File, framing: F, offset: u64, end: u64) -> io::Result<bool> {
-    let mut scanner = Scanner::of_frames(framing, offset, end);
-    Ok(matches!(scanner.next(file)?, Scanned::Record { .. }))
+/// The first intact record in `from..to`, as long as there is a budget.
+fn find<F: Framing>(
+    file: &dyn File,
+    framing: F,
+    from: u64,
+    to: u64,
+    budget: &mut Budget,
+) -> io::Result<Option<u64>> {
+    if budget.is_spent {
+        return Ok(None);
+    }
+    let found = find_intact_within(file, &framing, from, to, budget)?;
+    let goes_on = budget.take(found.unwrap_or(to).saturating_sub(from));
+    Ok(found.filter(|_| goes_on))
 }
 
-struct Search<'a, F> {
+struct Search<'a, F: Framing> {
     stretch: Stretch<'a, F>,
-    trailers: &'a mut Trailers,
+    /// The log's bytes, those near the damage in memory.
+    near: Near<'a>,
+    learnt: &'a mut Learnt<F>,
     /// Byte after the last one that is not zero.
     data_end: u64,
     /// Up to where a record can reach.
@@ -211,15 +247,16 @@ struct Chain {
 impl<'a, F: Framing> Search<'a, F> {
     fn new(
         stretch: Stretch<'a, F>,
+        near: Near<'a>,
         data_end: u64,
         evidence: &Evidence,
-        trailers: &'a mut Trailers,
+        learnt: &'a mut Learnt<F>,
     ) -> Self {
         let reach = data_end.saturating_add(F::TRAILING_ZEROS_MAX).min(stretch.end);
         let acknowledged = evidence.unacknowledged_from().filter(|&from| from > stretch.at);
         let until = acknowledged.map_or(reach, |from| from.min(reach));
         let border = evidence.border_after(stretch.at).filter(|b| b.offset <= stretch.end);
-        Self { stretch, trailers, data_end, reach, until, border }
+        Self { stretch, near, learnt, data_end, reach, until, border }
     }
 
     fn next(&mut self, why: &Stop) -> io::Result<Option<Next>> {
@@ -231,6 +268,8 @@ impl<'a, F: Framing> Search<'a, F> {
         // A length that leads over a known border is none.
         let limit = self.border.map_or(u64::MAX, |border| border.offset);
         let claimed = self.claimed_end(at)?.filter(|&claimed| claimed <= limit);
+        // What is torn ends with the data, and so may a record in its payload.
+        let is_torn = claimed.is_some_and(|claimed| claimed > self.reach);
         let fits = match claimed {
             Some(claimed) => self.is_end(claimed) || self.parses_at(claimed)?,
             None => false,
@@ -238,26 +277,35 @@ impl<'a, F: Framing> Search<'a, F> {
         if let Some(offset) = self.end_by_trailer(at)? {
             return self.after_one(offset).map(Some);
         }
+        let corrected = self.corrected_end(at)?;
+        if let Some(offset) = corrected.filter(|&end| claimed.is_none_or(|claimed| end > claimed)) {
+            return Ok(Some(Next::one_lost(offset, true)));
+        }
         if let Some(offset) = claimed.filter(|_| fits) {
             return self.after_one(offset).map(Some);
         }
+        if let Some(offset) = corrected {
+            let proved = self.is_end(offset) || self.follow(offset)?.proved;
+            self.learnt.is_torn |= is_torn && !proved;
+            return Ok(Some(Next { inside: !proved, ..Next::one_lost(offset, proved) }));
+        }
+        self.learnt.is_torn |= is_torn;
         let inside = claimed.map_or(at, |claimed| claimed.min(self.until));
         // The first candidate inside the claimed stretch that nothing proves.
         let mut held: Option<Next> = None;
         let mut from = at + 1;
-        while let Some(offset) = find_intact(self.file(), &self.stretch.framing, from, self.until)?
-        {
+        while let Some(offset) = self.find(from, self.until)? {
             if let Some(lost) = self.lost_by_trailer(offset, claimed)? {
                 let next = Next::one_lost(offset, true);
                 return Ok(Some(Next { lost: Some(lost), ..next }));
             }
             let chain = self.follow(offset)?;
-            let Chain { proved, ordinal, .. } = chain;
-            let next = Next { offset, ordinal, lost: None, proved };
+            let Chain { ordinal, proved, .. } = chain;
+            let next = Next { offset, ordinal, lost: None, proved, inside: false };
             if offset >= inside {
                 return Ok(Some(next));
             }
-            if proved {
+            if chain.proved {
                 return Ok(Some(held.unwrap_or(next)));
             }
             held.get_or_insert(next);
@@ -269,12 +317,21 @@ impl<'a, F: Framing> Search<'a, F> {
             ordinal: border.ordinal,
             lost: None,
             proved: true,
+            inside: false,
         };
         Ok(self.border.map(at_border))
     }
 
-    fn file(&self) -> &'a dyn File {
-        self.stretch.file
+    /// Nothing is proved inside what a torn record may claim, whatever else is damaged there.
+    fn judged(&self, next: Next) -> Next {
+        match self.learnt.is_torn {
+            true => Next { proved: false, inside: true, ..next },
+            false => next,
+        }
+    }
+
+    fn find(&mut self, from: u64, to: u64) -> io::Result<Option<u64>> {
+        find(&self.near, self.stretch.framing, from, to, &mut self.learnt.search)
     }
 
     /// After a record of which only the content is damaged.
@@ -299,9 +356,8 @@ impl<'a, F: Framing> Search<'a, F> {
     }
 
     /// The first intact record inside the damaged one, which ends at `end`.
-    fn first_inside(&self, end: u64) -> io::Result<Option<u64>> {
-        let Stretch { at, framing, .. } = self.stretch;
-        find_intact(self.file(), &framing, at + 1, end)
+    fn first_inside(&mut self, end: u64) -> io::Result<Option<u64>> {
+        self.find(self.stretch.at + 1, end)
     }
 
     /// How many records are lost up to a candidate, by the length that stands before it: one that
@@ -319,6 +375,13 @@ impl<'a, F: Framing> Search<'a, F> {
     /// Where the damaged record at `at` ends, by a length that leads back to it, and on to an intact
     /// record, a border or the end of the data.
     fn end_by_trailer(&mut self, at: u64) -> io::Result<Option<u64>> {
+        let mut trailers = std::mem::take(&mut self.learnt.trailers);
+        let found = self.end_by(&mut trailers, at);
+        self.learnt.trailers = trailers;
+        found
+    }
+
+    fn end_by(&mut self, trailers: &mut Trailers, at: u64) -> io::Result<Option<u64>> {
         if F::TRAILER_BYTES == 0 {
             return Ok(None);
         }
@@ -326,7 +389,9 @@ impl<'a, F: Framing> Search<'a, F> {
         let most = most.min(at.saturating_add(TRAILER_SEARCH_BYTES));
         let Stretch { file, framing, .. } = self.stretch;
         let mut after = at;
-        while let Some(end) = self.trailers.next_end(file, framing, at, after, most)? {
+        while let Some(end) =
+            trailers.next_end(file, framing, at, after, most, &mut self.learnt.search)?
+        {
             if self.is_end(end) || self.parses_at(end)? {
                 return Ok(Some(end));
             }
@@ -341,13 +406,24 @@ impl<'a, F: Framing> Search<'a, F> {
             || (self.data_end..=self.reach).contains(&offset)
     }
 
-    fn parses_at(&self, offset: u64) -> io::Result<bool> {
-        parses_at(self.file(), self.stretch.framing, offset, self.reach)
+    /// Whether an intact record begins here.
+    fn parses_at(&mut self, offset: u64) -> io::Result<bool> {
+        self.parses_up_to(offset, self.reach)
+    }
+
+    fn parses_up_to(&mut self, offset: u64, end: u64) -> io::Result<bool> {
+        let claimed = self.claimed_end(offset)?.filter(|&claimed| claimed <= end);
+        let len = claimed.map_or(0, |claimed| claimed - offset);
+        if len > SHORT_RECORD_BYTES && !self.learnt.search.take(len) {
+            return Ok(false);
+        }
+        let mut scanner = Scanner::of_frames(self.stretch.framing, offset, end);
+        Ok(matches!(scanner.next(&self.near)?, Scanned::Record { .. }))
     }
 
     /// Where the damaged record at `at` ends, if one of its lengths leads on.
-    fn own_end(&mut self, at: u64) -> io::Result<Option<u64>> {
-        if let Some(end) = self.end_by_trailer(at)? {
+    fn own_end(&mut self, trailers: &mut Trailers, at: u64) -> io::Result<Option<u64>> {
+        if let Some(end) = self.end_by(trailers, at)? {
             return Ok(Some(end));
         }
         let claimed = self.claimed_end(at)?;
@@ -357,10 +433,48 @@ impl<'a, F: Framing> Search<'a, F> {
         }
     }
 
+    /// Where the damaged record at `at` ends, if only one bit of its length is wrong: its checksum
+    /// says so. A format whose records end with their length needs no such guess.
+    fn corrected_end(&mut self, at: u64) -> io::Result<Option<u64>> {
+        if F::TRAILER_BYTES > 0 {
+            return Ok(None);
+        }
+        let mut head = [0; HEAD_BYTES_MAX];
+        if read_full(&self.near, &mut head, at)? < F::HEAD_BYTES {
+            return Ok(None);
+        }
+        let framing = self.stretch.framing;
+        let len_of = |head: &[u8]| framing.claimed_len(part(head, ..F::HEAD_BYTES));
+        let most = self.border.map_or(self.reach, |border| border.offset.min(self.reach));
+        let (as_found, left) = (len_of(&head), most.saturating_sub(at));
+        let mut guesses = Vec::new();
+        for (byte, bit) in
+            (0..F::HEAD_BYTES).flat_map(|byte| (0..8).map(move |bit| (byte, 1 << bit)))
+        {
+            let mut other = head;
+            part_mut(&mut other, byte..=byte).iter_mut().for_each(|byte| *byte ^= bit);
+            let len = len_of(&other).filter(|&len| Some(len) != as_found && len <= left);
+            guesses.extend(len.map(|len| (len, at + byte as u64, bit)));
+        }
+        // The longest one that fits: what lies in the record is not taken for what follows it.
+        guesses.sort_unstable_by(|a, b| b.cmp(a));
+        for (len, byte, bit) in guesses {
+            if !self.learnt.corrections.take(len) {
+                return Ok(None);
+            }
+            let mut scanner = Scanner::of_frames(framing, at, at + len);
+            let found = scanner.next(&self.near.flipped(byte, bit))?;
+            if matches!(found, Scanned::Record { .. }) {
+                return Ok(Some(at + len));
+            }
+        }
+        Ok(None)
+    }
+
     /// Where the record at `offset` ends by its head.
     fn claimed_end(&self, offset: u64) -> io::Result<Option<u64>> {
         let mut head = [0; HEAD_BYTES_MAX];
-        let read = read_full(self.file(), &mut head, offset)?;
+        let read = read_full(&self.near, &mut head, offset)?;
         if read < F::HEAD_BYTES {
             return Ok(None);
         }
@@ -375,7 +489,7 @@ impl<'a, F: Framing> Search<'a, F> {
             return Ok(None);
         };
         let mut trailer = [0; 16];
-        let read = read_full(self.file(), &mut trailer, at)?;
+        let read = read_full(&self.near, &mut trailer, at)?;
         if read < bytes {
             return Ok(None);
         }
@@ -383,20 +497,94 @@ impl<'a, F: Framing> Search<'a, F> {
         Ok(len.and_then(|len| end.checked_sub(len)))
     }
 
-    /// Walk from a candidate until it is proved or the chain breaks.
+    /// Walk from a candidate until it is proved or the chain breaks. One that stands on the chain that
+    /// was walked last has its answer there.
     fn follow(&mut self, candidate: u64) -> io::Result<Chain> {
+        let goal = (self.border.map(|border| border.offset), self.data_end);
+        let mut known = self.learnt.chain.take().filter(|chain| chain.goal == goal);
+        if let Some(chain) = &mut known
+            && self.catch_up(chain, candidate)?
+        {
+            let led_to = self.walk(chain, candidate);
+            self.learnt.chain = known;
+            return led_to;
+        }
+        let scanner = || Scanner::of_frames(self.stretch.framing, candidate, self.reach);
+        let (tail, head) = (scanner(), scanner());
+        let mut chain = Walked { tail, head, records: 0, is_broken: false, goal };
+        let led_to = self.walk(&mut chain, candidate);
+        // One inside a payload is forgotten.
+        let led_further = |known: &Walked<F>| known.head.position() > chain.head.position();
+        self.learnt.chain = Some(known.filter(led_further).unwrap_or(chain));
+        led_to
+    }
+
+    /// Whether a candidate stands on a chain, which begins there then.
+    fn catch_up(&mut self, chain: &mut Walked<F>, candidate: u64) -> io::Result<bool> {
+        let mut trailers = std::mem::take(&mut self.learnt.trailers);
+        let mut at = chain.tail.position();
+        while at < candidate && at < chain.head.position() {
+            if !self.step(&mut chain.tail, &mut trailers)? {
+                break;
+            }
+            chain.records = chain.records.saturating_sub(1);
+            at = chain.tail.position();
+        }
+        self.learnt.trailers = trailers;
+        // Alone, what broke the chain may be intact: it does not follow the record before.
+        let is_new = chain.is_broken && chain.records == 0;
+        Ok(at == candidate && !is_new)
+    }
+
+    /// Step over a record, or over a damaged one of which a length leads on.
+    fn step(&mut self, scanner: &mut Scanner<F>, trailers: &mut Trailers) -> io::Result<bool> {
+        let at = scanner.position();
+        match scanner.next(&self.near)? {
+            Scanned::Record { .. } => {}
+            Scanned::Stop { .. } => match self.own_end(trailers, at)? {
+                Some(next) => scanner.seek(next),
+                None => {
+                    self.pay_for_claimed(at)?;
+                    return Ok(false);
+                }
+            },
+            Scanned::End => return Ok(false),
+        }
+        Ok(self.learnt.search.take(scanner.position() - at))
+    }
+
+    /// Pay for the bytes of a damaged record, which were read. A length at its end is read first where
+    /// the record is long.
+    fn pay_for_claimed(&mut self, at: u64) -> io::Result<()> {
+        let claimed = self.claimed_end(at)?.filter(|&end| end <= self.reach);
+        let most = if F::TRAILER_BYTES > 0 { READ_BYTES as u64 } else { u64::MAX };
+        self.learnt.search.take(claimed.map_or(0, |end| most.min(end - at)));
+        Ok(())
+    }
+
+    fn walk(&mut self, chain: &mut Walked<F>, candidate: u64) -> io::Result<Chain> {
+        let mut ahead = std::mem::take(&mut self.learnt.ahead);
+        let led_to = self.walk_on(chain, &mut ahead, candidate);
+        self.learnt.ahead = ahead;
+        led_to
+    }
+
+    fn walk_on(
+        &mut self,
+        chain: &mut Walked<F>,
+        ahead: &mut Trailers,
+        candidate: u64,
+    ) -> io::Result<Chain> {
         let Stretch { framing, at, .. } = self.stretch;
         let border = self.border.filter(|border| border.offset >= candidate);
         let largest = at.saturating_add(framing.record_bytes_max());
-        let mut scanner = Scanner::of_frames(framing, candidate, self.reach);
-        let mut records = 0;
         loop {
-            let end = scanner.position();
+            let (end, records) = (chain.head.position(), chain.records);
             let broken = Chain { proved: false, end, ordinal: None };
             if let Some(border) = border {
                 if end == border.offset {
                     let ordinal = border.ordinal.and_then(|next| next.checked_sub(records));
-                    return Ok(Chain { proved: true, end, ordinal });
+                    return Ok(Chain { proved: true, ordinal, ..broken });
                 }
                 if end > border.offset {
                     return Ok(broken);
@@ -405,17 +593,12 @@ impl<'a, F: Framing> Search<'a, F> {
             if records > 0 && (end >= self.data_end || end > largest) {
                 return Ok(Chain { proved: true, ..broken });
             }
-            match scanner.next(self.file())? {
-                Scanned::Record { .. } => records += 1,
-                // Another damaged record, of which a length leads on.
-                Scanned::Stop { .. } => match self.own_end(end)? {
-                    Some(next) => {
-                        scanner.seek(next);
-                        records += 1;
-                    }
-                    None => return Ok(broken),
-                },
-                Scanned::End => return Ok(broken),
+            if chain.is_broken {
+                return Ok(broken);
+            }
+            match self.step(&mut chain.head, ahead)? {
+                true => chain.records += 1,
+                false => chain.is_broken = true,
             }
         }
     }

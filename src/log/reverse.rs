@@ -152,21 +152,25 @@ impl<F: Format> Reverse<F> {
         let file = self.file.clone();
         let mut cursor = shared.cursor_over(file, range, OnCorrupt::Skip, snapshot);
         cursor = cursor.with_trailing(trailing.filter(|damage| damage.offset >= base));
-        let mut damages = 0;
+        let mut looked_at = 0;
         let is_torn = |damage: &Damage| {
             damage.next_intact.is_none() && unacknowledged.is_some_and(|from| damage.offset >= from)
         };
         loop {
             let found = cursor.advance().map_err(|e| shared.explain(base, self.cuts, e))?;
-            // A torn tail is the end of the log.
-            let seen = cursor.damages().iter().filter(|damage| !is_torn(damage)).count();
-            if seen > damages {
-                damages = seen;
+            let fresh = cursor.damages().get(looked_at..).unwrap_or_default();
+            looked_at += fresh.len();
+            // A torn tail is the end of the log. What may lie inside a damaged record is part of that.
+            let is_damaged = fresh.iter().any(|damage| !is_torn(damage));
+            if is_damaged || !cursor.is_proved() {
                 self.bytes.clear();
                 self.records.clear();
                 self.base = found.map_or(end, |(_, offset, _)| offset);
             }
             let Some(record) = found else { break };
+            if !cursor.is_proved() {
+                continue;
+            }
             self.bytes.extend_from_slice(cursor.bytes());
             self.records.push(record);
         }

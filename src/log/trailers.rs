@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use crate::log::framing::Framing;
+use crate::search::Budget;
 use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
@@ -27,7 +28,8 @@ pub struct Trailers {
 }
 
 impl Trailers {
-    /// The first end after byte `after`, and not after `most`, whose length leads back to `at`.
+    /// The first end after byte `after`, and not after `most`, whose length leads back to `at`. Bytes
+    /// that are read for it come out of the budget: a walk that jumps far ahead reads them again.
     pub fn next_end<F: Framing>(
         &mut self,
         file: &dyn File,
@@ -35,6 +37,7 @@ impl Trailers {
         at: u64,
         after: u64,
         most: u64,
+        budget: &mut Budget,
     ) -> io::Result<Option<u64>> {
         if after >= most {
             return Ok(None);
@@ -52,11 +55,14 @@ impl Trailers {
             }
             let to = most.min(self.scanned + READ_BYTES as u64);
             if self.spans.len() < SPANS_MAX {
+                if !budget.take(to - self.scanned) {
+                    return Ok(None);
+                }
                 let spans = spans_ending_in(file, framing, self.scanned, to)?;
                 self.spans.extend(spans.into_iter().filter(|&(start, _)| start >= self.from));
                 self.scanned = to;
             } else {
-                return search(file, framing, at, after.max(self.scanned), most);
+                return search(file, framing, at, after.max(self.scanned), most, budget);
             }
         }
     }
@@ -69,10 +75,14 @@ fn search<F: Framing>(
     at: u64,
     after: u64,
     most: u64,
+    budget: &mut Budget,
 ) -> io::Result<Option<u64>> {
     let mut from = after;
     while from < most {
         let to = most.min(from + READ_BYTES as u64);
+        if !budget.take(to - from) {
+            break;
+        }
         let spans = spans_ending_in(file, framing, from, to)?;
         if let Some((_, end)) = spans.into_iter().find(|&(start, _)| start == at) {
             return Ok(Some(end));
@@ -107,6 +117,10 @@ mod tests {
     use crate::book::{Codec, Layout};
     use crate::storage::counted::Counted;
 
+    fn budget() -> Budget {
+        Budget::for_bytes(1 << 30)
+    }
+
     fn records(count: usize) -> (Counted, Codec, Vec<u64>) {
         let framing = Codec::new(Layout::Packed, 1 << 32);
         let (mut file, mut edges) = (Counted::default(), vec![0]);
@@ -125,10 +139,11 @@ mod tests {
         let most = *edges.last().unwrap();
         let mut trailers = Trailers::default();
         for edge in edges.windows(2) {
-            let end = trailers.next_end(&file, framing, edge[0], edge[0], most).unwrap();
+            let end =
+                trailers.next_end(&file, framing, edge[0], edge[0], most, &mut budget()).unwrap();
             assert_eq!(end, Some(edge[1]));
             // Hardly another length leads back, so that all bytes are asked for.
-            trailers.next_end(&file, framing, edge[0], edge[1], most).unwrap();
+            trailers.next_end(&file, framing, edge[0], edge[1], most, &mut budget()).unwrap();
         }
         let read = file.read();
         assert!(read < most + most / 100, "{read} bytes read of {most}");
@@ -143,7 +158,7 @@ mod tests {
         let mut trailers = Trailers::default();
         for (near, far) in edges.iter().zip(&edges[10_000..]) {
             for at in [*near, *far] {
-                trailers.next_end(&file, framing, at, at, most).unwrap();
+                trailers.next_end(&file, framing, at, at, most, &mut budget()).unwrap();
             }
         }
         let read = file.read();
@@ -158,8 +173,9 @@ mod tests {
         for at in (0..most).step_by(37).chain([5, 0, most - 30]) {
             for (after, most) in [(at, most), (at + 100, most), (at, at + 60), (most, most)] {
                 let most = most.min(edges[2_000]);
-                let known = trailers.next_end(&file, framing, at, after, most).unwrap();
-                let found = search(&file, framing, at, after, most).unwrap();
+                let known =
+                    trailers.next_end(&file, framing, at, after, most, &mut budget()).unwrap();
+                let found = search(&file, framing, at, after, most, &mut budget()).unwrap();
                 assert_eq!(known, found, "from {at} after {after} to {most}");
             }
         }

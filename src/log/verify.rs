@@ -338,7 +338,9 @@ pub fn all_damages<F: Format>(found: &Inspected<F>, seen: &[Damage]) -> Vec<Dama
         .damage
         .clone()
         .filter(|damage| damage.offset < findings.extent.start || damages.is_empty());
+    let after = findings.after.clone().filter(|_| damages.is_empty());
     damages.extend(unseen);
+    damages.extend(after);
     damages.extend_from_slice(&found.mended);
     damages.sort_by_key(|damage| damage.offset);
     damages

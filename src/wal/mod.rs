@@ -12,7 +12,7 @@ mod inspect;
 mod intent;
 mod options;
 mod pack;
-mod record;
+pub(crate) mod record;
 mod retain;
 mod truncate;
 

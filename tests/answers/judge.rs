@@ -284,7 +284,12 @@ impl Case<'_> {
         }
         let after = |last: Option<&Stretch>| -> Vec<_> {
             let last = last.map_or(0, |stretch| stretch.at);
-            let is_after = |record: &&Record| !is_corrupt || record.offset as usize >= last;
+            // What may lie inside a damaged record is part of the damage.
+            let is_proved = |at: usize| answer.given().any(|piece| piece.at == at && piece.proved);
+            let is_after = |record: &&Record| {
+                let at = record.offset as usize;
+                !is_corrupt || (at >= last && is_proved(at))
+            };
             given.iter().filter(is_after).map(|record| record.offset).collect()
         };
         // What opening by the mark takes for a torn tail is the end of the log.

@@ -30,6 +30,7 @@ mod cut_under_readers;
 mod drift;
 mod edges;
 mod findings;
+mod grid;
 mod hooked;
 mod judge;
 mod judge_parts;

@@ -100,15 +100,64 @@ fn records_inside_a_torn_record_are_not_sent() {
     assert_eq!(shown(&ledger.fetch(None, None).unwrap().unwrap())[0].1[2], outer);
 }
 
-/// Lengths from a hostile file: huge, zero, beyond the end, beyond the limit.
+/// One wrong bit made a length shorter, so that it led to a record inside the payload: the records there
+/// were sent. The checksum holds with the longer length, which comes first.
+#[test]
+fn a_shortened_length_leads_to_no_record_inside() {
+    let inner = record(&[b'i'; 120]);
+    let outer = [&[b'o'; 64][..], &inner].concat();
+    let all = [event(0, 0), outer.clone(), event(1, 0)];
+    let mut bytes = file_of(&all);
+    let at = record(&all[0]).len();
+    assert_eq!(bytes[at], 192);
+    bytes[at] = 64;
+    let skipped = judge(&bytes, "192 is 64");
+    assert_eq!(skipped.sent, [event(0, 0), event(1, 0)]);
+}
+
+/// The payload of a torn record held records, and one that was damaged: after that one, the others were
+/// taken for the file's own.
+#[test]
+fn damage_inside_a_torn_record_proves_nothing_after_it() {
+    let inner = [file_of(&events(50..52, 0)), vec![0xee; 30], file_of(&events(52..54, 0))].concat();
+    let outer = record(&[&inner[..], b"the rest"].concat());
+    let whole = file_of(&events(0..2, 0));
+    let torn = [&whole[..], &outer[..8 + inner.len()]].concat();
+    let skipped = judge(&torn, "torn");
+    assert_eq!(skipped.sent, events(0..2, 0));
+    assert!(skipped.withheld > 0 && skipped.kept);
+}
+
+/// Lengths from a hostile file: huge, zero, beyond the end, beyond the limit. A length that leads beyond
+/// the end may be that of a torn record, and the intact records after it may lie in its payload: `skip`
+/// sent them. It withholds them, and the file goes to the quarantine whole.
 #[test]
 fn lengths_that_lie_are_damage() {
     for length in [0, 1, 23, 26, 4096, (1 << 20) + 1, u32::MAX - 8, u32::MAX] {
         let mut bytes = file_of(&events(0..5, 0));
         bytes[64..68].copy_from_slice(&length.to_le_bytes());
-        let skipped = judge(&bytes, &format!("length {length}")).sent;
-        assert_eq!(skipped, [events(0..2, 0), events(3..5, 0)].concat(), "length {length}");
+        let skipped = judge(&bytes, &format!("length {length}"));
+        let may_be_torn = length == 4096;
+        let after = if may_be_torn { Vec::new() } else { events(3..5, 0) };
+        assert_eq!(skipped.sent, [events(0..2, 0), after].concat(), "length {length}");
+        assert_eq!(skipped.withheld, if may_be_torn { 2 } else { 0 }, "length {length}");
+        assert_eq!(skipped.kept, may_be_torn, "length {length}");
     }
+}
+
+/// The search for intact records in a hostile file ends before it would be quadratic. A rescue gave up
+/// at the same byte, so that the file seemed to hold nothing more and was removed with its last event.
+#[test]
+fn a_file_that_is_too_hard_to_search_goes_to_the_quarantine() {
+    let mut hard = Vec::new();
+    (0..300_000).for_each(|_| hard.extend([900_000_u32.to_le_bytes(), [0xee; 4]].concat()));
+    let bytes = [file_of(&events(0..2, 0)), hard, file_of(&events(2..3, 0))].concat();
+    let (memory, ledger) = opened(&bytes, OnCorrupt::Skip);
+    let fetched = ledger.fetch(None, None).unwrap().unwrap();
+    assert_eq!(shown(&fetched), [(0, events(0..2, 0))]);
+    ledger.remove(&fetched.removable.unwrap()).unwrap();
+    let quarantined = listing(&memory, Path::new("/spool/.deedbook/quarantine"));
+    assert!(quarantined.get("0-events") == Some(&bytes), "{:?}", quarantined.keys());
 }
 
 /// A record beyond the limit whose checksum holds is somebody's event, not a torn tail: `stop` removed

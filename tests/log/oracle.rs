@@ -10,6 +10,10 @@
 //! 4. What lies inside the stretch that the damaged record's head claims is given only if a chain
 //!    from inside it is proved, which refutes the claim. Else only a salvage copies it.
 //! 5. After that stretch, or without a claim, unproved records are given too.
+//! 6. Of a record that may be torn, because its head claims more than there is, the payload may hold
+//!    all that follows: nothing is proved there, but the records are given.
+//! 7. Where no length follows a record, and its checksum holds with one bit of its length changed, it
+//!    ends where that says. If that is before the end that its head claims, a chain must prove it.
 
 use std::cell::Cell;
 
@@ -82,7 +86,8 @@ pub fn answer(
 ) -> Answer {
     let data_end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
     let ambiguous = Cell::new(false);
-    let log = Log { framing, bytes, data_end, edges, e, ambiguous: &ambiguous };
+    let torn = Cell::new(false);
+    let log = Log { framing, bytes, data_end, edges, e, ambiguous: &ambiguous, torn: &torn };
     let (mut pieces, mut stretches) = (Vec::new(), Vec::new());
     let (mut at, mut proved) = (start, true);
     let mut verdict = "clean";
@@ -105,7 +110,7 @@ pub fn answer(
         let next = found.next.map(|(next, _)| next).filter(|&next| next < data_end);
         stretches.push(Stretch { at, next });
         let Some((next, is_proved)) = found.next else { break };
-        (at, proved) = (next, is_proved);
+        (at, proved) = (next, is_proved && !torn.get());
     }
     let end = bytes.len();
     let acknowledged = e.acknowledged.unwrap_or(0);
@@ -132,6 +137,8 @@ struct Log<'a> {
     edges: &'a [usize],
     e: &'a Evidence,
     ambiguous: &'a Cell<bool>,
+    /// A damaged record claimed more than there is.
+    torn: &'a Cell<bool>,
 }
 
 #[derive(Default)]
@@ -178,6 +185,23 @@ impl Log<'_> {
         trailed.or(claimed.filter(|&end| agrees || self.leads(end)))
     }
 
+    /// Where the damaged record at `at` ends, if its checksum holds with one bit of its length changed.
+    fn end_by_one_bit(&self, at: usize, most: usize) -> Option<usize> {
+        if self.framing.is_book() {
+            return None;
+        }
+        let bits = self.framing.length().flat_map(|byte| (0..8).map(move |bit| (byte, bit)));
+        let ends = bits.filter_map(|(byte, bit)| {
+            let mut bytes = self.bytes.get(at..most)?.to_vec();
+            *bytes.get_mut(byte)? ^= 1 << bit;
+            match self.framing.parse(&bytes, 0, self.e.limit) {
+                Parsed::Intact(len) => Some(at + len),
+                Parsed::Bad { .. } => None,
+            }
+        });
+        ends.max()
+    }
+
     fn resync(&self, at: usize) -> Resync {
         let Parsed::Bad { claim, .. } = self.parse(at) else { unreachable!() };
         if let Some(end) = self.end_by_framing(at) {
@@ -193,6 +217,18 @@ impl Log<'_> {
         // A length that leads over a known border is none.
         let claimed = claim.map(|len| at.saturating_add(len));
         let claimed = claimed.filter(|&end| border.is_none_or(|border| end <= border));
+        let is_torn = claimed.is_some_and(|end| end > self.data_end && !self.is_end(end));
+        if let Some(end) = self.end_by_one_bit(at, most) {
+            if !self.edges.contains(&end) || !self.edges.contains(&at) {
+                self.ambiguous.set(true);
+            }
+            let is_shorter = claimed.is_some_and(|claimed| end < claimed);
+            let proved = !is_shorter || self.is_proved(at, end);
+            self.torn.set(self.torn.get() || (is_torn && !proved));
+            let next = (end < self.bytes.len()).then_some((end, proved));
+            return Resync { next, enclosed: self.inside(at + 1, end) };
+        }
+        self.torn.set(self.torn.get() || is_torn);
         let first_from = |from: usize| (from..most).find(|&at| self.is_intact(at));
         let mut found = Resync::default();
         let mut from = at + 1;
@@ -204,7 +240,7 @@ impl Log<'_> {
             }
         }
         found.next = match first_from(from) {
-            Some(next) => Some((next, self.is_proved(at, next))),
+            Some(next) => Some((next, !self.torn.get() && self.is_proved(at, next))),
             None => border.map(|border| (border, true)),
         };
         let is_wrong = |(next, proved): (usize, bool)| {

@@ -149,8 +149,8 @@ RESYNC_BUGS = [
         "records inside a torn record surface above the mark",
         NESTED,
         RESYNC,
-        "        true => None,\n        false => search.next(why)?,\n",
-        "        true => search.next(why)?,\n        false => search.next(why)?,\n",
+        "        true => None,\n",
+        "        true => search.next(why)?,\n",
         [("crash", "torn::{subject}::records_inside_a_torn_record_never_surface_after")],
     ),
     Bug(

@@ -13,9 +13,9 @@ use crate::log::Shared;
 use crate::log::evidence::Evidence;
 use crate::log::format::{Format, Stepped};
 use crate::log::framing::Framing;
+use crate::log::learnt::Learnt;
 use crate::log::notice;
 use crate::log::resync::After;
-use crate::log::trailers::Trailers;
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step};
 use crate::storage::File;
 
@@ -65,10 +65,12 @@ pub struct Cursor<F: Format> {
     logged: usize,
     /// Whether the records since the last damage are proved.
     proved: bool,
+    /// Whether they may lie inside a damaged record.
+    inside: bool,
     /// Where to go on after the damaged record that a rescue reads inside.
     resume: Option<After>,
     /// What the damage met so far has made known.
-    trailers: Trailers,
+    learnt: Learnt<F::Framing>,
     /// Damage that no record of the range shows, to be reported at its end.
     trailing: Option<Damage>,
     finished: bool,
@@ -90,8 +92,9 @@ impl<F: Format> Cursor<F> {
             logs: false,
             logged: 0,
             proved: true,
+            inside: false,
             resume: None,
-            trailers: Trailers::default(),
+            learnt: Learnt::default(),
             trailing: None,
             finished: false,
             log: None,
@@ -169,6 +172,18 @@ impl<F: Format> Cursor<F> {
     /// they may lie inside a damaged record's payload.
     pub fn is_proved(&self) -> bool {
         self.proved
+    }
+
+    /// Whether the records given since the last damage may lie inside what a damaged record claims.
+    /// Others may be unproved only because of damage after them.
+    pub(crate) fn may_be_inside(&self) -> bool {
+        self.inside
+    }
+
+    /// Whether the search for intact records ended before the end of the range, because it would have
+    /// been quadratic.
+    pub(crate) fn gave_up(&self) -> bool {
+        self.learnt.search.is_spent
     }
 
     /// Whether the next record lies in memory already, so that [`Cursor::next`] will not read.

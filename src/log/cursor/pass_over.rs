@@ -37,6 +37,7 @@ impl<F: Format> Cursor<F> {
         self.damages.extend(found.damage);
         self.log_passed_over();
         self.resume = found.after.or(self.resume);
+        self.inside = found.inside;
         match found.next {
             Some((next, ordinal)) => {
                 let proved = |damage: &Damage| damage.next_intact.is_none() || damage.next_proved;
@@ -56,7 +57,7 @@ impl<F: Format> Cursor<F> {
         if let Some(After { place: (end, ordinal), proved }) = self.resume.take() {
             self.scanner.seek(end);
             self.ordinal = ordinal;
-            self.proved = proved;
+            (self.proved, self.inside) = (proved, !proved);
         }
     }
 
@@ -105,8 +106,8 @@ impl<F: Format> Cursor<F> {
         let (framing, ordinal, rescue) = (*framing, self.ordinal, self.rescue);
         let stretch = Stretch { file, framing, at, end, ordinal, rescue };
         let mut found = match self.resume {
-            Some(_) => next_inside(stretch, why, name)?,
-            None => resync(stretch, why, name, evidence, beyond_limit, &mut self.trailers)?,
+            Some(_) => next_inside(stretch, why, name, &mut self.learnt)?,
+            None => resync(stretch, why, name, evidence, beyond_limit, &mut self.learnt)?,
         };
         if let Some(damage) = &mut found.damage {
             if beyond_limit {

@@ -107,9 +107,9 @@ impl Log {
     }
 
     fn resync(&self, stretch: Stretch<'_, Codec>, why: &Stop) -> Resync {
-        let mut trailers = Trailers::default();
+        let mut learnt = Learnt::default();
         let (evidence, beyond) = (self.evidence(), self.is_beyond_limit);
-        resync(stretch, why, "deed 7", &evidence, beyond, &mut trailers).unwrap()
+        resync(stretch, why, "deed 7", &evidence, beyond, &mut learnt).unwrap()
     }
 
     /// After the damage at byte 100: the byte where reading goes on, the number of the record there,
@@ -132,7 +132,8 @@ const ONE_LOST: Option<(u64, Option<u64>, bool, Option<u64>)> = Some((200, Some(
 #[test]
 fn a_damaged_payload_is_one_lost_record() {
     let damaged = log(4).content(100);
-    let Resync { damage, next, after } = damaged.resync_at(100);
+    let Resync { damage, next, after, inside } = damaged.resync_at(100);
+    assert!(!inside);
     let damage = damage.unwrap();
     assert!(damage.reason.starts_with("deed 7: checksum "), "{}", damage.reason);
     assert_eq!((damage.offset, damage.end, damage.next_intact), (100, 200, Some(200)));
@@ -322,7 +323,9 @@ fn bytes_before_the_damage_are_not_looked_at() {
 fn inside_what_a_record_claims_only_a_proved_chain_counts() {
     // The damaged head claims 1,000 bytes, its trailer is gone.
     let claims = |records| log(records).head(100, 1_000).trailer(200, u64::MAX);
-    assert_eq!(claims(5).goes_on(), Some((200, None, true, None)));
+    // It may be a torn record, whose payload ends with the data by chance.
+    assert_eq!(claims(5).goes_on(), Some((200, None, false, None)));
+    assert_eq!(claims(14).goes_on(), Some((200, None, true, None)));
     // One chain breaks, the next one is proved: the claim is refuted, and the first one counts too.
     assert_eq!(claims(7).wiped(300).goes_on(), Some((200, None, false, None)));
     // None is proved before the claimed end: the record there counts, those inside do not.
@@ -398,7 +401,8 @@ fn a_rescue_reads_inside_a_damaged_record() {
     bytes.extend(record(100));
     let nested = || Log::of(bytes.clone()).write(230, &[9]);
     assert_eq!(nested().goes_on(), Some((next, Some(8), true, Some(1))));
-    let Resync { damage, next: at, after } = rescue(nested()).resync_at(100);
+    let Resync { damage, next: at, after, inside } = rescue(nested()).resync_at(100);
+    assert!(inside);
     let damage = damage.unwrap();
     assert_eq!((damage.offset, damage.end, damage.next_intact), (100, inner, Some(inner)));
     assert_eq!((damage.next_proved, damage.records_lost), (false, Some(1)));
@@ -409,7 +413,7 @@ fn a_rescue_reads_inside_a_damaged_record() {
     let read = rescue(nested());
     let inside = |at, end| {
         let stretch = Stretch { end, ..read.stretch(at) };
-        next_inside(stretch, &Stop::Blank, "deed 7").unwrap()
+        next_inside(stretch, &Stop::Blank, "deed 7", &mut Learnt::default()).unwrap()
     };
     let found = inside(inner, next);
     assert_eq!(found.next, Some((162, None)));

@@ -1,0 +1,216 @@
+//! What a walk learnt of the damage that it met so far, and what it may still spend on it: without
+//! both, a log of many damaged records takes the square of its size to read.
+
+use std::fmt::{self, Debug, Formatter};
+use std::io;
+use std::sync::Arc;
+
+use crate::locks::{Mutex, lock};
+use crate::log::framing::Framing;
+use crate::log::trailers::Trailers;
+use crate::scan::Scanner;
+use crate::search::{Budget, end_of_data};
+use crate::slice::{part, part_mut};
+use crate::storage::{File, FileId, read_full};
+
+/// A longer read goes to the file.
+const SMALL_READ_BYTES: usize = 64 << 10;
+/// The file is kept in blocks of this size.
+const BLOCK_BYTES: usize = 16 << 10;
+/// So many of them.
+const BLOCKS: usize = 32;
+
+/// What a walk learnt of the damage that it met.
+pub struct Learnt<F: Framing> {
+    /// Where the lengths at the ends of records lead back to.
+    pub trailers: Trailers,
+    /// The same for the heads of chains, which lie ahead. All chains share it: one of its own for each
+    /// candidate read the rest of the file again for each.
+    pub ahead: Trailers,
+    /// The chain of records that was walked last.
+    pub chain: Option<Walked<F>>,
+    /// What may still be read in search of records.
+    pub search: Budget,
+    /// What may still be read to see whether one bit of a length is wrong.
+    pub corrections: Budget,
+    /// A damaged record claims more than there is: it may be torn, and what follows may lie in it.
+    pub is_torn: bool,
+    /// Up to where data was looked for, and where it ends.
+    pub data: Option<(u64, u64)>,
+    /// Bytes around the damage, which is looked at many times.
+    window: Arc<Mutex<Window>>,
+}
+
+impl<F: Framing> Default for Learnt<F> {
+    fn default() -> Self {
+        let (trailers, ahead) = (Trailers::default(), Trailers::default());
+        let (search, corrections) = (Budget::for_bytes(0), Budget::for_bytes(0));
+        Self {
+            trailers,
+            ahead,
+            chain: None,
+            search,
+            corrections,
+            is_torn: false,
+            data: None,
+            window: Arc::default(),
+        }
+    }
+}
+
+impl<F: Framing> Learnt<F> {
+    /// The bytes of a log up to `end` are read from the damage at `at` on.
+    pub fn begin(&mut self, file: &dyn File, at: u64, end: u64) -> io::Result<u64> {
+        if self.data.is_none() {
+            self.search = Budget::for_bytes(end.saturating_sub(at));
+            self.corrections = self.search;
+        }
+        match self.data {
+            Some((to, data_end)) if to == end && data_end > at => Ok(data_end),
+            _ => {
+                let data_end = end_of_data(file, at, end)?;
+                self.data = Some((end, data_end));
+                Ok(data_end)
+            }
+        }
+    }
+
+    /// The file, of which short reads close to each other are read once.
+    pub fn near<'a>(&self, file: &'a dyn File) -> Near<'a> {
+        Near { file, window: self.window.clone(), flip: None }
+    }
+}
+
+impl<F: Framing> Debug for Learnt<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Learnt").finish_non_exhaustive()
+    }
+}
+
+/// A chain of records, which may have damaged ones in it whose lengths lead on.
+#[derive(Debug)]
+pub struct Walked<F: Framing> {
+    /// Where it is read again: it goes along with the walk, to tell which candidates stand on the chain.
+    pub tail: Scanner<F>,
+    /// Where it was walked to.
+    pub head: Scanner<F>,
+    /// Records between the two.
+    pub records: u64,
+    /// No record of the chain follows the head.
+    pub is_broken: bool,
+    /// The border and the end of the data that it was walked for.
+    pub goal: (Option<u64>, u64),
+}
+
+/// Blocks of the file that were read last. A walk over damage looks at a few places that each move
+/// on: the damage, where its length leads, and both ends of the chain. One window would be read
+/// again at each step from one place to another.
+#[derive(Debug, Default)]
+struct Window {
+    /// Block `n` of the file is kept at `n % BLOCKS`, with its number.
+    blocks: Vec<(u64, Vec<u8>)>,
+}
+
+/// A file as the walk over damage reads it.
+#[derive(Clone, Debug)]
+pub struct Near<'a> {
+    file: &'a dyn File,
+    window: Arc<Mutex<Window>>,
+    /// A byte, and its bits that are read as their opposites.
+    flip: Option<(u64, u8)>,
+}
+
+impl Near<'_> {
+    /// Read through the blocks in memory. A block may begin before the log does, in bytes that were
+    /// dropped and cannot be read: then only the bytes asked for are.
+    fn read_near(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = lock(&self.window).read(self.file, buf, offset);
+        read.or_else(|_| self.file.read_at(buf, offset))
+    }
+
+    /// The same file with other bits in a byte.
+    pub fn flipped(&self, at: u64, bits: u8) -> Self {
+        Self { flip: Some((at, bits)), ..self.clone() }
+    }
+}
+
+impl File for Near<'_> {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn id(&self) -> io::Result<FileId> {
+        self.file.id()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = match buf.len() <= SMALL_READ_BYTES {
+            true => self.read_near(buf, offset)?,
+            false => self.file.read_at(buf, offset)?,
+        };
+        if let Some((at, bits)) = self.flip
+            && let Some(at) = at.checked_sub(offset)
+            && let Some(byte) = part_mut(buf, ..read).get_mut(at as usize)
+        {
+            *byte ^= bits;
+        }
+        Ok(read)
+    }
+
+    fn data_from(&self, offset: u64) -> io::Result<u64> {
+        self.file.data_from(offset)
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn allocate(&self, _: u64) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl Window {
+    fn read(&mut self, file: &dyn File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            let at = offset + done as u64;
+            let rest = part_mut(buf, done..);
+            let skip = (at % BLOCK_BYTES as u64) as usize;
+            let wanted = rest.len().min(BLOCK_BYTES - skip);
+            let block = self.block(file, at / BLOCK_BYTES as u64, skip + wanted)?;
+            let there = block.get(skip..).unwrap_or_default();
+            let read = there.len().min(wanted);
+            part_mut(rest, ..read).copy_from_slice(part(there, ..read));
+            done += read;
+            if read < wanted {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Block `number`, read again if it has less than `need` bytes: the file may have grown.
+    fn block(&mut self, file: &dyn File, number: u64, need: usize) -> io::Result<&[u8]> {
+        self.blocks.resize_with(BLOCKS, Default::default);
+        let kept = (number % BLOCKS as u64) as usize;
+        let Some((kept_number, bytes)) = self.blocks.get_mut(kept) else { return Ok(&[]) };
+        if *kept_number != number || bytes.len() < need {
+            // After a failed read, nothing is kept.
+            let mut block = std::mem::take(bytes);
+            block.resize(BLOCK_BYTES, 0);
+            let read = read_full(file, &mut block, number * BLOCK_BYTES as u64)?;
+            block.truncate(read);
+            (*kept_number, *bytes) = (number, block);
+        }
+        Ok(bytes)
+    }
+}
