@@ -593,6 +593,24 @@ class SalvageReport:
     @property
     def source_bytes(self) -> int:
         """Bytes of the source, without its header."""
+    @property
+    def stubs(self) -> list[int]:
+        """Events of the new book that stand for lost deeds, with ``keep_numbers``."""
+    @property
+    def consumers(self) -> int:
+        """Consumers that the new log has from the source, each at the LSN of its record there."""
+    @property
+    def moved_consumers(self) -> list[str]:
+        """Those of them whose record is lost: they need the next intact one, or the new end."""
+    @property
+    def transactions(self) -> int:
+        """Applications of which the new log knows, from the source, the last transaction."""
+    @property
+    def unfinished_transactions(self) -> int:
+        """Transactions staged or begun in the source and not ended: they are not in the new log."""
+    @property
+    def not_carried(self) -> list[str]:
+        """What beside the source could not be read, and so is not in the new log."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -3833,5 +3851,7 @@ class Wal(Log[Record]):
     ) -> SalvageReport:
         """Copy every intact record to a new log of the same layout.
 
+        Consumers keep their records, which have other LSNs in the copy. One whose record is lost
+        needs the next intact one there. Committed transactions stay known.
         What ``progress`` raises ends it, and leaves a log with what was copied so far.
         """

@@ -226,6 +226,12 @@ report!(PySalvageReport, "SalvageReport", SalvageReport, {
     damages: Vec<PyDamage> = |report| damages(&report.damages),
     loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
     source_bytes: u64 = |report| report.source_bytes,
+    stubs: Vec<u64> = |report| report.stubs.clone(),
+    consumers: u64 = |report| report.consumers,
+    moved_consumers: Vec<String> = |report| report.moved_consumers.clone(),
+    transactions: u64 = |report| report.transactions,
+    unfinished_transactions: u64 = |report| report.unfinished_transactions,
+    not_carried: Vec<String> = |report| report.not_carried.clone(),
 });
 
 fn latency(stats: &Stats, q: f64) -> Option<f64> {

@@ -8,7 +8,7 @@
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
 //! appending  batch  append  payload  durable  transact  staged  stats  index
 //! reading    cursor  reverse  read  refresh  follow  split  bookmark  identity  arrow  notice
-//! checking   verify  salvage  repair  report
+//! checking   verify  salvage  carry  repair  report
 //! ```
 
 pub(crate) mod append;
@@ -17,6 +17,7 @@ pub mod arrow;
 pub(crate) mod batch;
 pub(crate) mod beyond_limit;
 pub(crate) mod bookmark;
+mod carry;
 pub(crate) mod conclude;
 pub(crate) mod cursor;
 pub(crate) mod durable;

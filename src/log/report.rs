@@ -207,6 +207,19 @@ pub struct SalvageReport {
     pub loss: Option<Loss>,
     /// Bytes of the source, without its header.
     pub source_bytes: u64,
+    /// Numbers of the records that stand in the new log for lost ones, where numbers are kept.
+    pub stubs: Vec<u64>,
+    /// Consumers that the new log has from the source.
+    pub consumers: u64,
+    /// Those of them that need another record next than in the source, because theirs is lost: the
+    /// first that is intact after it, or the end.
+    pub moved_consumers: Vec<String>,
+    /// Applications of which the new log knows, from the source, the last transaction.
+    pub transactions: u64,
+    /// Transactions that were staged or begun in the source and not ended; they are not in the new log.
+    pub unfinished_transactions: u64,
+    /// What beside the source could not be read, and so is not in the new log.
+    pub not_carried: Vec<String>,
 }
 
 impl SalvageReport {

@@ -7,7 +7,9 @@ use crate::interrupt::asking;
 use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::batch::Batch;
+use crate::log::carry::{self, Carry};
 use crate::log::conclude::missing;
+use crate::log::extent::Extent;
 use crate::log::findings::Findings;
 use crate::log::format::{Format, Inspected, TagOf};
 use crate::log::framing::Frame;
@@ -17,6 +19,7 @@ use crate::log::report::{SalvageReport, SalvageRun};
 use crate::log::space::Place;
 use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
 use crate::mode::{Depth, Mode};
+use crate::scan::Damage;
 use crate::sidecar::{Loss, MarkUse};
 
 const SALVAGE_BATCH_BYTES: usize = 4 << 20;
@@ -55,18 +58,24 @@ fn copy<F: Format>(
         loss: loss(&found),
         ..SalvageReport::default()
     };
-    if report.loss.is_none() {
+    let is_short = report.loss.is_some();
+    if !is_short {
         report.loss =
             Loss::load(&*common.storage, &place.sidecar).map_err(|e: Error| e.of(F::NAME))?;
     }
-    let mut batch = Batch::with_framing(copy.shared.appending);
+    let mut carry = Carry::load::<F>(common, place, &mut report);
+    let mut target = Target {
+        into: copy.extent()?,
+        batch: Batch::with_framing(copy.shared.appending),
+        log: &copy,
+    };
     let (mut next_progress, mut last_end, mut was_proved) = (start, None, true);
-    let mut into = copy.extent()?;
     while let Some((ordinal, offset, frame)) = records.advance()? {
-        let at = batch.push_tagged(tag(frame.tag()), frame.payload(records.bytes()))?;
-        let proved = records.is_proved();
+        let (end, proved) = (offset + frame.len(), records.is_proved());
+        let to = target.push(tag(frame.tag()), frame.payload(records.bytes()))?;
+        carry.met((offset, end), to.1, &mut report);
         let after_gap = last_end != Some(offset) || proved != was_proved;
-        (last_end, was_proved) = (Some(offset + frame.len()), proved);
+        (last_end, was_proved) = (Some(end), proved);
         report.records += 1;
         report.uncertain += u64::from(!proved);
         match report.runs.last_mut().filter(|_| !after_gap) {
@@ -74,28 +83,59 @@ fn copy<F: Format>(
             None => report.runs.push(SalvageRun {
                 source_ordinal: ordinal,
                 source_offset: offset,
-                ordinal: into.next() + batch.len() - 1,
-                offset: into.end + at,
+                ordinal: to.0,
+                offset: to.1,
                 records: 1,
                 proved,
             }),
         }
-        if batch.bytes_len() >= SALVAGE_BATCH_BYTES {
-            copy.shared.append_batch_at(&batch, Wanted::default())?;
-            batch.clear();
-            into = copy.extent()?;
-        }
-        let end = offset + frame.len();
         if end >= next_progress {
             progress((end - start).min(all), all)?;
             next_progress = end + PROGRESS_BYTES;
         }
     }
-    copy.shared.append_batch_at(&batch, Wanted::default())?;
-    copy.close()?;
+    target.flush()?;
     report.damages = all_damages(&found, records.damages());
+    let durable_end = found.findings.durable_end.unwrap_or(u64::MAX);
+    let last_end = last_end.unwrap_or(start);
+    let is_lost = |damage: &Damage| (last_end..durable_end).contains(&damage.offset);
+    let ends_whole = !is_short && !report.damages.iter().any(is_lost);
+    carry.store(Some(last_end).filter(|_| ends_whole), &copy, &mut report)?;
+    carry::transactions(common, place, &copy, &mut report)?;
+    copy.close()?;
     progress(all, all)?;
     Ok(report)
+}
+
+/// The log that gets the copies, and those that it does not have yet.
+struct Target<'a, F: Format> {
+    log: &'a Log<F>,
+    batch: Batch<F::Framing>,
+    into: Extent,
+}
+
+impl<F: Format> Target<'_, F> {
+    /// Add a record; returns its number and its byte.
+    fn push(&mut self, tag: TagOf<F>, payload: &[u8]) -> Result<(u64, u64)> {
+        let at = self.batch.push_tagged(tag, payload)?;
+        let to = (self.next() - 1, self.into.end + at);
+        if self.batch.bytes_len() >= SALVAGE_BATCH_BYTES {
+            self.flush()?;
+        }
+        Ok(to)
+    }
+
+    /// Number of the next record.
+    fn next(&self) -> u64 {
+        self.into.next() + self.batch.len()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.log.shared.append_batch_at(&self.batch, Wanted::default())?;
+        self.batch.clear();
+        self.into = self.log.extent()?;
+        Ok(())
+    }
 }
 
 /// Open the log that gets the copies.

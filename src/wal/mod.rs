@@ -285,8 +285,9 @@ pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<
 }
 
 /// Copy every intact record to a new log, of the same layout unless the options say another. The
-/// copies get new LSNs from 0 on; the report has both. `progress` is called with bytes done and
-/// bytes in all, and what it fails with ends the copying.
+/// copies get new LSNs from 0 on; the report has both. Consumers keep their records, and committed
+/// transactions stay known. `progress` is called with bytes done and bytes in all, and what it fails with
+/// ends the copying.
 pub fn salvage(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,

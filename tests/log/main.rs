@@ -11,6 +11,7 @@ mod watch;
 mod beside;
 mod book;
 mod bookmarks;
+mod carried;
 mod framing;
 mod large;
 mod limits;

@@ -285,9 +285,9 @@ WALK_BUGS = [
         "a salvage copies a batch again that it copied",
         FLIP,
         "src/log/salvage.rs",
-        "            batch.clear();\n",
-        "            copy.shared.append_batch_at(&batch, Wanted::default())?;\n"
-        "            batch.clear();\n",
+        "        self.batch.clear();\n",
+        "        self.log.shared.append_batch_at(&self.batch, Wanted::default())?;\n"
+        "        self.batch.clear();\n",
         [("log", "large::a_salvage")],
     ),
     Bug(

@@ -113,6 +113,25 @@ def test_damage_is_found_read_around_salvaged_and_cut(path: Path, tmp_path: Path
     deedbook("append", path, input=b"1\n")
 
 
+def test_a_salvage_says_what_it_takes_along(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with Wal.create(path, single_file=True) as wal:
+        lsns = [wal.append(b"%02d" % i * 10) for i in range(4)]
+        wal.set_consumer("mail", lsns[1])
+        wal.set_consumer("backup", lsns[2])
+    raw = bytearray(path.read_bytes())
+    raw[lsns[1] + 9] ^= 1
+    path.write_bytes(raw)
+    out, _ = deedbook("salvage", path, tmp_path / "copy")
+    assert "  2 consumers carried over\n" in out
+    assert "  consumers whose record is lost need the next one: mail\n" in out
+    (tmp_path / ".deedbook/log/consumers").write_text("mail 9\n")
+    out, _ = deedbook("salvage", path, tmp_path / "again")
+    assert "not carried over: " in out and "consumers' file is damaged" in out
+    told = json.loads(deedbook("salvage", "--json", path, tmp_path / "third")[0])
+    assert (told["ok"], told["consumers"], len(told["not_carried"])) == (True, 0, 1)
+
+
 def test_the_size_of_segments_can_be_told_to_all_that_read(tmp_path: Path) -> None:
     """One segment that is not full does not show the size; only ``append`` took it."""
     path = tmp_path / "log"

@@ -229,6 +229,29 @@ def test_damage_is_told_and_read_around(tmp_path: Path, layout: dict[str, object
     assert Wal.verify(path).ok and Wal.verify(tmp_path / "copy").ok
 
 
+@pytest.mark.parametrize("single_file", [False, True])
+def test_a_salvage_takes_consumers_along(tmp_path: Path, single_file: bool) -> None:
+    """A newcomer: ``wal.consumers()["mail"]`` died with KeyError in the copy."""
+    path, copy = tmp_path / "log", tmp_path / "copy"
+    with Wal.create(path, single_file=single_file) as wal:
+        lsns = [wal.append(b"%02d" % i * 10) for i in range(10)]
+        for name, number in {"before": 2, "gap": 4, "after": 7}.items():
+            wal.set_consumer(name, lsns[number])
+        wal.set_consumer("end", wal.end)
+    file = path if single_file else path / f"{0:020d}.wal"
+    raw = bytearray(file.read_bytes())
+    raw[lsns[4] + 9] ^= 1
+    file.write_bytes(raw)
+    report = Wal.salvage(path, copy)
+    assert (report.records, report.consumers, report.moved_consumers) == (9, 4, ["gap"])
+    assert (report.transactions, report.unfinished_transactions, report.not_carried) == (0, 0, [])
+    with Wal.open(copy) as wal:
+        consumers = wal.consumers()
+        assert consumers.pop("end") == wal.end
+        needed = {name: wal.read(lsn).payload[:2] for name, lsn in consumers.items()}
+    assert needed == {"before": b"02", "gap": b"05", "after": b"07"}
+
+
 def test_a_split_carries_the_segment_size_to_other_processes(tmp_path: Path) -> None:
     """A hunt: an executor of Spark had to guess the size that ``segment_bytes`` had named.
 

@@ -326,4 +326,20 @@ def _salvage_lines(
         )
     if (loss := loss_text(info, report)) is not None:
         lines.append(f"  {loss}")
-    return lines + info.moved_lines(report)
+    return lines + info.moved_lines(report) + _carried_lines(report)
+
+
+def _carried_lines(report: SalvageReport) -> list[str]:
+    lines = []
+    if report.consumers:
+        lines.append(f"  {count(report.consumers, 'consumer')} carried over")
+    if report.moved_consumers:
+        names = ", ".join(report.moved_consumers)
+        lines.append(f"  consumers whose record is lost need the next one: {names}")
+    if report.transactions:
+        applications = count(report.transactions, "application")
+        lines.append(f"  the last transaction of {applications} is carried over")
+    if report.unfinished_transactions:
+        unfinished = count(report.unfinished_transactions, "unfinished transaction")
+        lines.append(f"  not in the copy: {unfinished}")
+    return lines + [f"  not carried over: {why}" for why in report.not_carried]

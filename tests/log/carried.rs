@@ -1,0 +1,132 @@
+//! What a salvage takes along from beside a log. The test opens with its story.
+
+use std::fs;
+use std::path::Path;
+
+use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, salvage, segment_name};
+use deedbook::{Part, SalvageReport, Transaction, TransactionId};
+
+const LAYOUTS: [Layout; 2] = [Layout::Single, Layout::Segmented { segment_bytes: 100 }];
+
+/// Ten records of 58 bytes.
+fn ten(path: &Path, layout: Layout) -> (Wal, Vec<Lsn>) {
+    let wal = Options::new().layout(layout).open(path, Mode::Create).unwrap();
+    let lsns = (0..10).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+    wal.sync().unwrap();
+    (wal, lsns)
+}
+
+/// Flip a bit at a byte of the log.
+fn damage(path: &Path, layout: Layout, at: u64) {
+    let (file, at) = match layout {
+        Layout::Segmented { segment_bytes } => {
+            (path.join(segment_name(at / segment_bytes)), at % segment_bytes)
+        }
+        _ => (path.to_path_buf(), at),
+    };
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[at as usize] ^= 1;
+    fs::write(file, bytes).unwrap();
+}
+
+fn sidecar(path: &Path, layout: Layout) -> std::path::PathBuf {
+    match layout {
+        Layout::Single => path.with_file_name(".deedbook").join(path.file_name().unwrap()),
+        _ => path.join(".deedbook"),
+    }
+}
+
+fn salvaged(from: &Path, to: &Path) -> (SalvageReport, Wal) {
+    let report = salvage(from, to, &Options::new(), |_, _| Ok(())).unwrap();
+    (report, Wal::append_to(to).unwrap())
+}
+
+/// A newcomer salvaged a log with a consumer: `wal.consumers()["mail"]` died with KeyError in the copy,
+/// where records after the gap have other LSNs.
+#[test]
+fn consumers_go_with_their_records() {
+    for layout in LAYOUTS {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, to) = (dir.path().join("log"), dir.path().join("copy"));
+        let (wal, lsns) = ten(&path, layout);
+        for (name, at) in [("before", 2), ("gap", 4), ("late gap", 5), ("after", 6), ("last", 9)] {
+            wal.set_consumer(&name.replace(' ', "-"), lsns[at]).unwrap();
+        }
+        wal.set_consumer("end", wal.end().unwrap()).unwrap();
+        wal.close().unwrap();
+        damage(&path, layout, lsns[4].0 + 20);
+        damage(&path, layout, lsns[5].0 + 20);
+        let (report, copy) = salvaged(&path, &to);
+        let moved: Vec<&str> = report.moved_consumers.iter().map(String::as_str).collect();
+        assert_eq!((report.consumers, moved), (6, vec!["gap", "late-gap"]));
+        assert_eq!(report.not_carried, [""; 0]);
+        let consumers = copy.consumers().unwrap();
+        let next = |name: &str| copy.read(consumers[name]).unwrap().payload[0];
+        assert_eq!(["before", "gap", "late-gap", "after", "last"].map(next), [2, 6, 6, 6, 9]);
+        assert_eq!(consumers["end"], copy.end().unwrap());
+    }
+}
+
+/// The last record is lost: who needs it, or what came after it, needs what the copy gets next.
+#[test]
+fn consumers_of_a_lost_end_go_to_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, to) = (dir.path().join("log"), dir.path().join("copy"));
+    let (wal, lsns) = ten(&path, Layout::Single);
+    wal.set_consumer("last", lsns[9]).unwrap();
+    wal.set_consumer("end", wal.end().unwrap()).unwrap();
+    wal.close().unwrap();
+    damage(&path, Layout::Single, lsns[9].0 + 20);
+    let (report, copy) = salvaged(&path, &to);
+    assert_eq!(report.moved_consumers, ["last", "end"]);
+    let end = copy.end().unwrap();
+    assert_eq!(end, lsns[9]);
+    assert!(copy.consumers().unwrap().values().all(|lsn| *lsn == end));
+}
+
+/// Files beside the log that cannot be read do not keep its records from being copied.
+#[test]
+fn what_cannot_be_read_beside_the_log_is_named() {
+    for layout in LAYOUTS {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, to) = (dir.path().join("log"), dir.path().join("copy"));
+        let (wal, lsns) = ten(&path, layout);
+        wal.set_consumer("mail", lsns[3]).unwrap();
+        wal.close().unwrap();
+        let sidecar = sidecar(&path, layout);
+        fs::write(sidecar.join("consumers"), "mail 99999999\n").unwrap();
+        fs::create_dir(sidecar.join("transactions")).unwrap();
+        fs::write(sidecar.join("transaction"), [0xff; 9]).unwrap();
+        let (report, copy) = salvaged(&path, &to);
+        assert_eq!((report.records, report.consumers, report.transactions), (10, 0, 0));
+        assert_eq!(report.not_carried.len(), 3, "{:?}", report.not_carried);
+        assert!(copy.consumers().unwrap().is_empty());
+    }
+}
+
+fn staged(wal: &Wal, job: &str) -> Part {
+    let mut stage = wal.stage(job, 0, 0, None).unwrap();
+    stage.push(job.as_bytes()).unwrap();
+    stage.finish().unwrap()
+}
+
+/// A salvage forgot which transactions the log has: a repeat would append a batch again that the copy
+/// has.
+#[test]
+fn a_copy_knows_the_transactions_of_its_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, to) = (dir.path().join("log"), dir.path().join("copy"));
+    let (wal, lsns) = ten(&path, Layout::Single);
+    let id = TransactionId { app: "etl".into(), query: None, version: 7 };
+    let transaction = Transaction { job: "done".into(), id: Some(id) };
+    wal.commit_staged(&transaction, &[staged(&wal, "done")]).unwrap();
+    let _ = staged(&wal, "open");
+    wal.close().unwrap();
+    damage(&path, Layout::Single, lsns[4].0 + 20);
+    let (report, copy) = salvaged(&path, &to);
+    assert_eq!((report.transactions, report.unfinished_transactions), (1, 1));
+    assert_eq!(copy.transactions().unwrap()["etl"].version, 7);
+    let again = copy.commit_staged(&transaction, &[staged(&copy, "done")]).unwrap();
+    assert!(again.repeated);
+    assert_eq!(copy.len().unwrap(), 10);
+}
