@@ -158,6 +158,14 @@ impl Error {
         self
     }
 
+    /// Of a call that a poisoned handle refuses before it begins anything: nothing of it is in the log.
+    pub(crate) fn if_poisoned_nothing_begun(self) -> Self {
+        match self.kind() {
+            ErrorKind::Poisoned => self.with_durable(Durable::No),
+            _ => self,
+        }
+    }
+
     /// Name the process that holds the lock.
     #[must_use]
     pub fn with_holder(mut self, holder: Option<u32>) -> Self {

@@ -140,6 +140,7 @@ class PoisonedError(Error):
 
     What is on the disk is not known then. Raised by each later write; reads go on. Remove the
     cause, close the handle and open the log again: that finds out which records are there.
+    ``durable`` is ``"no"`` for a later append, which was never begun, and ``"unknown"`` for a sync.
     """
 
     kind = "poisoned"

@@ -148,7 +148,7 @@ impl Shared {
 
     /// The checksum is that of the copy, whatever becomes of the caller's bytes meanwhile.
     fn append_under(&self, state: &mut State, payload: &[u8]) -> Result<Appended> {
-        self.check_writable()?;
+        self.check_writable().map_err(Error::if_poisoned_nothing_begun)?;
         let mut record = std::mem::take(&mut state.scratch);
         record.clear();
         self.codec.encode(&mut record, (), payload);
@@ -172,7 +172,7 @@ impl Shared {
         let at = |e: Error| e.at(&self.directory.path);
         self.codec.check_len(batch.payload_len_max.max(1)).map_err(at)?;
         let mut state = self.state();
-        self.check_writable()?;
+        self.check_writable().map_err(Error::if_poisoned_nothing_begun)?;
         let written = self.write(&mut state, &batch.bytes, batch.records);
         let appended = written.map_err(|e| e.of(FORMAT))?;
         self.counters.appended(batch.records, batch.bytes.len() as u64);

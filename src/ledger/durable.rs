@@ -25,7 +25,7 @@ impl LedgerStore {
     /// synced. One that this process may not open is passed over if another store wrote it; any other
     /// that cannot be opened is an error once all the rest is synced, and a later call tries it again.
     pub fn sync(&self) -> Result<()> {
-        let shared = self.writable()?;
+        let shared = self.writable_as_before()?;
         let end = shared.state().written;
         shared.sync_to(end, true)?;
         // After the file being written: one that another thread finishes before its sync is among these.

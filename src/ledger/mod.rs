@@ -289,7 +289,13 @@ impl LedgerStore {
         Ok(&self.shared)
     }
 
+    /// For calls that write something new: a poisoned handle begins nothing of it.
     fn writable(&self) -> Result<&Shared> {
+        self.writable_as_before().map_err(Error::if_poisoned_nothing_begun)
+    }
+
+    /// For calls about something written before: a poisoned handle cannot say what became of it.
+    fn writable_as_before(&self) -> Result<&Shared> {
         let shared = self.usable()?;
         shared.check_writable()?;
         Ok(shared)

@@ -36,7 +36,7 @@ impl LedgerStore {
     /// A commit that fails with [`Durable::No`] left nothing. Any other that failed has begun: the
     /// next opening, or the next commit, ends it.
     pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
-        let shared = self.writable()?;
+        let shared = self.writable_as_before()?;
         let run = || {
             let _held = lines::hold();
             let locked = shared.directory.make_jobs().and_then(|()| shared.directory.lock_jobs());

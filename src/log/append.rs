@@ -57,7 +57,13 @@ impl<F: Format> Drop for PoisonOnPanic<'_, F> {
 }
 
 impl<F: Format> Log<F> {
+    /// For calls that write something new: a poisoned handle begins nothing of it.
     pub(crate) fn writable(&self) -> Result<&Shared<F>> {
+        self.writable_as_before().map_err(Error::if_poisoned_nothing_begun)
+    }
+
+    /// For calls about something written before: a poisoned handle cannot say what became of it.
+    pub(crate) fn writable_as_before(&self) -> Result<&Shared<F>> {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
             return Err(shared.refused(ErrorKind::ReadOnly, "the log was opened for reading only"));

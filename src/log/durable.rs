@@ -19,7 +19,7 @@ use crate::sidecar::Mark;
 impl<F: Format> Log<F> {
     /// Return when every record appended so far is on stable storage.
     pub fn sync(&self) -> Result<()> {
-        let shared = self.writable()?;
+        let shared = self.writable_as_before()?;
         let end = shared.state().extent.end;
         shared.sync_to(end)
     }
@@ -27,7 +27,7 @@ impl<F: Format> Log<F> {
     /// Return when the record that begins at byte `offset` is on stable storage: the next sync
     /// serves all that wait, and if there is none, this call syncs.
     pub(crate) fn wait_durable_at(&self, offset: u64) -> Result<()> {
-        let shared = self.writable()?;
+        let shared = self.writable_as_before()?;
         let end = shared.state().extent.end;
         if offset >= end {
             let name = F::name_of(None, offset);

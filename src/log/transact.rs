@@ -87,7 +87,7 @@ impl<F: Format> Log<F> {
     /// A commit that fails with [`Durable::No`](crate::Durable::No) left nothing. Any other that failed has begun: the
     /// next opening for writing ends it.
     pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
-        let shared = self.writable()?;
+        let shared = self.writable_as_before()?;
         let _committing = lock(&shared.exclusive);
         transaction::commit(shared, transaction, parts).map_err(|e| e.of(F::NAME))
     }
@@ -140,7 +140,7 @@ impl<F: Format> Log<F> {
 
     /// Bring a commit to its end that has begun and failed.
     pub(crate) fn finish_transaction(&self) -> Result<()> {
-        let shared = self.writable()?;
+        let shared = self.writable_as_before()?;
         let _committing = lock(&shared.exclusive);
         transaction::finish(shared).map_err(|e| e.of(F::NAME))
     }

@@ -121,7 +121,7 @@ impl EventWal {
             if state.finished {
                 return Ok(());
             }
-            let end = state.current.writable()?.state().extent.end;
+            let end = state.current.writable_as_before()?.state().extent.end;
             (state.current.clone(), end)
         };
         // Another thread may finish this file meanwhile, and go on in the next one: then it is synced.
@@ -410,7 +410,7 @@ fn store_checkpoint(state: &State) -> Result<()> {
         // The header of the next file will name it.
         return Ok(());
     }
-    let shared = state.current.writable()?;
+    let shared = state.current.writable_as_before()?;
     shared.commits.exclusive(|| {
         let extent = shared.state().extent;
         files::store_checkpoint(&*shared.file, state.checkpoint)

@@ -50,7 +50,7 @@ fn a_background_sync_that_fails_poisons(subject: &dyn Subject) {
             std::thread::sleep(Duration::from_micros(100));
         };
         let met = (error.kind(), error.durable());
-        assert_eq!(met, (ErrorKind::Poisoned, Some(Durable::Unknown)), "{error}");
+        assert_eq!(met, (ErrorKind::Poisoned, Some(Durable::No)), "{error}");
         let written = log.read_all().unwrap();
         let durable = log.durable_end().unwrap().unwrap();
         let acked = written.iter().take_while(|record| record.ordinal < durable).count();

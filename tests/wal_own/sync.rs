@@ -72,15 +72,15 @@ fn after_a_failed_sync_truncations_and_waiting_are_refused() {
         let two = wal.append(&[2; 700]).unwrap();
         disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Sync));
         wal.sync().unwrap_err();
-        for error in [
-            wal.commit(b"three").unwrap_err(),
-            wal.wait_durable(two).unwrap_err(),
-            wal.wait_durable(one).unwrap_err(),
-            wal.truncate_after(one).unwrap_err(),
-            wal.truncate_from(two).unwrap_err(),
+        for (error, durable) in [
+            (wal.commit(b"three").unwrap_err(), Durable::No),
+            (wal.wait_durable(two).unwrap_err(), Durable::Unknown),
+            (wal.wait_durable(one).unwrap_err(), Durable::Unknown),
+            (wal.truncate_after(one).unwrap_err(), Durable::No),
+            (wal.truncate_from(two).unwrap_err(), Durable::No),
         ] {
             let failed = (error.kind(), error.durable());
-            assert_eq!(failed, (ErrorKind::Poisoned, Some(Durable::Unknown)), "{error}");
+            assert_eq!(failed, (ErrorKind::Poisoned, Some(durable)), "{error}");
         }
     }
 }
