@@ -73,7 +73,13 @@ fn ends(texts: &mut Texts) {
     let whole = read_file(&disk, Path::new(FILE));
     write_file(&disk, Path::new(FILE), &whole[..DEEDS_AT + 2 * LEN]);
     at("the last batch is gone, and was acknowledged", &disk);
-    let disk = written(&[2000]);
+    let disk = written(&[2, 2]);
+    let mut changed = read_file(&disk, Path::new(FILE));
+    changed[DEEDS_AT + 2 * LEN + 30] ^= 1;
+    write_file(&disk, Path::new(FILE), &changed);
+    at("a byte of the newest batch, which was acknowledged", &disk);
+    // The newest batch has a checksum in the header; one before it has that of its blocks alone.
+    let disk = written(&[2000, 1]);
     let mut rotten = read_file(&disk, Path::new(FILE));
     rotten[DEEDS_AT + 30] ^= 1;
     write_file(&disk, Path::new(FILE), &rotten);
