@@ -3099,6 +3099,7 @@ class Book(Log[Deed]):
         source: _Path,
         target: _Path,
         *,
+        keep_numbers: bool = False,
         deed_bytes_max: int = 4294967296,
         progress: Callable[[int, int], object] | None = None,
     ) -> SalvageReport:
@@ -3106,7 +3107,11 @@ class Book(Log[Deed]):
 
         A book has no gaps, so deeds after a gap get new numbers; the report tells them. The copy
         has the layout of the source, ``packed`` where that is ``padded``. What ``progress`` raises
-        ends it, and leaves a book with what was copied so far.
+        ends it, and leaves a book with what was copied so far. Committed transactions stay known.
+
+        With ``keep_numbers``, deeds keep their numbers: a stub, the noun ``0``, stands for each
+        deed that is lost before an intact one. A ship cannot replay it. Raises `CorruptError` where
+        it is not proved how many are lost; then the copy ends there.
         """
     @staticmethod
     def migrate_lmdb(

@@ -317,18 +317,24 @@ impl PyBook {
 
     #[doc = doc!("Book".salvage)]
     #[staticmethod]
-    #[pyo3(signature = (source, target, *, deed_bytes_max=4294967296, progress=None))]
+    #[pyo3(signature = (source, target, *, keep_numbers=false, deed_bytes_max=4294967296,
+                        progress=None))]
     fn salvage(
         py: Python<'_>,
         #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
         #[pyo3(from_py_with = crate::fs_path::path)] target: PathBuf,
+        keep_numbers: bool,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvageReport> {
         check_format(py, &source, "book")?;
         let options = reading(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
-            book::salvage(&source, &target, &options, |done, total| progress.call(done, total))
+            let progress = |done, total| progress.call(done, total);
+            match keep_numbers {
+                true => book::salvage_keeping_numbers(&source, &target, &options, progress),
+                false => book::salvage(&source, &target, &options, progress),
+            }
         });
         report.map(|report| (&report).into())
     }

@@ -18,6 +18,7 @@ mod meta;
 mod options;
 mod packed;
 pub mod pier;
+mod salvage;
 mod slot_writer;
 mod slots;
 
@@ -25,17 +26,13 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines;
 use crate::locks::lock;
 use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::bookmark::Bookmark;
-use crate::log::format::Format as _;
-use crate::log::format::Inspected;
 use crate::log::framing::{Frame as _, Framing as _};
-use crate::log::report::{Repair, RepairReport, SalvageReport};
+use crate::log::report::{Repair, RepairReport};
 use crate::log::split::bytes_of;
 use crate::scan::Step;
 use crate::slice::part;
@@ -54,6 +51,7 @@ pub use in_parts::JamReader;
 pub use layout::Layout;
 pub use meta::{META_BYTES, Meta};
 pub use options::Options;
+pub use salvage::{salvage, salvage_keeping_numbers};
 
 /// An open event log. Handles may be shared by threads; clones are the same handle.
 pub type Book = Log<BookFormat>;
@@ -384,47 +382,4 @@ impl Book {
 /// A clean log stays as it is.
 pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<RepairReport> {
     crate::log::repair::repair::<BookFormat>(path.as_ref(), options, how)
-}
-
-/// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
-/// its first damage. Metadata that is damaged is left out, and logged. Deeds after a gap get new
-/// numbers, because a log has no gaps; the report has both. `progress` is called with bytes done
-/// and bytes in all, and what it fails with ends the copying.
-pub fn salvage(
-    source: impl AsRef<Path>,
-    target: impl AsRef<Path>,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<SalvageReport> {
-    let create = |found: &Inspected<BookFormat>| {
-        // A first event so high that the file's deeds would pass 2^64 is not theirs.
-        let bytes = found.findings.file_end;
-        let first = found.findings.first().filter(|first| first.checked_add(bytes).is_some());
-        let first = first.unwrap_or(1);
-        let copying = Options {
-            durability: Durability::Manual,
-            epoch: Some(first.saturating_sub(1)),
-            deed_bytes_max: found.format.framing().deed_bytes_max,
-            layout: Some(match found.format.layout() {
-                Layout::Padded => Layout::Packed,
-                layout => layout,
-            }),
-            ..options.clone()
-        };
-        let place = BookFormat::place(options, source.as_ref())?;
-        // Before the target is there, which would stand in the way of another try.
-        let meta = match Meta::read(&*options.storage, &place.dir) {
-            Err(e) if e.kind() == ErrorKind::NotALog => {
-                lines::warn(format_args!("the copy has no metadata: {e}"));
-                Meta::default()
-            }
-            meta => meta?,
-        };
-        let copy = crate::log::salvage::create::<BookFormat>(target.as_ref(), copying)?;
-        if meta != Meta::default() {
-            copy.save_meta(&meta)?;
-        }
-        Ok(copy)
-    };
-    crate::log::salvage::salvage(source.as_ref(), options, create, |mug| mug, progress)
 }

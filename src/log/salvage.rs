@@ -1,8 +1,9 @@
 //! Copying what is intact to a new log. The source is never changed.
 
+use std::ops::Range;
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::asking;
 use crate::log::Log;
 use crate::log::append::Wanted;
@@ -12,7 +13,7 @@ use crate::log::conclude::missing;
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
 use crate::log::format::{Format, Inspected, TagOf};
-use crate::log::framing::Frame;
+use crate::log::framing::{Frame, Framing};
 use crate::log::open::{inspect_patiently, place_of};
 use crate::log::options::Common;
 use crate::log::report::{SalvageReport, SalvageRun};
@@ -24,19 +25,29 @@ use crate::sidecar::{Loss, MarkUse};
 
 const SALVAGE_BATCH_BYTES: usize = 4 << 20;
 
+/// A record that stands for a lost one.
+#[derive(Clone, Copy, Debug)]
+pub struct Stub {
+    pub tag: u32,
+    pub payload: &'static [u8],
+}
+
 /// Copy every intact record to the log that `target` creates; of an unacknowledged tail those before
-/// its first damage. `tag` says what is stored beside a payload. `progress` is called with bytes done
-/// and bytes in all, and what it fails with ends the copying.
+/// its first damage. `tag` says what is stored beside a payload. With a `stub`, records keep their
+/// numbers: it stands for each that is lost before one that is not. Then a record whose number is not
+/// proved is an error, and what may lie inside damaged records is left out. `progress` is called with
+/// bytes done and bytes in all, and what it fails with ends the copying.
 pub fn salvage<F: Format>(
     source: &Path,
     options: &F::Options,
     target: impl FnOnce(&Inspected<F>) -> Result<Log<F>>,
     tag: impl Fn(u32) -> TagOf<F>,
+    stub: Option<Stub>,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<SalvageReport> {
     let (place, common) = place_of::<F>(source, options)?;
     asking(common.lock_timeout.check(), &place.log, || {
-        copy::<F>((&place, &common), options, target, tag, &mut progress)
+        copy::<F>((&place, &common), options, target, tag, stub, &mut progress)
     })
 }
 
@@ -45,13 +56,15 @@ fn copy<F: Format>(
     options: &F::Options,
     target: impl FnOnce(&Inspected<F>) -> Result<Log<F>>,
     tag: impl Fn(u32) -> TagOf<F>,
+    stub: Option<Stub>,
     progress: &mut impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<SalvageReport> {
     let found = inspect_patiently::<F>(options, place, Depth::Quick)?;
     let start = found.findings.extent.start;
     let (_, end) = found.space.whole();
     let all = end.saturating_sub(start);
-    let mut records = cursor(common, place, &found).rescuing();
+    let records = cursor(common, place, &found);
+    let mut records = if stub.is_some() { records } else { records.rescuing() };
     let copy = target(&found)?;
     let mut report = SalvageReport {
         source_bytes: found.findings.data_end.max(found.findings.extent.end).saturating_sub(start),
@@ -72,6 +85,14 @@ fn copy<F: Format>(
     let (mut next_progress, mut last_end, mut was_proved) = (start, None, true);
     while let Some((ordinal, offset, frame)) = records.advance()? {
         let (end, proved) = (offset + frame.len(), records.is_proved());
+        if let Some(stub) = stub {
+            let bytes_lost = offset.saturating_sub(last_end.unwrap_or(start));
+            let lost = target.lost_before(ordinal.filter(|_| proved), bytes_lost);
+            for number in lost.map_err(|e| e.at(&place.log).offset_at(offset))? {
+                target.push(tag(stub.tag), stub.payload)?;
+                report.stubs.push(number);
+            }
+        }
         let to = target.push(tag(frame.tag()), frame.payload(records.bytes()))?;
         carry.met((offset, end), to.1, &mut report);
         let after_gap = last_end != Some(offset) || proved != was_proved;
@@ -128,6 +149,21 @@ impl<F: Format> Target<'_, F> {
     /// Number of the next record.
     fn next(&self) -> u64 {
         self.into.next() + self.batch.len()
+    }
+
+    /// Numbers of the records that are lost before the one of that number, in so many bytes.
+    fn lost_before(&self, number: Option<u64>, bytes_lost: u64) -> Result<Range<u64>> {
+        let (next, noun) = (self.next(), F::NOUN);
+        let records_max = bytes_lost / F::Framing::RECORD_BYTES_MIN;
+        let is_known = |number: &u64| number.checked_sub(next).is_some_and(|n| n <= records_max);
+        let number = number.filter(is_known).ok_or_else(|| {
+            let message = format!(
+                "how many {noun}s are lost in the {bytes_lost} bytes before this {noun} is not \
+                 known: the copy goes on with {next} and cannot keep the numbers"
+            );
+            Error::new(ErrorKind::Corrupt, message).of(F::NAME)
+        })?;
+        Ok(next..number)
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -310,5 +310,5 @@ pub fn salvage(
         };
         crate::log::salvage::create::<WalFormat>(target.as_ref(), copying)
     };
-    crate::log::salvage::salvage(source.as_ref(), &reading, create, |_| (), progress)
+    crate::log::salvage::salvage(source.as_ref(), &reading, create, |_| (), None, progress)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deedbook::book::{Batch, Batches, Book, Column, META_NAME, Mode, OnCorrupt, Options};
-use deedbook::book::{repair, verify};
+use deedbook::book::{repair, salvage_keeping_numbers, verify};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, Reach, Result};
@@ -221,6 +221,12 @@ fn metadata(texts: &mut Texts) {
 }
 
 fn tails(texts: &mut Texts) {
+    let mut bytes = log(1, &[(1, vec![1; 40]), (2, vec![2; 40]), (3, vec![3; 40])]);
+    bytes[16..16 + 128].fill(0);
+    let disk = holding(&bytes);
+    let mut lost = texts.situation("book: two deeds are zeros, and numbers are to be kept");
+    let kept = salvage_keeping_numbers("/log", "/copy", &options(&disk), |_, _| Ok(()));
+    lost.refused("salvage_keeping_numbers", kept);
     let disk = written();
     let tail = "/log/book.log.cut-80";
     write_file(&disk, Path::new(tail), &read_file(&disk, Path::new(FILE))[80..]);

@@ -1,10 +1,11 @@
-//! What a salvage takes along from beside a log. The test opens with its story.
+//! What a salvage takes along from beside a log, and how it keeps numbers. Tests open with their story.
 
 use std::fs;
 use std::path::Path;
 
+use deedbook::book;
 use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, salvage, segment_name};
-use deedbook::{Part, SalvageReport, Transaction, TransactionId};
+use deedbook::{ErrorKind, Part, SalvageReport, Transaction, TransactionId};
 
 const LAYOUTS: [Layout; 2] = [Layout::Single, Layout::Segmented { segment_bytes: 100 }];
 
@@ -129,4 +130,66 @@ fn a_copy_knows_the_transactions_of_its_records() {
     let again = copy.commit_staged(&transaction, &[staged(&copy, "done")]).unwrap();
     assert!(again.repeated);
     assert_eq!(copy.len().unwrap(), 10);
+}
+
+const STUB: (u32, &[u8]) = (0x79ff_04e8, &[2]);
+
+/// A book of ten deeds, of 54 bytes each in the layout `packed`, begun after `epoch`.
+fn ten_deeds(path: &Path, epoch: u64) {
+    let book = book::Options::new().epoch(Some(epoch)).open(path, Mode::Create).unwrap();
+    (1..=10).for_each(|n| assert!(book.append(n, &[n as u8; 30]).is_ok()));
+    book.close().unwrap();
+}
+
+fn change(path: &Path, at: usize, with: &[u8]) {
+    let file = path.join("book.log");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[at..at + with.len()].copy_from_slice(with);
+    fs::write(file, bytes).unwrap();
+}
+
+fn deed_at(n: usize) -> usize {
+    16 + 54 * (n - 1)
+}
+
+/// Salvage gave deeds after a gap new numbers, and other systems refer to deeds by their numbers.
+#[test]
+fn deeds_keep_their_numbers_by_stubs() {
+    let gaps: [(u64, &[usize]); 4] = [(0, &[4]), (0, &[1, 2, 7]), (4096, &[4, 5]), (0, &[3, 10])];
+    for (epoch, lost) in gaps {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, to) = (dir.path().join("log"), dir.path().join("copy"));
+        ten_deeds(&path, epoch);
+        lost.iter().for_each(|n| change(&path, deed_at(*n) + 20, &[0xff]));
+        let options = book::Options::new();
+        let report = book::salvage_keeping_numbers(&path, &to, &options, |_, _| Ok(())).unwrap();
+        let stubs: Vec<u64> = lost.iter().filter(|n| **n < 10).map(|n| epoch + *n as u64).collect();
+        assert_eq!((&report.stubs, report.renumbered()), (&stubs, false));
+        assert_eq!(report.records, 10 - lost.len() as u64);
+        let copy = options.open(&to, Mode::Read).unwrap();
+        let last = if lost.contains(&10) { 9 } else { 10 };
+        assert_eq!(copy.len().unwrap(), last);
+        for n in 1..=last {
+            let deed = copy.read(epoch + n).unwrap();
+            match stubs.contains(&(epoch + n)) {
+                true => assert_eq!((deed.mug, &deed.jam[..]), STUB),
+                false => assert_eq!((deed.mug, deed.jam), (n as u32, vec![n as u8; 30])),
+            }
+        }
+    }
+}
+
+/// Two deeds are zeros: nothing beside the book says how many they were.
+#[test]
+fn numbers_are_not_kept_where_it_is_not_known_how_many_are_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, to) = (dir.path().join("log"), dir.path().join("copy"));
+    ten_deeds(&path, 0);
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+    change(&path, deed_at(4), &[0; 108]);
+    let options = book::Options::new();
+    let kept = book::salvage_keeping_numbers(&path, &to, &options, |_, _| Ok(()));
+    let error = kept.unwrap_err();
+    assert_eq!((error.kind(), error.offset()), (ErrorKind::Corrupt, Some(deed_at(6) as u64)));
+    assert!(error.message().contains("goes on with 4"), "{error}");
 }

@@ -217,6 +217,30 @@ def test_a_second_repair_does_not_overwrite_what_the_first_saved(make_book, dama
 # -- salvage --------------------------------------------------------------------------------------
 
 
+def test_a_salvage_can_keep_numbers(make_book, damaged, tmp_path: Path) -> None:
+    """A newcomer: deeds after a gap had new numbers, and other systems know the old ones."""
+    source, target = make_book(damaged), tmp_path / "new"
+    report = Book.salvage(source, target, keep_numbers=True)
+    assert (report.records, report.stubs, report.renumbered) == (2, [2], False)
+    with Book.open(target) as book:
+        assert [(deed.event, deed.jam) for deed in book] == [
+            (1, b"one"),
+            (2, b"\x02"),
+            (3, b"three"),
+        ]
+        assert book.read(2).mug == 0x79FF04E8
+
+
+def test_numbers_are_kept_only_where_they_are_known(make_book, damaged, tmp_path: Path) -> None:
+    raw = bytearray(damaged)
+    raw[STARTS[0] : STARTS[2]] = bytes(STARTS[2] - STARTS[0])
+    source = make_book(bytes(raw))
+    with pytest.raises(CorruptError, match="cannot keep the numbers") as caught:
+        Book.salvage(source, tmp_path / "new", keep_numbers=True)
+    assert caught.value.offset == STARTS[2]
+    assert Book.salvage(source, tmp_path / "other").records == 1
+
+
 def test_salvage_copies_what_is_intact_and_tells_the_new_numbers(
     make_book, damaged, tmp_path: Path
 ) -> None:

@@ -474,6 +474,21 @@ def test_resume_does_not_count_lines_that_were_skipped_as_invalid(tmp_path: Path
 # -- info, verify, repair, salvage ----------------------------------------------------------------
 
 
+def test_a_salvage_puts_stubs_in_the_place_of_lost_deeds(tmp_path: Path) -> None:
+    book, wal = tmp_path / "book", tmp_path / "wal"
+    raw = bytearray(packed([b"x" * 30] * 10))
+    for number in (4, 5, 8):
+        raw[16 + 54 * (number - 1) + 20] ^= 1
+    make_book(book, bytes(raw))
+    asked = ("salvage", "--keep-numbers")
+    told = ok(*asked, book, tmp_path / "copy").decode()
+    assert "copied 7 deeds" in told and "stubs stand for lost events: 4..5, 8\n" in told
+    assert "new numbers" not in told
+    assert b"events 1..10" in ok("verify", tmp_path / "copy")
+    ok("append", "--format", "wal", wal, stdin=b"1\n")
+    assert "--keep-numbers is for books" in complaint(deedbook(*asked, wal, tmp_path / "no"), 2)
+
+
 def test_info_tells_layout_bounds_size_and_recovery(book: Path) -> None:
     info = json.loads(ok("info", book, "--json"))
     log = (book / "book.log").stat().st_size

@@ -60,7 +60,7 @@ impl Format for ToyFormat {
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
         let options = options(at, how);
         let target = |_: &Inspected<Toy>| create_copy(to, options.clone());
-        salvage::<Toy>(&at.path, &options, target, |_| (), |_, _| Ok(()))
+        salvage::<Toy>(&at.path, &options, target, |_| (), None, |_, _| Ok(()))
     }
 
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {

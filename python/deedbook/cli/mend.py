@@ -51,10 +51,12 @@ def add_salvage(commands: Commands) -> None:
         help="copy everything intact to a new log",
         description="Copy every intact deed and the metadata, or every intact record, to a new "
         "log. The source is not changed. What lies after a gap gets new numbers or LSNs; the "
-        "report has both.",
+        "report has both. Consumers of a write-ahead log keep their records, and committed "
+        "transactions stay known.",
         epilog="examples:\n"
         "  deedbook salvage broken.book rescued.book\n"
-        "  deedbook salvage --json broken.book rescued.book | jq .damages\n\n"
+        "  deedbook salvage --json broken.book rescued.book | jq .damages\n"
+        "  deedbook salvage --keep-numbers broken.book rescued.book\n\n"
         "Exits with 0 when everything intact was copied, whatever was left out, and with 1 when\n"
         "there was something, but nothing intact. What was lost at the end is reported, too.",
     )
@@ -64,6 +66,12 @@ def add_salvage(commands: Commands) -> None:
         help="the damaged log, or the file in which a repair saved what it cut",
     )
     parser.add_argument("target", metavar="DST", help="the new log")
+    parser.add_argument(
+        "--keep-numbers",
+        action="store_true",
+        help="of a book: put a stub in the place of each lost deed, so that later ones keep their"
+        " numbers; fails where it is not known how many are lost",
+    )
     add_which(parser)
     add_json(parser)
     add_quiet(parser)
@@ -130,6 +138,13 @@ def run_salvage(args: argparse.Namespace, out: Output) -> int:
     `deedbook.Error`; the source is never changed.
     """
     found, options = asked_for(args, args.source)
+    if args.keep_numbers:
+        if found.format.name != "book":
+            raise CliError(
+                f"salvage: {args.source} holds a {found.format.title}, --keep-numbers is for books",
+                path=args.source,
+            )
+        options["keep_numbers"] = True
     with Progress(f"salvage {args.source}", enabled=not args.quiet) as progress:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
         outcome = found.format.salvage(args.source, args.target, progress.update, **options)

@@ -195,7 +195,8 @@ class LogInfo(FormatInfo, Generic[LogT]):
 
     def salvage(self, source: str, target: str, progress: Progress, **options: Any) -> Outcome:
         """Copy the log. Nothing copied although there are bytes is a failure."""
-        lost = _lost_at_end(self, source, options)
+        reading = {name: value for name, value in options.items() if name in self.read_options}
+        lost = _lost_at_end(self, source, reading)
         log: Any = self.log  # a pier has none, and refuses before
         report = log.salvage(source, target, progress=progress, **options)
         nothing = report.records == 0 and (bool(report.damages) or lost is not None)
@@ -331,6 +332,8 @@ def _salvage_lines(
 
 def _carried_lines(report: SalvageReport) -> list[str]:
     lines = []
+    if report.stubs:
+        lines.append(f"  stubs stand for lost events: {_ranges(report.stubs)}")
     if report.consumers:
         lines.append(f"  {count(report.consumers, 'consumer')} carried over")
     if report.moved_consumers:
@@ -343,3 +346,14 @@ def _carried_lines(report: SalvageReport) -> list[str]:
         unfinished = count(report.unfinished_transactions, "unfinished transaction")
         lines.append(f"  not in the copy: {unfinished}")
     return lines + [f"  not carried over: {why}" for why in report.not_carried]
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Ascending numbers, those that follow one another as ``first..last``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("..".join(map(str, run)) for run in runs)

@@ -1,0 +1,81 @@
+//! Copying what is intact to a new book.
+
+use std::path::Path;
+
+use super::format::BookFormat;
+use super::{Layout, Meta, Options};
+use crate::durability::Durability;
+use crate::error::{ErrorKind, Result};
+use crate::lines;
+use crate::log::format::{Format as _, Inspected};
+use crate::log::report::SalvageReport;
+use crate::log::salvage::Stub;
+
+/// Stands for a lost deed: the noun `0`, with its mug.
+const STUB: Stub = Stub { tag: 0x79ff_04e8, payload: &[0x02] };
+
+/// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
+/// its first damage. Metadata that is damaged is left out, and logged. Deeds after a gap get new
+/// numbers, because a log has no gaps; the report has both. Committed transactions stay known.
+/// `progress` is called with bytes done and bytes in all, and what it fails with ends the copying.
+pub fn salvage(
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<SalvageReport> {
+    copy(source.as_ref(), target.as_ref(), options, None, progress)
+}
+
+/// As [`salvage`], and deeds keep their numbers: for each one that is lost before an intact one, the
+/// copy has a stub, the noun `0`. A ship cannot replay it; it is for those who find deeds by their
+/// numbers. Where it is not proved how many deeds are lost, that is [`ErrorKind::Corrupt`], and the
+/// copy ends before. What may lie inside a damaged deed is not copied.
+pub fn salvage_keeping_numbers(
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<SalvageReport> {
+    copy(source.as_ref(), target.as_ref(), options, Some(STUB), progress)
+}
+
+fn copy(
+    source: &Path,
+    target: &Path,
+    options: &Options,
+    stub: Option<Stub>,
+    progress: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<SalvageReport> {
+    let create = |found: &Inspected<BookFormat>| {
+        // A first event so high that the file's deeds would pass 2^64 is not theirs.
+        let bytes = found.findings.file_end;
+        let first = found.findings.first().filter(|first| first.checked_add(bytes).is_some());
+        let first = first.unwrap_or(1);
+        let copying = Options {
+            durability: Durability::Manual,
+            epoch: Some(first.saturating_sub(1)),
+            deed_bytes_max: found.format.framing().deed_bytes_max,
+            layout: Some(match found.format.layout() {
+                Layout::Padded => Layout::Packed,
+                layout => layout,
+            }),
+            ..options.clone()
+        };
+        let place = BookFormat::place(options, source)?;
+        // Before the target is there, which would stand in the way of another try.
+        let meta = match Meta::read(&*options.storage, &place.dir) {
+            Err(e) if e.kind() == ErrorKind::NotALog => {
+                lines::warn(format_args!("the copy has no metadata: {e}"));
+                Meta::default()
+            }
+            meta => meta?,
+        };
+        let copy = crate::log::salvage::create::<BookFormat>(target, copying)?;
+        if meta != Meta::default() {
+            copy.save_meta(&meta)?;
+        }
+        Ok(copy)
+    };
+    crate::log::salvage::salvage(source, options, create, |mug| mug, stub, progress)
+}
