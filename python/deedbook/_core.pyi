@@ -398,6 +398,13 @@ class VerifyReport:
     @property
     def damages(self) -> list[Damage]:
         """Every damaged stretch, in log order."""
+    @property
+    def noted(self) -> bool:
+        """Whether damage that opening does not see is noted beside the log.
+
+        As long as it is, opening for writing is refused: until a repair, or a check that finds no
+        damage. There is no note of a log without ``.deedbook``, nor where the caller may not write.
+        """
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2352,7 +2359,7 @@ class Split:
     def segment_bytes(self) -> int | None:
         """Size of a segment; None of a log in one file.
 
-        A reader without it, and without the log's `.deedbook`, guesses the size from the files.
+        A reader without it, and without the log's ``.deedbook``, guesses the size from the files.
         """
     def check(
         self,
@@ -2893,6 +2900,7 @@ class Book(Log[Deed]):
         deed_bytes_max: int = 4294967296,
         slow_sync: float = 1.0,
         lock_timeout: float = 0.0,
+        check: Literal["end", "all"] = "end",
         file_mode: int = 0o644,
     ) -> Book:
         """Open the book in directory ``path`` (or the path of its ``book.log``).
@@ -2921,6 +2929,11 @@ class Book(Log[Deed]):
 
         ``lock_timeout``: how long opening for writing waits for another writer, seconds; then
         `LockedError`. Other threads go on meanwhile, and Ctrl-C ends the wait.
+
+        ``check``: ``"end"`` reads what finds the end; bytes that a mark vouches for are not read.
+        ``"all"`` reads the whole log first, and raises for damage anywhere. Damage that `verify`
+        found keeps the log from being opened for writing, until a `repair` or a `verify` that finds
+        none.
 
         `deedbook.open` opens a log of any format.
 
@@ -3300,6 +3313,7 @@ class Pier:
         deed_bytes_max: int = 4294967296,
         slow_sync: float = 1.0,
         lock_timeout: float = 0.0,
+        check: Literal["end", "all"] = "end",
         file_mode: int = 0o644,
     ) -> Pier:
         """Open the pier in directory ``path``, or the path of its ``.urb/log``.
@@ -3610,6 +3624,7 @@ class Wal(Log[Record]):
         record_bytes_max: int | None = None,
         slow_sync: float = 1.0,
         lock_timeout: float = 0.0,
+        check: Literal["end", "all"] = "end",
         archive: Callable[[int, Any], object] | None = None,
         retain_bytes: int | None = None,
         retain_age: float | None = None,
@@ -3647,6 +3662,11 @@ class Wal(Log[Record]):
         UnsupportedError for a single file.
         ``file_mode``: permissions of new files, less the umask; a new directory may be
         listed by those who may read them. ``.deedbook`` is its owner's alone.
+
+        ``check``: ``"end"`` reads what finds the end; bytes that a mark vouches for are not read.
+        ``"all"`` reads the whole log first, and raises for damage anywhere. Damage that `verify`
+        found keeps the log from being opened for writing, until a `repair` or a `verify` that finds
+        none.
 
         :func:`deedbook.open` opens a log of any format.
 

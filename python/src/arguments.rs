@@ -21,6 +21,15 @@ pub fn lock_timeout(py: Python<'_>, timeout: f64) -> PyResult<LockTimeout> {
     Ok(interruptible(timeout))
 }
 
+/// Whether opening reads all of the log first.
+pub fn check_all(py: Python<'_>, check: &str) -> PyResult<bool> {
+    match check {
+        "end" => Ok(false),
+        "all" => Ok(true),
+        other => Err(invalid(py, format!("check {other:?}, must be \"end\" or \"all\""))),
+    }
+}
+
 /// Ctrl-C ends the wait, and the reading of a large log while it is opened.
 pub fn interruptible(timeout: LockTimeout) -> LockTimeout {
     timeout.checking(|| Python::attach(|py| py.check_signals()).map_err(io::Error::other))

@@ -94,7 +94,7 @@ impl PyPier {
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
                         epoch_part_bytes=None, deed_bytes_max=4294967296, slow_sync=1.0,
-                        lock_timeout=0.0, file_mode=0o644))]
+                        lock_timeout=0.0, check="end", file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -107,6 +107,7 @@ impl PyPier {
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         slow_sync: f64,
         lock_timeout: f64,
+        check: &str,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = crate::log::mode(py, mode)?;
@@ -118,6 +119,7 @@ impl PyPier {
             .deed_bytes_max(deed_bytes_max)
             .slow_sync(seconds(py, "slow_sync", slow_sync)?)
             .lock_timeout(arguments::lock_timeout(py, lock_timeout)?)
+            .check_all(arguments::check_all(py, check)?)
             .file_mode(file_mode);
         check_format(py, &path, "pier")?;
         let pier = py.detach(|| options.open_pier(&path, mode)).or_raise(py)?;
@@ -149,6 +151,7 @@ impl PyPier {
             deed_bytes_max,
             slow_sync,
             0.0,
+            "end",
             file_mode,
         )
     }

@@ -168,6 +168,7 @@ report!(PyVerifyReport, "VerifyReport", VerifyReport, {
     lost_acknowledged: bool = |report| report.lost_acknowledged,
     loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
     damages: Vec<PyDamage> = |report| damages(&report.damages),
+    noted: bool = |report| report.noted,
 });
 
 report!(PyPartReport, "PartReport", PartReport, {

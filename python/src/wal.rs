@@ -78,7 +78,7 @@ impl PyWal {
     #[staticmethod]
     #[pyo3(signature = (path, mode="r", *, durability="manual", recovery="valid",
                         segment_bytes=None, single_file=false, record_bytes_max=None,
-                        slow_sync=1.0, lock_timeout=0.0, archive=None, retain_bytes=None, retain_age=None,
+                        slow_sync=1.0, lock_timeout=0.0, check="end", archive=None, retain_bytes=None, retain_age=None,
                         retain_consumers=false, file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
@@ -92,6 +92,7 @@ impl PyWal {
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         slow_sync: f64,
         lock_timeout: f64,
+        check: &str,
         archive: Option<Py<PyAny>>,
         #[pyo3(from_py_with = numbers::retain_bytes)] retain_bytes: Option<u64>,
         retain_age: Option<f64>,
@@ -108,6 +109,7 @@ impl PyWal {
             .record_bytes_max(record_bytes_max)
             .slow_sync(seconds(py, "slow_sync", slow_sync)?)
             .lock_timeout(arguments::lock_timeout(py, lock_timeout)?)
+            .check_all(arguments::check_all(py, check)?)
             .archive(archive.map(self::archive))
             .retention((retention != Retention::default()).then_some(retention))
             .file_mode(file_mode);
@@ -148,6 +150,7 @@ impl PyWal {
             record_bytes_max,
             slow_sync,
             0.0,
+            "end",
             archive,
             retain_bytes,
             retain_age,

@@ -134,6 +134,8 @@ pub fn committed(
         if slot.records() > 0 {
             match hold(file, codec, &slot, known, file_end, followed)? {
                 Held::Whole(end) => return Ok(Committed::Up { at, end, newest }),
+                // Of two batches that differ the earlier one is where the valid deeds end.
+                held @ Held::Differs { .. } => newest = Some((slot, held)),
                 held => newest = newest.or(Some((slot, held))),
             }
         } else if all_initial

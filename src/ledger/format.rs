@@ -79,6 +79,7 @@ impl Format for LedgerFormat {
             file_mode: options.file_mode,
             slow_sync: options.slow_sync,
             lock_timeout: LockTimeout::default(), // only read
+            check_all: false,
             storage: options.storage.clone(),
         })
     }

@@ -8,7 +8,7 @@
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
 //! appending  batch  append  payload  durable  transact  staged  stats  index
 //! reading    cursor  reverse  read  refresh  follow  split  bookmark  identity  arrow  notice
-//! checking   verify  salvage  carry  repair  report
+//! checking   verify  noted  salvage  carry  repair  report
 //! ```
 
 pub(crate) mod append;
@@ -31,6 +31,7 @@ pub mod framing;
 pub(crate) mod identity;
 pub(crate) mod index;
 pub(crate) mod learnt;
+pub(crate) mod noted;
 pub(crate) mod notice;
 pub(crate) mod open;
 pub(crate) mod options;

@@ -13,6 +13,7 @@ use crate::locks::atomic::{AtomicBool, AtomicU64};
 use crate::log::find_end::end_of;
 use crate::log::format::{Format, Inspected};
 use crate::log::index::{build_index, keep_index};
+use crate::log::noted;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
 use crate::log::settle::settle;
@@ -58,12 +59,17 @@ impl<F: Format> Log<F> {
                 common.durability.check_of_log().map_err(|error| error.at(&path))?;
             }
             let place = F::place(&options, &path)?;
+            if common.check_all {
+                noted::check_all::<F>(&path, &place.log, &options)?;
+            }
             let (options, path) = (options.clone(), place.log.clone());
             let timeout = common.lock_timeout.clone();
             let log = asking(timeout.check(), &path, || match mode {
                 Mode::Read => Self::open_reader(place, options, common),
                 Mode::Append | Mode::Create => {
-                    Self::open_writer(place, mode, options, common, Depth::Quick, |_| Ok(()))
+                    let (beside, shared) = (place.clone(), common.clone());
+                    let refuse = |_: &_| noted::refuse::<F>(&shared, &beside);
+                    Self::open_writer(place, mode, options, common, Depth::Quick, refuse)
                 }
             })?;
             if mode != Mode::Read {

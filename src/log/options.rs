@@ -22,6 +22,8 @@ pub struct Common {
     pub slow_sync: Duration,
     /// How long opening for writing waits for another writer; by default not at all.
     pub lock_timeout: LockTimeout,
+    /// Whether opening reads all of the log first.
+    pub check_all: bool,
     /// The file system.
     pub storage: Arc<dyn Storage>,
 }
@@ -57,6 +59,9 @@ macro_rules! log_options {
             pub slow_sync: Duration,
             /// How long opening for writing waits for another writer; by default not at all.
             pub lock_timeout: LockTimeout,
+            /// Whether opening reads all of the log first, and refuses it for damage anywhere. By default
+            /// opening reads as little as finds the end: what a mark vouches for is not read.
+            pub check_all: bool,
             /// The file system.
             pub storage: Arc<dyn Storage>,
         }
@@ -69,6 +74,7 @@ macro_rules! log_options {
                     recovery: Recovery::Valid,
                     slow_sync: Duration::from_secs(1),
                     lock_timeout: LockTimeout::default(),
+                    check_all: false,
                     storage: Arc::new(Disk),
                 }
             }
@@ -83,9 +89,17 @@ macro_rules! log_options {
             /// What the engine needs of them.
             pub(super) fn common(&self) -> Result<Common> {
                 self.check()?;
-                let Self { durability, recovery, file_mode, slow_sync, .. } = *self;
+                let Self { durability, recovery, file_mode, slow_sync, check_all, .. } = *self;
                 let (lock_timeout, storage) = (self.lock_timeout.clone(), self.storage.clone());
-                Ok(Common { durability, recovery, file_mode, slow_sync, lock_timeout, storage })
+                Ok(Common {
+                    durability,
+                    recovery,
+                    file_mode,
+                    slow_sync,
+                    lock_timeout,
+                    check_all,
+                    storage,
+                })
             }
         }
 
@@ -99,6 +113,7 @@ macro_rules! log_options {
                 recovery: Recovery,
                 slow_sync: Duration,
                 lock_timeout: LockTimeout,
+                check_all: bool,
                 storage: Arc<dyn Storage>,
             }
             optional { $($maybe: $inner,)* }

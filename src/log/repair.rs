@@ -17,7 +17,7 @@ use crate::log::space::Place;
 use crate::log::verify::cursor;
 use crate::mode::{Depth, Mode, Recovery};
 use crate::scan::Verdict;
-use crate::sidecar::Loss;
+use crate::sidecar::{Loss, forget_damage};
 
 /// Cut a log after its valid prefix, after saving what is cut beside it. A clean log stays as it is.
 pub fn repair<F: Format>(
@@ -68,6 +68,7 @@ fn cut_and_reopen<F: Format>(
     let log: Log<F> = Log::open_writer(place.clone(), mode, options.clone(), spec, depth, decide)?;
     let recovery = log.recovery().clone();
     log.close()?;
+    forget_damage(&*common.storage, &place.sidecar)?;
     report.valid_end = recovery.valid_end;
     report.cut_bytes = recovery.cut_bytes;
     report.saved_to = recovery.saved_to;

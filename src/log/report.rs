@@ -105,6 +105,9 @@ pub struct VerifyReport {
     pub loss: Option<Loss>,
     /// Every damaged stretch, in log order. Unwritten zeros at the end are not damage.
     pub damages: Vec<Damage>,
+    /// Whether damage that opening does not see is noted beside the log: opening for writing is refused until
+    /// a repair, or a check that finds none.
+    pub noted: bool,
 }
 
 impl VerifyReport {

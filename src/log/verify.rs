@@ -1,4 +1,5 @@
-//! The full check: every record, every damaged stretch, nothing changed.
+//! The full check: every record, every damaged stretch. The log is not changed; damage that opening does not
+//! see is noted beside it.
 //!
 //! Several readers can share it. They check the parts that [`Log::splits_over`] cuts, each with
 //! [`check`]. Intact parts that follow each other from the log's first record on are its beginning, for
@@ -21,6 +22,7 @@ use crate::log::find_end::end_of;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::{Frame, Framing};
 use crate::log::index::index_of;
+use crate::log::noted;
 use crate::log::open::{READER_TRIES, inspect_patiently, place_of};
 use crate::log::options::{Common, LogOptions};
 use crate::log::report::{PartReport, VerifyReport};
@@ -92,10 +94,12 @@ fn check_patiently<F: Format>(
         let (mark, mut stopped) = (load(), false);
         let mut progress = |done, all| progress(done, all).inspect_err(|_| stopped = true);
         let done = check_once::<F>((place, common), options, intact, &mut progress);
-        let is_sound = done.as_ref().is_ok_and(|report| report.verdict != Verdict::Corrupt);
+        let is_sound = done.as_ref().is_ok_and(|(report, _)| report.verdict != Verdict::Corrupt);
         // What a writer dropped or cut meanwhile is neither damaged nor lost.
         if is_sound || stopped || !was_truncated(mark, load()) {
-            return done;
+            let (mut report, is_seen) = done?;
+            report.noted = noted::keep(common, place, &report, is_seen);
+            return Ok(report);
         }
     }
     let message = "the log was truncated while it was checked, again and again: check it once more";
@@ -112,12 +116,13 @@ fn was_truncated(before: Option<LoadedMark>, now: Option<LoadedMark>) -> bool {
     }
 }
 
+/// The report, and whether a look at opening sees damage, too.
 fn check_once<F: Format>(
     (place, common): (&Place, &Common),
     options: &F::Options,
     intact: &[Split],
     progress: &mut impl FnMut(u64, u64) -> Result<()>,
-) -> Result<VerifyReport> {
+) -> Result<(VerifyReport, bool)> {
     let found = inspect_patiently::<F>(options, place, Depth::Quick)?;
     let loss = Loss::load(&*common.storage, &place.sidecar).map_err(|e: Error| e.of(F::NAME))?;
     let findings = &found.findings;
@@ -153,7 +158,7 @@ fn check_once<F: Format>(
         && begins_beyond_limit(&found.format, &found.space, prefix.end)
             .map_err(|e| Error::io("read the log", &place.log, e).of(F::NAME))?;
     let lost = misses && !beyond_limit;
-    Ok(VerifyReport {
+    let report = VerifyReport {
         verdict: verdict(&found, &damages, prefix.end, misses),
         records: count,
         uncertain,
@@ -165,7 +170,9 @@ fn check_once<F: Format>(
         lost_acknowledged: lost,
         loss,
         damages,
-    })
+        noted: false,
+    };
+    Ok((report, findings.verdict == Verdict::Corrupt))
 }
 
 /// [`check_part`], of a log whose options do not say its format. The log is not opened.

@@ -124,6 +124,7 @@ impl WalOptions {
             file_mode: self.file_mode,
             slow_sync: self.slow_sync,
             lock_timeout: LockTimeout::default(), // the store has waited
+            check_all: false,
             storage: self.storage.clone(),
         };
         FileOptions { common, data_bytes_max: self.data_bytes_max, first, checkpoint }

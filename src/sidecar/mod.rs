@@ -1,7 +1,7 @@
 //! What we add beside a log, all of it in the subdirectory `.deedbook/`.
 //!
 //! Mark, index, settings and lock are advisory: deleting them is safe and costs time only. Not
-//! derived are the consumers of a write-ahead log or pier, the record of transactions, and the note of a loss.
+//! derived are the consumers of a write-ahead log or pier, the record of transactions, and the notes of damage and of a loss.
 //!
 //! ```text
 //! mark      2 slots of 512 bytes  how far the log is known to be on stable storage
@@ -9,6 +9,7 @@
 //! settings  text                  format, limits, size of a segment
 //! lock      text                  process id of the writer
 //! consumers text                  which records are still needed: `consumers.rs`
+//! damage    text                  what a check found and opening does not see
 //! loss      text                  acknowledged records that repairs went on without
 //! transactions, transaction, staged/
 //!           text, records         what was committed, and what is to be: `src/transaction`
@@ -19,6 +20,7 @@
 //! ```
 
 mod consumers;
+mod damage;
 mod index;
 mod lock;
 mod loss;
@@ -36,6 +38,7 @@ use crate::mend::{above, make_own_dir, refuse_link};
 use crate::storage::Storage;
 
 pub use consumers::{CONSUMERS_WAIT, Consumers, Positions};
+pub use damage::{forget_damage, note_damage, noted_damage};
 pub use index::{Entry, INDEX_BLOCK_BYTES, Index};
 pub use lock::{LOCK_NAME, LockTimeout, WriterLock, lock_within};
 pub use loss::Loss;

@@ -18,6 +18,7 @@ mod limits;
 #[cfg(unix)]
 mod live;
 mod marks;
+mod noted;
 mod oracle;
 #[cfg(unix)]
 mod places;

@@ -85,10 +85,11 @@ impl Files {
         files
     }
 
-    /// All but the lock, which a refused writer leaves.
+    /// All but the lock, which a refused writer leaves, and the note of a check.
     pub fn unlocked(memory: &Memory) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut bytes = Self::of(memory).bytes;
-        bytes.retain(|path, _| !path.ends_with("lock"));
+        let is_note = |path: &Path| is_beside(path) && path.ends_with("damage");
+        bytes.retain(|path, _| !path.ends_with("lock") && !is_note(path));
         bytes
     }
 

@@ -66,6 +66,7 @@ impl Kind {
                     file_mode: 0o644,
                     slow_sync: Duration::from_secs(1),
                     lock_timeout: LockTimeout::default(),
+                    check_all: false,
                     storage,
                 };
                 Arc::new(engine::open::<Toy>(Path::new(PATH), Mode::Append, options)?)

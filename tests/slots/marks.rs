@@ -211,7 +211,7 @@ fn a_first_batch_beside_a_damaged_slot_of_the_mark_is_kept() {
     let disk = begun_then(&first_batch_that_differs(), false);
     let path = Path::new("/0i0/.deedbook/mark");
     let mut mark = read_file(&disk, path);
-    mark[512 + 30] ^= 1;
+    mark[512..512 + 64].fill(7);
     write_file(&disk, path, &mark);
     refused(on(&disk).open("/0i0", Mode::Append), ErrorKind::Corrupt);
     assert_eq!(read_file(&disk, Path::new(LOG)), first_batch_that_differs());

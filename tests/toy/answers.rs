@@ -23,6 +23,7 @@ fn options(at: &At, how: How) -> Common {
         file_mode: 0o644,
         slow_sync: Duration::from_secs(1),
         lock_timeout: LockTimeout::default(),
+        check_all: false,
         storage: at.storage.clone(),
     }
 }

@@ -26,6 +26,7 @@ fn options(storage: Arc<dyn Storage>, how: How) -> Common {
         file_mode: 0o644,
         slow_sync,
         lock_timeout,
+        check_all: false,
         storage,
     }
 }

@@ -96,8 +96,11 @@ class _BookInfo(LogInfo[Book]):
         figures = super().figures(handle)
         return with_numbers(figures, handle) if _is_numbered(handle) else figures
 
-    def extent_text(self, bounds: tuple[int, int] | None) -> str:
-        return "" if bounds is None else f", events {bounds[0]}..{bounds[1]}"
+    def extent_text(self, bounds: tuple[int, int], end: int) -> str:
+        return f"events {bounds[0]}..{bounds[1]}"
+
+    def prefix_end_text(self, bounds: tuple[int, int] | None, end: int) -> str:
+        return f"byte {end:,}" if bounds is None else f"event {bounds[1]}"
 
     def loss_at(self, loss: Loss) -> str:
         return f"event {loss.first}"

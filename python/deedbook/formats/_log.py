@@ -133,8 +133,12 @@ class LogInfo(FormatInfo, Generic[LogT]):
         """What ``info`` shows of layout, records, size and durability."""
 
     @abstractmethod
-    def extent_text(self, bounds: tuple[int, int] | None) -> str:
-        """The bounds of a verify report: ``, events 1..5``; empty if there is nothing to say."""
+    def extent_text(self, bounds: tuple[int, int], end: int) -> str:
+        """From where to where a log goes whose last byte is before ``end``: ``events 1..5``."""
+
+    @abstractmethod
+    def prefix_end_text(self, bounds: tuple[int, int] | None, end: int) -> str:
+        """The place up to which a damaged log has no gap: ``event 5``."""
 
     @abstractmethod
     def loss_at(self, loss: Loss) -> str:
@@ -289,9 +293,15 @@ def _is_only_unwritten(recovery: Any) -> bool:
 
 
 def _verify_lines(path: str, info: LogInfo[Any], report: Any) -> list[str]:
-    found = f"{count(report.records, info.noun)}, {size(report.bytes)}"
-    found += info.extent_text(report.bounds)
-    lines = [f"{path}: {'ok' if report.ok else report.verdict}, {found}"]
+    bounds, end = report.bounds, report.valid_end
+    if report.verdict == "corrupt":
+        intact = f"{_intact_text(info, report)}, {size(report.bytes)}"
+        lines = [f"{path}: corrupt: {intact}; no gap up to {info.prefix_end_text(bounds, end)}"]
+    else:
+        extent = "" if bounds is None else f", {info.extent_text(bounds, end)}"
+        verdict = "ok" if report.ok else report.verdict
+        found = f"{count(report.records, info.noun)}, {size(report.bytes)}{extent}"
+        lines = [f"{path}: {verdict}, {found}"]
     if report.lost_acknowledged:
         lines.append(
             f"  acknowledged {info.noun}s are lost: durable to byte {report.durable_end or 0:,}, "
@@ -299,7 +309,20 @@ def _verify_lines(path: str, info: LogInfo[Any], report: Any) -> list[str]:
         )
     if (loss := loss_text(info, report)) is not None:
         lines.append(f"  {loss}")
-    return lines + [f"  {damage_text(damage, info.noun)}" for damage in report.damages]
+    lines += [f"  {damage_text(damage, info.noun)}" for damage in report.damages]
+    if report.noted:
+        lines.append("  opening for writing is refused, until a repair or a verify without a find")
+    return lines
+
+
+def _intact_text(info: LogInfo[Any], report: Any) -> str:
+    """How many records are intact, of how many where that is known."""
+    lost = [damage.records_lost for damage in report.damages]
+    if not lost or None in lost:
+        are = "is" if report.records == 1 else "are"
+        return f"{count(report.records, info.noun)} {are} intact"
+    total = count(report.records + sum(lost), info.noun)
+    return f"{report.records:,} of {total} are intact"
 
 
 def _lost_at_end(info: LogInfo[Any], source: str, options: dict[str, Any]) -> dict[str, int] | None:

@@ -151,7 +151,7 @@ class _PierInfo(LogInfo[Pier]):
         records = sum(one.report.records for one in report.epochs)
         total = f"{count(len(report.epochs), 'epoch')}, {count(records, self.noun)}"
         bounds = [one.report.bounds for one in report.epochs if one.report.bounds is not None]
-        total += self.extent_text((bounds[0][0], bounds[-1][1]) if bounds else None)
+        total += f", events {bounds[0][0]}..{bounds[-1][1]}" if bounds else ""
         lines.append(f"{path}: {'ok' if report.ok else 'damaged'}, {total}")
         return Outcome(report.ok, {**report.to_dict(), "records": records}, lines)
 
@@ -168,8 +168,11 @@ class _PierInfo(LogInfo[Pier]):
         error.format, error.path = "book", source
         raise error
 
-    def extent_text(self, bounds: tuple[int, int] | None) -> str:
-        return "" if bounds is None else f", events {bounds[0]}..{bounds[1]}"
+    def extent_text(self, bounds: tuple[int, int], end: int) -> str:
+        return f"events {bounds[0]}..{bounds[1]}"
+
+    def prefix_end_text(self, bounds: tuple[int, int] | None, end: int) -> str:
+        return f"byte {end:,}" if bounds is None else f"event {bounds[1]}"
 
     def loss_at(self, loss: Loss) -> str:
         return f"event {loss.first}"

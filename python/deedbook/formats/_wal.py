@@ -128,8 +128,11 @@ class _WalInfo(LogInfo[Wal]):
         begin = 0 if bounds is None else bounds[0]
         return [part_of(os.path.basename(os.path.abspath(path)), checked, begin)]
 
-    def extent_text(self, bounds: tuple[int, int] | None) -> str:
-        return "" if bounds is None else f", bytes {bounds[0]:,} to {bounds[1]:,}"
+    def extent_text(self, bounds: tuple[int, int], end: int) -> str:
+        return f"bytes {bounds[0]:,} to {end:,}"
+
+    def prefix_end_text(self, bounds: tuple[int, int] | None, end: int) -> str:
+        return f"byte {end:,}"
 
     def loss_at(self, loss: Loss) -> str:
         return f"lsn {loss.offset:,}"

@@ -1,0 +1,92 @@
+//! Damage that a check found and that opening does not see: `.deedbook/damage`, text with a checksum. As
+//! long as it is there, opening for writing is refused.
+//!
+//! ```text
+//! offset 97564                  (byte at which the first damaged stretch begins)
+//! end 97620                     (byte after it)
+//! reason deed 813: checksum ...
+//! crc 1a2b3c4d                  (CRC-32 of the lines above)
+//! ```
+
+use std::io;
+use std::path::Path;
+
+use super::PRIVATE_MODE;
+use super::sealed::{load_sealed, seal};
+use crate::error::{Error, ErrorKind, Result};
+use crate::scan::Damage;
+use crate::storage::{Storage, replace};
+
+const DAMAGE_NAME: &str = "damage";
+
+/// Note damage durably, in the place of what is noted.
+pub fn note_damage(storage: &dyn Storage, sidecar: &Path, damage: &Damage) -> Result<()> {
+    let Damage { offset, end, reason, .. } = damage;
+    let reason = reason.replace(|c: char| c.is_control(), " ");
+    let lines = format!("offset {offset}\nend {end}\nreason {reason}\n");
+    let path = sidecar.join(DAMAGE_NAME);
+    replace(storage, &path, seal(&lines).as_bytes(), PRIVATE_MODE)
+        .map_err(|e| Error::io("note the damage", &path, e))
+}
+
+/// What is noted. A note that is damaged itself is an error.
+pub fn noted_damage(storage: &dyn Storage, sidecar: &Path) -> Result<Option<Damage>> {
+    let path = sidecar.join(DAMAGE_NAME);
+    let noted = load_sealed(storage, &path, "the note of damage that a check found");
+    let noted = noted.map_err(|e| e.with_advice("verify the log again"))?;
+    let Some(lines) = noted else { return Ok(None) };
+    let parsed = || {
+        let mut lines = lines.lines();
+        let mut value = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+        let (offset, end) = (value("offset")?.parse().ok()?, value("end")?.parse().ok()?);
+        Some(Damage { offset, end, reason: value("reason")?.to_owned(), ..Damage::default() })
+    };
+    parsed().map(Some).ok_or_else(|| {
+        let message = "the note of damage that a check found says no place";
+        Error::new(ErrorKind::Corrupt, message).at(&path).with_advice("verify the log again")
+    })
+}
+
+/// Delete the note.
+pub fn forget_damage(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
+    let path = sidecar.join(DAMAGE_NAME);
+    match storage.remove(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Ok(()),
+        removed => removed.map_err(|e| Error::io("delete the note of damage", &path, e))?,
+    }
+    storage.sync_dir(sidecar).map_err(|e| Error::io("sync the directory", sidecar, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+
+    #[test]
+    fn what_is_noted_is_read_back_until_it_is_forgotten() {
+        let (memory, dir) = (Memory::new(), Path::new("/log"));
+        memory.create_dir(dir).unwrap();
+        assert_eq!(noted_damage(&memory, dir).unwrap(), None);
+        let reason = "deed 7:\nchecksum 1, has 2".to_owned();
+        let damage = Damage { offset: 7, end: 19, reason, ..Damage::default() };
+        note_damage(&memory, dir, &damage).unwrap();
+        let noted = noted_damage(&memory, dir).unwrap().unwrap();
+        assert_eq!((noted.offset, noted.end), (7, 19));
+        assert_eq!(noted.reason, "deed 7: checksum 1, has 2");
+        forget_damage(&memory, dir).unwrap();
+        forget_damage(&memory, dir).unwrap();
+        assert_eq!(noted_damage(&memory, dir).unwrap(), None);
+    }
+
+    #[test]
+    fn a_note_of_no_place_is_an_error() {
+        let (memory, dir) = (Memory::new(), Path::new("/log"));
+        memory.create_dir(dir).unwrap();
+        for text in [seal("offset 7\n"), seal("offset x\nend 9\nreason r\n"), "offset 7\n".into()] {
+            replace(&memory, &dir.join(DAMAGE_NAME), text.as_bytes(), PRIVATE_MODE).unwrap();
+            let error = noted_damage(&memory, dir).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        }
+    }
+}
