@@ -11,6 +11,7 @@ use deedbook::nostr::{
 use deedbook::storage::Disk;
 use deedbook::{Durable, ErrorKind, Mode, OnCorrupt, Transaction};
 
+use crate::index_files::vouch_for;
 use crate::rescue::ACCEPT;
 use crate::support::nostr_keys::author;
 use crate::support::{copy, event, note, options};
@@ -182,6 +183,7 @@ fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
     let parts = [stage.finish().unwrap()];
     let transaction = Transaction { job: "job".into(), id: None };
     assert_eq!(store.commit_staged(&transaction, &parts).unwrap().records, 1);
+    vouch_for(&killed.join(".deedbook/events"));
     damage(&killed, asked);
     let error = on().open(&killed, Mode::Append).unwrap_err();
     assert!(error.to_string().contains("a deletion request"), "{error}");

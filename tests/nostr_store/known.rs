@@ -174,8 +174,15 @@ impl Known {
         }
     }
 
+    /// Whether neither the event is there, nor one that hides it in turn: of three versions the last one hides
+    /// the first, whatever became of the second.
     fn is_lost(&self, number: usize, there: &BTreeMap<usize, Flags>) -> bool {
-        !there.contains_key(&number) && !self.events[number].leaving
+        let about = &self.events[number];
+        let is_hidden = |by| !self.is_lost(by, there);
+        let is_version = about.event.kind != 5;
+        !there.contains_key(&number)
+            && !about.leaving
+            && !about.hidden_by.is_some_and(|by| is_version && is_hidden(by))
     }
 
     /// What is known once this was found: it is on the disk, and nothing else is.
