@@ -6,9 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::Durability;
-use deedbook::book::{Layout, Options};
+use deedbook::book::{Layout, Options, verify};
 use deedbook::storage::{Access, File, FileId, LockAttempt, Memory, Storage};
+use deedbook::{Durability, Result, Verdict, VerifyReport};
 
 pub const HEADER: usize = 16;
 /// Longer images cost time and find nothing more: three blocks of the index fit.
@@ -547,6 +547,19 @@ impl World {
         if !bytes.is_empty() {
             file.write_at(bytes, 0).unwrap();
         }
+    }
+
+    /// Check the book, and forget the note of what it found, which would refuse the next writer.
+    pub fn check(&self) -> Result<VerifyReport> {
+        let report = verify(&self.dir, &self.options, |_, _| Ok(()))?;
+        let note = self.dir.join(".deedbook/damage");
+        let is_noted = self.read(&note).is_some();
+        assert_eq!(is_noted, report.noted, "{report:?}");
+        assert!(!is_noted || report.verdict == Verdict::Corrupt, "{report:?}");
+        if is_noted {
+            self.storage.remove(&note).unwrap();
+        }
+        Ok(report)
     }
 
     /// All files of the book, without the lock, which a refused writer leaves behind.

@@ -1,6 +1,6 @@
 //! A good log with any sidecar beside it: what is read is the log's, and nothing is cut.
 
-use deedbook::book::{Mode, Recovery, verify};
+use deedbook::book::{Mode, Recovery};
 use deedbook::{ErrorKind, Verdict};
 
 use super::kit::{Event, HEADER, Input, Slot, World, filler, has_intact_slot, strict};
@@ -103,7 +103,7 @@ pub fn run(data: &[u8]) {
             if !forged {
                 let expected: Vec<Event> = written.into_iter().chain([more]).collect();
                 assert_eq!(look(&world, true).unwrap().events(), expected);
-                assert!(verify(&world.dir, &world.options, |_, _| Ok(())).unwrap().ok());
+                assert!(world.check().unwrap().ok());
             }
         }
     }

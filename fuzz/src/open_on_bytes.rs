@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::book::{Batch, Layout, MarkUse, Mode, Recovery, repair, verify};
+use deedbook::book::{Batch, Layout, MarkUse, Mode, Recovery, repair};
 use deedbook::{ErrorKind, Verdict};
 
 use super::kit::{
@@ -126,7 +126,7 @@ fn mended(world: &World, honest: bool) {
     let world = world.after_death();
     let before = world.files();
     let log = world.log();
-    let verified = verify(&world.dir, &world.options, |_, _| Ok(()));
+    let verified = world.check();
     match repair(
         &world.dir,
         &world.options,
@@ -141,7 +141,7 @@ fn mended(world: &World, honest: bool) {
             if honest {
                 let verified = verified.expect("repaired, so it could be verified");
                 assert_eq!(after.len() as u64, verified.valid_end, "{verified:?}");
-                let again = verify(&world.dir, &world.options, |_, _| Ok(())).unwrap();
+                let again = world.check().unwrap();
                 assert_eq!(again.verdict, Verdict::Clean, "{again:?}");
                 assert!(again.ok());
             }
@@ -161,7 +161,7 @@ fn appended(input: &mut Input, world: &World, honest: bool, named: bool) {
     let before: BTreeMap<_, _> = world.files();
     let log = world.log();
     let limit = world.options.deed_bytes_max;
-    let verified = verify(&world.dir, &world.options, |_, _| Ok(()));
+    let verified = world.check();
     let book = match world.options.open(&world.dir, Mode::Append) {
         Ok(book) => book,
         Err(error) => {
@@ -232,6 +232,6 @@ fn appended(input: &mut Input, world: &World, honest: bool, named: bool) {
     let old = old.map(|(mug, jam)| (mug, jam.to_vec()));
     assert_eq!(view.events(), old.chain(new).collect::<Vec<_>>());
     assert_eq!((view.failed, view.verdict), (None, Verdict::Clean));
-    let report = verify(&world.dir, &world.options, |_, _| Ok(())).unwrap();
+    let report = world.check().unwrap();
     assert!(report.ok() && report.verdict == Verdict::Clean, "{report:?}");
 }

@@ -3,7 +3,7 @@
 //! What was acknowledged is there, or opening is refused, or the damage is reported. Never is
 //! anything read that was not written.
 
-use deedbook::book::{Batch, Book, Mode, Recovery, repair, verify};
+use deedbook::book::{Batch, Book, Mode, Recovery, repair};
 use deedbook::storage::Storage;
 use deedbook::{Durability, ErrorKind, Verdict};
 
@@ -251,7 +251,7 @@ impl Play {
         match look(&self.world, true) {
             Some(view) => {
                 assert_eq!(view.events(), self.deeds[..good], "byte {at} ^ {with:#x}");
-                let report = verify(&self.world.dir, &self.world.options, |_, _| Ok(())).unwrap();
+                let report = self.world.check().unwrap();
                 assert!(!report.ok(), "rot unnoticed: {report:?}");
                 let (rescued, _) = rescued(&self.world).unwrap();
                 let mut rest = self.deeds.iter();

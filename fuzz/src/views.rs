@@ -1,6 +1,6 @@
 //! What a log shows to those who only look, and what must agree.
 
-use deedbook::book::{Book, Cursor, DeedRef, Layout, Mode, OnCorrupt, Reverse, salvage, verify};
+use deedbook::book::{Book, Cursor, DeedRef, Layout, Mode, OnCorrupt, Reverse, salvage};
 use deedbook::{Error, ErrorKind, Result, Verdict};
 
 use super::kit::{Event, World, end_of_deed};
@@ -65,7 +65,7 @@ fn assert_whole(layout: Layout, log: &[u8], deeds: &[Seen]) {
 pub fn look(world: &World, honest: bool) -> Option<View> {
     let before = world.files();
     let log = world.log();
-    let verified = verify(&world.dir, &world.options, |_, _| Ok(()));
+    let verified = world.check();
     let opened = world.options.open(&world.dir, Mode::Read);
     let kinds = (verified.as_ref().err().map(Error::kind), opened.as_ref().err().map(Error::kind));
     // Verify does not mind a directory's name that contradicts the header.

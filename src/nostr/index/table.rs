@@ -278,6 +278,8 @@ mod tests {
     fn a_table_of_an_earlier_version_is_damage_and_made_again() {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("events");
+        make_own_dir(&Disk, &dir, PRIVATE_MODE).unwrap();
+        made_here::check_or_note(&dir).unwrap();
         let former = fjall::Database::builder(&dir).open().unwrap();
         former.keyspace(FORMER_NAME, KeyspaceCreateOptions::default).unwrap();
         drop(former);
