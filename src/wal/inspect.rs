@@ -321,14 +321,16 @@ fn check_is_log(place: &Place, found: &mut Inspected<WalFormat>) -> Result<()> {
 }
 
 /// Whether the files are what a program leaves that was killed in its first append: the beginning of a
-/// record that the limit allows and that does not end in the files. The name of a single file must say so,
-/// too: any program begins with some number. Of a header that is not all there only `.wal` says it.
+/// record that the limit allows and that does not end in the files. A single file must have `wal` or `log` in
+/// its name: any file begins with some number. Of a header that is not all there only `.wal` says so.
 fn is_first_append(place: &Place, found: &Inspected<WalFormat>) -> io::Result<bool> {
     let (start, end) = (found.findings.extent.start, found.space.files_end);
     let mut header = [0; HEADER_BYTES as usize];
     let read = read_full(&*found.space.file, &mut header, start)?;
     let name = place.log.file_name().map(|name| name.to_string_lossy().to_lowercase());
-    if place.single && !name.is_some_and(|name| name.contains("wal")) {
+    if place.single
+        && !name.is_some_and(|name| ["wal", "log"].iter().any(|part| name.contains(part)))
+    {
         return Ok(false);
     }
     if read < header.len() {

@@ -138,9 +138,9 @@ fn foreign(texts: &mut Texts) {
         here.refused("verify", verify(path, &options(&disk, None), |_, _| Ok(())));
     }
     let torn = [&[1, 2, 3, 4, 50, 0, 0, 0][..], &[9; 9]].concat();
-    write_file(&disk, Path::new("/log/torn"), &torn);
+    write_file(&disk, Path::new("/log/torn.wal"), &torn);
     let mut here = texts.situation("wal: nothing but the beginning of a first record");
-    here.refused("append to", options(&disk, None).open("/log/torn", Mode::Append));
+    here.refused("append to", options(&disk, None).open("/log/torn.wal", Mode::Append));
 }
 
 fn head_marker(head: u64) -> Vec<u8> {

@@ -360,13 +360,19 @@ class WalMachine(RuleBasedStateMachine):
         with self.copy() as (root, _):
             path, (file, offset) = self.path_in(root), self.spot(root, at)
             self.change(root, at, file.read_bytes()[offset] ^ 1 << bit)
-            report, before = Wal.verify(path), self.contents(root)
-            assert (report.verdict, report.records) == ("corrupt", len(kept + behind))
-            assert not report.ok and report.damages[0].offset == record.lsn
+            before = self.contents(root)
             if behind:
                 # Opening does not look so far back; reading does.
                 with Wal.open(path, "a") as wal, pytest.raises(CorruptError) as caught:
                     list(wal)
+                assert caught.value.offset == record.lsn and self.contents(root) == before
+            report = Wal.verify(path)
+            assert (report.verdict, report.records) == ("corrupt", len(kept + behind))
+            assert not report.ok and report.damages[0].offset == record.lsn
+            if behind:
+                # From now on opening knows.
+                with pytest.raises(CorruptError) as caught:
+                    Wal.open(path, "a")
                 assert caught.value.offset == record.lsn and self.contents(root) == before
             else:
                 self.refused(root, kept, "valid")
