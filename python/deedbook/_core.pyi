@@ -1598,6 +1598,13 @@ class EventStoreReport:
         A repair, or opening with ``recovery="spec"``, noted it, or pages are missing. ``ok`` is
         about what is there, and false for missing pages.
         """
+    @property
+    def noted(self) -> bool:
+        """Whether damaged pages are noted beside the store.
+
+        As long as they are, opening for writing is refused: until a repair, or a check that finds
+        none. There is no note where the caller may not write.
+        """
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1885,6 +1892,7 @@ class EventStore:
         mapped_reads: bool = False,
         slow_sync: float = 1.0,
         lock_timeout: float = 0.0,
+        check: Literal["end", "all"] = "end",
         file_mode: int = 0o600,
     ) -> EventStore:
         """Open the store of a directory: ``"r"`` read, ``"a"`` append or create, ``"x"`` create.
@@ -1921,6 +1929,9 @@ class EventStore:
         ``slow_sync``: a sync that takes more seconds is logged. ``lock_timeout``: how long opening
         for writing waits for another writer, seconds; then `LockedError`. Other threads go on
         meanwhile, and Ctrl-C ends the wait.
+        ``check="all"`` reads the whole store first, and raises for damage anywhere. Damaged pages
+        that `verify` found keep the store from being opened for writing, until a `repair` or a
+        `verify` that finds none.
 
         Raises `MissingError`, `AlreadyExistsError`, `LockedError`, `NotALogError` for a log of
         another format, `CorruptError`, `InvalidArgumentError`, `IoError`.

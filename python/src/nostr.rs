@@ -90,7 +90,7 @@ impl PyEventStore {
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
                         compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
                         history=None, mapped_reads=false, slow_sync=1.0, lock_timeout=0.0,
-                        file_mode=0o600))]
+                        check="end", file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -111,6 +111,7 @@ impl PyEventStore {
         mapped_reads: bool,
         slow_sync: f64,
         lock_timeout: f64,
+        check: &str,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
         let mode = crate::log::mode(py, mode)?;
@@ -130,6 +131,7 @@ impl PyEventStore {
             .mapped_reads(mapped_reads)
             .slow_sync(seconds(py, "slow_sync", slow_sync)?)
             .lock_timeout(arguments::lock_timeout(py, lock_timeout)?)
+            .check_all(arguments::check_all(py, check)?)
             .file_mode(file_mode);
         check_format(py, &path, "nostr")?;
         let store = py.detach(|| options.open(&path, mode)).or_raise(py)?;

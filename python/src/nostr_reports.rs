@@ -118,6 +118,7 @@ report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
         |report| report.first_faults.iter().map(PyEventFault::from).collect(),
     log_damages: Vec<PyDamagedPart> = |report| damaged(&report.log_damages),
     is_loss: bool = |report| report.is_loss,
+    noted: bool = |report| report.noted,
 });
 
 report!(PyEventStorePartReport, "EventStorePartReport", StorePartReport, {

@@ -13,18 +13,29 @@ use crate::log::options::Common;
 use crate::log::report::VerifyReport;
 use crate::log::space::Place;
 use crate::log::verify::check_rest;
-use crate::scan::Verdict;
+use crate::scan::{Damage, Verdict};
 use crate::sidecar::{forget_damage, note_damage, noted_damage};
+use crate::storage::Storage;
+
+/// What to do about noted damage.
+pub const NOTED: &str =
+    "an earlier check found it: repair the log, or put back what it was and verify it";
 
 /// Note what a check found, or delete the note if it found none. Whether there is a note now: without a
 /// sidecar, or where the caller may not write, there is none. Damage that opening sees needs no note.
 pub fn keep(common: &Common, place: &Place, report: &VerifyReport, is_seen: bool) -> bool {
-    let (storage, sidecar) = (&*common.storage, &*place.sidecar);
-    let is_noted = || noted_damage(storage, sidecar).is_ok_and(|noted| noted.is_some());
+    let found = report.damages.first().filter(|_| report.verdict == Verdict::Corrupt);
+    note(&*common.storage, &place.sidecar, found, is_seen)
+}
+
+/// The same of what was found; none is the first damage of a log without any.
+pub fn note(storage: &dyn Storage, sidecar: &Path, found: Option<&Damage>, is_seen: bool) -> bool {
+    // One that is damaged itself refuses, too.
+    let is_noted = || !matches!(noted_damage(storage, sidecar), Ok(None));
     if storage.is_link(sidecar) || !storage.is_dir(sidecar) {
         return false;
     }
-    match report.damages.first().filter(|_| report.verdict == Verdict::Corrupt) {
+    match found {
         Some(_) if is_seen => is_noted(),
         Some(damage) => note_damage(storage, sidecar, damage).is_ok(),
         None => forget_damage(storage, sidecar).is_err() && is_noted(),
@@ -34,10 +45,7 @@ pub fn keep(common: &Common, place: &Place, report: &VerifyReport, is_seen: bool
 /// Refuse to write to a log of which damage is noted.
 pub fn refuse<F: Format>(common: &Common, place: &Place) -> Result<()> {
     let Some(damage) = noted_damage(&*common.storage, &place.sidecar)? else { return Ok(()) };
-    let error = corrupt::<F>(&place.log, &damage, ErrorKind::Corrupt);
-    Err(error.with_advice(
-        "an earlier check found it: repair the log, or put back what it was and verify it",
-    ))
+    Err(corrupt::<F>(&place.log, &damage, ErrorKind::Corrupt).with_advice(NOTED))
 }
 
 /// Read all of a log before it is opened. A torn end is no damage: opening for writing cuts it.

@@ -15,8 +15,10 @@ use super::signature;
 use super::split::{open_part, ranges};
 use super::store::EventStore;
 use crate::error::Result;
+use crate::log::noted::note;
 use crate::log::split::Split;
-use crate::scan::OnCorrupt;
+use crate::scan::{Damage, OnCorrupt};
+use crate::sidecar::sidecar_dir;
 
 /// Damage and wrong events beyond this are counted only.
 const FAULTS_KEPT: usize = 1000;
@@ -66,6 +68,11 @@ pub struct StoreReport {
     /// Whether acknowledged events are missing: a repair, or opening with `Recovery::Spec`, noted it, or pages
     /// are missing. What was noted is no fault of what is there; missing pages are one.
     pub is_loss: bool,
+    /// Whether damaged pages are noted beside the store: opening for writing is refused until a repair, or a
+    /// check that finds none. Of a part, nothing is noted.
+    pub noted: bool,
+    /// While the store is checked: the first damaged page.
+    damaged_page: Option<Fault>,
 }
 
 /// What verifying a part found.
@@ -93,6 +100,7 @@ impl StoreReport {
         self.recovered += next.recovered;
         self.lossy += next.lossy;
         self.faults += next.faults;
+        self.damaged_page = self.damaged_page.take().or(next.damaged_page);
         let room = FAULTS_KEPT - self.first_faults.len();
         self.first_faults.extend(next.first_faults.into_iter().take(room));
     }
@@ -125,7 +133,7 @@ pub struct Census {
 
 impl EventStore {
     /// Read every page, and check every record, id and, if asked for, signature, on all cores, and the
-    /// [write-ahead log](Self::verify_log). Nothing is changed.
+    /// [write-ahead log](Self::verify_log). The store is not changed; damaged pages are noted beside it.
     pub fn verify(&self, check: Check) -> Result<StoreReport> {
         self.verify_with(check, &mut |_, _| Ok(()))
     }
@@ -178,7 +186,20 @@ impl EventStore {
         report.log_damages = self.verify_log()?;
         report.faults += report.log_damages.len() as u64;
         progress.end()?;
+        let damaged = report.damaged_page.take();
+        report.noted = self.note(damaged.as_ref());
         Ok(report)
+    }
+
+    fn note(&self, found: Option<&Fault>) -> bool {
+        let found = found.map(|Fault { location, end, reason }| Damage {
+            offset: location.offset.into(),
+            end: (*end).into(),
+            reason: format!("segment {}: {reason}", location.segment),
+            ..Damage::default()
+        });
+        let (storage, sidecar) = (&*self.shared.options.storage, sidecar_dir(&self.shared.dir));
+        note(storage, &sidecar, found.as_ref(), false)
     }
 
     /// The same of one of the [splits](Self::splits), without an open store, so that several
@@ -203,6 +224,7 @@ impl EventStore {
         let range = (from, segment.end());
         report.walk(&segment, range, check, &mut add, &mut |bytes| progress.add(bytes))?;
         progress.end()?;
+        report.damaged_page = None;
         Ok(StorePartReport { report, ids })
     }
 
@@ -285,7 +307,10 @@ impl StoreReport {
                     (found.offset, found.end)
                 }
                 Found::Damage(PageDamage { offset, end, reason }) => {
-                    self.add(Location { segment: id, offset }, end, reason);
+                    let location = Location { segment: id, offset };
+                    let fault = Fault { location, end, reason: reason.clone() };
+                    self.damaged_page.get_or_insert(fault);
+                    self.add(location, end, reason);
                     (offset, end)
                 }
             };

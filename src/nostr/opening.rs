@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::FORMAT;
 use super::belonging::Belonging;
+use super::check::Fault;
 use super::checked_log::check_log;
 use super::entry::{Entry, Lsn};
 use super::event::Id;
+use super::import::Check;
 use super::logged_flags::hide_logged;
 use super::options::Options;
 use super::page::PAGE_BYTES_READ;
@@ -22,10 +24,11 @@ use super::spec;
 use super::store::{EventStore, State, now};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::asking;
+use crate::log::noted::NOTED;
 use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
-use crate::sidecar::{Loss, WriterLock, make_sidecar, sidecar_dir};
+use crate::sidecar::{Loss, WriterLock, make_sidecar, noted_damage, refuse_linked, sidecar_dir};
 use crate::storage::{Access, located};
 
 /// The directory of the write-ahead log.
@@ -79,6 +82,12 @@ impl EventStore {
                 durability.check()?;
             }
             let dir = located(&*options.storage, path)?;
+            if options.check_all {
+                check_all(&dir, &options)?;
+            }
+            if damage == Damage::Refused {
+                refuse_noted(&dir, &options, mode)?;
+            }
             asking(options.lock_timeout.check(), &dir, || match mode {
                 Mode::Read => open_reader(dir.clone(), options.clone()),
                 Mode::Append | Mode::Create => {
@@ -92,6 +101,38 @@ impl EventStore {
         };
         open().map_err(|error: Error| error.of(FORMAT))
     }
+}
+
+/// Refuse to write to a store of which damage is noted.
+fn refuse_noted(dir: &Path, options: &Options, mode: Mode) -> Result<()> {
+    let (storage, sidecar) = (&*options.storage, sidecar_dir(dir));
+    if mode == Mode::Read || !storage.is_dir(&sidecar) {
+        return Ok(());
+    }
+    refuse_linked(storage, &sidecar)?;
+    let Some(found) = noted_damage(storage, &sidecar)? else { return Ok(()) };
+    let error = Error::new(ErrorKind::Corrupt, found.reason).at(dir).offset_at(found.offset);
+    Err(error.with_advice(NOTED))
+}
+
+/// Read all of a store before it is opened.
+fn check_all(dir: &Path, options: &Options) -> Result<()> {
+    let reader = Options { check_all: false, ..options.clone() };
+    let report = match EventStore::open_with(dir, Mode::Read, reader) {
+        Err(error) if error.kind() == ErrorKind::Missing => return Ok(()),
+        store => store?.verify(Check::Id)?,
+    };
+    if report.is_ok() {
+        return Ok(());
+    }
+    let (offset, reason) = match (report.first_faults.first(), report.log_damages.first()) {
+        (Some(Fault { location: at, reason, .. }), _) => {
+            (at.offset.into(), format!("segment {}: {reason}", at.segment))
+        }
+        (None, Some(part)) => (part.offset, format!("{}: {}", part.path.display(), part.reason)),
+        (None, None) => (0, "damaged".to_owned()),
+    };
+    Err(Error::new(ErrorKind::Corrupt, reason).at(dir).offset_at(offset))
 }
 
 /// Whether a directory holds a store.

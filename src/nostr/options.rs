@@ -83,6 +83,8 @@ pub struct Options {
     pub slow_sync: Duration,
     /// How long opening for writing waits for another writer; by default not at all.
     pub lock_timeout: LockTimeout,
+    /// Whether opening reads all of the store first, and refuses it for damage anywhere.
+    pub check_all: bool,
     /// The file system of all but the index.
     pub storage: Arc<dyn Storage>,
     /// Whether segments are read through a shared map: of the bytes that they have when they are opened,
@@ -117,6 +119,7 @@ impl Default for Options {
             file_mode: 0o600,
             slow_sync: Duration::from_secs(1),
             lock_timeout: LockTimeout::default(),
+            check_all: false,
             storage: DISK.clone(),
             mapped_reads: false,
             index_on_disk: true,
@@ -139,6 +142,7 @@ setters! {
         file_mode: u32,
         slow_sync: Duration,
         lock_timeout: LockTimeout,
+        check_all: bool,
         storage: Arc<dyn Storage>,
         mapped_reads: bool,
         index_on_disk: bool,

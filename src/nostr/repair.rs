@@ -29,7 +29,7 @@ use super::witnesses::{Expected, reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
 use crate::mend::save_part;
-use crate::sidecar::{LockTimeout, Loss, WriterLock, make_sidecar, sidecar_dir};
+use crate::sidecar::{LockTimeout, Loss, WriterLock, forget_damage, make_sidecar, sidecar_dir};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, Storage, located};
 
@@ -170,6 +170,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     report.saved.extend(store.drop_damage()?);
     store.finish_transaction()?;
     store.close()?;
+    forget_damage(storage, &sidecar)?;
     report.mended = true;
     Ok(report)
 }

@@ -46,6 +46,7 @@ mod lost_log;
 mod lost_pages;
 mod manifest;
 mod mend;
+mod noted;
 mod openers;
 #[cfg(feature = "arrow")]
 mod parsed;

@@ -670,6 +670,12 @@ def test_damage_is_named_with_its_place(path: Path) -> None:
         assert store.get(made("8")["id"]).content == "8"
         with pytest.raises(deedbook.CorruptError):
             store.get(made("7")["id"])
+    with pytest.raises(deedbook.CorruptError, match="an earlier check found it") as raised:
+        EventStore.open(path, "a")
+    assert raised.value.offset == place[1]
+    with pytest.raises(deedbook.CorruptError):
+        EventStore.open(path, check="all")
+    (path / ".deedbook/damage").unlink()
     with EventStore.open(path, "a") as store:  # by the index
         with pytest.raises(deedbook.CorruptError):
             store.query({"ids": [made("7")["id"]]})
