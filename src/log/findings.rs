@@ -53,8 +53,11 @@ impl Findings {
 
     /// Note damage before the first record, which nothing that lies after it outweighs.
     pub fn note_leading(&mut self, damage: Damage) {
-        let start = self.extent.start;
-        if let Some(after) = self.corruption().filter(|after| after.offset >= start) {
+        // Nothing lies in an empty stretch: unless records are missing there, the log just ends.
+        let (start, is_lost) = (self.extent.start, self.mark == MarkUse::Lost);
+        let counts =
+            |after: &Damage| after.offset >= start && (is_lost || after.offset < after.end);
+        if let Some(after) = self.corruption().filter(counts) {
             self.after = Some(after);
         }
         self.verdict = Verdict::Corrupt;

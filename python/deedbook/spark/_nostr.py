@@ -16,7 +16,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from deedbook import Damage, EventStore, MissingError, NotALogError, OutOfRangeError, Split
+from deedbook import (
+    Damage,
+    EventStore,
+    LostRecordsError,
+    MissingError,
+    NotALogError,
+    OutOfRangeError,
+    Split,
+)
 from deedbook.spark._format import (
     Damaged,
     Limits,
@@ -109,7 +117,7 @@ class NostrFormat:
 
         A compaction puts events that count into segments with higher numbers, so that where the
         place's segment is gone the higher ones are read. Raises `OutOfRangeError` and
-        `NotALogError` for another store.
+        `NotALogError` for another store, `LostRecordsError` where a segment is missing.
         """
         rows = size = 0
         with EventStore.open(log) as store:
@@ -238,7 +246,25 @@ def _parts(store: EventStore, log: Path, place: Place, split_size: int) -> list[
             parts.append(part)
         elif number == segment and part.end > byte:
             parts.append(_within(part, max(part.offset, byte), part.end))
+    _refuse_missing(log, {part.path for part in parts if not os.path.exists(part.path)})
     return parts
+
+
+def _refuse_missing(log: Path, paths: set[str]) -> None:
+    """Raises `LostRecordsError` if the store still names one of these segments.
+
+    A stream would end before it without a word. What a compaction removed, the store names no more.
+    """
+    if not paths:
+        return
+    with EventStore.open(log) as store:
+        lost = sorted(paths & {part.path for part in store.splits()})
+    if lost:
+        error = LostRecordsError(
+            f"segment {_segment_of(lost[0])} is missing, and its events with it"
+        )
+        error.format, error.path = "nostr", lost[0]
+        raise error
 
 
 def _walk(part: Split, limits: Limits, is_last: bool, one: bool) -> tuple[int, int]:
