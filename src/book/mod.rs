@@ -192,7 +192,7 @@ impl Book {
     }
 
     /// Append one deed and return its event number. When this returns, the deed survives the death
-    /// of the process, and with [`Durability::Always`] a power cut.
+    /// of the process, and with [`Durability::Always`](crate::Durability::Always) a power cut.
     pub fn append(&self, mug: u32, jam: &[u8]) -> Result<u64> {
         let appended = self.append_tagged(mug, jam)?;
         Ok(appended.ordinal)
@@ -254,8 +254,8 @@ impl Book {
         }
     }
 
-    /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
-    /// series of batches that is acknowledged at its end.
+    /// Append a batch, but with [`Durability::Always`](crate::Durability::Always) leave the sync to the
+    /// caller: for a long series of batches that is acknowledged at its end.
     pub fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
         self.writable()?;
         Ok(self.append_encoded_unsynced(self.encoded(batch)?.as_ref())?.ordinal)
