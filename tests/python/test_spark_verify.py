@@ -239,6 +239,7 @@ def test_a_store_has_one_answer_alone_and_shared(tmp_path: Path, check: _checks.
     lines.write_text("\n".join([note(n).to_json() for n in range(1020, 1500)] + wrong))
     with EventStore.open(path, "a") as store:
         assert store.import_json(lines, check="none").stored == 500
+    writer = EventStore.open(path, "a")  # before a check notes the damage
     segment = next((path / "data" / "segments").iterdir())
     data = bytearray(segment.read_bytes())
     data[3 * 4096 : 9 * 4096] = bytes(6 * 4096)
@@ -249,8 +250,8 @@ def test_a_store_has_one_answer_alone_and_shared(tmp_path: Path, check: _checks.
     assert (outcome, rounds) == (expected, 1) and parts > 5
 
     def append() -> None:
-        with EventStore.open(path, "a") as store:
-            store.append_many([note(number) for number in range(2000, 2010)])
+        with writer:
+            writer.append_many([note(number) for number in range(2000, 2010)])
 
     # The answer is of the time when the store was cut.
     outcome, _, rounds = shared(path, check, append)

@@ -18,11 +18,13 @@ was cut, because the store was compacted meanwhile.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from deedbook import Book, Error, EventStore, EventStoreReport, Ledger, Split, VerifyReport, Wal
+from deedbook.formats._info import SIDECAR
 
 __all__ = ["Check", "Found", "Level", "Target", "first_round", "joined", "run"]
 
@@ -196,6 +198,8 @@ class _Store:
             first_faults=[one for report in reports for one in report.first_faults][:_FAULTS_KEPT],
             log_damages=log_damages,
             is_loss=target.is_loss,
+            # Only a check of the whole notes damage, or deletes the note of an earlier one.
+            noted=os.path.exists(os.path.join(target.path, SIDECAR, "damage")),
         )
 
     def _whole(self, number: int, target: Target, level: Level) -> Check:
