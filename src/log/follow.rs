@@ -9,11 +9,10 @@ use crate::log::Log;
 use crate::log::cursor::Cursor;
 use crate::log::format::Format;
 use crate::log::framing::Frame;
-use crate::log::learnt::Learnt;
 use crate::log::notice;
 use crate::log::open::{READER_TRIES, patiently};
 use crate::log::read::Snapshot;
-use crate::log::resync::{Stretch, resync};
+use crate::log::resync::{Learnt, Stretch, resync};
 use crate::mode::Mode;
 use crate::scan::{OnCorrupt, Scanned, Scanner};
 

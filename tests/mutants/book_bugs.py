@@ -7,7 +7,10 @@ from rows import ADVICE, FLIP, HEAD, LENGTH, OVERFLOW, PLACE, POWER, REPLACED
 
 FORMAT = "src/book/format.rs"
 CODEC = "src/book/codec.rs"
-RESYNC = "src/log/resync.rs"
+RESYNC = "src/log/resync/mod.rs"
+SEARCH_AFTER = "src/log/resync/search.rs"
+LENGTHS = "src/log/resync/lengths.rs"
+CHAIN = "src/log/resync/chain.rs"
 
 BOOK_BUGS = [
     Bug(
@@ -101,7 +104,7 @@ BOOK_BUGS = [
     Bug(
         "book: the length after a damaged record is not asked for its begin",
         FLIP,
-        RESYNC,
+        SEARCH_AFTER,
         "        if let Some(offset) = self.end_by_trailer(at)? {\n            return self.after",
         "        if let Some(offset) = self.end_by_trailer(at)?.filter(|_| self.stretch.rescue) {\n"
         "            return self.after",
@@ -110,7 +113,7 @@ BOOK_BUGS = [
     Bug(
         "book: a damaged length that meets the next one's hides it",
         FLIP,
-        RESYNC,
+        SEARCH_AFTER,
         "        if !self.parses_at(end)?\n",
         "        if end == 0\n            && !self.parses_at(end)?\n",
         [("regressions", "a_damaged_length_that_meets")],

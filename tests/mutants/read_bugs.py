@@ -26,9 +26,12 @@ PASS_OVER = "src/log/cursor/pass_over.rs"
 READ = "src/log/read.rs"
 REFRESH = "src/log/refresh.rs"
 REPAIRING = "src/log/repair.rs"
-RESYNC = "src/log/resync.rs"
+RESYNC = "src/log/resync/mod.rs"
+SEARCH_AFTER = "src/log/resync/search.rs"
+LENGTHS = "src/log/resync/lengths.rs"
+CHAIN = "src/log/resync/chain.rs"
 SCAN = "src/scan.rs"
-TRAILERS = "src/log/trailers.rs"
+TRAILERS = "src/log/resync/trailers.rs"
 VERIFY = "src/log/verify.rs"
 WALK = "src/log/walk.rs"
 
@@ -156,7 +159,7 @@ RESYNC_BUGS = [
     Bug(
         "records inside a damaged one come before its own length",
         NESTED,
-        RESYNC,
+        SEARCH_AFTER,
         "        if let Some(offset) = claimed.filter(|_| fits) {\n",
         "        if let Some(offset) = claimed.filter(|_| fits && self.stretch.rescue) {\n",
         [("answers", "survivors")],
@@ -164,7 +167,7 @@ RESYNC_BUGS = [
     Bug(
         "a length that leads over a known border is believed",
         FLIP,
-        RESYNC,
+        SEARCH_AFTER,
         "self.claimed_end(at)?.filter(|&claimed| claimed <= limit);",
         "self.claimed_end(at)?.filter(|&claimed| claimed <= limit || limit > 0);",
         [("answers", "survivors::a_length_that_leads_over")],
@@ -172,7 +175,7 @@ RESYNC_BUGS = [
     Bug(
         "a chain of records that breaks counts as proof",
         NESTED,
-        RESYNC,
+        CHAIN,
         "            let broken = Chain { proved: false, end, ordinal: None };\n",
         "            let broken = Chain { proved: true, end, ordinal: None };\n",
         [("answers", "edges::a_record_inside_a_damaged_one")],
@@ -188,7 +191,7 @@ RESYNC_BUGS = [
     Bug(
         "reading does not go on at a known border",
         FLIP,
-        RESYNC,
+        SEARCH_AFTER,
         "        Ok(self.border.map(at_border))\n",
         "        let _ = at_border;\n        Ok(None)\n",
         [("answers", "segments::every_segment_but_the_last")],

@@ -13,9 +13,8 @@ use crate::log::Shared;
 use crate::log::evidence::Evidence;
 use crate::log::format::{Format, Stepped};
 use crate::log::framing::Framing;
-use crate::log::learnt::Learnt;
 use crate::log::notice;
-use crate::log::resync::After;
+use crate::log::resync::{After, Learnt};
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step};
 use crate::storage::File;
 

@@ -9,6 +9,7 @@ use super::*;
 use crate::book::{Codec as Deeds, Layout};
 use crate::ledger::record::Codec as Lines;
 use crate::locks::Mutex;
+use crate::scan::{Scanned, Scanner};
 use crate::sidecar::Index;
 use crate::storage::counted::Counted;
 use crate::wal::record::Codec as Entries;

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use super::*;
 use crate::book::{Codec, Layout};
 use crate::locks::Mutex;
+use crate::log::evidence::Border;
+use crate::scan::{Scanned, Scanner};
 use crate::sidecar::{Entry, Index};
 use crate::storage::counted::Counted;
 

@@ -5,9 +5,9 @@ use std::fmt::{self, Debug, Formatter};
 use std::io;
 use std::sync::Arc;
 
+use super::trailers::Trailers;
 use crate::locks::{Mutex, lock};
 use crate::log::framing::Framing;
-use crate::log::trailers::Trailers;
 use crate::scan::Scanner;
 use crate::search::{Budget, end_of_data};
 use crate::slice::{part, part_mut};

@@ -1,0 +1,202 @@
+//! Where a log goes on after damage. One answer for cursors, splits, Arrow, verify and salvage.
+//!
+//! Payloads may contain whole records, so what parses after a damaged record need not be one of the
+//! log's. What decides, in this order:
+//!
+//! 1. After the last acknowledged byte nothing counts: the first damage there is a torn tail.
+//! 2. A damaged record whose length leads on to an intact record, to a known border or to the end of
+//!    the data is one lost record; nothing inside it is tried.
+//! 3. A record is *proved* if the records from it on reach a known border or the end of the data, or
+//!    outlive the largest possible end of the damaged record.
+//! 4. Inside the stretch that the damaged record's own length claims, a record counts only if a
+//!    chain that begins there is proved, which refutes the claim.
+//! 5. Any other intact record counts, as one that is not proved.
+//!
+//! A rescue also takes what 4 leaves out, and 2 where only one length says so, as not proved.
+//!
+//! A length that leads beyond the data may be that of a torn record, whose payload may end with the
+//! data: then nothing after it is proved, and all of it may lie inside that record. If one bit of a
+//! length is wrong, the checksum tells which one. A shorter length than the one found is only believed
+//! if the records after it are proved: a payload can be made so that a part of it has its checksum.
+//!
+//! Work is linear: a walk keeps the chain that it followed last, and a [`Budget`](crate::search::Budget)
+//! ends the search where records lie within each other so that it could be quadratic.
+
+mod chain;
+#[cfg(test)]
+mod cost;
+mod learnt;
+mod lengths;
+mod search;
+#[cfg(test)]
+mod tests;
+mod trailers;
+
+use std::io;
+
+use crate::log::evidence::Evidence;
+use crate::log::framing::Framing;
+use crate::scan::{Bad, Damage, Stop};
+use crate::search::{Budget, find_intact_within};
+use crate::storage::File;
+
+pub use learnt::Learnt;
+use search::{Next, Search};
+
+/// What a report says once the search for records has ended.
+const GIVEN_UP: &str =
+    "; records lie within each other here, and the search for intact ones was ended";
+
+/// Where the search takes place.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch<'a, F> {
+    /// The log's bytes.
+    pub file: &'a dyn File,
+    /// How records lie in them.
+    pub framing: F,
+    /// Byte of the damage.
+    pub at: u64,
+    /// Byte at which reading ends.
+    pub end: u64,
+    /// Number of the damaged record, where it is known.
+    pub ordinal: Option<u64>,
+    /// Take what may lie inside the damaged record, too.
+    pub rescue: bool,
+}
+
+/// How to go on after damage.
+#[derive(Clone, Debug, Default)]
+pub struct Resync {
+    /// The damage passed over; `None` if only unwritten zeros follow.
+    pub damage: Option<Damage>,
+    /// Where to go on, and the number of the record there if it is known.
+    pub next: Option<(u64, Option<u64>)>,
+    /// Whether the records from there on may lie inside a damaged record.
+    pub inside: bool,
+    /// For a rescue that goes on inside the damaged record: where that ends.
+    pub after: Option<After>,
+}
+
+/// Where a rescue goes on after the damaged record that it read inside.
+#[derive(Clone, Copy, Debug)]
+pub struct After {
+    /// The byte, and the number of the record there if it is known.
+    pub place: (u64, Option<u64>),
+    /// Whether that record is proved.
+    pub proved: bool,
+}
+
+/// Find the next record after the damage; `name` is the damaged record's. `learnt` is the same walk's.
+pub fn resync<F: Framing>(
+    stretch: Stretch<'_, F>,
+    why: &Stop,
+    name: &str,
+    evidence: &Evidence,
+    is_beyond_limit: bool,
+    learnt: &mut Learnt<F>,
+) -> io::Result<Resync> {
+    let Stretch { file, at, end, ordinal, .. } = stretch;
+    let data_end = learnt.begin(file, at, end)?;
+    if data_end == at {
+        return Ok(Resync::default());
+    }
+    let unacknowledged = evidence.unacknowledged_from();
+    let torn = unacknowledged.is_some_and(|from| at >= from) && !is_beyond_limit;
+    if let Stop::Unlinked(bad) = why
+        && !torn
+    {
+        return Ok(at_unlinked(stretch, bad, name));
+    }
+    let near = learnt.near(file);
+    let mut search = Search::new(stretch, near, data_end, evidence, learnt);
+    let next = match torn {
+        true => None,
+        false => search.next(why)?.map(|next| search.judged(next)),
+    };
+    let lost = next.as_ref().and_then(|next| {
+        next.lost.or_else(|| next.ordinal.zip(ordinal).and_then(|(next, at)| next.checked_sub(at)))
+    });
+    let to = next.as_ref().map_or(end, |next| next.offset);
+    let goes_on = next.as_ref().filter(|next| next.offset < end);
+    // At a border may lie another damaged record.
+    let intact = match goes_on {
+        Some(next) => search.parses_up_to(next.offset, end)?,
+        None => false,
+    };
+    let given_up = if search.learnt.search.is_spent { GIVEN_UP } else { "" };
+    let damage = Damage {
+        offset: at,
+        end: to,
+        reason: format!("{name}: {}{given_up}", why.reason()),
+        next_intact: goes_on.filter(|_| intact).map(|next| next.offset),
+        next_proved: intact && goes_on.is_some_and(|next| next.proved),
+        first_lost: ordinal,
+        records_lost: lost,
+    };
+    let counted = |next: &Next| {
+        let lost = next.lost.or(lost);
+        let counted = ordinal.zip(lost).and_then(|(at, lost)| at.checked_add(lost));
+        (next.offset, next.ordinal.or(counted))
+    };
+    let until = next.as_ref().map_or(search.until, |next| next.offset);
+    let inside = match stretch.rescue && !torn {
+        true => search.first_inside(until)?,
+        false => None,
+    };
+    if let Some(inner) = inside {
+        let damage = Damage { end: inner, next_intact: Some(inner), next_proved: false, ..damage };
+        let after = next.as_ref().map(|next| After { place: counted(next), proved: next.proved });
+        return Ok(Resync { damage: Some(damage), next: Some((inner, None)), inside: true, after });
+    }
+    let inside = goes_on.is_some_and(|next| next.inside);
+    Ok(Resync { damage: Some(damage), next: goes_on.map(counted), inside, after: None })
+}
+
+/// Go on with an intact record that does not follow the one before: none of its own bytes is damaged.
+fn at_unlinked<F: Framing>(stretch: Stretch<'_, F>, bad: &Bad, name: &str) -> Resync {
+    let Stretch { at, ordinal, .. } = stretch;
+    let lost = bad.found.checked_sub(bad.expected);
+    let damage = Damage {
+        offset: at,
+        end: at,
+        reason: format!("{name}: {}", bad.reason()),
+        next_intact: Some(at),
+        next_proved: true,
+        first_lost: ordinal,
+        records_lost: lost,
+    };
+    let found = ordinal.zip(lost).and_then(|(ordinal, lost)| ordinal.checked_add(lost));
+    Resync { damage: Some(damage), next: Some((at, found)), ..Resync::default() }
+}
+
+/// Find the next intact record inside the damaged record that a rescue reads: none is proved there.
+pub fn next_inside<F: Framing>(
+    stretch: Stretch<'_, F>,
+    why: &Stop,
+    name: &str,
+    learnt: &mut Learnt<F>,
+) -> io::Result<Resync> {
+    let Stretch { file, framing, at, end, .. } = stretch;
+    let next = find(&learnt.near(file), framing, at + 1, end, &mut learnt.search)?;
+    let reason = format!("{name}: {}", why.reason());
+    let to = next.unwrap_or(end);
+    let damage = Damage { offset: at, end: to, reason, next_intact: next, ..Damage::default() };
+    let next = next.map(|next| (next, None));
+    Ok(Resync { damage: Some(damage), next, inside: true, after: None })
+}
+
+/// The first intact record in `from..to`, as long as there is a budget.
+fn find<F: Framing>(
+    file: &dyn File,
+    framing: F,
+    from: u64,
+    to: u64,
+    budget: &mut Budget,
+) -> io::Result<Option<u64>> {
+    if budget.is_spent {
+        return Ok(None);
+    }
+    let found = find_intact_within(file, &framing, from, to, budget)?;
+    let goes_on = budget.take(found.unwrap_or(to).saturating_sub(from));
+    Ok(found.filter(|_| goes_on))
+}

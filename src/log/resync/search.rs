@@ -1,0 +1,196 @@
+//! The search for the next record after one damage: which places are tried, and in which order.
+
+use std::io;
+
+use super::chain::Chain;
+use super::learnt::{Learnt, Near};
+use super::{Stretch, find};
+use crate::log::evidence::{Border, Evidence};
+use crate::log::framing::Framing;
+use crate::scan::{Bad, Scanned, Scanner, Stop};
+
+/// A longer record is only looked at if the budget has its bytes.
+const SHORT_RECORD_BYTES: u64 = 4 << 10;
+
+/// A place to go on at.
+pub(super) struct Next {
+    pub(super) offset: u64,
+    /// Number of the record there.
+    pub(super) ordinal: Option<u64>,
+    /// Records lost before it.
+    pub(super) lost: Option<u64>,
+    pub(super) proved: bool,
+    /// It may lie inside a damaged record.
+    pub(super) inside: bool,
+}
+
+impl Next {
+    /// After one damaged record.
+    fn one_lost(offset: u64, proved: bool) -> Self {
+        Self { offset, ordinal: None, lost: Some(1), proved, inside: false }
+    }
+}
+
+pub(super) struct Search<'a, F: Framing> {
+    pub(super) stretch: Stretch<'a, F>,
+    /// The log's bytes, those near the damage in memory.
+    pub(super) near: Near<'a>,
+    pub(super) learnt: &'a mut Learnt<F>,
+    /// Byte after the last one that is not zero.
+    pub(super) data_end: u64,
+    /// Up to where a record can reach.
+    pub(super) reach: u64,
+    /// No record of the log begins from here on.
+    pub(super) until: u64,
+    pub(super) border: Option<Border>,
+}
+
+impl<'a, F: Framing> Search<'a, F> {
+    pub(super) fn new(
+        stretch: Stretch<'a, F>,
+        near: Near<'a>,
+        data_end: u64,
+        evidence: &Evidence,
+        learnt: &'a mut Learnt<F>,
+    ) -> Self {
+        let reach = data_end.saturating_add(F::TRAILING_ZEROS_MAX).min(stretch.end);
+        let acknowledged = evidence.unacknowledged_from().filter(|&from| from > stretch.at);
+        let until = acknowledged.map_or(reach, |from| from.min(reach));
+        let border = evidence.border_after(stretch.at).filter(|b| b.offset <= stretch.end);
+        Self { stretch, near, learnt, data_end, reach, until, border }
+    }
+
+    pub(super) fn next(&mut self, why: &Stop) -> io::Result<Option<Next>> {
+        let at = self.stretch.at;
+        // Both lengths agree and only the content is damaged.
+        if let Stop::Bad(Bad { framed_len: Some(len), .. }) = why {
+            return self.after_framed(at + len).map(Some);
+        }
+        // A length that leads over a known border is none.
+        let limit = self.border.map_or(u64::MAX, |border| border.offset);
+        let claimed = self.claimed_end(at)?.filter(|&claimed| claimed <= limit);
+        // What is torn ends with the data, and so may a record in its payload.
+        let is_torn = claimed.is_some_and(|claimed| claimed > self.reach);
+        let fits = match claimed {
+            Some(claimed) => self.is_end(claimed) || self.parses_at(claimed)?,
+            None => false,
+        };
+        if let Some(offset) = self.end_by_trailer(at)? {
+            return self.after_one(offset).map(Some);
+        }
+        let corrected = self.corrected_end(at)?;
+        if let Some(offset) = corrected.filter(|&end| claimed.is_none_or(|claimed| end > claimed)) {
+            return Ok(Some(Next::one_lost(offset, true)));
+        }
+        if let Some(offset) = claimed.filter(|_| fits) {
+            return self.after_one(offset).map(Some);
+        }
+        if let Some(offset) = corrected {
+            let proved = self.is_end(offset) || self.follow(offset)?.proved;
+            self.learnt.is_torn |= is_torn && !proved;
+            return Ok(Some(Next { inside: !proved, ..Next::one_lost(offset, proved) }));
+        }
+        self.learnt.is_torn |= is_torn;
+        let inside = claimed.map_or(at, |claimed| claimed.min(self.until));
+        // The first candidate inside the claimed stretch that nothing proves.
+        let mut held: Option<Next> = None;
+        let mut from = at + 1;
+        while let Some(offset) = self.find(from, self.until)? {
+            if let Some(lost) = self.lost_by_trailer(offset, claimed)? {
+                let next = Next::one_lost(offset, true);
+                return Ok(Some(Next { lost: Some(lost), ..next }));
+            }
+            let chain = self.follow(offset)?;
+            let Chain { ordinal, proved, .. } = chain;
+            let next = Next { offset, ordinal, lost: None, proved, inside: false };
+            if offset >= inside {
+                return Ok(Some(next));
+            }
+            if chain.proved {
+                return Ok(Some(held.unwrap_or(next)));
+            }
+            held.get_or_insert(next);
+            from = chain.end.max(offset + 1).min(inside);
+        }
+        // A record begins at a border, whatever lies before it.
+        let at_border = |border: Border| Next {
+            offset: border.offset,
+            ordinal: border.ordinal,
+            lost: None,
+            proved: true,
+            inside: false,
+        };
+        Ok(self.border.map(at_border))
+    }
+
+    /// Nothing is proved inside what a torn record may claim, whatever else is damaged there.
+    pub(super) fn judged(&self, next: Next) -> Next {
+        match self.learnt.is_torn {
+            true => Next { proved: false, inside: true, ..next },
+            false => next,
+        }
+    }
+
+    fn find(&mut self, from: u64, to: u64) -> io::Result<Option<u64>> {
+        find(&self.near, self.stretch.framing, from, to, &mut self.learnt.search)
+    }
+
+    /// After a record of which only the content is damaged.
+    fn after_framed(&mut self, end: u64) -> io::Result<Next> {
+        let mut offset = end;
+        // A damaged length may meet the equal length of the next record where its trailer should
+        // be; then the true end is before that.
+        let sooner = end - F::TRAILER_BYTES as u64;
+        if !self.parses_at(end)?
+            && self.start_by_trailer(sooner)? == Some(self.stretch.at)
+            && self.parses_at(sooner)?
+        {
+            offset = sooner;
+        }
+        self.after_one(offset)
+    }
+
+    /// After one damaged record, which ends where a record begins or the data ends.
+    fn after_one(&mut self, offset: u64) -> io::Result<Next> {
+        let proved = self.is_end(offset) || self.follow(offset)?.proved;
+        Ok(Next::one_lost(offset, proved))
+    }
+
+    /// The first intact record inside the damaged one, which ends at `end`.
+    pub(super) fn first_inside(&mut self, end: u64) -> io::Result<Option<u64>> {
+        self.find(self.stretch.at + 1, end)
+    }
+
+    /// How many records are lost up to a candidate, by the length that stands before it: one that
+    /// begins at the damage, or two whose common border the first one's length tells. A length that
+    /// leads over a known border is none.
+    fn lost_by_trailer(&self, candidate: u64, claimed: Option<u64>) -> io::Result<Option<u64>> {
+        let is_over_border = self.border.is_some_and(|border| border.offset < candidate);
+        Ok(match self.start_by_trailer(candidate)? {
+            Some(start) if start == self.stretch.at && !is_over_border => Some(1),
+            Some(start) if Some(start) == claimed => Some(2),
+            _ => None,
+        })
+    }
+
+    /// Whether a record that ends here needs no follower to be believed.
+    pub(super) fn is_end(&self, offset: u64) -> bool {
+        self.border.is_some_and(|border| border.offset == offset)
+            || (self.data_end..=self.reach).contains(&offset)
+    }
+
+    /// Whether an intact record begins here.
+    pub(super) fn parses_at(&mut self, offset: u64) -> io::Result<bool> {
+        self.parses_up_to(offset, self.reach)
+    }
+
+    pub(super) fn parses_up_to(&mut self, offset: u64, end: u64) -> io::Result<bool> {
+        let claimed = self.claimed_end(offset)?.filter(|&claimed| claimed <= end);
+        let len = claimed.map_or(0, |claimed| claimed - offset);
+        if len > SHORT_RECORD_BYTES && !self.learnt.search.take(len) {
+            return Ok(false);
+        }
+        let mut scanner = Scanner::of_frames(self.stretch.framing, offset, end);
+        Ok(matches!(scanner.next(&self.near)?, Scanned::Record { .. }))
+    }
+}
