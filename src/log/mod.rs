@@ -4,7 +4,7 @@
 //! theirs.
 //!
 //! ```text
-//! bytes      framing  extent  evidence  trailers  learnt  resync   pure, or reading a file only
+//! bytes      framing  extent  evidence  resync   pure, or reading a file only
 //! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
 //! appending  batch  append  payload  durable  transact  staged  stats  index
 //! reading    cursor  reverse  read  refresh  follow  split  bookmark  identity  arrow  notice

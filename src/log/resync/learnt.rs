@@ -59,20 +59,19 @@ impl<F: Framing> Default for Learnt<F> {
 }
 
 impl<F: Framing> Learnt<F> {
-    /// The bytes of a log up to `end` are read from the damage at `at` on.
+    /// Begin to read on after the damage at `at`, in a log whose bytes end at `end`; returns where its data
+    /// ends. A log that grew since the last damage has new bytes and a new budget.
     pub fn begin(&mut self, file: &dyn File, at: u64, end: u64) -> io::Result<u64> {
-        if self.data.is_none() {
-            self.search = Budget::for_bytes(end.saturating_sub(at));
-            self.corrections = self.search;
+        if self.data.is_none_or(|(known_end, _)| known_end != end) {
+            let budget = Budget::for_bytes(end.saturating_sub(at));
+            *self = Self { search: budget, corrections: budget, ..Self::default() };
         }
-        match self.data {
-            Some((to, data_end)) if to == end && data_end > at => Ok(data_end),
-            _ => {
-                let data_end = end_of_data(file, at, end)?;
-                self.data = Some((end, data_end));
-                Ok(data_end)
-            }
+        if let Some((_, data_end)) = self.data.filter(|&(_, data_end)| data_end > at) {
+            return Ok(data_end);
         }
+        let data_end = end_of_data(file, at, end)?;
+        self.data = Some((end, data_end));
+        Ok(data_end)
     }
 
     /// The file, of which short reads close to each other are read once.

@@ -102,10 +102,15 @@ impl Log {
 
     /// Where reading goes on after the damage at a byte.
     fn resync_at(&self, at: u64) -> Resync {
+        self.resync_with(at, &mut Learnt::default())
+    }
+
+    /// The same of a walk that met damage before.
+    fn resync_with(&self, at: u64, learnt: &mut Learnt<Codec>) -> Resync {
         let stretch = self.stretch(at);
         let mut scanner = Scanner::new(stretch.framing, at, self.end);
         let Scanned::Stop { why, .. } = scanner.next(&self.file).unwrap() else { panic!() };
-        self.resync(stretch, &why)
+        resync(stretch, &why, "deed 7", &self.evidence(), self.is_beyond_limit, learnt).unwrap()
     }
 
     fn resync(&self, stretch: Stretch<'_, Codec>, why: &Stop) -> Resync {
@@ -130,6 +135,20 @@ impl Log {
 
 /// One record is lost, and the next one is proved.
 const ONE_LOST: Option<(u64, Option<u64>, bool, Option<u64>)> = Some((200, Some(8), true, Some(1)));
+
+/// A follower had one budget for its life, that of the log at the first damage. Once it was spent, the follower
+/// found no record after later damage.
+#[test]
+fn a_log_that_grew_has_a_new_budget() {
+    let mut log = Log::of([record(100).repeat(5), vec![0; 500]].concat()).content(100);
+    log.end = 500;
+    let mut learnt = Learnt::default();
+    assert_eq!(log.resync_with(100, &mut learnt).next.map(|next| next.0), Some(200));
+    learnt.search.take(u64::MAX);
+    let mut log = log.write(500, &record(100).repeat(5)).wiped(600);
+    log.end = 1000;
+    assert_eq!(log.resync_with(600, &mut learnt).next.map(|next| next.0), Some(700));
+}
 
 #[test]
 fn a_damaged_payload_is_one_lost_record() {
