@@ -238,8 +238,24 @@ the_first_save_may_set_the_epoch(void)
   u3_book_exit(log_u);
 }
 
-/* As vere's own test partial_batch_recovery: a byte of the newest batch changed while the log was closed. What
-** stands beside the log vouched for it, and three events were given.
+/* The log opens with its first event, and two more can follow it. */
+static void
+goes_on_after_one(const char* dir_c)
+{
+  u3_book* log_u = u3_book_init(dir_c);
+  HOLDS(log_u);
+  check_bounds(log_u, 0, 1);
+  HOLDS(holds_golden(log_u, 0, 1));
+  HOLDS(c3y == save_golden(log_u, 2, 1, 3, 0));
+  u3_book_exit(log_u);
+  HOLDS(log_u = u3_book_init(dir_c));
+  check_bounds(log_u, 0, 3);
+  HOLDS(holds_golden(log_u, 0, 3));
+  u3_book_exit(log_u);
+}
+
+/* As vere's own test partial_batch_recovery: a byte of the newest batch changes while the log is closed. The
+** sidecar vouched for the log, and the log gave all three events.
 */
 static void
 the_newest_batch_changed(void)
@@ -256,15 +272,7 @@ the_newest_batch_changed(void)
   byt_y ^= 1;
   HOLDS(1 == pwrite(fid_i, &byt_y, 1, at_i));
   close(fid_i);
-  HOLDS(log_u = u3_book_init(dir_c));
-  check_bounds(log_u, 0, 1);
-  HOLDS(holds_golden(log_u, 0, 1));
-  HOLDS(c3y == save_golden(log_u, 2, 1, 3, 0));
-  u3_book_exit(log_u);
-  HOLDS(log_u = u3_book_init(dir_c));
-  check_bounds(log_u, 0, 3);
-  HOLDS(holds_golden(log_u, 0, 3));
-  u3_book_exit(log_u);
+  goes_on_after_one(dir_c);
   HOLDS(is_there(dir_c, ".deedbook/loss"));
   HOLDS(is_there(dir_c, "book.log.cut-8213"));
 }
@@ -287,15 +295,7 @@ the_first_batch_cut(void)
       dir_c = epoch_with("cut-theirs", "head-3x1", 3);
     }
     HOLDS(!truncate(log_in(dir_c), DEEDS_AT + 21 + 5));
-    HOLDS(log_u = u3_book_init(dir_c));
-    check_bounds(log_u, 0, 1);
-    HOLDS(holds_golden(log_u, 0, 1));
-    HOLDS(c3y == save_golden(log_u, 2, 1, 3, 0));
-    u3_book_exit(log_u);
-    HOLDS(log_u = u3_book_init(dir_c));
-    check_bounds(log_u, 0, 3);
-    HOLDS(holds_golden(log_u, 0, 3));
-    u3_book_exit(log_u);
+    goes_on_after_one(dir_c);
     HOLDS(ours_i == is_there(dir_c, ".deedbook/loss"));
     HOLDS(is_there(dir_c, "book.log.cut-8213"));
   }

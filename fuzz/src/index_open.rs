@@ -11,7 +11,7 @@ use deedbook::ErrorKind;
 use deedbook::engine::nostr::{encode, parse};
 use deedbook::nostr::{Change, Event, Filter, Flags, Id, Index, Location};
 
-use super::fenced::sealed;
+use super::index_files::vouch_for;
 use super::kit::Input;
 
 /// A file of an index: its name, its bytes without the zeros at the end, and its size.
@@ -127,20 +127,4 @@ fn read_all(root: &Path, dir: &Path, files: &mut Vec<Named>) {
         bytes.truncate(used.map_or(0, |last| last + 1));
         files.push((path.strip_prefix(root).unwrap().into(), bytes, size as u64));
     }
-}
-
-/// Have the index count as made at this place by this user.
-fn vouch_for(dir: &Path) {
-    let path = dir.join("made-here");
-    fs::remove_file(&path).unwrap();
-    let metadata = fs::File::create_new(&path).unwrap().metadata().unwrap();
-    let created =
-        metadata.created().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-    let created = created.map_or(0, |since| since.as_nanos());
-    #[cfg(unix)]
-    let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
-    #[cfg(not(unix))]
-    let inode = 0;
-    let lines = format!("inode {inode}\ncreated {created}\n");
-    fs::write(&path, sealed(lines.as_bytes())).unwrap();
 }

@@ -33,6 +33,10 @@ pub mod views;
 pub mod wal_open;
 pub mod wal_operations;
 
+// How an index that was copied counts as made there.
+#[path = "../../tests/common/index_files.rs"]
+mod index_files;
+
 // The layout of an event store, written down once more.
 #[path = "../../tests/nostr/support.rs"]
 #[allow(dead_code, clippy::duplicate_mod)]

@@ -19,6 +19,7 @@ use super::pending::Batch;
 use super::progress::Progress;
 use super::record;
 use super::recovery::{Opening, replay};
+use super::rescue::DamagedPart;
 use super::segments::Segments;
 use super::spec;
 use super::store::{EventStore, State, now};
@@ -122,17 +123,19 @@ fn check_all(dir: &Path, options: &Options) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::Missing => return Ok(()),
         store => store?.verify(Check::Id)?,
     };
-    if report.is_ok() {
-        return Ok(());
-    }
-    let (offset, reason) = match (report.first_faults.first(), report.log_damages.first()) {
-        (Some(Fault { location: at, reason, .. }), _) => {
-            (at.offset.into(), format!("segment {}: {reason}", at.segment))
-        }
-        (None, Some(part)) => (part.offset, format!("{}: {}", part.path.display(), part.reason)),
-        (None, None) => (0, "damaged".to_owned()),
+    let of_page = |Fault { location: at, reason, .. }: Fault| {
+        (u64::from(at.offset), format!("segment {}: {reason}", at.segment))
     };
-    Err(Error::new(ErrorKind::Corrupt, reason).at(dir).offset_at(offset))
+    let of_log =
+        |part: DamagedPart| (part.offset, format!("{}: {}", part.path.display(), part.reason));
+    let mut faults = report.first_faults.into_iter().map(of_page);
+    let mut damages = report.log_damages.into_iter().map(of_log);
+    match faults.next().or_else(|| damages.next()) {
+        None => Ok(()),
+        Some((offset, reason)) => {
+            Err(Error::new(ErrorKind::Corrupt, reason).at(dir).offset_at(offset))
+        }
+    }
 }
 
 /// Whether a directory holds a store.

@@ -1,10 +1,10 @@
-//! Whether an index was made at this place by this user.
+//! Whether this user made an index at this place.
 //!
-//! fjall takes lengths from its files and asks for so much memory, so bytes that somebody chose can end the
-//! process, whatever their checksums. The index is derived: one that came from elsewhere, in an archive or a
-//! copy, is not opened but made again. A file in its directory tells: it holds its own inode number and
-//! time of creation. The system gives both, and nobody who sends files knows them before. The file belongs to
-//! the user: another one of the machine could read them there.
+//! fjall allocates the lengths that its files name, so foreign bytes can end the process, whatever their
+//! checksums. An index is derived data. The store makes an index again if it came from elsewhere, for example in
+//! an archive or a copy. The file `made-here` in the index tells: it holds its own inode number and time of
+//! creation. Linux chooses both, so nobody who sends files knows them in advance. The file must belong to the
+//! user, because another user of the machine could look the numbers up.
 
 use std::path::Path;
 

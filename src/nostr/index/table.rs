@@ -18,7 +18,7 @@ use super::writes::Writes;
 use super::{files, made_here};
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
-use crate::mend::make_own_dir;
+use crate::mend::{make_own_dir, remove_tree};
 use crate::nostr::FORMAT;
 use crate::sidecar::PRIVATE_MODE;
 use crate::storage::Disk;
@@ -70,12 +70,7 @@ impl Table {
 
     /// Delete the files of the table, if there are any.
     pub fn delete(dir: &Path) -> Result<()> {
-        match std::fs::remove_dir_all(dir) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io("delete the index", dir, e).of(FORMAT))
-            }
-            _ => Ok(()),
-        }
+        remove_tree(&Disk, dir, "delete the index").map_err(|e| e.of(FORMAT))
     }
 
     pub fn in_memory() -> Self {
