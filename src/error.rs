@@ -158,7 +158,7 @@ impl Error {
         self
     }
 
-    /// Of a call that a poisoned handle refuses before it begins anything: nothing of it is in the log.
+    /// A poisoned handle refuses a call before the call writes anything: the log has nothing of it.
     pub(crate) fn if_poisoned_nothing_begun(self) -> Self {
         match self.kind() {
             ErrorKind::Poisoned => self.with_durable(Durable::No),

@@ -608,7 +608,7 @@ class SalvageReport:
         """Consumers that the new log has from the source, each at the LSN of its record there."""
     @property
     def moved_consumers(self) -> list[str]:
-        """Those of them whose record is lost: they need the next intact one, or the new end."""
+        """Consumers whose record is lost: they need the next intact record, or the new end."""
     @property
     def transactions(self) -> int:
         """Applications of which the new log knows, from the source, the last transaction."""
@@ -617,7 +617,7 @@ class SalvageReport:
         """Transactions staged or begun in the source and not ended: they are not in the new log."""
     @property
     def not_carried(self) -> list[str]:
-        """What beside the source could not be read, and so is not in the new log."""
+        """Errors of files next to the source that could not be read: the new log lacks them."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...

@@ -134,7 +134,7 @@ pub fn committed(
         if slot.records() > 0 {
             match hold(file, codec, &slot, known, file_end, followed)? {
                 Held::Whole(end) => return Ok(Committed::Up { at, end, newest }),
-                // Of two batches that differ the earlier one is where the valid deeds end.
+                // The valid deeds end before the earlier of two batches that differ.
                 held @ Held::Differs { .. } => newest = Some((slot, held)),
                 held => newest = newest.or(Some((slot, held))),
             }
@@ -160,8 +160,8 @@ pub fn begins_at(file: &dyn File, codec: Codec, offset: u64, end: u64) -> io::Re
     Ok(matches!(scanner.next(file)?, Scanned::Record { .. }))
 }
 
-/// Whether the deeds that a slot counts are there. Up to what is known they are, by their lengths: that their
-/// bytes are those of the newest batch, its checksum alone says.
+/// Whether the log has the deeds that a slot counts. Their lengths are right up to the known place. Only the checksum
+/// of the newest batch tells whether its bytes are right.
 fn hold(
     file: &dyn File,
     codec: Codec,

@@ -127,7 +127,7 @@ fn not_committed(
     differs(format, known, newest, file_end, space_to)
 }
 
-/// The newest batch is not what the header says, or no slot says how far the log is committed.
+/// The newest batch has another checksum than its slot says, or no slot tells where the log ends.
 fn differs(
     format: &BookFormat,
     known: Known,
@@ -154,7 +154,7 @@ fn differs(
         },
     };
     if matches!(newest, Some((_, Held::Differs { .. }))) {
-        // Also where a mark has more deeds: why they are no deeds of the log, the batch says.
+        // The batch is the reason, also if the log ends below its mark by that.
         findings.damage = Some(damage);
     } else {
         findings.damage.get_or_insert(damage);

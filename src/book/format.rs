@@ -243,7 +243,7 @@ impl Format for BookFormat {
         let mark = mark.filter(|_| findings.mark_is_ours());
         number(&mut findings, &header, mark.as_ref());
         if let Some(damage) = contradicts_name(&place.dir, header.layout, &findings) {
-            // What a refused opening says of the number holds for all that read.
+            // All readers number deeds as the error of a refused opening does.
             let named = demanded_by_name(&place.dir, header.layout);
             if let Some(named) = named.filter(|_| mark.is_none_or(|mark| mark.records == 0)) {
                 findings.renumber(named.saturating_add(1));

@@ -1,4 +1,4 @@
-//! Copying what is intact to a new book.
+//! Copying intact deeds to a new book.
 
 use std::path::Path;
 
@@ -29,8 +29,8 @@ pub fn salvage(
 
 /// As [`salvage`], and deeds keep their numbers: for each one that is lost before an intact one, the
 /// copy has a stub, the noun `0`. A ship cannot replay it; it is for those who find deeds by their
-/// numbers. Where it is not proved how many deeds are lost, that is [`ErrorKind::Corrupt`], and the
-/// copy ends before. What may lie inside a damaged deed is not copied.
+/// numbers. If the number of lost deeds is not proved, the error is [`ErrorKind::Corrupt`], and the copy ends
+/// before. Records that may lie inside a damaged deed are not copied.
 pub fn salvage_keeping_numbers(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,

@@ -94,7 +94,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
         if prefix {
             valid_end = offset + frame.len();
         }
-        // What may lie inside the payload of a damaged record is not sent.
+        // Records that may lie inside a damaged record are not sent.
         if prefix || (looking.on_corrupt == OnCorrupt::Skip && !cursor.may_be_inside()) {
             seen.add(offset, frame);
         }

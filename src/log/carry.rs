@@ -1,5 +1,5 @@
-//! What a salvage takes along from beside a log: consumers, each at the place that its record has in
-//! the copy, and which transactions are committed. What cannot be read is named in the report.
+//! A salvage copies the files next to a log, too: consumers, each at the place of its record in the copy, and the
+//! record of committed transactions. The report names each file that the salvage cannot read.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use crate::transaction::{Desk, Intent};
 
 /// The consumers of a source, while its records are copied.
 pub(super) struct Carry {
-    /// Those whose record was not met yet, the lowest position last.
+    /// Consumers whose record is still to come, the lowest position last.
     waiting: Vec<(u64, String)>,
-    /// In the copy.
+    /// Consumers and their positions in the copy.
     found: Positions,
 }
 
 impl Carry {
-    /// The consumers of the source. Of all logs a write-ahead log alone has some.
+    /// The consumers of the source. Only a write-ahead log has consumers.
     pub(super) fn load<F: Format>(
         common: &Common,
         place: &Place,
@@ -40,7 +40,7 @@ impl Carry {
         Self { waiting, found: Positions::new() }
     }
 
-    /// The record from `offset` to `end` lies at byte `to` in the copy: consumers up to there need it
+    /// The record from `offset` to `end` is at byte `to` of the copy: consumers before `end` need that record
     /// next.
     pub(super) fn met(&mut self, (offset, end): (u64, u64), to: u64, report: &mut SalvageReport) {
         while self.waiting.last().is_some_and(|(position, _)| *position < end) {
@@ -49,8 +49,8 @@ impl Carry {
         }
     }
 
-    /// Store them beside the copy. Those that are left go to its end, where those belong that were at
-    /// `end`, after the last record of the source.
+    /// Store the consumers next to the copy. Consumers after the last record go to the end of the copy; only those at
+    /// `end`, the end of the source, lose nothing by that.
     pub(super) fn store<F: Format>(
         mut self,
         end: Option<u64>,
@@ -80,8 +80,8 @@ impl Carry {
     }
 }
 
-/// Note in the copy which transactions the source has. What was staged and not committed stays where it
-/// is, and is counted.
+/// Note in the copy the committed transactions of the source. The report counts unfinished transactions, which the
+/// copy does not have.
 pub(super) fn transactions<F: Format>(
     common: &Common,
     place: &Place,
@@ -107,7 +107,7 @@ pub(super) fn transactions<F: Format>(
     Ok(())
 }
 
-/// How many jobs have staged something, or began a commit.
+/// The number of jobs that staged records or began a commit.
 fn unfinished(desk: &Desk<'_>) -> Result<u64> {
     let begun = Intent::load(desk)?.map(|intent| intent.transaction.job);
     let staged = desk.staged()?.into_iter().map(|staged| staged.job);

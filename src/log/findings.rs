@@ -19,7 +19,7 @@ pub struct Findings {
     pub verdict: Verdict,
     /// The first damage. If it lies before the first record, cutting does not mend it.
     pub damage: Option<Damage>,
-    /// Where that lies before the first record: the damage after the valid prefix.
+    /// The damage after the valid prefix, if `damage` is before the first record.
     pub after: Option<Damage>,
     /// Whether the valid prefix ends before a whole record that is only longer than the caller's limit.
     pub beyond_limit: bool,
@@ -51,9 +51,9 @@ impl Findings {
         self.damage.clone().filter(|_| self.verdict == Verdict::Corrupt)
     }
 
-    /// Note damage before the first record, which nothing that lies after it outweighs.
+    /// Note damage before the first record. It comes before any other damage.
     pub fn note_leading(&mut self, damage: Damage) {
-        // Nothing lies in an empty stretch: unless records are missing there, the log just ends.
+        // An empty stretch is only the end of the log, unless records are missing there.
         let (start, is_lost) = (self.extent.start, self.mark == MarkUse::Lost);
         let counts =
             |after: &Damage| after.offset >= start && (is_lost || after.offset < after.end);
@@ -64,7 +64,7 @@ impl Findings {
         self.damage = Some(damage);
     }
 
-    /// Number the first record, and all after it.
+    /// Give the first record another number, and shift all numbers after it.
     pub fn renumber(&mut self, first: u64) {
         let shift = first.wrapping_sub(self.extent.first);
         self.extent.first = first;

@@ -1,8 +1,8 @@
-//! What a check found and opening does not see, noted beside the log: the next opening for writing is refused
-//! until a repair, or a check that finds none.
+//! `verify` notes damage next to the log if opening does not see that damage. The next opening for writing is
+//! refused, until a repair or a check without a find.
 //!
-//! A mark vouches for bytes that opening does not read. Without the note, a log whose damage is known was
-//! opened and went on.
+//! Opening does not read bytes that a mark vouches for. Without the note, a writer went on in a log whose damage
+//! was known.
 
 use std::path::Path;
 
@@ -17,20 +17,21 @@ use crate::scan::{Damage, Verdict};
 use crate::sidecar::{forget_damage, note_damage, noted_damage};
 use crate::storage::Storage;
 
-/// What to do about noted damage.
+/// The advice in an error about noted damage.
 pub const NOTED: &str =
-    "an earlier check found it: repair the log, or put back what it was and verify it";
+    "an earlier check found this damage: repair the log, or restore the file and verify it";
 
-/// Note what a check found, or delete the note if it found none. Whether there is a note now: without a
-/// sidecar, or where the caller may not write, there is none. Damage that opening sees needs no note.
+/// Note the first damage that a check found, or delete the note of an earlier check. Returns whether there is a note
+/// now: a log without a sidecar has none, nor has one that the caller may not write to. Damage that opening sees
+/// needs no note.
 pub fn keep(common: &Common, place: &Place, report: &VerifyReport, is_seen: bool) -> bool {
     let found = report.damages.first().filter(|_| report.verdict == Verdict::Corrupt);
     note(&*common.storage, &place.sidecar, found, is_seen)
 }
 
-/// The same of what was found; none is the first damage of a log without any.
+/// The same with the first damage; `None` is a check without a find.
 pub fn note(storage: &dyn Storage, sidecar: &Path, found: Option<&Damage>, is_seen: bool) -> bool {
-    // One that is damaged itself refuses, too.
+    // A damaged note also refuses.
     let is_noted = || !matches!(noted_damage(storage, sidecar), Ok(None));
     if storage.is_link(sidecar) || !storage.is_dir(sidecar) {
         return false;

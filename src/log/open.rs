@@ -28,6 +28,7 @@ use crate::storage::{Access, Closable, fork_generation, located};
 
 /// A reader may look while a writer drops a prefix or cuts the end.
 pub const READER_TRIES: u32 = 5;
+/// Errors that a reader may meet while a writer changes the log.
 pub const CHANGING: [ErrorKind; 3] = [ErrorKind::Io, ErrorKind::Corrupt, ErrorKind::LostRecords];
 
 impl<F: Format> Log<F>
@@ -257,8 +258,8 @@ fn inspect_settled<F: Format>(
     }
 }
 
-/// Read a log that others may be changing: what is refused with one of these kinds may have been half
-/// of a change.
+/// Read a log that others may be changing. An error of one of these kinds may come from half a change, so the read is
+/// tried again.
 pub fn patiently<F: Format, T>(kinds: &[ErrorKind], read: impl Fn() -> Result<T>) -> Result<T> {
     let mut tries = 1;
     loop {

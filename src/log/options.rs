@@ -22,7 +22,7 @@ pub struct Common {
     pub slow_sync: Duration,
     /// How long opening for writing waits for another writer; by default not at all.
     pub lock_timeout: LockTimeout,
-    /// Whether opening reads all of the log first.
+    /// Whether opening reads the whole log first.
     pub check_all: bool,
     /// The file system.
     pub storage: Arc<dyn Storage>,
@@ -59,8 +59,8 @@ macro_rules! log_options {
             pub slow_sync: Duration,
             /// How long opening for writing waits for another writer; by default not at all.
             pub lock_timeout: LockTimeout,
-            /// Whether opening reads all of the log first, and refuses it for damage anywhere. By default
-            /// opening reads as little as finds the end: what a mark vouches for is not read.
+            /// Whether opening reads the whole log first, and refuses it for damage anywhere. By default,
+            /// opening reads only enough to find the end, and trusts the mark for the rest.
             pub check_all: bool,
             /// The file system.
             pub storage: Arc<dyn Storage>,

@@ -42,7 +42,7 @@ impl<F: Format> Log<F> {
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) => {
                 let again = match shared.follow_head()? {
                     true => read(shared),
-                    // Where the end is what it was, a writer may have cut it and written it again.
+                    // The end did not move, but a writer may have truncated the log and appended as much.
                     false if error.kind() == ErrorKind::Io => {
                         patiently::<F, _>(&[ErrorKind::Io], || {
                             shared.check_uncut().and_then(|()| read(shared))

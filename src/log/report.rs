@@ -105,8 +105,8 @@ pub struct VerifyReport {
     pub loss: Option<Loss>,
     /// Every damaged stretch, in log order. Unwritten zeros at the end are not damage.
     pub damages: Vec<Damage>,
-    /// Whether damage that opening does not see is noted beside the log: opening for writing is refused until
-    /// a repair, or a check that finds none.
+    /// Whether the check noted damage next to the log, because opening does not see it: opening for writing is
+    /// refused until a repair, or a check without a find.
     pub noted: bool,
 }
 
@@ -214,14 +214,14 @@ pub struct SalvageReport {
     pub stubs: Vec<u64>,
     /// Consumers that the new log has from the source.
     pub consumers: u64,
-    /// Those of them that need another record next than in the source, because theirs is lost: the
-    /// first that is intact after it, or the end.
+    /// Consumers whose record is lost. In the new log they are at the first intact record after it, or at the
+    /// end.
     pub moved_consumers: Vec<String>,
     /// Applications of which the new log knows, from the source, the last transaction.
     pub transactions: u64,
     /// Transactions that were staged or begun in the source and not ended; they are not in the new log.
     pub unfinished_transactions: u64,
-    /// What beside the source could not be read, and so is not in the new log.
+    /// Errors of files next to the source that could not be read: the new log lacks them.
     pub not_carried: Vec<String>,
 }
 

@@ -160,7 +160,7 @@ impl<F: Format> Reverse<F> {
             let found = cursor.advance().map_err(|e| shared.explain(base, self.cuts, e))?;
             let fresh = cursor.damages().get(looked_at..).unwrap_or_default();
             looked_at += fresh.len();
-            // A torn tail is the end of the log. What may lie inside a damaged record is part of that.
+            // A torn tail is the end of the log. Records that may lie inside it are part of it.
             let is_damaged = fresh.iter().any(|damage| !is_torn(damage));
             if is_damaged || !cursor.is_proved() {
                 self.bytes.clear();

@@ -34,7 +34,7 @@ const LOST_OF_STORE: &str =
 const COPIED: &str = "this copy has less than its mark says: make it again, best with deedbook backup; \
                       to go on with what is here, repair it, or remove its .deedbook";
 
-/// What to do about a torn record that may be something else.
+/// The advice for a torn record that may not be a record at all.
 const UNPROVED: &str = "it is the only record, and nothing in .deedbook says that this is a log: if it is one, \
                         repair it, or open it with recovery=\"spec\"";
 
@@ -102,7 +102,7 @@ pub fn settle<F: Format>(
     // after a gap, and the mark on the disk must say that they are torn, and not that acknowledged
     // records are missing.
     let in_pieces = cut_begun || (cut && !place.single);
-    // And so is one that lies beside a damaged slot.
+    // A mark next to a damaged slot is also stored again.
     let is_kept = |mark: &Mark| !mark.exact && !mark.older && !unmarked && !exact && !in_pieces;
     let keeps = found.mark.filter(is_kept);
     let was_closed = keeps.is_some_and(|mark| mark.closed);

@@ -280,7 +280,7 @@ fn is_of_another_program(segments: &Segments) -> bool {
         let mut scan = segment.scan(0);
         while let Some(found) = scan.next()? {
             if let Found::Record(found) = found {
-                // Where names of tags were recovered, the checksum was made here.
+                // Recovering the names of tags adds a checksum in memory.
                 return Ok::<_, Error>(!found.has_sum || found.is_recovered);
             }
         }

@@ -68,8 +68,8 @@ pub struct StoreReport {
     /// Whether acknowledged events are missing: a repair, or opening with `Recovery::Spec`, noted it, or pages
     /// are missing. What was noted is no fault of what is there; missing pages are one.
     pub is_loss: bool,
-    /// Whether damaged pages are noted beside the store: opening for writing is refused until a repair, or a
-    /// check that finds none. Of a part, nothing is noted.
+    /// Whether the check noted a damaged page next to the store: opening for writing is refused until a repair, or
+    /// a check without a find. A check of a part notes nothing.
     pub noted: bool,
     /// While the store is checked: the first damaged page.
     damaged_page: Option<Fault>,

@@ -162,7 +162,7 @@ fn open_reader(dir: PathBuf, options: Options) -> Result<EventStore> {
     }
 }
 
-/// What a reader has. At the last look, segments that are missing are damage.
+/// Look at the store as a reader. At the last look, a missing segment is damage.
 fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Opening, State)> {
     let (belonging, files) = Belonging::load(options, dir)?;
     let mut segments = Segments::new(dir, options.storage.clone());
@@ -193,7 +193,7 @@ fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Opening, State)
     Ok((opening, State::new(belonging.manifest, segments)))
 }
 
-/// Have what a missing segment held be damage, as pages are that a segment lost.
+/// Count the events of a missing segment as damage, as for lost pages.
 fn stand_in(
     belonging: &Belonging,
     files: &BTreeMap<u32, PathBuf>,

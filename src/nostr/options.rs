@@ -217,8 +217,8 @@ impl Options {
         self.segment_bytes.unwrap_or(GIB)
     }
 
-    /// The same, with a store's own sizes where none are asked for: of the pages of its last segment, if it has one,
-    /// and of segments as its manifest says. What may not be written is passed over.
+    /// The same, with the store's own sizes if the caller names none: the page size of the last segment, and the segment
+    /// size in the manifest. A size that this program does not write is ignored.
     pub(super) fn with_sizes_of(&self, last: Option<u32>, manifest: &Manifest) -> Self {
         let mut options = self.clone();
         let kept = last.or(Some(manifest.page_bytes));
@@ -259,7 +259,7 @@ impl Options {
     }
 }
 
-/// What a segment of such pages may have before it gets no more events.
+/// The default size at which a segment of such pages is full.
 fn segment_sizes(page_bytes: u32) -> RangeInclusive<u64> {
     10 * MIB..=SEGMENT_BYTES_LIMIT - u64::from(page_bytes)
 }

@@ -34,7 +34,7 @@ const CREATED_AT_AT: usize = PAGE_SIZE_AT + 4;
 const SEGMENT_ID_AT: usize = CREATED_AT_AT + 8;
 const NUM_RECORDS_AT: usize = SEGMENT_ID_AT + 4;
 const NEXT_FREE_OFFSET_AT: usize = NUM_RECORDS_AT + 4;
-/// Where the counters are that appends change.
+/// The counters that appends change.
 pub const HINTS_AT: usize = NUM_RECORDS_AT;
 const VERSION_AT: usize = NEXT_FREE_OFFSET_AT + 4;
 const COMPACTION_MARKER_AT: usize = VERSION_AT + 4;

@@ -396,9 +396,8 @@ impl Segment {
             .map_err(|e| e.of(super::FORMAT).with_durable(Durable::Unknown))
     }
 
-    /// Have a record that the file has in part never be taken for whole: what is appended after it fills its last
-    /// page with zeros, and without a checksum only its length says that it lost its end. `save` is given the file
-    /// before.
+    /// Void a record that the file has in part. The next append fills its last page with zeros, and without a checksum
+    /// the record would look whole. `save` gets the file first.
     pub fn void_unfinished(
         &self,
         save: impl FnOnce(&dyn File, &Path, u32) -> Result<Option<PathBuf>>,

@@ -173,7 +173,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Have a record that the last segment has in part never be taken for whole; gives the file in which it was saved.
+    /// Void a record that the last segment has in part; returns the file that the record was saved to.
     pub fn void_unfinished(&mut self, mode: u32) -> Result<Option<PathBuf>> {
         let storage = self.storage.clone();
         let active = self.active()?;

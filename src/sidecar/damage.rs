@@ -1,5 +1,5 @@
-//! Damage that a check found and that opening does not see: `.deedbook/damage`, text with a checksum. As
-//! long as it is there, opening for writing is refused.
+//! `.deedbook/damage`: damage that a check found and that opening does not see, as text with a checksum. While
+//! the file exists, opening for writing is refused.
 //!
 //! ```text
 //! offset 97564                  (byte at which the first damaged stretch begins)
@@ -19,7 +19,7 @@ use crate::storage::{Storage, replace};
 
 const DAMAGE_NAME: &str = "damage";
 
-/// Note damage durably, in the place of what is noted.
+/// Note damage durably. The note replaces an earlier one.
 pub fn note_damage(storage: &dyn Storage, sidecar: &Path, damage: &Damage) -> Result<()> {
     let Damage { offset, end, reason, .. } = damage;
     let reason = reason.replace(|c: char| c.is_control(), " ");
@@ -29,7 +29,7 @@ pub fn note_damage(storage: &dyn Storage, sidecar: &Path, damage: &Damage) -> Re
         .map_err(|e| Error::io("note the damage", &path, e))
 }
 
-/// What is noted. A note that is damaged itself is an error.
+/// The noted damage. A damaged note is an error.
 pub fn noted_damage(storage: &dyn Storage, sidecar: &Path) -> Result<Option<Damage>> {
     let path = sidecar.join(DAMAGE_NAME);
     let noted = load_sealed(storage, &path, "the note of damage that a check found");

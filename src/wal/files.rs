@@ -76,8 +76,8 @@ pub fn stored_sum(file: &dyn File, offset: u64) -> io::Result<Option<u32>> {
 }
 
 /// The size of a segment, from the files: that of most segments that are followed by another. In a
-/// log without damage all of these have it. Of two sizes equally frequent the larger one, because a
-/// crash makes segments shorter.
+/// log without damage all of these have it. If two sizes are equally frequent, the larger one
+/// counts, because a crash makes segments shorter.
 pub fn segment_bytes_of(
     place: &Place,
     storage: &dyn Storage,

@@ -299,7 +299,7 @@ pub(super) fn access_of(found: &Inspected<WalFormat>) -> Access {
 
 /// Refuse what is no log at all: nothing in it is intact, and nothing beside it says that it is ours.
 /// It is something that was named by mistake, and opening it for writing must not cut it away as a
-/// torn tail. Where a first record was begun, only a repair and `recovery = "spec"` cut it.
+/// torn tail. Only a repair and `recovery = "spec"` cut a first record that was begun.
 fn check_is_log(place: &Place, found: &mut Inspected<WalFormat>) -> Result<()> {
     let Findings { extent, verdict, data_end, .. } = &found.findings;
     let known = place.is_tail || found.settings.is_some() || found.findings.mark_is_ours();
@@ -322,7 +322,7 @@ fn check_is_log(place: &Place, found: &mut Inspected<WalFormat>) -> Result<()> {
 
 /// Whether the files are what a program leaves that was killed in its first append: the beginning of a
 /// record that the limit allows and that does not end in the files. A single file must have `wal` or `log` in
-/// its name: any file begins with some number. Of a header that is not all there only `.wal` says so.
+/// its name: any file begins with some number. If even the header is incomplete, the name must end with `.wal`.
 fn is_first_append(place: &Place, found: &Inspected<WalFormat>) -> io::Result<bool> {
     let (start, end) = (found.findings.extent.start, found.space.files_end);
     let mut header = [0; HEADER_BYTES as usize];

@@ -123,7 +123,7 @@ fn a_foreign_file_is_refused_and_kept() {
             let file = format.first_file(&path);
             write_file(&memory, &file, bytes);
             let at = At::memory(&memory, path);
-            // Where its name says that it is a WAL: what a writer leaves that died in its first append.
+            // A writer that died in its first append leaves the same bytes, if the name says WAL.
             let claims =
                 |bytes: &[u8]| u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
             let is_begun = format.name().starts_with("wal")
@@ -143,7 +143,7 @@ fn a_foreign_file_is_refused_and_kept() {
                 assert_eq!(read_file(&memory, &file), *bytes, "{what}");
             }
             if is_begun {
-                // A repair was asked for: what it cuts is saved.
+                // You asked for a repair, and the repair saves the bytes it removes.
                 let repaired = format.repair(&at, MANUAL).unwrap();
                 let saved = repaired.saved_to.unwrap();
                 assert_eq!(read_file(&memory, &saved), *bytes, "{}: saved", format.name());

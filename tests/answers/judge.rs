@@ -49,7 +49,7 @@ fn one_answer(specimen: &Specimen<'_>, files: &Files, space: &[u8], what: &dyn F
     case.reading();
     assert!(Files::unlocked(memory) == before, "{}: a reader wrote", what());
     case.salvage();
-    // The check noted what it found, which would refuse the opening.
+    // The check noted its damage, and opening would be refused.
     let _ = deedbook::storage::Storage::remove(
         memory,
         &specimen.format.sidecar(&case.at.path).join("damage"),

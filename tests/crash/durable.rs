@@ -225,7 +225,7 @@ fn what_any_thread_synced_survives_a_power_cut(subject: &dyn Subject) {
                 }
                 match synced {
                     Ok(()) => acknowledged.lock().unwrap().push(bytes),
-                    // What a poisoned handle refuses was not begun.
+                    // A poisoned handle refuses before it writes anything.
                     Err(error) if error.durable() == Some(deedbook::Durable::No) => {
                         assert_eq!(error.kind(), ErrorKind::Poisoned, "{error:?}");
                         return refused.lock().unwrap().push(bytes);

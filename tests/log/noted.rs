@@ -52,7 +52,7 @@ fn a_log_with_known_damage_is_not_opened_for_writing() {
         assert_eq!(Files::unlocked(&memory), before, "{}", format.name());
         assert_eq!(format.read(&at).unwrap().len().unwrap(), 300);
 
-        // What it was is put back.
+        // Put the right byte back.
         flip(&specimen, &memory);
         refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
         let report = format.verify_rest(&at, MANUAL, &[]).unwrap();
@@ -100,7 +100,7 @@ fn a_rotten_block_is_noted() {
     slots.open(&at, Mode::Append, MANUAL).unwrap();
 }
 
-/// Of a log that no program of ours wrote, nothing is put beside it; what opening sees by itself needs no note.
+/// A check puts nothing next to a log of another program, and opening needs no note of damage that it sees.
 #[test]
 fn only_what_opening_does_not_see_is_noted() {
     for format in with_sums() {

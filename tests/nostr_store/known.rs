@@ -174,8 +174,8 @@ impl Known {
         }
     }
 
-    /// Whether neither the event is there, nor one that hides it in turn: of three versions the last one hides
-    /// the first, whatever became of the second.
+    /// Whether the event is gone, and no version that hides it is there. The last of three versions also hides the
+    /// first.
     fn is_lost(&self, number: usize, there: &BTreeMap<usize, Flags>) -> bool {
         let about = &self.events[number];
         let is_hidden = |by| !self.is_lost(by, there);

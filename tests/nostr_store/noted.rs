@@ -39,14 +39,14 @@ fn a_store_with_known_damage_is_not_opened_for_writing() {
     let refused = || {
         let error = on().open(&dir, Mode::Append).unwrap_err();
         assert_eq!((error.kind(), error.offset()), (ErrorKind::Corrupt, Some(8192)), "{error}");
-        assert!(error.message().contains("an earlier check found it"), "{error}");
+        assert!(error.message().contains("an earlier check found this damage"), "{error}");
     };
     refused();
     let reader = on().open(&dir, Mode::Read).unwrap();
     assert!(reader.verify(Default::default()).unwrap().noted);
     refused();
 
-    // What it was is put back.
+    // Put the right byte back.
     flip(&dir);
     refused();
     let report = on().open(&dir, Mode::Read).unwrap().verify(Default::default()).unwrap();

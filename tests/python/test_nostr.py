@@ -670,7 +670,7 @@ def test_damage_is_named_with_its_place(path: Path) -> None:
         assert store.get(made("8")["id"]).content == "8"
         with pytest.raises(deedbook.CorruptError):
             store.get(made("7")["id"])
-    with pytest.raises(deedbook.CorruptError, match="an earlier check found it") as raised:
+    with pytest.raises(deedbook.CorruptError, match="an earlier check found this damage") as raised:
         EventStore.open(path, "a")
     assert raised.value.offset == place[1]
     with pytest.raises(deedbook.CorruptError):

@@ -165,8 +165,8 @@ fn verify_names_the_place_and_both_values() {
     assert_eq!(found(&headless, "0i0"), said(end(3), end(3), reason));
 }
 
-/// The header has a checksum of the newest batch. Where a mark vouched for the log it was not looked at: a changed
-/// byte was read as a good event, and `verify` called the log clean. Vere's own test of it failed.
+/// The header has a checksum of the newest batch. Opening ignored the checksum if a mark vouched for the log: readers
+/// returned a changed byte as a good event, and `verify` called the log clean. One of vere's own tests failed.
 #[test]
 fn the_newest_batch_is_held_against_its_checksum_also_where_a_mark_vouches() {
     let all = golden_events();

@@ -311,7 +311,8 @@ def _verify_lines(path: str, info: LogInfo[Any], report: Any) -> list[str]:
         lines.append(f"  {loss}")
     lines += [f"  {damage_text(damage, info.noun)}" for damage in report.damages]
     if report.noted:
-        lines.append("  opening for writing is refused, until a repair or a verify without a find")
+        until = "until you repair the log, or verify finds nothing"
+        lines.append(f"  opening for writing is refused {until}")
     return lines
 
 

@@ -253,7 +253,8 @@ def _parts(store: EventStore, log: Path, place: Place, split_size: int) -> list[
 def _refuse_missing(log: Path, paths: set[str]) -> None:
     """Raises `LostRecordsError` if the store still names one of these segments.
 
-    A stream would end before it without a word. What a compaction removed, the store names no more.
+    A stream would end before it without a word. After a compaction, the store no longer names the
+    old segments.
     """
     if not paths:
         return

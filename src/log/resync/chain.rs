@@ -1,4 +1,5 @@
-//! The records that follow a candidate: whether they reach a place that proves it.
+//! Chains: the records from a candidate on. A chain proves its candidate if it reaches a border, or the end of the
+//! data.
 
 use std::io;
 
@@ -9,18 +10,18 @@ use super::trailers::Trailers;
 use crate::log::framing::Framing;
 use crate::scan::{READ_BYTES, Scanned, Scanner};
 
-/// What the records from a candidate on lead to.
+/// The end of a chain, and whether the chain proves its candidate.
 pub(super) struct Chain {
     pub(super) proved: bool,
-    /// Where it ends.
+    /// The byte after its last record.
     pub(super) end: u64,
     /// Number of the candidate, if a border tells.
     pub(super) ordinal: Option<u64>,
 }
 
 impl<F: Framing> Search<'_, F> {
-    /// Walk from a candidate until it is proved or the chain breaks. One that stands on the chain that
-    /// was walked last has its answer there.
+    /// Walk from a candidate until the candidate is proved or the chain breaks. The last chain already has the
+    /// answer for a candidate on it.
     pub(super) fn follow(&mut self, candidate: u64) -> io::Result<Chain> {
         let goal = (self.border.map(|border| border.offset), self.data_end);
         let mut known = self.learnt.chain.take().filter(|chain| chain.goal == goal);
@@ -35,13 +36,13 @@ impl<F: Framing> Search<'_, F> {
         let (tail, head) = (scanner(), scanner());
         let mut chain = Walked { tail, head, records: 0, is_broken: false, goal };
         let led_to = self.walk(&mut chain, candidate);
-        // One inside a payload is forgotten.
+        // A chain inside a payload is short. Keep the longer one.
         let led_further = |known: &Walked<F>| known.head.position() > chain.head.position();
         self.learnt.chain = Some(known.filter(led_further).unwrap_or(chain));
         led_to
     }
 
-    /// Whether a candidate stands on a chain, which begins there then.
+    /// Whether a candidate is on a chain. If so, the chain begins at the candidate from now on.
     fn catch_up(&mut self, chain: &mut Walked<F>, candidate: u64) -> io::Result<bool> {
         let mut trailers = std::mem::take(&mut self.learnt.trailers);
         let mut at = chain.tail.position();
@@ -53,7 +54,7 @@ impl<F: Framing> Search<'_, F> {
             at = chain.tail.position();
         }
         self.learnt.trailers = trailers;
-        // Alone, what broke the chain may be intact: it does not follow the record before.
+        // The record that broke the chain may be intact by itself: it only does not follow the record before.
         let is_new = chain.is_broken && chain.records == 0;
         Ok(at == candidate && !is_new)
     }
@@ -75,8 +76,8 @@ impl<F: Framing> Search<'_, F> {
         Ok(self.learnt.search.take(scanner.position() - at))
     }
 
-    /// Pay for the bytes of a damaged record, which were read. A length at its end is read first where
-    /// the record is long.
+    /// Take the bytes that were read of a damaged record from the budget. Of a long record only its end was
+    /// read, if its length is at the end.
     fn pay_for_claimed(&mut self, at: u64) -> io::Result<()> {
         let claimed = self.claimed_end(at)?.filter(|&end| end <= self.reach);
         let most = if F::TRAILER_BYTES > 0 { READ_BYTES as u64 } else { u64::MAX };

@@ -1,4 +1,4 @@
-//! What reading after damage costs: the bytes read and the answers given.
+//! The cost of reading after damage: the bytes read, and the answers.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

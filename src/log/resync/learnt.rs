@@ -1,5 +1,5 @@
-//! What a walk learnt of the damage that it met so far, and what it may still spend on it: without
-//! both, a log of many damaged records takes the square of its size to read.
+//! The memory of one walk over damage: places it already found, and the bytes it may still read. Without both, the
+//! time to read a log with many damaged records grows with the square of the log's size.
 
 use std::fmt::{self, Debug, Formatter};
 use std::io;
@@ -17,27 +17,28 @@ use crate::storage::{File, FileId, read_full};
 const SMALL_READ_BYTES: usize = 64 << 10;
 /// The file is kept in blocks of this size.
 const BLOCK_BYTES: usize = 16 << 10;
-/// So many of them.
+/// The number of blocks in memory.
 const BLOCKS: usize = 32;
 
-/// What a walk learnt of the damage that it met.
+/// The places that a walk over damage found, and its budgets.
 pub struct Learnt<F: Framing> {
-    /// Where the lengths at the ends of records lead back to.
+    /// The records that end near the damage, by the lengths at their ends.
     pub trailers: Trailers,
-    /// The same for the heads of chains, which lie ahead. All chains share it: one of its own for each
-    /// candidate read the rest of the file again for each.
+    /// The same for the heads of chains, further on. All chains share it: with one for each candidate, each candidate
+    /// read the rest of the file again.
     pub ahead: Trailers,
     /// The chain of records that was walked last.
     pub chain: Option<Walked<F>>,
-    /// What may still be read in search of records.
+    /// The bytes that searches for records may still read.
     pub search: Budget,
-    /// What may still be read to see whether one bit of a length is wrong.
+    /// The bytes that checks for one wrong bit in a length may still read.
     pub corrections: Budget,
-    /// A damaged record claims more than there is: it may be torn, and what follows may lie in it.
+    /// A damaged record claims more bytes than the log has. It may be torn, and its payload may hold all records after
+    /// it.
     pub is_torn: bool,
-    /// Up to where data was looked for, and where it ends.
+    /// The end of the bytes searched for data, and the end of the data.
     pub data: Option<(u64, u64)>,
-    /// Bytes around the damage, which is looked at many times.
+    /// Blocks near the damage: the search reads them many times.
     window: Arc<Mutex<Window>>,
 }
 
@@ -89,9 +90,9 @@ impl<F: Framing> Debug for Learnt<F> {
 /// A chain of records, which may have damaged ones in it whose lengths lead on.
 #[derive(Debug)]
 pub struct Walked<F: Framing> {
-    /// Where it is read again: it goes along with the walk, to tell which candidates stand on the chain.
+    /// Reads the chain again, next to the search, to tell which candidates are on the chain.
     pub tail: Scanner<F>,
-    /// Where it was walked to.
+    /// The place that the chain has reached.
     pub head: Scanner<F>,
     /// Records between the two.
     pub records: u64,
@@ -203,7 +204,7 @@ impl Window {
         let kept = (number % BLOCKS as u64) as usize;
         let Some((kept_number, bytes)) = self.blocks.get_mut(kept) else { return Ok(&[]) };
         if *kept_number != number || bytes.len() < need {
-            // After a failed read, nothing is kept.
+            // A failed read leaves an empty block.
             let mut block = std::mem::take(bytes);
             block.resize(BLOCK_BYTES, 0);
             let read = read_full(file, &mut block, number * BLOCK_BYTES as u64)?;

@@ -1,4 +1,4 @@
-//! Where a damaged record ends, by the lengths at its beginning and its end.
+//! The end of a damaged record, by the lengths at its beginning and its end.
 
 use std::io;
 
@@ -16,8 +16,8 @@ const TRAILER_SEARCH_BYTES: u64 = 64 << 20;
 const HEAD_BYTES_MAX: usize = 32;
 
 impl<F: Framing> Search<'_, F> {
-    /// Where the damaged record at `at` ends, by a length that leads back to it, and on to an intact
-    /// record, a border or the end of the data.
+    /// The end of the damaged record at `at`, by a length that leads back to the record, if an intact record, a
+    /// border or the end of the data follows.
     pub(super) fn end_by_trailer(&mut self, at: u64) -> io::Result<Option<u64>> {
         let mut trailers = std::mem::take(&mut self.learnt.trailers);
         let found = self.end_by(&mut trailers, at);
@@ -44,7 +44,7 @@ impl<F: Framing> Search<'_, F> {
         Ok(None)
     }
 
-    /// Where the damaged record at `at` ends, if one of its lengths leads on.
+    /// The end of the damaged record at `at`, if one of its lengths leads on.
     pub(super) fn own_end(&mut self, trailers: &mut Trailers, at: u64) -> io::Result<Option<u64>> {
         if let Some(end) = self.end_by(trailers, at)? {
             return Ok(Some(end));
@@ -56,8 +56,8 @@ impl<F: Framing> Search<'_, F> {
         }
     }
 
-    /// Where the damaged record at `at` ends, if only one bit of its length is wrong: its checksum
-    /// says so. A format whose records end with their length needs no such guess.
+    /// The end of the damaged record at `at`, if only one bit of its length is wrong: the checksum tells which
+    /// bit. A format whose records end with their length needs no such guess.
     pub(super) fn corrected_end(&mut self, at: u64) -> io::Result<Option<u64>> {
         if F::TRAILER_BYTES > 0 {
             return Ok(None);
@@ -79,7 +79,7 @@ impl<F: Framing> Search<'_, F> {
             let len = len_of(&other).filter(|&len| Some(len) != as_found && len <= left);
             guesses.extend(len.map(|len| (len, at + byte as u64, bit)));
         }
-        // The longest one that fits: what lies in the record is not taken for what follows it.
+        // The longest length that fits: a shorter one could end inside the payload.
         guesses.sort_unstable_by(|a, b| b.cmp(a));
         for (len, byte, bit) in guesses {
             if !self.learnt.corrections.take(len) {
@@ -94,7 +94,7 @@ impl<F: Framing> Search<'_, F> {
         Ok(None)
     }
 
-    /// Where the record at `offset` ends by its head.
+    /// The end of the record at `offset`, by its head.
     pub(super) fn claimed_end(&self, offset: u64) -> io::Result<Option<u64>> {
         let mut head = [0; HEAD_BYTES_MAX];
         let read = read_full(&self.near, &mut head, offset)?;
@@ -105,7 +105,7 @@ impl<F: Framing> Search<'_, F> {
         Ok(len.and_then(|len| offset.checked_add(len)))
     }
 
-    /// Where the record that ends at `end` begins, by the length at its end.
+    /// The begin of the record that ends at `end`, by the length at its end.
     pub(super) fn start_by_trailer(&self, end: u64) -> io::Result<Option<u64>> {
         let bytes = F::TRAILER_BYTES;
         let Some(at) = end.checked_sub(bytes as u64).filter(|_| bytes > 0) else {

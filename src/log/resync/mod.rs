@@ -1,7 +1,8 @@
-//! Where a log goes on after damage. One answer for cursors, splits, Arrow, verify and salvage.
+//! The search for the next record after damage. Cursors, splits, Arrow, verify and salvage all use it, so they
+//! give one answer.
 //!
-//! Payloads may contain whole records, so what parses after a damaged record need not be one of the
-//! log's. What decides, in this order:
+//! Payloads may contain whole records, so bytes that parse after a damaged record need not be a record of
+//! the log. These rules decide, in this order:
 //!
 //! 1. After the last acknowledged byte nothing counts: the first damage there is a torn tail.
 //! 2. A damaged record whose length leads on to an intact record, to a known border or to the end of
@@ -43,11 +44,11 @@ use crate::storage::File;
 pub use learnt::Learnt;
 use search::{Next, Search};
 
-/// What a report says once the search for records has ended.
+/// The end of the reason in a report, once the budget is spent.
 const GIVEN_UP: &str =
     "; records lie within each other here, and the search for intact ones was ended";
 
-/// Where the search takes place.
+/// The bytes to search.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch<'a, F> {
     /// The log's bytes.
@@ -60,7 +61,7 @@ pub struct Stretch<'a, F> {
     pub end: u64,
     /// Number of the damaged record, where it is known.
     pub ordinal: Option<u64>,
-    /// Take what may lie inside the damaged record, too.
+    /// Also take records that may lie inside the damaged record.
     pub rescue: bool,
 }
 
@@ -69,15 +70,15 @@ pub struct Stretch<'a, F> {
 pub struct Resync {
     /// The damage passed over; `None` if only unwritten zeros follow.
     pub damage: Option<Damage>,
-    /// Where to go on, and the number of the record there if it is known.
+    /// The byte to go on at, and the number of the record there if it is known.
     pub next: Option<(u64, Option<u64>)>,
     /// Whether the records from there on may lie inside a damaged record.
     pub inside: bool,
-    /// For a rescue that goes on inside the damaged record: where that ends.
+    /// For a rescue that reads inside the damaged record: the place after the record.
     pub after: Option<After>,
 }
 
-/// Where a rescue goes on after the damaged record that it read inside.
+/// The place after a damaged record that a rescue reads inside.
 #[derive(Clone, Copy, Debug)]
 pub struct After {
     /// The byte, and the number of the record there if it is known.

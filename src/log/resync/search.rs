@@ -1,4 +1,4 @@
-//! The search for the next record after one damage: which places are tried, and in which order.
+//! One search: the places that the next record may begin at, in the order of the rules.
 
 use std::io;
 
@@ -69,7 +69,7 @@ impl<'a, F: Framing> Search<'a, F> {
         // A length that leads over a known border is none.
         let limit = self.border.map_or(u64::MAX, |border| border.offset);
         let claimed = self.claimed_end(at)?.filter(|&claimed| claimed <= limit);
-        // What is torn ends with the data, and so may a record in its payload.
+        // A torn record ends with the data. So may a record in its payload.
         let is_torn = claimed.is_some_and(|claimed| claimed > self.reach);
         let fits = match claimed {
             Some(claimed) => self.is_end(claimed) || self.parses_at(claimed)?,
@@ -123,7 +123,7 @@ impl<'a, F: Framing> Search<'a, F> {
         Ok(self.border.map(at_border))
     }
 
-    /// Nothing is proved inside what a torn record may claim, whatever else is damaged there.
+    /// A torn record may hold all records after it, so none of them is proved.
     pub(super) fn judged(&self, next: Next) -> Next {
         match self.learnt.is_torn {
             true => Next { proved: false, inside: true, ..next },

@@ -1,6 +1,6 @@
-//! Where the lengths at the ends of records lead back to. After damage the same bytes are asked for
-//! many beginnings, so each is looked at once: else a log of many damaged records takes the square of
-//! its size to read.
+//! The lengths at the ends of records, and the bytes they lead back to. After damage, a search asks the same bytes
+//! about many beginnings. `Trailers` reads each byte once: otherwise the time to read a log with many damaged records
+//! grows with the square of the log's size.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,19 +11,19 @@ use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
 const READ_BYTES: usize = 256 << 10;
-/// What is known takes no more memory than some 50 MiB; beyond that, bytes are looked at again.
+/// At most so many spans are kept, about 50 MiB. Beyond that, a search reads bytes again.
 const SPANS_MAX: usize = 1 << 20;
-/// A record that begins further ahead than this drops what is known.
+/// A record that begins further ahead than this drops the spans.
 const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
-/// What lies between a byte and a length that leads back to it, as far as it was looked for.
+/// Spans: from the byte that a length leads back to, to the end of that length.
 #[derive(Debug, Default)]
 pub struct Trailers {
     /// Spans that begin before are not known.
     from: u64,
     /// Spans that end after are not known.
     scanned: u64,
-    /// Where each begins and ends.
+    /// The begin and the end of each span.
     spans: BTreeSet<(u64, u64)>,
 }
 

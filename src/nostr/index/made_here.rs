@@ -45,8 +45,8 @@ fn is_made_here(path: &Path) -> Result<bool> {
     Ok(noted == lines(file.id().map_err(fail)?) && is_own(path).map_err(fail)?)
 }
 
-/// Not the device: it may have another number after a start of the system. Where the file system knows no
-/// time of creation, the inode alone has to tell.
+/// Without the device, whose number may change when the system starts. On a file system without times of creation,
+/// only the inode number protects.
 fn lines(id: FileId) -> String {
     format!("inode {}\ncreated {}\n", id.inode, id.created_ns)
 }
