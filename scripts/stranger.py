@@ -125,7 +125,7 @@ def repair_by_the_walk_through() -> str:
         said = run([*first, *torn, *corrupt])
     finally:
         os.chdir("..")
-    for line in ("torn: torn,", "\ntorn: ok,", "\ndamaged: corrupt,", "\nrescued: ok,"):
+    for line in ("torn: torn,", "\ntorn: ok,", "\ndamaged: corrupt:", "\nrescued: ok,"):
         assert line in said, said
     return "torn: cut and saved; corrupt: salvaged; both verified"
 
