@@ -140,8 +140,11 @@ fn differs(
         Some((_, Held::Differs { from, end, .. })) => (from, end),
         _ => (file_end.max(DEEDS_AT), file_end.max(DEEDS_AT)),
     };
-    let space = bounded(space_to(end));
     let mut findings = find_end(format, &space_to(valid_end), known)?;
+    // The header may be another log's, with fewer deeds: the mark vouches for more.
+    let vouched = known.mark.filter(|_| findings.mark == MarkUse::Lost);
+    let end = end.max(vouched.map_or(DEEDS_AT, |mark| mark.end.min(file_end)));
+    let space = bounded(space_to(end));
     findings.verdict = Verdict::Corrupt;
     findings.file_end = file_end;
     let damage = match newest {

@@ -260,3 +260,33 @@ fn a_log_in_slots_that_lost_sectors_has_one_answer() {
         }
     });
 }
+
+/// A header of a log with fewer deeds stood before a log of eleven: skipping gave none of them, `verify` five, and
+/// parts all. The mark vouches for the eleven. A log whose mark has no deeds knows its header alone: it is left out.
+#[test]
+fn a_log_in_slots_with_another_logs_header_has_one_answer() {
+    in_every_state(|whole| {
+        if whole.acknowledged == 0 {
+            return;
+        }
+        for batches in [&[1][..], &[3], &[1, 1], &[4, 1, 1], &[2, 3, 2, 4]] {
+            let other = Whole::new(Beside::Nothing, batches);
+            let mut space = whole.space.clone();
+            space[..DEEDS_AT].copy_from_slice(&other.space[..DEEDS_AT]);
+            // Its epoch is that of another log, too.
+            for epoch in [0, 100] {
+                let mut space = space.clone();
+                for slot in SLOTS {
+                    let slot = &mut space[slot];
+                    let [fir, las] = [8, 16]
+                        .map(|at| u64::from_le_bytes(slot[at..at + 8].try_into().unwrap()) + epoch);
+                    slot[8..16].copy_from_slice(&fir.to_le_bytes());
+                    slot[16..24].copy_from_slice(&las.to_le_bytes());
+                    let crc = crc32fast::hash(&slot[..44]);
+                    slot[44..].copy_from_slice(&crc.to_le_bytes());
+                }
+                whole.judge(&space, &format!("the header of {batches:?} after event {epoch}"));
+            }
+        }
+    });
+}

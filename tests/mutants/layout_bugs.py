@@ -38,6 +38,14 @@ LAYOUT_BUGS = [
         [("slots", "deeds_after_the_committed_end")],
     ),
     Bug(
+        "slots: another log's header takes deeds that the mark vouches for",
+        HEAD,
+        FIND,
+        "    let end = end.max(vouched.map_or(",
+        "    let end = end.max(vouched.filter(|_| false).map_or(",
+        [("answers", "a_log_in_slots_with_another_logs_header")],
+    ),
+    Bug(
         "slots: a header counts whose deeds are not there",
         POWER,
         COMMITTED,
