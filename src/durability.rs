@@ -23,7 +23,8 @@ pub enum Durability {
     /// Of a ledger: each file is synced when it is finished. A power cut takes what the file being
     /// written holds.
     Rotate,
-    /// Never synced, not even at close. A power cut takes what the system had not yet written.
+    /// No append is synced; closing syncs, but of a ledger. A power cut takes what the system had not
+    /// yet written.
     None,
 }
 

@@ -192,7 +192,7 @@ impl<F: Format> Shared<F> {
             let is_synced = state.extent.end <= self.commits.durable();
             (state.extent, state.file_id, !state.mark_is_open && is_synced)
         };
-        if self.common.durability == Durability::None || untouched {
+        if untouched {
             return Ok(self.commits.durable());
         }
         self.sync_file(&extent)?;

@@ -230,7 +230,7 @@ impl<F: Format> Drop for Owner<F> {
 
 /// What every log has.
 impl<F: Format> Log<F> {
-    /// Sync (unless the durability is none), cut the space reserved ahead, and release the lock.
+    /// Sync, cut the space reserved ahead, and release the lock.
     /// A second call waits for the first, and fails if that failed. All files and maps are given back,
     /// also where cursors and followers are left: these fail with [`ErrorKind::Closed`].
     pub fn close(&self) -> Result<()> {

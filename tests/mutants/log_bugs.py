@@ -115,6 +115,14 @@ DURABLE_BUGS = [
         [("closing", "closing_a_poisoned_log_waits")],
     ),
     Bug(
+        "closing a log with durability none leaves an open mark",
+        FLIP,
+        "src/log/durable.rs",
+        "        if untouched {\n",
+        "        if untouched || self.common.durability == Durability::None {\n",
+        [("log", "marks::a_log_closed_with_durability_none")],
+    ),
+    Bug(
         "closing takes a mark that could not be opened for a log without appends",
         FULL,
         "src/log/durable.rs",

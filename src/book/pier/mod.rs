@@ -265,8 +265,8 @@ impl Pier {
         self.on_last(|book| Ok(book.recovery().clone()))
     }
 
-    /// Sync (unless the durability is none), close all epochs, and release the lock. A second call
-    /// waits for the first, and fails if that failed.
+    /// Sync, close all epochs, and release the lock. A second call waits for the first, and fails if
+    /// that failed.
     pub fn close(&self) -> Result<()> {
         let (_held, mut parts) = self.shared.changing();
         self.shared.finish(&mut parts)
