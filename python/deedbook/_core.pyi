@@ -1676,7 +1676,10 @@ class EventStoreOpening:
         """Entries of the write-ahead log after the last checkpoint."""
     @property
     def appended_again(self) -> int:
-        """Events among them that the segments had lost."""
+        """Events among them that the segments had lost.
+
+        A writer appends them again. A reader gives them from the log.
+        """
     @property
     def flags_set_again(self) -> int:
         """Flags among them that were set again."""
@@ -2722,7 +2725,7 @@ class Log(Generic[_R]):
     """
 
     def close(self) -> None:
-        """Sync (unless ``durability="none"``), cut the space reserved ahead, release the lock.
+        """Sync, cut the space reserved ahead, release the lock.
 
         Files and maps are given back at once. Iterators that are left raise `ClosedError`
         where they would read on.
@@ -2921,8 +2924,8 @@ class Book(Log[Deed]):
 
         ``durability``: ``"always"`` (each append is on stable storage when it returns),
         ``"interval:MS"`` (synced after MS milliseconds), ``"bytes:N"`` (synced every N bytes),
-        ``"manual"`` (the caller syncs; close syncs), ``"none"`` (never synced). Whatever is
-        chosen, an append that returned survives the death of the process.
+        ``"manual"`` (the caller syncs; close syncs), ``"none"`` (close
+        syncs). Whatever is chosen, an append that returned survives the death of the process.
 
         ``recovery``: ``"valid"`` keeps every intact deed, ``"acknowledged"`` cuts back to what was
         acknowledged, ``"spec"`` cuts after the last valid deed whatever lies there, after saving
@@ -3356,7 +3359,7 @@ class Pier:
     ) -> Pier:
         """Create a pier with one empty epoch; the same as ``open(path, "x")``."""
     def close(self) -> None:
-        """Sync (unless ``durability="none"``), close every epoch, release the lock.
+        """Sync, close every epoch, release the lock.
 
         A second call waits for the first, and fails if that failed.
         """

@@ -4,11 +4,11 @@
 //! synced, with a later call of the writer; one that died makes no later call. So a reader takes them from
 //! the log when it opens a store, and keeps those that the segments lack in memory.
 //!
-//! The log is ahead of what a reader has seen of the segments: it may have a new version of a profile that
-//! these lack. Flags that are logged after such an event do not count yet, so that the reader has one version. The
-//! events of one append are logged before all their flags. While a segment has only some of these events, none of
-//! their flags counts: a reader then has a new version and the old one. If the writer dies there, that lasts until
-//! the next opening for writing.
+//! The log is ahead of what a reader has seen of the segments: it may have a new version of a profile that these lack.
+//! The reader has that version from the log (`served_log.rs`). Where that cannot be, flags that are logged after such
+//! an event do not count, so that the reader has one version. The events of one append are logged before all their
+//! flags. While a segment has only some of these events, none of their flags counts: a reader then has a new version
+//! and the old one. If the writer dies there, that lasts until the next opening for writing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,11 +18,13 @@ use std::sync::{Arc, Mutex, Weak};
 use super::entry::{Entry, HEADER_BYTES, file_name};
 use super::event::{Flags, Id, Location};
 use super::files::numbers;
-use super::opening::{READER_TRIES, WAL_NAME};
+use super::manifest::Manifest;
+use super::opening::{READER_TRIES, WAL_NAME, look};
 use super::options::Options;
 use super::record;
 use super::segment::Segment;
 use super::segments::Segments;
+use super::served_log::serve;
 use super::wal::EventWal;
 use super::walk::Step;
 use crate::error::{Error, ErrorKind, Result};
@@ -41,20 +43,39 @@ const LAST_EVENTS: usize = 16;
 /// Flags that hide events and that the segments lack.
 type Hiding = BTreeMap<Location, Flags>;
 
-/// Have a reader's segments hide what the write-ahead log says is replaced or deleted.
-pub fn hide_logged(options: &Options, dir: &Path, segments: &mut Segments) -> Result<()> {
+/// Have a reader's segments hide what the write-ahead log says is replaced or deleted, and go on with the events that
+/// only the log has. Returns how many these are.
+pub fn add_logged(
+    options: &Options,
+    dir: &Path,
+    manifest: &Manifest,
+    segments: &mut Segments,
+) -> Result<u64> {
     if !options.storage.is_dir(&dir.join(WAL_NAME)) {
-        return Ok(());
+        return Ok(0);
     }
     let last = last_events(segments)?;
-    hide(&logged_flags(&last, options, dir, segments)?, segments)
+    let (mut logged, has_more) = logged_flags(&last, options, dir, segments)?;
+    let served = if has_more { serve(options, dir, manifest, &last, segments)? } else { 0 };
+    if served > 0 {
+        // Those that are logged after these events count now.
+        logged = logged_flags(&last_events(segments)?, options, dir, segments)?.0;
+    }
+    hide(&logged, segments)?;
+    Ok(served)
 }
 
 fn hide(logged: &Hiding, segments: &mut Segments) -> Result<()> {
     logged.iter().try_for_each(|(&at, &flags)| segments.set_flags_later(at, flags))
 }
 
-fn logged_flags(last: &[Id], options: &Options, dir: &Path, segments: &Segments) -> Result<Hiding> {
+/// The flags, and whether the log has events after the last one of `last`.
+fn logged_flags(
+    last: &[Id],
+    options: &Options,
+    dir: &Path,
+    segments: &Segments,
+) -> Result<(Hiding, bool)> {
     for _ in 0..READER_TRIES {
         match flags_up_to(last, options, dir, segments) {
             // A writer has removed a file whose flags are in the segments.
@@ -62,7 +83,7 @@ fn logged_flags(last: &[Id], options: &Options, dir: &Path, segments: &Segments)
             flags => return flags,
         }
     }
-    Ok(BTreeMap::new())
+    Ok((BTreeMap::new(), false))
 }
 
 /// The same for a segment that is read alone, as a part of its store. Parts that are read one after the other
@@ -89,7 +110,10 @@ pub fn hide_logged_in(options: &Options, segment: Segment) -> Result<Segment> {
         let logged = match read.kept() {
             Some(logged) => logged,
             None => {
-                let mut logged = logged_flags(&read.last, options, &dir, &segments)?;
+                let (mut logged, has_more) = logged_flags(&read.last, options, &dir, &segments)?;
+                if has_more && let Some(segment) = of_reader(options, &dir, id)? {
+                    return Ok(segment);
+                }
                 logged.retain(|at, _| at.segment == id);
                 let logged = Arc::new(logged);
                 read.keep(logged.clone());
@@ -99,6 +123,16 @@ pub fn hide_logged_in(options: &Options, segment: Segment) -> Result<Segment> {
         hide(&logged, &mut segments)?;
     }
     Ok(segments.by_id.remove(&id).map_or(segment, |open| open.segment))
+}
+
+/// The segment as a reader of the whole store has it, unless the store is refused: what is wrong with other segments
+/// does not concern this one.
+fn of_reader(options: &Options, dir: &Path, id: u32) -> Result<Option<Segment>> {
+    match look(dir, options, true) {
+        Err(e) if e.kind() == ErrorKind::Io => Err(e),
+        Err(_) => Ok(None),
+        Ok((_, mut state)) => Ok(state.segments.by_id.remove(&id).map(|open| open.segment)),
+    }
 }
 
 /// The flags that the last part took from the log: the next part of the same segment needs the same.
@@ -183,7 +217,12 @@ fn last_events(segments: &Segments) -> Result<Vec<Id>> {
 
 /// The flags that hide events and that the segments lack, up to those that were logged with one of the events
 /// `last`.
-fn flags_up_to(last: &[Id], options: &Options, dir: &Path, segments: &Segments) -> Result<Hiding> {
+fn flags_up_to(
+    last: &[Id],
+    options: &Options,
+    dir: &Path,
+    segments: &Segments,
+) -> Result<(Hiding, bool)> {
     let is_passing = |kind| [ErrorKind::Io, ErrorKind::Missing].contains(&kind);
     let flags_max = if options.small { SMALL_FLAGS_MAX } else { FLAGS_MAX };
     let mut logged = Logged { flags: BTreeMap::new(), flags_max, left: 0 };
@@ -211,7 +250,7 @@ fn flags_up_to(last: &[Id], options: &Options, dir: &Path, segments: &Segments) 
         Err(e) if is_passing(e.kind()) => Err(e),
         // What cannot be understood does not concern what comes before it: the next opening for writing
         // reports it.
-        Ok(()) | Err(_) => logged.hiding(segments),
+        Ok(()) | Err(_) => Ok((logged.hiding(segments)?, is_later)),
     }
 }
 

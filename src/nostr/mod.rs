@@ -51,6 +51,7 @@ mod rest;
 mod salvage;
 pub(crate) mod segment;
 mod segments;
+mod served_log;
 mod signature;
 mod spec;
 mod split;

@@ -12,7 +12,7 @@ use super::checked_log::check_log;
 use super::entry::{Entry, Lsn};
 use super::event::Id;
 use super::import::Check;
-use super::logged_flags::hide_logged;
+use super::logged_flags::add_logged;
 use super::options::Options;
 use super::page::PAGE_BYTES_READ;
 use super::pending::Batch;
@@ -163,7 +163,7 @@ fn open_reader(dir: PathBuf, options: Options) -> Result<EventStore> {
 }
 
 /// Look at the store as a reader. At the last look, a missing segment is damage.
-fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Opening, State)> {
+pub(super) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Opening, State)> {
     let (belonging, files) = Belonging::load(options, dir)?;
     let mut segments = Segments::new(dir, options.storage.clone());
     if files.is_empty() && belonging.missing(&files).is_empty() {
@@ -185,11 +185,11 @@ fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Opening, State)
     segments.forget(&copies);
     stand_in(&belonging, &files, gap, &mut segments)?;
     leave_unfinished(options, dir, &mut segments)?;
-    hide_logged(options, dir, &mut segments)?;
+    let appended_again = add_logged(options, dir, &belonging.manifest, &mut segments)?;
     let manifest_rebuilt = belonging.is_rebuilt();
     let is_noted = Loss::load(&*options.storage, &sidecar_dir(dir))?.is_some();
     let is_loss = is_noted || segments.lack_pages();
-    let opening = Opening { manifest_rebuilt, is_loss, ..Opening::default() };
+    let opening = Opening { appended_again, manifest_rebuilt, is_loss, ..Opening::default() };
     Ok((opening, State::new(belonging.manifest, segments)))
 }
 

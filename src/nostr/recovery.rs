@@ -41,7 +41,7 @@ use crate::scan::OnCorrupt;
 pub struct Opening {
     /// Entries of the write-ahead log after the last checkpoint.
     pub replayed: u64,
-    /// Events among them that the segments had lost.
+    /// Events among them that the segments had lost. A writer appends them again; a reader has them from the log.
     pub appended_again: u64,
     /// Flags among them that were set again.
     pub flags_set_again: u64,

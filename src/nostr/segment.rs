@@ -19,6 +19,7 @@ use super::record::FLAGS_AT;
 use super::walk::{Forward, READ_BYTES, Reverse, Window};
 
 mod missing;
+mod overlay;
 mod read;
 
 /// A record as it lies in a segment.

@@ -62,6 +62,7 @@ pub(super) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u3
         }
         opened => opened?,
     };
+    segment = hide_logged_in(options, segment)?;
     if let Some(cut) = split.identity {
         let [(_, unknown), (at, sum)] = cut.places();
         let [header, (_, now)] = identity(&segment, at)?.places();
@@ -71,7 +72,7 @@ pub(super) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u3
         Identity::of_places(found).check_is(&cut, &path)?;
     }
     segment.expect_pages(to);
-    Ok((hide_logged_in(options, segment)?.until(to), from, to))
+    Ok((segment.until(to), from, to))
 }
 
 /// The bytes between which parts of a segment lie.

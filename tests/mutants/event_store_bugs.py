@@ -461,8 +461,8 @@ EVENT_STORE_BUGS = [
         "event store: a reader does not look into the log for flags",
         READER,
         OPENING,
-        "    hide_logged(options, dir, &mut segments)?;\n",
-        "    let _ = hide_logged;\n",
+        "let appended_again = add_logged(options, dir, &belonging.manifest, &mut segments)?;",
+        "let (appended_again, _) = (0, add_logged);",
         [("nostr_store", "logged_flags::a_new_reader")],
     ),
     Bug(
@@ -471,7 +471,15 @@ EVENT_STORE_BUGS = [
         LOGGED_FLAGS,
         "logged.insert(at, Flags(flags).of_event(), is_later, segments)?;",
         "logged.insert(at, Flags(flags).of_event(), false, segments)?;",
-        [("nostr_store", "logged_flags::a_reader_has_the_old_version")],
+        [("nostr_store", "logged_flags::a_reader_has_one_version_where")],
+    ),
+    Bug(
+        "event store: a reader does not give events that only the log has",
+        POWER,
+        "src/nostr/served_log.rs",
+        "    match segment.go_on_in_memory(&records) {\n",
+        "    match false && segment.go_on_in_memory(&records) {\n",
+        [("nostr_store", "witnesses::a_reader_has_committed_events")],
     ),
     Bug(
         "event store: a small file of any length is read into memory",

@@ -12,6 +12,7 @@ use deedbook::{Durability, Mode, OnCorrupt};
 use crate::support::nostr_keys::number_of;
 use crate::support::{changed, event, note};
 use crate::watch::{Seen, watched};
+use crate::witnesses::remove_manifests;
 use crate::world::{DIR, options};
 
 const WAL: &str = "/events/wal/wal.log";
@@ -93,9 +94,10 @@ fn a_new_reader_hides_what_is_replaced_or_deleted_before_the_segments_have_the_f
 }
 
 /// The flags were in the log, and the version that replaces another one was not in the segment yet, or a power
-/// cut took it from there: a reader has one of the two.
+/// cut took it from there. A reader has the new one from the log; or the old one where no manifest says that the log
+/// goes with the segment.
 #[test]
-fn a_reader_has_the_old_version_where_the_segment_lacks_the_new_one() {
+fn a_reader_has_one_version_where_the_segment_lacks_the_new_one() {
     let disk = Sim::new();
     let store = on(&disk).open(DIR, Mode::Append).unwrap();
     store.append_many(&[profile(1), note(1), note(2)]).unwrap();
@@ -111,7 +113,10 @@ fn a_reader_has_the_old_version_where_the_segment_lacks_the_new_one() {
     for (end, left) in [(before, without_profile), (before - PAGE, without_request)] {
         let image = disk.kill();
         changed(&image, SEGMENT, |bytes| bytes.truncate(end));
-        assert_eq!(read(&image), left, "the segment ends at {end}");
+        let new = [request(1), profile(2), request(2)];
+        assert_eq!(read(&image), new, "the segment ends at {end}");
+        remove_manifests(&image);
+        assert_eq!(read(&image), left, "the segment ends at {end}, without manifest");
     }
 }
 
@@ -218,9 +223,10 @@ fn parts_that_are_read_one_after_the_other_share_a_reading_of_the_log() {
 }
 
 /// The flags stand after the last event that was appended with them. Where the process died while the segment had
-/// some of these events only, a reader has both versions; the next opening for writing has one.
+/// some of these events only, a reader has the others from the log. Where no manifest says that the log goes with the
+/// segment, a reader has both versions; the next opening for writing has one.
 #[test]
-fn a_reader_has_both_versions_while_a_segment_has_a_part_of_what_was_appended_at_once() {
+fn a_reader_has_one_version_while_a_segment_has_a_part_of_what_was_appended_at_once() {
     let disk = Sim::new();
     let store = on(&disk).open(DIR, Mode::Append).unwrap();
     store.append_many(&[profile(1), note(1)]).unwrap();
@@ -231,9 +237,12 @@ fn a_reader_has_both_versions_while_a_segment_has_a_part_of_what_was_appended_at
         let used = bytes.iter().rposition(|&byte| byte != 0).unwrap();
         bytes.truncate(used / PAGE * PAGE);
     });
-    assert_eq!(read(&image), [profile(1), note(1), profile(2), note(2)]);
-    let next = on(&image).open(DIR, Mode::Append).unwrap();
     let left = [note(1), profile(2), note(2), note(4)];
+    assert_eq!(read(&image), left);
+    let unknown = image.kill();
+    remove_manifests(&unknown);
+    assert_eq!(read(&unknown), [profile(1), note(1), profile(2), note(2)]);
+    let next = on(&image).open(DIR, Mode::Append).unwrap();
     assert_eq!((live(&next), read(&image)), (left.to_vec(), left.to_vec()));
 }
 

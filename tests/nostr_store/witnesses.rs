@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use deedbook::nostr::{Check, Event, EventStore, salvage};
+use deedbook::nostr::{Check, Event, EventStore, Events, Include, salvage};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::{ErrorKind, Mode, Recovery};
+use deedbook::{ErrorKind, Mode, OnCorrupt, Recovery};
 
 use crate::rescue::{
     ACCEPT, COPY_DIR, DRY, PAGE, PLAIN, events, listed, logs, mended, on, open, segment,
@@ -38,7 +38,7 @@ fn stored(numbers: std::ops::Range<u32>, is_closed: bool) -> Sim {
     disk.kill()
 }
 
-fn remove_manifests(disk: &Sim) {
+pub fn remove_manifests(disk: &Sim) {
     for name in ["manifest.json", ".deedbook/manifest"] {
         disk.remove(&Path::new(DIR).join(name)).unwrap();
     }
@@ -49,6 +49,48 @@ fn has_all(disk: &Sim, numbers: std::ops::Range<u32>) {
     for number in numbers {
         assert!(found.contains_key(&short(number).id), "note {number}");
     }
+}
+
+/// After a power cut a reader gave 0 of 3 committed events, and `verify` said that all was well: the log had them, and
+/// the segment had lost them.
+#[test]
+fn a_reader_has_committed_events_that_only_the_log_has() {
+    let disk = stored(0..3, true);
+    let store = open(&disk);
+    append(&store, 3..9);
+    store.commit().unwrap();
+    let died = disk.kill();
+    for pages in 4..10 {
+        let image = died.kill();
+        changed(&image, &segment(0), |bytes| bytes.truncate(pages * PAGE));
+        let files = listed(&image, Path::new(DIR));
+        let reader = on(&image).open(DIR, Mode::Read).unwrap();
+        assert_eq!(reader.opening().appended_again as usize, 10 - pages);
+        let found = walked(reader.iter(Include::Live, OnCorrupt::Raise).unwrap());
+        assert_eq!(found, (0..9).map(short).collect::<Vec<_>>(), "{pages} pages");
+        assert_eq!(reader.find(&short(8).id).unwrap().unwrap().event, short(8));
+        let report = reader.verify(Check::Id).unwrap();
+        assert!(report.is_ok() && report.live == 9, "{report:?}");
+        let splits = reader.splits(2 * PAGE as u64).unwrap();
+        // Before a writer has them in the segment, and after that.
+        for is_written in [false, true] {
+            let mut parts = Vec::new();
+            for split in &splits {
+                let part =
+                    EventStore::read_split(split, &on(&image), Include::Live, OnCorrupt::Raise);
+                parts.extend(walked(part.unwrap()));
+            }
+            assert_eq!(parts, found, "{pages} pages, by parts");
+            if !is_written {
+                assert!(listed(&image, Path::new(DIR)) == files, "a reader wrote");
+                open(&image).close().unwrap();
+            }
+        }
+    }
+}
+
+fn walked(events: Events) -> Vec<Event> {
+    events.map(|found| found.unwrap().event).collect()
 }
 
 /// The changes that leave a store with fewer events in its segment than its log has.
