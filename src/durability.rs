@@ -87,10 +87,16 @@ impl FromStr for Durability {
             Some(_) => None,
         };
         parsed.ok_or_else(|| {
-            let message = format!(
-                "durability {text:?}, must be one of \"always\", \"interval:MS\", \"bytes:N\", \
-                 \"manual\", \"rotate\", \"none\""
-            );
+            let message = match text.split_once(':') {
+                Some((name @ ("interval" | "bytes"), _)) => {
+                    let unit = if name == "bytes" { "bytes" } else { "milliseconds" };
+                    format!("durability {text:?}, must be \"{name}:N\" with at least 1 of {unit}")
+                }
+                _ => format!(
+                    "durability {text:?}, must be \"always\", \"interval:MS\", \"bytes:N\", \"manual\", \
+                     \"none\", or of a ledger \"rotate\""
+                ),
+            };
             Error::new(ErrorKind::InvalidArgument, message)
         })
     }

@@ -3,7 +3,7 @@
 use deedbook::{Durable, Error, ErrorKind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 use crate::errors::to_py;
 
@@ -67,6 +67,9 @@ pub fn bytes_of<'a, 'py>(
     let refuse = |raised: PyErr| {
         if !raised.is_instance_of::<PyTypeError>(object.py()) {
             return raised;
+        }
+        if object.is_instance_of::<PyString>() {
+            return PyTypeError::new_err("bytes are needed, not str: encode it");
         }
         let name = object.get_type().name().map_or("?".into(), |name| name.to_string());
         PyTypeError::new_err(format!("a bytes-like object is required, not {name:?}"))

@@ -12,6 +12,11 @@ use crate::storage::{Access, LockAttempt, LockGuard, Storage};
 
 /// The file that is locked.
 pub const LOCK_NAME: &str = "lock";
+/// What to do about another writer.
+const ONE_WRITER: &str =
+    "a log has one writer: wait for it with a lock timeout, or open the log for reading";
+/// The same where this process is the writer.
+const CLOSE_FIRST: &str = "a log has one writer: close it first, or open the log for reading";
 /// The longest pause between two looks at a lock that is waited for.
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 
@@ -204,7 +209,10 @@ impl WriterLock {
                 if !self.timeout.limit.is_zero() {
                     message += &format!("; waited {:?}", self.timeout.limit);
                 }
-                Err(Error::new(ErrorKind::Locked, message).at(path).with_holder(holder))
+                let is_own = holder == Some(std::process::id());
+                let advice = if is_own { CLOSE_FIRST } else { ONE_WRITER };
+                let error = Error::new(ErrorKind::Locked, message).with_advice(advice);
+                Err(error.at(path).with_holder(holder))
             }
         }
     }

@@ -315,7 +315,7 @@ fn check_is_log(place: &Place, found: &mut Inspected<WalFormat>) -> Result<()> {
     let why = found.findings.damage.as_ref().map(|damage| damage.reason.clone());
     let why = why.unwrap_or_default();
     let message = format!(
-        "not a write-ahead log: no intact record, and nothing in .deedbook says that it is one: {why}"
+        "not a log: it does not begin with a record of a write-ahead log, and nothing in .deedbook says that it is one: {why}"
     );
     Err(Error::new(ErrorKind::NotALog, message).of(FORMAT).at(&place.log).offset_at(extent.start))
 }

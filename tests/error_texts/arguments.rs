@@ -11,6 +11,7 @@ use crate::texts::Texts;
 pub fn all(texts: &mut Texts) {
     let mut words = texts.situation("words that are not known");
     words.refused("durability", "often".parse::<Durability>());
+    words.refused("durability", "interval:0".parse::<Durability>());
     words.refused("recovery", "some".parse::<Recovery>());
     words.refused("identity", "16".parse::<Identity>());
     words.refused("column of a book", "mig".parse::<book::Column>());

@@ -284,8 +284,8 @@ def test_a_file_of_lines_named_as_the_log_is_refused_and_kept(tmp_path: Path) ->
     # `deedbook append events.jsonl events.wal`: the arguments in the wrong order.
     lines = tmp_path / "events.jsonl"
     lines.write_bytes(LINES)
-    assert "not a write-ahead log" in deedbook("append", lines, input=b"1\n", code=2)[1]
-    assert "not a write-ahead log" in deedbook("info", lines, code=2)[1]
+    assert "not a log: it does not begin" in deedbook("append", lines, input=b"1\n", code=2)[1]
+    assert "not a log: it does not begin" in deedbook("info", lines, code=2)[1]
     assert lines.read_bytes() == LINES
 
 

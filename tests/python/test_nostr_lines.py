@@ -102,7 +102,7 @@ def test_what_is_refused() -> None:
         parse_events(pa.array([1]))
     with pytest.raises(InvalidArgumentError, match='no column "value" among line'):
         parse_events(pa.table({"line": LINES}))
-    with pytest.raises(TypeError, match='bytes-like object is required, not "str"'):
+    with pytest.raises(TypeError, match="bytes are needed, not str: encode it"):
         parse_events(["{}"])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="event_bytes_max"):
         parse_events(LINES, event_bytes_max="much")  # type: ignore[arg-type]

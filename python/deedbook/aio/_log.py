@@ -27,6 +27,15 @@ _SEGMENTS_UNSYNCED = 8
 _FRAMING = 32
 
 
+def _size_of(payload: Buffer) -> int:
+    """The bytes of a payload. TypeError for another object."""
+    if type(payload) is bytes:
+        return len(payload)
+    if isinstance(payload, str):
+        raise TypeError("bytes are needed, not str: encode it")
+    return memoryview(payload).nbytes
+
+
 class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
     """A log for the tasks of one event loop, one loop at a time.
 
@@ -97,7 +106,7 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
     async def _append(self, durable: bool, payload: Buffer, *tag: int) -> int:
         """Append, and with `durable` wait for a sync that began afterwards."""
         side = self._here()
-        size = len(payload) if type(payload) is bytes else memoryview(payload).nbytes
+        size = _size_of(payload)
         self._room -= size + _FRAMING
         if self._room < 0 and self._has_begun:
             self._room = self._room_after(size)
