@@ -15,7 +15,7 @@ use crate::log::space::{Beyond, Space};
 use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};
 use crate::search::end_of_data;
-use crate::sidecar::MarkUse;
+use crate::sidecar::{Mark, MarkUse};
 use crate::storage::File;
 
 /// What was found, and the slot that says so.
@@ -50,6 +50,18 @@ pub fn find_by_slots(
         }
         _ => None,
     };
+    // Deeds of this layout have no checksums, so the first one does not tell whose mark it is.
+    let counts_the_same = |slot: &Slot, mark: Mark| {
+        let first = slot.fir.checked_add(1);
+        first == Some(mark.first) && slot.records() == mark.records && mark.records > 0
+    };
+    let is_in_slot = |mark| slots.iter().flatten().any(|slot| counts_the_same(slot, mark));
+    // A damaged slot may have counted them.
+    let id = file.id()?;
+    let is_of_file = |mark: Mark| slots.contains(&None) && mark.file.is_still(id);
+    let is_said = known.mark.is_some_and(|mark| is_in_slot(mark) || is_of_file(mark));
+    let is_ours = marked.is_some() || is_said;
+    let known = Known { is_ours, ..known };
     let known_place = marked.unwrap_or(Place::START);
     let followed = format.followed();
     match committed(&**file, format.framing(), slots, known_place, file_end, followed)? {
@@ -68,8 +80,10 @@ pub fn find_by_slots(
             Ok(FoundBySlots { space, findings, slot: Some(at) })
         }
         Committed::Not { newest } => {
-            let FoundBySlots { space, findings, .. } =
-                not_committed(format, file, known, newest, &space_to)?;
+            let FoundBySlots { space, findings, .. } = match slots.iter().flatten().next() {
+                None => differs(format, known, newest, file_end, &space_to)?,
+                Some(_) => not_committed(format, file, known, newest, &space_to)?,
+            };
             // The slot that counts deeds which are not there is written next.
             let empty = slots.iter().position(|slot| slot.is_some_and(|slot| slot.records() == 0));
             let slot = empty.filter(|_| findings.extent.records == 0);

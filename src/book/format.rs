@@ -219,7 +219,13 @@ impl Format for BookFormat {
             let format =
                 Self::reading(tail_layout(&*file, deed_bytes_max).map_err(fail)?, deed_bytes_max);
             let space = Space::new(file, 0, end);
-            let known = Known { mark: None, damaged_mark: false, first: None, depth: Depth::Full };
+            let known = Known {
+                mark: None,
+                damaged_mark: false,
+                first: None,
+                is_ours: false,
+                depth: Depth::Full,
+            };
             let findings = find_end(&format, &space, known).map_err(fail)?;
             let findings = Findings { numbered: false, ..findings };
             return Ok(inspected(format, space, findings, None));
@@ -227,7 +233,7 @@ impl Format for BookFormat {
         let header = read_header(&*file, log, mark.as_ref(), deed_bytes_max)?;
         let mut format = Self::reading(header.layout, deed_bytes_max);
         let first = Some(header.first).filter(|&first| first > 0);
-        let known = Known { mark, damaged_mark, first, depth };
+        let known = Known { mark, damaged_mark, first, is_ours: false, depth };
         let (space, mut findings) = match header.layout {
             Layout::Packed | Layout::Padded => {
                 let space = Space::new(file, HEADER_BYTES, end);
@@ -420,7 +426,7 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
         return;
     }
     let is_open = findings.mark == MarkUse::Used && mark.is_some_and(Mark::is_open);
-    if header.first == 0 && records > 0 && is_open {
+    if header.first == 0 && header.damage.is_none() && records > 0 && is_open {
         // The sector of the header never reached the disk, and the first save writes it first: none
         // of this was acknowledged.
         let start = findings.extent.start;

@@ -42,7 +42,8 @@ impl LedgerFormat {
         depth: Depth,
     ) -> io::Result<Inspected<Self>> {
         let space = Space::new(file, 0, len);
-        let known = Known { mark: None, damaged_mark: false, first: Some(0), depth };
+        let known =
+            Known { mark: None, damaged_mark: false, first: Some(0), is_ours: false, depth };
         Ok(Inspected {
             findings: find_end(&self, &space, known)?,
             format: self,

@@ -26,13 +26,15 @@ pub struct Known {
     pub damaged_mark: bool,
     /// Number of the first record, as the log's files say it.
     pub first: Option<u64>,
+    /// Whether the mark is known to be this log's, whatever its first record is.
+    pub is_ours: bool,
     /// How much to look at.
     pub depth: Depth,
 }
 
 /// Find the end of a log.
 pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Result<Findings> {
-    let Known { mark, damaged_mark, first, depth } = known;
+    let Known { mark, damaged_mark, first, is_ours, depth } = known;
     let possible = mark.filter(|mark| is_possible(mark, F::Framing::RECORD_BYTES_MIN));
     let damaged_mark = damaged_mark || (mark.is_some() && possible.is_none());
     let mut walk = Walk::new(format, space);
@@ -90,7 +92,7 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
     let (extent, stop) = walk.check(start, space.end)?;
     // Only another intact first record proves that the mark is not this log's.
     let comparable = mark.start == space.start && extent.records > 0;
-    let same_start = !comparable || extent.first_sum == mark.first_sum;
+    let same_start = !comparable || is_ours || extent.first_sum == mark.first_sum;
     if mark.records == 0 || !same_start || extent.end >= mark.end {
         return walk.conclude_carefully(extent, stop, MarkUse::Foreign, space.start);
     }
@@ -196,7 +198,8 @@ mod tests {
     }
 
     fn found(space: &Space, mark: Mark, depth: Depth) -> Findings {
-        let known = Known { mark: Some(mark), damaged_mark: false, first: None, depth };
+        let known =
+            Known { mark: Some(mark), damaged_mark: false, first: None, is_ours: false, depth };
         find_end(&format(), space, known).unwrap()
     }
 
@@ -245,7 +248,13 @@ mod tests {
         let empty = Extent::empty(4, START).mark(mark.file);
         for depth in [Depth::Quick, Depth::Full] {
             let first = Some(9);
-            let known = |mark| Known { mark: Some(mark), damaged_mark: false, first, depth };
+            let known = |mark| Known {
+                mark: Some(mark),
+                damaged_mark: false,
+                first,
+                is_ours: false,
+                depth,
+            };
             let found = |mark| find_end(&format(), &space, known(mark)).unwrap().extent;
             assert_eq!((found(empty).first, found(empty).records), (9, 2), "{depth:?}");
             assert_eq!((found(mark).first, found(mark).records), (7, 2), "{depth:?}");

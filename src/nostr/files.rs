@@ -163,7 +163,7 @@ impl Format for FileFormat {
         let by_mark = mark.filter(|mark| mark.records > 0).map(|mark| Lsn(mark.first));
         let first = by_file.or(by_mark).unwrap_or(options.first);
         let format = Self { codec, checkpoint };
-        let known = Known { mark, damaged_mark, first: Some(first.0), depth };
+        let known = Known { mark, damaged_mark, first: Some(first.0), is_ours: false, depth };
         let findings = find_end(&format, &space, known).map_err(fail)?;
         Ok(Inspected {
             format,

@@ -251,7 +251,7 @@ impl Look<'_> {
         }
         let above = |mark: &Mark| intent.is_some_and(|intent| mark.end > intent.end);
         let mark = self.mark.filter(|mark| !above(mark));
-        let known = Known { mark, damaged_mark, first: None, depth };
+        let known = Known { mark, damaged_mark, first: None, is_ours: false, depth };
         let findings = find_end(&format, &space, known).map_err(fail)?;
         // The next mark takes over the index of one that is used.
         let renumbered = findings.mark == MarkUse::Used && !findings.numbered_by_mark;

@@ -16,12 +16,12 @@ use crate::subject::{At, Format, MANUAL};
 use crate::tally::{all_passed, attempt};
 use crate::views::ways;
 
-type Change = fn(&mut Vec<u8>);
+pub type Change = fn(&mut Vec<u8>);
 /// Byte and number of a record.
 type Place = (u64, Option<u64>);
 
 /// What may lie after the last record.
-const TAILS: [(&str, Change); 4] = [
+pub const TAILS: [(&str, Change); 4] = [
     ("nothing", |_| {}),
     ("reserved zeros", |space| space.resize(space.len() + 64, 0)),
     ("a torn end", |space| space.truncate(space.len() - 10)),

@@ -13,6 +13,7 @@ use deedbook::{ErrorKind, Mode};
 
 use crate::book::{BookFormat, options};
 use crate::common::event_of;
+use crate::grid::TAILS;
 use crate::specimen::{DIR, Files};
 use crate::subject::{At, Format, MANUAL, Record};
 use crate::tally::{all_passed, attempt};
@@ -286,6 +287,32 @@ fn a_log_in_slots_with_another_logs_header_has_one_answer() {
                     slot[44..].copy_from_slice(&crc.to_le_bytes());
                 }
                 whole.judge(&space, &format!("the header of {batches:?} after event {epoch}"));
+            }
+        }
+    });
+}
+
+/// Damage in one or both slots, in deeds and at the end together.
+#[test]
+fn a_log_in_slots_damaged_in_header_middle_and_tail_has_one_answer() {
+    in_every_state(|whole| {
+        let deeds = whole.edges.len() - 1;
+        for (slots, middle, (tail, change)) in
+            [&[][..], &[0], &[1], &[0, 1]].into_iter().flat_map(|slots| {
+                let middles = [&[][..], &[0], &[1], &[0, 2], &[1, 2]];
+                middles.into_iter().flat_map(move |m| TAILS.iter().map(move |t| (slots, m, t)))
+            })
+        {
+            // The length, and the jam.
+            for byte in [0, 14] {
+                let mut space = whole.space.clone();
+                slots.iter().for_each(|&slot: &usize| space[SLOTS[slot].start + 9] ^= 1);
+                for &deed in middle.iter().filter(|&&deed| deed < deeds) {
+                    space[whole.edges[deed] + byte] ^= 1;
+                }
+                change(&mut space);
+                let what = format!("slots {slots:?}, byte {byte} of deeds {middle:?}, then {tail}");
+                whole.judge(&space, &what);
             }
         }
     });

@@ -81,7 +81,7 @@ FIND_END_BUGS = [
         "a foreign mark is taken for the log's own",
         ADVICE,
         FIND_END,
-        "    let same_start = !comparable || extent.first_sum == mark.first_sum;\n",
+        "    let same_start = !comparable || is_ours || extent.first_sum == mark.first_sum;\n",
         "    let same_start = !comparable || extent.records > 0;\n",
         [("log", "sidecar::a_sidecar_of_another_log")],
     ),

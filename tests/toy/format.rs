@@ -199,7 +199,7 @@ impl Format for Toy {
             return Err(none(place, mark));
         }
         let space = Space::new(file, MAGIC.len() as u64, end);
-        let known = Known { mark, damaged_mark, first: Some(0), depth };
+        let known = Known { mark, damaged_mark, first: Some(0), is_ours: false, depth };
         let findings = find_end(&TOY, &space, known).map_err(fail)?;
         Ok(Inspected {
             format: TOY,
