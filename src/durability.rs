@@ -90,7 +90,7 @@ impl FromStr for Durability {
             let message = match text.split_once(':') {
                 Some((name @ ("interval" | "bytes"), _)) => {
                     let unit = if name == "bytes" { "bytes" } else { "milliseconds" };
-                    format!("durability {text:?}, must be \"{name}:N\" with at least 1 of {unit}")
+                    format!("durability {text:?}, must be at least \"{name}:1\" ({unit})")
                 }
                 _ => format!(
                     "durability {text:?}, must be \"always\", \"interval:MS\", \"bytes:N\", \"manual\", \

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::cursor::{Cursor, Range, Source, corrupt};
-use crate::log::evidence::Evidence;
+use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::framing::Framing;
@@ -71,7 +71,8 @@ impl<F: Format> Log<F> {
     pub(crate) fn read_by_ordinal(&self, ordinal: u64) -> Result<F::Owned> {
         self.numbered_extent()?;
         self.as_it_is_now(|shared| {
-            shared.check_is_there(shared.state().extent, ordinal)?;
+            let extent = shared.state().extent;
+            shared.check_is_there(extent, ordinal)?;
             let stop = ordinal.checked_add(1);
             let mut cursor = shared.cursor_by_ordinal(ordinal, stop, OnCorrupt::Raise)?;
             shared.only(&mut cursor, || {
@@ -127,6 +128,10 @@ impl<F: Format> Shared<F> {
         if extent.records > 0 && (extent.first..extent.next()).contains(&ordinal) {
             return Ok(());
         }
+        let is_before = |end: Border| end.ordinal.is_none_or(|end| ordinal < end);
+        if ordinal >= extent.next() {
+            self.check_not_lost(&self.snapshot(), is_before)?;
+        }
         let name = F::name_of(Some(ordinal), 0);
         let message = match extent.records {
             0 => format!("no {name}, the log is empty"),
@@ -135,7 +140,25 @@ impl<F: Format> Shared<F> {
         Err(self.error(ErrorKind::OutOfRange, message))
     }
 
+    /// Raise the damage at which the log ends, if the record that is asked for may have been lost there: one before the
+    /// end that is known from elsewhere.
+    fn check_not_lost(
+        &self,
+        snapshot: &Snapshot,
+        is_before: impl Fn(Border) -> bool,
+    ) -> Result<()> {
+        let known = snapshot.evidence.known_end_after(snapshot.extent.end);
+        match &snapshot.trailing {
+            Some(damage) if known.is_none_or(is_before) => Err(self.corrupt(damage)),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn no_record_at_end(&self, offset: u64) -> Error {
+        let lost = self.check_not_lost(&self.snapshot(), |end| offset < end.offset);
+        if let Err(lost) = lost {
+            return lost;
+        }
         let message = format!("no {}, the log ends there", F::name_of(None, offset));
         self.error(ErrorKind::OutOfRange, message)
     }

@@ -25,6 +25,7 @@ mod damage;
 mod denied;
 mod faults;
 mod golden;
+mod grid;
 mod handles;
 mod judge;
 #[allow(dead_code)] // the fuzz target goes on after crashes

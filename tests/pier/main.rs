@@ -9,6 +9,7 @@ mod common;
 mod watch;
 
 mod crash;
+mod grid;
 mod open;
 mod publish;
 mod read;
