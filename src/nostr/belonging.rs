@@ -14,7 +14,7 @@ use super::options::Options;
 use super::page::Header;
 use super::policy::expires_at;
 use super::segment::{Found, Segment};
-use super::segments::Segments;
+use super::segments::{Open, Segments};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
 
@@ -170,6 +170,40 @@ impl Belonging {
              compaction came after it"
         );
         Err(lost(message, &segments.dir))
+    }
+
+    /// The file of a segment that is another one than the manifest names, and what is said of it. Its time of creation
+    /// says it.
+    pub fn foreign(&self, segments: &Segments) -> Option<(PathBuf, String)> {
+        if self.manifest.is_foreign {
+            return None;
+        }
+        let named = |open: &Open| {
+            let header = open.segment.header();
+            let listed =
+                self.manifest.segments.iter().find(|listed| listed.id == header.segment)?;
+            // A header that was made again does not know it.
+            let is_known = header.created_at != 0 && listed.created_at != 0;
+            let differs = is_known && header.created_at != listed.created_at;
+            differs.then_some((header, listed.created_at))
+        };
+        let (open, (header, named)) =
+            segments.by_id.values().find_map(|open| Some((open, named(open)?)))?;
+        let Header { segment, created_at, .. } = header;
+        let reason = format!(
+            "segment {segment} was created at {created_at}, {} says {named}: it is of another store",
+            self.manifest.name()
+        );
+        Some((open.segment.path().to_owned(), reason))
+    }
+
+    /// Refuse a store with such a segment.
+    pub fn check_none_foreign(&self, segments: &Segments) -> Result<()> {
+        let Some((path, reason)) = self.foreign(segments) else { return Ok(()) };
+        let error = Error::new(ErrorKind::Corrupt, reason).at(&path).offset_at(0);
+        Err(error.with_advice(
+            "put the store's own segment there, or repair: it goes on without the lost events",
+        ))
     }
 
     /// The first number that is missing, and the last that is there.

@@ -70,6 +70,9 @@ impl Shared {
         for (&id, path) in &files {
             segments.open(id, path, Access::Read, &self.options)?;
         }
+        if let Some((path, reason)) = belonging.foreign(&segments) {
+            return Ok(Some(DamagedPart { path, offset: 0, end: 0, reason }));
+        }
         let expected = Expected::beyond_manifest(&belonging.manifest, &segments, plan.checkpoint);
         let logged = plan.only_in_log(&self.options, logs, &expected, &HashSet::new())?;
         let (lost, _) = unstored(&segments, logged)?;

@@ -188,7 +188,7 @@ pub(super) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Open
     let appended_again = add_logged(options, dir, &belonging.manifest, &mut segments)?;
     let manifest_rebuilt = belonging.is_rebuilt();
     let is_noted = Loss::load(&*options.storage, &sidecar_dir(dir))?.is_some();
-    let is_loss = is_noted || segments.lack_pages();
+    let is_loss = is_noted || segments.lack_pages() || belonging.foreign(&segments).is_some();
     let opening = Opening { appended_again, manifest_rebuilt, is_loss, ..Opening::default() };
     Ok((opening, State::new(belonging.manifest, segments)))
 }
@@ -311,6 +311,7 @@ fn open_writer(
     belonging.expect_all_pages(&mut segments);
     if damage == Damage::Refused {
         belonging.check_no_pages_missing(&segments)?;
+        belonging.check_none_foreign(&segments)?;
     }
     let copies = belonging.copies(&segments)?;
     // It is made below.

@@ -111,7 +111,11 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         true => seen.lost > 0,
         false => !report.damages.is_empty(),
     };
-    report.is_loss = is_page_lost || !report.lost_segments.is_empty() || plan.is_loss;
+    let foreign = belonging.foreign(&seen.segments);
+    report.is_loss =
+        is_page_lost || !report.lost_segments.is_empty() || plan.is_loss || foreign.is_some();
+    let of_foreign = |(path, reason)| DamagedPart { path, offset: 0, end: 0, reason };
+    report.damages.extend(foreign.map(of_foreign));
     report.damages.extend(seen.headers.iter().map(|(_, damage)| damage.clone()));
     report.damages.extend(plan.damages.iter().cloned());
     if !only.is_empty() {

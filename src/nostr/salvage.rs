@@ -272,6 +272,9 @@ impl Copying<'_> {
             }
             copies => copies?,
         };
+        if let Some((path, reason)) = belonging.foreign(segments) {
+            self.report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+        }
         let gap = belonging.gap(segments, &copies, is_whole);
         self.report.lost_segments.extend(gap.map(|(id, _)| id));
         Ok(())

@@ -45,6 +45,7 @@ mod lossy;
 mod lost_log;
 mod lost_pages;
 mod manifest;
+mod matrix;
 mod mend;
 mod noted;
 mod openers;

@@ -235,7 +235,9 @@ pub fn of_logs() -> Vec<Damaged> {
         let len = bytes.len();
         bytes[len - 2 * PAGE..].fill(0);
     });
-    let before = events(&on(&disk).open(DIR, Mode::Read).unwrap());
+    let bare = disk.kill();
+    remove_log(&bare);
+    let before = events(&on(&bare).open(DIR, Mode::Read).unwrap());
     let lost: Vec<Id> = all.keys().filter(|id| !before.contains_key(id)).copied().collect();
     assert_eq!(lost.len(), 2);
     let newest = logs(&disk).pop().unwrap();

@@ -78,15 +78,15 @@ fn an_event_that_is_being_written_is_no_damage_for_a_reader() {
     let disk = Sim::new();
     let on = options(&disk, Durability::Manual);
     let store = on.open(DIR, Mode::Append).unwrap();
-    store.append_many(&[note(0), note(1)]).unwrap();
-    store.append(&event(9, 4, 0, &[], &"long ".repeat(2000))).unwrap();
+    let events = [note(0), note(1), event(9, 4, 0, &[], &"long ".repeat(2000))];
+    store.append_many(&events).unwrap();
     let segment = Path::new(DIR).join("data/segments/data.0.seg");
     let file = disk.open(&segment, Access::Write).unwrap();
     let whole = file.len().unwrap();
     let reader = || on.open(DIR, Mode::Read).unwrap();
     for missing in [3000, 4096, 8192] {
         file.set_len(whole - missing).unwrap();
-        assert_eq!(all(&reader()), [note(0), note(1)], "{missing}");
+        assert_eq!(all(&reader()), events, "{missing}");
         assert!(reader().verify(Check::Id).unwrap().is_ok(), "{missing}");
     }
     // Once it was acknowledged by a checkpoint, it is.
