@@ -15,6 +15,7 @@ import shutil
 import signal
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,14 +45,14 @@ COMMANDS: dict[str, list[str]] = {
     "info": ["info", "LOG"],
     "verify": ["verify", "-q", "LOG"],
     "cat": ["cat", "LOG", "--json"],
-    "tail": ["tail", "LOG", "--timeout", "0"],
+    "tail": ["tail", "LOG"],
     "metrics": ["metrics", "LOG"],
     "backup": ["backup", "-q", "LOG", "OUT/backup"],
     "salvage": ["salvage", "-q", "LOG", "OUT/salvage"],
     "report": ["report", "-q", "LOG", "-o", "OUT/report.html"],
     "stats": ["stats", "-q", "LOG"],
     "export": ["export", "-q", "LOG", "OUT/export.jsonl", "--payload", "base64"],
-    "repair": ["repair", "-q", "LOG", "--dry-run"],
+    "repair": ["repair", "LOG", "--dry-run"],
     "vacuum": ["vacuum", "LOG", "--dry-run"],
     "consumers": ["consumers", "LOG"],
     "status": ["spool", "status", "LOG"],
@@ -177,6 +178,17 @@ class Place:
         else:
             path.write_bytes(b"\x1b]0;PWNED\x07\x9b31m\xe2\x80\xae\n" * 20)
 
+    def give_away(self, where: str) -> None:
+        """Have the log be user 1000's, and a file in it another user's, who alone reads it."""
+        path = self.base / where
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_bytes(b"of another user")
+        for below in (self.out.parent, self.out, self.top, *self.top.rglob("*")):
+            os.chown(below, 1000, 1000)
+        os.chown(path, 65534, 65534)
+        path.chmod(0o600)
+
     def run(self, command: str) -> int:
         """Run a command, which must end in time and leave alone what is not the log's."""
         words = {"LOG": str(self.log)}
@@ -276,9 +288,37 @@ def test_nothing_outside_a_log_is_touched_and_no_command_waits(
             code = place.run(command)
             said = "".join(capfd.readouterr())
             at = (name, where, kind, command, code, said)
-            assert "internal error" not in said and SECRET.decode().strip() not in said, at
+            assert "internal error" not in said and "see 'deedbook" not in said, at
+            assert SECRET.decode().strip() not in said, at
             assert not unfit(said), at
         shutil.rmtree(tmp_path / str(turn))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files to other users")
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_of_another_user_ends_every_command_at_once(
+    name: str,
+    logs: dict[str, Path],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deedbook._backup._logs, "WAITED_SECONDS", 0.1)
+    for turn, where in enumerate(FILES[name]):
+        # The directory of pytest is root's alone.
+        with tempfile.TemporaryDirectory() as top:
+            os.chmod(top, 0o755)
+            place = Place(logs, name, Path(top))
+            place.give_away(where)
+            for command in commands(name, turn):
+                os.seteuid(1000)
+                try:
+                    code = place.run(command)
+                finally:
+                    os.seteuid(0)
+                said = "".join(capfd.readouterr())
+                at = (name, where, command, code, said)
+                assert "internal error" not in said and "see 'deedbook" not in said, at
+                assert code == 0 or place.log.name in said, at
 
 
 def unfit(text: str) -> list[str]:
