@@ -50,21 +50,18 @@ pub fn find_by_slots(
         }
         _ => None,
     };
-    // Deeds of this layout have no checksums, so the first one does not tell whose mark it is.
-    let counts_the_same = |slot: &Slot, mark: Mark| {
-        let first = slot.fir.checked_add(1);
-        first == Some(mark.first) && slot.records() == mark.records && mark.records > 0
-    };
-    let is_in_slot = |mark| slots.iter().flatten().any(|slot| counts_the_same(slot, mark));
-    // A damaged slot may have counted them.
-    let id = file.id()?;
-    let is_of_file = |mark: Mark| slots.contains(&None) && mark.file.is_still(id);
-    let is_said = known.mark.is_some_and(|mark| is_in_slot(mark) || is_of_file(mark));
-    let is_ours = marked.is_some() || is_said;
-    let known = Known { is_ours, ..known };
     let known_place = marked.unwrap_or(Place::START);
     let followed = format.followed();
-    match committed(&**file, format.framing(), slots, known_place, file_end, followed)? {
+    let committed = committed(&**file, format.framing(), slots, known_place, file_end, followed)?;
+    // Deeds of this layout have no checksums, so the first one does not tell whose mark it is. A slot does that counts
+    // what the mark counts, and whose deeds are not there. A damaged slot may have been that one.
+    let (Committed::Up { newest, .. } | Committed::Not { newest }) = committed;
+    let id = file.id()?;
+    let is_lost = |mark: Mark| newest.is_some_and(|(slot, _)| counts_the_same(&slot, &mark));
+    let is_of_file = |mark: Mark| slots.contains(&None) && mark.file.is_still(id);
+    let is_said = known.mark.is_some_and(|mark| is_lost(mark) || is_of_file(mark));
+    let known = Known { is_ours: marked.is_some() || is_said, ..known };
+    match committed {
         Committed::Up { at, end, newest } => {
             let space = space_to(end);
             let mut findings = find_end(format, &space, known)?;
@@ -90,6 +87,12 @@ pub fn find_by_slots(
             Ok(FoundBySlots { space, findings, slot })
         }
     }
+}
+
+/// Whether a slot counts the deeds that a mark counts.
+fn counts_the_same(slot: &Slot, mark: &Mark) -> bool {
+    let first = slot.fir.checked_add(1);
+    mark.records > 0 && (first, slot.records()) == (Some(mark.first), mark.records)
 }
 
 /// The log ends below its mark: what the mark vouches for is read as far as it is there. What lies after

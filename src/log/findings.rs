@@ -46,6 +46,12 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// Whether a record lies in the damage: in `slots`, in a batch whose checksum differs. Which of its deeds is wrong,
+    /// nobody knows.
+    pub fn is_in_damage(&self, offset: u64) -> bool {
+        self.damage.as_ref().is_some_and(|damage| (damage.offset..damage.end).contains(&offset))
+    }
+
     /// The damage, unless it is a torn tail.
     pub fn corruption(&self) -> Option<Damage> {
         self.damage.clone().filter(|_| self.verdict == Verdict::Corrupt)

@@ -84,7 +84,8 @@ fn copy<F: Format>(
     };
     let (mut next_progress, mut last_end, mut was_proved) = (start, None, true);
     while let Some((ordinal, offset, frame)) = records.advance()? {
-        let (end, proved) = (offset + frame.len(), records.is_proved());
+        let proved = records.is_proved() && !found.findings.is_in_damage(offset);
+        let end = offset + frame.len();
         if let Some(stub) = stub {
             let bytes_lost = offset.saturating_sub(last_end.unwrap_or(start));
             let lost = target.lost_before(ordinal.filter(|_| proved), bytes_lost);

@@ -137,7 +137,7 @@ fn check_once<F: Format>(
     while let Some((_, offset, frame)) = records.advance()? {
         count += 1;
         bytes += frame.len();
-        uncertain += u64::from(!records.is_proved());
+        uncertain += u64::from(!records.is_proved() || findings.is_in_damage(offset));
         steps.at(offset + frame.len(), progress)?;
         if records.damages().is_empty() {
             prefix.push(offset, frame);
