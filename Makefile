@@ -25,11 +25,10 @@ export SPARK_LOCAL_IP        ?= 127.0.0.1
 # The crate of the extension is compiled for this Python.
 export PYO3_PYTHON           := $(abspath $(PY))
 
-# Ends a test binary that hangs, and names it.
-LIMITED = CARGO_TARGET_$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')_RUNNER=scripts/limit.sh
+RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants fuzz power docs lock release-check clean
+.PHONY: help demo test times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -48,9 +47,13 @@ demo: ## logs in, Spark through, tables and pictures out, killed meanwhile: demo
 test: ## all tests of Rust and Python, the latter with the wheel installed
 	@scripts/need.sh rust python java
 	@scripts/env.sh test
-	env $(LIMITED) cargo test --workspace --exclude deedbook-python --all-features --locked
+	@scripts/nextest.sh $(RUST_TESTS)
+	cargo test --doc $(RUST_TESTS)
 	@scripts/pytest.sh
 	@echo "make test: all Rust and Python tests passed"
+
+times: ## how long each test of the last make test took: tests/times.md
+	@$(PYTHON) scripts/times.py --write
 
 spark: ## the Spark tests on the lowest PySpark that is promised, and on the newest
 	@scripts/need.sh rust python java
@@ -102,7 +105,7 @@ trust: ## every proof again: crash states, faults, kills, power cuts, fuzzing, s
 
 models: ## group commit of every kind of log under a model checker, SHUTTLE_SCHEDULES (1500) each
 	@scripts/need.sh rust
-	env $(LIMITED) RUSTFLAGS="--cfg shuttle" cargo test --package deedbook --features sim --locked \
+	RUSTFLAGS="--cfg shuttle" scripts/nextest.sh --package deedbook --features sim --locked \
 		--test models --target-dir target/models
 
 interop: ## beside the real crates: logs of wal-db, each reading the other's; files of transientdb

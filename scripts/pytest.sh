@@ -4,6 +4,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 python=${VENV:-.venv}/bin/python
+# scripts/times.py reads how long each test took.
+target=${CARGO_TARGET_DIR:-target}
 
 log=$(mktemp)
 running=()
@@ -24,11 +26,11 @@ stop() {
 trap 'stop 130' INT
 trap 'stop 143' TERM
 
-"$python" -m pytest -m "not spark" </dev/null >"$log" 2>&1 &
+"$python" -m pytest -m "not spark" --junitxml "$target/junit-python.xml" </dev/null >"$log" 2>&1 &
 others=$!
 running+=("$others")
 echo "== the tests that need no Spark run beside these, into $log"
-"$python" -m pytest -m spark </dev/null &
+"$python" -m pytest -m spark --junitxml "$target/junit-spark.xml" </dev/null &
 spark=$!
 running+=("$spark")
 

@@ -273,7 +273,7 @@ fn a_file_that_never_was_a_log_is_refused_and_kept() {
         std::fs::write(&path, bytes).unwrap();
         for error in [Wal::append_to(&path).unwrap_err(), Wal::open(&path).unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
-            assert!(error.to_string().contains("no intact record"), "{error}");
+            assert!(error.to_string().contains("does not begin with a record"), "{error}");
         }
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }

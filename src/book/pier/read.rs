@@ -49,6 +49,13 @@ impl Pier {
             match parts.iter().rev().find(|part| part.number < event && event <= last) {
                 Some(part) => ask(&part.book),
                 None => {
+                    // Damage may have taken it from the end of the last epoch.
+                    if let Some(Err(lost)) = parts.last().map(|part| ask(&part.book))
+                        && event > last
+                        && lost.kind() == ErrorKind::Corrupt
+                    {
+                        return Err(lost);
+                    }
                     let message = match last > epoch {
                         true => format!("no deed {event}, the pier has {} to {last}", epoch + 1),
                         false => format!("no deed {event}, the pier is empty"),
