@@ -1,7 +1,8 @@
 """How long the tests took: by program, and the slowest ones, from what the last run of each left.
 
-``make test`` leaves the files of JUnit that this reads. The figures are wall times on two cores that other tests share,
-so compare them with those of the same machine only. They are for people: no run fails by them.
+``make test`` leaves the files of JUnit that this reads. The figures are wall times on cores that
+other tests share, so compare them with those of the same machine only. They are for people: no run
+fails by them.
 
     python scripts/times.py                  print the tables
     python scripts/times.py --write          and write tests/times.md
@@ -73,9 +74,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write tests/times.md")
     args = parser.parse_args()
-    tests = [
-        test for suite, path in REPORTS.items() if path.exists() for test in read(suite, path)
-    ]
+    tests = [test for suite, path in REPORTS.items() if path.exists() for test in read(suite, path)]
     if not tests:
         print(f"times: no report in {TARGET}; make test leaves them", file=sys.stderr)
         return 1

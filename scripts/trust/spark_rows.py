@@ -46,6 +46,11 @@ SPARK_ROWS = [
         ("py:test_spark_write.py", "py:test_spark_write_killed.py"),
     ),
     Row(
+        "the pipeline's driver, JVM, executors, workers, producers killed, also on a cluster",
+        "every line is in the tables once, or in the quarantine",
+        ("py:test_pipeline_chaos.py",),
+    ),
+    Row(
         "a checkpoint and a target of different times: older copies, one of them lost",
         "R before Spark begins",
         ("py:test_spark_checkpoint.py",),

@@ -190,6 +190,27 @@ def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:
         assert len(read(reader(place))) == len(before) + 49
 
 
+def test_a_read_after_a_power_cut_has_what_was_committed(
+    spark: Any, place: Path, tmp_path: Path
+) -> None:
+    """Spark gave 0 of 3 committed events until a writer opened the store: only the log had them."""
+    ids = {row["id"] for row in expected(place)}
+    died = tmp_path / "died"
+    with EventStore.open(place, "a") as store:
+        last = max((place / "data" / "segments").iterdir())
+        before = last.stat().st_size
+        events = [made(f"late {number}", created_at=1_600_000_000) for number in range(3)]
+        store.append_many(events)
+        store.commit()
+        shutil.copytree(place, died)
+    torn = died / "data" / "segments" / last.name
+    with torn.open("r+b") as file:
+        file.truncate(before)
+    rows = load(spark, died, splitSize="1m").collect()
+    assert len(rows) == len(ids) + 3
+    assert {row["id"] for row in rows} == ids | {bytes.fromhex(event["id"]) for event in events}
+
+
 def test_a_stream_goes_on_where_a_compaction_left_no_event(tmp_path: Path) -> None:
     """A loss was reported: segments without events were not counted, and the last one was -1."""
     options, path = ReadOptions(), tmp_path / "notes"
