@@ -3,6 +3,7 @@
 #
 #   PYTHON=python3.12 make test           another interpreter (.venv is replaced)
 #   make demo INPUT=events.jsonl OUT=dir  another input, another place for the result
+#   make test DEEDBOOK_TIER=full          the tests with higher counts (tests/tiers.txt)
 #   make demo CLUSTER=1                   the pipeline on a master and two nodes of Spark's
 
 PYTHON ?= python3
@@ -15,6 +16,8 @@ RATE   ?= 20
 ARGS   ?=
 CLUSTER ?=
 export PYTHON VENV
+# How much the tests try: tests/tiers.txt.
+export DEEDBOOK_TIER ?= quick
 
 PY := $(VENV)/bin/python
 
@@ -28,7 +31,7 @@ export PYO3_PYTHON           := $(abspath $(PY))
 RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants fuzz power docs lock release-check clean
+.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -51,6 +54,10 @@ test: ## all tests of Rust and Python, the latter with the wheel installed
 	cargo test --doc $(RUST_TESTS)
 	@scripts/pytest.sh
 	@echo "make test: all Rust and Python tests passed"
+
+test-all: ## the same with all that is too long for each change, and the Spark tests on two versions of PySpark
+	$(MAKE) test DEEDBOOK_TIER=full
+	@scripts/spark.sh $(ARGS)
 
 times: ## how long each test of the last make test took: tests/times.md
 	@$(PYTHON) scripts/times.py --write

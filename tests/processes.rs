@@ -18,8 +18,6 @@ use common::{Event, Random, check, event_of, in_role, role};
 use deedbook::book::{Book, Layout, Mode, Options};
 use deedbook::{Durability, Durable, ErrorKind};
 
-/// Cycles of the kill loop by default; `DEEDBOOK_KILL_CYCLES` asks for more.
-const KILL_CYCLES: u64 = 150;
 const ROLES: [&str; 5] = ["always", "manual", "interval:2", "bytes:3000", "none"];
 
 fn event(number: u64) -> Event {
@@ -104,9 +102,8 @@ fn acknowledged(child: &mut Child) -> u64 {
 
 #[test]
 fn a_writer_killed_at_any_moment_loses_nothing_acknowledged() {
-    let cycles = std::env::var("DEEDBOOK_KILL_CYCLES").ok().and_then(|text| text.parse().ok());
-    let cycles = cycles.unwrap_or(KILL_CYCLES);
-    let seed = std::env::var("DEEDBOOK_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let cycles = report::of_tier("DEEDBOOK_KILL_CYCLES");
+    let seed = report::number("DEEDBOOK_SEED", 1);
     let packed = kill(LAYOUTS[0], cycles, seed);
     let slots = kill(LAYOUTS[1], (cycles / 3).max(30), seed);
     let json = format!(

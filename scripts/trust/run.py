@@ -112,24 +112,15 @@ def pytest(of_spark: bool) -> list[str]:
 def settings(minutes: float) -> dict[str, str]:
     """Environment of the parts. A long run multiplies the counts by the time given."""
     if minutes <= 0:
-        return {
-            "DEEDBOOK_CLUSTER_KILLS": "10",
-            "DEEDBOOK_CRASH_STATES": "1000000",
-            "DEEDBOOK_KILL_CYCLES": "1000",
-            "DEEDBOOK_NOSTR_FAULT_STRIDE": "3",
-            "DEEDBOOK_NOSTR_HISTORIES": "100",
-            "DEEDBOOK_NOSTR_KILLS": "60",
-            "FUZZ_SECONDS": "25",
-        }
+        return {"DEEDBOOK_TIER": "trust", "FUZZ_SECONDS": "25"}
     seed = random.SystemRandom().randrange(1 << 32)
     return {
-        "DEEDBOOK_CLUSTER_KILLS": "10",
+        "DEEDBOOK_TIER": "trust",
         # Shares of the time, at the speed of two slow cores.
         "DEEDBOOK_CRASH_STATES": str(int(minutes * 500_000)),
         "DEEDBOOK_CRASH_SEED": str(seed),
         "DEEDBOOK_TEST_SECONDS": str(int(3600 + minutes * 240)),
         "DEEDBOOK_KILL_CYCLES": str(int(minutes * 60)),
-        "DEEDBOOK_NOSTR_FAULT_STRIDE": "3",
         "DEEDBOOK_NOSTR_HISTORIES": str(int(100 + minutes * 20)),
         "DEEDBOOK_NOSTR_KILLS": str(int(60 + minutes * 10)),
         "DEEDBOOK_SEED": str(seed),

@@ -2,8 +2,8 @@
 //! leave, on the simulated disk; for every format.
 //!
 //! ```text
-//! DEEDBOOK_CRASH_STATES   states to check, about (default 250,000)
-//! DEEDBOOK_CRASH_STEPS    longest history (default 3)
+//! DEEDBOOK_CRASH_STATES   states to check, about
+//! DEEDBOOK_CRASH_STEPS    longest history
 //! DEEDBOOK_CRASH_SEED     seed of the samples
 //! DEEDBOOK_CRASH_HISTORY  CONFIG:STEPS of one history, as a failure prints it
 //! DEEDBOOK_TEST_SECONDS   time limit of each test (default 1800)

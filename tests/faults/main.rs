@@ -3,7 +3,7 @@
 //! format.
 //!
 //! ```text
-//! DEEDBOOK_FAULT_STRIDE   every n-th call only (default 1)
+//! DEEDBOOK_FAULT_STRIDE   every n-th call only
 //! DEEDBOOK_TEST_SECONDS   time limit of each test (default 1800)
 //! DEEDBOOK_TRUST_DIR      where faults-*.json is written
 //! ```
@@ -51,7 +51,7 @@ for_subject! {
 }
 
 fn every_call_fails_in_every_way_once_and_for_ever(subject: &dyn Subject) {
-    let stride = report::number("DEEDBOOK_FAULT_STRIDE", 1).max(1);
+    let stride = report::of_tier("DEEDBOOK_FAULT_STRIDE").max(1);
     let nested = subject.nested();
     let (mut lines, mut failures) = (Vec::new(), Vec::new());
     for kind in HONEST {

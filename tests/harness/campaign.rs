@@ -45,9 +45,9 @@ struct Outcome {
 /// was counted. Panics with how to see each failure again.
 pub fn crash(subject: &dyn Subject) {
     let share = subject.steps().share;
-    let states = report::number("DEEDBOOK_CRASH_STATES", 250_000) / share;
+    let states = report::of_tier("DEEDBOOK_CRASH_STATES") / share;
     let seed = report::number("DEEDBOOK_CRASH_SEED", 1);
-    let steps = report::number("DEEDBOOK_CRASH_STEPS", 3) as usize;
+    let steps = report::of_tier("DEEDBOOK_CRASH_STEPS") as usize;
     let only = std::env::var("DEEDBOOK_CRASH_HISTORY").ok();
     let only = only.as_deref().map(|only| only.split_once(':').expect("CONFIG:STEPS"));
     let began = Instant::now();

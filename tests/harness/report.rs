@@ -19,10 +19,26 @@ pub fn write(name: &str, json: &str) {
     std::fs::write(dir.join(format!("{name}.json")), json).expect("the result can be written");
 }
 
+/// How much each tier of the tests tries.
+const TIERS: &str = include_str!("../tiers.txt");
+const NAMES: [&str; 3] = ["quick", "full", "trust"];
+
 /// A number from an environment variable.
 pub fn number(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.replace('_', "").parse().unwrap_or_else(|_| panic!("{name}={text}")),
         Err(_) => default,
     }
+}
+
+/// The same, or else what `tests/tiers.txt` has for the tier that `DEEDBOOK_TIER` names.
+pub fn of_tier(name: &str) -> u64 {
+    let tier = std::env::var("DEEDBOOK_TIER").unwrap_or_else(|_| NAMES[0].into());
+    let column = NAMES.iter().position(|&of| of == tier);
+    let column = column.unwrap_or_else(|| panic!("DEEDBOOK_TIER={tier}, must be one of {NAMES:?}"));
+    let row = name.strip_prefix("DEEDBOOK_");
+    let mut rows = TIERS.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let words = rows.find(|words| words.first().copied() == row);
+    let word = words.and_then(|words| words.get(1 + column)?.parse().ok());
+    number(name, word.unwrap_or_else(|| panic!("{name} is not in tests/tiers.txt")))
 }

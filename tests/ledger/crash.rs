@@ -107,7 +107,7 @@ fn second(disk: &Sim, known: &Known, counts: &mut Counts) -> Result<(), String> 
 #[test]
 fn every_short_history_survives_every_crash() {
     let states = report::number("DEEDBOOK_LEDGER_STATES", 24);
-    let steps = report::number("DEEDBOOK_LEDGER_STEPS", 3) as usize;
+    let steps = report::of_tier("DEEDBOOK_LEDGER_STEPS") as usize;
     let (begun, mut counts, mut failures) = (Instant::now(), Counts::default(), Vec::new());
     for durability in DURABILITIES {
         let durability: Durability = durability.parse().unwrap();

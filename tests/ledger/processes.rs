@@ -187,7 +187,7 @@ fn drain(ledger: &LedgerStore, arrived: &mut Arrived, times: usize) {
 /// arrives, and none twice.
 #[test]
 fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
-    let cycles = report::number("DEEDBOOK_LEDGER_KILLS", 40) / 3;
+    let cycles = report::of_tier("DEEDBOOK_LEDGER_KILLS") / 3;
     let seed = report::number("DEEDBOOK_SEED", 1);
     let place = tempfile::tempdir().unwrap();
     let sender = open(&place.path().join("spool"), "none");
@@ -226,7 +226,7 @@ fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
 /// fetched when it died.
 #[test]
 fn senders_killed_at_any_moment_send_everything_at_least_once() {
-    let cycles = report::number("DEEDBOOK_LEDGER_KILLS", 40) / 2;
+    let cycles = report::of_tier("DEEDBOOK_LEDGER_KILLS") / 2;
     let place = tempfile::tempdir().unwrap();
     let writers = ["none", "rotate"].map(|role| {
         let first = if role == "none" { 0 } else { NUMBERS_EACH };

@@ -30,15 +30,7 @@ OUT_OF_TIME = "out of time"
 WITHOUT_SECONDS_MAX = 600
 # Small numbers are enough to catch a bug that is there.
 FEW = {
-    "DEEDBOOK_CRASH_STATES": "30000",
-    "DEEDBOOK_CRASH_STEPS": "2",
-    "DEEDBOOK_FAULT_STRIDE": "5",
-    "DEEDBOOK_KILL_CYCLES": "20",
-    "DEEDBOOK_LEDGER_STEPS": "2",
-    "DEEDBOOK_LEDGER_KILLS": "20",
-    "DEEDBOOK_NOSTR_STEPS": "1",
-    "DEEDBOOK_NOSTR_HISTORIES": "10",
-    "DEEDBOOK_NOSTR_KILLS": "6",
+    "DEEDBOOK_TIER": "quick",
     "CARGO_TERM_COLOR": "never",
     "CARGO_INCREMENTAL": "1",
     "CARGO_PROFILE_TEST_DEBUG": "0",

@@ -12,7 +12,7 @@ use deedbook::{Durability, Mode};
 
 use crate::judge::recover;
 use crate::known::Known;
-use crate::report::{self, number};
+use crate::report::{self, number, of_tier};
 use crate::support::mix;
 use crate::world::{DIR, Run};
 
@@ -195,7 +195,7 @@ fn finish(name: Option<&str>, begun: Instant, counts: Counts) {
 #[test]
 fn every_short_history_survives_every_crash() {
     let states = number("DEEDBOOK_NOSTR_STATES", 4);
-    let steps = number("DEEDBOOK_NOSTR_STEPS", 2) as usize;
+    let steps = of_tier("DEEDBOOK_NOSTR_STEPS") as usize;
     let (begun, mut counts) = (Instant::now(), Counts::default());
     for (durability, fewer) in DURABILITIES {
         for history in histories(steps.saturating_sub(fewer)) {
@@ -240,7 +240,7 @@ fn longer_histories_by_chance_survive_every_crash_of_their_last_step() {
     let states = number("DEEDBOOK_NOSTR_STATES", 8);
     let seed = number("DEEDBOOK_SEED", 1);
     let (begun, mut counts) = (Instant::now(), Counts::default());
-    for round in 0..number("DEEDBOOK_NOSTR_HISTORIES", 30) {
+    for round in 0..of_tier("DEEDBOOK_NOSTR_HISTORIES") {
         let draw = |at: u64| mix(seed ^ mix(round) ^ mix(at));
         let step = |at| STEPS.as_bytes()[(draw(at) % STEPS.len() as u64) as usize] as char;
         let history: String = (0..3 + draw(99) % 9).map(step).collect();

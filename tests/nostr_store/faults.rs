@@ -104,7 +104,7 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
         ("a write of 0", What::Zero, 1),
         ("death", What::Crash, 1),
     ];
-    let stride = crate::report::number("DEEDBOOK_NOSTR_FAULT_STRIDE", 9);
+    let stride = crate::report::of_tier("DEEDBOOK_NOSTR_FAULT_STRIDE");
     let mut struck = HashSet::new();
     let (mut met, mut failures, begun) = (Met::default(), Vec::new(), std::time::Instant::now());
     for (number, script) in SCRIPTS.into_iter().enumerate() {

@@ -1,11 +1,11 @@
 //! The event store as a whole: what is appended is found, survives, and is given back.
 //!
 //! ```text
-//! DEEDBOOK_NOSTR_STEPS      longest history of the crash enumeration (default 2)
-//! DEEDBOOK_NOSTR_HISTORIES  longer ones by chance (default 30)
+//! DEEDBOOK_NOSTR_STEPS      longest history of the crash enumeration
+//! DEEDBOOK_NOSTR_HISTORIES  longer ones by chance
 //! DEEDBOOK_NOSTR_STATES     states of each moment that a power cut leaves (default 1 to 24)
-//! DEEDBOOK_NOSTR_FAULT_STRIDE  each fault strikes every such call (default 9)
-//! DEEDBOOK_NOSTR_KILLS      processes killed (default 12)
+//! DEEDBOOK_NOSTR_FAULT_STRIDE  each fault strikes every such call
+//! DEEDBOOK_NOSTR_KILLS      processes killed
 //! DEEDBOOK_SEED             seed of the samples
 //! ```
 

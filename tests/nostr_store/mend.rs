@@ -12,7 +12,7 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Error, ErrorKind, Mode, OnCorrupt, Repair};
 
-use crate::report::{self, number};
+use crate::report::{self, number, of_tier};
 use crate::rescue::{
     ACCEPT, ALL, COPY_DIR, DRY, Events, PAGE, PLAIN, disk_remove, events, ids, listed, logs,
     mended, on, open, remove_log, segment, world,
@@ -429,7 +429,7 @@ fn expect_typed(error: &Error) {
 
 #[test]
 fn a_repair_of_which_any_call_fails_is_an_error_and_is_taken_up() {
-    let stride = 2 * number("DEEDBOOK_NOSTR_FAULT_STRIDE", 9);
+    let stride = 2 * of_tier("DEEDBOOK_NOSTR_FAULT_STRIDE");
     let (begun, mut fired, mut failed) = (Instant::now(), 0, 0);
     for (number, damaged) in worlds().into_iter().enumerate() {
         let calm = damaged.disk.kill();
@@ -576,7 +576,7 @@ fn a_salvage_of_which_any_call_fails_is_an_error_or_whole() {
     let from = calm.calls();
     copied(&calm, COPY_DIR).unwrap();
     let calls = calm.calls() - from;
-    let stride = number("DEEDBOOK_NOSTR_FAULT_STRIDE", 9);
+    let stride = of_tier("DEEDBOOK_NOSTR_FAULT_STRIDE");
     for (which, (name, what, times)) in FAULTS.into_iter().enumerate() {
         for k in (1 + which as u64 % stride..calls).step_by(stride as usize) {
             let disk = disk.kill();

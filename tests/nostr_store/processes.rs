@@ -11,7 +11,7 @@ use deedbook::nostr::{Check, Event, EventStore, Filter, Include, Outcome};
 use deedbook::storage::Disk;
 use deedbook::{Mode, OnCorrupt};
 
-use crate::report::{self, number};
+use crate::report::{self, number, of_tier};
 use crate::support::{event, mix, note};
 
 const ROLE: &str = "DEEDBOOK_NOSTR_ROLE";
@@ -140,7 +140,7 @@ fn cycles(role: &str) {
     let dir = place.path().join("events");
     let seed = number("DEEDBOOK_SEED", 1);
     let (mut next, mut lived, begun) = (0, 0, Instant::now());
-    let kills = number("DEEDBOOK_NOSTR_KILLS", 12);
+    let kills = of_tier("DEEDBOOK_NOSTR_KILLS");
     for cycle in 0..kills {
         let child = start(role, &dir, next);
         // Some while it opens.

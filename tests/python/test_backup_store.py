@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 
 import deedbook
+import tiers
 from deedbook import EventStore, backup
 from deedbook._backup import _target
 from deedbook.pipeline._signing import public_key, sign
 
 MIB = 1 << 20
 # Every third step at least is one that fails: else the few states that are refused could be missed.
-FAULT_STRIDE = max(1, min(int(os.environ.get("DEEDBOOK_FAULT_STRIDE", "1")), 3))
+FAULT_STRIDE = max(1, min(tiers.number("FAULT_STRIDE"), 3))
 SECRET = 7
 AUTHOR = public_key(SECRET)
 SIZES: dict[str, Any] = {"segment_bytes": 10 * MIB, "wal_segment_bytes": 10 * MIB}

@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("deltalake", reason="deltalake is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
+import tiers
 from deedbook.pipeline.chaos import Kill
 from deedbook.pipeline.trial import TROUBLES_FROM, Ended, Trial
 from deedbook.pipeline.troubles import TROUBLES
@@ -26,9 +27,9 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc"),
 ]
 
-KILLS = int(os.environ.get("DEEDBOOK_CHAOS_KILLS", "10"))
+KILLS = tiers.number("CHAOS_KILLS")
 """With fewer there are no troubles, and not all that can be killed is."""
-CLUSTER_KILLS = int(os.environ.get("DEEDBOOK_CLUSTER_KILLS", "4"))
+CLUSTER_KILLS = tiers.number("CLUSTER_KILLS")
 """With ten or more, troubles are made on the cluster, too; `make trust` does."""
 CHECKS = 28
 """Without troubles."""

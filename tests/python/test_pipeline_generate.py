@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import tiers
 from deedbook import InvalidArgumentError, LedgerSnapshot, Wal
 from deedbook._compressed import read_all
 from deedbook.pipeline.events import judge
@@ -23,7 +24,7 @@ from deedbook.pipeline.notes import Note, digest, expected_file, lines_of_files,
 from deedbook.pipeline.plan import INPUTS, SETTINGS_FILE, Settings, plan
 from test_nostr import EVENTS, SMALL
 
-KILLS = int(os.environ.get("DEEDBOOK_PRODUCER_KILLS", "12"))
+KILLS = tiers.number("PRODUCER_KILLS")
 
 
 def made(directory: Path, **options: Any) -> Generated:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -22,6 +21,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+import tiers
 from deedbook import Book, ContiguityError, Deed, OutOfRangeError
 
 SMALL = st.binary(max_size=40)
@@ -241,7 +241,7 @@ class BookMachine(RuleBasedStateMachine):
 
 TestBook = BookMachine.TestCase
 TestBook.settings = settings(
-    max_examples=int(os.environ.get("DEEDBOOK_EXAMPLES", "80")),
+    max_examples=tiers.number("EXAMPLES"),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import deedbook
+import tiers
 from deedbook import Event, EventOutcome, EventStore
 from deedbook.pipeline._signing import public_key, sign
 
@@ -331,7 +331,7 @@ def plain(event: Event) -> dict[str, Any]:
 
 TestStore = StoreMachine.TestCase
 TestStore.settings = settings(
-    max_examples=max(1, int(os.environ.get("DEEDBOOK_EXAMPLES", "80")) // 4),
+    max_examples=max(1, tiers.number("EXAMPLES") // 4),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

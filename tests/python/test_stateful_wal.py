@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 )
 
 import deedbook
+import tiers
 from deedbook import CorruptError, InvalidArgumentError, OutOfRangeError, Record, Wal
 
 LIMIT = 300_000
@@ -452,7 +453,7 @@ class WalMachine(RuleBasedStateMachine):
 
 TestWal = WalMachine.TestCase
 TestWal.settings = settings(
-    max_examples=int(os.environ.get("DEEDBOOK_EXAMPLES", "80")),
+    max_examples=tiers.number("EXAMPLES"),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
