@@ -202,18 +202,20 @@ impl Segments {
         self.by_id.retain(|id, _| !ids.contains(id));
     }
 
-    /// Delete segments: their events are elsewhere.
+    /// Delete segments: their events are elsewhere. The last one goes first, durably: a power cut would else leave a
+    /// number missing before one that is there.
     pub fn remove(&mut self, ids: &[u32]) -> Result<Vec<PathBuf>> {
         let mut removed = Vec::new();
-        for id in ids {
+        for id in ids.iter().rev() {
             let Some(open) = self.by_id.remove(id) else { continue };
             let path = open.segment.path().to_path_buf();
             let gone = self.storage.remove(&path);
             gone.map_err(|e| Error::io("delete the segment", &path, e))?;
+            let synced = self.storage.sync_dir(&self.dir);
+            synced.map_err(|e| Error::io("sync the directory", &self.dir, e))?;
             removed.push(path);
         }
-        let synced = self.storage.sync_dir(&self.dir);
-        synced.map_err(|e| Error::io("sync the directory", &self.dir, e))?;
+        removed.reverse();
         Ok(removed)
     }
 
