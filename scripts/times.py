@@ -22,7 +22,8 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).parents[1]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 REPORTS = {
-    "Rust": TARGET / "nextest" / "default" / "junit.xml",
+    # nextest does not ask where cargo builds.
+    "Rust": ROOT / "target" / "nextest" / "default" / "junit.xml",
     "Python": TARGET / "junit-python.xml",
     "Spark": TARGET / "junit-spark.xml",
 }

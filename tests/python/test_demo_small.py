@@ -175,4 +175,6 @@ def test_a_reader_that_went_away_ends_the_demo_in_silence(tmp_path: Path) -> Non
         assert demo.stdout.readline().startswith(b"input: ")
         demo.stdout.close()
         said = demo.stderr.read()
-    assert (demo.returncode, said) == (141, b"")
+    # A kill may hit the writer in the middle of a record, which its next opening says.
+    others = [line for line in said.splitlines() if not line.startswith(b"book recovered: ")]
+    assert (demo.returncode, others) == (141, [])

@@ -362,9 +362,10 @@ def test_only_what_is_durable_is_read_unless_asked_for(
     never = tmp_path / "never"
     with Wal.create(never, durability="none") as wal:
         wal.append_many(payloads(0, 10))
-    assert everything(reader(never))[0] == []
-    assert "readUntil=written reads it" in caplog.text
-    assert len(everything(reader(never, readUntil="written"))[0]) == 10
+        assert everything(reader(never))[0] == []
+        assert "readUntil=written reads it" in caplog.text
+        assert len(everything(reader(never, readUntil="written"))[0]) == 10
+    assert len(everything(reader(never))[0]) == 10, "closing syncs"
 
 
 def test_what_was_planned_once_is_planned_again_the_same(grow: Any) -> None:
