@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs tests of Rust by cargo-nextest: each in a process of its own, with a limit of time (.config/nextest.toml).
-# Installs it where it is missing. How long each test took: scripts/times.py.
+# Runs Rust tests with cargo-nextest: each in a process of its own, with a time limit (.config/nextest.toml). Installs
+# cargo-nextest if it is missing. scripts/times.py shows the time of each test.
 # Usage: scripts/nextest.sh [argument of cargo nextest run ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."

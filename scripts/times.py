@@ -1,8 +1,7 @@
-"""How long the tests took: by program, and the slowest ones, from what the last run of each left.
+"""Print the time of each test program, and the slowest tests.
 
-``make test`` leaves the files of JUnit that this reads. The figures are wall times on cores that
-other tests share, so compare them with those of the same machine only. They are for people: no run
-fails by them.
+``make test`` writes the JUnit files that this command reads. The figures are wall times, and the
+tests share the cores: compare runs of one machine only. No run fails because of a time.
 
     python scripts/times.py                  print the tables
     python scripts/times.py --write          and write tests/times.md
@@ -40,7 +39,7 @@ class Test(NamedTuple):
 
 
 def read(suite: str, path: Path) -> list[Test]:
-    """The tests in a report of JUnit."""
+    """Read the tests in a JUnit file."""
     tests = []
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         program = case.get("classname", "").removeprefix("tests.python.").partition("::")[2]

@@ -23,8 +23,8 @@ pub enum Durability {
     /// Of a ledger: each file is synced when it is finished. A power cut takes what the file being
     /// written holds.
     Rotate,
-    /// No append is synced; closing syncs, but of a ledger. A power cut takes what the system had not
-    /// yet written.
+    /// Appends are not synced. Closing syncs, except in a ledger. A power cut takes the bytes that the
+    /// system did not write yet.
     None,
 }
 

@@ -2924,8 +2924,8 @@ class Book(Log[Deed]):
 
         ``durability``: ``"always"`` (each append is on stable storage when it returns),
         ``"interval:MS"`` (synced after MS milliseconds), ``"bytes:N"`` (synced every N bytes),
-        ``"manual"`` (the caller syncs; close syncs), ``"none"`` (close syncs). Whatever is chosen,
-        an append that returned survives the death of the process.
+        ``"manual"`` (the caller syncs; close syncs), ``"none"`` (close syncs). With every
+        choice, an append that returned survives the death of the process.
 
         ``recovery``: ``"valid"`` keeps every intact deed, ``"acknowledged"`` cuts back to what was
         acknowledged, ``"spec"`` cuts after the last valid deed whatever lies there, after saving

@@ -53,8 +53,9 @@ pub fn find_by_slots(
     let known_place = marked.unwrap_or(Place::START);
     let followed = format.followed();
     let committed = committed(&**file, format.framing(), slots, known_place, file_end, followed)?;
-    // Deeds of this layout have no checksums, so the first one does not tell whose mark it is. A slot does that counts
-    // what the mark counts, and whose deeds are not there. A damaged slot may have been that one.
+    // Deeds in `slots` have no checksums, so a changed first deed does not show that the mark belongs to another log.
+    // The mark belongs to this log if a slot counts the same deeds as the mark, and some of these deeds are missing. A
+    // damaged slot may have counted them.
     let (Committed::Up { newest, .. } | Committed::Not { newest }) = committed;
     let id = file.id()?;
     let is_lost = |mark: Mark| newest.is_some_and(|(slot, _)| counts_the_same(&slot, &mark));

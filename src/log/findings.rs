@@ -46,8 +46,8 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether a record lies in the damage: in `slots`, in a batch whose checksum differs. Which of its deeds is wrong,
-    /// nobody knows.
+    /// Whether a record lies in the damage. In `slots`, the damage is a whole batch whose checksum differs: any deed of
+    /// the batch may be the wrong one.
     pub fn is_in_damage(&self, offset: u64) -> bool {
         self.damage.as_ref().is_some_and(|damage| (damage.offset..damage.end).contains(&offset))
     }

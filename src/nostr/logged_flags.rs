@@ -5,10 +5,11 @@
 //! the log when it opens a store, and keeps those that the segments lack in memory.
 //!
 //! The log is ahead of what a reader has seen of the segments: it may have a new version of a profile that these lack.
-//! The reader has that version from the log (`served_log.rs`). Where that cannot be, flags that are logged after such
-//! an event do not count, so that the reader has one version. The events of one append are logged before all their
-//! flags. While a segment has only some of these events, none of their flags counts: a reader then has a new version
-//! and the old one. If the writer dies there, that lasts until the next opening for writing.
+//! The reader gives that version from the log (`served_log.rs`). If the manifest does not belong to the log's last
+//! checkpoint, the reader cannot do so. It then ignores the flags that were logged after such an event, and gives the
+//! old version. The log has the events of one append before all their flags. While a segment has only some of these
+//! events, the reader ignores all their flags, and gives the new version and the old one. If the writer dies there,
+//! that lasts until the next opening for writing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -58,7 +59,7 @@ pub fn add_logged(
     let (mut logged, has_more) = logged_flags(&last, options, dir, segments)?;
     let served = if has_more { serve(options, dir, manifest, &last, segments)? } else { 0 };
     if served > 0 {
-        // Those that are logged after these events count now.
+        // The flags that follow these events in the log count now.
         logged = logged_flags(&last_events(segments)?, options, dir, segments)?.0;
     }
     hide(&logged, segments)?;
@@ -125,8 +126,8 @@ pub fn hide_logged_in(options: &Options, segment: Segment) -> Result<Segment> {
     Ok(segments.by_id.remove(&id).map_or(segment, |open| open.segment))
 }
 
-/// The segment as a reader of the whole store has it, unless the store is refused: what is wrong with other segments
-/// does not concern this one.
+/// The segment as a reader of the whole store has it. `None` if the store is refused: damage in other segments does not
+/// concern this segment.
 fn of_reader(options: &Options, dir: &Path, id: u32) -> Result<Option<Segment>> {
     match look(dir, options, true) {
         Err(e) if e.kind() == ErrorKind::Io => Err(e),

@@ -1,7 +1,7 @@
 //! Events that the write-ahead log has and the segments lack, for a reader.
 //!
-//! An event is in the log first. A writer that lives appends it to a segment at once; after a power cut, the next
-//! opening for writing does. Until then a reader gives it from the log.
+//! A writer stores an event in the log first, and then in a segment. A power cut can take the event from the segment; the
+//! next opening for writing appends it again. Until then a reader gives the event from the log.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -19,11 +19,11 @@ use crate::error::{ErrorKind, Result};
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
 
-/// Have the last segment of a reader go on with what only the log has. `last` are the last events of the segments.
-/// Returns how many events that were.
+/// Add the events that only the log has to a reader's last segment, in memory. `last` are the last events of the
+/// segments. Returns the number of added events.
 ///
-/// The log has no events of an earlier segment: the writer makes a checkpoint before it begins a segment. That holds
-/// for this program, and if the manifest is of the log's last checkpoint. Otherwise no event is given from the log.
+/// This program makes a checkpoint before it begins a segment, so all events after the checkpoint belong to the last
+/// segment. If the manifest does not name the log's last checkpoint, the function adds nothing.
 pub fn serve(
     options: &Options,
     dir: &Path,
@@ -33,7 +33,7 @@ pub fn serve(
 ) -> Result<u64> {
     let wal = match options.wal().open(dir.join(WAL_NAME), Mode::Read) {
         Err(e) if e.kind() == ErrorKind::Io => return Err(e),
-        // What is wrong with it, `verify` says.
+        // `verify` names the damage of the log.
         Err(_) => return Ok(0),
         Ok(wal) => wal,
     };
@@ -61,7 +61,8 @@ pub fn serve(
     }
 }
 
-/// The records of the log after the last one of `last`. If it has none of these, those that are not `stored`.
+/// The records that follow the events `last` in the log. If the log has no event of `last`, all records that are not
+/// `stored`.
 fn lacking(
     wal: &EventWal,
     last: &[Id],

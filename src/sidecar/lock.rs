@@ -12,10 +12,10 @@ use crate::storage::{Access, LockAttempt, LockGuard, Storage};
 
 /// The file that is locked.
 pub const LOCK_NAME: &str = "lock";
-/// What to do about another writer.
+/// The advice for a log that another process writes.
 const ONE_WRITER: &str =
     "a log has one writer: wait for it with a lock timeout, or open the log for reading";
-/// The same where this process is the writer.
+/// The advice if this process is that writer.
 const CLOSE_FIRST: &str = "a log has one writer: close it first, or open the log for reading";
 /// The longest pause between two looks at a lock that is waited for.
 const PAUSE_MAX: Duration = Duration::from_millis(5);

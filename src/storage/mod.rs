@@ -103,15 +103,24 @@ pub trait File: Send + Sync + fmt::Debug {
     fn data_from(&self, offset: u64) -> io::Result<u64> {
         Ok(offset)
     }
-    /// Write at most `buf.len()` bytes; they survive the death of the process.
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize>;
-    /// Cut the file, or extend it with zeros.
-    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Write at most `buf.len()` bytes; they survive the death of the process. A file that is only read has neither
+    /// this method nor the next three.
+    fn write_at(&self, _buf: &[u8], _offset: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Truncate the file, or extend it with zeros.
+    fn set_len(&self, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Extend the file to `len` with zeros and reserve the space, so that later writes below `len`
     /// cannot run out of it. `false` where the system cannot: nothing changed.
-    fn allocate(&self, len: u64) -> io::Result<bool>;
+    fn allocate(&self, _len: u64) -> io::Result<bool> {
+        Ok(false)
+    }
     /// Return when data and size are on stable storage. Says nothing about the directory entry.
-    fn sync_data(&self) -> io::Result<()>;
+    fn sync_data(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// The answer to a request for a lock.

@@ -79,7 +79,7 @@ fn no_witness_is_believed_alone() {
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What is wrong with the answers about a store, of which these events are intact.
+/// The wrong answers about a store that has these intact events.
 fn judge(disk: &Sim, intact: &BTreeSet<Id>) -> Vec<String> {
     let mut wrong = Vec::new();
     let lacks = |ids: &BTreeSet<Id>| intact.difference(ids).count();

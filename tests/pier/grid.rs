@@ -10,7 +10,7 @@ use crate::support::{all, epoch, jam, options, put, reading, three_epochs};
 
 type Change = fn(&mut Vec<u8>);
 
-/// What happens to a log of deeds, and whether its first, middle and last deeds stay.
+/// Changes of a log, and whether its first, middle and last deeds stay intact.
 const CHANGES: [(&str, Change, [bool; 3]); 6] = [
     ("nothing", |_| {}, [true; 3]),
     ("a damaged magic", |log| log[0] ^= 1, [true; 3]),

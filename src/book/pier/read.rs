@@ -49,9 +49,9 @@ impl Pier {
             match parts.iter().rev().find(|part| part.number < event && event <= last) {
                 Some(part) => ask(&part.book),
                 None => {
-                    // Damage may have taken it from the end of the last epoch.
-                    if let Some(Err(lost)) = parts.last().map(|part| ask(&part.book))
-                        && event > last
+                    // Damage at the end of the last epoch may have taken the event.
+                    if event > last
+                        && let Some(Err(lost)) = parts.last().map(|part| ask(&part.book))
                         && lost.kind() == ErrorKind::Corrupt
                     {
                         return Err(lost);

@@ -76,8 +76,8 @@ impl<F: Framing> Search<'_, F> {
         Ok(self.learnt.search.take(scanner.position() - at))
     }
 
-    /// Take the bytes that were read of a damaged record from the budget. Of a long record only its end was
-    /// read, if its length is at the end.
+    /// Take the bytes that were read of a damaged record from the budget. The walk
+    /// read only the end of a long record, if the length is there.
     fn pay_for_claimed(&mut self, at: u64) -> io::Result<()> {
         let claimed = self.claimed_end(at)?.filter(|&end| end <= self.reach);
         let most = if F::TRAILER_BYTES > 0 { READ_BYTES as u64 } else { u64::MAX };

@@ -160,22 +160,6 @@ impl File for Near<'_> {
     fn data_from(&self, offset: u64) -> io::Result<u64> {
         self.file.data_from(offset)
     }
-
-    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn allocate(&self, _: u64) -> io::Result<bool> {
-        Ok(false)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
 }
 
 impl Window {

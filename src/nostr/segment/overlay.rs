@@ -9,8 +9,8 @@ use crate::slice::{part, part_mut};
 use crate::storage::{File, FileId};
 
 impl Segment {
-    /// Have reads and walks give these records, too. They lie where the next writer appends them. Returns whether all
-    /// have room there; if not, none is given.
+    /// Add records to reads and walks. They lie where the next writer appends them. Returns false, and adds nothing, if
+    /// the segment has no room for all of them.
     pub(in crate::nostr) fn go_on_in_memory(&mut self, records: &[Vec<u8>]) -> bool {
         let (page_bytes, mut more) = (self.header.page_bytes, Vec::new());
         for record in records {
@@ -31,7 +31,7 @@ impl Segment {
     }
 }
 
-/// A file up to a byte, and what follows there.
+/// A file up to a byte, and the bytes in memory that follow it.
 #[derive(Debug)]
 struct Overlay {
     file: Arc<dyn File>,
@@ -72,21 +72,5 @@ impl File for Overlay {
             return Ok(offset);
         }
         Ok(self.file.data_from(offset)?.min(self.from))
-    }
-
-    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn allocate(&self, _: u64) -> io::Result<bool> {
-        Ok(false)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
     }
 }

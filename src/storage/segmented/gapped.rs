@@ -52,20 +52,4 @@ impl File for Gapped {
     fn data_from(&self, offset: u64) -> io::Result<u64> {
         Ok(self.part_from(offset).map_or(u64::MAX, |&(start, _, _)| start.max(offset)))
     }
-
-    fn write_at(&self, _buf: &[u8], _offset: u64) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn allocate(&self, _len: u64) -> io::Result<bool> {
-        Ok(false)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
 }
