@@ -46,15 +46,19 @@ fi
 # The site is made from the stub; the check of a release builds its own wheels.
 [ "$1" != docs ] && [ "$1" != release ] || exit 0
 
-# What is tested is the wheel that a user gets, not the source tree. Folders are
-# compared too, so that a removed file counts as a change.
+# The tests use an installed wheel, not the source tree. The quick tier has it built with the profile of the Rust tests,
+# which shares their dependencies; the others test the wheel that a user gets.
+profile=release
+[ "$1" != test ] || [ "${DEEDBOOK_TIER:-quick}" != quick ] || profile=dev
+# Folders are compared too, so that a removed file counts as a change.
 sources=(Cargo.toml Cargo.lock README.md LICENSE-* pyproject.toml src python)
-if [ ! -f "$venv/.wheel" ] ||
+if [ "$(cat "$venv/.wheel" 2>/dev/null)" != "$profile" ] ||
     [ -n "$(find "${sources[@]}" -name __pycache__ -prune -o -newer "$venv/.wheel" -print | head -n 1)" ]; then
-    echo "== wheel"
+    echo "== wheel ($profile)"
     started=$(mktemp)
     rm -rf "$wheels"
-    "$venv/bin/maturin" build --release --locked --interpreter "$venv/bin/python" --out "$wheels"
+    "$venv/bin/maturin" build --profile "$profile" --locked --interpreter "$venv/bin/python" --out "$wheels"
     "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps --no-index "$wheels"/deedbook-*.whl
-    mv "$started" "$venv/.wheel" # the time the build began: a file saved meanwhile is newer
+    echo "$profile" >"$venv/.wheel"
+    touch -r "$started" "$venv/.wheel" # the time the build began: a file saved meanwhile is newer
 fi

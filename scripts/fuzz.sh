@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for FUZZ_SECONDS (60 by default) and stops at the first find, which it
-# leaves in fuzz/crashers/TARGET: commit it, tests/fuzz_corpus.rs replays it from then on.
+# leaves in fuzz/crashers/TARGET: commit it, tests/engine/fuzz_corpus.rs replays it from then on.
 # What was tried goes to target/trust/fuzz.json.
 #
 #   FUZZ_SANITIZER=address   with AddressSanitizer; by default none, which is quicker

@@ -274,6 +274,7 @@ mod tests {
         Error::new(ErrorKind::Io, "no")
     }
 
+    // Promise: fsync-fails.
     #[test]
     fn a_failed_sync_fails_all_later_ones() {
         let commits = GroupCommit::new(0);
@@ -287,6 +288,7 @@ mod tests {
         assert_eq!(commits.durable(), 7);
     }
 
+    // Promise: panic.
     #[test]
     fn a_panicking_leader_fails_the_waiters() {
         let commits = GroupCommit::new(0);

@@ -4,7 +4,7 @@
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "../../tests/common/skip.rs"]
+#[path = "../../tests/support/common/skip.rs"]
 mod skip;
 
 use std::ffi::OsString;
@@ -115,6 +115,7 @@ fn the_program_does_with_the_static_library() {
     run_book(with_static());
 }
 
+// Promise: c.
 #[test]
 fn the_program_does_with_the_shared_library() {
     run_book(with_shared());
@@ -125,6 +126,7 @@ fn logs_of_veres_head_are_written_read_and_mended_with_the_static_library() {
     run("slots.c", with_static());
 }
 
+// Promise: c.
 #[test]
 fn logs_of_veres_head_are_written_read_and_mended_with_the_shared_library() {
     run("slots.c", with_shared());

@@ -23,16 +23,16 @@ mod account;
 mod cuts;
 mod full;
 mod kind;
-#[path = "../../tests/ledger/known.rs"]
+#[path = "../../tests/support/ledger/known.rs"]
 #[allow(dead_code)]
 mod known;
+#[path = "../../tests/support/ledger/spool.rs"]
+#[allow(dead_code)]
+mod ledger_spool;
 mod mounts;
 mod spool;
 mod spool_writer;
 mod store;
-#[path = "../../tests/ledger/support.rs"]
-#[allow(dead_code)]
-mod support;
 mod syscalls;
 mod victim;
 mod writer;
@@ -148,10 +148,15 @@ fn drive() {
     let victims = Victim::wanted();
     let mut report = Report::default();
     let parts: [(&str, Part); 5] = [
+        // Promise: power-loss, slots-crash, wal-power-loss, ledger-power-loss, store-power-loss.
         ("cuts", cut),
+        // Promise: call-fails, wal-call-fails, ledger-full, store-call-fails.
         ("full", fill),
+        // Promise: read-only-media, ledger-read-only-media.
         ("readonly", read_only),
+        // Promise: call-fails, wal-call-fails, ledger-call-fails, store-call-fails.
         ("shim", syscalls::shim),
+        // Promise: ledger-kill.
         ("strace", syscalls::strace),
     ];
     for (name, part) in parts {

@@ -4,7 +4,7 @@
 use deedbook::storage::sim::Sim;
 
 use super::kit::Input;
-use super::support::mix;
+use super::ledger::spool::mix;
 
 /// A history in the making, and what is known of it.
 pub trait History {

@@ -14,9 +14,9 @@ use deedbook::ledger::{
 use deedbook::storage::Storage;
 use deedbook::{ErrorKind, OnCorrupt as Pass};
 
-use super::judge::{expect, judge_with};
 use super::kit::{Input, Records, Watch, crc32};
-use super::support::{
+use super::ledger::judge::{expect, judge_with};
+use super::ledger::spool::{
     BASE, DIR, around, body, body_of, event, file_of, listing, on, parse, payloads, record,
 };
 

@@ -7,7 +7,7 @@ use deedbook::storage::sim::Sim;
 
 use super::history::{self, History};
 use super::kit::Input;
-use super::oracle::{Known, Run, recover};
+use super::ledger::oracle::{Known, Run, recover};
 
 const STEPS: &[u8; 9] = b"abmsfxrzw";
 const STEPS_MAX: usize = 60;

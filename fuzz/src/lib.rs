@@ -1,4 +1,4 @@
-//! What the fuzz targets do, without libFuzzer: `tests/fuzz_corpus.rs` includes this module by path
+//! What the fuzz targets do, without libFuzzer: `tests/engine/fuzz_corpus.rs` includes this module by path
 //! and replays seeds and crashers with an ordinary compiler.
 //!
 //! The input is not bytes of a log alone: a mutation would hardly ever get past a checksum. It is a
@@ -22,7 +22,6 @@ pub mod nostr_import;
 pub mod nostr_json;
 pub mod nostr_operations;
 pub mod nostr_pages;
-mod nostr_store;
 pub mod nostr_tags;
 pub mod nostr_wal;
 pub mod open_on_bytes;
@@ -34,27 +33,18 @@ pub mod wal_open;
 pub mod wal_operations;
 
 // How an index that was copied counts as made there.
-#[path = "../../tests/common/index_files.rs"]
+#[path = "../../tests/support/common/index_files.rs"]
 mod index_files;
 
 // The layout of an event store, written down once more.
-#[path = "../../tests/nostr/support.rs"]
+#[path = "../../tests/support/nostr_layout.rs"]
 #[allow(dead_code, clippy::duplicate_mod)]
 mod nostr_layout;
 
-// What the tests of ledgers go by: the layout written down once more, and what is known of events.
-#[path = "../../tests/ledger/judge.rs"]
-#[allow(dead_code)]
-mod judge;
-#[path = "../../tests/ledger/known.rs"]
-#[allow(dead_code)]
-mod known;
-#[path = "../../tests/ledger/oracle.rs"]
-#[allow(dead_code)]
-mod oracle;
-#[path = "../../tests/ledger/support.rs"]
-#[allow(dead_code)]
-mod support;
+#[path = "../../tests/support/ledger/mod.rs"]
+mod ledger;
+#[path = "../../tests/support/store/mod.rs"]
+mod nostr_store;
 
 /// A target's body: panics if it finds something.
 pub type Body = fn(&[u8]);

@@ -8,7 +8,7 @@ use deedbook::nostr::{BadLine, Check, Event, EventStore, ImportOptions, ImportRe
 use deedbook::{Error, ErrorKind, OnCorrupt};
 
 use super::kit::Input;
-use super::nostr_store::support::{Torn, event, in_memory, open};
+use super::nostr_store::events::{Torn, event, in_memory, open};
 
 /// From this byte on, a byte stands for one of the known lines, which no mutation would find.
 const KNOWN: u8 = 0x10;

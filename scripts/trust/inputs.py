@@ -1,6 +1,6 @@
 """What a proof depends on. Its result stands for every commit with the same inputs.
 
-A test of cargo depends on the crate, on what all tests share, and on its own target; one of Python
+A test of cargo depends on the crate, on what all tests share, and on its own module; one of Python
 on nearly everything. What the proofs are published in, and the tables of rows and bugs, are no
 input: each seeded bug has its own text as one.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 PYTHON = "python"
 """The test target whose tests are pytest's."""
 _MADE = {"docs/trust.json", "docs/trust.md", "docs/index.md", "README.md", "CHANGELOG.md"}
-_TABLES = ("scripts/trust/", "tests/mutants/")
+_TABLES = ("scripts/trust/", "tests/mutants/", "tests/promises.txt")
 _OF_CARGO = ("Cargo.toml", "Cargo.lock", "src/", "capi/", "examples/", "fuzz/", "tests/")
 _OF_BUGS = ("tests/mutants/bug.py", "tests/mutants/worker.py")
 
@@ -27,7 +27,7 @@ def inputs(root: Path, targets: Collection[str] | None, *more: str) -> str:
     ``more`` is what else goes into it.
     """
     digest = hashlib.sha256(_compiler().encode())
-    own = _targets(root)
+    own = _programs(root)
     for path, content in files_of(root):
         if _matters(path, targets, own):
             digest.update(f"{path} {content}\n".encode("utf-8", "surrogateescape"))
@@ -47,18 +47,19 @@ def _matters(path: str, targets: Collection[str] | None, own: Collection[str]) -
         return False
     if targets is None:
         return True
-    name = path.split("/")[1].removesuffix(".rs") if path.startswith("tests/") else ""
-    if name == PYTHON or not path.startswith(_OF_CARGO):
+    _, program, module, *_ = [*path.split("/"), "", ""] if path.startswith("tests/") else [""] * 3
+    if program == PYTHON or not path.startswith(_OF_CARGO):
         return PYTHON in targets
-    return name not in own or name in targets
+    if program not in own:
+        return True
+    name = f"{program}::{module.removesuffix('.rs')}"
+    return module == "main.rs" or program in targets or name in targets
 
 
 @cache
-def _targets(root: Path) -> frozenset[str]:
-    """The test targets of cargo."""
-    tests = root / "tests"
-    folders = (found.parent.name for found in tests.glob("*/main.rs"))
-    return frozenset([*folders, *(found.stem for found in tests.glob("*.rs"))])
+def _programs(root: Path) -> frozenset[str]:
+    """The test programs of cargo."""
+    return frozenset(found.parent.name for found in (root / "tests").glob("*/main.rs"))
 
 
 @cache

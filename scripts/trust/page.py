@@ -1,4 +1,4 @@
-"""The published pages, from the results of one run and the tables of promises."""
+"""The published pages, from the results of one run, the promises and their markers."""
 
 from __future__ import annotations
 
@@ -8,29 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from layout_rows import LAYOUT_ROWS
-from ledger_rows import LEDGER_ROWS
-from rows import ROWS, Row
-from spark_rows import SPARK_ROWS
-from store_rows import STORE_ROWS
-from transaction_rows import TRANSACTION_ROWS
-from wal_rows import WAL_ROWS
+import markers
 
 BEGIN, END = "<!-- begin trust -->", "<!-- end trust -->"
 DOCUMENT = "docs/trust.md"
 DATA = "docs/trust.json"
-# Each table of promises: its heading, its rows, and the part that runs its tests.
-# The part whose tests of Python are Spark's.
-SPARK = "spark"
-SECTIONS = [
-    ("Promises", ROWS, "crash"),
-    ("Promises of layouts, piers, migrations and the C interface", LAYOUT_ROWS, "layouts"),
-    ("Promises of the write-ahead log", WAL_ROWS, "wal"),
-    ("Promises of the ledger", LEDGER_ROWS, "ledger"),
-    ("Promises of the event store", STORE_ROWS, "store"),
-    ("Promises of transactions", TRANSACTION_ROWS, "transactions"),
-    ("Promises of Spark's streams, reads and writes", SPARK_ROWS, SPARK),
-]
 INDEX = "docs/index.md"
 # Which figures the first screen has, and what it calls them.
 NUMBERS = {
@@ -53,7 +35,7 @@ def publish(root: Path, results: dict[str, Any]) -> None:
     text = json.dumps(results, indent=1, sort_keys=True) + "\n"
     (root / DATA).write_text(text)
     results = json.loads(text)  # in the order in which the pages are checked
-    (root / DOCUMENT).write_text(document(results))
+    (root / DOCUMENT).write_text(document(root, results))
     readme = root / "README.md"
     readme.write_text(with_table(readme.read_text(), results))
     index = root / INDEX
@@ -211,7 +193,7 @@ def table(rows: list[tuple[str, str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def document(results: dict[str, Any]) -> str:
+def document(root: Path, results: dict[str, Any]) -> str:
     """docs/trust.md."""
     run = results.get("run", {})
     facts = ", ".join(f"{key}: {value}" for key, value in run.get("facts", {}).items())
@@ -225,7 +207,7 @@ def document(results: dict[str, Any]) -> str:
         f"[trust.json](trust.json). This run: {facts}. All figures are of that commit: a part, or",
         "a seeded bug, that was tried on an earlier one stands where all that it depends on is the",
         "same (`scripts/trust/inputs.py`). Results of another one, or with a failure, are not",
-        "published. The rows of promises are those of the sources beside this page: a test younger",
+        "published. Promises and proofs are those of the sources beside this page: a test younger",
         "than that commit was not part of the run.",
         "",
         *([run["note"], ""] if run.get("note") else []),
@@ -236,8 +218,8 @@ def document(results: dict[str, Any]) -> str:
         "opening is crashed again at each of its calls, and what that leaves is opened and judged.",
         "",
         table(figures(results)),
-        row_docs(),
-        *promises(results),
+        markers.outcomes(root) + "\n",
+        *promises(root, results),
         "## Seeded bugs",
         "",
         "A test that cannot fail proves nothing. `python tests/mutants/run.py` puts each of these",
@@ -254,19 +236,19 @@ def document(results: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def promises(results: dict[str, Any]) -> list[str]:
-    """The tables of promises, without those of parts that this run did not have."""
-    skipped = skips(results)
+def promises(root: Path, results: dict[str, Any]) -> list[str]:
+    """The tables of promises."""
+    skipped, proofs = skips(results), markers.proofs(root)
     lines = []
-    for heading, rows, part in SECTIONS:
-        if part in results.get("run", {}).get("parts", {}):
-            lines += [f"## {heading}", "", "| fault | outcome | proved by |", "|---|---|---|"]
-            lines += [*(promise(row, skipped) for row in rows), ""]
+    for section in markers.sections(root):
+        lines += [f"## {section.heading}", "", "| fault | outcome | proved by |", "|---|---|---|"]
+        lines += [promise(one, proofs.get(one.name, []), skipped) for one in section.promises]
+        lines += [""]
     return lines
 
 
 def skips(results: dict[str, Any]) -> dict[str, str]:
-    """The tests that this run skipped, as the rows name them, and why."""
+    """The tests that this run skipped, as the markers name them, and why."""
     found: dict[str, str] = {}
     for part in results.get("run", {}).get("parts", {}).values():
         found.update(part["skipped"])
@@ -277,65 +259,22 @@ def skips(results: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def row_docs() -> str:
-    """The meaning of the outcomes' letters."""
-    import rows
-
-    text = (rows.__doc__ or "").split("Outcomes. ")[1].split("\n\n")[0]
-    return text.replace("\n", " ") + "\n"
-
-
-def promise(row: Row, skipped: dict[str, str]) -> str:
+def promise(one: markers.Promise, tests: list[str], skipped: dict[str, str]) -> str:
     """One line of the table of promises. What was skipped proves nothing."""
-    ran = [f"`{test}`" for test in row.tests if test not in skipped]
-    tests = ", ".join(ran) or "**not proved**"
-    left = "; ".join(f"skipped: `{test}`, {skipped[test]}" for test in row.tests if test in skipped)
-    notes = "".join(f" — {note}" for note in (row.note, left) if note)
-    return f"| {row.fault} | {row.outcome} | {tests}{notes} |"
+    ran = [f"`{test}`" for test in tests if test not in skipped]
+    proved = ", ".join(ran) or "**not proved**"
+    left = "; ".join(f"skipped: `{test}`, {skipped[test]}" for test in tests if test in skipped)
+    notes = "".join(f" — {note}" for note in (one.note, left) if note)
+    return f"| {one.fault} | {one.outcome} | {proved}{notes} |"
 
 
-def all_rows() -> list[Row]:
-    """The promises of all tables."""
-    return [row for _, rows, _ in SECTIONS for row in rows]
-
-
-def targets() -> list[str]:
-    """The test targets of cargo that the tables name."""
-    named = [test.split("::")[0] for row in all_rows() for test in row.tests if "::" in test]
-    return sorted(set(named))
-
-
-def python_files(of_spark: bool) -> list[str]:
-    """The files of Python tests that the tables name: of Spark's those that no other one names."""
-    named: dict[bool, set[str]] = {False: set(), True: set()}
-    for _, rows, part in SECTIONS:
-        tests = (test for row in rows for test in row.tests if test.startswith("py:"))
-        named[part == SPARK].update(test.removeprefix("py:") for test in tests)
-    return sorted(named[True] - named[False] if of_spark else named[False])
-
-
-def missing_tests(root: Path) -> list[str]:
-    """Tests that the table names and that are not there."""
-    missing = []
-    for test in (test for row in all_rows() for test in row.tests):
-        kind, _, name = test.partition(":")
-        if kind == "py":
-            there = (root / "tests" / "python" / name).exists()
-        elif kind == "power":
-            there = name in (root / "examples" / "power").joinpath("main.rs").read_text()
-        else:
-            target, name = test.split("::")
-            own = {"lib": ["src/**/*.rs"], "capi": ["capi/tests/*.rs"]}
-            places = own.get(target, [f"tests/{target}.rs", f"tests/{target}/**/*.rs"])
-            pattern = re.compile(rf"\bfn {name}\(")
-            files = (file for place in places for file in root.glob(place))
-            there = any(pattern.search(file.read_text()) for file in files)
-        if not there:
-            missing.append(test)
-    return missing
+def python_files(root: Path) -> list[str]:
+    """The files of Python tests that prove a promise."""
+    tests = [test for proofs in markers.proofs(root).values() for test in proofs]
+    return sorted({test.split(":")[1] for test in tests if test.startswith("py:")})
 
 
 if __name__ == "__main__":
     top = Path(__file__).resolve().parents[2]
     publish(top, json.loads((top / DATA).read_text()))
-    sys.exit(1 if missing_tests(top) else 0)
+    sys.exit("\n".join(markers.wrong(top)))

@@ -8,12 +8,11 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 # Not what is proved, but what is made from it.
 MADE = {"docs/trust.json", "docs/trust.md", "docs/index.md", "README.md"}
 RUN = "run"
-SHOWN = re.compile(r"^---- (\S+) stdout ----$")
-RUNNING = re.compile(r"^\s*Running (?:unittests )?(?:src|tests)/(\S+) ")
 SKIPPED_PY = re.compile(r"^SKIPPED \[\d+\] tests/python/([\w.]+):\d+: (.*)$")
 
 
@@ -35,18 +34,22 @@ def commit_of(root: Path) -> str:
 
 
 def skipped_in(output: str) -> dict[str, str]:
-    """The tests that said ``skipped: WHY``, by name (of a file of Python tests its own)."""
-    found: dict[str, str] = {}
-    target = test = ""
-    for line in output.splitlines():
-        if running := RUNNING.match(line):
-            target = running[1].removesuffix("/main.rs").removesuffix(".rs")
-        elif shown := SHOWN.match(line):
-            test = shown[1].rsplit("::", 1)[-1]
-        elif line.startswith("skipped: ") and test:
-            found[f"{target}::{test}"] = line.removeprefix("skipped: ")
-        elif python := SKIPPED_PY.match(line):
-            found[f"py:{python[1]}"] = python[2]
+    """The Python tests that pytest skipped, by their file, and why."""
+    lines = (SKIPPED_PY.match(line) for line in output.splitlines())
+    return {f"py:{line[1]}": line[2] for line in lines if line}
+
+
+def skipped_by(junit: Path, since: float) -> dict[str, str]:
+    """The Rust tests that said ``skipped: WHY`` in a run of nextest, as the markers name them."""
+    if not junit.exists() or junit.stat().st_mtime < since:
+        return {}
+    found = {}
+    for case in ElementTree.parse(junit).getroot().iter("testcase"):
+        program = case.get("classname", "").rpartition("::")[2]
+        *modules, name = case.get("name", "").split("::")
+        said = re.search(r"^skipped: (.*)$", case.findtext("system-out") or "", re.MULTILINE)
+        if said:
+            found["::".join([program, *modules[:1], name])] = said[1]
     return found
 
 

@@ -32,38 +32,39 @@ import results
 
 ROOT = Path(__file__).resolve().parents[2]
 TRUST = Path(os.environ.get("DEEDBOOK_TRUST_DIR", ROOT / "target" / "trust"))
-CARGO = ["cargo", "test", "--locked", "--package", "deedbook", "--all-features"]
-# What a test says of itself, "skipped" for example, is shown though it passed.
-SHOW = ["--", "--show-output"]
+# The profile keeps what a test says of itself, "skipped" for example, though the test passed.
+NEXTEST = ["scripts/nextest.sh", "--profile", "trust", "--locked"]
+JUNIT = ROOT / "target" / "nextest" / "trust" / "junit.xml"
+# The test programs, or modules of them, of each part.
 TARGETS = {
-    "crash": ["crash"],
-    "faults": ["faults", "allocation"],
-    "damage": ["answers", "log", "recovery"],
-    "wal": ["wal_own", "wal_regressions"],
+    "crash": ["engine::crash"],
+    "faults": ["engine::faults", "process::allocation"],
+    "damage": ["engine::answers", "engine::log", "book::recovery"],
+    "wal": ["wal"],
     "ledger": ["ledger"],
-    "layouts": ["slots", "convert", "in_parts", "pier", "lmdb"],
-    "store": ["nostr", "nostr_index", "nostr_store", "nostr_wal"],
-    "transactions": ["transactions"],
-    "kill": ["processes"],
+    "layouts": ["book::slots", "book::convert", "book::in_parts", "book::pier", "book::lmdb"],
+    "store": ["nostr"],
+    "transactions": ["engine::transactions"],
+    "kill": ["process::book"],
 }
 
 
 def parts(quick: bool = False) -> dict[str, list[str]]:
     """The command of each part, in the order in which they run."""
-    tests = {name: cargo(targets) for name, targets in TARGETS.items()}
+    tests = {name: nextest(chosen(targets)) for name, targets in TARGETS.items()}
     mutants = [sys.executable, "tests/mutants/run.py"]
     return {
         # First: a bug that survives has to be caught, and then all parts are run again.
         "mutants": [*mutants, "--quick"] if quick else mutants,
         **tests,
-        "others": cargo(targets_of_others()),
+        "others": nextest(f"not ({chosen(all_targets())})"),
         # An event of 3 GiB, which takes 13 GB of disk.
-        "large": ["env", "DEEDBOOK_SLOW=1", *cargo(["in_parts_memory"])],
+        "large": ["env", "DEEDBOOK_SLOW=1", *nextest(chosen(["process::parts_memory"]))],
         "models": ["make", "models"],
-        "c": ["cargo", "test", "--locked", "--package", "deedbook-capi", *SHOW],
+        "c": [*NEXTEST, "--package", "deedbook-capi"],
         "c-install": ["scripts/c_install.sh"],
         "python": pytest(of_spark=False),
-        page.SPARK: pytest(of_spark=True),
+        "spark": pytest(of_spark=True),
         "power": ["scripts/power.sh"],
         "fuzz": ["scripts/fuzz.sh"],
     }
@@ -72,8 +73,7 @@ def parts(quick: bool = False) -> dict[str, list[str]]:
 def inputs_of_parts() -> dict[str, str]:
     """What each part depends on, as it is now."""
     others = {name: inputs.inputs(ROOT, None) for name in parts()}
-    cargo_targets = {**TARGETS, "others": targets_of_others()}
-    of_cargo = {name: inputs.inputs(ROOT, found) for name, found in cargo_targets.items()}
+    of_cargo = {name: inputs.inputs(ROOT, found) for name, found in TARGETS.items()}
     bugs = json.loads(
         subprocess.run(
             [sys.executable, "tests/mutants/run.py", "--inputs"],
@@ -87,26 +87,39 @@ def inputs_of_parts() -> dict[str, str]:
     return {**others, **of_cargo, "mutants": of_bugs}
 
 
-def targets_of_others() -> list[str]:
-    """The targets in the tables that no other part runs."""
-    own = {target for targets in TARGETS.values() for target in targets}
-    # Run by parts of another kind.
-    own |= {"capi", "in_parts_memory", "models"}
-    return [target for target in page.targets() if target not in own]
+def all_targets() -> list[str]:
+    """The test programs and modules that a part runs."""
+    return [target for targets in TARGETS.values() for target in targets]
 
 
-def cargo(targets: list[str]) -> list[str]:
-    """The command for some test targets; ``lib`` is the unit tests."""
-    command = list(CARGO)
-    for target in targets:
-        command += ["--lib"] if target == "lib" else ["--test", target]
-    return command + SHOW
+def chosen(targets: list[str]) -> str:
+    """The filter for the tests of programs or of modules of them."""
+    halves = [target.partition("::") for target in targets]
+    each = [
+        f"binary({name}) & test(/^{module}::/)" if module else f"binary({name})"
+        for name, _, module in halves
+    ]
+    return " | ".join(f"({one})" for one in each)
+
+
+def nextest(tests: str) -> list[str]:
+    """The command for the tests that a filter chooses."""
+    return [*NEXTEST, "--package", "deedbook", "--all-features", "-E", tests]
 
 
 def pytest(of_spark: bool) -> list[str]:
-    """The command for the files of Python tests that the tables name, or for those of Spark."""
-    files = [f"tests/python/{name}" for name in page.python_files(of_spark)]
-    return [sys.executable, "-m", "pytest", "-q", "-rs", *files]
+    """The command for the files of Python tests with a promise: those of Spark, or the others."""
+    files = [f"tests/python/{name}" for name in page.python_files(ROOT)]
+    return [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rs",
+        "-m",
+        "spark" if of_spark else "not spark",
+        *files,
+    ]
 
 
 def settings(minutes: float) -> dict[str, str]:
@@ -182,7 +195,7 @@ def prove(name: str, command: list[str], env: dict[str, str], commit: str) -> di
         "code": code or len(failures),
         "seconds": round(time.time() - before, 1),
         "results": [f.stem for f in fresh],
-        "skipped": results.skipped_in(output),
+        "skipped": {**results.skipped_in(output), **results.skipped_by(JUNIT, before)},
     }
 
 
@@ -205,7 +218,7 @@ def main() -> int:
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; known: {', '.join(parts())}")
     # Their tests of Spark, skipped, would prove nothing.
-    if {"python", page.SPARK, "mutants"} & set(chosen):
+    if {"python", "spark", "mutants"} & set(chosen):
         subprocess.run([ROOT / "scripts" / "need.sh", "java"], check=True)
     TRUST.mkdir(parents=True, exist_ok=True)
     env = {**settings(arguments.minutes), "DEEDBOOK_TRUST_DIR": str(TRUST)}

@@ -93,6 +93,7 @@ mod tests {
     }
 
     /// A writer whose file another process cuts fails; the process goes on.
+    // Promise: changed-under.
     #[test]
     fn a_store_after_a_foreign_truncation_is_an_error_not_a_crash() {
         let file = sparse_file(256 << 10);

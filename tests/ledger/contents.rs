@@ -9,7 +9,7 @@ use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, File, Memory, Storage};
 use deedbook::{ErrorKind, OnCorrupt, Result, Split};
 
-use crate::support::{DIR, events, file_of, memory, on, record, small};
+use crate::support::ledger::spool::{DIR, events, file_of, memory, on, record, small};
 
 fn put(memory: &Memory, name: &str, bytes: &[u8]) {
     let file = memory.create_new(&Path::new(DIR).join(name), 0o600).unwrap();

@@ -10,9 +10,9 @@ use deedbook::Durability;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 
-use crate::oracle::{Known, Run, options, recover};
-use crate::report;
-use crate::support::{DIR, event, mix, shown, small};
+use crate::support::ledger::oracle::{Known, Run, options, recover};
+use crate::support::ledger::spool::{DIR, event, mix, shown, small};
+use crate::support::report;
 
 const STEPS: &str = "abmsfxrzw";
 const DURABILITIES: [&str; 5] = ["none", "rotate", "always", "bytes:300", "manual"];
@@ -104,6 +104,7 @@ fn second(disk: &Sim, known: &Known, counts: &mut Counts) -> Result<(), String> 
     Ok(())
 }
 
+// Promise: ledger-power-loss.
 #[test]
 fn every_short_history_survives_every_crash() {
     let states = report::number("DEEDBOOK_LEDGER_STATES", 24);
@@ -143,6 +144,7 @@ fn every_short_history_survives_every_crash() {
 
 /// The background syncs within the interval, also if nothing is appended any more; a crash at any of
 /// its calls takes nothing that was durable before.
+// Promise: ledger-power-loss.
 #[test]
 fn an_interval_makes_durable_without_another_call_and_survives_crashes() {
     let mut counts = Counts::default();
@@ -183,6 +185,7 @@ fn worst(disk: &Sim) -> Sim {
 
 /// A store died after it had made the directory, and before it had synced its name. The next one found
 /// it there, synced its files, and a power cut took all of it.
+// Promise: ledger-names.
 #[test]
 fn names_that_a_store_left_unsynced_are_synced_by_the_next() {
     let disk = Sim::new();
@@ -195,6 +198,7 @@ fn names_that_a_store_left_unsynced_are_synced_by_the_next() {
 }
 
 /// The same with `.deedbook`: the counter in it was synced, and lost with the name.
+// Promise: ledger-names.
 #[test]
 fn names_that_hold_the_counter_are_synced_as_well() {
     let disk = Sim::new();

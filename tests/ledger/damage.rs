@@ -7,12 +7,13 @@ use deedbook::Verdict;
 use deedbook::ledger::{OnCorrupt, bases, salvage};
 use deedbook::storage::{Access, Storage};
 
-use crate::judge::{judge, opened};
-use crate::report;
-use crate::support::{
+use crate::support::ledger::judge::{judge, opened};
+use crate::support::ledger::spool::{
     DIR, drain, event, events, file_of, listing, memory, mix, number_of, record, shown, small,
 };
+use crate::support::report;
 
+// Promise: ledger-damage.
 #[test]
 fn a_file_cut_at_every_byte_sends_the_records_before_the_cut() {
     let bytes = file_of(&events(0..12, 70));
@@ -25,6 +26,7 @@ fn a_file_cut_at_every_byte_sends_the_records_before_the_cut() {
     }
 }
 
+// Promise: ledger-damage.
 #[test]
 fn every_single_bit_flipped_costs_one_record() {
     let mut ambiguous = 0;
@@ -51,6 +53,7 @@ fn every_single_bit_flipped_costs_one_record() {
 }
 
 /// Long files, over several blocks of the scanner, with damage of every kind at random places.
+// Promise: ledger-damage.
 #[test]
 fn sectors_that_are_lost_or_repeated_never_make_a_record() {
     let seed = report::number("DEEDBOOK_SEED", 1);
@@ -86,6 +89,7 @@ fn sectors_that_are_lost_or_repeated_never_make_a_record() {
 
 /// A payload that holds whole records, in a record that was cut: what lies in it is never sent by
 /// default.
+// Promise: ledger-lengths-lie.
 #[test]
 fn records_inside_a_torn_record_are_not_sent() {
     let inner = file_of(&events(50..53, 0));
@@ -131,6 +135,7 @@ fn damage_inside_a_torn_record_proves_nothing_after_it() {
 /// Lengths from a hostile file: huge, zero, beyond the end, beyond the limit. A length that leads beyond
 /// the end may be that of a torn record, and the intact records after it may lie in its payload: `skip`
 /// sent them. It withholds them, and the file goes to the quarantine whole.
+// Promise: ledger-lengths-lie.
 #[test]
 fn lengths_that_lie_are_damage() {
     for length in [0, 1, 23, 26, 4096, (1 << 20) + 1, u32::MAX - 8, u32::MAX] {
@@ -162,6 +167,7 @@ fn a_file_that_is_too_hard_to_search_goes_to_the_quarantine() {
 
 /// A record beyond the limit whose checksum holds is somebody's event, not a torn tail: `stop` removed
 /// its file, and so did `skip`.
+// Promise: ledger-lengths-lie.
 #[test]
 fn a_record_beyond_the_limit_goes_to_the_quarantine() {
     let long = vec![b'x'; (1 << 20) + 1];

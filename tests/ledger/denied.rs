@@ -11,7 +11,7 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, File, LockAttempt, Storage};
 use deedbook::{Durability, Durable, ErrorKind};
 
-use crate::support::{
+use crate::support::ledger::spool::{
     DIR, drain, event, events, file_of, listing, number_of, on, put, refused, small,
 };
 

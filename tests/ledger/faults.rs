@@ -9,8 +9,8 @@ use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
-use crate::oracle::{Run, expect_typed, options, recover};
-use crate::support::{
+use crate::support::ledger::oracle::{Run, expect_typed, options, recover};
+use crate::support::ledger::spool::{
     DIR, drain, event, events, file_of, listing, mix, on, put, refused, shown, small,
 };
 
@@ -70,6 +70,7 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
     Ok(fired)
 }
 
+// Promise: ledger-call-fails.
 #[test]
 fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
     let faults: [(&str, What, &[u64]); 8] = [
@@ -119,6 +120,7 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
 }
 
 /// After a write that fell short, what follows it in the file could be read as a part of it.
+// Promise: ledger-call-fails.
 #[test]
 fn after_a_failed_or_short_write_the_file_is_never_appended_to_again() {
     for what in [What::Error(Io::Other), What::Partial(Io::StorageFull), What::Short, What::Zero] {
@@ -159,6 +161,7 @@ fn files_that_a_full_disk_took_back_leave_no_gap_in_the_indexes() {
 }
 
 /// Each append on a full disk left an empty file behind, and at last no inodes either.
+// Promise: ledger-full.
 #[test]
 fn a_full_disk_gets_no_files_and_appends_go_on_once_there_is_room() {
     let run = Run::new(Durability::None);
@@ -175,6 +178,7 @@ fn a_full_disk_gets_no_files_and_appends_go_on_once_there_is_room() {
     assert_eq!(drain(&ledger), events(7..8, 0));
 }
 
+// Promise: ledger-fsync-fails.
 #[test]
 fn a_failed_sync_refuses_every_later_append_and_what_is_there_can_be_sent() {
     for durability in [Durability::Always, Durability::Rotate] {
@@ -216,6 +220,7 @@ fn a_short_write_on_a_full_disk_has_its_number() {
 
 /// A fetch failed on a full disk, where the next index cannot be stored: nothing could be sent, and
 /// so no room was made.
+// Promise: ledger-full.
 #[test]
 fn what_a_full_disk_holds_is_sent_and_makes_room() {
     for durability in [Durability::None, Durability::Always] {
@@ -329,6 +334,7 @@ fn a_taken_name_is_passed_over_and_a_full_disk_is_told() {
 }
 
 /// A batch that goes on in another file and fails there is in the ledger in part.
+// Promise: ledger-call-fails.
 #[test]
 fn a_batch_that_is_there_in_part_says_so() {
     let run = Run::new(Durability::None);
@@ -341,6 +347,7 @@ fn a_batch_that_is_there_in_part_says_so() {
 }
 
 /// One file that cannot be read would have kept all later ones from being sent.
+// Promise: ledger-call-fails.
 #[test]
 fn a_file_that_cannot_be_read_holds_up_no_other() {
     let run = Run::new(Durability::None);

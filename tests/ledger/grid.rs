@@ -6,8 +6,8 @@ use deedbook::OnCorrupt;
 use deedbook::ledger::{LedgerFile, Options, open_file, salvage, verify_file};
 use deedbook::storage::Memory;
 
-use crate::judge::judge;
-use crate::support::{BASE, DIR, events, file_of, on, put};
+use crate::support::ledger::judge::judge;
+use crate::support::ledger::spool::{BASE, DIR, events, file_of, on, put};
 
 type Change = fn(&mut Vec<u8>);
 

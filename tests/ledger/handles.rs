@@ -10,11 +10,12 @@ use deedbook::ledger::{LedgerStore, Options};
 use deedbook::storage::{LockAttempt, Storage};
 use deedbook::{Durability, ErrorKind};
 
-use crate::hooked::{Event, Hooked};
-use crate::support::{
+use crate::support::common::hooked::{Event, Hooked};
+use crate::support::ledger::spool::{
     BASE, DIR, drain, event, events, fetch_all, memory, number_of, on, refused, shown, small,
 };
 
+// Promise: ledger-several.
 #[test]
 fn a_file_being_written_or_leased_is_left_out_by_others() {
     let dir = tempfile::tempdir().unwrap();
@@ -43,6 +44,7 @@ fn a_file_being_written_or_leased_is_left_out_by_others() {
 }
 
 /// Eight threads on two handles append, and a third handle sends: each event once.
+// Promise: ledger-several.
 #[test]
 fn threads_that_append_and_one_that_sends_lose_nothing_and_repeat_nothing() {
     const EACH: u64 = 3000;
@@ -144,11 +146,12 @@ fn a_ledger_of_another_base_in_the_same_directory_is_another_ledger() {
 }
 
 /// A symbolic link, a directory and a FIFO with the name of a file are no files of the ledger.
+// Promise: ledger-odd-files.
 #[test]
 fn what_is_no_regular_file_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("elsewhere");
-    std::fs::write(&target, crate::support::file_of(&events(0..1, 0))).unwrap();
+    std::fs::write(&target, crate::support::ledger::spool::file_of(&events(0..1, 0))).unwrap();
     std::os::unix::fs::symlink(&target, dir.path().join("0-events")).unwrap();
     std::fs::create_dir(dir.path().join("1-events")).unwrap();
     let fifo = std::process::Command::new("mkfifo").arg(dir.path().join("2-events")).status();
@@ -165,6 +168,7 @@ fn what_is_no_regular_file_is_left_alone() {
 }
 
 /// The file of a store was removed under it: what is synced into it can never be sent.
+// Promise: ledger-fsync-fails.
 #[test]
 fn a_sync_into_a_file_that_was_removed_is_an_error() {
     let dir = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use deedbook::ledger::{LedgerStore, Options};
 
-use crate::support::{DIR, drain, event, events, fetch_all, memory, small};
+use crate::support::ledger::spool::{DIR, drain, event, events, fetch_all, memory, small};
 
 fn indexes(ledger: &LedgerStore, count: Option<usize>) -> (Vec<u32>, bool) {
     let fetched = ledger.fetch(count, None).unwrap();

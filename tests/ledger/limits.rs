@@ -11,11 +11,11 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, Durable, ErrorKind};
 
-use crate::support::{
+use crate::support::ledger::spool::{
     DIR, drain, event, events, fetch_all, file_of, listing, memory, number_of, on, put, refused,
     small,
 };
-use crate::watch::{Seen, watched};
+use crate::support::watch::{Seen, watched};
 
 /// A ledger of at most 1,000 bytes in files of 100; an event takes 32.
 fn limited(when_full: WhenFull) -> (Memory, LedgerStore) {
@@ -28,6 +28,7 @@ fn held(storage: &dyn Storage) -> usize {
     listing(storage, Path::new(DIR)).values().map(Vec::len).sum()
 }
 
+// Promise: ledger-full.
 #[test]
 fn a_full_ledger_rejects_and_keeps_what_it_has() {
     let (memory, ledger) = limited(WhenFull::Reject);
@@ -58,6 +59,7 @@ fn a_full_ledger_rejects_and_keeps_what_it_has() {
     assert_eq!(drain(&ledger), events(4..35, 0));
 }
 
+// Promise: ledger-full.
 #[test]
 fn a_full_ledger_drops_the_oldest_and_counts_them() {
     let (memory, ledger) = limited(WhenFull::DropOldest);

@@ -6,18 +6,13 @@
 //! DEEDBOOK_LEDGER_KILLS    writers killed (default 40)
 //! DEEDBOOK_SEED            seed of the samples
 //! ```
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
-#![allow(clippy::print_stdout)]
 
-#[path = "../answers/hooked.rs"]
-#[allow(dead_code)]
-mod hooked;
-#[path = "../harness/report.rs"]
-#[allow(dead_code)]
-mod report;
-#[path = "../harness/watch.rs"]
-#[allow(dead_code)]
-mod watch;
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+#[path = "../support/mod.rs"]
+mod support;
 
 mod contents;
 mod crash;
@@ -27,19 +22,12 @@ mod faults;
 mod golden;
 mod grid;
 mod handles;
-mod judge;
-#[allow(dead_code)] // the fuzz target goes on after crashes
-mod known;
 mod lease;
 mod limits;
 mod migrate;
-#[allow(dead_code)] // the fuzz target goes on after crashes
-mod oracle;
 mod processes;
 mod properties;
 mod reader;
 mod removal;
 mod rotation;
-mod sha256;
-mod support;
 mod transient;

@@ -14,7 +14,9 @@ use deedbook::{Error, ErrorKind, Result};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::support::{BASE, DIR, listing, memory, mix, on, read_file, refused, small};
+use crate::support::ledger::spool::{
+    BASE, DIR, listing, memory, mix, on, read_file, refused, small,
+};
 
 const OLD: &str = "/old";
 const HEADER: &str = "{ \"batch\": [";
@@ -43,7 +45,7 @@ fn run(options: &Options) -> Result<Vec<FileMigration>> {
 fn events(options: &Options) -> Vec<String> {
     let ledger = options.open(config()).unwrap();
     let text = |payload: Vec<u8>| String::from_utf8(payload).unwrap();
-    crate::support::drain(&ledger).into_iter().map(text).collect()
+    crate::support::ledger::spool::drain(&ledger).into_iter().map(text).collect()
 }
 
 /// Migrate one file: what became of it, and what is in the ledger.
@@ -219,7 +221,7 @@ fn damage_at_any_byte_leaves_the_events_before_it_and_no_byte_is_lost() {
             old(&memory, "7-events.temp", &bytes);
             let report = run(&options).unwrap().remove(0);
             let ledger = options.open(config()).unwrap();
-            let events = crate::support::drain(&ledger);
+            let events = crate::support::ledger::spool::drain(&ledger);
             let there = format!("byte {at} ^ {change:02x}: {report:?}");
             let before = ends.iter().filter(|end| **end <= at).count();
             if report.is_foreign() {
@@ -363,7 +365,7 @@ fn kept_files_are_migrated_once_also_when_they_grow() {
     migration.keep = false;
     assert_eq!(counts(&migration), [(0, 3, true), (0, 6, true)]);
     let ledger = options.open(config()).unwrap();
-    assert_eq!(crate::support::drain(&ledger).len(), 2 + 6 + 1 + 6);
+    assert_eq!(crate::support::ledger::spool::drain(&ledger).len(), 2 + 6 + 1 + 6);
     let notes = std::fs::read_to_string(dir.path().join("spool/.deedbook/migrated")).unwrap();
     assert_eq!(notes.lines().count(), 2, "that of the file that others removed: {notes}");
 }
@@ -400,7 +402,7 @@ fn an_error_in_the_middle_is_gone_on_from_without_repetition() {
     }
     assert!(failures >= 3, "{failures}");
     let ledger = options.open(small(dir.path().join("spool"), 100_000)).unwrap();
-    let found = crate::support::drain(&ledger);
+    let found = crate::support::ledger::spool::drain(&ledger);
     assert!(found.iter().map(|event| std::str::from_utf8(event).unwrap()).eq(&all));
 }
 
@@ -520,7 +522,7 @@ proptest! {
             prop_assert_eq!(report.rest_from.is_none(), parsed.is_some(), "{:?}", report);
             if let Some(values) = parsed {
                 let ledger = options.open(config()).unwrap();
-                let found: Vec<Value> = crate::support::drain(&ledger)
+                let found: Vec<Value> = crate::support::ledger::spool::drain(&ledger)
                     .iter()
                     .map(|event| serde_json::from_slice(event).unwrap())
                     .collect();

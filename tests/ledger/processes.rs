@@ -12,8 +12,8 @@ use deedbook::ledger::{LedgerStore, Options, files, verify};
 use deedbook::storage::{Disk, LockAttempt, Storage};
 use deedbook::{ErrorKind, Verdict};
 
-use crate::report;
-use crate::support::{BASE, event, events, mix, number_of, refused, shown, small};
+use crate::support::ledger::spool::{BASE, event, events, mix, number_of, refused, shown, small};
+use crate::support::report;
 
 const ROLE: &str = "DEEDBOOK_LEDGER_ROLE";
 const PLACE: &str = "DEEDBOOK_LEDGER_PLACE";
@@ -83,6 +83,7 @@ fn fork(place: &Path) {
 }
 
 /// Runs in a process of its own, because a fork copies the locks of all threads.
+// Promise: ledger-fork.
 #[test]
 fn a_forked_child_is_refused_and_its_parent_unaffected() {
     let place = tempfile::tempdir().unwrap();
@@ -185,6 +186,7 @@ fn drain(ledger: &LedgerStore, arrived: &mut Arrived, times: usize) {
 
 /// Three writers at once, each of them killed, while another process sends: every acknowledged event
 /// arrives, and none twice.
+// Promise: ledger-kill.
 #[test]
 fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
     let cycles = report::of_tier("DEEDBOOK_LEDGER_KILLS") / 3;
@@ -224,6 +226,7 @@ fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
 
 /// Senders killed while two writers go on: every event arrives, and twice only what a sender had
 /// fetched when it died.
+// Promise: ledger-kill.
 #[test]
 fn senders_killed_at_any_moment_send_everything_at_least_once() {
     let cycles = report::of_tier("DEEDBOOK_LEDGER_KILLS") / 2;

@@ -7,7 +7,7 @@ use deedbook::ledger::{LedgerConfig, LedgerReader, OnCorrupt, Options};
 use deedbook::storage::{Access, Memory, Storage};
 use proptest::prelude::*;
 
-use crate::support::{
+use crate::support::ledger::spool::{
     DIR, around, body, body_of, events, file_of, memory, mix, on, payloads, put, small,
 };
 
@@ -62,7 +62,7 @@ proptest! {
             header: { let header = header.to_vec(); Box::new(move || header.clone()) },
             footer: { let footer = footer.to_vec(); Box::new(move || footer.clone()) },
             separator: separator.to_vec(),
-            ..LedgerConfig::lines(DIR, crate::support::BASE)
+            ..LedgerConfig::lines(DIR, crate::support::ledger::spool::BASE)
         };
         let mut reader = only(&options, config);
         let bytes = body_of(header, &all, separator, footer);
@@ -149,6 +149,7 @@ fn header_and_footer_are_asked_for_once_for_each_file_that_is_sent() {
 
 /// The length was announced: a shorter body would leave the connection waiting, and a changed record
 /// would be sent as if it were intact.
+// Promise: ledger-changed-under.
 #[test]
 fn a_file_that_changes_under_its_reader_is_an_error_and_never_a_shorter_body() {
     let all = events(0..2000, 300);

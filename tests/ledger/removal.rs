@@ -6,7 +6,7 @@ use deedbook::ErrorKind;
 use deedbook::ledger::{Removable, files, open_file, salvage};
 use deedbook::storage::Storage;
 
-use crate::support::{
+use crate::support::ledger::spool::{
     BASE, DIR, event, events, fetch_all, file_of, listing, memory, on, payloads, put, refused,
     small,
 };
@@ -33,6 +33,7 @@ fn each_file_is_removed_by_itself_and_twice_is_fine() {
 }
 
 /// A removable that was only a path would have taken the file that came in the place of the first.
+// Promise: ledger-several.
 #[test]
 fn a_file_that_took_the_name_of_a_removed_one_stays() {
     let (memory, options) = memory();
@@ -45,6 +46,7 @@ fn a_file_that_took_the_name_of_a_removed_one_stays() {
     assert_eq!(fetch_all(&ledger), [(0, events(7..8, 0))]);
 }
 
+// Promise: ledger-several.
 #[test]
 fn indexes_never_repeat_also_after_every_file_was_removed() {
     let (memory, options) = memory();
@@ -131,6 +133,7 @@ fn files_without_a_record_are_in_nobodys_way() {
     assert!(!ledger.has_data().unwrap());
 }
 
+// Promise: ledger-damage.
 #[test]
 fn what_went_to_the_quarantine_can_be_salvaged() {
     let (memory, options) = memory();

@@ -6,7 +6,7 @@ use deedbook::ledger::{Batch, Options};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind};
 
-use crate::support::{
+use crate::support::ledger::spool::{
     BASE, DIR, event, events, fetch_all, file_of, listing, memory, on, put, refused, small,
 };
 

@@ -4,7 +4,7 @@
 use deedbook::ledger::{DataStore, LedgerReader, LedgerStore, MemoryStore, Payloads, TransientDB};
 use serde_json::json;
 
-use crate::support::{DIR, events, memory, payloads, small};
+use crate::support::ledger::spool::{DIR, events, memory, payloads, small};
 
 /// Append from threads, fetch in parts, remove each once it was sent: one test for every store.
 fn lifecycle<S: DataStore>(store: S, sent: impl Fn(S::Output) -> Vec<Vec<u8>>) {

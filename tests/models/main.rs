@@ -10,7 +10,7 @@
 mod disk;
 mod logs;
 mod slots;
-#[path = "../toy/format.rs"]
+#[path = "../support/toy.rs"]
 #[allow(dead_code)]
 mod toy;
 

@@ -26,6 +26,7 @@ fn acknowledged(disk: &Disk, event: u64, jam: &[u8]) {
 
 /// A header that is being synced is not changed by the next append: a power cut in the middle of the
 /// sync would find neither the old one nor the new one.
+// Promise: slots-threads.
 #[test]
 fn an_append_in_slots_that_returned_survives_a_power_cut() {
     check_share(1.0, || {
@@ -47,6 +48,7 @@ fn an_append_in_slots_that_returned_survives_a_power_cut() {
 }
 
 /// What one thread synced stays, whatever others append and sync meanwhile.
+// Promise: slots-threads.
 #[test]
 fn syncs_beside_appends_in_slots_keep_what_they_synced() {
     check_share(1.0, || {

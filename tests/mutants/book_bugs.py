@@ -19,7 +19,7 @@ BOOK_BUGS = [
         CODEC,
         "        if trailer != len {\n",
         "        if false && trailer != len {\n",
-        [("recovery", "deeds_inside_a_deed_with_broken")],
+        [("book::recovery", "deeds_inside_a_deed_with_broken")],
     ),
     Bug(
         "book: checksums are not compared",
@@ -27,7 +27,7 @@ BOOK_BUGS = [
         CODEC,
         "stored.filter(|&stored| stored != crc) {\n",
         "stored.filter(|&stored| stored != crc && false) {\n",
-        [("recovery", "deeds_inside_a_deed_with_broken")],
+        [("book::recovery", "deeds_inside_a_deed_with_broken")],
     ),
     Bug(
         "book: the limit of a length is not checked",
@@ -43,7 +43,7 @@ BOOK_BUGS = [
         "src/log/append.rs",
         "        if state.extent.records == 0 {\n            // Before the records",
         "        if state.extent.records == u64::MAX {\n            // Before the records",
-        [("golden", "golden_logs_are_written")],
+        [("book::golden", "golden_logs_are_written")],
     ),
     Bug(
         "book: gaps in the event numbers are accepted",
@@ -51,7 +51,7 @@ BOOK_BUGS = [
         "src/log/append.rs",
         "wanted.ordinal.filter(|&wanted| wanted != ordinal)",
         "wanted.ordinal.filter(|&wanted| wanted < ordinal)",
-        [("numbers", "a_batch_that_leaves_a_gap")],
+        [("book::numbers", "a_batch_that_leaves_a_gap")],
     ),
     Bug(
         "book: a missing log is created again below its mark",
@@ -59,7 +59,7 @@ BOOK_BUGS = [
         FORMAT,
         "load_mark(options, place)?.0.filter(|mark| mark.records > 0) {\n",
         "load_mark(options, place)?.0.filter(|mark| mark.records == u64::MAX) {\n",
-        [("log", "sidecar::a_log_removed_under")],
+        [("engine::log", "sidecar::a_log_removed_under")],
     ),
     Bug(
         "book: a header that contradicts the mark is believed",
@@ -67,7 +67,7 @@ BOOK_BUGS = [
         FORMAT,
         "        if header.damage.is_none() && header.first != first {\n",
         "        if header.damage.is_none() && header.first == u64::MAX {\n",
-        [("regressions", "verify_calls_a_damaged_first")],
+        [("book::regressions", "verify_calls_a_damaged_first")],
     ),
     Bug(
         "book: a first number of 0 before deeds is believed",
@@ -75,7 +75,7 @@ BOOK_BUGS = [
         FORMAT,
         "    } else if header.first == 0 && damaged {\n",
         "    } else if header.first == u64::MAX && damaged {\n",
-        [("limits", "deeds_after_a_header")],
+        [("book::limits", "deeds_after_a_header")],
     ),
     Bug(
         "book: numbers in a header overflow",
@@ -83,7 +83,7 @@ BOOK_BUGS = [
         FORMAT,
         "    } else if header.first.checked_add(records).is_none() {\n",
         "    } else if header.first.checked_add(records) == Some(0) {\n",
-        [("limits", "a_header_whose_numbers")],
+        [("book::limits", "a_header_whose_numbers")],
     ),
     Bug(
         "book: a header that contradicts the directory's name is believed",
@@ -91,7 +91,7 @@ BOOK_BUGS = [
         "src/book/epoch.rs",
         "    (named.checked_add(1) != Some(first)).then(",
         "    (named.checked_add(1) == Some(u64::MAX)).then(",
-        [("numbers", "a_log_under_a_wrong_name")],
+        [("book::numbers", "a_log_under_a_wrong_name")],
     ),
     Bug(
         "book: other bytes are taken for a torn log",
@@ -99,7 +99,7 @@ BOOK_BUGS = [
         FORMAT,
         "            refuse_other_bytes(log, &findings)?;\n",
         "            let _ = refuse_other_bytes;\n",
-        [("golden", "what_fits_no_layout")],
+        [("book::golden", "what_fits_no_layout")],
     ),
     Bug(
         "book: the length after a damaged record is not asked for its begin",
@@ -108,7 +108,7 @@ BOOK_BUGS = [
         "        if let Some(offset) = self.end_by_trailer(at)? {\n            return self.after",
         "        if let Some(offset) = self.end_by_trailer(at)?.filter(|_| self.stretch.rescue) {\n"
         "            return self.after",
-        [("regressions", "a_damaged_length_that_points")],
+        [("book::regressions", "a_damaged_length_that_points")],
     ),
     Bug(
         "book: a damaged length that meets the next one's hides it",
@@ -116,7 +116,7 @@ BOOK_BUGS = [
         SEARCH_AFTER,
         "        if !self.parses_at(end)?\n",
         "        if end == 0\n            && !self.parses_at(end)?\n",
-        [("regressions", "a_damaged_length_that_meets")],
+        [("book::regressions", "a_damaged_length_that_meets")],
     ),
     Bug(
         "book: zeros are a trailer",
@@ -124,7 +124,7 @@ BOOK_BUGS = [
         CODEC,
         "        self.claimed_len(trailer)\n",
         "        Some(u64_at(trailer, 0)?.saturating_add(self.layout.framing_bytes()))\n",
-        [("regressions", "zeros_are_no_trailer")],
+        [("book::regressions", "zeros_are_no_trailer")],
     ),
     Bug(
         "book: a mark of an older version begins at byte 0",
@@ -132,6 +132,6 @@ BOOK_BUGS = [
         FORMAT,
         "    let start = |mark: Mark| if mark.start == 0 { HEADER_BYTES } else { mark.start };\n",
         "    let start = |mark: Mark| mark.start;\n",
-        [("recovery", "a_mark_that_does_not_say")],
+        [("book::recovery", "a_mark_that_does_not_say")],
     ),
 ]

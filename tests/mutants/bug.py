@@ -18,11 +18,11 @@ Tests = list[tuple[str, str]]
 class Bug:
     """One deliberate bug: ``old``, once in ``file``, becomes ``new``.
 
-    ``tests`` are pairs of a test target of cargo (``lib`` for unit tests) and its arguments, such
-    as a filter (``""`` for all of it), tried in turn until one fails. Of the target ``python`` they
-    are those of pytest, below tests/python. Where one names
-    ``{subject}``, it is run for the format whose file it is, or for each format apart if the file
-    is shared: then the tests of every one of them have to catch the bug.
+    ``tests`` are pairs of a test program, or of one of its modules (``engine::crash``; ``lib`` for
+    unit tests), and parts of the names of its tests (``""`` for all of them), tried in turn until
+    one fails. Of the program ``python`` they are the arguments of pytest, below tests/python. Where
+    one names ``{subject}``, it is run for the format whose file it is, or for each format apart if
+    the file is shared: then the tests of every one of them have to catch the bug.
     """
 
     name: str

@@ -53,7 +53,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "        segments.append(&[record])?;\n",
         "",
-        [("nostr_store", "damage::a_wrong_or_old_header")],
+        [("nostr::store", "damage::a_wrong_or_old_header")],
     ),
     Bug(
         "event store: a segment that lost pages passes as whole",
@@ -61,7 +61,7 @@ EVENT_STORE_BUGS = [
         OPENING,
         "        belonging.check_no_pages_missing(&segments)?;\n",
         "",
-        [("nostr_store", "lost_pages::a_segment_that_lost_pages")],
+        [("nostr::store", "lost_pages::a_segment_that_lost_pages")],
     ),
     Bug(
         "event store: what a repair appends again takes the place of lost pages",
@@ -69,7 +69,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "        let at = self.at.max(segments.active()?.segment.missing().end);\n",
         "        let at = self.at;\n",
-        [("nostr_store", "lost_pages::")],
+        [("nostr::store", "lost_pages::")],
     ),
     Bug(
         "event store: damage that a checkpoint covers is cut with what follows",
@@ -77,7 +77,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "        self.may_be_older() || !self.is_newer()\n",
         "        self.may_be_older()\n",
-        [("nostr_store", "covered::damage_before"), ("nostr_store", "covered::damage_between")],
+        [("nostr::store", "covered::damage_before"), ("nostr::store", "covered::damage_between")],
     ),
     Bug(
         "event store: after a cut of the log, events with another signature are cut",
@@ -85,7 +85,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "        asks_signatures: !is_mended && (",
         "        asks_signatures: (is_mended | true) && (",
-        [("nostr_store", "covered::a_repair_that_cut_the_log")],
+        [("nostr::store", "covered::a_repair_that_cut_the_log")],
     ),
     Bug(
         "event store: a damaged manifest says what becomes of replaced events",
@@ -96,7 +96,7 @@ EVENT_STORE_BUGS = [
         "            }\n            (Some(manifest), _)",
         "                (manifest, Source::Manifest)\n"
         "            }\n            (Some(manifest), _)",
-        [("nostr_store", "history::a_flipped_bit_in_the_manifest")],
+        [("nostr::store", "history::a_flipped_bit_in_the_manifest")],
     ),
     Bug(
         "event store: replay does not look whether a record is there",
@@ -104,7 +104,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "        if is_same(found.bytes, record) {\n",
         "        if false && is_same(found.bytes, record) {\n",
-        [("nostr_store", "damage::a_wrong_or_old_header")],
+        [("nostr::store", "damage::a_wrong_or_old_header")],
     ),
     Bug(
         "event store: replay believes the header of the segment",
@@ -112,7 +112,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "manifest.size_of(header.segment).and_then(|size| size.try_into().ok())",
         "Some(header.next_free)",
-        [("nostr_store", "damage::a_wrong_or_old_header")],
+        [("nostr::store", "damage::a_wrong_or_old_header")],
     ),
     Bug(
         "event store: what a dead process left in the cache counts as durable",
@@ -124,7 +124,7 @@ EVENT_STORE_BUGS = [
         """        let _ = (open, at);
         Ok(())
 """,
-        [("nostr_store", "stories::what_a_failed_sync")],
+        [("nostr::store", "stories::what_a_failed_sync")],
     ),
     Bug(
         "event store: an event is flagged before the log is synced",
@@ -132,7 +132,7 @@ EVENT_STORE_BUGS = [
         APPEND,
         "        if !durable || state.segments",
         "        if !durable & false || state.segments",
-        [("nostr_store", "stories::no_event_is_hidden")],
+        [("nostr::store", "stories::no_event_is_hidden")],
     ),
     Bug(
         "event store: a flag is written when the log is durable up to an earlier one",
@@ -140,7 +140,7 @@ EVENT_STORE_BUGS = [
         APPEND,
         "            state.flags_asked = Lsn(",
         "            let _ = Lsn(",
-        [("nostr_store", "stories::no_event_is_hidden")],
+        [("nostr::store", "stories::no_event_is_hidden")],
     ),
     Bug(
         "event store: a checkpoint forgets flags that wait",
@@ -148,7 +148,7 @@ EVENT_STORE_BUGS = [
         CHECKPOINT,
         "        state.segments.write_flags()?;\n",
         "",
-        [("nostr_store", "crash::a_checkpoint_survives")],
+        [("nostr::store", "crash::a_checkpoint_survives")],
     ),
     Bug(
         "event store: a commit leaves flags waiting",
@@ -156,7 +156,7 @@ EVENT_STORE_BUGS = [
         APPEND,
         "            None => self.write_flags(wal, &mut state),\n",
         "            None => Ok(drop(state)),\n",
-        [("nostr_store", "stories::flags_are_seen")],
+        [("nostr::store", "stories::flags_are_seen")],
     ),
     Bug(
         "event store: walks do not see flags that wait",
@@ -164,7 +164,7 @@ EVENT_STORE_BUGS = [
         SEGMENT,
         "        self.waiting.get(&offset).copied()\n",
         "        self.waiting.get(&offset).copied().filter(|_| offset == 0)\n",
-        [("nostr_store", "stories::flags_are_seen")],
+        [("nostr::store", "stories::flags_are_seen")],
     ),
     Bug(
         "event store: flags set by hand are not as durable as appends",
@@ -172,7 +172,7 @@ EVENT_STORE_BUGS = [
         APPEND,
         "        drop(state);\n        shared.keep_promise(wal)\n",
         "        drop(state);\n        Ok(())\n",
-        [("nostr_store", "stories::flags_are_as_durable")],
+        [("nostr::store", "stories::flags_are_as_durable")],
     ),
     Bug(
         "event store: opening does not complete the flags of the last events",
@@ -180,7 +180,7 @@ EVENT_STORE_BUGS = [
         OPENING,
         "    let completed = store.complete(&tail).and_then(|()| store.append_again(unstored));\n",
         "    let completed = Ok::<(), Error>(drop((tail, unstored)));\n",
-        [("nostr_store", "stories::one_version_counts")],
+        [("nostr::store", "stories::one_version_counts")],
     ),
     Bug(
         "event store: an opening that cannot complete flags empties the log all the same",
@@ -188,7 +188,7 @@ EVENT_STORE_BUGS = [
         OPENING,
         "store.shared.state().broken = Some(error.message().to_owned())",
         "drop(error.message().to_owned())",
-        [("nostr_store", "stories::an_opening_that_fails")],
+        [("nostr::store", "stories::an_opening_that_fails")],
     ),
     Bug(
         "event store: a torn event without a checksum is taken for one",
@@ -196,7 +196,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "        if !is_whole(&found, ",
         "        if false && !is_whole(&found, ",
-        [("nostr_store", "stories::a_torn_event")],
+        [("nostr::store", "stories::a_torn_event")],
     ),
     Bug(
         "event store: the option says whether a stored event has a checksum",
@@ -204,7 +204,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "        if !is_whole(&found, ",
         "        if !self.has_sums && !is_whole(&found, ",
-        [("nostr_store", "torn::")],
+        [("nostr::store", "torn::")],
         also=(
             (
                 "        met: false,\n",
@@ -219,7 +219,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "if self.may_be_torn(has_sum) && !is_signed",
         "if self.may_be_torn(has_sum) & false && !is_signed",
-        [("nostr_store", "what_only_a_segment_has")],
+        [("nostr::store", "what_only_a_segment_has")],
     ),
     Bug(
         "event store: compaction drops what does not fit into a segment",
@@ -227,7 +227,7 @@ EVENT_STORE_BUGS = [
         COMPACTION,
         "            rest = later;\n",
         "            let _ = later;\n            rest = &[];\n",
-        [("nostr_store", "stories::a_compaction_that_failed"), ("nostr_store", "crash::")],
+        [("nostr::store", "stories::a_compaction_that_failed"), ("nostr::store", "crash::")],
     ),
     Bug(
         "event store: writing a flag clears that the record goes on",
@@ -235,7 +235,7 @@ EVENT_STORE_BUGS = [
         SEGMENT,
         "        let flags = flags.of_event() | form;\n",
         "        let _ = form;\n        let flags = flags.of_event();\n",
-        [("nostr_store", "lifecycle::flags_hide")],
+        [("nostr::store", "lifecycle::flags_hide")],
     ),
     Bug(
         "event store: the log says checkpoint before the segments are synced",
@@ -249,7 +249,7 @@ EVENT_STORE_BUGS = [
         let written = state.segments.sync()?;
         state.index_durable()?;
 """,
-        [("nostr_store", "crash::a_checkpoint_survives")],
+        [("nostr::store", "crash::a_checkpoint_survives")],
     ),
     Bug(
         "event store: the manifest is swapped after the old segments are deleted",
@@ -263,7 +263,7 @@ EVENT_STORE_BUGS = [
         state.segments.remove(old)?;
         self.store_manifest(state, old)?;
 """,
-        [("nostr_store", "crash::a_compaction_survives")],
+        [("nostr::store", "crash::a_compaction_survives")],
     ),
     Bug(
         "event store: new segments are not synced before the manifest names them",
@@ -271,7 +271,7 @@ EVENT_STORE_BUGS = [
         COMPACTION,
         "        targets.sync()?;\n",
         "",
-        [("nostr_store", "crash::a_compaction_survives")],
+        [("nostr::store", "crash::a_compaction_survives")],
     ),
     Bug(
         "event store: a compaction that failed leaves its copies",
@@ -279,7 +279,7 @@ EVENT_STORE_BUGS = [
         COMPACTION,
         "        if let Err(error) = targets.remove(&copies) {\n",
         "        if let Err(error) = targets.remove(&[]) {\n            drop(copies);\n",
-        [("nostr_store", "stories::a_compaction_that_failed")],
+        [("nostr::store", "stories::a_compaction_that_failed")],
     ),
     Bug(
         "event store: opening deletes segments that the manifest does not name, copies or not",
@@ -287,7 +287,7 @@ EVENT_STORE_BUGS = [
         BELONGING,
         "        own.retain(|_, ids| ids.is_empty());\n",
         "",
-        [("nostr_store", "manifest::a_manifest_that_is_missing")],
+        [("nostr::store", "manifest::a_manifest_that_is_missing")],
     ),
     Bug(
         "event store: the index claims to cover what it lacks",
@@ -295,7 +295,7 @@ EVENT_STORE_BUGS = [
         INDEXING,
         ".map_or(0, |from| from.end);",
         ".map_or(0, |_| self.segments.by_id[&id].segment.end());",
-        [("nostr_store", "stories::the_index_learns")],
+        [("nostr::store", "stories::the_index_learns")],
     ),
     Bug(
         "event store: the index does not learn flags from the log",
@@ -303,7 +303,7 @@ EVENT_STORE_BUGS = [
         OPENING,
         "    state.index_changes(Batch::default(), &tail.flagged.iter().copied().collect())?;\n",
         "    let _ = Batch::default();\n",
-        [("nostr_store", "stories::the_index_learns")],
+        [("nostr::store", "stories::the_index_learns")],
     ),
     Bug(
         "event store: after a compaction the index has events where they lay",
@@ -311,7 +311,7 @@ EVENT_STORE_BUGS = [
         INDEXING,
         "        for &(id, created_at, at) in &moved.kept {\n",
         "        for &(id, created_at, at) in moved.kept.iter().take(0) {\n",
-        [("nostr_store", "lifecycle::the_newest_version")],
+        [("nostr::store", "lifecycle::the_newest_version")],
     ),
     Bug(
         "event store: the manifest does not count what a compaction dropped",
@@ -319,7 +319,7 @@ EVENT_STORE_BUGS = [
         COMPACTION,
         "                state.manifest.total_deleted += share.deleted;\n",
         "                state.manifest.total_deleted += share.deleted * 0;\n",
-        [("nostr_store", "manifest::the_manifest_counts")],
+        [("nostr::store", "manifest::the_manifest_counts")],
     ),
     Bug(
         "event store: after a compaction the index has events that went",
@@ -327,7 +327,7 @@ EVENT_STORE_BUGS = [
         INDEXING,
         "        for &at in &moved.gone {\n",
         "        for &at in moved.gone.iter().take(0) {\n",
-        [("nostr_store", "lifecycle::the_newest_version")],
+        [("nostr::store", "lifecycle::the_newest_version")],
     ),
     Bug(
         "event store: names that another process left unsynced stay so",
@@ -335,7 +335,7 @@ EVENT_STORE_BUGS = [
         OPENING,
         "    sync_names(storage, &sidecar, &dir)?;\n",
         "    let _ = sync_names;\n",
-        [("nostr_store", "stories::names_that_a_store")],
+        [("nostr::store", "stories::names_that_a_store")],
     ),
     Bug(
         "event store: a segment of other pages gets records made for those before",
@@ -343,7 +343,7 @@ EVENT_STORE_BUGS = [
         OPENING,
         "    store.begin_pages()?;\n",
         "",
-        [("nostr_store", "stories::another_size_of_pages")],
+        [("nostr::store", "stories::another_size_of_pages")],
     ),
     Bug(
         "event store: an append that is there in part says that nothing is",
@@ -351,7 +351,7 @@ EVENT_STORE_BUGS = [
         APPEND,
         "            true => error.with_durable(Durable::Unknown),\n            false => error,\n",
         "            _ => error.with_durable(Durable::No),\n",
-        [("nostr_store", "stories::an_append_that_is_there_in_part")],
+        [("nostr::store", "stories::an_append_that_is_there_in_part")],
     ),
     Bug(
         "event store: a checkpoint that failed is forgotten",
@@ -359,7 +359,7 @@ EVENT_STORE_BUGS = [
         CHECKPOINT,
         "        done.inspect_err(|error| state.broken = Some(error.message().to_owned()))\n",
         "        done\n",
-        [("nostr_store", "stories::what_a_failed_sync")],
+        [("nostr::store", "stories::what_a_failed_sync")],
     ),
     Bug(
         "event store: without manifests, copies are not looked for",
@@ -367,7 +367,7 @@ EVENT_STORE_BUGS = [
         BELONGING,
         "let (old, new) = doubled(segments, &copies)?;",
         "let (old, new) = (BTreeSet::new(), BTreeSet::new());\n        let _ = doubled;",
-        [("nostr_store", "crash::a_compaction_that_a_crash_interrupted")],
+        [("nostr::store", "crash::a_compaction_that_a_crash_interrupted")],
     ),
     Bug(
         "event store: a copy goes although it holds what the others lack",
@@ -375,7 +375,7 @@ EVENT_STORE_BUGS = [
         BELONGING,
         "            holds &= !role.must_stay(event) || kept.contains_key(&event.id);\n",
         "            let _ = (role, event);\n",
-        [("nostr_store", "manifest::damaged_copies")],
+        [("nostr::store", "manifest::damaged_copies")],
     ),
     Bug(
         "event store: without manifests, a missing segment is not noticed",
@@ -383,7 +383,7 @@ EVENT_STORE_BUGS = [
         BELONGING,
         "        if is_of_another_program(segments) {\n",
         "        if is_whole || is_of_another_program(segments) {\n",
-        [("nostr_store", "manifest::a_missing_segment_is_noticed")],
+        [("nostr::store", "manifest::a_missing_segment_is_noticed")],
     ),
     Bug(
         "event store: the manifest counts although its copy is newer",
@@ -391,7 +391,7 @@ EVENT_STORE_BUGS = [
         BELONGING,
         "if !manifest.is_foreign && rank(&copy, files)",
         "if manifest.is_foreign && rank(&copy, files)",
-        [("nostr_store", "manifest::an_older_manifest")],
+        [("nostr::store", "manifest::an_older_manifest")],
     ),
     Bug(
         "event store: the copy counts although the manifest is newer",
@@ -399,7 +399,7 @@ EVENT_STORE_BUGS = [
         BELONGING,
         " && rank(&copy, files) > rank(&manifest, files)",
         " && rank(&copy, files) != rank(&manifest, files)",
-        [("nostr_store", "manifest::an_older_copy")],
+        [("nostr::store", "manifest::an_older_copy")],
     ),
     Bug(
         "event store: the manifest gets no copy",
@@ -407,7 +407,7 @@ EVENT_STORE_BUGS = [
         MANIFEST,
         "        if self.copied.as_ref() != Some(&to_copy) {\n",
         "        if self.copied.as_ref() == Some(&to_copy) {\n",
-        [("nostr_store", "manifest::an_older_manifest")],
+        [("nostr::store", "manifest::an_older_manifest")],
     ),
     Bug(
         "event store: an expired event keeps the old segments of a compaction",
@@ -415,7 +415,7 @@ EVENT_STORE_BUGS = [
         BELONGING,
         "(self == Self::New || expires_at(event.kind, event.tags).is_none())",
         "(self == Self::New || expires_at(event.kind, event.tags).is_none() || true)",
-        [("nostr_store", "manifest::an_expired_event")],
+        [("nostr::store", "manifest::an_expired_event")],
     ),
     Bug(
         "event store: an index does not learn of segments that join",
@@ -423,7 +423,7 @@ EVENT_STORE_BUGS = [
         OPENING,
         "(joins || belonging.may_be_of_others())",
         "(joins && belonging.may_be_of_others())",
-        [("nostr_store", "manifest::a_segment_that_joins")],
+        [("nostr::store", "manifest::a_segment_that_joins")],
     ),
     Bug(
         "event store: a compaction that leaves nothing looks like a loss",
@@ -431,7 +431,7 @@ EVENT_STORE_BUGS = [
         COMPACTION,
         "        if targets.by_id.is_empty() {\n",
         "        if targets.by_id.is_empty() && state.segments.by_id.len() == old.len() {\n",
-        [("nostr_store", "manifest::a_compaction_that_leaves_nothing")],
+        [("nostr::store", "manifest::a_compaction_that_leaves_nothing")],
     ),
     Bug(
         "event store: a compaction is one step, and an error costs all of it",
@@ -439,7 +439,7 @@ EVENT_STORE_BUGS = [
         COMPACTION,
         "            if bytes >= step_bytes {\n",
         "            if bytes >= step_bytes && false {\n",
-        [("nostr_store", "stories::a_compaction_that_fails_keeps")],
+        [("nostr::store", "stories::a_compaction_that_fails_keeps")],
     ),
     Bug(
         "event store: a salvage brings back what a compaction dropped",
@@ -447,7 +447,7 @@ EVENT_STORE_BUGS = [
         SALVAGE,
         "is_saved || entered.lsn > logged.checkpoint",
         "is_saved || entered.lsn > Lsn(0)",
-        [("nostr_store", "rescue::a_salvage_brings_nothing_back")],
+        [("nostr::store", "rescue::a_salvage_brings_nothing_back")],
     ),
     Bug(
         "event store: what a compaction may have dropped is certain to a salvage",
@@ -455,7 +455,7 @@ EVENT_STORE_BUGS = [
         SALVAGE,
         "entered.is_proved && (is_later || must_be_stored)",
         "entered.is_proved && (is_later || must_be_stored || true)",
-        [("nostr_store", "salvage_log::what_a_compaction")],
+        [("nostr::store", "salvage_log::what_a_compaction")],
     ),
     Bug(
         "event store: a reader does not look into the log for flags",
@@ -463,7 +463,7 @@ EVENT_STORE_BUGS = [
         OPENING,
         "let appended_again = add_logged(options, dir, &belonging.manifest, &mut segments)?;",
         "let (appended_again, _) = (0, add_logged);",
-        [("nostr_store", "logged_flags::a_new_reader")],
+        [("nostr::store", "logged_flags::a_new_reader")],
     ),
     Bug(
         "event store: a reader hides what an event replaces that it lacks",
@@ -471,7 +471,7 @@ EVENT_STORE_BUGS = [
         LOGGED_FLAGS,
         "logged.insert(at, Flags(flags).of_event(), is_later, segments)?;",
         "logged.insert(at, Flags(flags).of_event(), false, segments)?;",
-        [("nostr_store", "logged_flags::a_reader_has_one_version_where")],
+        [("nostr::store", "logged_flags::a_reader_has_one_version_where")],
     ),
     Bug(
         "event store: a reader does not give events that only the log has",
@@ -479,7 +479,7 @@ EVENT_STORE_BUGS = [
         "src/nostr/served_log.rs",
         "    match segment.go_on_in_memory(&records) {\n",
         "    match false && segment.go_on_in_memory(&records) {\n",
-        [("nostr_store", "witnesses::a_reader_has_committed_events")],
+        [("nostr::store", "witnesses::a_reader_has_committed_events")],
     ),
     Bug(
         "event store: a small file of any length is read into memory",
@@ -487,7 +487,7 @@ EVENT_STORE_BUGS = [
         "src/sidecar/sealed.rs",
         "    if len > BYTES_MAX {\n",
         "    if false && len > BYTES_MAX {\n",
-        [("transactions", "sidecar::a_file_of_transactions")],
+        [("engine::transactions", "sidecar::a_file_of_transactions")],
     ),
     Bug(
         "event store: a salvage forgets flags that only the log has",
@@ -495,7 +495,7 @@ EVENT_STORE_BUGS = [
         SALVAGE,
         "if let Some(&flags) = logged.flags.get(&at) {",
         "if let Some(&flags) = logged.flags.get(&at).filter(|_| false) {",
-        [("nostr_store", "rescue::a_salvage_takes_flags")],
+        [("nostr::store", "rescue::a_salvage_takes_flags")],
     ),
     Bug(
         "event store: a repair goes on without acknowledged events unasked",
@@ -503,7 +503,7 @@ EVENT_STORE_BUGS = [
         REPAIR,
         "        if !may.accept_loss {\n",
         "        if !may.accept_loss && !may.force {\n",
-        [("nostr_store", "rescue::a_repair_takes_damaged_pages_out")],
+        [("nostr::store", "rescue::a_repair_takes_damaged_pages_out")],
     ),
     Bug(
         "event store: a repair cuts intact events unasked",
@@ -511,7 +511,7 @@ EVENT_STORE_BUGS = [
         REPAIR,
         "    if report.cut_events > 0 && !may.force {\n",
         "    if report.cut_events > 0 && !may.force && !may.accept_loss {\n",
-        [("nostr_store", "rescue::a_repair_asks")],
+        [("nostr::store", "rescue::a_repair_asks")],
     ),
     Bug(
         "event store: a repair does not note that it went on without acknowledged events",
@@ -519,7 +519,7 @@ EVENT_STORE_BUGS = [
         REPAIR,
         " }.store(storage, &sidecar)?;\n",
         " };\n",
-        [("nostr_store", "rescue::a_repair_takes_damaged_pages_out")],
+        [("nostr::store", "rescue::a_repair_takes_damaged_pages_out")],
     ),
     Bug(
         "event store: a repair cuts the log before its last checkpoint",
@@ -527,7 +527,7 @@ EVENT_STORE_BUGS = [
         MEND_WAL,
         "let from = checkpoint.map_or((0, 0), |(place, _)| place);",
         "let from = (0, 0);",
-        [("nostr_store", "rescue::a_repair_keeps_the_last_checkpoint")],
+        [("nostr::store", "rescue::a_repair_keeps_the_last_checkpoint")],
         also=(("plan.trim = Some((lsn, offset));", "let _ = lsn;"),),
     ),
     Bug(
@@ -536,7 +536,7 @@ EVENT_STORE_BUGS = [
         MEND_WAL,
         "    if plan.cuts() {\n        make_durable",
         "    if false {\n        make_durable",
-        [("nostr_store", "mend::a_repair_that_crashes")],
+        [("nostr::store", "mend::a_repair_that_crashes")],
     ),
     Bug(
         "event store: a damaged write-ahead log is cut unasked",
@@ -544,7 +544,7 @@ EVENT_STORE_BUGS = [
         SPEC,
         "    options.recovery == Recovery::Spec\n        && ",
         "    ",
-        [("nostr_store", "spec::nothing_is_cut")],
+        [("nostr::store", "spec::nothing_is_cut")],
     ),
     Bug(
         "event store: the write-ahead log is cut for damage elsewhere",
@@ -552,7 +552,7 @@ EVENT_STORE_BUGS = [
         SPEC,
         ".is_some_and(|path| path.starts_with(dir.join(WAL_NAME)))",
         ".is_some_and(|path| path.starts_with(dir))",
-        [("nostr_store", "spec::nothing_is_cut")],
+        [("nostr::store", "spec::nothing_is_cut")],
     ),
     Bug(
         "event store: a cut that loses acknowledged events is not noted",
@@ -560,7 +560,7 @@ EVENT_STORE_BUGS = [
         SPEC,
         " }.store(storage, &sidecar)?;\n",
         " };\n",
-        [("nostr_store", "spec::a_log_that_is_refused")],
+        [("nostr::store", "spec::a_log_that_is_refused")],
     ),
     Bug(
         "event store: a cut notes a loss only where a mark says so",
@@ -568,7 +568,7 @@ EVENT_STORE_BUGS = [
         SPEC,
         "    if plan.is_loss || plan.cut_events > 0 || is_cut_with_pages {\n",
         "    let _ = is_cut_with_pages;\n    if plan.is_loss {\n",
-        [("nostr_store", "spec::a_loss_is_noted_without_marks")],
+        [("nostr::store", "spec::a_loss_is_noted_without_marks")],
     ),
     Bug(
         "event store: a query passes over damage unasked",
@@ -576,7 +576,7 @@ EVENT_STORE_BUGS = [
         QUERIES,
         "self.on_corrupt == OnCorrupt::Skip && error.kind()",
         "error.kind()",
-        [("nostr_store", "damaged_pages::queries_and_counts")],
+        [("nostr::store", "damaged_pages::queries_and_counts")],
     ),
     Bug(
         "event store: an event that damage may hide is said not to be there",
@@ -584,7 +584,7 @@ EVENT_STORE_BUGS = [
         QUERIES,
         "            Some((segment, damage)) => Err(self.damaged(*segment, damage)?),\n",
         "            Some(_) => Ok(None),\n",
-        [("nostr_store", "damaged_pages::queries_and_counts")],
+        [("nostr::store", "damaged_pages::queries_and_counts")],
     ),
     Bug(
         "event store: a repair leaves what spoke of removed files of the log",
@@ -592,7 +592,7 @@ EVENT_STORE_BUGS = [
         MEND_WAL,
         "    forget_removed(options, dir, plan)?;\n",
         "    let _ = forget_removed;\n",
-        [("nostr_store", "mend::a_repair_that_crashes")],
+        [("nostr::store", "mend::a_repair_that_crashes")],
     ),
     Bug(
         "event store: a deleted version that waits for the index replaces older ones",
@@ -600,7 +600,7 @@ EVENT_STORE_BUGS = [
         PENDING,
         "if at.is_none() || known.heads.get(address).copied() == at {",
         "if at.is_none() {",
-        [("nostr_store", "lifecycle::what_was_deleted")],
+        [("nostr::store", "lifecycle::what_was_deleted")],
     ),
     Bug(
         "event store: a deleted version that the index still has replaces older ones",
@@ -608,7 +608,7 @@ EVENT_STORE_BUGS = [
         INDEXING,
         "if found.is_some_and(|found| found.event.flags.is_live()) {",
         "if found.is_some() {",
-        [("nostr_store", "lifecycle::what_was_deleted")],
+        [("nostr::store", "lifecycle::what_was_deleted")],
     ),
     Bug(
         "event store: a deletion by address misses the versions that wait for the index",
@@ -616,7 +616,7 @@ EVENT_STORE_BUGS = [
         INDEXING,
         "        waiting.flatten().copied()\n",
         "        waiting.flatten().copied().take(0)\n",
-        [("nostr_store", "lifecycle::an_author_deletes")],
+        [("nostr::store", "lifecycle::an_author_deletes")],
     ),
     Bug(
         "event store: an index with a flipped byte in the file that names its files is opened",
@@ -624,7 +624,7 @@ EVENT_STORE_BUGS = [
         INDEX_FILES,
         "    Ok((!is_right).then(||",
         "    Ok((false && !is_right).then(||",
-        [("nostr_index", "damage::a_flipped_byte_in_the_file")],
+        [("nostr::index", "damage::a_flipped_byte_in_the_file")],
     ),
     Bug(
         "event store: a batch that begins amid damage reports it again",
@@ -640,7 +640,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "        true => Earlier::find(segments, &logged)?,\n",
         "        true => Earlier::find(segments, &HashMap::new())?,\n",
-        [("nostr_store", "reference::events_of_the_log")],
+        [("nostr::store", "reference::events_of_the_log")],
     ),
     Bug(
         "event store: what an earlier segment has of the log counts as durable",
@@ -648,7 +648,7 @@ EVENT_STORE_BUGS = [
         RECOVERY,
         "                    Some(at) => {\n                        segments.write_again(at)?;\n",
         "                    Some(at) => {\n",
-        [("nostr_store", "reference::events_of_the_log")],
+        [("nostr::store", "reference::events_of_the_log")],
     ),
     Bug(
         "event store: a compaction passes over what goes bad after the look",
@@ -656,7 +656,7 @@ EVENT_STORE_BUGS = [
         COMPACTION,
         "                    Found::Damage(damage) => return Err(segment.damaged(&damage)),\n",
         "                    Found::Damage(_) => continue,\n",
-        [("nostr_store", "goes_bad::a_page_that")],
+        [("nostr::store", "goes_bad::a_page_that")],
     ),
     Bug(
         "event store: a repair passes over what goes bad after it saved what was",
@@ -664,7 +664,7 @@ EVENT_STORE_BUGS = [
         COMPACTION,
         "    saved.iter().any(|(of, part)| *of == segment && has_all(part))\n",
         "    saved.iter().any(|(of, part)| *of == segment || has_all(part))\n",
-        [("nostr_store", "goes_bad::damage_that")],
+        [("nostr::store", "goes_bad::damage_that")],
     ),
     Bug(
         "event store: a sync that fails beside a large compaction is passed over",
@@ -672,7 +672,7 @@ EVENT_STORE_BUGS = [
         COMPACTION,
         "                syncing.take().map_or(Ok(()), joined)?;\n",
         "                let _ = syncing.take().map_or(Ok(()), joined);\n",
-        [("nostr_store", "whatever_fails_in_a_large_compaction")],
+        [("nostr::store", "whatever_fails_in_a_large_compaction")],
         also=(
             (
                 "            syncing.map_or(Ok(()), joined)?;\n",
@@ -686,7 +686,7 @@ EVENT_STORE_BUGS = [
         INDEXING,
         "                && covered.flags <= self.flags_asked\n",
         "",
-        [("nostr_store", "stale_index::an_index_with_flags")],
+        [("nostr::store", "stale_index::an_index_with_flags")],
     ),
     Bug(
         "event store: the first files of the log may be missing",
@@ -694,7 +694,7 @@ EVENT_STORE_BUGS = [
         MEND_WAL,
         "            && begins.0 > named.0 + 1\n",
         "            && begins.0 > named.0 + u64::from(u32::MAX)\n",
-        [("nostr_store", "damage::verify_names_the_damage")],
+        [("nostr::store", "damage::verify_names_the_damage")],
     ),
     Bug(
         "event store: verify looks at the segments only",
@@ -702,7 +702,7 @@ EVENT_STORE_BUGS = [
         CHECK_LOG,
         "            found.retain(|part| before.contains(part));\n",
         "            found.clear();\n            drop(before);\n",
-        [("nostr_store", "damage::verify_names_the_damage")],
+        [("nostr::store", "damage::verify_names_the_damage")],
         also=(
             (
                 "                    return Ok(found);\n",
@@ -716,7 +716,7 @@ EVENT_STORE_BUGS = [
         MEND_WAL,
         "entered.offset == HEADER_BYTES as u64",
         'log.path.ends_with("wal.log")',
-        [("nostr_store", "damage::verify_names_the_damage")],
+        [("nostr::store", "damage::verify_names_the_damage")],
     ),
     Bug(
         "event store: opening does not know that versions are kept",
@@ -724,7 +724,7 @@ EVENT_STORE_BUGS = [
         APPEND,
         "                && state.manifest.history == History::Drop\n",
         "",
-        [("nostr_store", "history::versions_that_were_kept")],
+        [("nostr::store", "history::versions_that_were_kept")],
     ),
     Bug(
         "event store: another history counts before the log is completed",
@@ -732,7 +732,7 @@ EVENT_STORE_BUGS = [
         APPEND,
         "                && state.manifest.history == History::Drop\n",
         "                && shared.history == History::Drop\n",
-        [("nostr_store", "history::a_change_of_history")],
+        [("nostr::store", "history::a_change_of_history")],
     ),
     Bug(
         "event store: the manifest of another program forgets that versions are kept",
@@ -744,7 +744,7 @@ EVENT_STORE_BUGS = [
         "                let _ = (&mut manifest, copy);\n"
         "                (manifest, Source::Manifest)\n"
         "            }\n            // The copy has a checksum",
-        [("nostr_store", "history::a_manifest_of_another_program")],
+        [("nostr::store", "history::a_manifest_of_another_program")],
     ),
     Bug(
         "event store: a damaged page keeps a store from being opened",
@@ -752,7 +752,7 @@ EVENT_STORE_BUGS = [
         SEGMENTS,
         "Err(error) if error.kind() == ErrorKind::Corrupt => {",
         "Err(error) if error.kind() == ErrorKind::Closed => {",
-        [("nostr_store", "damaged_pages::a_damaged_version")],
+        [("nostr::store", "damaged_pages::a_damaged_version")],
     ),
     Bug(
         "event store: a commit that has begun keeps a damaged store from being repaired",
@@ -760,7 +760,7 @@ EVENT_STORE_BUGS = [
         OPENING,
         "                        Damage::Mended => Ok(store),\n",
         "                        Damage::Mended => store.finish_transaction().map(|()| store),\n",
-        [("nostr_store", "damaged_pages::a_commit_that_had_begun")],
+        [("nostr::store", "damaged_pages::a_commit_that_had_begun")],
     ),
     Bug(
         "event store: a reader takes what comes meanwhile for damage",
@@ -768,7 +768,7 @@ EVENT_STORE_BUGS = [
         SEGMENT_READ,
         "let is_cut = end > len.min(self.end.into());",
         "let is_cut = end > len;",
-        [("nostr_store", "openers::an_event_that_becomes_whole")],
+        [("nostr::store", "openers::an_event_that_becomes_whole")],
     ),
     Bug(
         "event store: a call of many events goes to one segment",
@@ -776,7 +776,7 @@ EVENT_STORE_BUGS = [
         APPEND,
         "        self.records.is_empty() || needed <= self.room\n",
         "        self.records.is_empty() || needed <= self.room || true\n",
-        [("nostr_store", "rotation::a_call_of_many")],
+        [("nostr::store", "rotation::a_call_of_many")],
     ),
     Bug(
         "event store: an event is appended to a segment that no manifest names",
@@ -784,7 +784,7 @@ EVENT_STORE_BUGS = [
         CHECKPOINT,
         "        state.is_unnamed = true;\n",
         "",
-        [("nostr_store", "rotation::what_is_replaced_stays_so")],
+        [("nostr::store", "rotation::what_is_replaced_stays_so")],
     ),
     Bug(
         "event store: a repair leaves what an import noted as stored",
@@ -792,7 +792,7 @@ EVENT_STORE_BUGS = [
         REPAIR,
         "        forget_imports(storage, &sidecar)?;\n",
         "        let _ = forget_imports;\n",
-        [("nostr_store", "imports::a_repair_forgets")],
+        [("nostr::store", "imports::a_repair_forgets")],
     ),
     Bug(
         "event store: a refused repair notes a loss",
@@ -802,7 +802,7 @@ EVENT_STORE_BUGS = [
         "        Loss { records: 0, first: 0, offset: 0 }\n"
         "            .store(storage, &sidecar)?;\n"
         "        if !may.accept_loss {\n",
-        [("nostr_store", "rescue::a_repair_takes_damaged_pages_out")],
+        [("nostr::store", "rescue::a_repair_takes_damaged_pages_out")],
     ),
     Bug(
         "event store: closing once more after a failure says that all is well",
@@ -810,7 +810,7 @@ EVENT_STORE_BUGS = [
         STORE,
         "                Some(why) => Err(self.refused(ErrorKind::Poisoned, why)),\n",
         "                Some(_) => Ok(()),\n",
-        [("nostr_store", "stories::closing_that_failed")],
+        [("nostr::store", "stories::closing_that_failed")],
     ),
     Bug(
         "event store: a line as long as the limit is too long",
@@ -818,7 +818,7 @@ EVENT_STORE_BUGS = [
         IMPORT,
         "    if line.len() > options.line_bytes_max {\n",
         "    if line.len() >= options.line_bytes_max {\n",
-        [("nostr_store", "imports::only_a_line")],
+        [("nostr::store", "imports::only_a_line")],
     ),
     Bug(
         "event store: the beginning of a line that is too long may be an event",
@@ -826,7 +826,7 @@ EVENT_STORE_BUGS = [
         IMPORT,
         "        let kept = (self.limit as u64).saturating_add(2);\n",
         "        let kept = (self.limit as u64).saturating_add(1);\n",
-        [("nostr_store", "imports::only_a_line")],
+        [("nostr::store", "imports::only_a_line")],
     ),
     Bug(
         "event store: a hexadecimal value keeps its letter for a name",
@@ -852,6 +852,6 @@ EVENT_STORE_BUGS = [
         TAGS,
         "                Some(MORE) => self.advance(),\n",
         "                Some(MORE) => return false,\n",
-        [("nostr", "properties::a_letter"), ("fuzz_corpus", "tags_of_any")],
+        [("nostr::bytes", "properties::a_letter"), ("engine::fuzz_corpus", "tags_of_any")],
     ),
 ]

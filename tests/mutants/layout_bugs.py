@@ -19,7 +19,7 @@ LAYOUT_BUGS = [
         "src/log/settle.rs",
         "if cut || unmarked || !found.format.is_sealed(&extent) {",
         "if cut || unmarked {",
-        [("slots", "appends_after_a_damaged_slot")],
+        [("book::slots", "appends_after_a_damaged_slot")],
     ),
     Bug(
         "slots: a changed first deed makes a log another one than was cut into parts",
@@ -27,7 +27,7 @@ LAYOUT_BUGS = [
         "src/log/identity.rs",
         "if (head..end).contains(&anchor.offset) && !is_marked(anchor) {\n",
         "if (head..end).contains(&anchor.offset) && (head > 0 || !is_marked(anchor)) {\n",
-        [("answers", "a_log_in_slots_with_any_bit_flipped")],
+        [("engine::answers", "a_log_in_slots_with_any_bit_flipped")],
     ),
     Bug(
         "slots: deeds that no header counts become events after a kill",
@@ -35,7 +35,7 @@ LAYOUT_BUGS = [
         FIND,
         "            let space = space_to(end);\n",
         "            let space = space_to(file_end);\n",
-        [("slots", "deeds_after_the_committed_end")],
+        [("book::slots", "deeds_after_the_committed_end")],
     ),
     Bug(
         "slots: another log's header takes deeds that the mark vouches for",
@@ -43,7 +43,7 @@ LAYOUT_BUGS = [
         FIND,
         "    let end = end.max(vouched.map_or(",
         "    let end = end.max(vouched.filter(|_| false).map_or(",
-        [("answers", "a_log_in_slots_with_another_logs_header")],
+        [("engine::answers", "a_log_in_slots_with_another_logs_header")],
     ),
     Bug(
         "slots: a header counts whose deeds are not there",
@@ -51,7 +51,7 @@ LAYOUT_BUGS = [
         COMMITTED,
         "    Ok(match sum == slot.sum {\n",
         "    Ok(match sum == slot.sum || slot.sum > 0 {\n",
-        [("slots", "a_header_without_its_deeds")],
+        [("book::slots", "a_header_without_its_deeds")],
     ),
     Bug(
         "slots: an initial slot beside a damaged one means an empty log",
@@ -59,7 +59,7 @@ LAYOUT_BUGS = [
         COMMITTED,
         "(newest.is_none() && !deed_follows(file, codec, DEEDS_AT, file_end)?)\n",
         "(newest.is_none() && !deed_follows(file, codec, file_end, file_end)?)\n",
-        [("slots", "committed_events_are_never")],
+        [("book::slots", "committed_events_are_never")],
     ),
     Bug(
         "slots: a first batch whose length is damaged is taken for one that a power cut took",
@@ -67,7 +67,7 @@ LAYOUT_BUGS = [
         FIND,
         "    if deed_follows(file, codec, place.offset, end)? {\n",
         "    if deed_follows(file, codec, end, end)? {\n",
-        [("slots", "a_damaged_length_in_the_first_batch")],
+        [("book::slots", "a_damaged_length_in_the_first_batch")],
     ),
     Bug(
         "slots: the last deed of a first batch is given up for a damaged length",
@@ -75,7 +75,7 @@ LAYOUT_BUGS = [
         FIND,
         "    Ok(crc32_more(sum, &len.to_le_bytes()) == slot.sum)\n",
         "    Ok(crc32_more(sum, &len.to_le_bytes()) == slot.sum && slot.sum == 0)\n",
-        [("slots", "a_damaged_length_in_the_first_batch")],
+        [("book::slots", "a_damaged_length_in_the_first_batch")],
     ),
     Bug(
         "slots: a header whose deeds are not there stays beside that of an empty log",
@@ -83,7 +83,7 @@ LAYOUT_BUGS = [
         FIND,
         "            let slot = empty.filter(|_| findings.extent.records == 0);\n",
         "            let slot = empty.filter(|_| findings.extent.records > 0);\n",
-        [("slots", "a_first_batch_that_is_not_there")],
+        [("book::slots", "a_first_batch_that_is_not_there")],
     ),
     Bug(
         "slots: zeros follow the last deed",
@@ -91,7 +91,7 @@ LAYOUT_BUGS = [
         FORMAT,
         "        self.layout() != Layout::Slots\n    }\n",
         "        self.layout() != Layout::Padded\n    }\n",
-        [("slots", "no_space_is_reserved")],
+        [("book::slots", "no_space_is_reserved")],
     ),
     Bug(
         "slots: a reader takes what no header counts",
@@ -99,7 +99,7 @@ LAYOUT_BUGS = [
         FORMAT,
         "end_by_slots(file, self.codec, known, there, &self.followed),\n",
         "end_by_slots(file, self.codec, known, there, &self.followed).map(|_| there),\n",
-        [("slots", "a_reader_sees_what")],
+        [("book::slots", "a_reader_sees_what")],
     ),
     Bug(
         "slots: appends between two syncs change both slots",
@@ -107,7 +107,7 @@ LAYOUT_BUGS = [
         WRITER,
         "        let to = if synced { 1 - at } else { at };\n",
         "        let to = 1 - at;\n",
-        [("slots", "unsynced_appends_change_one")],
+        [("book::slots", "unsynced_appends_change_one")],
     ),
     Bug(
         "slots: after a sync the same slot is changed again",
@@ -115,7 +115,7 @@ LAYOUT_BUGS = [
         WRITER,
         "        lock(&self.slots).synced = true;\n",
         "        lock(&self.slots).synced |= false;\n",
-        [("slots", "the_same_batches_give")],
+        [("book::slots", "the_same_batches_give")],
     ),
     Bug(
         "slots: an append changes the slot that is being synced",
@@ -123,7 +123,7 @@ LAYOUT_BUGS = [
         "src/log/durable.rs",
         "            let _turn = self.format.turn();\n",
         "",
-        [("crash", "durable::book_slots::what_is_appended_during")],
+        [("engine::crash", "durable::book_slots::what_is_appended_during")],
     ),
     Bug(
         "slots: a batch is not counted whole",
@@ -131,7 +131,7 @@ LAYOUT_BUGS = [
         WRITER,
         "            bat: bat + extent.records - known,\n",
         "            bat: extent.records - known,\n",
-        [("crash", "book_slots"), ("slots", "")],
+        [("engine::crash", "book_slots"), ("book::slots", "")],
     ),
     Bug(
         "slots: a cut leaves a header that counts more",
@@ -139,7 +139,7 @@ LAYOUT_BUGS = [
         "src/log/settle.rs",
         "let sealed = found.format.seal(&*found.space.file, &extent);\n",
         "let sealed = std::io::Result::Ok(());\n",
-        [("slots", "a_repair_of_slots")],
+        [("book::slots", "a_repair_of_slots")],
     ),
     Bug(
         "slots: the first mark is not synced, so an empty one proves nothing",
@@ -147,7 +147,7 @@ LAYOUT_BUGS = [
         FORMAT,
         "    fn proves_empty(&self) -> bool {\n        self.layout() == Layout::Slots\n",
         "    fn proves_empty(&self) -> bool {\n        self.layout() == Layout::Padded\n",
-        [("crash", "torn::book_slots")],
+        [("engine::crash", "torn::book_slots")],
     ),
     Bug(
         "slots: what lies after the mark of a log that lost its end is read",
@@ -155,7 +155,7 @@ LAYOUT_BUGS = [
         FIND,
         "    let space = bounded(space_to(marked.max(DEEDS_AT)));\n",
         "    let space = space_to(marked.max(DEEDS_AT));\n",
-        [("crash", "torn::book_slots")],
+        [("engine::crash", "torn::book_slots")],
     ),
     Bug(
         "slots: a failed header write leaves the new header",
@@ -163,7 +163,7 @@ LAYOUT_BUGS = [
         WRITER,
         "                let _ = put(file, to, &before);\n",
         "                let _ = before;\n",
-        [("slots", "a_header_that_is_half_written")],
+        [("book::slots", "a_header_that_is_half_written")],
     ),
     Bug(
         "slots: verify does not compare the blocks",
@@ -171,7 +171,7 @@ LAYOUT_BUGS = [
         "src/log/verify.rs",
         "        if let Some(sum) = sum.filter(|&sum| sum != entry.sum) {\n",
         "        if let Some(sum) = sum.filter(|&sum| sum > entry.sum && sum < entry.sum) {\n",
-        [("slots", "verify_finds_rot")],
+        [("book::slots", "verify_finds_rot")],
     ),
     Bug(
         "padded: the padding is a part of the checksum",
@@ -179,7 +179,7 @@ LAYOUT_BUGS = [
         "src/book/codec.rs",
         "                crc32(part(deed, ..HEAD_BYTES)),\n",
         "                crc32(part(deed, ..head as usize)),\n",
-        [("slots", "the_padded_layout_is_read")],
+        [("book::slots", "the_padded_layout_is_read")],
     ),
     Bug(
         "slots: of a batch that is cut the deeds that are there count",
@@ -187,7 +187,7 @@ LAYOUT_BUGS = [
         COMMITTED,
         "        return Ok(Held::Short(end));\n    }\n    if followed",
         "        return Ok(Held::Whole(end.offset));\n    }\n    if followed",
-        [("slots", "every_golden_log_is_converted")],
+        [("book::slots", "every_golden_log_is_converted")],
     ),
     Bug(
         "slots: a deed beyond the limit of a handle is taken for one that is not there",
@@ -195,7 +195,7 @@ LAYOUT_BUGS = [
         COMMITTED,
         "    let codec = Codec { deed_bytes_max: DEED_BYTES_ANY, ..codec };\n",
         "",
-        [("slots", "a_newest_batch_beyond_the_limit_of_a_handle")],
+        [("book::slots", "a_newest_batch_beyond_the_limit_of_a_handle")],
     ),
     Bug(
         "conversion: a corrupt source is taken for one that ends there",
@@ -203,7 +203,7 @@ LAYOUT_BUGS = [
         CONVERT,
         ".filter(|_| found.verdict == Verdict::Corrupt)",
         ".filter(|_| found.verdict == Verdict::Open)",
-        [("slots", "a_golden_log_with_damage")],
+        [("book::slots", "a_golden_log_with_damage")],
     ),
     Bug(
         "conversion: the epoch of an empty log is lost",
@@ -211,7 +211,7 @@ LAYOUT_BUGS = [
         CONVERT,
         "        epoch: Some(book.epoch()?),\n",
         "        epoch: Some(book.bounds()?.map_or(0, |bounds| bounds.start() - 1)),\n",
-        [("slots", "every_golden_log_is_converted")],
+        [("book::slots", "every_golden_log_is_converted")],
     ),
     Bug(
         "conversion: the metadata is not copied",
@@ -219,7 +219,7 @@ LAYOUT_BUGS = [
         CONVERT,
         "    if meta != super::Meta::default() {\n",
         "    if meta == super::Meta::default() {\n",
-        [("convert", "a_crash_at_any_step_of_a_conversion")],
+        [("book::convert", "a_crash_at_any_step_of_a_conversion")],
     ),
     Bug(
         "conversion: nothing is synced before it returns",
@@ -227,7 +227,7 @@ LAYOUT_BUGS = [
         CONVERT,
         "        durability: Durability::Manual,\n",
         "        durability: Durability::None,\n",
-        [("convert", "a_crash_at_any_step_of_a_conversion")],
+        [("book::convert", "a_crash_at_any_step_of_a_conversion")],
         also=(("    copy.sync()?;\n", ""),),
     ),
     Bug(
@@ -236,7 +236,7 @@ LAYOUT_BUGS = [
         CONVERT,
         "        place.give_up();\n",
         "        drop(place);\n",
-        [("convert", "a_conversion_that_is_interrupted")],
+        [("book::convert", "a_conversion_that_is_interrupted")],
     ),
     Bug(
         "conversion: a deed that only the copy reads in parts is compared as if it were held",
@@ -244,7 +244,7 @@ LAYOUT_BUGS = [
         CONVERT,
         "is_long(deed) || is_long(copied)",
         "is_long(deed)",
-        [("convert", "a_deed_that_only_one")],
+        [("book::convert", "a_deed_that_only_one")],
     ),
     Bug(
         "conversion: the log gets its name before the metadata does",
@@ -252,7 +252,7 @@ LAYOUT_BUGS = [
         ASIDE,
         "in [META_NAME, LOG_NAME] {",
         "in [LOG_NAME, META_NAME] {",
-        [("convert", "a_crash_at_any_step_of_a_conversion")],
+        [("book::convert", "a_crash_at_any_step_of_a_conversion")],
     ),
     Bug(
         "slots: a follower of a batch takes what was added without its checksum",
@@ -260,6 +260,6 @@ LAYOUT_BUGS = [
         COMMITTED,
         "        let same = sum_more(file, sum, to, end.offset)? == slot.sum;\n",
         "        let same = sum_more(file, sum, to, end.offset)? > 0;\n",
-        [("slots", "a_follower_of_a_batch")],
+        [("book::slots", "a_follower_of_a_batch")],
     ),
 ]

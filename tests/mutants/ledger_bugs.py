@@ -510,7 +510,7 @@ LEDGER_BUGS = [
         FORMAT,
         "(RECORD_BYTES_MAX..=RECORD_BYTES_LIMIT).contains(limit)",
         "*limit >= RECORD_BYTES_MAX",
-        [("fuzz_corpus", "a_ledger_of_any_bytes")],
+        [("engine::fuzz_corpus", "a_ledger_of_any_bytes")],
     ),
     Bug(
         "ledger: a short write does not say why",

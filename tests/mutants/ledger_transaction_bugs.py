@@ -19,7 +19,7 @@ GONE = (
 
 def by(name: str) -> Tests:
     """A test of the ledger among those of transactions."""
-    return [("transactions", f"ledger::{name}")]
+    return [("engine::transactions", f"ledger::{name}")]
 
 
 LEDGER_TRANSACTION_BUGS = [

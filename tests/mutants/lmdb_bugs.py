@@ -24,7 +24,7 @@ LMDB_BUGS = [
         "                        if event != 7 {\n"
         "                            batch.push(mug, jam)?;\n"
         "                        }\n",
-        [("lmdb", "an_environment_becomes_a_book")],
+        [("book::lmdb", "an_environment_becomes_a_book")],
     ),
     Bug(
         "lmdb: what was written is not compared with the source",
@@ -32,7 +32,7 @@ LMDB_BUGS = [
         COPY,
         "source.compare(self.view(), written, ErrorKind::Corrupt, &mut |_| Ok(()))?;\n",
         "source.count(written, &mut |_| Ok(()))?;\n",
-        [("lmdb", "an_event_that_lies_otherwise")],
+        [("book::lmdb", "an_event_that_lies_otherwise")],
     ),
     Bug(
         "lmdb: what the destination holds is not compared with the source",
@@ -40,7 +40,7 @@ LMDB_BUGS = [
         COPY,
         "source.compare(self.view(), held, ErrorKind::AlreadyExists, noted)?;\n",
         "source.count(held, noted)?;\n",
-        [("lmdb", "a_destination_with_other_events")],
+        [("book::lmdb", "a_destination_with_other_events")],
     ),
     Bug(
         "lmdb: a migration goes on an event too early",
@@ -48,7 +48,7 @@ LMDB_BUGS = [
         COPY,
         "        copied.events = copied.found;\n        let wanted",
         "        copied.events = copied.found.saturating_sub(1);\n        let wanted",
-        [("lmdb", "an_interrupted_migration")],
+        [("book::lmdb", "an_interrupted_migration")],
     ),
     Bug(
         "lmdb: a lock file is written beside the source",
@@ -56,7 +56,7 @@ LMDB_BUGS = [
         READ,
         "        let flags = EnvFlags::READ_ONLY | EnvFlags::NO_LOCK;\n",
         "        let flags = EnvFlags::READ_ONLY;\n",
-        [("lmdb", "an_environment_becomes_a_book")],
+        [("book::lmdb", "an_environment_becomes_a_book")],
     ),
     Bug(
         "lmdb: a source that is written meanwhile is taken for a whole one",
@@ -64,7 +64,7 @@ LMDB_BUGS = [
         READ,
         "    if now == before {\n",
         "    if now == before || now != before {\n",
-        [("lmdb", "an_environment_that_is_written_meanwhile")],
+        [("book::lmdb", "an_environment_that_is_written_meanwhile")],
     ),
     Bug(
         "lmdb: a field that the metadata lacks becomes 0",
@@ -72,7 +72,7 @@ LMDB_BUGS = [
         METADATA,
         "    if held.is_empty() || missing.is_empty() {\n",
         "    if held.is_empty() || !missing.is_empty() || missing.is_empty() {\n",
-        [("lmdb", "metadata_that_lacks_a_field")],
+        [("book::lmdb", "metadata_that_lacks_a_field")],
     ),
     Bug(
         "export to lmdb: all chunks but the first are dropped",
@@ -82,7 +82,7 @@ LMDB_BUGS = [
         "                if first == 1 {\n"
         "                    writer.append(first, chunk.iter())?;\n"
         "                }\n",
-        [("lmdb", "an_export_of_many_chunks")],
+        [("book::lmdb", "an_export_of_many_chunks")],
     ),
     Bug(
         "export to lmdb: a damaged book is brought up to the damage, without a word",
@@ -90,7 +90,7 @@ LMDB_BUGS = [
         "src/book/lmdb/trip.rs",
         "                refuse_corrupt(&book)?;\n",
         "                let _ = refuse_corrupt;\n",
-        [("lmdb", "a_damaged_book_does_not_go_back")],
+        [("book::lmdb", "a_damaged_book_does_not_go_back")],
     ),
     Bug(
         "export to lmdb: the last event of a chunk is dropped, and not compared",
@@ -100,7 +100,7 @@ LMDB_BUGS = [
         "                let wanted = chunk.events.len();\n"
         "                chunk.events.truncate(wanted.max(2) - 1);\n"
         "                writer.append(first, chunk.iter())?;\n",
-        [("lmdb", "an_export_of_many_chunks")],
+        [("book::lmdb", "an_export_of_many_chunks")],
         also=(
             (
                 "source.compare(self.view(), written, ErrorKind::Corrupt, &mut |_| Ok(()))?;\n",
@@ -118,7 +118,7 @@ LMDB_BUGS = [
         "src/book/lmdb/trip.rs",
         "        if log.meta != Meta::default() {\n",
         "        if log.meta == Meta::default() {\n",
-        [("lmdb", "an_environment_becomes_a_book")],
+        [("book::lmdb", "an_environment_becomes_a_book")],
     ),
     Bug(
         "pier: a save changes the last epoch's copy of the metadata alone",
@@ -126,7 +126,7 @@ LMDB_BUGS = [
         PIER_METADATA,
         "        save_top(&self.dir, meta)?;\n",
         "",
-        [("lmdb", "what_lmdb_holds_is_the_piers")],
+        [("book::lmdb", "what_lmdb_holds_is_the_piers")],
     ),
     Bug(
         "pier: metadata that differs from its copy is given without a word",
@@ -134,7 +134,7 @@ LMDB_BUGS = [
         PIER_METADATA,
         "        self.check_same(part, own, copy)?;\n",
         "",
-        [("lmdb", "metadata_that_differs_is_an_error")],
+        [("book::lmdb", "metadata_that_differs_is_an_error")],
     ),
     Bug(
         "pier: a save overwrites a field that differs and that it does not name",
@@ -142,7 +142,7 @@ LMDB_BUGS = [
         PIER_METADATA,
         "        self.check_same(part, meta.or(own), meta.or(copy))?;\n",
         "",
-        [("lmdb", "metadata_that_differs_is_an_error")],
+        [("book::lmdb", "metadata_that_differs_is_an_error")],
     ),
     Bug(
         "pier: a data.mdb that cannot be read is taken for a missing one",
@@ -150,7 +150,7 @@ LMDB_BUGS = [
         METADATA,
         '        Err(e) => return Err(Error::io("open the environment", &path, e).of(LMDB)),\n',
         "        Err(_) => return Ok(None),\n",
-        [("lmdb", "an_environment_that_cannot_be_read")],
+        [("book::lmdb", "an_environment_that_cannot_be_read")],
     ),
     Bug(
         "pier: what may be half of another process's save is reported at once",
@@ -158,7 +158,7 @@ LMDB_BUGS = [
         PIER_METADATA,
         "                Err(error) if tries < TRIES && is_half(error.kind()) => {\n",
         "                Err(error) if tries == TRIES && is_half(error.kind()) => {\n",
-        [("lmdb", "a_save_by_another_process")],
+        [("book::lmdb", "a_save_by_another_process")],
     ),
     Bug(
         "lmdb: events that came since they were counted are left out",
@@ -166,6 +166,6 @@ LMDB_BUGS = [
         TRIP,
         "    if source.view().bounds()? == log.events {\n",
         "    if true || source.view().bounds()? == log.events {\n",
-        [("lmdb", "source::a_later_epoch_that_grows")],
+        [("book::lmdb", "source::a_later_epoch_that_grows")],
     ),
 ]

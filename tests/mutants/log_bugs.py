@@ -45,7 +45,7 @@ DURABLE_BUGS = [
         DURABLE,
         SYNCED,
         "            // Durable now",
-        [("crash", "durable::{subject}::a_mark_is_stored_only_after")],
+        [("engine::crash", "durable::{subject}::a_mark_is_stored_only_after")],
     ),
     Bug(
         "the mark is written before the sync",
@@ -53,7 +53,7 @@ DURABLE_BUGS = [
         DURABLE,
         SYNCED,
         f"            self.store_mark(extent.mark(file_id), false)?;\n{SYNCED}",
-        [("crash", "durable::{subject}::a_mark_is_stored_only_after")],
+        [("engine::crash", "durable::{subject}::a_mark_is_stored_only_after")],
     ),
     Bug(
         "a sync acknowledges how far the log reaches after the fsync",
@@ -61,7 +61,7 @@ DURABLE_BUGS = [
         DURABLE,
         SYNCED,
         SYNCED.replace("?;\n", "?;\n            let extent = self.state().extent;\n"),
-        [("crash", "durable::{subject}::what_is_appended_during_a_sync")],
+        [("engine::crash", "durable::{subject}::what_is_appended_during_a_sync")],
     ),
     Bug(
         "closing does not wait for a sync under way",
@@ -69,7 +69,7 @@ DURABLE_BUGS = [
         DURABLE,
         "            result = self.commits.exclusive(|| self.cut_and_sync());",
         "            result = self.commits.check().and_then(|()| self.cut_and_sync().map(drop));",
-        [("closing", "the_mark_of_closing_is_the_last")],
+        [("engine::closing", "the_mark_of_closing_is_the_last")],
     ),
     Bug(
         "closing does not sync",
@@ -77,7 +77,7 @@ DURABLE_BUGS = [
         DURABLE,
         "        self.sync_file(&extent)?;\n        self.durable_records",
         "        self.durable_records",
-        [("crash", "durable::{subject}::a_mark_is_stored_only_after")],
+        [("engine::crash", "durable::{subject}::a_mark_is_stored_only_after")],
     ),
     Bug(
         "a leader does not ask whether another thread's sync failed",
@@ -85,7 +85,7 @@ DURABLE_BUGS = [
         DURABLE,
         "        self.commits.check_rollback()?;\n",
         "",
-        [("closing", "a_leader_fails_when_the_failed_fsync")],
+        [("engine::closing", "a_leader_fails_when_the_failed_fsync")],
     ),
     Bug(
         "a failed background sync is swallowed",
@@ -94,7 +94,7 @@ DURABLE_BUGS = [
         "            && let Err(error) = shared.sync_to(end)\n",
         "            && shared.file.sync_data().is_ok()\n"
         "            && let Err(error) = shared.sync_to(end)\n",
-        [("faults", "background::{subject}::")],
+        [("engine::faults", "background::{subject}::")],
     ),
     Bug(
         "a replaced log is synced and acknowledged",
@@ -102,7 +102,7 @@ DURABLE_BUGS = [
         DURABLE,
         "        match self.file.is_unlinked()? {",
         "        match false {",
-        [("log", "live::a_file_cut_removed")],
+        [("engine::log", "live::a_file_cut_removed")],
     ),
     Bug(
         "a poisoned log closes while a record is being written",
@@ -112,7 +112,7 @@ DURABLE_BUGS = [
         "            self.closed.store(true, Ordering::Release);\n"
         "            drop(state);\n",
         "",
-        [("closing", "closing_a_poisoned_log_waits")],
+        [("engine::closing", "closing_a_poisoned_log_waits")],
     ),
     Bug(
         "closing a log with durability none leaves an open mark",
@@ -120,7 +120,7 @@ DURABLE_BUGS = [
         "src/log/durable.rs",
         "        if untouched {\n",
         "        if untouched || self.common.durability == Durability::None {\n",
-        [("log", "marks::a_log_closed_with_durability_none")],
+        [("engine::log", "marks::a_log_closed_with_durability_none")],
     ),
     Bug(
         "closing takes a mark that could not be opened for a log without appends",
@@ -128,7 +128,7 @@ DURABLE_BUGS = [
         "src/log/durable.rs",
         "            (state.extent, state.file_id, !state.mark_is_open && is_synced)\n",
         "            (state.extent, state.file_id, !state.mark_is_open)\n",
-        [("closing", "closing_syncs_what_was_appended")],
+        [("engine::closing", "closing_syncs_what_was_appended")],
     ),
 ]
 
@@ -139,7 +139,7 @@ APPEND_BUGS = [
         APPEND,
         ROLLED_BACK,
         "            state.file_end = state.extent.end;\n            Ok(())\n",
-        [("faults", "rollback::{subject}::an_append_that_cannot")],
+        [("engine::faults", "rollback::{subject}::an_append_that_cannot")],
     ),
     Bug(
         "a rolled back append is not synced away",
@@ -147,7 +147,7 @@ APPEND_BUGS = [
         APPEND,
         ROLLED_BACK,
         ROLLED_BACK.replace("            self.file.sync_data()?;\n", ""),
-        [("faults", "rollback::{subject}::an_append_that_cannot")],
+        [("engine::faults", "rollback::{subject}::an_append_that_cannot")],
     ),
     Bug(
         "a rollback fills up with zeros what another process cut",
@@ -155,7 +155,7 @@ APPEND_BUGS = [
         APPEND,
         "            self.check_not_truncated(state)?;\n            self.file.set_len",
         "            self.file.set_len",
-        [("faults", "rollback::{subject}::a_rollback_does_not_fill_up")],
+        [("engine::faults", "rollback::{subject}::a_rollback_does_not_fill_up")],
     ),
     Bug(
         "a poisoned handle still takes appends",
@@ -163,7 +163,7 @@ APPEND_BUGS = [
         APPEND,
         "        shared.check_poisoned()?;\n",
         "",
-        [("faults", "poison::{subject}::after_a_failed_sync")],
+        [("engine::faults", "poison::{subject}::after_a_failed_sync")],
     ),
     Bug(
         "the first checksum of a log that begins with a batch is forgotten",
@@ -171,7 +171,7 @@ APPEND_BUGS = [
         APPEND,
         "            extent.first_sum = batch.first_sum;\n",
         "            extent.first_sum = 0;\n",
-        [("crash", "torn::{subject}::a_loss_below")],
+        [("engine::crash", "torn::{subject}::a_loss_below")],
     ),
     Bug(
         "a batch is written in one piece, its first head with the rest",
@@ -179,7 +179,7 @@ APPEND_BUGS = [
         APPEND,
         "        if batch.records == 1 {\n",
         "        if batch.records >= 1 {\n",
-        [("answers", "findings::a_reader_never_gives")],
+        [("engine::answers", "findings::a_reader_never_gives")],
     ),
     Bug(
         "the first head of a batch is written first",
@@ -189,7 +189,7 @@ APPEND_BUGS = [
         "            self.write(state, part(bytes, ..head), offset)?;\n",
         "            self.write(state, part(bytes, ..head), offset)?;\n"
         "            self.write(state, part(bytes, head..), offset + head as u64)?;\n",
-        [("answers", "findings::a_reader_never_gives")],
+        [("engine::answers", "findings::a_reader_never_gives")],
     ),
     Bug(
         "the mark stays closed while a writer appends",
@@ -197,7 +197,7 @@ APPEND_BUGS = [
         APPEND,
         "        if !state.mark_is_open {\n            self.open_mark(state);\n        }\n",
         "",
-        [("answers", "drift::a_writer_that_goes_on")],
+        [("engine::answers", "drift::a_writer_that_goes_on")],
     ),
     Bug(
         "small batches close no block of the index",
@@ -205,7 +205,7 @@ APPEND_BUGS = [
         APPEND,
         "        self.close_block(state, ordinal + batch.records, state.extent.end);\n",
         "",
-        [("regressions", "a_log_of_small_batches")],
+        [("book::regressions", "a_log_of_small_batches")],
     ),
     Bug(
         "event numbers overflow",
@@ -213,7 +213,7 @@ APPEND_BUGS = [
         APPEND,
         "        let fits = next.filter(|next| next.checked_add(count).is_some());",
         "        let fits = next.filter(|next| next.wrapping_add(count) < u64::MAX);",
-        [("limits", "event_numbers_end")],
+        [("book::limits", "event_numbers_end")],
     ),
     Bug(
         "a batch for a limit above the log's is taken",
@@ -222,7 +222,7 @@ APPEND_BUGS = [
         "        self.appending.check_len(batch.payload_len_max)"
         ".map_err(|e| e.at(&self.place.log))?;\n",
         "",
-        [("log", "limits::a_batch_with_a_higher_limit")],
+        [("engine::log", "limits::a_batch_with_a_higher_limit")],
     ),
 ]
 
@@ -233,7 +233,7 @@ OPEN_BUGS = [
         OPEN,
         LOCK,
         f"        let early = {LOOK}.ok();\n{LOCK}",
-        [("crash", "openers::{subject}::an_opening")],
+        [("engine::crash", "openers::{subject}::an_opening")],
         also=(
             (
                 f"        let mut found = {LOOK}?;\n",
@@ -248,7 +248,7 @@ OPEN_BUGS = [
         "src/log/space.rs",
         "if self.single { &self.log }",
         "if self.single { &self.sidecar }",
-        [("log", "places::the_sidecar_removed")],
+        [("engine::log", "places::the_sidecar_removed")],
     ),
     Bug(
         "a log in a directory is locked by its sidecar alone",
@@ -256,7 +256,7 @@ OPEN_BUGS = [
         "src/log/space.rs",
         "{ &self.log } else { &self.dir }\n",
         "{ &self.log } else { &self.sidecar }\n",
-        [("log", "places::the_sidecar_removed")],
+        [("engine::log", "places::the_sidecar_removed")],
     ),
     Bug(
         "a directory may hold logs of two formats",
@@ -264,7 +264,7 @@ OPEN_BUGS = [
         OPEN,
         "                refuse_other_format(storage, &place.dir, F::NAME)?\n",
         "",
-        [("wal", "a_directory_holds")],
+        [("wal::basics", "a_directory_holds")],
     ),
     Bug(
         "a saved tail is opened for writing",
@@ -272,7 +272,7 @@ OPEN_BUGS = [
         "src/log/space.rs",
         "        if !self.is_tail {\n",
         "        if true {\n",
-        [("answers", "survivors::a_saved_tail")],
+        [("engine::answers", "survivors::a_saved_tail")],
     ),
     Bug(
         "a closed mark is taken for open",
@@ -280,7 +280,7 @@ OPEN_BUGS = [
         OPEN,
         "            mark_is_open: !mark.is_some_and(|mark| mark.closed),\n",
         "            mark_is_open: true,\n",
-        [("answers", "drift::a_writer_that_goes_on")],
+        [("engine::answers", "drift::a_writer_that_goes_on")],
     ),
     Bug(
         "a forked child may write",
@@ -288,7 +288,7 @@ OPEN_BUGS = [
         "src/log/mod.rs",
         "        self.fork_generation != fork_generation()\n",
         "        self.fork_generation == u64::MAX && fork_generation() == 0\n",
-        [("log", "live::a_forked_child")],
+        [("engine::log", "live::a_forked_child")],
     ),
     # Left out, for it changes nothing that can be seen: that recovery does not cut the index. The
     # mark vouches for no entry after its end, and a lowered one for none at all.
@@ -301,7 +301,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    if !was_closed {\n",
         "    if was_closed {\n",
-        [("crash", "durable::{subject}::names_left_by")],
+        [("engine::crash", "durable::{subject}::names_left_by")],
     ),
     Bug(
         "what opening found is acknowledged without a sync",
@@ -309,7 +309,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    if cut || unmarked || !found.format.is_sealed(&extent) {\n",
         "    if cut || !found.format.is_sealed(&extent) {\n",
-        [("crash", "durable::{subject}::a_mark_is_stored_only_after")],
+        [("engine::crash", "durable::{subject}::a_mark_is_stored_only_after")],
     ),
     Bug(
         "the tail left by a failed sync is not written again",
@@ -317,7 +317,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    if found.mark.is_some() && from < extent.end {\n",
         "    if found.mark.is_some() && from < extent.start {\n",
-        [("faults", "poison::{subject}::what_a_failed_sync_left")],
+        [("engine::faults", "poison::{subject}::what_a_failed_sync_left")],
     ),
     Bug(
         "the mark is lowered after the cut",
@@ -331,7 +331,7 @@ SETTLE_BUGS = [
     }
     let in_pieces = cut_begun || (cut && !place.single);
 """,
-        [("crash", "mend::{subject}::")],
+        [("engine::crash", "mend::{subject}::")],
     ),
     Bug(
         "the tail is not saved before it is cut",
@@ -339,7 +339,7 @@ SETTLE_BUGS = [
         SETTLE,
         "        report.saved_to = save_tail(storage, file, base, common.file_mode, end)?;\n",
         "        let _ = (save_tail, file, base, end);\n",
-        [("answers", "findings::a_torn_tail_is_saved")],
+        [("engine::answers", "findings::a_torn_tail_is_saved")],
     ),
     Bug(
         "the saved tail is not synced before the cut",
@@ -347,7 +347,7 @@ SETTLE_BUGS = [
         "src/mend.rs",
         '    copy.sync_data().map_err(|e| fail("save the tail", &path, e))?;\n',
         "",
-        [("crash", "mend::{subject}::")],
+        [("engine::crash", "mend::{subject}::")],
     ),
     Bug(
         "a cut whose sync failed is not made again",
@@ -355,7 +355,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    if cut || !was_closed {\n",
         "    if cut {\n",
-        [("faults", "poison::{subject}::a_cut_whose_sync_failed")],
+        [("engine::faults", "poison::{subject}::a_cut_whose_sync_failed")],
     ),
     Bug(
         "recovery to the acknowledged keeps the rest",
@@ -363,7 +363,7 @@ SETTLE_BUGS = [
         SETTLE,
         "        findings.extent = Extent::of_mark(&mark);\n",
         "",
-        [("crash", "durable::{subject}::recovery_to")],
+        [("engine::crash", "durable::{subject}::recovery_to")],
     ),
     Bug(
         "a copy that is older than its mark cries loss",
@@ -371,7 +371,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    let advice = match another && damage.next_intact.is_none() {\n",
         "    let advice = match another && false {\n",
-        [("answers", "edges::a_copy_that_is_older")],
+        [("engine::answers", "edges::a_copy_that_is_older")],
     ),
     Bug(
         "damage is not refused",
@@ -379,7 +379,7 @@ SETTLE_BUGS = [
         SETTLE,
         "    refuse_damage(found, common.recovery, log)?;\n",
         "",
-        [("crash", "torn::{subject}::a_loss_below")],
+        [("engine::crash", "torn::{subject}::a_loss_below")],
     ),
 ]
 

@@ -15,7 +15,7 @@ PART_BUGS = [
         PAYLOAD,
         "        if want > 0 && self.at + want as u64 == self.end {\n",
         "        if want == 0 && self.at + want as u64 == self.end {\n",
-        [("in_parts", "the_last_part")],
+        [("book::in_parts", "the_last_part")],
     ),
     Bug(
         "parts: the checksum of a long record is not compared",
@@ -23,7 +23,7 @@ PART_BUGS = [
         SCAN,
         "    Ok(Some(parse.parse_around(&head, &tail, sum)))\n",
         "    Ok(Some(parse.by_lengths().parse_around(&head, &tail, sum)))\n",
-        [("in_parts", "the_last_part")],
+        [("book::in_parts", "the_last_part")],
     ),
     Bug(
         "parts: a long record that is only checked is held",
@@ -31,7 +31,7 @@ PART_BUGS = [
         SCAN,
         "        Self { held_max: HELD_BYTES_MAX, ..Self::new(parse, start, end) }\n",
         "        Self { held_max: u64::MAX, ..Self::new(parse, start, end) }\n",
-        [("in_parts_memory", "")],
+        [("process::parts_memory", "")],
     ),
     Bug(
         "parts: a payload that ends early is filled up",
@@ -39,7 +39,7 @@ PART_BUGS = [
         PAYLOAD,
         "                    Ok(0) => {\n",
         "                    Ok(0) if read > 0 => return Ok(()),\n                    Ok(0) => {\n",
-        [("in_parts", "a_payload_that_its_reader")],
+        [("book::in_parts", "a_payload_that_its_reader")],
     ),
     Bug(
         "parts: a size near 2^64 passes the limit",
@@ -47,7 +47,7 @@ PART_BUGS = [
         "src/book/codec.rs",
         "        let len = (payload_len as u64).saturating_add(MUG_BYTES);\n",
         "        let len = (payload_len as u64).wrapping_add(MUG_BYTES);\n",
-        [("error_texts", "every_error")],
+        [("texts::error_texts", "every_error")],
     ),
     Bug(
         "parts: a conversion compares the lengths of long deeds only",
@@ -55,6 +55,6 @@ PART_BUGS = [
         "src/book/convert.rs",
         "                        true => same_parts(book.jam_at(at)?, copy.jam_at(at_there)?)?,\n",
         "                        true => true,\n",
-        [("convert", "a_copy_that_differs")],
+        [("book::convert", "a_copy_that_differs")],
     ),
 ]

@@ -22,7 +22,7 @@ PIER_BUGS = [
         "        // Cursors over the pier read on.\n"
         "        last.book.close_keeping_files()?;\n",
         "        let done = last.book.stats()?;\n",
-        [("pier", "crash::the_new_epoch_is_never_found")],
+        [("book::pier", "crash::the_new_epoch_is_never_found")],
     ),
     Bug(
         "pier: a roll that failed leaves the handle closed",
@@ -30,7 +30,7 @@ PIER_BUGS = [
         ROLL,
         "                shared.go_on(&mut parts, begun);\n",
         "",
-        [("pier", "crash::a_call_that_fails_during_a_roll")],
+        [("book::pier", "crash::a_call_that_fails_during_a_roll")],
     ),
     Bug(
         "pier: the name of a new epoch is not synced",
@@ -38,7 +38,7 @@ PIER_BUGS = [
         ROLL,
         "    for dir in [dir, above(next)] {\n",
         "    for dir in [dir, above(next)].into_iter().skip(2) {\n",
-        [("pier", "crash::a_crash_at_any_step")],
+        [("book::pier", "crash::a_crash_at_any_step")],
     ),
     Bug(
         "pier: a writer does not sync names that a dead one left",
@@ -47,7 +47,7 @@ PIER_BUGS = [
         '    storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;\n'
         "    Ok(lock)\n",
         "    Ok(lock)\n",
-        [("pier", "crash::an_epoch_that_a_dead_writer_began")],
+        [("book::pier", "crash::an_epoch_that_a_dead_writer_began")],
     ),
     Bug(
         "pier: what an interrupted roll left stays",
@@ -55,7 +55,7 @@ PIER_BUGS = [
         ROLL,
         "        remove_files(storage, dir)?;\n",
         "",
-        [("pier", "crash::a_crash_at_any_step")],
+        [("book::pier", "crash::a_crash_at_any_step")],
     ),
     Bug(
         "pier: a new epoch has no metadata",
@@ -63,7 +63,7 @@ PIER_BUGS = [
         ROLL,
         "            store(META_NAME, &bytes)?;\n",
         "            let _ = (META_NAME, &bytes);\n",
-        [("pier", "roll::a_new_epoch_gets")],
+        [("book::pier", "roll::a_new_epoch_gets")],
     ),
     Bug(
         "pier: after a failed roll the old epoch goes on beside the new one",
@@ -71,7 +71,7 @@ PIER_BUGS = [
         ROLL,
         ".filter(|_| !begun)",
         ".filter(|_| begun || !begun)",
-        [("pier", "crash::a_call_that_fails")],
+        [("book::pier", "crash::a_call_that_fails")],
     ),
     Bug(
         "pier: the directory of the epochs is not locked",
@@ -79,7 +79,7 @@ PIER_BUGS = [
         OPEN,
         "WriterLock::acquire(storage, &sidecar, dir, ",
         "WriterLock::of_sidecar(storage, &sidecar, ",
-        [("pier", "roll::one_pier_has_one_writer")],
+        [("book::pier", "roll::one_pier_has_one_writer")],
     ),
     Bug(
         "pier: a gap between epochs is accepted",
@@ -87,7 +87,7 @@ PIER_BUGS = [
         PLACES,
         '        Ordering::Greater => "missing",\n',
         "        Ordering::Greater => return Ok(()),\n",
-        [("pier", "open::a_gap_is_refused")],
+        [("book::pier", "open::a_gap_is_refused")],
     ),
     Bug(
         "pier: an overlap of epochs is accepted",
@@ -95,7 +95,7 @@ PIER_BUGS = [
         PLACES,
         '        Ordering::Less => "in both",\n',
         "        Ordering::Less => return Ok(()),\n",
-        [("pier", "open::an_overlap_is_refused")],
+        [("book::pier", "open::an_overlap_is_refused")],
     ),
     Bug(
         "pier: a new epoch forgets the layout of the one before",
@@ -103,7 +103,7 @@ PIER_BUGS = [
         ROLL,
         "    let layout = options.layout.or(layout);\n",
         "    let (layout, _) = (options.layout, layout);\n",
-        [("pier", "roll::a_new_epoch_has_the_layout")],
+        [("book::pier", "roll::a_new_epoch_has_the_layout")],
     ),
     Bug(
         "pier: an epoch is dropped and neither directory is synced",
@@ -111,7 +111,7 @@ PIER_BUGS = [
         RETAIN,
         "            storage.sync_dir(&self.dir)?;\n            storage.sync_dir(&self.sidecar)\n",
         "            Ok(())\n",
-        [("pier", "retain::a_crash_at_any_step")],
+        [("book::pier", "retain::a_crash_at_any_step")],
     ),
     Bug(
         "pier: an epoch goes although a consumer needs its last event",
@@ -119,7 +119,7 @@ PIER_BUGS = [
         RETAIN,
         "event <= after.number);\n",
         "event < after.number);\n",
-        [("pier", "retain::a_consumer_keeps")],
+        [("book::pier", "retain::a_consumer_keeps")],
     ),
     Bug(
         "pier: what a dropped epoch knows of transactions goes with it",
@@ -127,7 +127,7 @@ PIER_BUGS = [
         RETAIN,
         "desk().note_all(first.book.transactions()?)?;\n",
         "desk().note_all(Default::default())?;\n",
-        [("pier", "transact::a_repeat_is_recognised_after_its_epoch")],
+        [("book::pier", "transact::a_repeat_is_recognised_after_its_epoch")],
     ),
     Bug(
         "pier: an epoch is removed where it lies",
@@ -136,7 +136,7 @@ PIER_BUGS = [
         "        let renamed = storage.rename(&dir, &aside);\n",
         "        let renamed =\n"
         "            remove_tree(storage, &dir, REMOVING).map_err(std::io::Error::other);\n",
-        [("pier", "retain::a_crash_at_any_step")],
+        [("book::pier", "retain::a_crash_at_any_step")],
     ),
     Bug(
         "pier: epochs of a transaction come before the last one is synced and closed",
@@ -144,7 +144,7 @@ PIER_BUGS = [
         PUBLISH,
         "        shared.close_last(last, number)?;\n        store(",
         "        store(",
-        [("pier", "publish::a_crash_at_any_step")],
+        [("book::pier", "publish::a_crash_at_any_step")],
     ),
     Bug(
         "pier: an unsynced intent is acted on",
@@ -152,7 +152,7 @@ PIER_BUGS = [
         PUBLISH,
         "        self.sync(&self.sidecar)?;\n        let begun",
         "        let begun",
-        [("pier", "publish::a_second_crash")],
+        [("book::pier", "publish::a_second_crash")],
     ),
     Bug(
         "pier: opening leaves epochs of a transaction without their names",
@@ -160,7 +160,7 @@ PIER_BUGS = [
         OPEN,
         "                publish::finish(options, &dir)?;\n",
         "",
-        [("pier", "publish::a_crash_at_any_step")],
+        [("book::pier", "publish::a_crash_at_any_step")],
     ),
     Bug(
         "pier: the last epoch is appended to before epochs that have begun",
@@ -168,7 +168,7 @@ PIER_BUGS = [
         PUBLISH,
         "self.go_on(epochs, is_begun);",
         "self.go_on(epochs, false);",
-        [("pier", "publish::a_call_that_fails")],
+        [("book::pier", "publish::a_call_that_fails")],
     ),
     Bug(
         "pier: what is staged in an epoch goes with it",
@@ -176,7 +176,7 @@ PIER_BUGS = [
         RETAIN,
         "parts.last().filter(|last| last.book.layout() == first.book.layout())",
         "parts.last().filter(|_| false)",
-        [("pier", "transact::what_was_staged_in_an_epoch")],
+        [("book::pier", "transact::what_was_staged_in_an_epoch")],
     ),
     Bug(
         "pier: a task stages in the last epoch that it knows",
@@ -184,7 +184,7 @@ PIER_BUGS = [
         TRANSACT,
         "        self.find_more()?;\n        self.on_last(|book| book.stage(",
         "        self.on_last(|book| book.stage(",
-        [("pier", "transact::a_task_that_stages_after")],
+        [("book::pier", "transact::a_task_that_stages_after")],
     ),
     Bug(
         "pier: what a retention took to a later epoch is discarded by nobody",
@@ -192,7 +192,7 @@ PIER_BUGS = [
         TRANSACT,
         "        self.find_more()?;\n        self.with(|epochs| {\n            let mut gone =",
         "        self.with(|epochs| {\n            let mut gone =",
-        [("pier", "transact::a_reader_discards")],
+        [("book::pier", "transact::a_reader_discards")],
     ),
     Bug(
         "pier: a follower that gave nothing is led past dropped events",
@@ -200,7 +200,7 @@ PIER_BUGS = [
         "src/book/pier/follow.rs",
         "self.given.or(self.start.checked_sub(1))",
         "self.given",
-        [("pier", "retain::a_follower_that_gave_nothing")],
+        [("book::pier", "retain::a_follower_that_gave_nothing")],
     ),
     Bug(
         "pier: a check ends where a retention drops an epoch",
@@ -208,6 +208,6 @@ PIER_BUGS = [
         CHECK,
         "            Err(e) if e.kind() == ErrorKind::Missing => is_dropped(named.number)?,\n",
         "            Err(e) if e.kind() == ErrorKind::Missing => named.number == u64::MAX,\n",
-        [("pier", "retain::a_check_beside_a_retention")],
+        [("book::pier", "retain::a_check_beside_a_retention")],
     ),
 ]

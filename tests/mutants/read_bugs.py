@@ -50,7 +50,7 @@ FIND_END_BUGS = [
         FIND_END,
         "by_file.or((mark.first + mark.records).checked_sub(extent.records))",
         "(mark.first + mark.records).checked_sub(extent.records)",
-        [("fuzz_corpus", "opening_stands")],
+        [("engine::fuzz_corpus", "opening_stands")],
     ),
     Bug(
         "interior damage is cut off like a torn tail",
@@ -58,7 +58,7 @@ FIND_END_BUGS = [
         CONCLUDE,
         "        let corrupt = next.is_some() || gap.is_some();\n",
         "        let corrupt = gap.is_some();\n",
-        [("recovery", "without_a_mark")],
+        [("book::recovery", "without_a_mark")],
     ),
     Bug(
         "the end below the mark is accepted",
@@ -67,7 +67,7 @@ FIND_END_BUGS = [
         "        findings.verdict = Verdict::Corrupt;\n"
         "        findings.durable_end = Some(mark.end);\n",
         "        findings.durable_end = Some(mark.end);\n",
-        [("log", "sidecar::a_mark_ahead")],
+        [("engine::log", "sidecar::a_mark_ahead")],
     ),
     Bug(
         "a mark counts whatever the log holds at its end",
@@ -75,7 +75,7 @@ FIND_END_BUGS = [
         WALK,
         "        Ok(frame.sum() == mark.last_sum && scanner.position() == mark.end)\n",
         "        let _ = frame;\n        Ok(scanner.position() == mark.end)\n",
-        [("log", "sidecar::a_log_with_borders_like")],
+        [("engine::log", "sidecar::a_log_with_borders_like")],
     ),
     Bug(
         "a foreign mark is taken for the log's own",
@@ -83,7 +83,7 @@ FIND_END_BUGS = [
         FIND_END,
         "    let same_start = !comparable || is_ours || extent.first_sum == mark.first_sum;\n",
         "    let same_start = !comparable || extent.records > 0;\n",
-        [("log", "sidecar::a_sidecar_of_another_log")],
+        [("engine::log", "sidecar::a_sidecar_of_another_log")],
     ),
     Bug(
         "what follows a closed mark is judged as if it were open",
@@ -91,7 +91,7 @@ FIND_END_BUGS = [
         CONCLUDE,
         "        let mut findings = match mark.is_open() {\n",
         "        let mut findings = match mark.is_open() || mark.closed {\n",
-        [("answers", "findings::a_closed_mark")],
+        [("engine::answers", "findings::a_closed_mark")],
     ),
     Bug(
         "a closed mark says that nothing after it was acknowledged",
@@ -100,7 +100,7 @@ FIND_END_BUGS = [
         "        findings.unacknowledged_from = Some(mark.end).filter(|_| mark.is_open());\n"
         "        Ok(findings)\n",
         "        findings.unacknowledged_from = Some(mark.end);\n        Ok(findings)\n",
-        [("answers", "findings::a_closed_mark")],
+        [("engine::answers", "findings::a_closed_mark")],
     ),
     Bug(
         "a record beyond the limit is torn",
@@ -108,7 +108,7 @@ FIND_END_BUGS = [
         CONCLUDE,
         "        let beyond_limit = self.is_beyond_limit(&extent, stop)?;\n",
         "        let beyond_limit = false;\n",
-        [("wal_own", "a_record_beyond")],
+        [("wal::own", "a_record_beyond")],
     ),
     Bug(
         "a torn record that holds records is corrupt above the mark",
@@ -116,7 +116,7 @@ FIND_END_BUGS = [
         CONCLUDE,
         "            true => self.conclude_torn(extent, stop, from.end)?,\n",
         "            true => self.conclude_carefully(extent, stop, MarkUse::Used, from.end)?,\n",
-        [("crash", "torn::{subject}::records_inside")],
+        [("engine::crash", "torn::{subject}::records_inside")],
     ),
     Bug(
         "impossible counts in a mark are counted with",
@@ -124,7 +124,7 @@ FIND_END_BUGS = [
         FIND_END,
         "mark.filter(|mark| is_possible(mark, F::Framing::RECORD_BYTES_MIN));\n",
         "mark.filter(|mark| mark.end > 0 || is_possible(mark, 1));\n",
-        [("log", "properties::any_mark")],
+        [("engine::log", "properties::any_mark")],
     ),
 ]
 
@@ -154,7 +154,7 @@ RESYNC_BUGS = [
         RESYNC,
         "        true => None,\n",
         "        true => search.next(why)?,\n",
-        [("crash", "torn::{subject}::records_inside_a_torn_record_never_surface_after")],
+        [("engine::crash", "torn::{subject}::records_inside_a_torn_record_never_surface_after")],
     ),
     Bug(
         "records inside a damaged one come before its own length",
@@ -162,7 +162,7 @@ RESYNC_BUGS = [
         SEARCH_AFTER,
         "        if let Some(offset) = claimed.filter(|_| fits) {\n",
         "        if let Some(offset) = claimed.filter(|_| fits && self.stretch.rescue) {\n",
-        [("answers", "survivors")],
+        [("engine::answers", "survivors")],
     ),
     Bug(
         "a length that leads over a known border is believed",
@@ -170,7 +170,7 @@ RESYNC_BUGS = [
         SEARCH_AFTER,
         "self.claimed_end(at)?.filter(|&claimed| claimed <= limit);",
         "self.claimed_end(at)?.filter(|&claimed| claimed <= limit || limit > 0);",
-        [("answers", "survivors::a_length_that_leads_over")],
+        [("engine::answers", "survivors::a_length_that_leads_over")],
     ),
     Bug(
         "a chain of records that breaks counts as proof",
@@ -178,7 +178,7 @@ RESYNC_BUGS = [
         CHAIN,
         "            let broken = Chain { proved: false, end, ordinal: None };\n",
         "            let broken = Chain { proved: true, end, ordinal: None };\n",
-        [("answers", "edges::a_record_inside_a_damaged_one")],
+        [("engine::answers", "edges::a_record_inside_a_damaged_one")],
     ),
     Bug(
         "a rescue does not look inside a damaged record",
@@ -186,7 +186,7 @@ RESYNC_BUGS = [
         RESYNC,
         "    let inside = match stretch.rescue && !torn {\n",
         "    let inside = match stretch.rescue && torn {\n",
-        [("answers", "matrix::a_record_that_holds")],
+        [("engine::answers", "matrix::a_record_that_holds")],
     ),
     Bug(
         "reading does not go on at a known border",
@@ -194,7 +194,7 @@ RESYNC_BUGS = [
         SEARCH_AFTER,
         "        Ok(self.border.map(at_border))\n",
         "        let _ = at_border;\n        Ok(None)\n",
-        [("answers", "segments::every_segment_but_the_last")],
+        [("engine::answers", "segments::every_segment_but_the_last")],
     ),
     # Left out, for no test tells it from the source: a record that begins at a border counts as
     # proved only with another before it. What begins at a border is then the next one of rule 5.
@@ -209,7 +209,7 @@ WALK_BUGS = [
         PASS_OVER,
         "        self.damages.extend(found.damage);\n",
         "",
-        [("answers", "edges::a_record_inside_a_damaged_one")],
+        [("engine::answers", "edges::a_record_inside_a_damaged_one")],
     ),
     Bug(
         "damage after the last record is not raised at the end",
@@ -218,7 +218,7 @@ WALK_BUGS = [
         "            Some(damage) if self.on_corrupt == OnCorrupt::Raise"
         " => Err(self.corrupt(&damage)),\n",
         "",
-        [("answers", "segments::damage_in_a_log_whose_first")],
+        [("engine::answers", "segments::damage_in_a_log_whose_first")],
     ),
     Bug(
         "a byte inside a payload is a record's beginning",
@@ -226,7 +226,7 @@ WALK_BUGS = [
         READ,
         "        match at == offset {\n",
         "        match at >= offset {\n",
-        [("wal_damage", "an_lsn_inside")],
+        [("wal::damage", "an_lsn_inside")],
     ),
     Bug(
         "a reader does not notice that the end was cut",
@@ -234,7 +234,7 @@ WALK_BUGS = [
         REFRESH,
         "        if self.mode != Mode::Read || extent.records == 0 {\n",
         "        if self.mode != Mode::Read || extent.records < 1 << 40 {\n",
-        [("wal_readers", "a_reader_of_a_log_whose_end_was_cut")],
+        [("wal::readers", "a_reader_of_a_log_whose_end_was_cut")],
     ),
     Bug(
         "a reader stays at the head that it saw first",
@@ -242,7 +242,7 @@ WALK_BUGS = [
         REFRESH,
         "            Some(head) if head > known.start => head,\n",
         "            Some(u64::MAX) => u64::MAX,\n",
-        [("wal_readers", "a_reader_goes_on_behind")],
+        [("wal::readers", "a_reader_goes_on_behind")],
     ),
     Bug(
         "a reader believes a foreign mark",
@@ -250,7 +250,7 @@ WALK_BUGS = [
         REFRESH,
         "                frame.sum() == mark.last_sum && scanner.position() == mark.end\n",
         "                let _ = frame;\n                true\n",
-        [("crash", "openers::{subject}::a_reader")],
+        [("engine::crash", "openers::{subject}::a_reader")],
     ),
     Bug(
         "a follower on the writer's handle waits on after a cut",
@@ -258,7 +258,7 @@ WALK_BUGS = [
         FOLLOW,
         "        if cuts == self.cuts {\n",
         "        if cuts == self.cuts || shared.mode != Mode::Read {\n",
-        [("answers", "edges::a_follower_of_the_writer_s_handle")],
+        [("engine::answers", "edges::a_follower_of_the_writer_s_handle")],
     ),
     Bug(
         "a follower takes records in the payload of a long one for damage",
@@ -266,7 +266,7 @@ WALK_BUGS = [
         FOLLOW,
         "damage.next_intact.is_some() && damage.next_proved",
         "damage.next_intact.is_some()",
-        [("answers", "survivors::a_follower_waits")],
+        [("engine::answers", "survivors::a_follower_waits")],
     ),
     Bug(
         "damage in the middle is not told as lost",
@@ -274,7 +274,7 @@ WALK_BUGS = [
         VERIFY,
         "    let misses = durable_end.is_some_and(|end| prefix.end < end);\n",
         "    let misses = findings.mark == crate::sidecar::MarkUse::Lost;\n",
-        [("crash", "torn::{subject}::damage_below")],
+        [("engine::crash", "torn::{subject}::damage_below")],
     ),
     Bug(
         "a check forgets the loss that a repair noted",
@@ -282,7 +282,7 @@ WALK_BUGS = [
         VERIFY,
         "        loss,\n        damages,\n",
         "        loss: loss.filter(|loss| loss.offset == u64::MAX),\n        damages,\n",
-        [("answers", "repair::an_accepted_loss")],
+        [("engine::answers", "repair::an_accepted_loss")],
     ),
     Bug(
         "a salvage copies a batch again that it copied",
@@ -291,7 +291,7 @@ WALK_BUGS = [
         "        self.batch.clear();\n",
         "        self.log.shared.append_batch_at(&self.batch, Wanted::default())?;\n"
         "        self.batch.clear();\n",
-        [("log", "large::a_salvage")],
+        [("engine::log", "large::a_salvage")],
     ),
     Bug(
         "a repair cuts intact records unasked",
@@ -299,7 +299,7 @@ WALK_BUGS = [
         REPAIRING,
         "    if report.cut_records > 0 && !repair.force &&",
         "    if report.cut_records == u64::MAX && !repair.force &&",
-        [("answers", "repair::a_repair_that_would")],
+        [("engine::answers", "repair::a_repair_that_would")],
     ),
     Bug(
         "going on without lost records does not note them",
@@ -307,7 +307,7 @@ WALK_BUGS = [
         "src/log/settle.rs",
         "        lost.store(storage, &place.sidecar)?;\n",
         "        let _ = lost;\n",
-        [("answers", "repair::an_accepted_loss")],
+        [("engine::answers", "repair::an_accepted_loss")],
     ),
     Bug(
         "a repair accepts a loss unasked",
@@ -315,7 +315,7 @@ WALK_BUGS = [
         REPAIRING,
         "    if loss(&found).is_some() && !repair.accept_loss {\n",
         "    if repair.dry_run {\n",
-        [("answers", "repair::a_loss_at")],
+        [("engine::answers", "repair::a_loss_at")],
         also=(
             (
                 "        if loss(found).is_some() && !repair.accept_loss {\n",
@@ -329,7 +329,7 @@ WALK_BUGS = [
         REPAIRING,
         "        findings.damage.as_ref().filter(|damage| damage.offset < findings.extent.start)\n",
         "        findings.damage.as_ref().filter(|damage| damage.offset == u64::MAX)\n",
-        [("limits", "a_damaged_header")],
+        [("book::limits", "a_damaged_header")],
     ),
     Bug(
         "a part of a shared check is intact though it has damage",
@@ -337,7 +337,7 @@ WALK_BUGS = [
         VERIFY,
         "    let intact = damages.is_empty() && is_as_cut;\n",
         "    let intact = is_as_cut;\n",
-        [("answers", "a_part_is_checked_against_the_log_that_was_cut")],
+        [("engine::answers", "a_part_is_checked_against_the_log_that_was_cut")],
     ),
     Bug(
         "a part of a shared check is intact though its last record ends elsewhere",
@@ -345,7 +345,7 @@ WALK_BUGS = [
         VERIFY,
         "    let is_as_cut = end == split.end && split.records",
         "    let is_as_cut = split.records",
-        [("answers", "a_part_is_checked_against_the_log_that_was_cut")],
+        [("engine::answers", "a_part_is_checked_against_the_log_that_was_cut")],
     ),
     Bug(
         "a part of a shared check is intact though it has fewer records than were counted",
@@ -353,7 +353,7 @@ WALK_BUGS = [
         VERIFY,
         "    let is_as_cut = end == split.end && split.records.is_none_or(|cut| cut == records);\n",
         "    let is_as_cut = end == split.end;\n",
-        [("answers", "a_part_is_checked_against_the_log_that_was_cut")],
+        [("engine::answers", "a_part_is_checked_against_the_log_that_was_cut")],
     ),
     Bug(
         "parts beyond the end of the log are taken for its beginning",
@@ -361,7 +361,7 @@ WALK_BUGS = [
         VERIFY,
         "    if known.end > findings.extent.end {\n",
         "    if false && known.end > findings.extent.end {\n",
-        [("answers", "parts_that_are_not_the_beginning_of_the_log_are_read_again")],
+        [("engine::answers", "parts_that_are_not_the_beginning_of_the_log_are_read_again")],
     ),
     Bug(
         "parts that leave a gap are taken for the beginning of the log",
@@ -369,7 +369,7 @@ WALK_BUGS = [
         VERIFY,
         "            Some(records) if part.offset == known.end && part.end > part.offset => {\n",
         "            Some(records) if part.end > part.offset => {\n",
-        [("answers", "parts_that_are_not_the_beginning_of_the_log_are_read_again")],
+        [("engine::answers", "parts_that_are_not_the_beginning_of_the_log_are_read_again")],
     ),
     Bug(
         "the rest of a shared check counts its records from the log's first",
@@ -377,7 +377,7 @@ WALK_BUGS = [
         VERIFY,
         "findings.first().and_then(|first| first.checked_add(read_from.records));",
         "findings.first();",
-        [("answers", "every_single_bit_flipped")],
+        [("engine::answers", "every_single_bit_flipped")],
     ),
 ]
 
@@ -389,7 +389,7 @@ BOOKMARK_BUGS = [
         "            (Some(that), Some(here)) if that != here => another(&that, &here),\n",
         "            (Some(that), Some(here)) if that.offset > here.offset => {\n"
         "                another(&that, &here)\n            }\n",
-        [("log", "bookmarks::another_log")],
+        [("engine::log", "bookmarks::another_log")],
     ),
     Bug(
         "a reader that goes on finds no border there, and goes on",
@@ -397,7 +397,7 @@ BOOKMARK_BUGS = [
         BOOKMARK,
         "            false => Walked::Inside,\n",
         "            false => Walked::Damaged,\n",
-        [("log", "bookmarks::another_log")],
+        [("engine::log", "bookmarks::another_log")],
     ),
     Bug(
         "a reader that goes on takes a shorter log for its own, whatever its first record",
@@ -405,7 +405,7 @@ BOOKMARK_BUGS = [
         BOOKMARK,
         "            && that.sum != here.sum\n",
         "            && that.sum != here.sum && bookmark.offset <= extent.end\n",
-        [("log", "bookmarks::a_log_that_is_shorter")],
+        [("engine::log", "bookmarks::a_log_that_is_shorter")],
     ),
     Bug(
         "a reader that goes on does not see that the log was cut",
@@ -413,7 +413,7 @@ BOOKMARK_BUGS = [
         BOOKMARK,
         "        if bookmark.offset > there {\n",
         "        if bookmark.offset > there && extent.records == u64::MAX {\n",
-        [("log", "bookmarks::a_log_that_is_shorter")],
+        [("engine::log", "bookmarks::a_log_that_is_shorter")],
     ),
     Bug(
         "a reader that goes on reads what is not durable",
@@ -421,7 +421,7 @@ BOOKMARK_BUGS = [
         BOOKMARK,
         "self.durable_offset()?.filter(|_| reach.durable && !is_damaged(&snapshot))",
         "self.durable_offset()?.filter(|_| reach.durable && is_damaged(&snapshot))",
-        [("log", "bookmarks::by_default")],
+        [("engine::log", "bookmarks::by_default")],
     ),
     Bug(
         "a reader that goes on believes a damaged length",
@@ -430,7 +430,7 @@ BOOKMARK_BUGS = [
         "        let mut scanner = Scanner::of_frames(self.framing, stop, extent.end);\n",
         "        let framing = crate::log::framing::Framing::by_lengths(self.framing);\n"
         "        let mut scanner = Scanner::of_frames(framing, stop, extent.end);\n",
-        [("answers", "blocks"), ("answers", "matrix::every_single_bit")],
+        [("engine::answers", "blocks"), ("engine::answers", "matrix::every_single_bit")],
     ),
     Bug(
         "a reader that goes on passes over what is behind damage",
@@ -438,7 +438,7 @@ BOOKMARK_BUGS = [
         BOOKMARK,
         "        if to.offset > sure.max(from.offset) {\n",
         "        if to.offset > sure.max(from.offset) && from.offset > sure {\n",
-        [("answers", "matrix::one_bit")],
+        [("engine::answers", "matrix::one_bit")],
     ),
     Bug(
         "a reader that goes on does not see that the log lost its end",
@@ -446,7 +446,7 @@ BOOKMARK_BUGS = [
         BOOKMARK,
         "        if is_damaged || (end.offset == sure && all > from.offset) {\n",
         "        if is_damaged {\n",
-        [("answers", "matrix::a_log_cut")],
+        [("engine::answers", "matrix::a_log_cut")],
     ),
     Bug(
         "a closed mark says what is durable of what others appended",
@@ -454,7 +454,7 @@ BOOKMARK_BUGS = [
         "src/sidecar/mark.rs",
         "        is_before(mark) && still()\n",
         "        false && is_before(mark) && still()\n",
-        [("log", "beside::a_closed_mark")],
+        [("engine::log", "beside::a_closed_mark")],
     ),
     Bug(
         "damage counts by a mark that a writer changed",
@@ -462,7 +462,7 @@ BOOKMARK_BUGS = [
         "src/log/open.rs",
         "load() == mark {\n",
         "load().is_some() {\n",
-        [("log", "beside::a_reader_beside")],
+        [("engine::log", "beside::a_reader_beside")],
     ),
     Bug(
         "what a writer cut during a check is lost",
@@ -470,7 +470,7 @@ BOOKMARK_BUGS = [
         VERIFY,
         "        if is_sound || stopped || !was_truncated(mark, load()) {\n",
         "        if is_sound || stopped || was_truncated(mark, load()) || true {\n",
-        [("wal_truncation", "a_check_beside_a_truncation")],
+        [("wal::truncation", "a_check_beside_a_truncation")],
     ),
 ]
 

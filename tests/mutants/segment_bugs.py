@@ -21,7 +21,7 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        state.names_dirty = true;\n        state.dirty.insert(index);",
         "        state.dirty.insert(index);",
-        [("wal_own", "a_segment_is_synced_before_it_is_closed")],
+        [("wal::own", "a_segment_is_synced_before_it_is_closed")],
     ),
     Bug(
         "only the newest unsynced segment is synced",
@@ -29,7 +29,7 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        for index in dirty {",
         "        for index in dirty.last().copied() {",
-        [("wal_own", "a_segment_is_synced_before_it_is_closed")],
+        [("wal::own", "a_segment_is_synced_before_it_is_closed")],
     ),
     Bug(
         "a segment counts as unsynced before it is written, not after it",
@@ -53,7 +53,7 @@ SEGMENTED_BUGS = [
         ENDED_SYNC.replace(
             "        synced\n", "        lock(&self.state).dirty.clear();\n        synced\n"
         ),
-        [("crash", "durable::wal_tiny::what_is_appended_during_a_sync")],
+        [("engine::crash", "durable::wal_tiny::what_is_appended_during_a_sync")],
     ),
     Bug(
         "a segment that is closed for want of handles is not synced",
@@ -62,7 +62,7 @@ SEGMENTED_BUGS = [
         "                self.sync_one(state, old, &*file)?;\n"
         "                state.dirty.remove(&old);",
         "                state.dirty.remove(&old);",
-        [("wal_own", "a_segment_is_synced_before_it_is_closed")],
+        [("wal::own", "a_segment_is_synced_before_it_is_closed")],
     ),
     Bug(
         "a failed sync of a segment that is closed is forgotten",
@@ -80,7 +80,7 @@ SEGMENTED_BUGS = [
     }
 
     fn file(""",
-        [("wal_own", "a_segment_is_synced_before_it_is_closed")],
+        [("wal::own", "a_segment_is_synced_before_it_is_closed")],
     ),
     Bug(
         "a sync of segments does not wait for the one under way",
@@ -97,7 +97,7 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        for index in from..first {",
         "        for index in (from..first).rev() {",
-        [("wal_own", "segments_go_oldest_first")],
+        [("wal::own", "segments_go_oldest_first")],
     ),
     Bug(
         "an end goes oldest first",
@@ -105,7 +105,7 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        for index in gone.iter().rev() {",
         "        for index in gone.iter() {",
-        [("wal_own", "segments_go_oldest_first")],
+        [("wal::own", "segments_go_oldest_first")],
     ),
     Bug(
         "segments after a gap stay",
@@ -113,7 +113,7 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        let mut gone = std::mem::take(&mut state.orphans);\n",
         "        state.orphans.clear();\n        let mut gone = Vec::new();\n",
-        [("wal_regressions", "no_crash_leaves_a_consumer_above")],
+        [("wal::regressions", "no_crash_leaves_a_consumer_above")],
     ),
     Bug(
         "segments after a gap are removed and not set aside",
@@ -121,7 +121,7 @@ SEGMENTED_BUGS = [
         ORPHANS,
         "            if !self.has_data(index)? {\n                state",
         "            if self.has_data(index)? {\n                state",
-        [("wal_places", "a_second_repair_keeps")],
+        [("wal::places", "a_second_repair_keeps")],
     ),
     Bug(
         "repair does not name the segments that it sets aside",
@@ -129,7 +129,7 @@ SEGMENTED_BUGS = [
         "src/log/repair.rs",
         "    report.set_aside = recovery.set_aside;\n",
         "    report.set_aside.clear();\n",
-        [("wal_places", "a_repair_names_the_segments")],
+        [("wal::places", "a_repair_names_the_segments")],
     ),
     Bug(
         "a segment seems as old as its first record",
@@ -137,7 +137,7 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "            self.file(&mut state, index - 1)?.touch()?;\n",
         "",
-        [("wal_keep", "retention_by_age_counts")],
+        [("wal::keep", "retention_by_age_counts")],
     ),
     Bug(
         "a segment is created in a log that took the place of this one",
@@ -145,6 +145,6 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        self.check_place(state)?;\n",
         "",
-        [("log", "places::a_writer_whose_directory_was_moved")],
+        [("engine::log", "places::a_writer_whose_directory_was_moved")],
     ),
 ]

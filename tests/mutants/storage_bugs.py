@@ -63,7 +63,7 @@ COMMIT_BUGS = [
         "        match &*lock(&self.failed) {\n",
         "        match &lock(&self.failed).take() {\n",
         # That the loop over all faults can fail.
-        [("faults", "{subject}::every_call")],
+        [("engine::faults", "{subject}::every_call")],
         slow=True,
     ),
     Bug(
@@ -72,7 +72,7 @@ COMMIT_BUGS = [
         COMMIT,
         "        let _rollback = lock(&self.rollback);\n",
         "        drop(lock(&self.rollback));\n",
-        [("faults", "poison::{subject}::a_leader_waits")],
+        [("engine::faults", "poison::{subject}::a_leader_waits")],
     ),
 ]
 
@@ -85,7 +85,7 @@ SCAN_BUGS = [
         " self.pos + kept as u64)?;\n",
         "        let target = part_mut(&mut self.buf, kept..);\n"
         "        let read = read_full(file, target, self.pos + kept as u64).unwrap_or(0);\n",
-        [("faults", "reading::{subject}::a_check_gives")],
+        [("engine::faults", "reading::{subject}::a_check_gives")],
     ),
     Bug(
         "memory is reserved beyond the end of the file",
@@ -94,7 +94,7 @@ SCAN_BUGS = [
         "        if need > left {\n            return Ok(left);\n        }\n"
         "        let want = need.max(self.block_bytes as u64).min(left) as usize;",
         "        let want = need.max(self.block_bytes as u64) as usize;",
-        [("allocation", "")],
+        [("process::allocation", "")],
         slow=True,
     ),
     Bug(
@@ -103,7 +103,7 @@ SCAN_BUGS = [
         SEARCH,
         "        for i in 0..candidates {\n",
         "        for i in 0..candidates - if last { 0 } else { 12 } {\n",
-        [("log", "large::the_next_record")],
+        [("engine::log", "large::the_next_record")],
     ),
 ]
 
@@ -122,7 +122,7 @@ SIDECAR_BUGS = [
         INDEX,
         "        offset.copy_from_slice(&self.offset.to_le_bytes());\n",
         "        offset.copy_from_slice(&u64::from(self.offset as u32).to_le_bytes());\n",
-        [("wal_own", "an_index_knows_positions")],
+        [("wal::own", "an_index_knows_positions")],
     ),
     Bug(
         "a torn mark is not noticed",
@@ -157,7 +157,7 @@ DISK_BUGS = [
         STORAGE,
         '    storage.sync_dir(path.parent().unwrap_or(Path::new(".")))\n}',
         "    Ok(())\n}",
-        [("crash", "mend::{subject}::")],
+        [("engine::crash", "mend::{subject}::")],
     ),
     Bug(
         "no sync of a new file before its rename",
@@ -165,7 +165,7 @@ DISK_BUGS = [
         STORAGE,
         "write_full(&*file, bytes, 0).and_then(|()| file.sync_data())",
         "write_full(&*file, bytes, 0)",
-        [("crash", "durable::{subject}::names_left_by")],
+        [("engine::crash", "durable::{subject}::names_left_by")],
     ),
     Bug(
         "EINTR is an error",
@@ -176,7 +176,7 @@ DISK_BUGS = [
         "            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}\n",
         "            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),\n"
         "            Ok(n) => done += n,\n",
-        [("faults", "reading::{subject}::interrupted")],
+        [("engine::faults", "reading::{subject}::interrupted")],
     ),
     Bug(
         "a short write counts as whole",
@@ -185,7 +185,7 @@ DISK_BUGS = [
         "            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),\n"
         "            Ok(n) => done += n,\n",
         "            Ok(_) => return Ok(()),\n",
-        [("faults", "rollback::{subject}::")],
+        [("engine::faults", "rollback::{subject}::")],
     ),
     Bug(
         "the lock is not taken",
@@ -193,7 +193,7 @@ DISK_BUGS = [
         DISK,
         "        match file.try_lock() {\n            Ok(()) => {}",
         "        match file.try_lock() {\n            _ if true => {}\n            Ok(()) => {}",
-        [("log", "places::a_writer_in_another_process")],
+        [("engine::log", "places::a_writer_in_another_process")],
     ),
     Bug(
         "the lock does not name its holder",
@@ -201,7 +201,7 @@ DISK_BUGS = [
         DISK,
         'format!("{}\\n", std::process::id())',
         '"\\n".to_string()',
-        [("log", "places::a_writer_in_another_process")],
+        [("engine::log", "places::a_writer_in_another_process")],
     ),
     Bug(
         "a forked child frees its parent's lock",
@@ -209,7 +209,7 @@ DISK_BUGS = [
         DISK,
         "        if self.key.0 != fork_generation() {",
         "        if self.key.0 == u64::MAX {",
-        [("log", "live::a_forked_child")],
+        [("engine::log", "live::a_forked_child")],
     ),
     Bug(
         "symbolic links are followed",
@@ -217,7 +217,7 @@ DISK_BUGS = [
         DISK,
         NO_FOLLOW,
         "libc::O_NONBLOCK | libc::O_CLOEXEC",
-        [("log", "places::what_is_no_regular_file_is_refused")],
+        [("engine::log", "places::what_is_no_regular_file_is_refused")],
     ),
     Bug(
         "opening a FIFO hangs",
@@ -225,7 +225,7 @@ DISK_BUGS = [
         DISK,
         NO_FOLLOW,
         "libc::O_NOFOLLOW | libc::O_CLOEXEC",
-        [("log", "places")],
+        [("engine::log", "places")],
         hangs=True,
         slow=True,
     ),
@@ -243,7 +243,7 @@ DISK_BUGS = [
         MAPPED,
         ".offset(base)",
         ".offset(u64::from(base as u32))",
-        [("disk", "small_writes_beyond_4_gib")],
+        [("process::mapped_writes", "small_writes_beyond_4_gib")],
     ),
     Bug(
         "a slot stays registered after its map is gone",
@@ -275,7 +275,7 @@ DISK_BUGS = [
         "src/storage/fork.rs",
         "            if descriptor != NONE {\n",
         "            if false && descriptor != NONE {\n",
-        [("log", "live::a_forked_child_that_outlives")],
+        [("engine::log", "live::a_forked_child_that_outlives")],
     ),
 ]
 

@@ -23,7 +23,7 @@ TRANSACTION_BUGS = [
         STAGING,
         "        if Intent::load(self)?.is_some_and(|intent| intent.transaction.job == job) {\n",
         '        if Intent::load(self)?.is_some_and(|intent| intent.transaction.job == *"") {\n',
-        [("transactions", "an_abort_after_a_commit_that_had_begun")],
+        [("engine::transactions", "an_abort_after_a_commit_that_had_begun")],
     ),
     Bug(
         "transaction: noted before it is synced",
@@ -31,7 +31,7 @@ TRANSACTION_BUGS = [
         OF_LOG,
         "        let (first, end) = appended;\n        self.sync_and_keep_to(end)?;\n",
         "        let (first, _) = appended;\n",
-        [("transactions", "crashes::a_crash_at_any_step")],
+        [("engine::transactions", "crashes::a_crash_at_any_step")],
     ),
     Bug(
         "transaction: noted before it is appended",
@@ -40,7 +40,7 @@ TRANSACTION_BUGS = [
         "    let parts = staging::in_order(parts, &transaction.job)?;\n",
         "    if let Some(id) = &transaction.id {\n        desk.note(id)?;\n    }\n"
         "    let parts = staging::in_order(parts, &transaction.job)?;\n",
-        [("transactions", "crashes::a_crash_at_any_step")],
+        [("engine::transactions", "crashes::a_crash_at_any_step")],
     ),
     Bug(
         "transaction: a repeat is not recognised",
@@ -48,7 +48,7 @@ TRANSACTION_BUGS = [
         RECORD,
         "        Ok(*version <= last.version)\n",
         "        Ok(*version < last.version)\n",
-        [("transactions", "a_repeat_appends_nothing")],
+        [("engine::transactions", "a_repeat_appends_nothing")],
     ),
     Bug(
         "transaction: both attempts of a task are committed",
@@ -56,7 +56,7 @@ TRANSACTION_BUGS = [
         STAGING,
         "            && (before.sequence == sequence || before.attempt != attempt)\n",
         "            && before.sequence == sequence\n            && before.attempt == attempt\n",
-        [("transactions", "both_attempts_of_a_task")],
+        [("engine::transactions", "both_attempts_of_a_task")],
     ),
     Bug(
         "transaction: an abort does not wait for a commit beside it",
@@ -64,7 +64,7 @@ TRANSACTION_BUGS = [
         STAGING,
         "        check_job(job)?;\n        let _lock = self.lock()?;\n",
         "        check_job(job)?;\n",
-        [("transactions", "an_abort_beside_a_commit")],
+        [("engine::transactions", "an_abort_beside_a_commit")],
     ),
     Bug(
         "transaction: the intent goes before the transaction is noted",
@@ -74,7 +74,7 @@ TRANSACTION_BUGS = [
         "        Intent::clear(self)?;\n",
         "        Intent::clear(self)?;\n"
         "        if let Some(id) = &transaction.id {\n            self.note(id)?;\n        }\n",
-        [("transactions", "crashes::a_crash_at_any_step")],
+        [("engine::transactions", "crashes::a_crash_at_any_step")],
     ),
     Bug(
         "transaction: staged files go before the intent",
@@ -83,7 +83,7 @@ TRANSACTION_BUGS = [
         "        Intent::clear(self)?;\n        // The records are there",
         "        self.remove_files(&transaction.job)?;\n        Intent::clear(self)?;\n"
         "        // The records are there",
-        [("transactions", "crashes::a_crash_at_any_step")],
+        [("engine::transactions", "crashes::a_crash_at_any_step")],
     ),
     Bug(
         "transaction: the next opening does not finish it",
@@ -91,7 +91,7 @@ TRANSACTION_BUGS = [
         "src/log/open.rs",
         "                log.finish_transaction()?;\n",
         "",
-        [("transactions", "crashes::")],
+        [("engine::transactions", "crashes::")],
     ),
     Bug(
         "transaction: a commit that is finished appends all of it again",
@@ -99,7 +99,7 @@ TRANSACTION_BUGS = [
         OF_LOG,
         "        let (bytes, there) = self.common_prefix(&state, &place, job, &intent.parts)?;\n",
         "        let (bytes, there) = (0, 0);\n",
-        [("transactions", "crashes::")],
+        [("engine::transactions", "crashes::")],
     ),
     Bug(
         "transaction: the place stays where a power cut took the records before it",
@@ -108,7 +108,7 @@ TRANSACTION_BUGS = [
         "            place = Place::of(&state.extent, state.file_id);\n"
         "            store(place.encode())?;\n",
         "            place = Place::of(&state.extent, state.file_id);\n",
-        [("transactions", "a_crash_while_a_commit_is_finished")],
+        [("engine::transactions", "a_crash_while_a_commit_is_finished")],
     ),
     Bug(
         "transaction: finished in another log",
@@ -116,7 +116,7 @@ TRANSACTION_BUGS = [
         OF_LOG,
         "        if !self.is_of(&state, &place, job, &intent.parts)? {\n",
         "        if false && !self.is_of(&state, &place, job, &intent.parts)? {\n",
-        [("transactions", "in_another_log")],
+        [("engine::transactions", "in_another_log")],
     ),
     Bug(
         "transaction: finished in an empty log that took the place of its own",
@@ -124,7 +124,7 @@ TRANSACTION_BUGS = [
         OF_LOG,
         "            return Ok(place.file.is_still(here.file));\n",
         "            return Ok(true);\n",
-        [("transactions", "in_another_log")],
+        [("engine::transactions", "in_another_log")],
     ),
     Bug(
         "transaction: a torn copy is dropped though what it copies is not staged any more",
@@ -132,7 +132,7 @@ TRANSACTION_BUGS = [
         OF_LOG,
         "    if desk.check_parts(&intent.transaction.job, &intent.parts).is_err() {\n",
         "    if false {\n",
-        [("transactions", "not_staged_any_more_is_saved")],
+        [("engine::transactions", "not_staged_any_more_is_saved")],
     ),
     Bug(
         "transaction: a tail that no commit copied is not saved",
@@ -140,7 +140,7 @@ TRANSACTION_BUGS = [
         OF_LOG,
         "        Ok(is_here && written <= extent.end.saturating_add(copied))\n",
         "        let _ = (written, copied);\n        Ok(is_here)\n",
-        [("transactions", "what_no_commit_copied_is_saved")],
+        [("engine::transactions", "what_no_commit_copied_is_saved")],
     ),
     Bug(
         "transaction: a tail is not saved, whichever log had the commit",
@@ -148,7 +148,7 @@ TRANSACTION_BUGS = [
         OF_LOG,
         "        Ok(is_here && written <= extent.end.saturating_add(copied))\n",
         "        let _ = is_here;\n        Ok(written <= extent.end.saturating_add(copied))\n",
-        [("transactions", "what_no_commit_copied_is_saved")],
+        [("engine::transactions", "what_no_commit_copied_is_saved")],
     ),
     Bug(
         "transaction: parts are appended in the order of their tasks' ends",
@@ -156,7 +156,7 @@ TRANSACTION_BUGS = [
         STAGING,
         "    parts.sort_by_key(|part| (part.partition, part.sequence));\n",
         "    parts.sort_by_key(|part| (part.sequence, part.partition / 9));\n",
-        [("transactions", "in_the_order_of_their_partitions")],
+        [("engine::transactions", "in_the_order_of_their_partitions")],
     ),
     Bug(
         "transaction: a batch after a gap is taken",
@@ -164,7 +164,7 @@ TRANSACTION_BUGS = [
         RECORD,
         "        if query.is_some() && *version > last.version.saturating_add(1) {\n",
         "        if query.is_some() && *version > last.version.saturating_add(9) {\n",
-        [("transactions", "a_batch_that_is_not_the_next")],
+        [("engine::transactions", "a_batch_that_is_not_the_next")],
     ),
     Bug(
         "transaction: a batch before the last one is taken for a repeat",
@@ -172,7 +172,7 @@ TRANSACTION_BUGS = [
         RECORD,
         "        if query.is_some() && *version < last.version {\n",
         "        if false && query.is_some() && *version < last.version {\n",
-        [("transactions", "a_batch_before_the_last_one_is_refused")],
+        [("engine::transactions", "a_batch_before_the_last_one_is_refused")],
     ),
     Bug(
         "transaction: a batch above 0 of an unknown application is taken",
@@ -180,7 +180,7 @@ TRANSACTION_BUGS = [
         RECORD,
         "                Some(query) if *version > 0 => refuse(\n",
         "                Some(query) if *version > 9 => refuse(\n",
-        [("transactions", "a_batch_that_is_not_the_next")],
+        [("engine::transactions", "a_batch_that_is_not_the_next")],
     ),
     Bug(
         "transaction: another query of the application is taken",
@@ -188,7 +188,7 @@ TRANSACTION_BUGS = [
         RECORD,
         "        if last.query != *query {\n",
         "        if false && last.query != *query {\n",
-        [("transactions", "another_query_of_the_same")],
+        [("engine::transactions", "another_query_of_the_same")],
     ),
     Bug(
         "transaction: a number that a record would not get is taken",
@@ -196,7 +196,7 @@ TRANSACTION_BUGS = [
         COMMIT,
         "part.first.filter(|&first| first != ordinal)",
         "part.first.filter(|&first| first < ordinal)",
-        [("transactions", "a_number_that_a_record_would_not_get")],
+        [("engine::transactions", "a_number_that_a_record_would_not_get")],
     ),
     Bug(
         "transaction: a staged file's checksum is not compared",
@@ -205,7 +205,7 @@ TRANSACTION_BUGS = [
         "            Scanned::End if self.sum == self.part.sum"
         " && self.records == self.part.records => {\n",
         "            Scanned::End if self.records == self.part.records => {\n",
-        [("transactions", "a_staged_file_that_changed")],
+        [("engine::transactions", "a_staged_file_that_changed")],
     ),
     Bug(
         "transaction: the first head is written first",
@@ -214,7 +214,7 @@ TRANSACTION_BUGS = [
         "            (self.head, rest) = (head.to_vec(), body);\n"
         "            self.at += head.len() as u64;\n",
         "            (self.head, rest) = (head.to_vec(), record);\n            let _ = body;\n",
-        [("transactions", "crashes::a_crash_at_any_step")],
+        [("engine::transactions", "crashes::a_crash_at_any_step")],
     ),
     Bug(
         "transaction: what a damaged part left is not taken back",
@@ -223,7 +223,7 @@ TRANSACTION_BUGS = [
         "            while let Some((record, frame)) ="
         " staged.next().map_err(|e| self.take_back(state, e))? {\n",
         "            while let Some((record, frame)) = staged.next()? {\n",
-        [("transactions", "a_staged_file_that_changed"), ("error_texts", "")],
+        [("engine::transactions", "a_staged_file_that_changed"), ("texts::error_texts", "")],
     ),
     Bug(
         "transaction: a staged file is not synced",
@@ -231,7 +231,7 @@ TRANSACTION_BUGS = [
         STAGING,
         "            .sync_data()\n            .and_then(|()| named())\n",
         "            .len()\n            .and_then(|_| named())\n",
-        [("transactions", "crashes::")],
+        [("engine::transactions", "crashes::")],
     ),
     Bug(
         "transaction of events: the next opening does not finish it",
@@ -239,7 +239,7 @@ TRANSACTION_BUGS = [
         "src/nostr/opening.rs",
         "Damage::Refused => store.finish_transaction().map(|()| store),",
         "Damage::Refused => Ok(store),",
-        [("transactions", "nostr::crashes::")],
+        [("engine::transactions", "nostr::crashes::")],
     ),
     Bug(
         "transaction of events: noted before it is synced",
@@ -247,7 +247,7 @@ TRANSACTION_BUGS = [
         OF_EVENTS,
         "appended.and_then(|()| self.commit())",
         "appended",
-        [("transactions", "nostr::crashes::a_crash_at_any_step")],
+        [("engine::transactions", "nostr::crashes::a_crash_at_any_step")],
     ),
     Bug(
         "transaction of events: appended before the intent is stored",
@@ -256,7 +256,7 @@ TRANSACTION_BUGS = [
         "        store(ANYWHERE.into())?;\n        self.append_staged(job, parts)\n",
         "        let done = self.append_staged(job, parts)?;\n"
         "        store(ANYWHERE.into())?;\n        Ok(done)\n",
-        [("transactions", "nostr::crashes::a_crash_at_any_step")],
+        [("engine::transactions", "nostr::crashes::a_crash_at_any_step")],
     ),
     Bug(
         "transaction of events: parts are not read before the intent is stored",
@@ -264,7 +264,7 @@ TRANSACTION_BUGS = [
         OF_EVENTS,
         "        self.check_staged(job, parts).map_err(unchanged)?;\n",
         "        let _ = unchanged;\n",
-        [("transactions", "nostr::what_cannot_be_committed_whole")],
+        [("engine::transactions", "nostr::what_cannot_be_committed_whole")],
     ),
     Bug(
         "transaction of events: the intent goes after a piece that readers saw",
@@ -272,7 +272,7 @@ TRANSACTION_BUGS = [
         OF_EVENTS,
         "            _ => error.with_durable(Durable::Unknown),\n",
         "            _ => error,\n",
-        [("transactions", "nostr::crashes::a_failure_after_the_first_piece")],
+        [("engine::transactions", "nostr::crashes::a_failure_after_the_first_piece")],
     ),
     Bug(
         "transaction of events: two threads commit at once",
@@ -280,7 +280,7 @@ TRANSACTION_BUGS = [
         OF_EVENTS,
         "        let _committing = locked(&self.shared.committing);\n        // It may",
         "        // It may",
-        [("transactions", "nostr::beside::threads_commit")],
+        [("engine::transactions", "nostr::beside::threads_commit")],
     ),
     Bug(
         "transaction of events: a close does not wait for a commit",
@@ -288,7 +288,7 @@ TRANSACTION_BUGS = [
         "src/nostr/store.rs",
         "        let _committing = locked(&self.committing);\n",
         "",
-        [("transactions", "nostr::beside::a_close_waits")],
+        [("engine::transactions", "nostr::beside::a_close_waits")],
     ),
     Bug(
         "transaction of events: pieces grow without a limit",
@@ -304,7 +304,7 @@ TRANSACTION_BUGS = [
         "src/nostr/records.rs",
         "        event.check_id(scratch).map_err(refused)?;\n",
         "        let _ = scratch;\n",
-        [("transactions", "nostr::an_event_whose_id_is_not_its_hash")],
+        [("engine::transactions", "nostr::an_event_whose_id_is_not_its_hash")],
     ),
     Bug(
         "transaction: a staged file that was given up stays",
@@ -312,7 +312,7 @@ TRANSACTION_BUGS = [
         RECORDS,
         "            let _ = self.file.discard(desk);\n",
         "            let _ = desk;\n",
-        [("transactions", "nostr::an_event_whose_id_is_not_its_hash")],
+        [("engine::transactions", "nostr::an_event_whose_id_is_not_its_hash")],
     ),
     Bug(
         "transaction of events: a null is taken for what lies under it",

@@ -37,7 +37,7 @@ WAL_BUGS = [
         RECORD,
         "        if crc != stored {\n",
         "        if false && crc != stored {\n",
-        [("wal_damage", "segments_missing")],
+        [("wal::damage", "segments_missing")],
     ),
     Bug(
         "wal: the limit of a length is not checked",
@@ -53,7 +53,7 @@ WAL_BUGS = [
         RECORD,
         "        let possible = length <= self.record_bytes_max && (crc, length) != (0, 0);\n",
         "        let possible = length <= self.record_bytes_max && crc as u64 <= u64::MAX;\n",
-        [("answers", "survivors::zeros_in_a_damaged_payload")],
+        [("engine::answers", "survivors::zeros_in_a_damaged_payload")],
     ),
     Bug(
         "wal: of a copied log only the tail is synced",
@@ -61,7 +61,7 @@ WAL_BUGS = [
         SETTLE,
         "        let whole = found.mark.is_none_or(|mark| mark.file != id);\n",
         "        let whole = false;\n",
-        [("crash", "durable::wal_segments::a_copied_log durable::wal_tiny::a_copied_log")],
+        [("engine::crash", "durable::wal_segments::a_copied_log durable::wal_tiny::a_copied_log")],
     ),
     Bug(
         "wal: a log in pieces is cut before its mark is durable",
@@ -69,7 +69,7 @@ WAL_BUGS = [
         SETTLE,
         "    let in_pieces = cut_begun || (cut && !place.single);\n",
         "    let in_pieces = false;\n",
-        [("wal_regressions", "a_mark_lowered_in_the_cache")],
+        [("wal::regressions", "a_mark_lowered_in_the_cache")],
     ),
     Bug(
         "wal: an index keeps its numbers when a prefix was dropped since",
@@ -78,7 +78,7 @@ WAL_BUGS = [
         "            let first = by_file.or((mark.first + mark.records)"
         ".checked_sub(extent.records));\n",
         "            let first = Some(0u64);\n",
-        [("wal_truncation", "ordinals_agree")],
+        [("wal::truncation", "ordinals_agree")],
     ),
     Bug(
         "wal: records dropped in front are counted as lost at the end",
@@ -86,7 +86,7 @@ WAL_BUGS = [
         "src/log/conclude.rs",
         "    (mark.start == extent.start).then(|| mark.records.saturating_sub(extent.records))\n",
         "    Some(mark.records.saturating_sub(extent.records))\n",
-        [("wal_truncation", "records_that_were_dropped")],
+        [("wal::truncation", "records_that_were_dropped")],
     ),
     Bug(
         "wal: a missing log is created again below its mark",
@@ -94,7 +94,7 @@ WAL_BUGS = [
         FORMAT,
         "place.load_mark(storage)?.0.filter(|mark| mark.end > 0) {\n",
         "place.load_mark(storage)?.0.filter(|mark| mark.end == u64::MAX) {\n",
-        [("log", "sidecar::a_log_removed_under")],
+        [("engine::log", "sidecar::a_log_removed_under")],
     ),
     Bug(
         "wal: what never was a log is cut as a torn tail",
@@ -102,7 +102,7 @@ WAL_BUGS = [
         INSPECT,
         "    if known || !nothing {\n",
         "    if known || !nothing || *data_end > 0 {\n",
-        [("wal_regressions", "a_file_that_never_was")],
+        [("wal::regressions", "a_file_that_never_was")],
     ),
     Bug(
         "wal: segments are cut by a size that nothing proves",
@@ -110,7 +110,7 @@ WAL_BUGS = [
         INSPECT,
         "    if known || !cuts || base == 0 {\n",
         "    if known || !cuts || base < u64::MAX {\n",
-        [("wal_places", "a_segment_size_guessed")],
+        [("wal::places", "a_segment_size_guessed")],
     ),
     Bug(
         "wal: the head is always taken for 0",
@@ -118,7 +118,7 @@ WAL_BUGS = [
         INSPECT,
         "                    return self.with_head(&indices, head, segment_bytes);\n",
         "                    return self.with_head(&indices, 0, segment_bytes);\n",
-        [("wal_truncation", "ordinals_agree")],
+        [("wal::truncation", "ordinals_agree")],
     ),
     Bug(
         "wal: a lost head is not made up for by the mark",
@@ -126,7 +126,7 @@ WAL_BUGS = [
         INSPECT,
         "        if let Some(mark) = self.mark.filter(|mark| mark.start > 0)\n",
         "        if let Some(mark) = self.mark.filter(|mark| mark.start == u64::MAX)\n",
-        [("wal_own", "a_lost_head_marker")],
+        [("wal::own", "a_lost_head_marker")],
     ),
     Bug(
         "wal: a lost head that the mark knows is not stored again",
@@ -134,7 +134,7 @@ WAL_BUGS = [
         FORMAT,
         "        if more.head_lost {\n",
         "        if more.head_lost && extent.start == u64::MAX {\n",
-        [("wal_damage", "a_damaged_head")],
+        [("wal::damage", "a_damaged_head")],
     ),
     Bug(
         "wal: the head marker is not synced",
@@ -147,7 +147,7 @@ WAL_BUGS = [
         .create_new(&path, options.file_mode)
         .and_then(|file| crate::storage::write_full(&*file, &encode_head_marker(head), 0))
 """,
-        [("wal_own", "a_crash_at_any_step_of_any_dropping")],
+        [("wal::own", "a_crash_at_any_step_of_any_dropping")],
     ),
     Bug(
         "wal: a segment in the middle of a wrong size is accepted",
@@ -155,7 +155,7 @@ WAL_BUGS = [
         FILES,
         "len > segment_bytes || (len < segment_bytes && from.last() != Some(&index)) {\n",
         "len > segment_bytes {\n",
-        [("wal_damage", "segments_missing")],
+        [("wal::damage", "segments_missing")],
     ),
     Bug(
         "wal: a missing segment is accepted",
@@ -163,7 +163,7 @@ WAL_BUGS = [
         FILES,
         "        if found.gap.is_some() || index != found.extent.next {\n",
         "        if found.gap.is_some() {\n",
-        [("wal_damage", "segments_missing")],
+        [("wal::damage", "segments_missing")],
     ),
     Bug(
         "wal: what follows a missing segment is left out",
@@ -171,7 +171,7 @@ WAL_BUGS = [
         FILES,
         "            found.extent.orphans.push(index);\n",
         "",
-        [("answers", "wrong_files::what_follows_a_missing_segment")],
+        [("engine::answers", "wrong_files::what_follows_a_missing_segment")],
     ),
     Bug(
         "wal: segments that come back below the head are kept",
@@ -179,7 +179,7 @@ WAL_BUGS = [
         FORMAT,
         "        if more.stale.is_empty() {\n",
         "        if more.stale.len() < usize::MAX {\n",
-        [("wal_own", "segments_that_come_back")],
+        [("wal::own", "segments_that_come_back")],
     ),
     Bug(
         "wal: an intent to empty a log is any log's",
@@ -187,7 +187,7 @@ WAL_BUGS = [
         INSPECT,
         "frame.crc == intent.first_sum,",
         "true || frame.crc == intent.first_sum,",
-        [("wal_truncation", "a_leftover_intent")],
+        [("wal::truncation", "a_leftover_intent")],
     ),
     Bug(
         "wal: an intent is not ended by the next opening",
@@ -195,7 +195,7 @@ WAL_BUGS = [
         INSPECT,
         "            Left::Intent(intent) if is_ours(",
         "            Left::Intent(intent) if place.is_tail && is_ours(",
-        [("wal_truncation", "a_cut_of_all_records")],
+        [("wal::truncation", "a_cut_of_all_records")],
     ),
     Bug(
         "wal: another log's intent stays beside this one",
@@ -203,7 +203,7 @@ WAL_BUGS = [
         FORMAT,
         "        if more.cut_begun || more.foreign_cut {\n",
         "        if more.cut_begun {\n",
-        [("wal_truncation", "a_leftover_intent")],
+        [("wal::truncation", "a_leftover_intent")],
     ),
     Bug(
         "wal: segments are removed before the head is stored",
@@ -213,7 +213,7 @@ WAL_BUGS = [
         """        segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
         let marker = head_marker(&*self.common.storage, &self.place)?;
 """,
-        [("wal_own", "a_crash_at_any_step_of_any_dropping")],
+        [("wal::own", "a_crash_at_any_step_of_any_dropping")],
     ),
     Bug(
         "wal: a prefix is dropped with unsynced records after it",
@@ -221,7 +221,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.sync_file(&extent).map_err(broken)?;\n",
         "",
-        [("wal_own", "records_that_come_while_a_truncation_syncs")],
+        [("wal::own", "records_that_come_while_a_truncation_syncs")],
     ),
     Bug(
         "wal: the mark of a new head is not synced",
@@ -229,7 +229,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.sync_mark()?;\n        Ok(kept.end)\n",
         "        Ok(kept.end)\n",
-        [("wal_own", "after_a_dropped_prefix_and_a_power_cut")],
+        [("wal::own", "after_a_dropped_prefix_and_a_power_cut")],
     ),
     Bug(
         "wal: what is not durable is dropped",
@@ -237,7 +237,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        if end <= durable {\n",
         "        if end <= durable || durable < u64::MAX {\n",
-        [("wal_own", "nothing_is_dropped_up_to_a_record")],
+        [("wal::own", "nothing_is_dropped_up_to_a_record")],
     ),
     Bug(
         "wal: no intent before a cut",
@@ -251,7 +251,7 @@ WAL_BUGS = [
         })?;
 """,
         "        let _ = (intent, Left::Absent);\n",
-        [("wal_own", "a_cut_end_never_comes_back")],
+        [("wal::own", "a_cut_end_never_comes_back")],
     ),
     Bug(
         "wal: the mark is not lowered before a cut",
@@ -262,7 +262,7 @@ WAL_BUGS = [
         """        let _ = mark;
         let lowered = MarkFile::open(&*self.common.storage, &self.place.sidecar);
 """,
-        [("wal_own", "a_cut_end_never_comes_back")],
+        [("wal::own", "a_cut_end_never_comes_back")],
     ),
     Bug(
         "wal: a cut is not synced before its intent goes",
@@ -271,7 +271,7 @@ WAL_BUGS = [
         "        self.sync_file(&kept).map_err(broken)?;\n        Intent::clear",
         "        Intent::clear",
         # That the enumerator of crashes can fail.
-        [("crash", "wal_tiny::every_short")],
+        [("engine::crash", "wal_tiny::every_short")],
     ),
     Bug(
         "wal: a truncation does not cut the index",
@@ -279,7 +279,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.index().cut(kept.end);\n",
         "",
-        [("wal_own", "an_index_ends_where")],
+        [("wal::own", "an_index_ends_where")],
     ),
     Bug(
         "wal: a cut is not counted on the writer's handle",
@@ -287,7 +287,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.cuts.fetch_add(1, Ordering::AcqRel);\n",
         "",
-        [("wal_own", "a_follower_of_the_writers_handle")],
+        [("wal::own", "a_follower_of_the_writers_handle")],
     ),
     Bug(
         "wal: a consumer stays above a cut end",
@@ -295,7 +295,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        self.consumers().lower(kept.end).map_err(&refuse)?;\n",
         "",
-        [("wal_keep", "a_consumer_above_a_cut")],
+        [("wal::keep", "a_consumer_above_a_cut")],
     ),
     Bug(
         "wal: a consumer stays above the end that a crash left",
@@ -303,7 +303,7 @@ WAL_BUGS = [
         CONSUMERS,
         "        self.consumers().lower(end)\n",
         "        self.consumers().lower(end.max(u64::MAX))\n",
-        [("wal_keep", "a_consumer_above_what_a_crash")],
+        [("wal::keep", "a_consumer_above_what_a_crash")],
     ),
     Bug(
         "wal: consumers lowered for a cut that was refused stay lowered",
@@ -311,7 +311,7 @@ WAL_BUGS = [
         TRUNCATE,
         "match self.consumers().put_back(&consumers, kept.end) {\n",
         "match self.consumers().put_back(&consumers, u64::MAX) {\n",
-        [("wal_truncation", "a_refused_cut")],
+        [("wal::truncation", "a_refused_cut")],
     ),
     Bug(
         "wal: a forced truncation leaves consumers below the head",
@@ -319,7 +319,7 @@ WAL_BUGS = [
         TRUNCATE,
         "            shared.consumers().raise(lsn.0)?;\n",
         "",
-        [("answers", "edges::a_prefix_dropped_with_force")],
+        [("engine::answers", "edges::a_prefix_dropped_with_force")],
     ),
     Bug(
         "wal: a dry run of a truncation says what the truncation would refuse",
@@ -327,7 +327,7 @@ WAL_BUGS = [
         CUT,
         "                self.check_consumers(lsn)?;\n",
         "",
-        [("wal_own", "what_a_truncation_refuses_is_refused")],
+        [("wal::own", "what_a_truncation_refuses_is_refused")],
     ),
     Bug(
         "wal: what a writer was asked to drop is asked for ever",
@@ -335,7 +335,7 @@ WAL_BUGS = [
         RETAIN,
         "            self.forget_asked()?;\n",
         "",
-        [("wal_keep", "a_running_writer_drops_what_it_is_asked_to")],
+        [("wal::keep", "a_running_writer_drops_what_it_is_asked_to")],
     ),
     Bug(
         "wal: a writer without rules does not look at what it is asked to drop",
@@ -343,7 +343,7 @@ WAL_BUGS = [
         RETAIN,
         "        if given.is_none() && self.asked()?.is_none() {\n",
         "        if given.is_none() {\n",
-        [("wal_keep", "a_running_writer_drops_what_it_is_asked_to")],
+        [("wal::keep", "a_running_writer_drops_what_it_is_asked_to")],
     ),
     Bug(
         "wal: a consumer is set without the lock",
@@ -351,7 +351,7 @@ WAL_BUGS = [
         CONSUMERS,
         "        let _changing = self.lock_consumers()?;\n",
         "        drop(self.lock_consumers()?);\n",
-        [("wal_own", "consumers_that_two_threads")],
+        [("wal::own", "consumers_that_two_threads")],
     ),
     Bug(
         "wal: a reader sets a consumer while records are dropped",
@@ -361,7 +361,7 @@ WAL_BUGS = [
         "            lock_within(storage, sidecar, wait).map(drop)?;\n"
         "            let memory = crate::storage::Memory::new();\n"
         '            lock_within(&memory, std::path::Path::new("/"), wait)\n',
-        [("wal_keep", "a_reader_that_asks")],
+        [("wal::keep", "a_reader_that_asks")],
     ),
     Bug(
         "wal: a reader sets a consumer where records were dropped",
@@ -369,7 +369,7 @@ WAL_BUGS = [
         CONSUMERS,
         "            shared.follow_head()?;\n            let extent",
         "            let extent",
-        [("wal_keep", "a_reader_keeps")],
+        [("wal::keep", "a_reader_keeps")],
     ),
     Bug(
         "wal: a consumer's records are dropped",
@@ -377,7 +377,7 @@ WAL_BUGS = [
         CONSUMERS,
         "            Some((name, needs)) if *needs < lsn.0 => {\n",
         "            Some((name, needs)) if *needs < lsn.0 && lsn.0 == u64::MAX => {\n",
-        [("wal_keep", "truncation_never_passes")],
+        [("wal::keep", "truncation_never_passes")],
     ),
     Bug(
         "wal: an open writer drops nothing by itself",
@@ -385,7 +385,7 @@ WAL_BUGS = [
         FORMAT,
         "        log.keep_to_retention();\n",
         "        let _ = log;\n",
-        [("wal_keep", "a_writer_drops_by_itself")],
+        [("wal::keep", "a_writer_drops_by_itself")],
     ),
     Bug(
         "wal: opening drops nothing by itself",
@@ -393,7 +393,7 @@ WAL_BUGS = [
         FORMAT,
         "        wal.shared.keep_to_retention();\n",
         "",
-        [("wal_keep", "a_writer_drops_by_itself")],
+        [("wal::keep", "a_writer_drops_by_itself")],
     ),
     Bug(
         "wal: a writer that did not get the lock does not try it again",
@@ -401,7 +401,7 @@ WAL_BUGS = [
         RETAIN,
         "            Ok(false) => last.store(segment, Ordering::Release),\n",
         "            Ok(false) => {}\n",
-        [("wal_keep", "a_writer_whose_retention_waits")],
+        [("wal::keep", "a_writer_whose_retention_waits")],
     ),
     Bug(
         "wal: a reader that missed a cut sets its consumer above the end",
@@ -409,7 +409,7 @@ WAL_BUGS = [
         CONSUMERS,
         "            shared.check_uncut()?;\n",
         "",
-        [("wal_keep", "a_reader_that_missed_a_cut")],
+        [("wal::keep", "a_reader_that_missed_a_cut")],
     ),
     Bug(
         "wal: opening lowers consumers that a reader is setting",
@@ -417,7 +417,7 @@ WAL_BUGS = [
         CONSUMERS,
         "        let _lowering = self.lock_consumers()?;\n",
         "",
-        [("wal_keep", "an_opening_lowers_consumers")],
+        [("wal::keep", "an_opening_lowers_consumers")],
     ),
     Bug(
         "wal: an opening that cut asks for consumers without their lock",
@@ -425,7 +425,7 @@ WAL_BUGS = [
         POSITIONS,
         " > end) || was_cut)",
         " > end) || (false && was_cut))",
-        [("wal_keep", "an_opening_that_cuts_waits")],
+        [("wal::keep", "an_opening_that_cuts_waits")],
     ),
     Bug(
         "wal: a hook that panics ends the syncs in the background",
@@ -433,7 +433,7 @@ WAL_BUGS = [
         BACKGROUND,
         "            match catch_unwind(AssertUnwindSafe(|| sync(&shared))) {\n",
         "            match std::thread::Result::Ok(sync(&shared)) {\n",
-        [("wal_keep", "syncs_in_the_background")],
+        [("wal::keep", "syncs_in_the_background")],
     ),
     Bug(
         "wal: less than a millisecond is asked for as none",

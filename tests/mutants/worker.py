@@ -24,6 +24,8 @@ PYTHON = "python"
 # Beside other work, too.
 BUILD_SECONDS_MAX = 1800
 TEST_SECONDS_MAX = 120
+# What cargo-nextest ends with if a filter chooses no test.
+NO_TESTS = 4
 # How the note of a bug begins whose tests took longer.
 OUT_OF_TIME = "out of time"
 # Without a bug a test runs to its end.
@@ -35,17 +37,6 @@ FEW = {
     "CARGO_INCREMENTAL": "1",
     "CARGO_PROFILE_TEST_DEBUG": "0",
     "CARGO_PROFILE_TEST_OPT_LEVEL": "1",
-}
-
-
-MANIFEST = (ROOT / "Cargo.toml").read_text()
-# Of the targets some of whose tests need more than the manifest says.
-MORE_FEATURES = {
-    "lib": ["arrow", "lmdb", "nostr"],
-    "crash": ["nostr"],
-    "faults": ["nostr"],
-    "nostr_store": ["arrow"],
-    "transactions": ["nostr"],
 }
 
 
@@ -85,8 +76,8 @@ class Worker:
             (self.tree / "python" / "deedbook" / built.name).symlink_to(built)
 
     def cargo(self, arguments: list[str], seconds: int) -> tuple[int, str]:
-        """Run cargo in the copy; 124 if it took too long."""
-        command = ["cargo", "test", "--quiet", "--locked", *arguments]
+        """Run cargo-nextest in the copy; 124 if it took too long."""
+        command = ["cargo", "nextest", "run", "--locked", "--fail-fast", *arguments]
         return self.command(command, {"CARGO_TARGET_DIR": str(self.target)}, seconds)
 
     def pytest(self, arguments: str, seconds: int) -> tuple[int, str]:
@@ -121,8 +112,9 @@ class Worker:
     def build(self, tests: list[str]) -> tuple[int, str]:
         """Compile what the tests need."""
         code, output = 0, ""
-        for arguments in selected(tests):
-            code, output = self.cargo([*arguments, "--no-run"], BUILD_SECONDS_MAX)
+        programs = dict.fromkeys(program(test) for test in tests if test != PYTHON)
+        for name in programs:
+            code, output = self.cargo([*built(name), "--no-run"], BUILD_SECONDS_MAX)
             if code != 0:
                 break
         return code, output
@@ -175,13 +167,11 @@ class Worker:
         if target == PYTHON:
             code, output = self.pytest(name, seconds)
         else:
-            (arguments,) = selected([target])
-            code, output = self.cargo([*arguments, "--", *name.split()], seconds)
+            arguments = [*built(program(target)), "-E", chosen(target, name)]
+            code, output = self.cargo(arguments, seconds)
         self.test_seconds += time.monotonic() - begun
-        if code == 0 and "running 0 tests" in output and " passed" in output:
-            counts = [line for line in output.splitlines() if line.startswith("running ")]
-            if all(line.startswith("running 0 ") for line in counts):
-                return 1, f"{target} {name}: no such test"
+        if code == NO_TESTS:
+            return 1, f"{target} {name}: no such test"
         if code == 0 and target == PYTHON and " passed" not in output:
             return 1, f"{target} {name}: skipped"
         return code, output
@@ -207,30 +197,28 @@ def failures(output: str) -> list[str]:
     """The tests that failed, as their harness lists them at its end, without their modules."""
     if of_python := re.findall(r"^(?:FAILED|ERROR) \S+::(\S+)", output, re.MULTILINE):
         return list(dict.fromkeys(of_python))
-    listed = output.rpartition("\nfailures:\n")[2].partition("\n\n")[0]
-    names = [line.rpartition("::")[2].strip() for line in listed.splitlines() if line[:4] == "    "]
-    return list(dict.fromkeys(names))
-
-
-def selected(tests: list[str]) -> list[list[str]]:
-    """Cargo's arguments for test targets, a list for each package and choice of features.
-
-    ``lib`` is the unit tests, ``capi`` the tests of the C interface; of Python nothing is compiled.
-    """
-    chosen: dict[str, list[str]] = {}
-    for target in dict.fromkeys(test for test in tests if test not in ("capi", PYTHON)):
-        own = chosen.setdefault(features_of(target), [])
-        own += ["--lib"] if target == "lib" else ["--test", target]
-    packages = [
-        ["--package", "deedbook", "--features", names, *own] for names, own in chosen.items()
-    ]
-    return packages + ([["--package", "deedbook-capi", "--test", "c"]] if "capi" in tests else [])
-
-
-def features_of(target: str) -> str:
-    """The features that a target's tests need: with fewer, the crate is built in half the time."""
-    required = re.findall(
-        rf'^name = "{target}"\nrequired-features = \[(.*)\]$', MANIFEST, re.MULTILINE
+    names = re.findall(
+        r"^ *(?:FAIL|SIG\w+|TIMEOUT) \[.*\] (?:\(.*\) )?\S+ (\S+)$", output, re.MULTILINE
     )
-    names = {name.strip('" ') for name in ",".join(required).split(",")} - {""}
-    return ",".join(sorted({"sim", *names, *MORE_FEATURES.get(target, ())}))
+    return list(dict.fromkeys(name.rpartition("::")[2] for name in names))
+
+
+def program(target: str) -> str:
+    """The program of ``engine::crash``."""
+    return target.partition("::")[0]
+
+
+def built(name: str) -> list[str]:
+    """The arguments that choose a program; ``capi`` is the tests of the C interface."""
+    if name == "capi":
+        return ["--package", "deedbook-capi", "--test", "c"]
+    chosen = ["--lib"] if name == "lib" else ["--test", name]
+    return ["--package", "deedbook", "--all-features", *chosen]
+
+
+def chosen(target: str, name: str) -> str:
+    """The filter for the tests of a module whose names have one of these words in them."""
+    module = target.partition("::")[2]
+    within = f"test(/^{module}::/)" if module else "all()"
+    words = " + ".join(f"test(~{word})" for word in name.split())
+    return f"{within} & ({words})" if words else within

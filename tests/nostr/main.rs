@@ -1,12 +1,13 @@
-//! The bytes of the event store: golden files, properties, damage, JSON.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
-#![allow(clippy::print_stdout, clippy::panic)]
+//! The event store, its bytes, its log and its index.
 
-mod damage;
-mod files;
-mod golden;
-mod json;
-mod properties;
-#[path = "../ledger/sha256.rs"]
-mod sha256;
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+#[path = "../support/mod.rs"]
 mod support;
+
+mod bytes;
+mod entries;
+mod index;
+mod store;

@@ -14,23 +14,49 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "trust"))
 
 import inputs  # noqa: E402
+import markers  # noqa: E402
 import page  # noqa: E402
 import results  # noqa: E402
 
 
-def test_every_test_that_the_table_names_exists() -> None:
-    assert page.missing_tests(ROOT) == []
+def test_each_marker_names_a_promise() -> None:
+    assert markers.wrong(ROOT) == []
 
 
-def test_a_name_that_is_no_test_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = page.Row("x", "K", ("crash::no_such_test", "py:test_nothing.py"))
-    monkeypatch.setattr(page, "SECTIONS", [("Promises", [wrong], "crash")])
-    assert page.missing_tests(ROOT) == ["crash::no_such_test", "py:test_nothing.py"]
+def test_each_promise_has_a_proof_or_says_why_it_needs_none() -> None:
+    proofs = markers.proofs(ROOT)
+    promised = [one for section in markers.sections(ROOT) for one in section.promises]
+    assert [one.name for one in promised if one.name not in proofs] == ["clock"]
+
+
+def test_markers_are_found_in_each_kind_of_test(tmp_path: Path) -> None:
+    files = {
+        markers.TABLE: "# Outcomes. **K** kept.\n## One\na | K | x\nb | R | y | z\nb | R | y\n",
+        "src/one.rs": "    // Promise: a.\n    #[test]\n    fn unit() {}\n",
+        "tests/engine/crash/one.rs": "// Promise: a, b.\n#[test]\nfn deep() {}\nfn other() {}\n",
+        "tests/ledger/two.rs": "// Promise: none.\npub fn shared() {}\n",
+        "capi/tests/c.rs": "",
+        "examples/power/main.rs": '// Promise: b.\n        ("cuts", cut),\n',
+        "tests/python/test_x.py": "pytestmark = [pytest.mark.spark, pytest.mark.promise('a')]\n"
+        "@pytest.mark.promise('b')\ndef test_one(): ...\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert markers.proofs(tmp_path) == {
+        "a": ["engine::crash::deep", "lib::unit", "py:test_x.py"],
+        "b": ["engine::crash::deep", "power:cuts", "py:test_x.py::test_one"],
+        "none": ["ledger::two::shared"],
+    }
+    assert markers.wrong(tmp_path) == [
+        "b: two promises of this name",
+        "ledger::two::shared: no promise none",
+    ]
 
 
 def test_the_pages_are_made_from_the_data() -> None:
     published = json.loads((ROOT / page.DATA).read_text())
-    assert (ROOT / page.DOCUMENT).read_text() == page.document(published)
+    assert (ROOT / page.DOCUMENT).read_text() == page.document(ROOT, published)
     readme = (ROOT / "README.md").read_text()
     assert readme == page.with_table(readme, published)
     index = (ROOT / page.INDEX).read_text()
@@ -92,14 +118,15 @@ def test_a_proof_depends_on_the_sources_what_tests_share_and_its_own_tests(tmp_p
     def git(*arguments: str) -> None:
         subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
 
-    files = ("src/lib.rs", "tests/one.rs", "tests/two/main.rs", "tests/common/mod.rs")
+    files = ("src/lib.rs", "tests/one/a.rs", "tests/one/b/mod.rs", "tests/support/mod.rs")
     files += ("tests/mutants/bugs.py", "tests/python/test_x.py", "python/x.py", "docs/x.md")
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")
+    (tmp_path / "tests/one/main.rs").write_text("")
     git("init")
     git("add", "-A")
-    uses: dict[str, list[str] | None] = {"one": ["one"], "python": ["python"], "all": None}
+    uses: dict[str, list[str] | None] = {"one": ["one::a"], "python": ["python"], "all": None}
 
     def hashes() -> dict[str, str]:
         inputs.files_of.cache_clear()
@@ -136,16 +163,20 @@ def test_a_bug_that_was_caught_is_kept_while_all_is_the_same(
     assert set(Caught(file, {"a": "2", "b": "1", "c": "1"}).before()) == {"b"}
 
 
-def test_a_skipped_test_does_not_prove_its_row() -> None:
-    output = """     Running tests/limits.rs (target/debug/deps/limits-1)
----- deep::an_event stdout ----
-skipped: needs 5 GB of memory
-SKIPPED [1] tests/python/test_x.py:21: no /proc
-"""
-    skipped = results.skipped_in(output)
-    assert skipped == {"limits::an_event": "needs 5 GB of memory", "py:test_x.py": "no /proc"}
-    line = page.promise(page.Row("x", "K", ("limits::an_event",)), skipped)
-    assert "**not proved** — skipped: `limits::an_event`, needs 5 GB" in line
+def test_a_skipped_test_does_not_prove_its_promise(tmp_path: Path) -> None:
+    junit = tmp_path / "junit.xml"
+    junit.write_text(
+        '<testsuites><testsuite><testcase classname="deedbook::book" name="limits::deep::an_event">'
+        "<system-out>running\nskipped: needs 5 GB of memory\n</system-out></testcase>"
+        '<testcase classname="deedbook::book" name="limits::other"/></testsuite></testsuites>'
+    )
+    skipped = results.skipped_by(junit, 0)
+    assert skipped == {"book::limits::an_event": "needs 5 GB of memory"}
+    assert results.skipped_by(junit, junit.stat().st_mtime + 1) == {}
+    output = "SKIPPED [1] tests/python/test_x.py:21: no /proc\n"
+    assert results.skipped_in(output) == {"py:test_x.py": "no /proc"}
+    line = page.promise(markers.Promise("x", "K", "y"), ["book::limits::an_event"], skipped)
+    assert "**not proved** — skipped: `book::limits::an_event`, needs 5 GB" in line
 
 
 def test_every_seeded_bug_applies() -> None:

@@ -99,6 +99,7 @@ impl Storage for Watching {
 }
 
 /// A sync that takes the set of unsynced segments just before a write lands has not covered it.
+// Promise: wal-segments-sync.
 #[test]
 fn a_write_that_a_sync_overtakes_is_covered_by_the_next_sync() {
     let watched = Arc::new(Watched::default());

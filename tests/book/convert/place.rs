@@ -1,0 +1,175 @@
+//! What lies where a copy is to lie: of an earlier attempt, of another book, of another program.
+
+use std::path::Path;
+
+use deedbook::ErrorKind;
+use deedbook::book::{Layout, Meta, Mode, convert};
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
+
+use crate::convert::{SOURCE, STATES, TARGET, begun, converted, events, is_there, log_of, on};
+use crate::support::common::{read_file, write_file};
+
+/// The metadata that a killed conversion had renamed already became that of the next copy, of another book.
+#[test]
+fn metadata_that_a_killed_conversion_left_is_not_that_of_the_next_copy() {
+    let disk = begun(Layout::Packed);
+    let other = on(disk.clone()).open("/other", Mode::Create).unwrap();
+    other.append(1, b"without metadata").unwrap();
+    other.close().unwrap();
+    let again = |disk: &Sim| {
+        let done = convert("/other", TARGET, Layout::Slots, &on(disk.clone()), |_, _| Ok(()));
+        assert_eq!(done.unwrap().deeds, 1);
+    };
+    let check = |disk: &Sim| {
+        assert_eq!(log_of(disk, TARGET), [(1, b"without metadata".to_vec())]);
+        let copy = on(disk.clone()).open(TARGET, Mode::Read).unwrap();
+        assert_eq!(copy.meta().unwrap(), Meta::default());
+    };
+    disk.record();
+    converted(&disk, TARGET, Layout::Slots).unwrap();
+    let mut tried = 0;
+    for moment in disk.recorded() {
+        let names = moment.list(Path::new(TARGET)).unwrap_or_default();
+        if is_there(&moment) || !names.iter().any(|name| name == "meta.bin") {
+            continue;
+        }
+        tried += 1;
+        moment.record();
+        again(&moment);
+        check(&moment);
+        // And if that one loses power.
+        for later in moment.recorded() {
+            let crashes = later.crashes();
+            for index in 0..crashes.count().min(10) {
+                let image = crashes.build(&crashes.sample(index));
+                if !is_there(&image) {
+                    again(&image);
+                }
+                check(&image);
+            }
+        }
+    }
+    assert!(tried > 0);
+}
+
+/// Metadata, or what we keep beside a log, may be another book's: nothing is written over it.
+#[test]
+fn a_directory_with_a_part_of_another_book_is_no_place_for_a_copy() {
+    for (name, is_dir) in [("meta.bin", false), (".deedbook", true), ("book.log", false)] {
+        let disk = begun(Layout::Packed);
+        disk.create_dir(Path::new(TARGET)).unwrap();
+        let path = Path::new(TARGET).join(name);
+        match is_dir {
+            true => {
+                disk.create_dir(&path).unwrap();
+                write_file(&disk, &path.join("transactions"), b"another one's");
+            }
+            false => write_file(&disk, &path, b"another one's"),
+        }
+        let error = converted(&disk, TARGET, Layout::Slots).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+        assert_eq!(error.path(), Some(&*path));
+        assert_eq!(disk.list(Path::new(TARGET)).unwrap(), [name]);
+        assert!(is_dir || read_file(&disk, &path) == b"another one's");
+    }
+}
+
+/// Two at once would write one log.
+// Promise: convert.
+#[test]
+fn a_conversion_to_the_place_of_another_one_that_runs_is_refused() {
+    let disk = begun(Layout::Packed);
+    let mut tried = 0;
+    let report = convert(SOURCE, TARGET, Layout::Slots, &on(disk.clone()), |_, _| {
+        let error = converted(&disk, TARGET, Layout::Slots).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+        tried += 1;
+        Ok(())
+    });
+    assert_eq!(report.unwrap().deeds, 40);
+    assert!(tried > 0);
+    assert_eq!(log_of(&disk, TARGET), events());
+}
+
+/// The log that a writer made there while the copy was made was replaced, with what it had acknowledged.
+#[test]
+fn a_log_that_a_writer_made_meanwhile_stays() {
+    for (closes, kind) in [(true, ErrorKind::AlreadyExists), (false, ErrorKind::Locked)] {
+        let disk = begun(Layout::Packed);
+        let mut writer = None;
+        let done = convert(SOURCE, TARGET, Layout::Slots, &on(disk.clone()), |_, _| {
+            if writer.is_none() {
+                let book = on(disk.clone()).open(TARGET, Mode::Append)?;
+                book.append(7, b"acknowledged")?;
+                book.sync()?;
+                book.save_meta(&Meta { life: Some(9), ..Meta::default() })?;
+                if closes {
+                    book.close()?;
+                }
+                writer = Some(book);
+            }
+            Ok(())
+        });
+        assert_eq!(done.unwrap_err().kind(), kind);
+        drop(writer);
+        assert_eq!(log_of(&disk, TARGET), [(7, b"acknowledged".to_vec())]);
+        let book = on(disk.clone()).open(TARGET, Mode::Read).unwrap();
+        assert_eq!(book.meta().unwrap().life, Some(9));
+        let mut names = disk.list(Path::new(TARGET)).unwrap();
+        names.sort();
+        assert_eq!(names, [".deedbook", "book.log", "meta.bin"]);
+    }
+}
+
+/// A copy without deeds that had its log, and not yet its mark, began with event 1.
+#[test]
+fn a_copy_without_deeds_keeps_its_number_at_any_crash() {
+    for to in [Layout::Packed, Layout::Slots] {
+        let disk = Sim::new();
+        let empty = on(disk.clone()).epoch(100).open(SOURCE, Mode::Create).unwrap();
+        empty.close().unwrap();
+        disk.record();
+        assert_eq!(converted(&disk, TARGET, to).unwrap(), 0);
+        let mut whole = 0;
+        for moment in disk.recorded() {
+            let crashes = moment.crashes();
+            let count = crashes.count().min(STATES);
+            let cut = (0..count).map(|index| crashes.build(&crashes.sample(index)));
+            for image in cut.chain([moment.kill()]) {
+                match is_there(&image) {
+                    true => whole += 1,
+                    false => assert_eq!(converted(&image, TARGET, to).unwrap(), 0),
+                }
+                let copy = on(image).open(TARGET, Mode::Read).unwrap();
+                assert_eq!(copy.epoch().unwrap(), 100, "{to:?}");
+            }
+        }
+        assert!(whole > 5, "{whole} with a copy");
+    }
+}
+
+/// Its directory's log was replaced where it had no `.deedbook`.
+#[test]
+fn a_saved_tail_is_no_place_for_a_copy() {
+    let disk = begun(Layout::Packed);
+    disk.create_dir(Path::new(TARGET)).unwrap();
+    let log = Path::new(TARGET).join("book.log");
+    write_file(&disk, &log, &read_file(&disk, &Path::new(SOURCE).join("book.log")));
+    let error = converted(&disk, "/target/book.log.cut-99", Layout::Slots).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ReadOnly, "{error}");
+    assert_eq!(disk.list(Path::new(TARGET)).unwrap(), ["book.log"]);
+    assert_eq!(log_of(&disk, TARGET), events());
+}
+
+/// The power took the directory, which had been made before and not synced, and the copy in it.
+#[test]
+fn a_copy_in_a_directory_that_was_not_synced_survives_a_power_cut() {
+    let disk = begun(Layout::Packed);
+    disk.create_dir(Path::new(TARGET)).unwrap();
+    assert_eq!(converted(&disk, TARGET, Layout::Slots).unwrap(), 40);
+    let crashes = disk.crashes();
+    for index in 0..crashes.count().min(STATES) {
+        assert_eq!(log_of(&crashes.build(&crashes.nth(index)), TARGET), events());
+    }
+}

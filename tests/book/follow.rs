@@ -1,0 +1,101 @@
+//! Following a log that another process writes.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use deedbook::book::{Batch, Book, Mode, Options};
+use deedbook::{Durability, ErrorKind};
+
+use crate::support::common;
+use common::{deed, events, log, make, refused};
+
+fn next_event(follow: &mut deedbook::book::Follow, wait: u64) -> deedbook::Result<Option<u64>> {
+    Ok(follow.next(Duration::from_millis(wait))?.and_then(|deed| deed.event))
+}
+
+#[test]
+fn a_follower_waits_no_longer_than_asked_and_gives_new_deeds() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new().durability(Durability::Manual);
+    let writer = options.open(dir.path(), Mode::Create).unwrap();
+    let reader = Book::open(dir.path()).unwrap();
+    let mut follow = reader.follow(None).unwrap();
+    let start = Instant::now();
+    assert_eq!(next_event(&mut follow, 60).unwrap(), None);
+    assert!((60..2000).contains(&(start.elapsed().as_millis() as u64)));
+    assert_eq!(next_event(&mut follow, 0).unwrap(), None);
+    let mut batch = Batch::new(100);
+    batch.push(1, b"a").unwrap();
+    batch.push(1, b"b").unwrap();
+    writer.append_batch(&batch, None, Some(70)).unwrap();
+    assert_eq!(next_event(&mut follow, 2000).unwrap(), Some(71));
+    assert_eq!(next_event(&mut follow, 2000).unwrap(), Some(72));
+    assert_eq!(next_event(&mut follow, 0).unwrap(), None);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            writer.append(1, &vec![1; 300_000]).unwrap();
+        });
+        assert_eq!(next_event(&mut follow, 5000).unwrap(), Some(73));
+    });
+    let mut later = reader.follow(Some(75)).unwrap();
+    for _ in 0..3 {
+        writer.append(1, b"x").unwrap();
+    }
+    assert_eq!(next_event(&mut later, 2000).unwrap(), Some(75));
+    writer.close().unwrap();
+    reader.close().unwrap();
+    refused(next_event(&mut later, 2000), ErrorKind::Closed);
+}
+
+#[test]
+fn a_follower_tells_not_yet_from_corrupt() {
+    let dir = tempfile::tempdir().unwrap();
+    make(dir.path(), &Options::default(), &events(2, 30));
+    let path = dir.path().join("book.log");
+    let whole = log(1, &events(2, 30));
+    let third = deed(3, &[7; 100]);
+    let reader = Book::open(dir.path()).unwrap();
+    let mut follow = reader.follow(Some(3)).unwrap();
+    // Half a deed, and space reserved after it: its writer may be at it.
+    for torn in
+        [[&whole[..], &third[..60]].concat(), [&whole[..], &third[..60], &[0; 400]].concat()]
+    {
+        fs::write(&path, torn).unwrap();
+        assert_eq!(next_event(&mut follow, 1500).unwrap(), None);
+    }
+    // An intact deed after a damaged one is proof.
+    let mut damaged = third.clone();
+    damaged[50] ^= 1;
+    fs::write(&path, [&whole[..], &damaged, &deed(4, b"intact")].concat()).unwrap();
+    let start = Instant::now();
+    let error = loop {
+        match next_event(&mut follow, 300) {
+            Ok(None) => assert!(start.elapsed() < Duration::from_secs(10), "never noticed"),
+            Ok(Some(event)) => panic!("{event} is damaged"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.kind(), error.offset()), (ErrorKind::Corrupt, Some(whole.len() as u64)));
+    assert_eq!(error.next_intact(), Some((whole.len() + damaged.len()) as u64));
+    fs::write(&path, [&whole[..], &third, &deed(4, b"intact")].concat()).unwrap();
+    assert_eq!(next_event(&mut follow, 2000).unwrap(), Some(3));
+}
+
+/// Stuck for a second at a deed that holds deeds and took long to write, a follower took the inner
+/// ones for proof of damage.
+#[test]
+fn a_follower_waits_for_a_long_deed_that_holds_deeds() {
+    let dir = tempfile::tempdir().unwrap();
+    make(dir.path(), &Options::default(), &events(2, 30));
+    let path = dir.path().join("book.log");
+    let whole = fs::read(&path).unwrap();
+    let inner = [deed(8, b"inner"), deed(9, b"other"), vec![5; 4000], deed(10, b"last")].concat();
+    let outer = deed(3, &inner);
+    let reader = Book::open(dir.path()).unwrap();
+    let mut follow = reader.follow(Some(3)).unwrap();
+    fs::write(&path, [&whole[..], &outer[..3000], &[0; 9000]].concat()).unwrap();
+    assert_eq!(next_event(&mut follow, 2500).unwrap(), None);
+    fs::write(&path, [&whole[..], &outer, &[0; 9000]].concat()).unwrap();
+    assert_eq!(next_event(&mut follow, 2000).unwrap(), Some(3));
+}

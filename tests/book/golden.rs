@@ -1,0 +1,229 @@
+//! The golden files of the layout `packed`: written byte for byte, and read. `slots.rs` has the others.
+
+use std::fs;
+use std::path::Path;
+
+use deedbook::book::{Book, Meta, Mode, Options, repair};
+use deedbook::{ErrorKind, Verdict};
+
+use crate::support::common;
+use common::{
+    Event, borders, check, contents, data, golden, golden_events, header, log, make, read_all,
+    read_past_damage, refused,
+};
+
+const META: Meta =
+    Meta { who: Some(0x1122_3344_5566_7788), version: Some(3), life: Some(7), fake: Some(false) };
+
+/// Directory, epoch and number of events of the vectors to be written.
+const WRITTEN: [(&str, u64, usize); 4] = [
+    ("uip-packed-3", 0, 3),
+    ("uip-packed-5", 0, 5),
+    ("uip-packed-epoch100", 100, 3),
+    ("uip-packed-empty", 0, 0),
+];
+
+fn assert_same(found: &Path, expected: &Path) {
+    for name in ["book.log", "meta.bin"] {
+        let (found, expected) = (found.join(name), expected.join(name));
+        assert_eq!(
+            fs::read(found).unwrap(),
+            fs::read(&expected).unwrap(),
+            "{}",
+            expected.display()
+        );
+    }
+}
+
+/// Written deed by deed and in one batch.
+fn writes(vectors: &Path) {
+    for (name, epoch, count) in WRITTEN {
+        let events = &golden_events()[..count];
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options::new().epoch(epoch);
+        make(&dir.path().join("single"), &options, events);
+        let batched = Book::create(dir.path().join("batched")).unwrap();
+        let mut batch = deedbook::book::Batch::new(1 << 20);
+        for (mug, jam) in events {
+            batch.push(*mug, jam).unwrap();
+        }
+        assert_eq!(batched.append_batch(&batch, Some(epoch + 1), Some(epoch)).unwrap(), epoch + 1);
+        batched.close().unwrap();
+        for path in ["single", "batched"].map(|path| dir.path().join(path)) {
+            let book = Book::append_to(&path).unwrap();
+            book.save_meta(&META).unwrap();
+            book.close().unwrap();
+            assert_same(&path, &vectors.join(name));
+        }
+    }
+}
+
+/// Read without anything beside it, by a reader and by a writer.
+fn reads(vectors: &Path) {
+    for (name, epoch, count) in WRITTEN {
+        let dir = copy(&vectors.join(name));
+        for mode in [Mode::Read, Mode::Append] {
+            let book = Options::default().open(dir.path(), mode).unwrap();
+            assert_eq!(book.meta().unwrap(), META);
+            let bounds = (count > 0).then(|| epoch + 1..=epoch + count as u64);
+            assert_eq!(book.bounds().unwrap(), bounds, "{name}");
+            assert_eq!(book.epoch().unwrap(), epoch);
+            let (deeds, failed) = read_all(&book);
+            assert!(failed.is_none());
+            assert_eq!(contents(&deeds), golden_events()[..count], "{name}");
+            assert_eq!(book.recovery().verdict, Verdict::Clean);
+        }
+        assert_same(dir.path(), &vectors.join(name));
+        assert!(check(dir.path(), &Options::default()).ok());
+    }
+}
+
+fn copy(from: &Path) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["book.log", "meta.bin"] {
+        if from.join(name).exists() {
+            fs::write(dir.path().join(name), fs::read(from.join(name)).unwrap()).unwrap();
+        }
+    }
+    dir
+}
+
+#[test]
+fn golden_logs_are_written_byte_for_byte() {
+    writes(&data(""));
+}
+
+#[test]
+fn golden_logs_are_read() {
+    reads(&data(""));
+}
+
+#[test]
+fn the_whole_golden_set_is_written_and_read() {
+    let Some(golden) = golden() else { return };
+    writes(&golden);
+    reads(&golden);
+    for name in ["uip-packed-torn", "uip-packed-midcorrupt"] {
+        assert_same(&golden.join(name), &data(name));
+    }
+}
+
+#[test]
+fn the_tests_own_encoder_agrees_with_the_golden_files() {
+    let events = golden_events();
+    assert_eq!(fs::read(data("uip-packed-5/book.log")).unwrap(), log(1, &events));
+    assert_eq!(fs::read(data("uip-packed-epoch100/book.log")).unwrap(), log(101, &events[..3]));
+}
+
+#[test]
+fn the_torn_log_ends_before_its_last_deed() {
+    let dir = copy(&data("uip-packed-torn"));
+    let report = check(dir.path(), &Options::default());
+    assert_eq!((report.verdict, report.records, report.valid_end), (Verdict::Torn, 2, 68));
+    assert_eq!((report.damages[0].offset, report.damages[0].next_intact), (68, None));
+    assert!(!report.ok() && !report.lost_acknowledged);
+    let book = Book::open(dir.path()).unwrap();
+    assert_eq!(contents(&read_all(&book).0), golden_events()[..2]);
+    let book = Book::append_to(dir.path()).unwrap();
+    let recovery = book.recovery();
+    assert_eq!(
+        (recovery.verdict, recovery.cut_bytes, recovery.torn_bytes),
+        (Verdict::Torn, 51, 49)
+    );
+    let (mug, jam) = &golden_events()[2];
+    assert_eq!(book.append(*mug, jam).unwrap(), 3);
+    book.close().unwrap();
+    assert_same(dir.path(), &data("uip-packed-3"));
+}
+
+#[test]
+fn the_log_damaged_in_the_middle_is_corrupt_and_read_past_the_damage() {
+    let dir = copy(&data("uip-packed-midcorrupt"));
+    let report = check(dir.path(), &Options::default());
+    assert_eq!((report.verdict, report.records, report.valid_end), (Verdict::Corrupt, 2, 41));
+    assert_eq!((report.damages[0].offset, report.damages[0].next_intact), (41, Some(68)));
+    let book = Book::open(dir.path()).unwrap();
+    let (deeds, failed) = read_all(&book);
+    assert_eq!(contents(&deeds), golden_events()[..1]);
+    let failed = failed.unwrap();
+    assert_eq!(
+        (failed.kind(), failed.offset(), failed.next_intact()),
+        (ErrorKind::Corrupt, Some(41), Some(68))
+    );
+    let past = read_past_damage(&book);
+    assert_eq!(past.iter().map(|deed| deed.event).collect::<Vec<_>>(), [Some(1), Some(3)]);
+    assert_same(dir.path(), &data("uip-packed-midcorrupt"));
+}
+
+/// `verify` found the damage in this log, and `repair` then said that there was nothing to do:
+/// it read only what opening reads, at lengths and the last deed's checksum.
+#[test]
+fn repair_cuts_what_verify_complains_about() {
+    for name in ["uip-packed-midcorrupt", "uip-packed-torn"] {
+        let dir = copy(&data(name));
+        let before = fs::read(dir.path().join("book.log")).unwrap();
+        let end = check(dir.path(), &Options::default()).valid_end;
+        let report = repair(
+            dir.path(),
+            &Options::default(),
+            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        )
+        .unwrap();
+        assert_eq!(
+            (report.valid_end, report.cut_bytes),
+            (end, before.len() as u64 - end),
+            "{name}"
+        );
+        assert_eq!(fs::read(report.saved_to.unwrap()).unwrap(), before[end as usize..]);
+        assert!(check(dir.path(), &Options::default()).ok());
+        let book = Book::append_to(dir.path()).unwrap();
+        assert_eq!(book.append(7, b"new").unwrap(), book.len().unwrap());
+    }
+}
+
+#[test]
+fn what_fits_no_layout_is_refused_and_says_what_was_tried() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = [&header(1)[..], &[0x33; 50]].concat();
+    fs::write(dir.path().join("book.log"), &bytes).unwrap();
+    for opened in [Book::open(dir.path()), Book::append_to(dir.path())] {
+        let error = refused(opened, ErrorKind::NotALog);
+        for tried in ["packed", "padded", "slots"] {
+            assert!(error.message().contains(tried), "{error}");
+        }
+    }
+    assert_eq!(fs::read(dir.path().join("book.log")).unwrap(), bytes);
+}
+
+#[test]
+fn metadata_survives_and_a_wrong_size_is_refused() {
+    let dir = copy(&data("uip-packed-3"));
+    let book = Book::append_to(dir.path()).unwrap();
+    let fake = Meta { fake: Some(true), ..Meta::default() };
+    book.save_meta(&fake).unwrap();
+    assert_eq!(book.meta().unwrap(), Meta { fake: Some(true), ..META });
+    assert_eq!(book.read_meta("fake").unwrap(), Some(vec![0]));
+    assert_eq!(book.read_meta("life").unwrap(), Some(vec![7, 0, 0, 0]));
+    refused(book.read_meta("hate"), ErrorKind::InvalidArgument);
+    let meta = dir.path().join("meta.bin");
+    for size in [0, 25, 255, 257, 4096] {
+        fs::write(&meta, vec![1; size]).unwrap();
+        refused(book.meta(), ErrorKind::NotALog);
+        refused(book.save_meta(&fake), ErrorKind::NotALog);
+        assert_eq!(fs::read(&meta).unwrap(), vec![1; size]);
+    }
+}
+
+#[test]
+fn a_log_is_found_by_its_directory_and_by_its_file() {
+    let dir = copy(&data("uip-packed-3"));
+    let events: Vec<Event> = golden_events()[..3].to_vec();
+    assert_eq!(
+        Book::open(dir.path().join("book.log")).unwrap().end().unwrap(),
+        borders(&events)[3]
+    );
+    assert_eq!(Book::append_to(dir.path().join("book.log")).unwrap().append(0, b"").unwrap(), 4);
+    refused(Book::open(dir.path().join("none")), ErrorKind::Missing);
+    refused(Book::open(dir.path().join("none/book.log")), ErrorKind::Missing);
+    refused(Book::create(dir.path()), ErrorKind::AlreadyExists);
+}

@@ -1,0 +1,245 @@
+//! Lengths, numbers and sizes at their limits, and headers of every kind.
+
+use std::fs;
+use std::path::Path;
+
+use deedbook::book::{Batch, Book, Mode, Options, Recovery, repair};
+use deedbook::storage::{Memory, Storage};
+use deedbook::{Durability, ErrorKind, Verdict};
+
+use crate::support::common;
+use common::{check, contents, crc32, deed, header, log, memory, read_all, refused, write_file};
+
+const BOOK: &str = "/book";
+
+fn with_log(bytes: &[u8]) -> (Memory, Options) {
+    let (storage, options) = memory();
+    storage.create_dir(Path::new(BOOK)).unwrap();
+    write_file(&storage, Path::new("/book/book.log"), bytes);
+    (storage, options)
+}
+
+fn bytes_of(storage: &Memory) -> Vec<u8> {
+    common::read_file(storage, Path::new("/book/book.log"))
+}
+
+/// A deed whose lengths say what they like, with a checksum that fits.
+fn deed_saying(len: u64, trailer: u64, jam: &[u8]) -> Vec<u8> {
+    let body = [&len.to_le_bytes()[..], &7u32.to_le_bytes(), jam].concat();
+    [&body[..], &crc32(&body).to_le_bytes(), &trailer.to_le_bytes()].concat()
+}
+
+// Promise: header.
+#[test]
+fn a_file_shorter_than_the_header_is_refused_but_an_empty_one_is_a_new_log() {
+    for len in 0..16 {
+        let (storage, options) = with_log(&header(1)[..len]);
+        refused(options.open(BOOK, Mode::Read), ErrorKind::NotALog);
+        refused(options.open(BOOK, Mode::Create), ErrorKind::AlreadyExists);
+        if len > 0 {
+            refused(options.open(BOOK, Mode::Append), ErrorKind::NotALog);
+            assert_eq!(bytes_of(&storage), header(1)[..len]);
+            assert!(!storage.is_dir(Path::new("/book/.deedbook")), "left something");
+        } else {
+            assert_eq!(options.open(BOOK, Mode::Append).unwrap().append(0, b"").unwrap(), 1);
+        }
+    }
+    let (_, options) = with_log(&header(0));
+    assert_eq!(options.open(BOOK, Mode::Read).unwrap().bounds().unwrap(), None);
+}
+
+#[test]
+fn wrong_magic_and_versions_are_refused_with_both_values() {
+    let variants: [(&[u8], &str); 5] = [
+        (b"BOOK\x01\0\0\0", "magic 0x4b4f4f42"),
+        (b"KOOB\0\0\0\x01", "version 16777216"),
+        (b"KOOB\x02\0\0\0", "version 2"),
+        (b"KOOB\0\0\0\0", "version 0"),
+        (b"\0\0\0\0\0\0\0\0", "magic 0x00000000"),
+    ];
+    for (start, says) in variants {
+        let bytes = [start, &[0; 8]].concat();
+        let (storage, options) = with_log(&bytes);
+        for mode in [Mode::Read, Mode::Append] {
+            let error = refused(options.open(BOOK, mode), ErrorKind::NotALog);
+            assert!(error.message().contains(says), "{error}");
+        }
+        assert_eq!(bytes_of(&storage), bytes);
+    }
+}
+
+#[test]
+fn a_first_number_without_deeds_is_an_empty_log_and_set_again_by_the_first_save() {
+    let (storage, options) = with_log(&header(41));
+    let book = options.open(BOOK, Mode::Append).unwrap();
+    assert_eq!((book.bounds().unwrap(), book.epoch().unwrap()), (None, 40));
+    let mut batch = Batch::new(100);
+    batch.push(1, b"x").unwrap();
+    assert_eq!(book.append_batch(&batch, Some(8), Some(7)).unwrap(), 8);
+    book.close().unwrap();
+    assert_eq!(bytes_of(&storage), log(8, &[(1, b"x".to_vec())]));
+}
+
+#[test]
+fn deeds_after_a_header_without_a_first_number_are_refused_for_writing() {
+    let mut bytes = log(1, &[(1, b"x".to_vec()), (2, b"y".to_vec())]);
+    bytes[8] = 0;
+    let (storage, options) = with_log(&bytes);
+    refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
+    repair(BOOK, &options, deedbook::Repair { force: true, accept_loss: true, dry_run: false })
+        .unwrap_err();
+    assert_eq!(bytes_of(&storage), bytes);
+    assert_eq!(check(BOOK, &options).records, 2);
+}
+
+// Promise: lengths-lie.
+#[test]
+fn the_shortest_deed_has_an_empty_jam_and_a_length_below_four_is_no_deed() {
+    let good = log(1, &[(1, b"x".to_vec()), (2, Vec::new())]);
+    assert_eq!(check(BOOK, &with_log(&good).1).records, 2);
+    for len in 0..4 {
+        let bad = deed_saying(len, len, &[]);
+        let (_, options) = with_log(&[&good[..], &bad].concat());
+        assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 2, "{len}");
+        let (_, options) = with_log(&[&good[..], &bad, &deed(3, b"beyond")].concat());
+        refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
+    }
+}
+
+#[test]
+fn limits_below_the_shortest_deed_are_refused_everywhere() {
+    let (_, options) = with_log(&log(1, &[(1, b"x".to_vec())]));
+    for deed_bytes_max in [0, 3] {
+        let options = options.clone().deed_bytes_max(deed_bytes_max);
+        refused(options.open(BOOK, Mode::Read), ErrorKind::InvalidArgument);
+        refused(
+            repair(
+                BOOK,
+                &options,
+                deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+            ),
+            ErrorKind::InvalidArgument,
+        );
+        let verified = deedbook::book::verify(BOOK, &options, |_, _| Ok(()));
+        refused(verified, ErrorKind::InvalidArgument);
+    }
+}
+
+// Promise: large.
+#[test]
+fn event_numbers_end_before_they_overflow() {
+    let (_, options) = memory();
+    let options = options.epoch(u64::MAX - 3);
+    let book = options.open(BOOK, Mode::Append).unwrap();
+    assert_eq!(book.append(1, b"a").unwrap(), u64::MAX - 2);
+    let mut two = Batch::new(100);
+    two.push(1, b"b").unwrap();
+    two.push(1, b"c").unwrap();
+    refused(book.append_batch(&two, None, None), ErrorKind::TooLarge);
+    assert_eq!(book.append(1, b"d").unwrap(), u64::MAX - 1);
+    refused(book.append(1, b"e"), ErrorKind::TooLarge);
+    book.close().unwrap();
+    let book = options.open(BOOK, Mode::Append).unwrap();
+    assert_eq!(book.bounds().unwrap(), Some(u64::MAX - 2..=u64::MAX - 1));
+    assert_eq!(book.read(u64::MAX - 1).unwrap().jam, b"d");
+    refused(book.read(u64::MAX), ErrorKind::OutOfRange);
+    refused(book.append(1, b"e"), ErrorKind::TooLarge);
+    for (start, stop) in [(0, None), (u64::MAX, None), (0, Some(u64::MAX)), (5, Some(3))] {
+        let count = book.iter(start, stop).unwrap().map(Result::unwrap).count();
+        assert_eq!(count, if start == 0 { 2 } else { 0 }, "{start} {stop:?}");
+    }
+    assert_eq!(book.splits(1, 0, None).unwrap().len(), 1);
+}
+
+/// A header whose first number, with the deeds after it, passes 2^64 made additions overflow.
+#[test]
+fn a_header_whose_numbers_overflow_is_refused() {
+    for (first, ok) in [(u64::MAX, false), (u64::MAX - 1, false), (u64::MAX - 2, true)] {
+        let (_, options) = with_log(&log(first, &[(1, b"x".to_vec()), (2, b"y".to_vec())]));
+        for mode in [Mode::Read, Mode::Append] {
+            match options.open(BOOK, mode) {
+                Ok(book) if ok => assert_eq!(book.last().unwrap(), first + 1),
+                Ok(book) => {
+                    assert_eq!(mode, Mode::Read);
+                    refused(book.last(), ErrorKind::Corrupt);
+                }
+                Err(error) => assert!(!ok && error.kind() == ErrorKind::Corrupt, "{error}"),
+            }
+        }
+    }
+    let (_, options) = memory();
+    let options = options.epoch(u64::MAX);
+    refused(options.open(BOOK, Mode::Append), ErrorKind::InvalidArgument);
+}
+
+/// A header that is damaged cannot be cut away; reading and salvage still work.
+// Promise: header.
+#[test]
+fn a_damaged_header_is_refused_for_writing_and_salvaged() {
+    let all = common::events(5, 40);
+    for with_mark in [true, false] {
+        for byte in [0, 3, 4, 7] {
+            let (storage, options) = memory();
+            common::make(Path::new(BOOK), &options, &all);
+            let mut bytes = log(1, &all);
+            bytes[byte] ^= 0x80;
+            write_file(&storage, Path::new("/book/book.log"), &bytes);
+            if !with_mark {
+                storage.remove(Path::new("/book/.deedbook/mark")).unwrap();
+            }
+            for recovery in [Recovery::Valid, Recovery::Acknowledged, Recovery::Spec] {
+                let options = options.clone().recovery(recovery);
+                refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
+            }
+            // Not even a dry run says that it can be repaired.
+            for dry_run in [true, false] {
+                let may = deedbook::Repair { force: true, accept_loss: true, dry_run };
+                refused(repair(BOOK, &options, may), ErrorKind::Corrupt);
+                assert_eq!(bytes_of(&storage), bytes);
+            }
+            let report = check(BOOK, &options);
+            assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 5));
+            common::rescue(Path::new(BOOK), Path::new("/rescued"), &options);
+            let rescued = options.open("/rescued", Mode::Append).unwrap();
+            assert_eq!(contents(&read_all(&rescued).0), all);
+            assert_eq!(rescued.bounds().unwrap(), Some(1..=5));
+        }
+    }
+}
+
+/// Linux cuts a write at 0x7ffff000 bytes. Takes 2.2 GB of disk and 5 GB of memory.
+// Promise: large.
+#[test]
+fn an_event_over_two_gibibytes() {
+    if std::env::var_os("DEEDBOOK_SLOW").is_none() {
+        common::skip::skipped("needs 2.2 GB of disk and 5 GB of memory; set DEEDBOOK_SLOW=1");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new().durability(Durability::Manual);
+    let len = (2usize << 30) + 4096 + 7;
+    {
+        let mut jam = vec![0x5a; len];
+        (jam[0], jam[0x7fff_f000], jam[len - 1]) = (1, 2, 3);
+        let book = options.open(dir.path(), Mode::Create).unwrap();
+        assert_eq!(book.append(1, &jam).unwrap(), 1);
+        assert_eq!(book.append(2, b"beyond").unwrap(), 2);
+        book.close().unwrap();
+    }
+    assert_eq!(
+        fs::metadata(dir.path().join("book.log")).unwrap().len(),
+        16 + 24 * 2 + 6 + len as u64
+    );
+    fs::remove_dir_all(dir.path().join(".deedbook")).unwrap();
+    let book = Book::open(dir.path()).unwrap();
+    assert_eq!(book.recovery().verdict, Verdict::Clean);
+    let mut deeds = book.cursor(0, None, deedbook::book::OnCorrupt::Raise).unwrap();
+    {
+        let deed = deeds.next().unwrap().unwrap();
+        assert_eq!(deed.jam.len(), len);
+        assert_eq!((deed.jam[0], deed.jam[0x7fff_f000], deed.jam[len - 1]), (1, 2, 3));
+        assert!(deed.jam[1..0x7fff_f000].iter().all(|&byte| byte == 0x5a));
+    }
+    assert_eq!(deeds.next().unwrap().unwrap().jam, b"beyond");
+    assert!(check(dir.path(), &options).ok());
+}

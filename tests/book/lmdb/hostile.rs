@@ -1,0 +1,151 @@
+//! Environments that were made to lead LMDB out of its file.
+
+use std::os::unix::fs::symlink;
+
+use crate::lmdb::support::*;
+use crate::support::common::lmdb_pages::{PAGE, Pages};
+
+/// A seeded generator, so that a find is found again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+/// The security review raised the size of one leaf's node: `deedbook migrate` reported success, and one jam
+/// had 65,536 bytes from other maps of the process.
+#[test]
+fn a_node_larger_than_its_page_is_refused() {
+    let (_dir, source, dest) = space();
+    make_numbered(&source, 1..=60);
+    let path = source.join("data.mdb");
+    let mut pages = Pages(fs::read(&path).unwrap());
+    pages.0.resize(64 << 10, 0);
+    let node = pages.node(pages.last_leaf(), 59);
+    fs::write(&path, pages.with(node, &65_540u32.to_le_bytes())).unwrap();
+    let error = refused(bring(&source, &dest), ErrorKind::Corrupt, "a value of 65540 bytes");
+    assert_eq!(error.offset().unwrap() % PAGE as u64, 0);
+    assert!(!dest.exists());
+}
+
+/// One in sixty random changes of a byte ended the process by SIGSEGV or SIGBUS. A change is found, or it
+/// changes bytes of an event; every jam that comes lies in the file.
+#[test]
+fn any_changed_byte_gives_an_error_or_bytes_of_the_file() {
+    let (_dir, source, dest) = space();
+    make_numbered(&source, 1..=300);
+    let long = [&[9u8; 4][..], &[7; 9000]].concat();
+    make(&source, &[(301, &long)], &[]);
+    let numbers = numbered(0..=300).into_iter().map(|(_, value)| value[4..].to_vec());
+    let expected: Vec<Vec<u8>> = numbers.collect();
+    let path = source.join("data.mdb");
+    let whole = Pages(fs::read(&path).unwrap());
+    let heads: Vec<usize> = (0..whole.0.len() / PAGE).map(|page| page * PAGE).collect();
+    let mut random = Random(1);
+    let mut refusals = 0;
+    for _ in 0..400 {
+        let mut bytes = whole.0.clone();
+        for _ in 0..=random.below(2) {
+            let page = heads[random.below(heads.len())];
+            let nodes = if page < 2 * PAGE { 1 } else { whole.count(page).min(120) };
+            // The head and offsets of a page, the head of a node, or any byte.
+            let at = match random.below(3) {
+                0 => page + random.below(16 + 2 * nodes.max(1)),
+                1 => {
+                    (whole.node(page, random.below(nodes.max(1))) + random.below(17)) % bytes.len()
+                }
+                _ => page + random.below(PAGE),
+            };
+            bytes[at] = random.below(256) as u8;
+        }
+        fs::write(&path, &bytes).unwrap();
+        let Ok(environment) = Environment::open(&source) else {
+            refusals += 1;
+            continue;
+        };
+        let mut total = 0;
+        let _ = environment.each(0, &mut |event, _, jam| {
+            total += jam.len();
+            let is_own = expected.get(event as usize).is_some_and(|own| own == jam);
+            assert!(is_own || jam.is_empty() || bytes.windows(jam.len()).any(|part| part == jam));
+            Ok(book::lmdb::Step::More)
+        });
+        assert!(total <= bytes.len(), "{total} bytes of jams");
+        let _ = (environment.bounds(), environment.meta());
+        drop(environment);
+        let _ = bring(&source, &dest);
+        let _ = fs::remove_dir_all(&dest);
+    }
+    assert!(refusals > 100, "{refusals}");
+}
+
+/// An export goes on with the environment that is there, and a save changes a pier's: LMDB then also
+/// follows the free list and moves nodes.
+#[test]
+fn an_environment_that_is_written_is_checked_also() {
+    let (_dir, source, dest) = space();
+    let book = Book::create(&source).unwrap();
+    for (_, value) in numbered(1..=400) {
+        book.append(u32::from_le_bytes(*value.first_chunk().unwrap()), &value[4..]).unwrap();
+    }
+    book.save_meta(&Meta { life: Some(1), ..FAKE }).unwrap();
+    book.close().unwrap();
+    let first = make_first(&dest);
+    let mut random = Random(2);
+    let (mut refusals, mut ended) = (0, 0);
+    for _ in 0..120 {
+        let mut bytes = first.0.clone();
+        let page = random.below(bytes.len() / PAGE) * PAGE;
+        let nodes = if page < 2 * PAGE { 1 } else { first.count(page).min(120) };
+        let at = match random.below(3) {
+            0 => page + random.below(16 + 2 * nodes.max(1)),
+            1 => (first.node(page, random.below(nodes.max(1))) + random.below(17)) % bytes.len(),
+            _ => page + random.below(PAGE),
+        };
+        bytes[at] = random.below(256) as u8;
+        fs::write(dest.join("data.mdb"), &bytes).unwrap();
+        match back(&source, &dest) {
+            Err(_) => refusals += 1,
+            Ok(_) => ended += 1,
+        }
+    }
+    assert!(refusals > 30 && ended > 10, "{refusals} refused, {ended} ended well");
+}
+
+/// The first 200 of the 400 events, written in two transactions, so that there are free pages.
+fn make_first(dest: &Path) -> Pages {
+    make_numbered_with(dest, 1..=100);
+    make_numbered_with(dest, 101..=200);
+    let pages = Pages(fs::read(dest.join("data.mdb")).unwrap());
+    assert_ne!(pages.u64(pages.free() + 40), u64::MAX, "no free pages");
+    pages
+}
+
+fn make_numbered_with(dest: &Path, range: RangeInclusive<u64>) {
+    let events = numbered(range);
+    let borrowed: Vec<_> = events.iter().map(|(event, value)| (*event, &value[..])).collect();
+    make(dest, &borrowed, &[("who", b""), ("version", b""), ("life", b"\x01"), ("fake", b"")]);
+}
+
+/// LMDB opened `lock.mdb` through a link, and cut the file that the link named.
+#[test]
+fn a_link_in_an_environment_is_not_written_through() {
+    for name in ["data.mdb", "lock.mdb"] {
+        let (dir, source, dest) = space();
+        let book = Book::create(&source).unwrap();
+        book.append(1, b"one").unwrap();
+        book.close().unwrap();
+        drop(book);
+        make(&dest, &[], &[]);
+        let canary = dir.path().join("canary");
+        fs::write(&canary, b"own").unwrap();
+        fs::remove_file(dest.join(name)).unwrap();
+        symlink(&canary, dest.join(name)).unwrap();
+        back(&source, &dest).unwrap_err();
+        assert_eq!(fs::read(&canary).unwrap(), b"own");
+    }
+}

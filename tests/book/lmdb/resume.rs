@@ -1,0 +1,219 @@
+//! Migrations that go on with what is there, and what is compared on the way.
+
+use crate::lmdb::support::*;
+
+// Promise: migrate-killed.
+#[test]
+fn an_interrupted_migration_goes_on_and_doubles_nothing() {
+    let (_dir, source, dest) = space();
+    let long = vec![7; 3 << 20];
+    let values: Vec<(u64, &[u8])> = (1..=12).map(|event| (event, &long[..])).collect();
+    make(&source, &values, &[]);
+    let mut calls = 0;
+    let stop = |_, _| {
+        calls += 1;
+        let stop = || Error::new(ErrorKind::InvalidArgument, "enough");
+        (calls < 3).then_some(()).ok_or_else(stop)
+    };
+    refused(
+        migrate(&source, &dest, &Options::default(), stop),
+        ErrorKind::InvalidArgument,
+        "enough",
+    );
+    let held = deeds(&dest).len() as u64;
+    assert!(0 < held && held < 12, "{held}");
+    assert_eq!(look(&source, &dest).unwrap().resumed_from, Some(held + 1));
+    let report = bring(&source, &dest).unwrap();
+    assert_eq!((report.found, report.resumed_from), (held, Some(held + 1)));
+    assert_eq!(deeds(&dest).len(), 12);
+}
+
+/// In `slots` no checksum of a deed says so: only the comparison with the source does.
+#[test]
+fn an_event_that_lies_otherwise_in_the_destination_than_in_the_source_ends_the_migration() {
+    let says = [(Layout::Packed, "deed 2"), (Layout::Slots, "event 2 is another one")];
+    for (layout, says) in says {
+        let (_dir, source, dest) = space();
+        make(&source, &[(1, b"\0\0\0\0first"), (2, b"\0\0\0\0second"), (3, b"\0\0\0\0third")], &[]);
+        let storage = Arc::new(Flips { name: "book.log", of: b"second" });
+        let book = book::Options::new().layout(layout).storage(storage);
+        let options = Options::new().book(book);
+        let brought = migrate(&source, &dest, &options, |_, _| Ok(()));
+        refused(brought, ErrorKind::Corrupt, says);
+    }
+}
+
+// Promise: migrate-refused.
+#[test]
+fn a_destination_with_other_events_is_refused_and_stays() {
+    let (_dir, source, dest) = space();
+    make_numbered(&source, 1..=10);
+    let book = Book::create(&dest).unwrap();
+    let values = numbered(1..=3);
+    for (event, value) in &values {
+        let jam = if *event == 3 { b"other" } else { &value[4..] };
+        book.append(*event as u32, jam).unwrap();
+    }
+    book.close().unwrap();
+    let before = deeds(&dest);
+    for attempt in [bring, look] {
+        let error =
+            refused(attempt(&source, &dest), ErrorKind::AlreadyExists, "event 3 is another");
+        let text = error.to_string();
+        assert!(text.contains("4 bytes, checksum") && text.contains("5 bytes, checksum"), "{text}");
+    }
+    assert_eq!(deeds(&dest), before);
+    let longer = dest.with_file_name("longer");
+    let book = Book::create(&longer).unwrap();
+    for (event, value) in numbered(1..=11) {
+        book.append(event as u32, &value[4..]).unwrap();
+    }
+    book.close().unwrap();
+    let says = "the destination holds events 1 to 11, and the source events 1 to 10";
+    refused(bring(&source, &longer), ErrorKind::AlreadyExists, says);
+    refused(bring(&source, &source), ErrorKind::AlreadyExists, "the destination holds a data.mdb");
+}
+
+/// Each call on the books fails once, or ends the process: a further run goes on with what is there.
+// Promise: migrate-killed.
+#[test]
+fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
+    let (_dir, source, _) = space();
+    make_numbered(&source, 1..=20);
+    let wanted = deeds_of(&numbered(1..=20));
+    for layout in [Layout::Packed, Layout::Slots] {
+        for dead in [false, true] {
+            let (mut failed, mut begun, mut call) = (0, 0, 1);
+            loop {
+                let (_dest, _, dest) = space();
+                let disk = Watched::failing(call, dead);
+                let storage = Arc::new(disk.clone());
+                let book = book::Options::new().layout(layout).storage(storage);
+                let failing = Options::new().book(book);
+                let brought = migrate(&source, &dest, &failing, |_, _| Ok(()));
+                let struck = disk.calls() >= call;
+                if brought.is_ok() {
+                    assert_eq!(deeds(&dest), wanted, "call {call}");
+                }
+                failed += u64::from(brought.is_err());
+
+                let storage = Arc::new(Watched::idle());
+                let book = book::Options::new().layout(layout).storage(storage);
+                let options = Options::new().book(book);
+                let again = migrate(&source, &dest, &options, |_, _| Ok(())).unwrap();
+                assert_eq!(again.events, 20, "call {call}");
+                begun += u64::from(again.found > 0);
+                assert_eq!(deeds(&dest), wanted, "call {call}");
+                let held = Book::open(&dest).unwrap();
+                assert_eq!((held.layout(), held.meta().unwrap().life), (layout, Some(1)));
+                if !struck {
+                    break;
+                }
+                call += 1;
+            }
+            assert!(failed > 30 && begun > 5, "{failed} of {call} failed, {begun} had events");
+        }
+    }
+}
+
+/// A run that was killed may have made them, and a power cut took what they led to.
+#[test]
+fn the_directories_of_a_pier_that_are_there_are_synced() {
+    let (dir, _, dest) = space();
+    let log = dest.join(".urb").join("log");
+    fs::create_dir_all(&log).unwrap();
+    let disk = Watched::idle();
+    let book = book::Options::new().storage(Arc::new(disk.clone()));
+    let options = Options::new().book(book);
+    migrate(data("pier-lmdb"), &dest, &options, |_, _| Ok(())).unwrap();
+    for above in [dir.path().to_path_buf(), dest.clone(), dest.join(".urb"), log] {
+        assert!(disk.has_synced(&above), "{}", above.display());
+    }
+}
+
+fn deeds_of(values: &[(u64, Vec<u8>)]) -> Vec<(u64, Event)> {
+    let deed = |(event, value): &(u64, Vec<u8>)| {
+        (*event, (u32::from_le_bytes(*value.first_chunk().unwrap()), value[4..].to_vec()))
+    };
+    values.iter().map(deed).collect()
+}
+
+/// A kill between the two left an empty file, with which every further run was refused.
+#[test]
+fn an_empty_environment_that_a_kill_left_is_gone_on_with() {
+    let (_dir, source, dest) = space();
+    fs::create_dir_all(&dest).unwrap();
+    make_numbered(&source, 1..=50);
+    bring(&source, &dest.join("book")).unwrap();
+    let environment = dest.join("environment");
+    fs::create_dir(&environment).unwrap();
+    fs::write(environment.join("data.mdb"), b"").unwrap();
+    let options = Options::new().dry_run(true);
+    export(dest.join("book"), &environment, &options, |_, _| Ok(())).unwrap();
+    assert_eq!(back(&dest.join("book"), &environment).unwrap().events, 50);
+
+    let pier = data("pier-lmdb");
+    let log = dest.join("pier").join(".urb/log");
+    fs::create_dir_all(&log).unwrap();
+    fs::write(log.join("data.mdb"), b"").unwrap();
+    bring(&pier, &dest.join("pier")).unwrap();
+    assert!(fs::metadata(log.join("data.mdb")).unwrap().len() > 0);
+}
+
+#[test]
+fn an_event_with_another_mug_is_another_event() {
+    let (_dir, source, dest) = space();
+    make(&source, &[(1, b"\x01\0\0\0first"), (2, b"\x02\0\0\0second")], &[]);
+    let book = Book::create(&dest).unwrap();
+    book.append(1, b"first").unwrap();
+    book.append(7, b"second").unwrap();
+    book.close().unwrap();
+    for attempt in [bring, look] {
+        let error =
+            refused(attempt(&source, &dest), ErrorKind::AlreadyExists, "event 2 is another");
+        let text = error.to_string();
+        assert!(text.contains("mug 00000002, 6 bytes"), "{text}");
+        assert!(text.contains("mug 00000007, 6 bytes"), "{text}");
+    }
+}
+
+/// What a progress bar is given: events done.
+fn steps(
+    travel: impl FnOnce(&mut dyn FnMut(u64, u64) -> Result<()>) -> Result<Report>,
+) -> Vec<u64> {
+    let mut steps = Vec::new();
+    travel(&mut |done, all| {
+        assert!(done <= all, "{done} of {all}");
+        steps.push(done);
+        Ok(())
+    })
+    .unwrap();
+    steps
+}
+
+#[test]
+fn progress_comes_with_every_batch_and_not_with_every_event() {
+    let (_dir, source, dest) = space();
+    make_numbered(&source, 1..=40_000);
+    let (options, dry) = (Options::default(), Options::new().dry_run(true));
+    let compared = [16_384, 32_768, 40_000];
+    // Counted, written, compared with what is there, and with what would be.
+    assert_eq!(steps(|noted| migrate(&source, &dest, &dry, noted)), compared);
+    assert_eq!(steps(|noted| migrate(&source, &dest, &options, noted)), [40_000]);
+    assert_eq!(steps(|noted| migrate(&source, &dest, &options, noted)), compared);
+    assert_eq!(steps(|noted| migrate(&source, &dest, &dry, noted)), compared);
+    let returned = dest.with_file_name("returned");
+    assert_eq!(steps(|noted| export(&dest, &returned, &options, noted)), [40_000]);
+    assert_eq!(steps(|noted| export(&dest, &returned, &options, noted)), compared);
+}
+
+#[test]
+fn progress_of_long_events_comes_by_their_bytes() {
+    let (_dir, source, dest) = space();
+    let long = vec![7; 3 << 20];
+    let values: Vec<(u64, &[u8])> = (1..=8).map(|event| (event, &long[..])).collect();
+    make(&source, &values, &[]);
+    let again = || steps(|noted| migrate(&source, &dest, &Options::default(), noted));
+    assert_eq!(again(), [3, 6, 8]);
+    assert_eq!(again(), [3, 6, 8]);
+}

@@ -1,0 +1,319 @@
+//! Deaths, power cuts and failing calls at every step of a roll, on the simulated disk.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind as Io;
+use std::path::Path;
+
+use deedbook::book::pier::{Pier, verify};
+use deedbook::book::{Layout, Meta, Mode, Options};
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::{Durability, ErrorKind, Recovery};
+
+use crate::pier::support::*;
+
+/// States tried of a power cut that can leave more.
+const STATES: u64 = 400;
+const WHO: u128 = 0x1234;
+
+/// What may be found after a crash.
+struct Known {
+    layout: Layout,
+    /// Events that were on stable storage, and all that were ever appended.
+    durable: u64,
+    tried: u64,
+    /// Epochs, without and with the one that was being begun.
+    epochs: Vec<Vec<u64>>,
+}
+
+/// A pier with one epoch of `synced` durable events and two that no sync covers.
+fn begun(synced: u64) -> (Sim, Pier) {
+    begun_in(Layout::Packed, synced)
+}
+
+fn begun_in(layout: Layout, synced: u64) -> (Sim, Pier) {
+    begun_with(|options| options.durability(Durability::Manual), layout, synced)
+}
+
+fn begun_with(set: impl Fn(Options) -> Options, layout: Layout, synced: u64) -> (Sim, Pier) {
+    let disk = Sim::new();
+    put(&disk, "/unrelated", b"");
+    let options = set(options(&disk).layout(layout));
+    let pier = options.open_pier(PIER, Mode::Append).unwrap();
+    append(&pier, 1..=synced);
+    pier.sync().unwrap();
+    pier.save_meta(&Meta { who: Some(WHO), ..Meta::default() }).unwrap();
+    append(&pier, synced + 1..=synced + 2);
+    (disk, pier)
+}
+
+/// Open what a crash left, for reading and for writing; go on, roll again, open once more.
+fn judge(image: &Sim, known: &Known) -> Vec<u64> {
+    let seen = match options(image).open_pier(PIER, Mode::Read) {
+        Ok(reader) => all(&reader),
+        Err(error) => panic!("for reading: {error:?}"),
+    };
+    let pier = options(image).open_pier(PIER, Mode::Append).unwrap();
+    let found = numbers(&pier);
+    assert!(known.epochs.contains(&found), "epochs {found:?}");
+    assert!(layouts(&pier).iter().all(|layout| *layout == known.layout), "{:?}", layouts(&pier));
+    let events = all(&pier);
+    assert_eq!(events, seen, "a writer found other events than a reader");
+    let last = events.last().copied().unwrap_or(0);
+    assert_eq!(events, (1..=last).collect::<Vec<_>>());
+    assert!((known.durable..=known.tried).contains(&last), "last event {last}");
+    if let Some(&number) = found.last().filter(|&&number| number > 0) {
+        // Whole: it has what the one before has.
+        assert_eq!(pier.meta().unwrap().who, Some(WHO));
+        assert_eq!(crate::support::common::read_file(image, &epoch(number).join("epoc.txt")), b"3");
+    }
+    append(&pier, last + 1..=last + 1);
+    assert_eq!(pier.roll().unwrap(), last + 1);
+    append(&pier, last + 2..=last + 2);
+    pier.close().unwrap();
+    let again = reading(image);
+    assert_eq!(all(&again), (1..=last + 2).collect::<Vec<_>>());
+    assert!(verify(PIER, &options(image), |_, _| Ok(())).unwrap().ok());
+    found
+}
+
+/// Kill the process, and cut the power, at a moment; returns how many states there were.
+fn crash(disk: &Sim, known: &Known, found: &mut BTreeSet<Vec<u64>>) -> u64 {
+    found.insert(judge(&disk.kill(), known));
+    let crashes = disk.crashes();
+    let count = crashes.count().min(STATES);
+    for index in 0..count {
+        let choice = match crashes.count() <= STATES || index < 4 {
+            true => crashes.nth(index),
+            false => crashes.sample(index),
+        };
+        found.insert(judge(&crashes.build(&choice), known));
+    }
+    count + 1
+}
+
+// Promise: pier-roll.
+#[test]
+fn a_crash_at_any_step_of_a_roll_leaves_the_pier_with_the_new_epoch_or_without() {
+    let (mut moments, mut states, mut found) = (0, 0, BTreeSet::new());
+    for (layout, synced) in [(Layout::Packed, 1), (Layout::Packed, 3), (Layout::Slots, 3)] {
+        let (disk, pier) = begun_in(layout, synced);
+        let last = synced + 2;
+        let epochs = vec![vec![0], vec![0, last]];
+        let during = Known { layout, durable: synced, tried: last, epochs };
+        disk.record();
+        assert_eq!(pier.roll().unwrap(), last);
+        for moment in disk.recorded() {
+            states += crash(&moment, &during, &mut found);
+            moments += 1;
+        }
+        // Once it returned, the epoch is durable, and all events before it.
+        let after = Known { layout, durable: last, tried: last, epochs: vec![vec![0, last]] };
+        states += crash(&disk, &after, &mut BTreeSet::new());
+    }
+    assert!(moments > 150 && states > 1000, "{moments} moments, {states} states");
+    assert_eq!(found, BTreeSet::from([vec![0], vec![0, 3], vec![0, 5]]));
+}
+
+/// The durability of a handle is that of its appends: a roll is durable with any.
+#[test]
+fn a_roll_is_durable_with_any_durability_and_recovery_of_the_handle() {
+    use Recovery::{Acknowledged, Spec, Valid};
+    for layout in [Layout::Packed, Layout::Slots] {
+        for recovery in [Valid, Acknowledged, Spec] {
+            let set = |options: Options| options.durability(Durability::None).recovery(recovery);
+            let (disk, pier) = begun_with(set, layout, 3);
+            assert_eq!(pier.roll().unwrap(), 5);
+            let known = Known { layout, durable: 5, tried: 5, epochs: vec![vec![0, 5]] };
+            assert!(crash(&disk, &known, &mut BTreeSet::new()) > 1);
+        }
+    }
+}
+
+/// The roll after an interrupted one meets what that left aside, and is interrupted, too.
+// Promise: pier-roll.
+#[test]
+fn a_second_crash_in_the_roll_after_a_first_one_leaves_the_same() {
+    let (disk, pier) = begun(2);
+    disk.record();
+    pier.roll().unwrap();
+    let (mut moments, mut found) = (0, BTreeSet::new());
+    for (at, first) in disk.recorded().into_iter().enumerate() {
+        let crashes = first.crashes();
+        let cut = crashes.build(&crashes.sample(at as u64));
+        for image in [first.kill(), cut] {
+            let pier = appending(&image);
+            // Where the first roll was as good as done, it has no event, and gets one.
+            let begun = numbers(&pier);
+            let last = pier.last().unwrap() + 1;
+            append(&pier, last..=last);
+            image.record();
+            assert_eq!(pier.roll().unwrap(), last);
+            let longer = [&begun[..], &[last]].concat();
+            let layout = Layout::Packed;
+            let known = Known { layout, durable: last, tried: last, epochs: vec![begun, longer] };
+            for (call, moment) in image.recorded().into_iter().enumerate() {
+                if (call + at) % 5 != 0 {
+                    continue;
+                }
+                found.insert(judge(&moment.kill(), &known));
+                let crashes = moment.crashes();
+                found.insert(judge(&crashes.build(&crashes.nth(0)), &known));
+                found.insert(judge(&crashes.build(&crashes.sample(call as u64)), &known));
+                moments += 1;
+            }
+        }
+    }
+    assert!(moments > 500 && found.len() > 3, "{moments} moments, {found:?}");
+}
+
+/// Once the new epoch is there, the events before it were durable: else a power cut would leave a gap.
+// Promise: pier-roll.
+#[test]
+fn the_new_epoch_is_never_found_without_the_events_before_it() {
+    let (disk, pier) = begun(2);
+    disk.record();
+    pier.roll().unwrap();
+    let mut named = 0;
+    for moment in disk.recorded() {
+        let crashes = moment.crashes();
+        for index in 0..crashes.count().min(STATES) {
+            let image = crashes.build(&crashes.sample(index));
+            let pier = reading(&image);
+            if numbers(&pier).len() == 2 {
+                assert_eq!(pier.last().unwrap(), 4);
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 0);
+}
+
+#[test]
+fn a_crash_while_a_pier_is_created_leaves_a_pier_or_nothing() {
+    let disk = Sim::new();
+    disk.record();
+    drop(appending(&disk));
+    let mut opened = 0;
+    for moment in disk.recorded() {
+        let crashes = moment.crashes();
+        for index in 0..crashes.count().min(STATES) {
+            let image = crashes.build(&crashes.sample(index));
+            // As a reader finds it.
+            opened += u64::from(options(&image).open_pier(PIER, Mode::Read).is_ok());
+            let pier = appending(&image);
+            append(&pier, 1..=1);
+            let worst = image.crashes();
+            let after = worst.build(&worst.nth(0));
+            assert_eq!(all(&reading(&after)), [1], "what was acknowledged is gone");
+        }
+    }
+    assert!(opened > 0);
+}
+
+/// Names that a writer left unsynced when it died are synced by the next one, before it acknowledges.
+#[test]
+fn an_epoch_that_a_dead_writer_began_is_durable_once_it_is_appended_to() {
+    let (disk, pier) = begun(2);
+    disk.record();
+    pier.roll().unwrap();
+    let mut gone_on = 0;
+    for moment in disk.recorded() {
+        let image = moment.kill();
+        let pier = appending(&image);
+        let last = pier.last().unwrap();
+        append(&pier, last + 1..=last + 1);
+        gone_on += usize::from(numbers(&pier).len() == 2);
+        let crashes = image.crashes();
+        for index in 0..crashes.count().min(50) {
+            let after = crashes.build(&crashes.nth(index));
+            assert_eq!(reading(&after).last().unwrap(), last + 1);
+        }
+    }
+    assert!(gone_on > 0);
+}
+
+/// Each call of a roll fails once: the handle goes on or is closed, and nothing that was appended is lost.
+// Promise: pier-roll.
+#[test]
+fn a_call_that_fails_during_a_roll_loses_nothing() {
+    [Layout::Packed, Layout::Slots].into_iter().for_each(fails_in);
+}
+
+fn fails_in(layout: Layout) {
+    let (mut failed, mut went_on, mut closed, mut call) = (0, 0, 0, 1);
+    loop {
+        let (disk, pier) = begun_in(layout, 2);
+        disk.inject(Fault::once(call, What::Error(Io::Other)));
+        let rolled = pier.roll();
+        let struck = disk.fired() > 0;
+        disk.heal();
+        failed += u64::from(rolled.is_err());
+        // Where the new epoch may be there, only opening the pier again finds out.
+        let unsure = rolled.is_err() && disk.is_dir(&epoch(4));
+        let mut last = 4;
+        match pier.append(5, &jam(5)) {
+            Ok(event) => {
+                assert!(event == 5 && !unsure, "call {call}: event {event}");
+                went_on += 1;
+                last = 5;
+                // A sync that failed is not believed again.
+                if pier.sync().is_err() {
+                    last = 4;
+                }
+            }
+            Err(error) => {
+                let kind = if unsure { ErrorKind::Closed } else { ErrorKind::Poisoned };
+                assert_eq!(error.kind(), kind, "call {call}: {rolled:?}");
+                closed += 1;
+            }
+        }
+        drop(pier);
+        let pier = appending(&disk);
+        let found = pier.last().unwrap();
+        assert!((last..=5).contains(&found), "call {call}: last {found}");
+        assert_eq!(all(&pier), (1..=found).collect::<Vec<_>>(), "call {call}");
+        append(&pier, found + 1..=found + 1);
+        pier.roll().unwrap();
+        pier.close().unwrap();
+        assert!(verify(PIER, &options(&disk), |_, _| Ok(())).unwrap().ok(), "call {call}");
+        if !struck {
+            assert!(rolled.is_ok());
+            break;
+        }
+        call += 1;
+    }
+    assert!(failed > 30 && went_on > 10 && closed > 0, "{failed} {went_on} {closed}");
+    assert!(call > 40 && Path::new(PIER).is_absolute());
+}
+
+/// What an interrupted roll left aside is removed first. A list of it that fails does not count as empty.
+#[test]
+fn nothing_that_an_interrupted_roll_left_gets_into_an_epoch() {
+    let next = Path::new(LOG).join(".deedbook/next");
+    let (mut refused, mut call) = (0, 1);
+    loop {
+        let (disk, pier) = begun(2);
+        disk.create_dir(&next).unwrap();
+        put(&disk, next.join("vere.txt"), b"of another one");
+        disk.inject(Fault::once(call, What::Error(Io::Other)).of(Call::List));
+        let rolled = pier.roll();
+        let struck = disk.fired() > 0;
+        disk.heal();
+        refused += u64::from(rolled.is_err());
+        drop(pier);
+        let pier = appending(&disk);
+        if numbers(&pier).len() == 1 {
+            append(&pier, 5..=5);
+            pier.roll().unwrap();
+        }
+        let begun = numbers(&pier)[1];
+        let names = disk.list(&epoch(begun)).unwrap();
+        assert!(!names.iter().any(|name| name == "vere.txt"), "call {call}: {rolled:?}");
+        if !struck {
+            break;
+        }
+        call += 1;
+    }
+    assert!(refused > 0);
+}

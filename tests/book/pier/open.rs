@@ -1,0 +1,318 @@
+//! What a pier is, and what is refused.
+
+use std::path::Path;
+
+use deedbook::book::pier::verify;
+use deedbook::book::{Mode, OnCorrupt};
+use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::storage::{Access, Storage};
+use deedbook::{Durability, Durable, Error, ErrorKind, Verdict};
+
+use crate::pier::support::*;
+
+fn refused(disk: &Sim) -> Error {
+    let [reading, writing] =
+        [Mode::Read, Mode::Append].map(|mode| options(disk).open_pier(PIER, mode).unwrap_err());
+    assert_eq!((reading.kind(), reading.message()), (writing.kind(), writing.message()));
+    assert_eq!(reading.format(), Some("book"));
+    reading
+}
+
+#[test]
+fn the_epochs_are_found_below_a_pier_and_in_its_log_in_the_order_of_their_events() {
+    // By their names, 0i10 comes before 0i9.
+    let disk = epochs(&[(0, 9), (9, 1), (10, 90), (100, 2)]);
+    for path in [PIER, LOG] {
+        let pier = options(&disk).open_pier(path, Mode::Read).unwrap();
+        assert_eq!(numbers(&pier), [0, 9, 10, 100]);
+        assert_eq!(pier.log_dir(), Path::new(LOG));
+        assert_eq!(all(&pier), (1..=102).collect::<Vec<_>>());
+        assert_eq!((pier.epoch().unwrap(), pier.last().unwrap()), (0, 102));
+        assert_eq!(pier.bounds().unwrap(), Some(1..=102));
+        assert_eq!(pier.len().unwrap(), 102);
+        let epochs = pier.epochs().unwrap();
+        assert_eq!(epochs[2].bounds, Some((11, 100)));
+        assert_eq!((epochs[1].deeds, &*epochs[1].path), (1, &*epoch(9)));
+        assert_eq!(epochs[3].verdict, Verdict::Clean);
+    }
+}
+
+/// A directory `.urb/log` without epochs is the place of the epochs, not a pier that has one below it.
+#[test]
+fn a_new_pier_may_be_opened_by_its_log_and_epochs_may_lie_elsewhere() {
+    let empty = epochs(&[]);
+    assert_eq!(options(&empty).open_pier(LOG, Mode::Append).unwrap().log_dir(), Path::new(LOG));
+    assert_eq!(numbers(&reading(&empty)), [0]);
+    let elsewhere = Sim::new();
+    elsewhere.create_dir(Path::new("/epochs")).unwrap();
+    options(&elsewhere).open("/epochs/0i4", Mode::Create).unwrap().close().unwrap();
+    let pier = options(&elsewhere).open_pier("/epochs", Mode::Read).unwrap();
+    assert_eq!((pier.log_dir(), numbers(&pier)), (Path::new("/epochs"), vec![4]));
+}
+
+/// It was refused by its first epoch, after the directories, the lock and an epoch to be were made.
+#[test]
+fn a_pier_that_is_refused_for_its_durability_makes_nothing() {
+    let disk = Sim::new();
+    let options = options(&disk).durability(Durability::Rotate);
+    let error = options.open_pier(PIER, Mode::Create).unwrap_err();
+    assert_eq!((error.kind(), error.path()), (ErrorKind::InvalidArgument, Some(Path::new(PIER))));
+    assert!(!disk.is_dir(Path::new(PIER)));
+}
+
+/// The error of a refused write says that nothing of it is durable; that of a closed pier and of a closed
+/// log said nothing.
+#[test]
+fn what_a_closed_pier_refuses_is_not_durable() {
+    let disk = epochs(&[(0, 2)]);
+    let pier = options(&disk).open_pier(PIER, Mode::Append).unwrap();
+    pier.close().unwrap();
+    let book = options(&disk).open(epoch(0), Mode::Append).unwrap();
+    book.close().unwrap();
+    for error in [pier.append(1, b"x").unwrap_err(), book.append(1, b"x").unwrap_err()] {
+        assert_eq!((error.kind(), error.durable()), (ErrorKind::Closed, Some(Durable::No)));
+    }
+}
+
+#[test]
+fn a_pier_may_begin_after_epochs_that_were_dropped() {
+    let disk = epochs(&[(7, 2), (9, 1)]);
+    let pier = reading(&disk);
+    assert_eq!((pier.epoch().unwrap(), pier.bounds().unwrap()), (7, Some(8..=10)));
+    let missing = pier.read(7).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::OutOfRange);
+    assert_eq!(missing.message(), "no deed 7, the pier has 8 to 10");
+}
+
+#[test]
+fn other_names_are_no_epochs() {
+    let disk = epochs(&[(0, 3)]);
+    for name in ["0i03", "0i", "0i+3", "0ix", "1i3", "0i3.tmp", "0i99999999999999999999"] {
+        disk.create_dir(&Path::new(LOG).join(name)).unwrap();
+    }
+    assert_eq!(numbers(&reading(&disk)), [0]);
+}
+
+// Promise: pier-gaps.
+#[test]
+fn a_gap_is_refused_with_its_numbers() {
+    let gap = refused(&epochs(&[(0, 54), (60, 1)]));
+    assert_eq!(gap.kind(), ErrorKind::Contiguity);
+    assert_eq!(
+        gap.message(),
+        "epoch 0i60 begins with event 61, but epoch 0i0 ends with event 54: events 55 to 60 are \
+         missing"
+    );
+    assert_eq!(gap.path(), Some(&*epoch(60)));
+}
+
+// Promise: pier-gaps.
+#[test]
+fn an_overlap_is_refused_with_its_numbers() {
+    let both = refused(&epochs(&[(0, 3), (3, 4), (5, 1)]));
+    assert_eq!(both.kind(), ErrorKind::Contiguity);
+    assert_eq!(
+        both.message(),
+        "epoch 0i5 begins with event 6, but epoch 0i3 ends with event 7: events 6 to 7 are in both"
+    );
+}
+
+#[test]
+fn an_empty_epoch_is_fine_at_the_end_and_a_gap_before_another() {
+    let disk = epochs(&[(0, 3), (3, 0)]);
+    let pier = appending(&disk);
+    assert_eq!((numbers(&pier), pier.last().unwrap()), (vec![0, 3], 3));
+    append(&pier, 4..=4);
+    assert_eq!(all(&pier), [1, 2, 3, 4]);
+    let gap = refused(&epochs(&[(0, 3), (3, 0), (5, 1)]));
+    assert!(gap.message().ends_with("events 4 to 5 are missing"), "{gap}");
+}
+
+// Promise: pier-gaps.
+#[test]
+fn an_epoch_in_lmdb_is_refused_by_its_name() {
+    for (version, and) in [(Some("1"), false), (Some("2\n"), true), (None, true)] {
+        let disk = epochs(&[(3, 1)]);
+        disk.create_dir(&epoch(0)).unwrap();
+        if let Some(version) = version {
+            put(&disk, epoch(0).join("epoc.txt"), version.as_bytes());
+        }
+        if and {
+            put(&disk, epoch(0).join("data.mdb"), b"");
+        }
+        let lmdb = refused(&disk);
+        assert_eq!(lmdb.kind(), ErrorKind::Unsupported);
+        assert_eq!(
+            lmdb.message(),
+            "epoch 0i0 is in LMDB (data.mdb); 'deedbook migrate' makes books of them"
+        );
+        assert_eq!(lmdb.path(), Some(&*epoch(0)));
+    }
+}
+
+#[test]
+fn a_pier_whose_events_are_in_lmdb_without_epochs_is_no_empty_pier() {
+    let disk = epochs(&[]);
+    put(&disk, Path::new(LOG).join("data.mdb"), b"");
+    assert_eq!(refused(&disk).kind(), ErrorKind::Unsupported);
+    // Beside epochs it holds metadata.
+    let disk = epochs(&[(0, 2)]);
+    put(&disk, Path::new(LOG).join("data.mdb"), b"");
+    assert_eq!(all(&reading(&disk)), [1, 2]);
+}
+
+#[test]
+fn what_is_no_whole_epoch_is_refused() {
+    let disk = epochs(&[(0, 3)]);
+    disk.create_dir(&epoch(3)).unwrap();
+    assert_eq!(refused(&disk).message(), "epoch 0i3 has no book.log");
+    let disk = epochs(&[(0, 3)]);
+    put(&disk, epoch(3), b"");
+    assert_eq!(refused(&disk).message(), "epoch 0i3 must be a directory");
+    let disk = epochs(&[(0, 3)]);
+    put(&disk, epoch(0).join("epoc.txt"), b"4");
+    assert_eq!(
+        refused(&disk).message(),
+        "epoch 0i0 has version \"4\" by epoc.txt, must be 1 or 2 (LMDB) or 3 (Book)"
+    );
+    let disk = epochs(&[(0, 3)]);
+    put(&disk, epoch(0).join("epoc.txt"), &[b'3'; 5000]);
+    assert_eq!(refused(&disk).kind(), ErrorKind::NotALog);
+}
+
+#[test]
+fn a_missing_pier_is_created_only_for_appending() {
+    let disk = Sim::new();
+    let missing = options(&disk).open_pier(PIER, Mode::Read).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::Missing);
+    let calls = disk.fingerprint();
+    assert!(!disk.is_dir(Path::new(PIER)));
+    let pier = options(&disk).open_pier(PIER, Mode::Create).unwrap();
+    assert_ne!(disk.fingerprint(), calls);
+    assert_eq!((numbers(&pier), pier.bounds().unwrap()), (vec![0], None));
+    assert_eq!(pier.read(1).unwrap_err().message(), "no deed 1, the pier is empty");
+    drop(pier);
+    let exists = options(&disk).open_pier(PIER, Mode::Create).unwrap_err();
+    assert_eq!(exists.kind(), ErrorKind::AlreadyExists);
+    let after = Sim::new();
+    let begin = options(&after).epoch(41);
+    let pier = begin.open_pier(PIER, Mode::Append).unwrap();
+    assert_eq!(pier.append(0, b"").unwrap(), 42);
+    drop(pier);
+    assert!(begin.open_pier(PIER, Mode::Append).is_ok());
+    let other = options(&after).epoch(42);
+    let contradicts = other.open_pier(PIER, Mode::Append).unwrap_err();
+    assert_eq!(contradicts.message(), "epoch 42 asked for, but the pier begins with 0i41");
+}
+
+#[test]
+fn damage_at_the_end_of_a_finished_epoch_is_raised_where_it_is_met_and_can_be_passed_over() {
+    let disk = three_epochs();
+    let log = epoch(0).join("book.log");
+    let file = disk.open(&log, Access::Write).unwrap();
+    let last = file.len().unwrap() - 20;
+    file.write_at(b"#", last).unwrap();
+    drop(file);
+    let pier = reading(&disk);
+    let mut cursor = pier.cursor(0, None, OnCorrupt::Raise).unwrap();
+    assert_eq!(cursor.next().unwrap().unwrap().event, Some(1));
+    assert_eq!(cursor.next().unwrap().unwrap().event, Some(2));
+    let error = cursor.next().unwrap_err();
+    assert_eq!((error.kind(), error.path()), (ErrorKind::Corrupt, Some(&*log)));
+    let mut cursor = pier.cursor(0, None, OnCorrupt::Skip).unwrap();
+    let mut events = Vec::new();
+    while let Some(deed) = cursor.next().unwrap() {
+        events.push(deed.event.unwrap());
+    }
+    assert_eq!(events, [1, 2, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(cursor.damages().len(), 1);
+    assert_eq!(cursor.damages()[0].first_lost, Some(3));
+    // What lies after it is read all the same.
+    assert_eq!(pier.iter(4, None).unwrap().count(), 6);
+    let mut back = pier.cursor_back(0, None).unwrap();
+    for event in (4..=9).rev() {
+        assert_eq!(back.next().unwrap().unwrap().event, Some(event));
+    }
+    assert_eq!(back.next().unwrap_err().kind(), ErrorKind::Corrupt);
+    let report = verify(PIER, &options(&disk), |_, _| Ok(())).unwrap();
+    assert!(!report.ok() && report.gaps.is_empty());
+    let ok: Vec<bool> = report.epochs.iter().map(|epoch| epoch.report.ok()).collect();
+    assert_eq!(ok, [false, true, true]);
+}
+
+#[test]
+fn verify_checks_every_epoch_and_what_lies_between() {
+    let mut steps = Vec::new();
+    let report = verify(PIER, &options(&three_epochs()), |done, total| {
+        steps.push((done, total));
+        Ok(())
+    });
+    let report = report.unwrap();
+    assert!(report.ok());
+    let found: Vec<_> =
+        report.epochs.iter().map(|epoch| (epoch.number, epoch.report.bounds)).collect();
+    assert_eq!(found, [(0, Some((1, 3))), (3, Some((4, 5))), (5, Some((6, 9)))]);
+    let total = steps[0].1;
+    assert!(steps.is_sorted() && steps.iter().all(|step| step.1 == total), "{steps:?}");
+    assert_eq!(steps.last(), Some(&(total, total)));
+    let report = verify(PIER, &options(&epochs(&[(0, 3), (4, 1)])), |_, _| Ok(())).unwrap();
+    assert!(!report.ok());
+    assert_eq!(
+        report.gaps,
+        ["epoch 0i4 begins with event 5, but epoch 0i0 ends with event 3: event 4 is missing"]
+    );
+    let missing = verify("/none", &options(&Sim::new()), |_, _| Ok(())).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::Missing);
+}
+
+/// A directory that cannot be listed is not one without epochs: an empty pier would begin there.
+#[test]
+fn a_call_that_fails_while_a_pier_is_opened_leaves_no_epoch_out() {
+    for mode in [Mode::Read, Mode::Append] {
+        let mut call = 1;
+        loop {
+            let disk = three_epochs();
+            disk.inject(Fault::once(call, What::Error(std::io::ErrorKind::Other)));
+            let opened = options(&disk).open_pier(PIER, mode);
+            let struck = disk.fired() > 0;
+            disk.heal();
+            match opened {
+                Ok(pier) => assert_eq!(all(&pier), (1..=9).collect::<Vec<_>>(), "call {call}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Io, "call {call}: {error}"),
+            }
+            if !struck {
+                break;
+            }
+            call += 1;
+        }
+        assert!(call > 10, "{call}");
+    }
+}
+
+/// A text that cannot be read is not one that is missing.
+#[test]
+fn a_call_that_fails_while_a_pier_is_opened_hides_no_version() {
+    for call in 1.. {
+        let disk = three_epochs();
+        put(&disk, epoch(3).join("epoc.txt"), b"4");
+        disk.inject(Fault::once(call, What::Error(std::io::ErrorKind::Other)));
+        let error = options(&disk).open_pier(PIER, Mode::Read).unwrap_err();
+        if disk.fired() == 0 {
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_text_has_at_most_4096_bytes() {
+    let disk = three_epochs();
+    let mut text = vec![b' '; 4096];
+    text[0] = b'3';
+    put(&disk, epoch(3).join("epoc.txt"), &text);
+    assert_eq!(all(&reading(&disk)).len(), 9);
+    text.push(b' ');
+    put(&disk, epoch(3).join("epoc.txt"), &text);
+    let error = refused(&disk);
+    assert_eq!(error.message(), "epoc.txt has 4097 bytes or more, limit 4096");
+}

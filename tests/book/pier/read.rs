@@ -1,0 +1,124 @@
+//! Reading across epochs, in both directions, live.
+
+use std::time::Duration;
+
+use deedbook::ErrorKind;
+use deedbook::book::OnCorrupt;
+
+use crate::pier::support::*;
+
+const NOT_LONG: Duration = Duration::from_millis(1);
+
+#[test]
+fn every_deed_is_read_by_its_number() {
+    let disk = three_epochs();
+    let pier = reading(&disk);
+    for event in 1..=9 {
+        let deed = pier.read(event).unwrap();
+        assert_eq!((deed.event, deed.mug, deed.jam), (Some(event), event as u32, jam(event)));
+    }
+    for event in [0, 10, u64::MAX] {
+        let error = pier.read(event).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfRange);
+        assert_eq!(error.message(), format!("no deed {event}, the pier has 1 to 9"));
+    }
+}
+
+/// Against a list, for every range, both ways.
+#[test]
+fn every_range_is_read_in_both_directions() {
+    let disk = three_epochs();
+    let pier = reading(&disk);
+    let all: Vec<u64> = (1..=9).collect();
+    for start in 0..12 {
+        for stop in (0..12).map(Some).chain([None]) {
+            let wanted: Vec<u64> = all
+                .iter()
+                .copied()
+                .filter(|&event| event >= start && stop.is_none_or(|stop| event < stop))
+                .collect();
+            let read: Vec<u64> =
+                pier.iter(start, stop).unwrap().map(|deed| deed.unwrap().event.unwrap()).collect();
+            assert_eq!(read, wanted, "{start}..{stop:?}");
+            let mut back = pier.cursor_back(start, stop).unwrap();
+            let mut read = Vec::new();
+            while let Some(deed) = back.next().unwrap() {
+                assert_eq!(deed.jam, jam(deed.event.unwrap()));
+                read.push(deed.event.unwrap());
+            }
+            read.reverse();
+            assert_eq!(read, wanted, "{start}..{stop:?} backwards");
+            let cursor = pier.cursor(start, stop, OnCorrupt::Raise).unwrap();
+            let mut read = 0;
+            for mut walk in cursor.into_epochs() {
+                while walk.next().unwrap().is_some() {
+                    read += 1;
+                }
+            }
+            assert_eq!(read, wanted.len());
+        }
+    }
+}
+
+#[test]
+fn a_cursor_is_a_snapshot() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    let cursor = pier.iter(0, None).unwrap();
+    append(&pier, 10..=10);
+    pier.roll().unwrap();
+    append(&pier, 11..=11);
+    assert_eq!(cursor.count(), 9);
+    assert_eq!(all(&pier), (1..=11).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_reader_sees_what_was_appended_and_rolled_once_it_looks() {
+    let disk = three_epochs();
+    let (reader, writer) = (reading(&disk), appending(&disk));
+    append(&writer, 10..=11);
+    writer.roll().unwrap();
+    assert_eq!(reader.last().unwrap(), 9);
+    append(&writer, 12..=12);
+    writer.roll().unwrap();
+    assert_eq!(reader.refresh().unwrap(), 12);
+    assert_eq!(numbers(&reader), [0, 3, 5, 11, 12]);
+    assert_eq!(all(&reader), (1..=12).collect::<Vec<_>>());
+    append(&writer, 13..=13);
+    assert_eq!(reader.refresh().unwrap(), 13);
+    assert_eq!(writer.refresh().unwrap(), 13);
+}
+
+#[test]
+fn a_follower_goes_on_into_the_epochs_that_begin_meanwhile() {
+    let disk = three_epochs();
+    let writer = appending(&disk);
+    for pier in [reading(&disk), writer.clone()] {
+        let mut follow = pier.follow(Some(5)).unwrap();
+        let last = writer.last().unwrap();
+        let mut next = || follow.next(NOT_LONG).unwrap().map(|deed| deed.event.unwrap());
+        for event in 5..=last {
+            assert_eq!(next(), Some(event));
+        }
+        assert_eq!(next(), None);
+        append(&writer, last + 1..=last + 2);
+        writer.roll().unwrap();
+        append(&writer, last + 3..=last + 3);
+        writer.roll().unwrap();
+        assert_eq!(
+            [next(), next(), next(), next()],
+            [Some(last + 1), Some(last + 2), Some(last + 3), None]
+        );
+        append(&writer, last + 4..=last + 4);
+        assert_eq!(next(), Some(last + 4));
+    }
+    let mut ahead = writer.follow(Some(writer.last().unwrap() + 2)).unwrap();
+    let last = writer.last().unwrap();
+    append(&writer, last + 1..=last + 1);
+    writer.roll().unwrap();
+    append(&writer, last + 2..=last + 2);
+    let deed = ahead.next(NOT_LONG).unwrap().unwrap();
+    assert_eq!(deed.event, Some(last + 2));
+    writer.close().unwrap();
+    assert_eq!(ahead.next(NOT_LONG).unwrap_err().kind(), ErrorKind::Closed);
+}

@@ -1,0 +1,397 @@
+//! Dropping the first epochs: which may go, what consumers keep, and crashes, power cuts and failing
+//! calls at every step.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind as Io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use deedbook::book::pier::{Pier, verify};
+use deedbook::book::{Mode, Options};
+use deedbook::storage::sim::{Fault, Sim, What};
+use deedbook::storage::{Disk, Storage};
+use deedbook::{ErrorKind, Retention};
+
+use crate::pier::support::*;
+use crate::support::watch::{Seen, watched};
+
+const NONE: [u64; 0] = [];
+const CONSUMED: fn() -> Retention = || Retention::new().consumed(true);
+
+fn most(bytes: u64) -> Retention {
+    Retention::new().bytes_max(bytes)
+}
+
+/// A closed pier with the epochs 0i0 (1 to 3), 0i3 (4 and 5), 0i5 (6 to 9), 0i9 (10).
+fn four_epochs() -> Sim {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    assert_eq!(pier.roll().unwrap(), 9);
+    append(&pier, 10..=10);
+    pier.close().unwrap();
+    disk
+}
+
+#[test]
+fn retention_drops_whole_epochs_and_only_what_it_may() {
+    let disk = four_epochs();
+    let pier = appending(&disk);
+    let sizes: Vec<u64> = pier.epochs().unwrap().iter().map(|epoch| epoch.bytes).collect();
+    assert_eq!(pier.retain(&CONSUMED()).unwrap().epochs, NONE, "no consumers");
+    assert_eq!(pier.retain(&Retention::new()).unwrap().epochs, NONE, "no rules");
+    let kept: u64 = sizes[1..].iter().sum();
+    assert_eq!(pier.retain(&most(kept + 1)).unwrap().epochs, NONE);
+    // A reader asks, and changes nothing.
+    let reader = reading(&disk);
+    assert_eq!(reader.retain(&most(0)).unwrap_err().kind(), ErrorKind::ReadOnly);
+    let would = reader.retainable(&most(kept)).unwrap();
+    assert_eq!((&would.epochs[..], would.deeds, would.epoch), (&[0][..], 3, 3));
+    assert_eq!(numbers(&pier), [0, 3, 5, 9]);
+    assert_eq!(pier.retain(&most(kept)).unwrap(), would);
+    assert_eq!((numbers(&pier), would.bytes), (vec![3, 5, 9], sizes[0]));
+    assert_eq!((pier.epoch().unwrap(), pier.bounds().unwrap()), (3, Some(4..=10)));
+    assert_eq!(pier.read(3).unwrap_err().kind(), ErrorKind::OutOfRange);
+    // The last one stays, and takes what is appended.
+    let dropped = pier.retain(&most(0)).unwrap();
+    assert_eq!((&dropped.epochs[..], dropped.deeds), (&[3, 5][..], 6));
+    append(&pier, 11..=12);
+    assert_eq!(all(&pier), [10, 11, 12]);
+    let stats = pier.stats().unwrap();
+    assert_eq!((stats.dropped_files, stats.dropped_records), (3, 9));
+    assert_eq!(stats.dropped_bytes, sizes[..3].iter().sum::<u64>());
+    pier.close().unwrap();
+    assert_eq!(pier.retain(&most(0)).unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(all(&reading(&disk)), [10, 11, 12]);
+    assert!(verify(PIER, &options(&disk), |_, _| Ok(())).unwrap().ok());
+}
+
+#[test]
+fn an_epoch_without_events_may_be_all_that_is_left() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    pier.roll().unwrap();
+    assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
+    assert_eq!((pier.bounds().unwrap(), pier.last().unwrap()), (None, 9));
+    append(&pier, 10..=10);
+    pier.close().unwrap();
+    assert_eq!(all(&reading(&disk)), [10]);
+}
+
+#[test]
+fn a_consumer_keeps_what_it_needs_until_it_has_passed() {
+    let disk = four_epochs();
+    let pier = appending(&disk);
+    let reader = reading(&disk);
+    // 0i3 ends with event 5, which is needed.
+    reader.set_consumer("slow", 5).unwrap();
+    pier.set_consumer("fast", 11).unwrap();
+    assert_eq!(pier.consumers().unwrap(), [("fast".into(), 11), ("slow".into(), 5)].into());
+    for rules in [most(0), CONSUMED(), most(0).age_max(Duration::ZERO)] {
+        let would = pier.retainable(&rules).unwrap();
+        assert_eq!((&would.epochs[..], would.deeds), (&[0][..], 3), "{rules:?}");
+    }
+    assert_eq!(pier.retain(&CONSUMED()).unwrap().epochs, [0]);
+    // Where a reader stands that did not look again, its next call looks.
+    for (event, known) in [(3, false), (4, true), (11, true), (12, false)] {
+        let set = reader.set_consumer("slow", event);
+        assert_eq!(
+            set.map_err(|error| error.kind()).err(),
+            (!known).then_some(ErrorKind::OutOfRange)
+        );
+    }
+    reader.set_consumer("slow", 6).unwrap();
+    assert_eq!(pier.retain(&CONSUMED()).unwrap().epochs, [3]);
+    reader.remove_consumer("slow").unwrap();
+    assert_eq!(pier.retain(&CONSUMED()).unwrap().epochs, [5]);
+    assert_eq!(pier.set_consumer("two words", 10).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    // A damaged file is never "no consumers".
+    disk.remove(&Path::new(LOG).join(".deedbook/consumers")).unwrap();
+    put(&disk, Path::new(LOG).join(".deedbook/consumers"), b"fast 11\n");
+    append(&pier, 11..=11);
+    pier.roll().unwrap();
+    assert_eq!(pier.retain(&most(0)).unwrap_err().kind(), ErrorKind::Corrupt);
+    pier.close().unwrap();
+    assert_eq!(numbers(&appending(&disk)), [9, 11]);
+}
+
+/// Above the end, a position would hide what is appended there.
+#[test]
+fn a_consumer_above_what_a_crash_left_is_lowered() {
+    let disk = Sim::new();
+    let pier = manual(&disk).open_pier(PIER, Mode::Append).unwrap();
+    append(&pier, 1..=3);
+    pier.sync().unwrap();
+    append(&pier, 4..=6);
+    pier.set_consumer("eager", 7).unwrap();
+    pier.set_consumer("slow", 2).unwrap();
+    let crashes = disk.crashes();
+    let image = crashes.build(&crashes.nth(0));
+    let pier = appending(&image);
+    let last = pier.last().unwrap();
+    assert!(last < 6, "the power cut took nothing");
+    let expected = [("eager".into(), last + 1), ("slow".into(), 2)].into();
+    assert_eq!(pier.consumers().unwrap(), expected);
+}
+
+#[test]
+fn retention_by_age_asks_when_an_epoch_was_finished() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zod");
+    let pier = Pier::append_to(&path).unwrap();
+    for event in 1..=4 {
+        append(&pier, event..=event);
+        pier.roll().unwrap();
+    }
+    let hour = Duration::from_secs(3600);
+    let old = Retention::new().age_max(hour);
+    let age = |number: u64, at: SystemTime| {
+        let log = path.join(format!(".urb/log/0i{number}/book.log"));
+        std::fs::File::options().write(true).open(log).unwrap().set_modified(at).unwrap();
+    };
+    assert_eq!(pier.retain(&old).unwrap().epochs, NONE);
+    age(1, SystemTime::now() - 2 * hour);
+    assert_eq!(pier.retain(&old).unwrap().epochs, NONE, "the one before it is young");
+    age(0, SystemTime::now() - 2 * hour);
+    age(2, SystemTime::now() + 2 * hour);
+    age(3, SystemTime::now() - 2 * hour);
+    assert_eq!(pier.retain(&old).unwrap().epochs, [0, 1], "the future is not old");
+    // Nothing is left aside.
+    let mut names = Disk.list(&path.join(".urb/log")).unwrap();
+    names.sort();
+    assert_eq!(names, [".deedbook", "0i2", "0i3", "0i4"]);
+    assert_eq!(Disk.list(&path.join(".urb/log/.deedbook")).unwrap(), ["lock"]);
+}
+
+/// A reader goes on with what it has open, and a follower that was too slow is not led past events.
+#[test]
+fn readers_beside_a_retention_read_on_or_are_refused() {
+    let disk = four_epochs();
+    let pier = appending(&disk);
+    let reader = reading(&disk);
+    let mut walk = reader.iter(0, None).unwrap();
+    let mut first = reader.follow(None).unwrap();
+    let mut second = reading(&disk).follow(Some(6)).unwrap();
+    let next = |follow: &mut deedbook::book::pier::Follow| {
+        follow.next(Duration::ZERO).map(|deed| deed.unwrap().event.unwrap())
+    };
+    assert_eq!((next(&mut first).unwrap(), next(&mut second).unwrap()), (1, 6));
+    assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
+    let events: Vec<_> = walk.by_ref().map(|deed| deed.unwrap().event.unwrap()).collect();
+    assert_eq!(events, (1..=10).collect::<Vec<_>>());
+    // Until it looks again, it has what it has open; then it has what the pier has.
+    assert_eq!(reader.refresh().unwrap(), 10);
+    assert_eq!((numbers(&reader), all(&reader)), (vec![9], vec![10]));
+    assert_eq!([2, 3].map(|event| next(&mut first).unwrap() == event), [true; 2]);
+    let error = next(&mut first).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+    assert_eq!(error.message(), "the events after 3, up to 9, were dropped");
+    // The epoch that it reads is whole, and the next one is there.
+    assert_eq!([7, 8, 9, 10].map(|event| next(&mut second).unwrap() == event), [true; 4]);
+}
+
+/// A follower of a reader with an old list of epochs got an error about a missing log.
+#[test]
+fn a_follower_that_a_retention_overtook_is_refused() {
+    let disk = four_epochs();
+    let pier = appending(&disk);
+    let mut follow = reading(&disk).follow(None).unwrap();
+    let mut next = || follow.next(Duration::ZERO).map(|deed| deed.unwrap().event.unwrap());
+    assert_eq!(next().unwrap(), 1);
+    assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
+    assert_eq!([2, 3].map(|event| next().unwrap() == event), [true; 2]);
+    let error = next().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+    assert_eq!(error.message(), "the events after 3, up to 9, were dropped");
+}
+
+/// A consumer that went on at the end was led past what was dropped before it was given.
+#[test]
+fn a_follower_that_gave_nothing_yet_is_not_led_past_events() {
+    let disk = Sim::new();
+    let pier = appending(&disk);
+    append(&pier, 1..=3);
+    for knows_the_next in [false, true] {
+        let from = pier.last().unwrap();
+        let reader = reading(&disk);
+        let mut follow = reader.follow(Some(from + 1)).unwrap();
+        pier.roll().unwrap();
+        append(&pier, from + 1..=from + 6);
+        if knows_the_next {
+            reader.refresh().unwrap();
+        }
+        pier.roll().unwrap();
+        append(&pier, from + 7..=from + 7);
+        assert_eq!(pier.retain(&most(0)).unwrap().epochs.len(), 2);
+        let error = follow.next(Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+        let expected = format!("the events after {from}, up to {}, were dropped", from + 6);
+        assert_eq!(error.message(), expected);
+    }
+}
+
+/// A new follower was led to the first event that is left, where an older one is refused.
+#[test]
+fn a_new_follower_is_not_led_past_events_either() {
+    let disk = four_epochs();
+    let before = reading(&disk);
+    assert_eq!(appending(&disk).retain(&most(0)).unwrap().epochs, [0, 3, 5]);
+    for pier in [reading(&disk), before] {
+        let next = |start| pier.follow(start).unwrap().next(Duration::ZERO);
+        for start in [1, 4, 9] {
+            let error = next(Some(start)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+            let expected = format!("the events after {}, up to 9, were dropped", start - 1);
+            assert_eq!(error.message(), expected);
+        }
+        for start in [None, Some(0), Some(10)] {
+            assert_eq!(next(start).unwrap().unwrap().event, Some(10), "{start:?}");
+        }
+        assert_eq!(next(Some(11)).unwrap(), None);
+    }
+    // Also before the last epoch has an event.
+    let pier = appending(&disk);
+    pier.roll().unwrap();
+    assert_eq!(pier.retain(&most(0)).unwrap().epochs, [9]);
+    let mut follow = reading(&disk).follow(Some(10)).unwrap();
+    assert_eq!(follow.next(Duration::ZERO).unwrap_err().kind(), ErrorKind::OutOfRange);
+}
+
+/// A check of which every epoch was dropped meanwhile said ok, and had checked nothing.
+#[test]
+fn a_check_that_could_check_nothing_says_so() {
+    let mut refused = 0;
+    for at in 1..60 {
+        let disk = Sim::new();
+        let pier = appending(&disk);
+        append(&pier, 1..=3);
+        let calls = AtomicUsize::new(0);
+        let storage = watched(Arc::new(disk.clone()), move |seen| {
+            if seen == Seen::Calling && calls.fetch_add(1, Ordering::Relaxed) == at {
+                pier.roll().unwrap();
+                append(&pier, 4..=4);
+                pier.retain(&most(0)).unwrap();
+            }
+        });
+        match verify(PIER, &Options::new().storage(storage), |_, _| Ok(())) {
+            Ok(report) => assert!(!report.epochs.is_empty(), "dropped at call {at}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Missing, "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
+/// The epochs that were dropped while the first one was checked were missing.
+#[test]
+fn a_check_beside_a_retention_passes_over_what_is_gone() {
+    let disk = four_epochs();
+    let pier = appending(&disk);
+    let (mut calls, mut seen) = (0, (0, 0));
+    let report = verify(PIER, &options(&disk), |done, total| {
+        calls += 1;
+        if calls == 1 {
+            assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
+        }
+        seen = (done, total);
+        Ok(())
+    });
+    let report = report.unwrap();
+    assert!(report.ok(), "{report:?}");
+    let checked: Vec<u64> = report.epochs.iter().map(|epoch| epoch.number).collect();
+    assert_eq!((checked, seen.0), (vec![0, 9], seen.1));
+}
+
+/// Open what a crash left, for reading and for writing; go on, roll, drop more, open once more.
+fn judge(image: &Sim, left: &[Vec<u64>]) -> Vec<u64> {
+    let seen = all(&options(image).open_pier(PIER, Mode::Read).unwrap());
+    let pier = appending(image);
+    let found = numbers(&pier);
+    assert!(left.contains(&found), "epochs {found:?}, may be {left:?}");
+    let events = all(&pier);
+    assert_eq!(events, seen, "a writer found other events than a reader");
+    assert_eq!(events, (found[0] + 1..=10).collect::<Vec<_>>());
+    append(&pier, 11..=11);
+    assert_eq!(pier.roll().unwrap(), 11);
+    append(&pier, 12..=12);
+    pier.retain(&most(0)).unwrap();
+    pier.close().unwrap();
+    assert_eq!((numbers(&reading(image)), all(&reading(image))), (vec![11], vec![12]));
+    assert!(!image.is_dir(&Path::new(LOG).join(".deedbook/dropped")));
+    assert!(verify(PIER, &options(image), |_, _| Ok(())).unwrap().ok());
+    found
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_the_epochs_from_some_one_on() {
+    let states = [vec![0, 3, 5, 9], vec![3, 5, 9], vec![5, 9], vec![9]];
+    let (mut moments, mut images, mut found) = (0, 0, BTreeSet::new());
+    let disk = four_epochs();
+    let pier = appending(&disk);
+    disk.record();
+    assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
+    let crash = |moment: &Sim, left: &[Vec<u64>], found: &mut BTreeSet<Vec<u64>>| {
+        found.insert(judge(&moment.kill(), left));
+        let crashes = moment.crashes();
+        let count = crashes.count().min(200);
+        for index in 0..count {
+            let choice = match crashes.count() <= 200 || index < 4 {
+                true => crashes.nth(index),
+                false => crashes.sample(index),
+            };
+            found.insert(judge(&crashes.build(&choice), left));
+        }
+        count + 1
+    };
+    for moment in disk.recorded() {
+        images += crash(&moment, &states, &mut found);
+        moments += 1;
+    }
+    // Once it returned, they do not come back.
+    images += crash(&disk, &states[3..], &mut BTreeSet::new());
+    assert!(moments > 20 && images > 1000, "{moments} moments, {images} images");
+    assert_eq!(found, BTreeSet::from(states));
+}
+
+/// Each call fails once: the handle goes on or is closed, and what is found has no gap.
+#[test]
+fn a_call_that_fails_leaves_the_epochs_from_some_one_on() {
+    let (mut failed, mut closed, mut call) = (0, 0, 1);
+    loop {
+        let disk = four_epochs();
+        let pier = appending(&disk);
+        disk.inject(Fault::once(call, What::Error(Io::Other)));
+        let dropped = pier.retain(&most(0));
+        let struck = disk.fired() > 0;
+        disk.heal();
+        failed += u64::from(dropped.is_err());
+        let mut last = 10;
+        match pier.append(11, &jam(11)) {
+            Ok(event) => {
+                last = event;
+                assert_eq!(numbers(&pier).last(), Some(&9), "call {call}");
+                let first = pier.epoch().unwrap();
+                assert_eq!(all(&pier), (first + 1..=last).collect::<Vec<_>>(), "call {call}");
+                pier.retain(&most(0)).unwrap();
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Closed, "call {call}: {dropped:?}");
+                closed += 1;
+            }
+        }
+        drop(pier);
+        let pier = appending(&disk);
+        let first = pier.epoch().unwrap();
+        assert_eq!(all(&pier), (first + 1..=last).collect::<Vec<_>>(), "call {call}");
+        assert!(!disk.is_dir(&Path::new(LOG).join(".deedbook/dropped")), "call {call}");
+        if !struck {
+            assert!(dropped.is_ok());
+            break;
+        }
+        call += 1;
+    }
+    assert!(failed > 15 && closed > 0, "{failed} failed, {closed} closed");
+}

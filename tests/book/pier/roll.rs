@@ -1,0 +1,266 @@
+//! Rolling: what the new epoch gets, what is refused, and one writer only.
+
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+
+use deedbook::book::pier::{Pier, verify};
+use deedbook::book::{Batch, Book, Layout, Meta, Mode, Options};
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{Disk, Storage};
+use deedbook::{Durability, ErrorKind};
+
+use crate::pier::support::*;
+use crate::support::common::read_file;
+
+#[test]
+fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {
+    let disk = epochs(&[(0, 2)]);
+    put(&disk, epoch(0).join("vere.txt"), b"3.5");
+    put(&disk, epoch(0).join("epoc.txt"), b"3");
+    let pier = appending(&disk);
+    let meta = Meta { who: Some(7), version: Some(3), life: Some(1), fake: Some(true) };
+    pier.save_meta(&meta).unwrap();
+    let file = epoch(0).join("meta.bin");
+    // What is reserved there is kept, too.
+    let mut bytes = read_file(&disk, &file);
+    bytes[100] = 9;
+    put(&disk, &file, &bytes);
+    assert_eq!(pier.roll().unwrap(), 2);
+    assert_eq!(pier.meta().unwrap(), meta);
+    assert_eq!(read_file(&disk, &epoch(2).join("meta.bin")), bytes);
+    assert_eq!(read_file(&disk, &epoch(2).join("vere.txt")), b"3.5");
+    assert_eq!(read_file(&disk, &epoch(2).join("epoc.txt")), b"3");
+    // It is a book of its own.
+    drop(pier);
+    let book = options(&disk).open(epoch(2), Mode::Append).unwrap();
+    assert_eq!((book.epoch().unwrap(), book.append(0, b"").unwrap()), (2, 3));
+}
+
+/// Not only by its name: a directory may be copied, and another program reads the header alone.
+#[test]
+fn a_new_epoch_has_its_number_under_any_name() {
+    for layout in [Layout::Packed, Layout::Slots] {
+        let disk = Sim::new();
+        let pier = options(&disk).layout(layout).open_pier(PIER, Mode::Append).unwrap();
+        append(&pier, 1..=700);
+        assert_eq!(pier.roll().unwrap(), 700);
+        pier.close().unwrap();
+        disk.rename(&epoch(700), Path::new("/renamed")).unwrap();
+        let book = options(&disk).open("/renamed", Mode::Append).unwrap();
+        assert_eq!((book.epoch().unwrap(), book.append(0, b"").unwrap()), (700, 701));
+    }
+}
+
+/// What a roll begins has the layout of the epoch before, unless another one is named.
+#[test]
+fn a_new_epoch_has_the_layout_of_the_one_before() {
+    use Layout::{Packed, Slots};
+    let disk = Sim::new();
+    let named = |layout| options(&disk).layout(layout);
+    let mut made = Vec::new();
+    for (pier, layout) in [
+        (named(Slots), Slots),
+        (options(&disk), Slots),
+        (named(Packed), Packed),
+        (options(&disk), Packed),
+        (named(Slots), Slots),
+    ] {
+        // What is there keeps its layout: only a roll, and a new pier, take the one that is named.
+        let pier = pier.open_pier(PIER, Mode::Append).unwrap();
+        let begun = pier.last().unwrap();
+        if !made.is_empty() {
+            assert_eq!(layouts(&pier), made);
+            append(&pier, begun + 1..=begun + 1);
+            assert_eq!(pier.roll().unwrap(), begun + 1);
+        }
+        made.push(layout);
+        let last = pier.last().unwrap();
+        append(&pier, last + 1..=last + 3);
+        assert_eq!((layouts(&pier), pier.batch().is_empty()), (made.clone(), true));
+        pier.close().unwrap();
+    }
+    let pier = reading(&disk);
+    assert_eq!((layouts(&pier), numbers(&pier)), (made, vec![0, 4, 8, 12, 16]));
+    assert_eq!(all(&pier), (1..=19).collect::<Vec<_>>());
+    let mut back = pier.cursor_back(0, None).unwrap();
+    for event in (1..=19).rev() {
+        assert_eq!(back.next().unwrap().unwrap().jam, jam(event));
+        assert_eq!(pier.read(event).unwrap().jam, jam(event));
+    }
+    assert!(back.next().unwrap().is_none());
+    let report = verify(PIER, &options(&disk), |_, _| Ok(())).unwrap();
+    assert!(report.ok() && report.epochs.len() == 5);
+}
+
+#[test]
+fn a_last_epoch_in_the_padded_layout_is_read_and_not_appended_to() {
+    let padded = std::fs::read("tests/data/book/specC-epoch100/book.log").unwrap();
+    let disk = epochs(&[(90, 10)]);
+    disk.create_dir(&epoch(100)).unwrap();
+    put(&disk, epoch(100).join("book.log"), &padded);
+    let pier = reading(&disk);
+    assert_eq!(layouts(&pier), [Layout::Packed, Layout::Padded]);
+    assert_eq!(pier.bounds().unwrap(), Some(91..=103));
+    assert_eq!(pier.iter(95, None).unwrap().filter(Result::is_ok).count(), 9);
+    assert!(verify(PIER, &options(&disk), |_, _| Ok(())).unwrap().ok());
+    for layout in [None, Some(Layout::Packed), Some(Layout::Padded)] {
+        let writing = options(&disk).layout(layout);
+        let refused = writing.open_pier(PIER, Mode::Append).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unsupported);
+        assert!(refused.message().contains("padded"), "{refused}");
+        assert_eq!(refused.path(), Some(&*epoch(100).join("book.log")));
+    }
+    assert_eq!(read_file(&disk, &epoch(100).join("book.log")), padded);
+    // Converted, it is the last epoch of a pier that goes on.
+    let convert = deedbook::book::convert;
+    convert(epoch(100), "/copy", Layout::Slots, &options(&disk), |_, _| Ok(())).unwrap();
+    for name in ["book.log", ".deedbook"] {
+        assert!(disk.list(Path::new("/copy")).unwrap().iter().any(|found| found == name));
+    }
+    put(&disk, epoch(100).join("book.log"), &read_file(&disk, Path::new("/copy/book.log")));
+    let pier = appending(&disk);
+    assert_eq!(pier.append(7, b"more").unwrap(), 104);
+    assert_eq!(pier.roll().unwrap(), 104);
+    let all = [Layout::Packed, Layout::Slots, Layout::Slots];
+    assert_eq!((layouts(&pier), numbers(&pier)), (all.to_vec(), vec![90, 100, 104]));
+}
+
+#[test]
+fn an_epoch_without_events_is_kept() {
+    let disk = epochs(&[(0, 2)]);
+    let pier = appending(&disk);
+    pier.roll().unwrap();
+    let again = pier.roll().unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Contiguity);
+    assert_eq!(again.message(), "epoch 0i2 has no event: another one would have its name");
+    append(&pier, 3..=3);
+    assert_eq!(numbers(&pier), [0, 2]);
+}
+
+#[test]
+fn stats_are_of_all_epochs() {
+    let disk = epochs(&[(0, 2)]);
+    let pier = appending(&disk);
+    assert_eq!(pier.stats().unwrap().records, 0);
+    append(&pier, 3..=5);
+    let before = pier.stats().unwrap();
+    assert_eq!((before.appends, before.records), (3, 3));
+    pier.roll().unwrap();
+    append(&pier, 6..=6);
+    let after = pier.stats().unwrap();
+    assert_eq!((after.appends, after.records), (4, 4));
+    assert!(after.bytes > before.bytes && after.syncs > before.syncs);
+    pier.close().unwrap();
+    assert_eq!(pier.stats().unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn a_reader_and_a_closed_handle_do_not_roll() {
+    let disk = three_epochs();
+    let pier = reading(&disk);
+    assert_eq!(pier.roll().unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(pier.append(0, b"").unwrap_err().kind(), ErrorKind::ReadOnly);
+    let pier = appending(&disk);
+    pier.close().unwrap();
+    pier.close().unwrap();
+    assert!(pier.is_closed());
+    for refused in [pier.roll(), pier.append(0, b""), pier.last(), pier.len(), pier.refresh()] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Closed);
+    }
+    assert_eq!(pier.epochs().unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(pier.iter(0, None).unwrap_err().kind(), ErrorKind::Closed);
+}
+
+/// Each with the lock of another epoch, two writers could begin epochs at once.
+#[test]
+fn one_pier_has_one_writer_whatever_its_epoch() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    pier.roll().unwrap();
+    let second = options(&disk).open_pier(PIER, Mode::Append).unwrap_err();
+    assert_eq!(second.kind(), ErrorKind::Locked);
+    // The epoch is locked as any book.
+    let book = options(&disk).open(epoch(9), Mode::Append).unwrap_err();
+    assert_eq!(book.kind(), ErrorKind::Locked);
+    // Deleting what lies beside the epochs is always allowed, and deletes a lock with it.
+    disk.remove(&Path::new(LOG).join(".deedbook/lock")).unwrap();
+    let second = options(&disk).open_pier(PIER, Mode::Append).unwrap_err();
+    assert_eq!((second.kind(), second.path()), (ErrorKind::Locked, Some(Path::new(LOG))));
+    pier.close().unwrap();
+    append(&appending(&disk), 10..=10);
+}
+
+#[test]
+fn batches_go_to_the_last_epoch_under_its_rules() {
+    let disk = three_epochs();
+    let pier = manual(&disk).open_pier(PIER, Mode::Append).unwrap();
+    let mut batch = Batch::new(1000);
+    (10..=12).for_each(|event| batch.push(event as u32, &jam(event)).unwrap());
+    let wrong = pier.append_batch(&batch, Some(11), None).unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Contiguity);
+    let wrong = pier.append_batch(&batch, Some(10), Some(4)).unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Contiguity);
+    assert_eq!(pier.append_batch(&batch, Some(10), Some(5)).unwrap(), 10);
+    // A roll syncs what was appended, whatever the durability.
+    assert_eq!(pier.durable_last().unwrap(), Some(9));
+    assert_eq!(pier.roll().unwrap(), 12);
+    assert_eq!(pier.durable_last().unwrap(), Some(12));
+    assert_eq!(all(&pier), (1..=12).collect::<Vec<_>>());
+}
+
+#[test]
+fn appends_and_rolls_of_many_threads_leave_every_event_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zod");
+    let options = Options::new().durability(Durability::None);
+    let pier = options.open_pier(&path, Mode::Append).unwrap();
+    let begin = Arc::new(Barrier::new(5));
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let (pier, begin) = (pier.clone(), begin.clone());
+            std::thread::spawn(move || {
+                begin.wait();
+                (0..500).map(|_| pier.append(1, b"deed").unwrap()).collect::<Vec<u64>>()
+            })
+        })
+        .collect();
+    begin.wait();
+    let mut rolled = 0;
+    while rolled < 20 {
+        match pier.roll() {
+            Ok(_) => rolled += 1,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Contiguity),
+        }
+        if rolled > 0 && threads.iter().all(|thread| thread.is_finished()) {
+            break;
+        }
+    }
+    let mut events: Vec<u64> =
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+    events.sort_unstable();
+    assert_eq!(events, (1..=2000).collect::<Vec<_>>());
+    pier.close().unwrap();
+    let pier = Pier::open(&path).unwrap();
+    assert_eq!(pier.epochs().unwrap().len(), rolled + 1);
+    assert_eq!(pier.len().unwrap(), 2000);
+}
+
+#[test]
+fn on_a_real_disk_nothing_is_left_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zod");
+    let pier = Pier::append_to(&path).unwrap();
+    append(&pier, 1..=2);
+    pier.roll().unwrap();
+    append(&pier, 3..=3);
+    pier.close().unwrap();
+    let log = path.join(".urb/log");
+    let mut names = Disk.list(&log).unwrap();
+    names.sort();
+    assert_eq!(names, [".deedbook", "0i0", "0i2"]);
+    assert_eq!(Disk.list(&log.join(".deedbook")).unwrap(), ["lock"]);
+    assert_eq!(std::fs::read(log.join("0i2/epoc.txt")).unwrap(), b"3");
+    let book = Book::open(log.join("0i2")).unwrap();
+    assert_eq!(book.bounds().unwrap(), Some(3..=3));
+    assert!(Path::new(&log).is_absolute());
+}

@@ -1,0 +1,232 @@
+//! Transactions of a pier: its last epoch takes them, and a roll forgets none.
+
+use deedbook::book::Layout;
+use deedbook::book::pier::Pier;
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
+use deedbook::{Committed, ErrorKind, Mode, Part, Result, Retention, Transaction, TransactionId};
+
+use crate::pier::support::*;
+
+fn of(job: &str, version: u64, query: Option<&str>) -> Transaction {
+    let query = query.map(str::to_owned);
+    let id = Some(TransactionId { app: "etl".into(), query, version });
+    Transaction { job: job.into(), id }
+}
+
+fn staged(pier: &Pier, job: &str, jams: &[&str]) -> Part {
+    let mut stage = pier.stage(job, 0, 1, None).unwrap();
+    for jam in jams {
+        stage.push(7, jam.as_bytes()).unwrap();
+    }
+    stage.finish().unwrap()
+}
+
+fn write(pier: &Pier, of: &Transaction, jams: &[&str]) -> Result<Committed> {
+    let part = staged(pier, &of.job, jams);
+    let done = pier.commit_staged(of, &[part]);
+    if done.is_err() {
+        assert!(pier.discard_staged(&of.job).unwrap());
+    }
+    done
+}
+
+fn read(disk: &Sim) -> Vec<(u64, String)> {
+    let deeds = reading(disk).iter(0, None).unwrap().map(Result::unwrap).collect::<Vec<_>>();
+    let shown =
+        |deed: deedbook::book::Deed| (deed.event.unwrap(), String::from_utf8(deed.jam).unwrap());
+    deeds.into_iter().map(shown).collect()
+}
+
+#[test]
+fn a_commit_appends_to_the_last_epoch() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    let done = write(&pier, &of("one", 4, None), &["a", "b"]).unwrap();
+    assert_eq!((done.records, done.first), (2, Some(10)));
+    drop(pier);
+    assert_eq!(read(&disk)[9..], [(10, "a".into()), (11, "b".into())]);
+    assert_eq!(options(&disk).open(epoch(5), Mode::Read).unwrap().transactions().unwrap().len(), 1);
+}
+
+/// The record of transactions went with its epoch: a repeat was appended again.
+#[test]
+fn a_repeat_is_recognised_after_its_epoch_was_dropped_or_while_it_is() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    write(&pier, &of("one", 4, None), &["a", "b"]).unwrap();
+    pier.roll().unwrap();
+    append(&pier, 12..=12);
+    disk.record();
+    assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0, 3, 5]);
+    assert!(write(&pier, &of("two", 4, None), &["a", "b"]).unwrap().repeated);
+    assert_eq!(all(&pier), [12]);
+    let mut images = 0;
+    for moment in disk.recorded() {
+        let crashes = moment.crashes();
+        let cut = (0..crashes.count().min(50)).map(|nth| crashes.build(&crashes.nth(nth)));
+        for image in cut.chain([moment.kill()]) {
+            images += 1;
+            assert_eq!(reading(&image).transactions().unwrap()["etl"].version, 4);
+            let pier = appending(&image);
+            assert!(write(&pier, &of("three", 4, None), &["a", "b"]).unwrap().repeated);
+            assert!(!write(&pier, &of("four", 5, None), &["c"]).unwrap().repeated);
+        }
+    }
+    assert!(images > 100, "{images} images");
+}
+
+/// The record of transactions is an epoch's own, and a new one has none.
+#[test]
+fn a_repeat_is_recognised_after_a_roll_and_a_gap_too() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    let query = Some("first");
+    for batch in 0..=1 {
+        write(&pier, &of("one", batch, query), &["x"]).unwrap();
+    }
+    for _ in 0..2 {
+        pier.roll().unwrap();
+        assert!(write(&pier, &of("two", 1, query), &["again"]).unwrap().repeated);
+        let older = write(&pier, &of("two", 0, query), &["again"]).unwrap_err();
+        assert_eq!(older.kind(), ErrorKind::Contiguity, "{older}");
+        append(&pier, pier.last().unwrap() + 1..=pier.last().unwrap() + 1);
+    }
+    pier.roll().unwrap();
+    let gap = write(&pier, &of("two", 3, query), &["early"]).unwrap_err();
+    assert_eq!(gap.kind(), ErrorKind::Contiguity, "{gap}");
+    let other = write(&pier, &of("two", 2, Some("second")), &["of another"]).unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::InvalidArgument, "{other}");
+    assert!(!write(&pier, &of("two", 2, query), &["next"]).unwrap().repeated);
+    assert_eq!(pier.transactions().unwrap()["etl"].version, 2);
+    drop(pier);
+    assert_eq!(reading(&disk).transactions().unwrap()["etl"].version, 2);
+    let found = read(&disk);
+    let added = |text: &str| found.iter().filter(|(_, jam)| jam == text).count();
+    assert_eq!((added("x"), added("next"), added("again"), added("early")), (2, 1, 0, 0));
+}
+
+#[test]
+fn what_was_staged_before_a_roll_is_committed_after_it() {
+    let disk = three_epochs();
+    let (pier, task) = (appending(&disk), reading(&disk));
+    let part = staged(&task, "one", &["late"]);
+    let lost = staged(&task, "dead", &["of nobody"]);
+    pier.roll().unwrap();
+    let jobs: Vec<_> = pier.staged().unwrap().into_iter().map(|job| job.job).collect();
+    assert_eq!(jobs, ["dead", "one"]);
+    let done = pier.commit_staged(&of("one", 1, None), &[part]).unwrap();
+    assert_eq!(done.first, Some(10));
+    assert_eq!(pier.staged().unwrap()[0].bytes, lost.bytes);
+    assert!(pier.discard_staged("dead").unwrap());
+    assert_eq!(pier.staged().unwrap(), []);
+    drop((pier, task));
+    assert_eq!(read(&disk)[9..], [(10, "late".into())]);
+}
+
+/// The directory of the dropped epoch came back without its log, and nobody could open the pier.
+#[test]
+fn a_task_that_stages_after_its_epoch_was_dropped_brings_it_not_back() {
+    let disk = three_epochs();
+    let (pier, task) = (appending(&disk), reading(&disk));
+    let book = options(&disk).open(epoch(5), Mode::Read).unwrap();
+    pier.roll().unwrap();
+    append(&pier, 10..=10);
+    assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0, 3, 5]);
+    let part = staged(&task, "one", &["late"]);
+    let gone = book.stage("two", 0, 1, None).unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::Missing, "{gone}");
+    assert!(!disk.is_dir(&epoch(5)));
+    let done = pier.commit_staged(&of("one", 1, None), &[part]).unwrap();
+    assert_eq!((done.records, done.first), (1, Some(11)));
+    drop((pier, task, book));
+    assert_eq!(numbers(&reading(&disk)), [9]);
+    assert_eq!(read(&disk)[1..], [(11, "late".into())]);
+}
+
+/// What a job had staged went with its epoch, and the commit found nothing.
+#[test]
+fn what_was_staged_in_an_epoch_that_is_dropped_is_committed_once() {
+    let one = of("one", 1, None);
+    for layout in [Layout::Packed, Layout::Slots] {
+        let disk = Sim::new();
+        let pier = options(&disk).layout(layout).open_pier(PIER, Mode::Append).unwrap();
+        append(&pier, 1..=5);
+        let parts = [staged(&pier, "one", &["late"])];
+        pier.roll().unwrap();
+        append(&pier, 6..=6);
+        disk.record();
+        assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0]);
+        let moments = disk.recorded();
+        let done = pier.commit_staged(&one, &parts).unwrap();
+        assert_eq!((done.records, done.first), (1, Some(7)));
+        assert_eq!(pier.staged().unwrap(), []);
+        drop(pier);
+        assert_eq!(read(&disk)[1..], [(7, "late".into())]);
+        let mut images = 0;
+        for moment in moments {
+            let crashes = moment.crashes();
+            let cut = (0..crashes.count().min(20)).map(|nth| crashes.build(&crashes.nth(nth)));
+            for image in cut.chain([moment.kill()]) {
+                images += 1;
+                let pier = appending(&image);
+                pier.commit_staged(&one, &parts).unwrap();
+                drop(pier);
+                let found = read(&image);
+                assert_eq!(found.iter().filter(|(_, jam)| jam == "late").count(), 1, "{found:?}");
+            }
+        }
+        assert!(images > 10, "{images} images");
+    }
+}
+
+/// A reader that did not know the epoch where it lay now said that it was gone.
+#[test]
+fn a_reader_discards_what_a_retention_took_to_another_epoch() {
+    let disk = Sim::new();
+    let pier = appending(&disk);
+    append(&pier, 1..=3);
+    let (one, other) = (reading(&disk), reading(&disk));
+    staged(&one, "one", &["late"]);
+    pier.roll().unwrap();
+    append(&pier, 4..=4);
+    assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0]);
+    assert_eq!(one.staged().unwrap().len(), 1);
+    assert!(other.discard_staged("one").unwrap());
+    assert_eq!(pier.staged().unwrap(), []);
+}
+
+/// It could not be finished, and its file stayed where the retention had taken it.
+#[test]
+fn a_stage_whose_epoch_is_dropped_meanwhile_is_committed() {
+    let disk = Sim::new();
+    let pier = appending(&disk);
+    append(&pier, 1..=3);
+    let task = reading(&disk);
+    let mut stage = task.stage("one", 0, 1, None).unwrap();
+    stage.push(7, b"early").unwrap();
+    pier.roll().unwrap();
+    append(&pier, 4..=4);
+    assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0]);
+    stage.push(7, b"late").unwrap();
+    let part = stage.finish().unwrap();
+    let done = pier.commit_staged(&of("one", 1, None), &[part]).unwrap();
+    assert_eq!((done.records, done.first), (2, Some(5)));
+    drop((pier, task));
+    assert_eq!(read(&disk)[1..], [(5, "early".into()), (6, "late".into())]);
+}
+
+/// Deeds of one layout are no deeds of the other.
+#[test]
+fn what_was_staged_for_another_layout_is_not_taken_along() {
+    let disk = three_epochs();
+    let part = staged(&reading(&disk), "one", &["late"]);
+    let slots = options(&disk).layout(Layout::Slots);
+    let pier = slots.open_pier(PIER, Mode::Append).unwrap();
+    pier.roll().unwrap();
+    assert_eq!(pier.epochs().unwrap()[3].layout, Layout::Slots);
+    let missing = pier.commit_staged(&of("one", 1, None), &[part]).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::Missing, "{missing}");
+    assert_eq!(pier.len().unwrap(), 9);
+    assert_eq!(write(&pier, &of("one", 1, None), &["again"]).unwrap().first, Some(10));
+}

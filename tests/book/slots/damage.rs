@@ -1,0 +1,384 @@
+//! Damaged headers and batches, and what of them stays.
+
+use crate::slots::support::*;
+
+// Promise: slots-header.
+#[test]
+fn a_damaged_slot_leaves_the_other_to_decide() {
+    let all = golden_events();
+    for (name, count, verdict) in
+        [("head-badnewest", 3, Verdict::Torn), ("head-badolder", 5, Verdict::Clean)]
+    {
+        let log = golden_log(name, &all);
+        let (_dir, path) = place("0i0", &log);
+        assert_eq!(events_of(&path), all[..count], "{name}");
+        let report = check(&path, &Options::default());
+        assert_eq!((report.verdict, report.records), (verdict, count as u64), "{name}");
+        let book = Book::append_to(&path).unwrap();
+        let saved = book.recovery().saved_to.clone();
+        assert_eq!(saved.is_some(), verdict == Verdict::Torn);
+        if let Some(saved) = saved {
+            // What is cut off can be read, and is what was there.
+            assert_eq!(fs::read(&saved).unwrap(), deeds(&all[count..]));
+            let tail = Book::open(&saved).unwrap();
+            assert_eq!(contents(&read_all(&tail).0), all[count..]);
+        }
+        assert_eq!(book.append(7, b"more").unwrap(), count as u64 + 1);
+        drop(book);
+        fs::remove_dir_all(path.join(".deedbook")).unwrap();
+        assert_eq!(events_of(&path).len(), count + 1);
+        assert_eq!(check(&path, &Options::default()).verdict, Verdict::Clean);
+    }
+}
+
+/// An opening that is interrupted must leave the slot by which it found the end.
+#[test]
+fn a_slot_without_its_deeds_is_written_over_and_not_the_one_that_counts() {
+    let all = golden_events();
+    for (batches, newest, counts) in [(&[1, 1, 1][..], 4096, 0), (&[1, 1, 1, 1], 0, 4096)] {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("0i0");
+        let book = options().open(&path, Mode::Create).unwrap();
+        append(&book, &all, batches);
+        book.close().unwrap();
+        let mut log = bytes(&path);
+        let last = log.len() - 9;
+        log[last] ^= 1;
+        let (_dir, path) = place("0i0", &log);
+        let book = Book::append_to(&path).unwrap();
+        assert_eq!(book.len().unwrap(), batches.len() as u64 - 1);
+        drop(book);
+        let now = bytes(&path);
+        assert_eq!(now[counts..counts + 48], log[counts..counts + 48]);
+        assert_ne!(now[newest..newest + 48], log[newest..newest + 48]);
+    }
+}
+
+/// A power cut after the header reached the disk and before the deeds did.
+// Promise: slots-crash.
+#[test]
+fn a_header_without_its_deeds_falls_back_to_the_older_one() {
+    let all = golden_events();
+    let whole = golden_log("head-5x3", &all);
+    let third = DEEDS_AT + deeds(&all[..3]).len();
+    for len in (third..whole.len()).step_by(7) {
+        let (_dir, path) = place("0i0", &whole[..len]);
+        assert_eq!(events_of(&path), all[..3], "{len} bytes");
+    }
+    // The size reached the disk, the bytes did not.
+    for at in (third..whole.len()).step_by(11) {
+        let mut log = whole.clone();
+        log[at] ^= 0x40;
+        let (_dir, path) = place("0i0", &log);
+        assert_eq!(events_of(&path), all[..3], "byte {at}");
+        let book = Book::append_to(&path).unwrap();
+        assert_eq!(book.recovery().verdict, Verdict::Torn);
+        drop(book);
+        assert_eq!(check(&path, &Options::default()).verdict, Verdict::Clean);
+        let book = Book::append_to(&path).unwrap();
+        assert_eq!(book.append(1, b"after").unwrap(), 4);
+        drop(book);
+        assert_eq!(events_of(&path).len(), 4);
+    }
+}
+
+/// A kill between the deeds and the header: the deeds were never committed.
+// Promise: slots-crash.
+#[test]
+fn deeds_after_the_committed_end_are_never_promoted() {
+    let all = golden_events();
+    for (name, count) in [("head-3x1", 3), ("head-empty", 0)] {
+        let (_dir, path) = place("0i0", &golden_log(name, &all));
+        assert_eq!(events_of(&path), all[..count], "{name}");
+        let report = check(&path, &Options::default());
+        assert_eq!((report.verdict, report.records), (Verdict::Torn, count as u64));
+        let book = Book::append_to(&path).unwrap();
+        let saved = book.recovery().saved_to.clone().unwrap();
+        assert_eq!(fs::read(saved).unwrap(), deeds(&all[count..]));
+        assert_eq!(book.append(9, b"next").unwrap(), count as u64 + 1);
+    }
+}
+
+/// A newest batch whose deed is beyond the limit of a handle was taken for one that a power cut took, and cut.
+#[test]
+fn a_newest_batch_beyond_the_limit_of_a_handle_is_refused_not_cut() {
+    let all = [(1, vec![1; 20]), (1, vec![2; 200])];
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("0i0");
+    let book = options().open(&path, Mode::Create).unwrap();
+    append(&book, &all, &[1, 1]);
+    book.close().unwrap();
+    let whole = bytes(&path);
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+    let low = || Options::new().deed_bytes_max(100);
+    refused(low().open(&path, Mode::Append), ErrorKind::Corrupt);
+    assert!(bytes(&path) == whole);
+    let reader = low().open(&path, Mode::Read).unwrap();
+    let (found, failed) = read_all(&reader);
+    assert_eq!((found.len(), failed.unwrap().kind()), (1, ErrorKind::Corrupt));
+    assert_eq!(events_of(&path), all);
+}
+
+/// A log in `0i0` may begin after any event. Asked for with the event after which it begins, it was
+/// refused for writing: its directory's name says 0.
+#[test]
+fn an_epoch_asked_for_need_not_be_that_of_the_name_0i0() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("0i0");
+    options().epoch(Some(100)).open(&path, Mode::Create).unwrap().close().unwrap();
+    // The empty log knows it, whatever its name.
+    assert_eq!(options().open(&path, Mode::Read).unwrap().epoch().unwrap(), 100);
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+    assert_eq!(options().open(&path, Mode::Read).unwrap().epoch().unwrap(), 100);
+    let book = options().open(&path, Mode::Append).unwrap();
+    assert_eq!(book.append(1, b"first").unwrap(), 101);
+    book.close().unwrap();
+    for mode in [Mode::Read, Mode::Append] {
+        let book = options().epoch(Some(100)).open(&path, mode).unwrap();
+        assert_eq!((book.epoch().unwrap(), book.last().unwrap()), (100, 101));
+    }
+    let other = base.path().join("0i7");
+    refused(options().epoch(Some(100)).open(&other, Mode::Create), ErrorKind::Contiguity);
+    assert!(!other.join("book.log").exists());
+}
+
+/// Two events in the first batch, the second one cut: the reference keeps the first.
+#[test]
+fn of_a_first_batch_that_was_cut_the_whole_deeds_stay() {
+    let all = golden_events();
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("0i0");
+    let book = options().open(&path, Mode::Create).unwrap();
+    append(&book, &all, &[2]);
+    book.close().unwrap();
+    let whole = bytes(&path);
+    let (_dir, cut) = place("0i0", &whole[..whole.len() - 5]);
+    assert_eq!(events_of(&cut), all[..1]);
+    let book = Book::append_to(&cut).unwrap();
+    assert_eq!((book.recovery().verdict, book.last().unwrap()), (Verdict::Torn, 1));
+    book.append(1, b"x").unwrap();
+    drop(book);
+    fs::remove_dir_all(cut.join(".deedbook")).unwrap();
+    assert_eq!(events_of(&cut).len(), 2);
+    // With the mark of this log beside it, the loss is one.
+    fs::write(path.join("book.log"), &whole[..whole.len() - 5]).unwrap();
+    refused(Book::append_to(&path), ErrorKind::LostRecords);
+}
+
+/// All deeds of the first batch are there by their lengths, and a byte is not what was committed.
+#[test]
+fn a_first_batch_whose_checksum_differs_is_refused_and_not_taken_for_empty() {
+    let all = golden_events();
+    let mut log = golden_log("head-3x1", &all[..3]);
+    let last = log.len() - 10;
+    log[last] ^= 1;
+    // One that was never committed.
+    log.extend(deed(7, b"stray"));
+    let (_dir, path) = place("0i0", &log);
+    let error = refused(Book::append_to(&path), ErrorKind::Corrupt);
+    assert!(error.message().contains("the batch of events 1 to 3: checksum"), "{error}");
+    assert_eq!(check(&path, &Options::default()).verdict, Verdict::Corrupt);
+    let book = Book::open(&path).unwrap();
+    refused(
+        book.iter(1, None).and_then(Iterator::collect::<Result<Vec<_>, _>>),
+        ErrorKind::Corrupt,
+    );
+    assert_eq!(read_past_damage(&book).len(), 3);
+    let how = Repair { force: false, accept_loss: true, dry_run: false };
+    let error = refused(repair(&path, &Options::default(), how), ErrorKind::Corrupt);
+    assert!(error.message().contains("3 intact deeds"), "{error}");
+    assert_eq!(bytes(&path), log);
+}
+
+/// A damaged length of the first deed read as a first batch that a power cut took: the log was empty, the
+/// next opening for writing cut off all its events, and a conversion copied none and succeeded.
+// Promise: slots-first-batch.
+#[test]
+fn a_damaged_length_in_the_first_batch_is_damage_and_not_a_torn_batch() {
+    let all = golden_events();
+    let whole = golden_log("head-3x1", &all[..3]);
+    let edge = |count: usize| DEEDS_AT + deeds(&all[..count]).len();
+    // Of each deed its length, and the same at its end; of the last one no deed lies after it.
+    for deed in 0..3 {
+        for byte in [edge(deed), edge(deed + 1) - 8] {
+            let mut log = whole.clone();
+            log[byte] ^= 0x20;
+            let (dir, path) = place("0i0", &log);
+            let report = check(&path, &Options::default());
+            assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 2), "byte {byte}");
+            refused(Book::append_to(&path), ErrorKind::Corrupt);
+            let target = dir.path().join("copy");
+            let done = convert(&path, &target, Layout::Packed, &Options::default(), |_, _| Ok(()));
+            let error = refused(done, ErrorKind::Corrupt);
+            assert!(error.message().contains("salvage copies what is intact"), "{error}");
+            assert_eq!(bytes(&path), log);
+            salvage(&path, &target, &Options::default(), |_, _| Ok(())).unwrap();
+            let rest = [&all[..deed], &all[deed + 1..3]].concat();
+            assert_eq!(events_of(&target), rest, "byte {byte}");
+        }
+    }
+}
+
+/// Beside a damaged slot, the one of an empty log said that it was one, where the first length was damaged, too.
+// Promise: slots-first-batch.
+#[test]
+fn beside_a_damaged_slot_a_deed_anywhere_is_a_committed_one() {
+    let all = golden_events();
+    let mut log = golden_log("head-3x1", &all[..3]);
+    log[4096 + 20] ^= 1;
+    log[DEEDS_AT] ^= 0x20;
+    let (_dir, path) = place("0i0", &log);
+    refused(Book::append_to(&path), ErrorKind::Corrupt);
+    assert_eq!(check(&path, &Options::default()).records, 2);
+    // Bytes among which is none are no events.
+    log[DEEDS_AT..].fill(0xee);
+    let (_dir, path) = place("0i0", &log);
+    let book = Book::append_to(&path).unwrap();
+    assert_eq!((book.recovery().verdict, book.len().unwrap()), (Verdict::Torn, 0));
+}
+
+/// A first batch that a power cut took is cut off, and leaves no header that counts it.
+// Promise: slots-first-batch.
+#[test]
+fn a_first_batch_that_is_not_there_leaves_an_empty_log() {
+    let all = golden_events();
+    let whole = golden_log("head-3x1", &all[..3]);
+    for log in [whole[..DEEDS_AT].to_vec(), [&whole[..DEEDS_AT], &[0; 200]].concat()] {
+        let (_dir, path) = place("0i0", &log);
+        let book = Book::append_to(&path).unwrap();
+        assert_eq!((book.recovery().verdict, book.len().unwrap()), (Verdict::Torn, 0));
+        book.close().unwrap();
+        fs::remove_dir_all(path.join(".deedbook")).unwrap();
+        // What a kill before the next header leaves was never committed.
+        let ghost = [&bytes(&path)[..], &deeds(&all[..1])].concat();
+        fs::write(path.join("book.log"), ghost).unwrap();
+        assert_eq!(events_of(&path), []);
+    }
+}
+
+// Promise: slots-header.
+#[test]
+fn without_a_slot_the_log_is_refused_and_salvaged() {
+    let all = golden_events();
+    for slots in [&[0][..], &[0, 4096]] {
+        let mut log = golden_log("head-3x1", &all[..3]);
+        // Of the first log the newest slot stays, of the second none does.
+        for at in slots {
+            log[at + 20] ^= 1;
+        }
+        let (dir, path) = place("0i0", &log);
+        if slots.len() == 1 {
+            assert_eq!(events_of(&path), all[..3]);
+            continue;
+        }
+        let error = refused(Book::append_to(&path), ErrorKind::Corrupt);
+        assert!(error.message().contains("both header slots are damaged"), "{error}");
+        let to = dir.path().join("copy");
+        let report = salvage(&path, &to, &Options::default(), |_, _| Ok(())).unwrap();
+        assert_eq!(report.records, 3);
+        assert_eq!(events_of(&to), all[..3]);
+        assert_eq!(Book::open(&to).unwrap().layout(), Layout::Slots);
+    }
+}
+
+/// An initial slot beside a damaged one says nothing of the deeds that lie there.
+// Promise: slots-header.
+#[test]
+fn committed_events_are_never_taken_for_an_empty_log() {
+    let all = golden_events();
+    let mut log = golden_log("head-3x1", &all[..3]);
+    log[4096 + 20] ^= 1;
+    let (_dir, path) = place("0i0", &log);
+    refused(Book::append_to(&path), ErrorKind::Corrupt);
+    assert_eq!(Book::open(&path).unwrap().len().unwrap(), 3);
+    assert_eq!(bytes(&path), log);
+}
+
+/// A deed has no checksum of its own, but its block in the index has one.
+// Promise: slots-flip.
+#[test]
+fn verify_finds_rot_that_the_layout_itself_cannot() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("log");
+    let options = options().durability(Durability::Manual);
+    let book = options.open(&path, Mode::Create).unwrap();
+    for number in 0..3000u32 {
+        book.append(number, &[number as u8; 100]).unwrap();
+    }
+    book.sync().unwrap();
+    book.append(0, b"of the next batch").unwrap();
+    book.close().unwrap();
+    assert!(check(&path, &Options::default()).ok());
+    let mut log = bytes(&path);
+    log[DEEDS_AT + 120 * 1000 + 50] ^= 1;
+    fs::write(path.join("book.log"), &log).unwrap();
+    let report = check(&path, &Options::default());
+    assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 3001));
+    let [damage] = &report.damages[..] else { panic!("{:?}", report.damages) };
+    let byte = (DEEDS_AT + 120 * 1000 + 50) as u64;
+    assert!((damage.offset..damage.end).contains(&byte), "{damage:?}");
+    assert!(damage.reason.contains("of the block"), "{damage:?}");
+}
+
+#[test]
+fn a_repair_of_slots_leaves_a_log_that_is_clean() {
+    let all = golden_events();
+    let mut log = golden_log("head-3x1", &all[..3]);
+    let last = log.len() - 1;
+    log[last] ^= 1;
+    let (_dir, path) = place("0i0", &log);
+    let how = Repair { force: true, accept_loss: true, dry_run: false };
+    repair(&path, &Options::default(), how).unwrap();
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+    let report = check(&path, &Options::default());
+    assert_eq!((report.verdict, report.records), (Verdict::Clean, 2), "{report:?}");
+    assert_eq!(events_of(&path), all[..2]);
+}
+
+/// Of a header that was half written the other one counts, and with it the appends since the last sync
+/// were gone after the death of the process.
+// Promise: slots-crash.
+#[test]
+fn a_header_that_is_half_written_takes_nothing_from_the_appends_before_it() {
+    let disk = Sim::new();
+    let on = |disk: &Sim| options().storage(Arc::new(disk.clone())).durability(Durability::Manual);
+    let book = on(&disk).open("/log", Mode::Create).unwrap();
+    book.append(1, b"synced").unwrap();
+    book.sync().unwrap();
+    book.append(2, b"appended").unwrap();
+    // The first write is that of the deed.
+    let half = What::Partial(std::io::ErrorKind::Other);
+    disk.inject(Fault::once(2, half).of(Call::Write));
+    book.append(3, b"refused").unwrap_err();
+    disk.heal();
+    let book = on(&disk.kill()).open("/log", Mode::Append).unwrap();
+    let expected = vec![(1, b"synced".to_vec()), (2, b"appended".to_vec())];
+    assert_eq!(contents(&read_all(&book).0), expected);
+}
+
+/// Where the newest slot was damaged after the log was closed, the mark vouched for its deeds, but the next
+/// batch was counted from the older slot: its checksum was of other deeds, and what had been appended was
+/// gone after the death of the process.
+#[test]
+fn appends_after_a_damaged_slot_survive_the_death_of_the_process() {
+    let base = tempfile::tempdir().unwrap();
+    let (path, copy) = (base.path().join("log"), base.path().join("copy"));
+    let options = options().durability(Durability::Manual);
+    let book = options.open(&path, Mode::Create).unwrap();
+    book.append(1, b"one").unwrap();
+    book.sync().unwrap();
+    book.append(2, b"two").unwrap();
+    book.close().unwrap();
+    let mut log = bytes(&path);
+    // The second commit wrote the first slot.
+    log[20] ^= 1;
+    fs::write(path.join("book.log"), &log).unwrap();
+    let book = options.open(&path, Mode::Append).unwrap();
+    assert_eq!(book.append(3, b"three").unwrap(), 3);
+    assert_eq!(book.append(4, b"four").unwrap(), 4);
+    // What lies there while the writer lives is what its death leaves.
+    fs::create_dir(&copy).unwrap();
+    fs::write(copy.join("book.log"), bytes(&path)).unwrap();
+    let jams: Vec<_> = events_of(&copy).into_iter().map(|(_, jam)| jam).collect();
+    assert_eq!(jams, [&b"one"[..], b"two", b"three", b"four"]);
+}

@@ -1,0 +1,239 @@
+//! The bytes of other implementations: read, written, and gone on with.
+
+use crate::slots::support::*;
+
+#[test]
+fn the_same_batches_give_the_golden_bytes() {
+    let all = golden_events();
+    let written: [(&str, &str, &[usize]); 5] = [
+        ("head-3x1", "0i0", &[3]),
+        ("head-5x3", "0i0", &[2, 1, 2]),
+        ("head-epoch100", "0i100", &[3]),
+        ("head-empty", "0i0", &[]),
+        ("head-empty100", "0i100", &[]),
+    ];
+    for (name, dir, batches) in written {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join(dir);
+        let book = options().open(&path, Mode::Create).unwrap();
+        append(&book, &all, batches);
+        book.close().unwrap();
+        let count = batches.iter().sum::<usize>();
+        assert_eq!(bytes(&path), golden_log(name, &all[..count]), "{name}");
+        assert_eq!(events_of(&path), all[..count]);
+        assert!(check(&path, &Options::default()).ok());
+        if let Some(golden) = golden() {
+            assert_eq!(bytes(&path), bytes(&golden.join(name).join(dir)), "{name}");
+        }
+    }
+}
+
+/// Opened by its directory alone, and with its own sidecar.
+#[test]
+fn a_log_of_the_reference_goes_on_as_the_reference_would() {
+    let all = golden_events();
+    for reopen in [false, true] {
+        let (_dir, path) = place("0i0", &golden_log("head-empty", &[]));
+        for (from, to) in [(0, 2), (2, 3), (3, 5)] {
+            let book = Options::default().open(&path, Mode::Append).unwrap();
+            assert_eq!((book.layout(), book.last().unwrap()), (Layout::Slots, from as u64));
+            append(&book, &all[from..to], &[to - from]);
+            book.close().unwrap();
+            if reopen {
+                fs::remove_dir_all(path.join(".deedbook")).unwrap();
+            }
+        }
+        assert_eq!(bytes(&path), golden_log("head-5x3", &all));
+    }
+}
+
+#[test]
+fn the_padded_layout_is_read_and_not_written() {
+    let all = golden_events();
+    for (name, dir, first, count) in
+        [("specC-3", "0i0", 1, 3), ("specC-5", "0i0", 1, 5), ("specC-epoch100", "0i100", 101, 3)]
+    {
+        let log = fs::read(data(name).join("book.log")).unwrap();
+        let (base, path) = place(dir, &log);
+        let book = Book::open(&path).unwrap();
+        assert_eq!(book.layout(), Layout::Padded);
+        assert_eq!(book.bounds().unwrap(), Some(first..=first + count - 1));
+        assert_eq!(events_of(&path), all[..count as usize]);
+        assert!(check(&path, &Options::default()).ok());
+        refused(Book::append_to(&path), ErrorKind::Unsupported);
+        let to = base.path().join("copy").join(dir);
+        fs::create_dir(base.path().join("copy")).unwrap();
+        salvage(&path, &to, &Options::default(), |_, _| Ok(())).unwrap();
+        assert_eq!(events_of(&to), all[..count as usize]);
+        assert_eq!(Book::open(&to).unwrap().layout(), Layout::Packed);
+        assert_eq!(bytes(&path), log);
+    }
+    let padded = Options::new().layout(Layout::Padded);
+    let base = tempfile::tempdir().unwrap();
+    refused(padded.open(base.path().join("new"), Mode::Create), ErrorKind::Unsupported);
+}
+
+#[test]
+fn the_whole_golden_set_of_other_layouts_is_read() {
+    let Some(golden) = golden() else { return };
+    let all = golden_events();
+    let expected = [
+        ("head-3x1/0i0", 0, 3),
+        ("head-5x3/0i0", 0, 5),
+        ("head-badnewest/0i0", 0, 3),
+        ("head-badolder/0i0", 0, 5),
+        ("head-empty/0i0", 0, 0),
+        ("head-empty100/0i100", 100, 0),
+        ("head-epoch100/0i100", 100, 3),
+        ("head-torn/0i0", 0, 3),
+        ("specC-3/0i0", 0, 3),
+        ("specC-5/0i0", 0, 5),
+        ("specC-epoch100/0i100", 100, 3),
+    ];
+    for (name, epoch, count) in expected {
+        let from = golden.join(name);
+        let (_dir, path) = place(from.file_name().unwrap().to_str().unwrap(), &bytes(&from));
+        let book = Book::open(&path).unwrap();
+        assert_eq!(book.epoch().unwrap(), epoch, "{name}");
+        assert_eq!(contents(&read_all(&book).0), all[..count], "{name}");
+    }
+}
+
+/// A golden log, and what a conversion takes of it.
+struct Golden {
+    name: &'static str,
+    /// The directory of the epoch, below that of the name.
+    dir: &'static str,
+    epoch: u64,
+    /// Deeds that count.
+    count: usize,
+    /// A golden log in the layout `packed` with the same events.
+    packed: Option<&'static str>,
+}
+
+const fn golden_of(
+    name: &'static str,
+    dir: &'static str,
+    epoch: u64,
+    count: usize,
+    packed: Option<&'static str>,
+) -> Golden {
+    Golden { name, dir, epoch, count, packed }
+}
+
+/// All that are read; `uip-packed-midcorrupt` is refused.
+const SOURCES: [Golden; 16] = [
+    golden_of("head-3x1", "0i0", 0, 3, Some("uip-packed-3")),
+    golden_of("head-5x3", "0i0", 0, 5, Some("uip-packed-5")),
+    golden_of("head-badnewest", "0i0", 0, 3, Some("uip-packed-3")),
+    golden_of("head-badolder", "0i0", 0, 5, Some("uip-packed-5")),
+    golden_of("head-empty", "0i0", 0, 0, Some("uip-packed-empty")),
+    golden_of("head-empty100", "0i100", 100, 0, Some("uip-packed-empty")),
+    golden_of("head-epoch100", "0i100", 100, 3, Some("uip-packed-epoch100")),
+    golden_of("head-torn", "0i0", 0, 3, Some("uip-packed-3")),
+    golden_of("specC-3", "0i0", 0, 3, Some("uip-packed-3")),
+    golden_of("specC-5", "0i0", 0, 5, Some("uip-packed-5")),
+    golden_of("specC-epoch100", "0i100", 100, 3, Some("uip-packed-epoch100")),
+    golden_of("uip-packed-3", "", 0, 3, Some("uip-packed-3")),
+    golden_of("uip-packed-5", "", 0, 5, Some("uip-packed-5")),
+    golden_of("uip-packed-empty", "", 0, 0, Some("uip-packed-empty")),
+    golden_of("uip-packed-epoch100", "", 100, 3, Some("uip-packed-epoch100")),
+    golden_of("uip-packed-torn", "", 0, 2, None),
+];
+
+/// The log's bytes by what the tests have of it.
+fn own_bytes(name: &str) -> Vec<u8> {
+    let all = golden_events();
+    match name {
+        "head-torn" => golden_log(name, &all)[..8673].to_vec(),
+        "head-3x1" | "head-epoch100" => golden_log(name, &all[..3]),
+        "head-empty" | "head-empty100" => golden_log(name, &[]),
+        _ if name.starts_with("head-") => golden_log(name, &all),
+        _ => bytes(&data(name)),
+    }
+}
+
+fn converts(one: &Golden, log: &[u8], meta: &[u8]) {
+    let Golden { name, epoch, count, packed, .. } = *one;
+    // In the directory that it had, which says its epoch where nothing else does.
+    let (base, source) = place(if epoch == 0 { "0i0" } else { "0i100" }, log);
+    fs::write(source.join("meta.bin"), meta).unwrap();
+    let events = &golden_events()[..count];
+    let bounds = (count > 0).then(|| (epoch + 1, epoch + count as u64));
+    for to in [Layout::Packed, Layout::Slots] {
+        let target = base.path().join(to.name());
+        let report = convert(&source, &target, to, &Options::default(), |_, _| Ok(())).unwrap();
+        assert_eq!((report.to, report.deeds, report.bounds), (to, count as u64, bounds), "{name}");
+        assert_eq!(report.from, Book::open(&source).unwrap().layout());
+        assert_eq!(report.jam_bytes, events.iter().map(|(_, jam)| jam.len() as u64).sum::<u64>());
+        assert_eq!(report.target_bytes, bytes(&target).len() as u64);
+        let book = Book::open(&target).unwrap();
+        assert_eq!((book.layout(), book.epoch().unwrap()), (to, epoch), "{name}");
+        assert_eq!(book.bounds().unwrap(), bounds.map(|(first, last)| first..=last));
+        assert_eq!(book.recovery().verdict, Verdict::Clean);
+        assert_eq!(events_of(&target), events, "{name} to {to:?}");
+        assert!(check(&target, &Options::default()).ok(), "{name}");
+        assert_eq!(fs::read(target.join("meta.bin")).unwrap(), meta);
+        if to == Layout::Packed {
+            let first = if count == 0 { 0 } else { epoch + 1 };
+            assert_eq!(bytes(&target), crate::support::common::log(first, events), "{name}");
+            if let Some(packed) = packed {
+                assert_eq!(bytes(&target), bytes(&data(packed)), "{name}");
+            }
+        }
+    }
+    assert!(bytes(&source) == log, "{name}");
+    let padded = convert(
+        &source,
+        base.path().join("padded"),
+        Layout::Padded,
+        &Options::default(),
+        |_, _| Ok(()),
+    );
+    refused(padded, ErrorKind::Unsupported);
+}
+
+// Promise: convert.
+#[test]
+fn every_golden_log_is_converted_to_both_layouts() {
+    let meta = fs::read(data("uip-packed-3").join("meta.bin")).unwrap();
+    for one in &SOURCES {
+        converts(one, &own_bytes(one.name), &meta);
+        let Some(golden) = golden() else { continue };
+        let whole = golden.join(one.name).join(one.dir);
+        assert!(bytes(&whole) == own_bytes(one.name), "{}", one.name);
+        let meta = fs::read(whole.join("meta.bin")).unwrap();
+        converts(one, &bytes(&whole), &meta);
+    }
+}
+
+#[test]
+fn a_golden_log_with_damage_in_its_middle_is_not_converted() {
+    let log = own_bytes("uip-packed-midcorrupt");
+    let (base, source) = place("0i0", &log);
+    for to in [Layout::Packed, Layout::Slots] {
+        let target = base.path().join(to.name());
+        let done = convert(&source, &target, to, &Options::default(), |_, _| Ok(()));
+        let error = refused(done, ErrorKind::Corrupt);
+        assert_eq!((error.offset(), error.next_intact()), (Some(41), Some(68)), "{error}");
+    }
+    assert_eq!(bytes(&source), log);
+    // By its slots such a log has no event that counts: without a refusal the copy would be an empty one.
+    let mut log = own_bytes("head-3x1");
+    let last = log.len() - 10;
+    log[last] ^= 1;
+    let (base, source) = place("0i0", &log);
+    let target = base.path().join("copy");
+    let done = convert(&source, &target, Layout::Packed, &Options::default(), |_, _| Ok(()));
+    let error = refused(done, ErrorKind::Corrupt);
+    assert!(error.message().contains("salvage copies what is intact"), "{error}");
+    assert!(!target.exists());
+    // All golden logs are in one of the two tests.
+    let Some(golden) = golden() else { return };
+    for entry in fs::read_dir(&golden).unwrap().map(|entry| entry.unwrap()) {
+        let name = entry.file_name().into_string().unwrap();
+        let is_book = ["head-", "specC-", "uip-packed-"].iter().any(|set| name.starts_with(set));
+        let known = SOURCES.iter().any(|one| one.name == name) || name == "uip-packed-midcorrupt";
+        assert!(!is_book || known, "{name}");
+    }
+}

@@ -1,0 +1,274 @@
+//! What the header says of the log, and when it is written.
+
+use crate::slots::support::*;
+
+#[test]
+fn an_empty_log_takes_its_epoch_from_the_header() {
+    let (_dir, path) = place("log", &golden_log("head-empty100", &[]));
+    let book = Book::append_to(&path).unwrap();
+    assert_eq!((book.epoch().unwrap(), book.bounds().unwrap()), (100, None));
+    assert_eq!(book.append(1, b"jam").unwrap(), 101);
+    drop(book);
+    assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(101..=101));
+}
+
+/// The first save may set another epoch, which the next slot has.
+#[test]
+fn the_first_save_may_set_the_epoch() {
+    let (_dir, path) = place("log", &golden_log("head-empty", &[]));
+    let book = Book::append_to(&path).unwrap();
+    let mut batch = book.batch();
+    batch.push(1, b"jam").unwrap();
+    assert_eq!(book.append_batch(&batch, Some(51), Some(50)).unwrap(), 51);
+    drop(book);
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+    assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(51..=51));
+}
+
+/// The reference implementation's own tests begin a log in `0i0` with event 5. Its header has a checksum;
+/// that of another layout does not, and there the name is what finds a damaged one.
+#[test]
+fn a_log_in_0i0_may_begin_after_any_event() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("0i0");
+    let book = options().open(&path, Mode::Create).unwrap();
+    let mut batch = book.batch();
+    batch.push(1, b"jam").unwrap();
+    refused(book.append_batch(&batch, Some(5), Some(0)), ErrorKind::Contiguity);
+    assert_eq!(book.append_batch(&batch, Some(5), Some(4)).unwrap(), 5);
+    book.close().unwrap();
+    for sidecar in [true, false] {
+        if !sidecar {
+            fs::remove_dir_all(path.join(".deedbook")).unwrap();
+        }
+        assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(5..=5));
+        assert!(check(&path, &Options::default()).ok());
+        assert_eq!(Book::append_to(&path).unwrap().epoch().unwrap(), 4);
+    }
+    let pier = Options::default().open_pier(base.path(), Mode::Read).unwrap();
+    assert_eq!((pier.epoch().unwrap(), pier.bounds().unwrap()), (4, Some(5..=5)));
+    for (name, layout) in [("0i3", Layout::Slots), ("0i0", Layout::Packed)] {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join(name);
+        let options = Options::new().layout(layout);
+        let book = options.open(&path, Mode::Create).unwrap();
+        refused(book.append_batch(&batch, Some(5), Some(4)), ErrorKind::Contiguity);
+    }
+}
+
+/// An append that no sync covered survives the death of its process, and many of them are one batch.
+#[test]
+fn unsynced_appends_change_one_slot_until_a_sync() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("log");
+    let options = options().durability(Durability::Manual);
+    let book = options.open(&path, Mode::Create).unwrap();
+    let slot = |at: usize| bytes(&path)[at..at + 48].to_vec();
+    let (first, second) = (slot(0), slot(4096));
+    book.append(1, b"one").unwrap();
+    book.append(2, b"two").unwrap();
+    assert_eq!(slot(0), first);
+    assert_ne!(slot(4096), second);
+    // As another process finds it.
+    assert_eq!(events_of(&path).len(), 2);
+    book.sync().unwrap();
+    let second = slot(4096);
+    book.append(3, b"three").unwrap();
+    book.append(4, b"four").unwrap();
+    assert_eq!(slot(4096), second);
+    assert_eq!(events_of(&path).len(), 4);
+    std::mem::forget(book);
+    let (_dir, copy) = place("log", &bytes(&path));
+    assert_eq!(Book::append_to(&copy).unwrap().last().unwrap(), 4);
+}
+
+/// Deeds and header go to stable storage together, by one fdatasync for each commit.
+#[test]
+fn a_commit_syncs_once() {
+    let disk = Sim::new();
+    let options = options().storage(Arc::new(disk.clone()));
+    let book = options.open("/log", Mode::Create).unwrap();
+    // The first one opens the mark, durably.
+    book.append(0, b"jam").unwrap();
+    let before = book.stats().unwrap().syncs;
+    let syncs = |of: Call| {
+        // Syncs of whatever file, counted because each is a lie.
+        disk.heal();
+        disk.inject(Fault::ever(1, What::Lie).of(of));
+    };
+    for (round, of) in [Call::Sync, Call::SyncDir].into_iter().enumerate() {
+        let fired = disk.fired();
+        syncs(of);
+        for number in 1..=20u32 {
+            book.append(number, &vec![1; 100 * number as usize]).unwrap();
+        }
+        for count in [1, 7] {
+            append(&book, &vec![(1, b"of a batch".to_vec()); count], &[count]);
+        }
+        book.commit(1, b"committed").unwrap();
+        let (commits, rounds) = (23, round as u64 + 1);
+        assert_eq!(disk.fired() - fired, if of == Call::Sync { commits } else { 0 }, "{of:?}");
+        assert_eq!(book.stats().unwrap().syncs, before + rounds * commits);
+    }
+}
+
+/// A header that says where the log ends already is not written again.
+#[test]
+fn opening_a_closed_log_syncs_as_often_as_one_without_a_header_to_write() {
+    let syncs = [Layout::Packed, Layout::Slots].map(|layout| {
+        let disk = Sim::new();
+        let options = Options::new().layout(layout).storage(Arc::new(disk.clone()));
+        let book = options.open("/log", Mode::Create).unwrap();
+        append(&book, &[(1, b"one".to_vec()), (2, b"two".to_vec())], &[1, 1]);
+        book.close().unwrap();
+        disk.inject(Fault::ever(1, What::Lie).of(Call::Sync));
+        let book = options.open("/log", Mode::Append).unwrap();
+        assert_eq!(book.last().unwrap(), 2);
+        disk.fired()
+    });
+    assert_eq!(syncs[0], syncs[1]);
+}
+
+/// The reference takes zeros after the last deed for damage, and drops a committed event.
+#[test]
+fn no_space_is_reserved_after_the_last_deed() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("log");
+    let book = options().open(&path, Mode::Create).unwrap();
+    for number in 0..5u32 {
+        book.append(number, b"jam").unwrap();
+        assert_eq!(bytes(&path).len() as u64, book.end().unwrap());
+    }
+}
+
+/// A reader that follows must not see what is not committed.
+#[test]
+fn a_reader_sees_what_the_header_counts() {
+    let all = golden_events();
+    let (_dir, path) = place("0i0", &golden_log("head-3x1", &all[..3]));
+    let reader = Book::open(&path).unwrap();
+    let whole = golden_log("head-5x3", &all);
+    let write = |log: &[u8]| fs::write(path.join("book.log"), log).unwrap();
+    let mut ghost = golden_log("head-3x1", &all);
+    write(&ghost);
+    assert_eq!(reader.refresh().unwrap(), 3);
+    ghost[4096..4144].copy_from_slice(&whole[4096..4144]);
+    write(&ghost);
+    assert_eq!(reader.refresh().unwrap(), 5);
+}
+
+#[test]
+fn another_layout_than_the_logs_is_refused() {
+    let (_dir, path) = place("0i0", &golden_log("head-3x1", &golden_events()[..3]));
+    let packed = Options::new().layout(Layout::Packed);
+    for mode in [Mode::Read, Mode::Append] {
+        let error = refused(packed.open(&path, mode), ErrorKind::InvalidArgument);
+        assert!(error.message().contains("packed asked for, but the log has slots"), "{error}");
+    }
+    assert!(options().open(&path, Mode::Append).is_ok());
+}
+
+/// A batch goes on until a sync: its checksum is counted from where it began, before what a reader knows.
+#[test]
+fn a_reader_follows_a_batch_that_grows() {
+    for synced in [0, 3] {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("log");
+        let options = options().durability(Durability::Manual);
+        let book = options.open(&path, Mode::Create).unwrap();
+        let append = |number: u64| book.append(number as u32, &vec![7; 10 * number as usize]);
+        (0..synced).for_each(|number| assert_eq!(append(number).unwrap(), number + 1));
+        book.sync().unwrap();
+        let reader = Book::open(&path).unwrap();
+        for number in synced..synced + 6 {
+            assert_eq!(append(number).unwrap(), number + 1);
+            assert_eq!(reader.refresh().unwrap(), number + 1, "{synced} synced");
+        }
+    }
+}
+
+/// The checksum of a batch is read in parts.
+#[test]
+fn a_batch_may_be_larger_than_what_is_read_at_once() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("log");
+    let book = options().open(&path, Mode::Create).unwrap();
+    let events: Vec<Event> = (0..5u32).map(|at| (at, vec![at as u8; 700_001])).collect();
+    append(&book, &events, &[1, 4]);
+    book.close().unwrap();
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+    assert_eq!(events_of(&path), events);
+    let mut log = bytes(&path);
+    let byte = log.len() - 100;
+    log[byte] ^= 1;
+    fs::write(path.join("book.log"), &log).unwrap();
+    assert_eq!(events_of(&path), events[..1]);
+}
+
+/// Each look of a reader summed the whole batch again, and walked back over it: a follower of a writer that
+/// does not sync took time with the square of what was appended.
+#[test]
+fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
+    let disk = Sim::new();
+    let storage = Arc::new(disk.clone());
+    let options = options().durability(Durability::Manual).storage(storage);
+    let book = options.open("/log", Mode::Create).unwrap();
+    for _ in 0..3 {
+        book.append(0, b"synced").unwrap();
+    }
+    book.sync().unwrap();
+    let reader = options.clone().layout(None).open("/log", Mode::Read).unwrap();
+    let mut calls = Vec::new();
+    for number in 1..=200u32 {
+        // More than is read at once for a sum, all in all.
+        let jam = vec![number as u8; if number % 10 == 0 { 700_000 } else { 40 }];
+        let event = book.append(number, &jam).unwrap();
+        let before = disk.calls();
+        assert_eq!(reader.refresh().unwrap(), event);
+        calls.push(disk.calls() - before);
+        assert_eq!(reader.read(event).unwrap().jam, jam);
+    }
+    let (early, late) = (&calls[..20], &calls[180..]);
+    let most = |calls: &[u64]| calls.iter().copied().max().unwrap();
+    assert!(most(late) <= most(early) + 2, "{early:?}, later {late:?}");
+    // A sync begins another batch; so does a writer that opens the log.
+    book.sync().unwrap();
+    for round in 0..3 {
+        assert_eq!(book.append(1, &[round; 9]).unwrap(), reader.refresh().unwrap());
+    }
+    drop(book);
+    let book = options.open("/log", Mode::Append).unwrap();
+    for round in 0..3 {
+        assert_eq!(book.append(1, &[round; 9]).unwrap(), reader.refresh().unwrap());
+    }
+}
+
+/// A header may reach the file before its deeds: a reader that has summed the batch so far waits for them.
+#[test]
+fn a_follower_of_a_batch_takes_nothing_whose_bytes_are_not_there() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("log");
+    let options = options().durability(Durability::Manual);
+    let book = options.open(&path, Mode::Create).unwrap();
+    let grown: Vec<_> = (1..=4u32)
+        .map(|number| {
+            book.append(number, &[number as u8; 50]).unwrap();
+            bytes(&path)
+        })
+        .collect();
+    let (_dir, copy) = place("log", &grown[1]);
+    let reader = Book::open(&copy).unwrap();
+    assert_eq!(reader.last().unwrap(), 2);
+    for (known, whole) in [(2, &grown[2]), (3, &grown[3])] {
+        for at in [60, 30] {
+            let mut early = whole.clone();
+            let byte = early.len() - at;
+            early[byte] ^= 1;
+            fs::write(copy.join("book.log"), &early).unwrap();
+            assert_eq!(reader.refresh().unwrap(), known);
+        }
+        fs::write(copy.join("book.log"), whole).unwrap();
+        assert_eq!(reader.refresh().unwrap(), known + 1);
+        assert_eq!(reader.read(known + 1).unwrap().jam, [known as u8 + 1; 50]);
+    }
+}

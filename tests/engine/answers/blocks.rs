@@ -1,0 +1,105 @@
+//! Damage in logs with an index, and chains in a payload that are longer than any block.
+
+use crate::answers::LARGE;
+use crate::support::formats::specimen::{Beside, Specimen, besides};
+use crate::support::formats::views::{all_but, broken, plain, ways};
+use crate::support::judge::judge;
+use crate::support::judge::tally::all_passed;
+
+/// A payload full of records, longer than any chain that was once believed for its length alone:
+/// below the mark and with a head that claims nearly all of it, none of them is given.
+#[test]
+fn nine_mebibytes_of_records_in_a_payload_are_not_believed() {
+    for format in LARGE {
+        let framing = format.framing();
+        let inner: Vec<u8> = plain(150, 63_000)
+            .iter()
+            .flat_map(|(tag, bytes)| framing.encode(*tag, bytes))
+            .collect();
+        assert!(inner.len() > 9 << 20);
+        let mut events = plain(6, 40);
+        events[2].1 = [&[0xff; 3][..], &inner, &[0xff; 40]].concat();
+        for beside in [Beside::Open(6), Beside::Closed(6), Beside::Nothing] {
+            let (specimen, _, at) = broken(format, &events, beside, |specimen, space| {
+                // A length that is 16 less than it was, and no trailer that tells.
+                let (at, end) = (specimen.edges[2], specimen.edges[3]);
+                let length = &mut space[at..][format.framing().length()];
+                let was = u32::from_le_bytes(*length.first_chunk().unwrap());
+                length[..4].copy_from_slice(&(was - 16).to_le_bytes());
+                space[end - 12..end].fill(0xff);
+            });
+            let expected: Vec<_> = all_but(6, &[2]).iter().map(|&i| specimen.edges[i]).collect();
+            for (way, walk) in ways(format, &at) {
+                let given: Vec<_> =
+                    walk.records.iter().map(|record| record.offset as usize).collect();
+                assert_eq!(given, expected, "{}, {beside:?}, {way}", format.name());
+            }
+        }
+    }
+}
+
+/// The matrix once more over a log with blocks in its index.
+#[test]
+fn damage_in_a_log_with_an_index_has_one_answer() {
+    for format in LARGE {
+        let framing = format.framing();
+        for beside in besides(24) {
+            let specimen = Specimen::new(format, &plain(24, 19_000), beside);
+            let case = |what: &str, change: &dyn Fn(&mut Vec<u8>)| {
+                let mut space = specimen.space.clone();
+                change(&mut space);
+                judge(&specimen, &space, &|| what.to_string());
+            };
+            let edge = |i: usize| specimen.edges[i];
+            for i in [0, 3, 11, 12, 23] {
+                for byte in [framing.length().start, framing.length().start + 1, framing.head() + 9]
+                {
+                    case(&format!("byte {byte} of record {i}"), &|space| {
+                        space[edge(i) + byte] ^= 2;
+                    });
+                }
+                case(&format!("sector at record {i} lost"), &|space| {
+                    space[edge(i)..edge(i) + 512].fill(0);
+                });
+                case(&format!("records {i} and on cut"), &|space| space.truncate(edge(i) + 700));
+            }
+            for (i, j) in [(2, 3), (2, 20), (11, 23), (5, 12)] {
+                case(&format!("sectors in records {i} and {j} lost"), &|space| {
+                    for i in [i, j] {
+                        space[edge(i) + 600..edge(i) + 1112].fill(0);
+                    }
+                });
+                case(&format!("lengths of records {i} and {j}"), &|space| {
+                    space[edge(i) + framing.length().start] ^= 1;
+                    space[edge(j) + framing.length().start + 1] ^= 1;
+                });
+            }
+        }
+    }
+    all_passed();
+}
+
+/// A log that is damaged near its beginning, or not at all, and lost its end, is still read by many
+/// at once: it is cut into parts at the borders that the index knows.
+#[test]
+fn a_damaged_log_is_cut_into_parts_at_the_borders_of_its_index() {
+    for (format, damaged) in
+        LARGE.into_iter().flat_map(|format| [(format, &[1, 12][..]), (format, &[])])
+    {
+        let (specimen, _, at) =
+            broken(format, &plain(24, 19_000), Beside::Closed(24), |specimen, space| {
+                for i in damaged {
+                    space[specimen.edges[*i]..][..512].fill(0);
+                }
+                space.truncate(specimen.edges[22] + 700);
+            });
+        let what = || format!("{}, damaged: {damaged:?}", format.name());
+        let log = format.read(&at).unwrap();
+        let parts = log.splits(1, None, None, true).unwrap();
+        let many = parts.iter().filter(|part| !part.records.is_empty()).count();
+        assert!(many > 5, "{}: {many} parts of 24 records of 19,000 bytes", what());
+        let given = parts.iter().flat_map(|part| part.records.iter().map(|r| r.offset as usize));
+        let expected = all_but(22, damaged).into_iter().map(|i| specimen.edges[i]);
+        assert!(given.eq(expected), "{}", what());
+    }
+}

@@ -1,0 +1,370 @@
+//! What two formats that were built side by side answered differently. Each test opens with its
+//! story.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::storage::{Access, Memory, Storage};
+use deedbook::wal::Layout;
+use deedbook::{ErrorKind, Mode, Recovery, Repair};
+
+use crate::answers::{FORMATS, LARGE};
+use crate::support::common::hooked::Hooked;
+use crate::support::formats::book::BookFormat;
+use crate::support::formats::framing::{Framing, crc32};
+use crate::support::formats::specimen::{Beside, DIR, Files};
+use crate::support::formats::subject::{At, Event, Format, How, MANUAL, refused};
+use crate::support::formats::views::{all_but, all_give, broken, plain, unharmed};
+use crate::support::formats::wal::{SINGLE, TINY, WalFormat};
+
+/// A write-ahead log without a sidecar, one bit flipped in record 2 and one in the last: a salvage
+/// copied 1 of 20,000. The last one had no follower that proved it, and so the chain of records
+/// before it was not believed.
+#[test]
+fn a_damaged_last_record_does_not_cost_those_before_it() {
+    for format in LARGE {
+        let (specimen, _, at) =
+            broken(format, &plain(20_000, 20), Beside::Nothing, |specimen, space| {
+                for i in [2, 19_999] {
+                    space[specimen.edges[i] + format.framing().head() + 5] ^= 1;
+                }
+            });
+        all_give(&specimen, &at, &all_but(20_000, &[2, 19_999]));
+    }
+}
+
+/// Two lost sectors in 5 MB, no sidecar: of 20,000 records one format salvaged 4,869 and the other
+/// 5,734. After the first sector a chain of records was believed only if it was longer than 8 MiB
+/// or reached a known border, and the second sector broke it.
+#[test]
+fn two_lost_sectors_cost_only_what_lies_in_them() {
+    for format in LARGE {
+        for beside in [Beside::Nothing, Beside::Open(20_000)] {
+            let mut left = Vec::new();
+            let (specimen, _, at) =
+                broken(format, &plain(20_000, 250), beside, |specimen, space| {
+                    for sector in [2_500, 7_500] {
+                        space[512 * sector..512 * (sector + 1)].fill(0);
+                    }
+                    left = unharmed(specimen, space);
+                });
+            assert!((19_990..19_999).contains(&left.len()));
+            all_give(&specimen, &at, &left);
+        }
+    }
+}
+
+/// A torn record that was never acknowledged, whose payload holds whole records, and damage below
+/// the mark: `cursor(Skip)` and splits of a Book, and splits of a write-ahead log, gave records that
+/// were never appended. `verify` and `salvage` did not: the evidence that decides was put together
+/// in seven places, and two of them left out where the acknowledged part ends.
+#[test]
+fn records_in_a_torn_payload_are_not_given() {
+    for format in FORMATS {
+        let inner: Vec<u8> = (0..4).flat_map(|i| format.framing().encode(i, &[7; 30])).collect();
+        let mut events = plain(5, 30);
+        events.push((9, [&inner[..], &[1; 400]].concat()));
+        // Damage that opening does not see, and damage that it does.
+        for damaged in [2, 4] {
+            let (specimen, _, at) = broken(format, &events, Beside::Open(5), |specimen, space| {
+                space[specimen.edges[damaged] + format.framing().head() + 3] ^= 1;
+                space.truncate(specimen.edges[5] + format.framing().head() + inner.len());
+            });
+            all_give(&specimen, &at, &all_but(5, &[damaged]));
+        }
+    }
+}
+
+/// Readers of a Book did not notice that the end was cut and written again: at the same length they
+/// gave a record that did not exist, at another they raised "lost records" for a log that had lost
+/// none.
+#[test]
+fn a_reader_notices_that_the_end_was_cut_and_written_again() {
+    let acknowledged = How { recovery: Recovery::Acknowledged, ..MANUAL };
+    for format in LARGE {
+        let events = plain(6, 40);
+        for again in [39, 40, 41, 100] {
+            let memory = Memory::new();
+            let path = format.path_in(Path::new(DIR));
+            memory.create_dir(path.parent().unwrap()).unwrap();
+            let at = At::memory(&memory, &path);
+            let log = format.open(&at, Mode::Create, acknowledged).unwrap();
+            for (i, (tag, bytes)) in events.iter().enumerate() {
+                log.append(*tag, bytes).unwrap();
+                if i == 2 {
+                    log.sync().unwrap();
+                }
+            }
+            // Its writer dies; another one cuts back to what was acknowledged and goes on.
+            let memory = Files::of(&memory).restore();
+            let at = At::memory(&memory, path);
+            let (reader, other) = (format.read(&at).unwrap(), format.read(&at).unwrap());
+            assert_eq!(reader.forward(None, None, false).records.len(), 6);
+            let writer = format.open(&at, Mode::Append, acknowledged).unwrap();
+            assert_eq!(writer.len().unwrap(), 3);
+            (0..4).for_each(|i| assert!(writer.append(i, &vec![0xee; again]).is_ok()));
+            writer.sync().unwrap();
+            let what = format!("{}, again {again}", format.name());
+            let error = refused(reader.refresh(), ErrorKind::OutOfRange);
+            assert!(error.message().contains("cut"), "{what}: {error}");
+            for walk in [other.forward(None, None, false), other.arrow(true)] {
+                let given = walk.records.iter().zip(&events);
+                let is_same = given.clone().all(|(record, (_, bytes))| record.bytes == *bytes);
+                assert!(is_same, "{what}: gave {:?}", walk.records);
+                let kind = walk.error.map(|error| error.kind());
+                assert_eq!(kind, Some(ErrorKind::OutOfRange), "{what}");
+            }
+        }
+    }
+}
+
+/// A reader of a Book that had met damage after what it read went on to raise it once the log was
+/// repaired and went on there; one of a write-ahead log forgot it.
+#[test]
+fn damage_that_a_log_grew_over_is_forgotten() {
+    for format in [LARGE[0], LARGE[1], LARGE[2], &TINY] {
+        for beside in [Beside::Nothing, Beside::Closed(3)] {
+            let (_, _, at) = broken(format, &plain(8, 40), beside, |specimen, space| {
+                space[specimen.edges[5]] ^= 0x40; // opening sees it, also where it hops over lengths
+            });
+            grown_over(format, &at, &format!("{}, {beside:?}", format.name()));
+        }
+    }
+}
+
+/// The same of a gap between segments.
+#[test]
+fn a_gap_that_a_log_grew_over_is_forgotten() {
+    let (_, _, at) = broken(&TINY, &plain(8, 40), Beside::Nothing, |_, _| ());
+    at.storage.remove(&at.path.join(format!("{:020}.wal", 3))).unwrap();
+    grown_over(&TINY, &at, "a gap");
+}
+
+fn grown_over(format: &dyn Format, at: &At, what: &str) {
+    let reader = format.read(at).unwrap();
+    let known = reader.forward(None, None, false);
+    reader.refresh().unwrap();
+    let again = reader.forward(None, None, false);
+    assert!(known.error.is_some() && again.error.is_some(), "{what}: {known:?}, {again:?}");
+    let force = Repair { force: true, accept_loss: true, dry_run: false };
+    format.repair_as(at, MANUAL, force).unwrap();
+    let writer = format.open(at, Mode::Append, MANUAL).unwrap();
+    let more: Vec<Event> = (0..6).map(|i| (7, vec![i; 41])).collect();
+    more.iter().for_each(|(tag, bytes)| assert!(writer.append(*tag, bytes).is_ok()));
+    writer.sync().unwrap();
+    reader.refresh().unwrap();
+    let bytes = |events: &[Event]| events.iter().map(|e| e.1.clone()).collect::<Vec<_>>();
+    let expected = bytes(&[known.events(), more].concat());
+    for (how, walk) in [
+        ("forward", reader.forward(None, None, false)),
+        ("past damage", reader.forward(None, None, true)),
+        ("arrow", reader.arrow(false)),
+    ] {
+        assert!(walk.error.is_none(), "{what}, {how}: {:?}", walk.error);
+        assert_eq!(bytes(&walk.events()), expected, "{what}, {how}");
+    }
+    let mut back = bytes(&reader.backward(None, None).events());
+    back.reverse();
+    assert_eq!(back, expected, "{what}, backward");
+}
+
+/// And what growing does not mend was forgotten with it: a Book whose header rots under its writer
+/// gave a reader deeds again, under numbers that nothing vouched for, once it had grown.
+#[test]
+fn a_rotten_header_is_not_forgotten_when_the_log_grows() {
+    let memory = Memory::new();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    let at = At::memory(&memory, DIR);
+    let writer = BookFormat.create(&at, &plain(3, 40));
+    writer.sync().unwrap();
+    let log = BookFormat.first_file(&at.path);
+    memory.open(&log, Access::Write).unwrap().write_at(&[9], 9).unwrap();
+    let reader = BookFormat.read(&at).unwrap();
+    for _ in 0..2 {
+        let error = reader.forward(None, None, false).error.expect("the header is damaged");
+        assert!(error.message().contains("by the header"), "{error}");
+        writer.append(1, &[5; 40]).unwrap();
+        reader.refresh().unwrap();
+    }
+}
+
+/// A write-ahead log computed the checksum of the caller's bytes before it copied them: a buffer
+/// that another thread changed meanwhile became an acknowledged record whose checksum was wrong.
+/// Book copied first.
+#[test]
+#[allow(unsafe_code)]
+fn a_buffer_that_changes_while_it_is_appended_makes_no_corrupt_record() {
+    for format in [&BookFormat as &dyn Format, &SINGLE] {
+        for len in [10, 500, 3_000, 20_000] {
+            let storage = Hooked::default();
+            storage.create_dir(Path::new(DIR)).unwrap();
+            let path = format.path_in(Path::new(DIR));
+            let at = At { storage: Arc::new(storage.clone()), path };
+            let log = format.create(&at, &[]);
+            let buffer: Arc<Vec<AtomicU8>> = Arc::new((0..len).map(|_| AtomicU8::new(1)).collect());
+            let changed = buffer.clone();
+            // Between any two calls of the file system.
+            storage.watch(move |_| {
+                for byte in changed.iter() {
+                    byte.fetch_add(1, Ordering::Relaxed);
+                }
+                false
+            });
+            for _ in 0..3 {
+                // SAFETY: the bytes live as long as `buffer`; that they change is what is tried.
+                let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast(), len) };
+                log.append(1, bytes).unwrap();
+            }
+            storage.unwatch();
+            log.close().unwrap();
+            let report = format.verify(&at, MANUAL).unwrap();
+            let found = (report.records, report.ok);
+            assert_eq!(found, (3, true), "{}, {len} bytes: {report:?}", format.name());
+        }
+    }
+}
+
+/// What no record shows, for example a lost head marker, was put after the damage further on:
+/// `verify` listed it out of order.
+#[test]
+fn verify_lists_damage_in_order() {
+    let memory = Memory::new();
+    let at = At::memory(&memory, DIR);
+    let log = TINY.options(&at, MANUAL).open(DIR, Mode::Create).unwrap();
+    let lsns: Vec<_> = (0..9).map(|i| log.append(&[i; 50]).unwrap()).collect();
+    log.sync().unwrap();
+    log.truncate_before(lsns[3]).unwrap();
+    log.close().unwrap();
+    let files = Files::of(&memory);
+    let mut space = files.space(&TINY);
+    space[lsns[6].0 as usize + 20] ^= 1;
+    let mut files = files.with_space(&TINY, &space);
+    files.bytes.remove(&Path::new(DIR).join("head")).unwrap();
+    let memory = files.restore();
+    let report = TINY.verify(&At::memory(&memory, DIR), MANUAL).unwrap();
+    let places: Vec<_> = report.damages.iter().map(|damage| damage.offset).collect();
+    assert_eq!(places, [lsns[3].0, lsns[6].0]);
+}
+
+/// A read error while the layout was being looked for became "not a log".
+#[test]
+fn a_read_error_while_a_log_is_looked_at_is_a_read_error() {
+    for format in FORMATS {
+        for sidecar in [true, false] {
+            let disk = Sim::new();
+            let path = format.path_in(Path::new(DIR));
+            Storage::create_dir(&disk, Path::new(DIR)).unwrap();
+            let at = At { storage: Arc::new(disk.clone()), path };
+            let log = format.create(&at, &plain(5, 300));
+            log.close().unwrap();
+            drop(log);
+            if !sidecar {
+                let beside = Path::new(DIR).join(".deedbook");
+                for dir in [beside.clone(), beside.join("wal")] {
+                    for name in Storage::list(&disk, &dir).unwrap_or_default() {
+                        let _ = Storage::remove(&disk, &dir.join(name));
+                    }
+                }
+            }
+            // The first record is damaged, so that it takes more to tell what the file is.
+            let file = disk.open(&format.first_file(&at.path), Access::Write).unwrap();
+            file.write_at(&[0xff], format.framing().start() as u64 + 20).unwrap();
+            for k in 1..40 {
+                let eio = What::Error(std::io::ErrorKind::Other);
+                disk.inject(Fault::once(k, eio).of(Call::Read));
+                let read = format.read(&at).map(|log| log.forward(None, None, true));
+                disk.heal();
+                let what = format!("{}, read {k}: {read:?}", format.name());
+                let failed = match read {
+                    Err(error) => Some(error),
+                    Ok(walk) => {
+                        let is_whole = walk.error.is_some() || walk.records.len() == 4;
+                        assert!(is_whole, "{what}");
+                        walk.error
+                    }
+                };
+                assert!(failed.is_none_or(|error| error.kind() == ErrorKind::Io), "{what}");
+            }
+        }
+    }
+}
+
+/// The same where the error met the search for another layout: a log of such a layout was no log.
+#[test]
+fn a_read_error_while_layouts_are_looked_for_is_a_read_error() {
+    let disk = Sim::new();
+    disk.create_dir(Path::new(DIR)).unwrap();
+    let file = disk.create_new(&Path::new(DIR).join("book.log"), 0o644).unwrap();
+    // A deed of the padded layout: four bytes more in its head, and four in its tail.
+    let head = [&24u64.to_le_bytes()[..], &[1; 4]].concat();
+    let sum = crc32(&[&head[..], &[7; 20]].concat()).to_le_bytes();
+    let deed = [&head[..], &[9; 4], &[7; 20], &sum, &[9; 4], &24u64.to_le_bytes()].concat();
+    let bytes = [&Framing::Book.file_header(1)[..], &deed].concat();
+    file.write_at(&bytes, 0).unwrap();
+    let at = At { storage: Arc::new(disk.clone()), path: DIR.into() };
+    let read = || BookFormat.read(&at).map(|log| log.forward(None, None, true));
+    assert_eq!(read().unwrap().records.len(), 1);
+    let mut errors = 0;
+    for k in 1..40 {
+        let eio = What::Error(std::io::ErrorKind::Other);
+        disk.inject(Fault::once(k, eio).of(Call::Read));
+        let got = read();
+        disk.heal();
+        let failed = match got {
+            Err(error) => Some(error),
+            Ok(walk) => {
+                let is_whole = walk.error.is_some() || walk.records.len() == 1;
+                assert!(is_whole, "read {k}: {walk:?}");
+                walk.error
+            }
+        };
+        errors += u32::from(failed.is_some());
+        assert!(failed.is_none_or(|error| error.kind() == ErrorKind::Io), "read {k}");
+    }
+    assert!(errors > 0, "no read met the fault");
+}
+
+/// Book left `closed` in the mark while it went on appending: what a crash then tore would have been
+/// judged as if another program had appended it.
+#[test]
+fn a_writer_that_goes_on_says_in_the_mark_that_the_log_is_open() {
+    for format in FORMATS {
+        let memory = Memory::new();
+        let path = format.path_in(Path::new(DIR));
+        memory.create_dir(path.parent().unwrap()).unwrap();
+        let at = At::memory(&memory, path);
+        format.create(&at, &plain(3, 30)).close().unwrap();
+        let is_closed = || {
+            let files = Files::of(&memory);
+            let mark = files.named("mark").unwrap();
+            let count = |at: usize| u64::from_le_bytes(*mark[at + 8..].first_chunk().unwrap());
+            let newest = if count(0) > count(512) { 0 } else { 512 };
+            mark[newest + 6] & 1 == 1
+        };
+        assert!(is_closed(), "{}", format.name());
+        let log = format.open(&at, Mode::Append, MANUAL).unwrap();
+        log.append(1, b"goes on").unwrap();
+        assert!(!is_closed(), "{}: says closed, and is appended to", format.name());
+        log.close().unwrap();
+        assert!(is_closed(), "{}", format.name());
+    }
+}
+
+/// Every way of reading begins with the same evidence, in segments of another size, too.
+#[test]
+fn damage_in_segments_of_any_size_has_one_answer() {
+    for segment_bytes in [9, 31, 512, 5_000] {
+        let layout = Layout::Segmented { segment_bytes };
+        let format = WalFormat { name: "wal-segments", layout };
+        let events: Vec<Event> = plain(30, 40);
+        for beside in [Beside::Nothing, Beside::Open(30), Beside::Closed(15)] {
+            let (specimen, _, at) = broken(&format, &events, beside, |specimen, space| {
+                space[specimen.edges[3] + 20] ^= 1;
+                space[specimen.edges[20] + 20] ^= 1;
+            });
+            all_give(&specimen, &at, &all_but(30, &[3, 20]));
+        }
+    }
+}

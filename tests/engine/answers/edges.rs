@@ -1,0 +1,327 @@
+//! Wrong answers at the edges: limits, names, numbers, and logs of another format. Each test
+//! opens with its story.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use deedbook::book::{Batches, Book, Column};
+use deedbook::storage::{Memory, Storage};
+use deedbook::wal::Wal;
+use deedbook::{Durability, ErrorKind, LockTimeout, Mode, Recovery, Repair};
+
+use crate::answers::FORMATS;
+use crate::support::common::write_file;
+use crate::support::formats::book::{BookFormat, options};
+use crate::support::formats::framing::Framing;
+use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
+use crate::support::formats::subject::{At, Format, How, MANUAL, refused};
+use crate::support::formats::views::{broken, copy_in_place, plain, ways};
+use arrow_array::{Array, Int64Array};
+
+/// Read backwards, a write-ahead log gave a record out of a damaged record's payload before it
+/// raised; a Book that was cut inside such a deed gave one out of it when passing over damage.
+#[test]
+fn a_record_inside_a_damaged_one_is_not_given_backwards_either() {
+    for format in FORMATS {
+        let inner = format.framing().encode(7, b"inner");
+        let mut events = plain(2, 30);
+        events.push((5, [&b"before"[..], &inner, &inner, b"after"].concat()));
+        events.extend(plain(4, 33));
+        for beside in [Beside::Nothing, Beside::Open(7), Beside::Closed(7)] {
+            let (specimen, _, at) = broken(format, &events, beside, |specimen, space| {
+                space[specimen.edges[2] + format.framing().head() + 2] ^= 1;
+            });
+            let back = format.read(&at).unwrap().backward(None, None);
+            let places: Vec<_> = back.records.iter().map(|record| record.offset as usize).collect();
+            let expected: Vec<_> = (3..7).rev().map(|i| specimen.edges[i]).collect();
+            assert_eq!(places, expected, "{}, {beside:?}", format.name());
+            let error = back.error.expect("damage is raised");
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{}: {error}", format.name());
+        }
+        let cut = |specimen: &Specimen<'_>| {
+            specimen.edges[2] + format.framing().head() + 6 + inner.len() + 3
+        };
+        let (specimen, _, at) = broken(format, &events, Beside::Nothing, |specimen, space| {
+            space.truncate(cut(specimen));
+        });
+        for (way, walk) in ways(format, &at) {
+            let places: Vec<_> = walk.records.iter().map(|record| record.offset as usize).collect();
+            assert_eq!(places, specimen.edges[..2], "{}, {way}", format.name());
+        }
+    }
+}
+
+/// `Wal::open` of a Book said "lost records" and "remove .deedbook".
+#[test]
+fn a_log_of_another_format_is_called_by_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (book, wal) = (dir.path().join("book"), dir.path().join("wal"));
+    let created = Book::create(&book).unwrap();
+    created.append(1, b"x").unwrap();
+    created.close().unwrap();
+    let created = Wal::create(&wal).unwrap();
+    created.commit(b"x").unwrap();
+    created.close().unwrap();
+    for error in [Wal::open(&book).unwrap_err(), Wal::append_to(&book).unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
+        assert!(error.message().contains("book"), "{error}");
+    }
+    for error in [Book::open(&wal).unwrap_err(), Book::append_to(&wal).unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
+        assert!(error.message().contains("wal"), "{error}");
+    }
+}
+
+/// Opened with a lower limit than it was written with, a sound log had "lost acknowledged
+/// records".
+#[test]
+fn a_lower_limit_does_not_make_a_log_lose_records() {
+    for format in FORMATS {
+        let specimen = Specimen::new(format, &plain(4, 200), Beside::Closed(4));
+        let memory = specimen.files.restore();
+        let at = At::memory(&memory, specimen.path());
+        let low = How { record_bytes_max: Some(100), ..MANUAL };
+        for mode in [Mode::Append, Mode::Read] {
+            match format.open(&at, mode, low) {
+                Ok(log) => {
+                    let walk = log.forward(None, None, false);
+                    let kind = walk.error.map(|error| error.kind());
+                    assert!(matches!(kind, None | Some(ErrorKind::Corrupt)), "{kind:?}");
+                    assert!(kind.is_some() || walk.records.len() == 4);
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Corrupt, "{}: {error}", format.name());
+                    assert!(error.message().contains("limit 10"), "{error}");
+                }
+            }
+        }
+        assert_eq!(format.read(&at).unwrap().forward(None, None, false).records.len(), 4);
+    }
+}
+
+/// Below its first record's length a log "lost acknowledged records", and the error advised a repair,
+/// which cut all of them off. Nothing cuts them, and what is said is which limit to raise.
+#[test]
+fn a_limit_below_the_records_never_cuts_and_says_what_to_raise() {
+    for format in FORMATS {
+        for beside in [Beside::Closed(4), Beside::Open(4), Beside::Open(0), Beside::Nothing] {
+            let specimen = Specimen::new(format, &plain(4, 200), beside);
+            let memory = specimen.files.restore();
+            // Where the log's own limit is kept, it counts.
+            let at = At::memory(&memory, specimen.path());
+            let _ = memory.remove(&format.sidecar(&at.path).join("settings"));
+            let before = Files::of(&memory).space(format).clone();
+            let low = How { record_bytes_max: Some(100), ..MANUAL };
+            let what = format!("{}, {beside:?}", format.name());
+            let refuses = |error: deedbook::Error| {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
+                let message = error.message();
+                assert!(message.contains("is whole, so raise "), "{what}: {message}");
+                assert!(message.ends_with("_bytes_max"), "{what}: {message}");
+            };
+            let walk = format.open(&at, Mode::Read, low).map(|log| log.forward(None, None, false));
+            refuses(walk.map_or_else(|error| error, |walk| walk.error.unwrap()));
+            let full = format.open(&at, Mode::Append, How { recovery: Recovery::Spec, ..low });
+            let cut = full.map(|log| log.close().unwrap());
+            for force in [false, true] {
+                let repair = Repair { force, accept_loss: true, ..Repair::default() };
+                refuses(format.repair_as(&at, low, repair).unwrap_err());
+            }
+            let report = format.verify(&at, low).unwrap();
+            assert!(!report.lost_acknowledged && !report.ok, "{what}: {report:?}");
+            assert_eq!(report.verdict, "corrupt", "{what}");
+            assert!(Files::of(&memory).space(format) == before, "{what}: cut, {cut:?}");
+            assert_eq!(format.verify(&at, MANUAL).unwrap().records, 4, "{what}");
+        }
+    }
+}
+
+/// An error about lost records did not say what to do when an older copy had been restored on
+/// purpose.
+#[test]
+fn lost_records_say_what_to_do_after_a_restored_backup() {
+    for format in FORMATS {
+        let (_, _, at) = broken(format, &plain(6, 30), Beside::Closed(6), |specimen, space| {
+            space.truncate(specimen.edges[3]);
+        });
+        let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
+        let text = error.to_string();
+        assert!(text.contains("restored") && text.contains(".deedbook"), "{text}");
+    }
+}
+
+/// A copy that was made under the writer, the log first and its mark later, cried loss: what it lacks was
+/// never in it.
+#[test]
+fn a_copy_that_is_older_than_its_mark_is_called_a_copy() {
+    for format in FORMATS {
+        for more in [0, 9] {
+            let (_, _, at) = broken(format, &plain(6, 30), Beside::Open(6), |specimen, space| {
+                space.truncate(specimen.edges[3] + more);
+            });
+            copy_in_place(format, &at);
+            let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
+            let text = error.to_string();
+            assert!(text.contains("this copy has less than its mark says"), "{text}");
+            assert!(!text.contains("restored"), "{text}");
+        }
+    }
+}
+
+/// A Book whose file was gone, but not its mark, was "missing" to readers and `verify`, as if it had
+/// never been there; its writers, and all of a write-ahead log, said that records were lost.
+#[test]
+fn a_log_whose_files_are_gone_under_its_mark_has_lost_records() {
+    for format in FORMATS {
+        let mut specimen = Specimen::new(format, &plain(6, 30), Beside::Closed(6));
+        let sidecar = format.sidecar(&specimen.path());
+        specimen.files.bytes.retain(|path, _| path.starts_with(&sidecar));
+        let memory = specimen.files.restore();
+        memory.create_dir(Path::new(DIR)).unwrap();
+        let at = At::memory(&memory, specimen.path());
+        let errors = [
+            format.open(&at, Mode::Read, MANUAL).err(),
+            format.open(&at, Mode::Append, MANUAL).err(),
+            format.verify(&at, MANUAL).err(),
+            format.repair(&at, MANUAL).err(),
+            format.salvage(&at, &format.path_in(Path::new("/to")), MANUAL).err(),
+        ];
+        for error in errors {
+            let error = error.expect("six records are gone");
+            assert_eq!(error.kind(), ErrorKind::LostRecords, "{}: {error}", format.name());
+            assert!(error.message().contains(" 6 "), "{error}");
+        }
+    }
+}
+
+/// A log that was cut below its mark, at a record's edge or within one, was given backwards as if
+/// nothing were missing.
+#[test]
+fn a_lost_end_is_raised_by_reading_backwards() {
+    for format in FORMATS {
+        for more in [0, 9] {
+            let (_, _, at) = broken(format, &plain(6, 30), Beside::Closed(6), |specimen, space| {
+                space.truncate(specimen.edges[3] + more);
+            });
+            let back = format.read(&at).unwrap().backward(None, None);
+            let error = back.error.expect("three records are missing");
+            let is_damage = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LostRecords);
+            assert!(is_damage && back.records.is_empty(), "{}: {error}", format.name());
+        }
+    }
+}
+
+/// Event numbers from 2^63 on were negative in an Arrow column.
+#[test]
+fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
+    let memory = Memory::new();
+    memory.create_dir(Path::new("/")).unwrap();
+    let at = At::memory(&memory, DIR);
+    let first = (1 << 63) - 1;
+    let with = options(&at, MANUAL).epoch(first - 1);
+    let log = with.open(DIR, Mode::Create).unwrap();
+    (0..4).for_each(|i| assert!(log.append(i, b"x").is_ok()));
+    let cursor = log.cursor(0, None, deedbook::book::OnCorrupt::Raise).unwrap();
+    let mut batches = Batches::new(cursor, vec![Column::Event, Column::Jam], 10, 1 << 20);
+    // The one that has a place comes before the error, and nothing comes after it.
+    let batch = batches.next().unwrap().unwrap();
+    let numbers = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+    assert_eq!(numbers.values()[..], [first as i64]);
+    assert_eq!(batches.next().unwrap().unwrap_err().kind(), ErrorKind::TooLarge);
+    assert!(batches.next().is_none());
+}
+
+/// A path that holds a zero byte was "not a log".
+#[test]
+fn a_path_with_a_zero_byte_is_an_invalid_argument() {
+    let path = PathBuf::from("/tmp/a\0b");
+    refused(Book::open(&path), ErrorKind::InvalidArgument);
+    refused(Wal::open(&path), ErrorKind::InvalidArgument);
+}
+
+/// `verify` failed, where it should have reported what is wrong: numbers that pass 2^64, and a log
+/// known by its sidecar in which nothing is intact.
+#[test]
+fn verify_tells_of_what_it_cannot_read() {
+    let framing = Framing::Book;
+    let mut bytes = framing.file_header(u64::MAX);
+    (0..2).for_each(|i| bytes.extend(framing.encode(i, b"x")));
+    let memory = Memory::new();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    write_file(&memory, &Path::new(DIR).join("book.log"), &bytes);
+    let report = BookFormat.verify(&At::memory(&memory, DIR), MANUAL).unwrap();
+    assert_eq!((report.verdict, report.ok), ("corrupt", false));
+    for format in FORMATS {
+        let (_, _, at) = broken(format, &plain(4, 40), Beside::Closed(4), |specimen, space| {
+            space[specimen.edges[0]..].fill(0xa5);
+        });
+        let report = format.verify(&at, MANUAL).unwrap();
+        let found = (report.verdict, report.records, report.lost_acknowledged);
+        assert_eq!(found, ("corrupt", 0, true), "{}", format.name());
+    }
+}
+
+/// Dropping a prefix with force left consumers below the head.
+#[test]
+fn a_prefix_dropped_with_force_leaves_no_consumer_below_the_head() {
+    let dir = tempfile::tempdir().unwrap();
+    let wal = Wal::create(dir.path().join("log")).unwrap();
+    let lsns: Vec<_> = (0..10).map(|i| wal.append(&[i; 40]).unwrap()).collect();
+    wal.sync().unwrap();
+    wal.set_consumer("slow", lsns[2]).unwrap();
+    wal.truncate_before_all(lsns[6]).unwrap();
+    assert!(wal.consumers().unwrap()["slow"] >= lsns[6]);
+}
+
+/// A follower on the writer's own handle went on after the end had been cut and written again under
+/// it, and left out what came in the place of what it had given.
+#[test]
+fn a_follower_of_the_writer_s_handle_reports_a_cut() {
+    for again in [0, 1, 2, 4] {
+        let dir = tempfile::tempdir().unwrap();
+        let wal = Wal::create(dir.path().join("log")).unwrap();
+        let lsns: Vec<_> = (0..5).map(|i| wal.append(&[i; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        let mut follow = wal.follow(None).unwrap();
+        (0..5).for_each(|_| assert!(follow.next(Duration::ZERO).unwrap().is_some()));
+        wal.truncate_from(lsns[3]).unwrap();
+        // Of the same size, so that records begin where others did.
+        (0..again).for_each(|i| assert!(wal.append(&[100 + i; 50]).is_ok()));
+        let error = follow.next(Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfRange, "{again} again: {error}");
+    }
+}
+
+/// Only the opening asked whether to go on: a walk over the rest of the log went on until its next
+/// report of progress, which a long damaged stretch does not have.
+#[test]
+fn a_check_and_a_copy_are_ended_while_they_read() {
+    let (memory, path) = (Memory::new(), Path::new("/large"));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let asked = is_over.clone();
+    let timeout = LockTimeout::default().checking(move || match asked.load(Ordering::Relaxed) {
+        true => Err(io::Error::other("enough")),
+        false => Ok(()),
+    });
+    let how = How { durability: Durability::None, ..MANUAL };
+    let options = options(&At::memory(&memory, path), how).lock_timeout(timeout);
+    let book = options.open(path, Mode::Create).unwrap();
+    let jam = vec![7; 1 << 20];
+    (0..12).for_each(|_| assert!(book.append(0, &jam).is_ok()));
+    book.close().unwrap();
+    // Long enough that the next read asks.
+    let end = |_, _| {
+        is_over.store(true, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(60));
+        Ok(())
+    };
+    let checked = deedbook::book::verify(path, &options, end).map(|report| report.records);
+    is_over.store(false, Ordering::Relaxed);
+    let copied = deedbook::book::salvage(path, "/copy", &options, end).map(|report| report.records);
+    for error in [checked.unwrap_err(), copied.unwrap_err()] {
+        assert!(error.to_string().contains("enough"), "{error}");
+    }
+}

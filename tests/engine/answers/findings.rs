@@ -1,0 +1,248 @@
+//! Wrong answers about damaged or foreign logs that were found from outside. Each test
+//! opens with its story.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use deedbook::book::Book;
+use deedbook::storage::{Memory, Storage};
+use deedbook::{ErrorKind, Mode};
+
+use crate::answers::{FORMATS, LARGE};
+use crate::support::common::hooked::{Event as Call, Hooked};
+use crate::support::common::{read_file, write_file};
+use crate::support::formats::book::{BookFormat, options};
+use crate::support::formats::framing::Framing;
+use crate::support::formats::specimen::{Beside, DIR, Files};
+use crate::support::formats::subject::{At, Event, Format, Log, MANUAL, refused};
+use crate::support::formats::views::{all_but, all_give, broken, plain, ways};
+use crate::support::formats::wal::SINGLE;
+
+/// A Book of deeds 101, 102, ... with these bytes changed and nothing beside it.
+fn epoch_100(events: &[Event], change: impl FnOnce(&mut Vec<u8>)) -> (Memory, At) {
+    let framing = Framing::Book;
+    let mut bytes = framing.file_header(101);
+    events.iter().for_each(|(tag, jam)| bytes.extend(framing.encode(*tag, jam)));
+    change(&mut bytes);
+    let memory = Memory::new();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    write_file(&memory, &Path::new(DIR).join("book.log"), &bytes);
+    let at = At::memory(&memory, DIR);
+    (memory, at)
+}
+
+fn book(at: &At) -> Book {
+    options(at, MANUAL).open(&at.path, Mode::Read).unwrap()
+}
+
+/// The numbers that each way gives; none may be wrong.
+#[track_caller]
+fn numbers(at: &At, events: &[Event]) -> Vec<Option<u64>> {
+    let mut all = Vec::new();
+    for (way, walk) in ways(&BookFormat, at) {
+        let mut numbers = Vec::new();
+        for record in &walk.records {
+            let i = events.iter().position(|(_, jam)| *jam == record.bytes).unwrap() as u64;
+            let number = record.ordinal;
+            assert!(number.is_none_or(|number| number == 101 + i), "{way}: {record:?} is {i}");
+            numbers.push(number);
+        }
+        all.push(numbers);
+    }
+    assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");
+    // By number the same, or an error.
+    let (book, jams) = (book(at), |n: u64| events.get((n - 101) as usize).map(|(_, jam)| jam));
+    for number in (0..10).chain(95..110) {
+        if let Ok(deed) = book.read(number) {
+            assert_eq!(Some(&deed.jam), jams(number), "deed {number}");
+        }
+    }
+    all.pop().unwrap()
+}
+
+/// Without a mark, a first deed whose frame is damaged was passed over, and those after it were
+/// numbered from 1 on: 102, 103 and 104 came as 1, 2 and 3.
+#[test]
+fn a_damaged_first_deed_does_not_renumber_the_others() {
+    let events = plain(6, 30);
+    for byte in [16, 17, 28, 30, 62] {
+        let (_, at) = epoch_100(&events, |bytes| bytes[byte] ^= 1);
+        let numbers = numbers(&at, &events);
+        assert_eq!(numbers.len(), 5, "byte {byte}");
+        let walk = book(&at).iter(0, None).unwrap().next().unwrap();
+        let error = refused(walk, ErrorKind::Corrupt);
+        assert_eq!(error.offset(), Some(16), "byte {byte}: {error}");
+    }
+}
+
+/// A header with a damaged magic or version, no mark: the log opened with bounds (0, 2), event 1
+/// was event 2, and a plain loop raised at its end only.
+#[test]
+fn a_damaged_header_is_raised_first_and_keeps_the_numbers() {
+    let events = plain(6, 30);
+    for byte in 0..8 {
+        let (_, at) = epoch_100(&events, |bytes| bytes[byte] ^= 0x10);
+        let expected: Vec<_> = (101..=106).map(Some).collect();
+        assert_eq!(numbers(&at, &events), expected, "byte {byte}");
+        let walk = BookFormat.read(&at).unwrap().forward(None, None, false);
+        assert!(walk.records.is_empty(), "byte {byte}: {walk:?}");
+        assert!(walk.error.unwrap().offset().unwrap() < 8, "byte {byte}");
+        let report = BookFormat.verify(&at, MANUAL).unwrap();
+        assert_eq!((report.verdict, report.records), ("corrupt", 6), "byte {byte}");
+        assert!(report.damages[0].offset < 8, "{report:?}");
+    }
+}
+
+/// The same with a first number of 0 before deeds: nothing tells their numbers, and 0, 1, 2 were
+/// made up.
+#[test]
+fn deeds_after_a_first_number_of_zero_have_no_numbers() {
+    let events = plain(6, 30);
+    let (_, at) = epoch_100(&events, |bytes| bytes[8..16].fill(0));
+    assert_eq!(numbers(&at, &events), [None; 6]);
+    let walk = BookFormat.read(&at).unwrap().forward(None, None, false);
+    assert!(walk.records.is_empty(), "{walk:?}");
+    assert_eq!(walk.error.unwrap().offset(), Some(8));
+    let book = book(&at);
+    assert!((0..10).all(|number| book.read(number).is_err()));
+}
+
+/// A copy of a small program, opened as a write-ahead log for appending, was emptied, and nothing
+/// was saved: whatever claims a record that is longer than the file, and whatever is shorter than a
+/// header, passed for a torn tail.
+#[test]
+fn a_foreign_file_is_refused_and_kept() {
+    let program = [&b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0"[..], &[7; 3000]].concat();
+    let record = [&[1, 2, 3, 4, 100, 0, 0, 0][..], &[5; 60]].concat();
+    let mut foreign = vec![program, record, b"PK\x03\x04\x14\0\0\0\x08\0".to_vec()];
+    foreign.extend((1..9).map(|len| b"text abc"[..len].to_vec()));
+    for format in LARGE {
+        for bytes in &foreign {
+            let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
+            memory.create_dir(Path::new(DIR)).unwrap();
+            let file = format.first_file(&path);
+            write_file(&memory, &file, bytes);
+            let at = At::memory(&memory, path);
+            // A writer that died in its first append leaves the same bytes, if the name says WAL.
+            let claims =
+                |bytes: &[u8]| u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+            let is_begun = format.name().starts_with("wal")
+                && match bytes.len() {
+                    8.. => (claims(bytes) as usize) > bytes.len() - 8 && claims(bytes) <= 64 << 20,
+                    _ => format.segment_bytes().is_some(),
+                };
+            for mode in [Mode::Append, Mode::Create] {
+                let what = format!("{}, {} bytes, {mode:?}", format.name(), bytes.len());
+                let error = format.open(&at, mode, MANUAL).err().expect(&what);
+                let refusal = match is_begun {
+                    true => ErrorKind::Corrupt,
+                    false => ErrorKind::NotALog,
+                };
+                let kinds = [refusal, ErrorKind::AlreadyExists];
+                assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
+                assert_eq!(read_file(&memory, &file), *bytes, "{what}");
+            }
+            if is_begun {
+                // You asked for a repair, and the repair saves the bytes it removes.
+                let repaired = format.repair(&at, MANUAL).unwrap();
+                let saved = repaired.saved_to.unwrap();
+                assert_eq!(read_file(&memory, &saved), *bytes, "{}: saved", format.name());
+                continue;
+            }
+            assert!(format.repair(&at, MANUAL).is_err(), "{}", format.name());
+            assert_eq!(read_file(&memory, &file), *bytes, "{}: repaired", format.name());
+            let left = Files::of(&memory).bytes.len();
+            assert_eq!(left, 1, "{}: left something beside it", format.name());
+        }
+    }
+}
+
+/// An opening cut a torn tail and kept no copy.
+#[test]
+fn a_torn_tail_is_saved_before_it_is_cut() {
+    for format in FORMATS {
+        for beside in [Beside::Nothing, Beside::Open(2), Beside::Closed(3)] {
+            let (specimen, memory, at) = broken(format, &plain(5, 60), beside, |_, space| {
+                space.truncate(space.len() - 10);
+            });
+            let log = format.open(&at, Mode::Append, MANUAL).unwrap();
+            let saved_to =
+                log.recovery().saved_to.as_ref().unwrap_or_else(|| {
+                    panic!("{}, {beside:?}: {:?}", format.name(), log.recovery())
+                });
+            let cut = specimen.edges[4]..specimen.space.len() - 10;
+            assert_eq!(read_file(&memory, saved_to), specimen.space[cut]);
+        }
+    }
+}
+
+/// A log was closed with 10 records; another program appended 100 and synced them; a byte of
+/// these rotted. By our old mark they were a torn tail: 49 intact records were cut on opening,
+/// unsaved, and neither `verify` nor `salvage` saw them.
+#[test]
+fn a_closed_mark_does_not_condemn_what_another_program_appended() {
+    for format in FORMATS {
+        let (specimen, memory, at) =
+            broken(format, &plain(110, 40), Beside::Closed(10), |specimen, space| {
+                space[specimen.edges[60] + format.framing().head() + 3] ^= 1;
+            });
+        let before = Files::unlocked(&memory);
+        let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
+        let next = Some(specimen.edges[61] as u64);
+        assert_eq!(error.next_intact(), next, "{}: {error}", format.name());
+        assert!(Files::unlocked(&memory) == before, "{}: changed", format.name());
+        all_give(&specimen, &at, &all_but(110, &[60]));
+    }
+}
+
+/// A batch was half written when the disk was full, and rolled back. Followers gave out the deeds
+/// of its first half, and then silently left out those that really came in their place.
+#[test]
+fn a_reader_never_gives_what_is_rolled_back() {
+    for format in [&BookFormat as &dyn Format, &SINGLE] {
+        let storage = Hooked::default();
+        storage.create_dir(Path::new(DIR)).unwrap();
+        let path = format.path_in(Path::new(DIR));
+        let at = At { storage: Arc::new(storage.clone()), path };
+        let log = format.create(&at, &plain(3, 50));
+        log.sync().unwrap();
+        let reader: Arc<dyn Log> = Arc::from(format.read(&at).unwrap());
+        let seen = Arc::new(Mutex::new(None));
+        let (looks, sees) = (reader.clone(), seen.clone());
+        storage.watch(move |event| match event {
+            Call::Half => {
+                *sees.lock().unwrap() = Some(looks.follow().records.len());
+                true
+            }
+            Call::Write(len) => len > 4000 && sees.lock().unwrap().is_none(),
+            Call::Allocate | Call::Read | Call::Sync => false,
+        });
+        log.append_batch(&plain(20, 900)).unwrap_err();
+        storage.unwatch();
+        assert_eq!(*seen.lock().unwrap(), Some(3), "{}: gave what was rolled back", format.name());
+        let real = (1, b"what really came".to_vec());
+        log.append_batch(std::slice::from_ref(&real)).unwrap();
+        log.sync().unwrap();
+        let followed = reader.follow();
+        assert!(followed.error.is_none(), "{}: {:?}", format.name(), followed.error);
+        assert_eq!(followed.records.len(), 4, "{}", format.name());
+        assert_eq!(followed.records[3].bytes, real.1, "{}", format.name());
+    }
+}
+
+/// A write-ahead log without a mark, one bit flipped in a record's length: opening named the next
+/// intact record, but of 5,000 records readers, `verify` and `salvage` gave 10. A chain of records
+/// that ends where the data does is better evidence than one length.
+#[test]
+fn one_damaged_length_costs_one_record() {
+    for format in LARGE {
+        let length = format.framing().length();
+        for bit in [0, 2, 4, 9, 13, 18, 24, 31] {
+            let (specimen, _, at) =
+                broken(format, &plain(5_000, 20), Beside::Nothing, |specimen, space| {
+                    space[specimen.edges[10] + length.start + bit / 8] ^= 1 << (bit % 8);
+                });
+            all_give(&specimen, &at, &all_but(5_000, &[10]));
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! A repair never makes a loss invisible.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use deedbook::storage::{Memory, Storage};
+use deedbook::{ErrorKind, Mode, Recovery, Repair};
+
+use crate::answers::FORMATS;
+use crate::support::formats::specimen::{Beside, DIR, Files};
+use crate::support::formats::subject::{At, Format, How, MANUAL, refused};
+use crate::support::formats::views::{broken, plain};
+use crate::support::formats::wal::{SINGLE, TINY};
+use crate::support::watch::{Seen, watched};
+
+const ACCEPTING: Repair = Repair { force: false, dry_run: false, accept_loss: true };
+
+/// A log that had lost its end at a record's edge was "clean" once it had been repaired: there was
+/// nothing to cut, the mark was lowered, and the evidence of 2,437 acknowledged records was gone.
+/// Only an accepted loss may go: until then checking and opening show it, and nothing is changed.
+#[test]
+fn a_loss_at_a_record_s_edge_stays_visible_after_a_repair() {
+    for format in FORMATS {
+        for beside in [Beside::Closed(12), Beside::Open(12)] {
+            let (specimen, memory, at) =
+                broken(format, &plain(12, 30), beside, |specimen, space| {
+                    space.truncate(specimen.edges[7]);
+                });
+            let what = format!("{}, {beside:?}", format.name());
+            // Whether this is an error that says so or a report is no matter here.
+            let _ = format.repair(&at, MANUAL);
+            let files = Files::of(&memory);
+            let kept = specimen.space[..specimen.edges[7]].to_vec();
+            assert!(files.space(format) == kept, "{what}: the log was changed");
+            // A backup may still bring them back, and then none is lost.
+            assert!(files.named("loss").is_none(), "{what}: noted");
+            let report = format.verify(&at, MANUAL).unwrap();
+            let found = (report.records, report.lost_acknowledged, report.ok);
+            assert_eq!(found, (7, true, false), "{what}: {report:?}");
+            let walk = format.read(&at).unwrap().forward(None, None, false);
+            assert_eq!(walk.records.len(), 7, "{what}");
+            assert!(walk.error.is_some(), "{what}: reads as if nothing were lost");
+        }
+    }
+}
+
+/// A loss that was accepted is noted beside the log, and every later check tells of it, whatever was
+/// appended since: nothing else knows any more that records were acknowledged and are gone. An opening
+/// that goes on without them, as the specification says, lowered the mark and noted nothing.
+#[test]
+fn an_accepted_loss_is_told_by_every_later_check() {
+    let spec = How { recovery: Recovery::Spec, ..MANUAL };
+    for format in FORMATS {
+        for (beside, by_opening) in [
+            (Beside::Closed(12), false),
+            (Beside::Open(12), false),
+            (Beside::Closed(12), true),
+            (Beside::Open(12), true),
+        ] {
+            let (specimen, _, at) = broken(format, &plain(12, 30), beside, |specimen, space| {
+                space.truncate(specimen.edges[7]);
+            });
+            let what = format!("{}, {beside:?}, by opening: {by_opening}", format.name());
+            match by_opening {
+                true => format.open(&at, Mode::Append, spec).unwrap().close().unwrap(),
+                false => {
+                    assert!(format.repair_as(&at, MANUAL, ACCEPTING).unwrap().mended, "{what}")
+                }
+            }
+            let offset = specimen.edges[7] as u64;
+            for appended in 0..3 {
+                let report = format.verify(&at, MANUAL).unwrap();
+                let found = (report.records, report.lost_acknowledged, report.ok);
+                assert_eq!(found, (7 + appended, false, true), "{what}: {report:?}");
+                let loss = report.loss.unwrap_or_else(|| panic!("{what}: forgot the loss"));
+                assert_eq!((loss.records, loss.offset), (5, offset), "{what}");
+                let log = format.open(&at, Mode::Append, MANUAL).unwrap();
+                log.append(1, &[7; 40]).unwrap();
+                log.close().unwrap();
+            }
+        }
+    }
+}
+
+/// The note of a second loss took the place of the first: 2 records were lost, said every check, and 7 were.
+/// A repair that crashed after its note is done again, and what it noted counts once.
+#[test]
+fn the_losses_of_two_repairs_are_told_together() {
+    for format in FORMATS {
+        let (specimen, memory, at) =
+            broken(format, &plain(12, 30), Beside::Closed(12), |specimen, space| {
+                space.truncate(specimen.edges[7]);
+            });
+        let check = |memory: &Memory, records: u64| {
+            let at = At::memory(memory, at.path.clone());
+            let loss = format.verify(&at, MANUAL).unwrap().loss.unwrap();
+            let offset = specimen.edges[7] as u64;
+            assert_eq!((loss.records, loss.offset), (records, offset), "{}", format.name());
+        };
+        let memory = accepted_twice(format, &memory, &at);
+        check(&memory, 5);
+        let at = At::memory(&memory, at.path.clone());
+        let log = format.open(&at, Mode::Append, MANUAL).unwrap();
+        log.append(1, &[7; 40]).unwrap();
+        let end = log.end().unwrap() as usize;
+        (0..2).for_each(|_| assert!(log.append(1, &[7; 40]).is_ok()));
+        log.close().unwrap();
+        let files = Files::of(&memory);
+        let memory = files.with_space(format, &files.space(format)[..end]).restore();
+        let at = At::memory(&memory, at.path);
+        let memory = accepted_twice(format, &memory, &at);
+        check(&memory, 7);
+    }
+}
+
+/// Repair a log that lost records, as if a crash had come between the note and the cut.
+fn accepted_twice(format: &dyn Format, memory: &Memory, at: &At) -> Memory {
+    let before = Files::of(memory);
+    assert!(format.repair_as(at, MANUAL, ACCEPTING).unwrap().mended, "{}", format.name());
+    let crashed = before.with_beside(&Files::of(memory), "loss").restore();
+    let at = At::memory(&crashed, at.path.clone());
+    assert!(format.repair_as(&at, MANUAL, ACCEPTING).unwrap().mended, "{}", format.name());
+    crashed
+}
+
+/// A writer cut its end back between a repair's looks at the mark and at the log: what it had taken back was
+/// noted as lost.
+#[test]
+fn a_repair_beside_a_writer_that_cuts_its_end_notes_no_loss() {
+    for format in [&SINGLE, &TINY] {
+        let path = format.path_in(Path::new(DIR));
+        for (accept_loss, read) in (0..40).flat_map(|read| [(true, read), (false, read)]) {
+            let memory = Memory::new();
+            memory.create_dir(Path::new(DIR)).unwrap();
+            let options = format.options(&At::memory(&memory, path.clone()), MANUAL);
+            let wal = options.open(&path, Mode::Create).unwrap();
+            let lsns: Vec<_> = (0..12).map(|n| wal.append(&[n; 30]).unwrap()).collect();
+            wal.sync().unwrap();
+            let reads = AtomicUsize::new(0);
+            let storage = watched(Arc::new(memory.clone()), move |seen| {
+                let is_read = matches!(seen, Seen::Read(_));
+                if is_read && reads.fetch_add(1, Ordering::Relaxed) == read {
+                    wal.truncate_after(lsns[7]).unwrap();
+                }
+            });
+            let at = At { storage, path: path.clone() };
+            let repaired = format.repair_as(&at, MANUAL, Repair { accept_loss, ..ACCEPTING });
+            let what = format!("{}, read {read}, {repaired:?}", format.name());
+            assert!(Files::of(&memory).named("loss").is_none(), "{what}");
+            assert!(repaired.is_err() || !accept_loss, "{what}: beside a writer");
+        }
+    }
+}
+
+/// A repair cut intact records off, because they lay after damage, and only its report said so. Now
+/// it refuses that unless it is forced, and names the way to keep them.
+#[test]
+fn a_repair_that_would_cut_intact_records_is_refused() {
+    for format in FORMATS {
+        for beside in [Beside::Closed(12), Beside::Open(12), Beside::Nothing] {
+            let (_, memory, at) = broken(format, &plain(12, 30), beside, |specimen, space| {
+                space[specimen.edges[4] + format.framing().head() + 3] ^= 1;
+            });
+            let before = Files::unlocked(&memory);
+            let error = format.repair(&at, MANUAL).expect_err("would cut seven records");
+            assert!(error.to_string().contains("salvage"), "{}: {error}", format.name());
+            assert!(Files::unlocked(&memory) == before, "{}: changed", format.name());
+        }
+    }
+}
+
+/// What was cut off and saved was not recognised: 4,139 intact deeds were in a Book's tail, which was
+/// taken for a write-ahead log, and "copied 0 records" was a success.
+#[test]
+fn a_saved_tail_can_be_salvaged() {
+    for format in FORMATS {
+        let (specimen, memory, at) =
+            broken(format, &plain(12, 30), Beside::Nothing, |specimen, space| {
+                space[specimen.edges[4] + format.framing().length().start] ^= 1;
+            });
+        refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
+        let spec = How { recovery: Recovery::Spec, ..MANUAL };
+        let log = format.open(&at, Mode::Append, spec).unwrap();
+        let saved_to = log.recovery().saved_to.as_ref().expect("what is cut is saved");
+        log.close().unwrap();
+        let to = format.path_in(Path::new("/copy"));
+        memory.create_dir(to.parent().unwrap()).unwrap();
+        let report = format.salvage(&at.other(saved_to), &to, MANUAL).unwrap();
+        assert_eq!(report.records, 7, "{}: {report:?}", format.name());
+        let copied = format.read(&at.other(to)).unwrap().forward(None, None, false);
+        assert!(copied.events() == specimen.events[5..], "{}", format.name());
+    }
+}

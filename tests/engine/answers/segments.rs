@@ -1,0 +1,189 @@
+//! Segments that are missing, swapped, doubled or short: read as if what is not there were zeros.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use deedbook::storage::Memory;
+use deedbook::wal::{Layout, Lsn, Options, segment_name};
+use deedbook::{Durability, Mode};
+
+use crate::support::common::hooked::{Event, Hooked};
+use crate::support::formats::oracle::Evidence;
+use crate::support::formats::specimen::{Beside, DIR, Files, Specimen, besides};
+use crate::support::formats::subject::{At, Format, MANUAL};
+use crate::support::formats::views::plain;
+use crate::support::formats::wal::TINY;
+use crate::support::judge::tally::all_passed;
+use crate::support::judge::{judge, judge_files};
+
+fn segment(index: usize) -> PathBuf {
+    Path::new(DIR).join(segment_name(index as u64))
+}
+
+/// Change the files of a log with every kind of sidecar, and hold every reader against the oracle.
+fn in_every_state(mut cases: impl FnMut(&Specimen<'_>, &mut dyn FnMut(&str, &dyn Fn(&mut Files)))) {
+    for beside in besides(12) {
+        // Records of 37 bytes: some end in the segment in which they begin.
+        let specimen = Specimen::new(&TINY, &plain(12, 29), beside);
+        cases(&specimen, &mut |what, change| {
+            let mut files = specimen.files.clone();
+            change(&mut files);
+            let space = files.space(&TINY);
+            judge_files(&specimen, &files, &space, &|| what.to_string());
+        });
+    }
+    all_passed();
+}
+
+fn count(specimen: &Specimen<'_>) -> usize {
+    let size = specimen.format.segment_bytes().unwrap() as usize;
+    specimen.space.len().div_ceil(size)
+}
+
+#[test]
+fn every_segment_missing() {
+    in_every_state(|specimen, case| {
+        for i in 0..count(specimen) {
+            if i == 0
+                && matches!(specimen.beside, crate::support::formats::specimen::Beside::Open(0))
+            {
+                // The file that the mark names is gone: nothing says that it is this log's.
+                continue;
+            }
+            case(&format!("segment {i} missing"), &|files| {
+                files.bytes.remove(&segment(i)).unwrap();
+            });
+        }
+    });
+}
+
+#[test]
+fn every_segment_but_the_last_too_short() {
+    in_every_state(|specimen, case| {
+        for i in 0..count(specimen) - 1 {
+            for len in [0, 1, 30, 63] {
+                case(&format!("segment {i} of {len} bytes"), &|files| {
+                    let bytes = files.bytes.get_mut(&segment(i)).unwrap();
+                    // What is missing reads as zeros: of zeros, nothing would be damaged.
+                    bytes.truncate(if bytes[len..].iter().all(|&byte| byte == 0) {
+                        30
+                    } else {
+                        len
+                    });
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn every_two_segments_swapped_and_every_one_written_over_another() {
+    in_every_state(|specimen, case| {
+        let last = count(specimen) - 1;
+        for (i, j) in (0..last).flat_map(|i| (0..last).map(move |j| (i, j))) {
+            if i == j {
+                continue;
+            }
+            case(&format!("segment {j} written over {i}"), &|files| {
+                files.bytes.insert(segment(i), files.bytes[&segment(j)].clone());
+            });
+            if i < j {
+                case(&format!("segments {i} and {j} swapped"), &|files| {
+                    let [first, second] = [i, j].map(|i| files.bytes[&segment(i)].clone());
+                    files.bytes.insert(segment(i), second);
+                    files.bytes.insert(segment(j), first);
+                });
+            }
+        }
+    });
+}
+
+/// A log whose first records were dropped, by a writer that died or closed it.
+fn dropped(beside: Beside) -> Specimen<'static> {
+    let (events, first) = (plain(12, 29), 3);
+    let memory = Memory::new();
+    let at = At::memory(&memory, DIR);
+    let wal = TINY.options(&at, MANUAL).open(DIR, Mode::Create).unwrap();
+    let mut edges = Vec::new();
+    for (i, (_, bytes)) in events.iter().enumerate() {
+        edges.push(wal.append(bytes).unwrap().0 as usize);
+        if beside == Beside::Open(i + 1) {
+            wal.sync().unwrap();
+            wal.truncate_before(Lsn(edges[first] as u64)).unwrap();
+        }
+    }
+    edges.push(wal.end().unwrap().0 as usize);
+    if let Beside::Closed(_) | Beside::Nothing = beside {
+        wal.sync().unwrap();
+        wal.truncate_before(Lsn(edges[first] as u64)).unwrap();
+        wal.close().unwrap();
+    }
+    let files = Files::of(&memory);
+    let mut space = files.space(&TINY);
+    space.truncate(edges[12]);
+    let end = match beside {
+        Beside::Open(synced) | Beside::Closed(synced) => Some(edges[synced]),
+        Beside::Nothing => None,
+    };
+    let evidence = Evidence {
+        borders: end.into_iter().collect(),
+        durable: end.filter(|_| matches!(beside, Beside::Open(_))),
+        acknowledged: end,
+        limit: TINY.framing().limit(),
+    };
+    let files = files.with_space(&TINY, &space);
+    let files = if end.is_none() { files.without_sidecar() } else { files };
+    let events = events[first..].iter().map(|(_, bytes)| (0, bytes.clone())).collect();
+    let edges = edges[first..].to_vec();
+    let part = OnceCell::new();
+    Specimen { format: &TINY, how: MANUAL, events, edges, space, files, beside, evidence, part }
+}
+
+#[test]
+fn damage_in_a_log_whose_first_records_were_dropped() {
+    for beside in [Beside::Open(12), Beside::Open(7), Beside::Closed(12), Beside::Nothing] {
+        let specimen = dropped(beside);
+        let start = specimen.edges[0];
+        for bit in 8 * start..8 * specimen.space.len() {
+            let mut space = specimen.space.clone();
+            space[bit / 8] ^= 1 << (bit % 8);
+            judge(&specimen, &space, &|| format!("bit {bit} (byte {})", bit / 8));
+        }
+        for cut in start + 1..specimen.space.len() {
+            judge(&specimen, &specimen.space[..cut], &|| format!("cut at {cut}"));
+        }
+    }
+    all_passed();
+}
+
+/// All that was not synced was synced under the lock that appends take: they waited for the disk as long.
+#[test]
+fn appends_go_on_while_a_truncation_syncs() {
+    let storage = Hooked::default();
+    let options = Options::new()
+        .layout(Layout::Segmented { segment_bytes: 4096 })
+        .durability(Durability::Manual)
+        .storage(Arc::new(storage.clone()));
+    let wal = Arc::new(options.open(DIR, Mode::Create).unwrap());
+    let lsns: Vec<_> = (0..10).map(|_| wal.append(&[7; 1000]).unwrap()).collect();
+    wal.sync().unwrap();
+    wal.append(&[8; 1000]).unwrap();
+    let (writer, went_on) = (wal.clone(), Arc::new(AtomicBool::new(false)));
+    let (begun, seen) = (AtomicBool::new(false), went_on.clone());
+    storage.watch(move |call| {
+        if call == Event::Sync && !begun.swap(true, Ordering::AcqRel) {
+            let (writer, (tell, told)) = (writer.clone(), mpsc::channel());
+            std::thread::spawn(move || tell.send(writer.append(&[9; 10]).is_ok()));
+            let appended = told.recv_timeout(Duration::from_secs(5));
+            seen.store(appended == Ok(true), Ordering::Release);
+        }
+        false
+    });
+    wal.truncate_before(lsns[8]).unwrap();
+    storage.unwatch();
+    assert!(went_on.load(Ordering::Acquire), "an append waited for the sync");
+    assert_eq!(wal.head().unwrap(), lsns[8]);
+}

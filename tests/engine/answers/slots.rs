@@ -1,0 +1,322 @@
+//! A log in the layout `slots`, cut, flipped and zeroed: every way to read it gives one answer.
+//!
+//! Its deeds have no checksums, so the oracle of the other layouts, which knows what is damaged, cannot
+//! judge it. What every answer must keep is asked here instead: each record lies where one was appended
+//! and has the file's bytes, nothing that was acknowledged is missing without a word, and the writer
+//! keeps what the readers gave.
+
+use std::path::Path;
+
+use deedbook::book::Layout;
+use deedbook::storage::Memory;
+use deedbook::{ErrorKind, Mode};
+
+use crate::answers::grid::TAILS;
+use crate::support::common::event_of;
+use crate::support::formats::book::{BookFormat, options};
+use crate::support::formats::specimen::{DIR, Files};
+use crate::support::formats::subject::{At, Format, MANUAL, Record};
+use crate::support::formats::views::ways;
+use crate::support::judge::tally::{all_passed, attempt};
+
+const DEEDS_AT: usize = 8192;
+/// The bytes of each slot.
+const SLOTS: [std::ops::Range<usize>; 2] = [0..48, 4096..4144];
+/// Deeds of each batch, each batch with a header of its own.
+const BATCHES: [u64; 3] = [2, 3, 2];
+/// A log that has its first batch alone: the other slot is that of an empty log.
+const ONE_BATCH: [u64; 1] = [3];
+/// Bytes that a sector has here.
+const SECTOR: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    /// The mark of a writer that died before its first sync returned.
+    Begun,
+    /// The mark of a writer that synced after the second batch and died.
+    Open,
+    /// The mark of a writer that closed the log.
+    Closed,
+    Nothing,
+}
+
+/// An undamaged log.
+struct Whole {
+    beside: Beside,
+    files: Files,
+    space: Vec<u8>,
+    edges: Vec<usize>,
+    /// The deeds that a mark vouches for.
+    acknowledged: usize,
+    /// The deeds that the older slot counts.
+    older: usize,
+}
+
+impl Whole {
+    fn new(beside: Beside, batches: &[u64]) -> Self {
+        let memory = Memory::new();
+        let at = At::memory(&memory, DIR);
+        let slots = Some(Layout::Slots);
+        let with = options(&at, MANUAL).layout(slots);
+        let book = with.open(&at.path, Mode::Create).unwrap();
+        let mut edges = vec![DEEDS_AT];
+        let (mut acknowledged, mut older) = (0, 0);
+        for (round, &count) in (0..).zip(batches) {
+            older = edges.len() - 1;
+            let mut batch = book.batch();
+            for i in 0..count {
+                let (mug, jam) = event_of(10 * round + i, 60 + 7 * i);
+                batch.push(mug, &jam).unwrap();
+                edges.push(edges.last().unwrap() + jam.len() + 20);
+            }
+            book.append_batch(&batch, None, None).unwrap();
+            if round < 2 && beside != Beside::Begun {
+                book.sync().unwrap();
+                acknowledged = edges.len() - 1;
+            }
+        }
+        if beside == Beside::Closed {
+            book.close().unwrap();
+            acknowledged = edges.len() - 1;
+        }
+        let mut files = Files::of(&memory);
+        let space = files.space(&BookFormat);
+        assert_eq!(Some(&space.len()), edges.last());
+        if beside == Beside::Nothing {
+            (acknowledged, files) = (0, files.without_sidecar());
+        }
+        Self { beside, files, space, edges, acknowledged, older }
+    }
+
+    /// Read, check, salvage and open what became of the log.
+    fn judge(&self, space: &[u8], what: &str) {
+        attempt(&format!("slots, {:?}", self.beside), || {
+            let what = format!("{:?}, {what}", self.beside);
+            let memory = self.files.with_space(&BookFormat, space).restore();
+            let at = At::memory(&memory, DIR);
+            let before = Files::unlocked(&memory);
+            let given = self.reading(&at, space, &what);
+            assert!(Files::unlocked(&memory) == before, "{what}: a reader wrote");
+            self.opening(&at, given.as_deref(), &before, &memory, &what);
+        });
+    }
+
+    /// What every way gives, damage passed over; `None` where the log is refused.
+    fn reading(&self, at: &At, space: &[u8], what: &str) -> Option<Vec<Record>> {
+        if let Err(error) = BookFormat.read(at) {
+            let kinds = [ErrorKind::NotALog, ErrorKind::Corrupt, ErrorKind::LostRecords];
+            assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
+            return None;
+        }
+        let all = ways(&BookFormat, at);
+        let given = all[0].1.records.clone();
+        for (way, walk) in &all {
+            assert!(walk.error.is_none(), "{what}, {way}: {:?}", walk.error);
+            assert_eq!(places(&walk.records), places(&given), "{what}, {way}");
+        }
+        for record in &given {
+            let at = record.offset as usize;
+            let number = self.edges.iter().position(|&edge| edge == at);
+            let number = number.unwrap_or_else(|| panic!("{what}: {record:?} was never appended"));
+            let jam = at + 12..self.edges[number + 1] - 8;
+            assert_eq!(record.bytes, space[jam], "{what}: {record:?}");
+            let is_right = record.ordinal.is_none_or(|ordinal| ordinal == number as u64 + 1);
+            assert!(is_right, "{what}: deed {} is {record:?}", number + 1);
+        }
+        self.checking(at, &given, what);
+        self.nothing_is_left_out(at, space, &given, what);
+        Some(given)
+    }
+
+    /// Without a mark the slots are all that is known. A log that is not called corrupt gives what the
+    /// older one counts; and of a first batch, beside which the older one says that the log is empty, the
+    /// deeds up to a cut: one that lies there, whole, after them would be a committed event that is taken
+    /// for none.
+    fn nothing_is_left_out(&self, at: &At, space: &[u8], given: &[Record], what: &str) {
+        let report = BookFormat.verify(at, MANUAL).unwrap();
+        if self.beside != Beside::Nothing || report.verdict == "corrupt" {
+            return;
+        }
+        assert!(given.len() >= self.older, "{what}: {report:?}");
+        if self.older > 0 {
+            return;
+        }
+        for edge in self.edges[given.len()..].windows(2) {
+            let is_there = space.get(edge[0]..edge[1]) == Some(&self.space[edge[0]..edge[1]]);
+            assert!(!is_there, "{what}: the deed at {} is left out: {report:?}", edge[0]);
+        }
+        let changed = space.iter().zip(&self.space).filter(|(now, was)| now != was).count();
+        let is_all = given.len() == self.edges.len() - 1;
+        let is_cut = space.len() < self.space.len() || changed > 1;
+        assert!(is_all || is_cut, "{what}: one byte took deeds: {report:?}");
+    }
+
+    /// `verify` counts what is given, and says so where what was acknowledged is not; a salvage copies it.
+    fn checking(&self, at: &At, given: &[Record], what: &str) {
+        let report = BookFormat.verify(at, MANUAL).unwrap();
+        assert_eq!(report.records, given.len() as u64, "{what}: {report:?}");
+        if report.ok {
+            assert!(given.len() >= self.acknowledged, "{what}: {report:?}");
+        }
+        let log = BookFormat.read(at).unwrap();
+        let stops = log.forward(None, None, false);
+        let is_end = stops.error.is_none() && report.verdict != "corrupt";
+        assert!(given.starts_with(&stops.records), "{what}: {stops:?}");
+        assert!(!is_end || stops.records.len() == given.len(), "{what}: {stops:?}");
+        let mut back = log.backward(None, None);
+        back.records.reverse();
+        assert!(places(given).ends_with(&places(&back.records)), "{what}: backwards {back:?}");
+        let is_all = back.records.len() == given.len();
+        assert!(is_all || back.error.is_some(), "{what}: backwards {back:?}");
+        let copy = at.other(Path::new("/copy"));
+        let copied = BookFormat.salvage(at, &copy.path, MANUAL).unwrap();
+        assert_eq!(copied.records, given.len() as u64, "{what}: {copied:?}");
+        let copied = BookFormat.read(&copy).unwrap().forward(None, None, false);
+        let contents = |records: &[Record]| -> Vec<_> {
+            records.iter().map(|record| (record.tag, record.bytes.clone())).collect()
+        };
+        assert_eq!(contents(&copied.records), contents(given), "{what}: salvaged");
+    }
+
+    /// A writer is refused and changes nothing, or keeps what the readers gave.
+    fn opening(
+        &self,
+        at: &At,
+        given: Option<&[Record]>,
+        before: &std::collections::BTreeMap<std::path::PathBuf, Vec<u8>>,
+        memory: &Memory,
+        what: &str,
+    ) {
+        let opened = BookFormat.open(at, Mode::Append, MANUAL);
+        let Ok(log) = opened else {
+            let mut after = Files::unlocked(memory);
+            after.retain(|path, _| !path.starts_with("/copy"));
+            assert!(after == *before, "{what}: refused, and changed");
+            return;
+        };
+        // Opening by the mark does not look at what lies below it.
+        let given = given.unwrap_or_else(|| panic!("{what}: written, but not read"));
+        let kept = log.forward(None, None, true);
+        assert_eq!(kept.records, given, "{what}: opened for writing");
+        let next = log.append(7, b"goes on").unwrap();
+        assert!(next > given.len() as u64 && next > self.acknowledged as u64, "{what}: {next}");
+        log.close().unwrap();
+        let all = BookFormat.read(at).unwrap().forward(None, None, true).records;
+        assert_eq!(all[..given.len()], *given, "{what}: appended");
+        assert_eq!(all.last().map(|record| &record.bytes[..]), Some(&b"goes on"[..]), "{what}");
+    }
+}
+
+fn places(records: &[Record]) -> Vec<u64> {
+    records.iter().map(|record| record.offset).collect()
+}
+
+fn in_every_state(mut break_and_judge: impl FnMut(&Whole)) {
+    for beside in [Beside::Open, Beside::Closed, Beside::Nothing] {
+        break_and_judge(&Whole::new(beside, &BATCHES));
+    }
+    for beside in [Beside::Begun, Beside::Closed, Beside::Nothing] {
+        break_and_judge(&Whole::new(beside, &ONE_BATCH));
+    }
+    all_passed();
+}
+
+// Promise: slots-damage.
+#[test]
+fn a_log_in_slots_cut_at_every_byte_has_one_answer() {
+    in_every_state(|whole| {
+        for cut in [1, 47, 48, 4096, 4120, 4144].into_iter().chain(DEEDS_AT..=whole.space.len()) {
+            whole.judge(&whole.space[..cut], &format!("cut at {cut}"));
+        }
+    });
+}
+
+// Promise: slots-damage.
+#[test]
+fn a_log_in_slots_with_any_bit_flipped_has_one_answer() {
+    in_every_state(|whole| {
+        let [first, second] = SLOTS;
+        for byte in first.chain(second).chain(DEEDS_AT..whole.space.len()) {
+            for bit in 0..8 {
+                let mut space = whole.space.clone();
+                space[byte] ^= 1 << bit;
+                whole.judge(&space, &format!("bit {bit} of byte {byte}"));
+            }
+        }
+    });
+}
+
+// Promise: slots-damage.
+#[test]
+fn a_log_in_slots_that_lost_sectors_has_one_answer() {
+    in_every_state(|whole| {
+        let sectors = [0, 4096].into_iter().chain((0..4).map(|n| DEEDS_AT + n * SECTOR));
+        let sectors: Vec<_> = sectors.filter(|&at| at < whole.space.len()).collect();
+        for (i, first) in sectors.iter().enumerate() {
+            for second in &sectors[i..] {
+                let mut space = whole.space.clone();
+                for at in [*first, *second] {
+                    let end = (at + SECTOR).min(space.len());
+                    space[at..end].fill(0);
+                }
+                whole.judge(&space, &format!("{SECTOR} bytes at {first} and {second} lost"));
+            }
+        }
+    });
+}
+
+/// A header of a log with fewer deeds stood before a log of eleven: skipping gave none of them, `verify` five, and
+/// parts all. The mark vouches for the eleven. A log whose mark has no deeds knows its header alone: it is left out.
+#[test]
+fn a_log_in_slots_with_another_logs_header_has_one_answer() {
+    in_every_state(|whole| {
+        if whole.acknowledged == 0 {
+            return;
+        }
+        for batches in [&[1][..], &[3], &[1, 1], &[4, 1, 1], &[2, 3, 2, 4]] {
+            let other = Whole::new(Beside::Nothing, batches);
+            let mut space = whole.space.clone();
+            space[..DEEDS_AT].copy_from_slice(&other.space[..DEEDS_AT]);
+            // Its epoch is that of another log, too.
+            for epoch in [0, 100] {
+                let mut space = space.clone();
+                for slot in SLOTS {
+                    let slot = &mut space[slot];
+                    let [fir, las] = [8, 16]
+                        .map(|at| u64::from_le_bytes(slot[at..at + 8].try_into().unwrap()) + epoch);
+                    slot[8..16].copy_from_slice(&fir.to_le_bytes());
+                    slot[16..24].copy_from_slice(&las.to_le_bytes());
+                    let crc = crc32fast::hash(&slot[..44]);
+                    slot[44..].copy_from_slice(&crc.to_le_bytes());
+                }
+                whole.judge(&space, &format!("the header of {batches:?} after event {epoch}"));
+            }
+        }
+    });
+}
+
+/// Damage in one or both slots, in deeds and at the end together.
+#[test]
+fn a_log_in_slots_damaged_in_header_middle_and_tail_has_one_answer() {
+    in_every_state(|whole| {
+        let deeds = whole.edges.len() - 1;
+        for (slots, middle, (tail, change)) in
+            [&[][..], &[0], &[1], &[0, 1]].into_iter().flat_map(|slots| {
+                let middles = [&[][..], &[0], &[1], &[0, 2], &[1, 2]];
+                middles.into_iter().flat_map(move |m| TAILS.iter().map(move |t| (slots, m, t)))
+            })
+        {
+            // The length, and the jam.
+            for byte in [0, 14] {
+                let mut space = whole.space.clone();
+                slots.iter().for_each(|&slot: &usize| space[SLOTS[slot].start + 9] ^= 1);
+                for &deed in middle.iter().filter(|&&deed| deed < deeds) {
+                    space[whole.edges[deed] + byte] ^= 1;
+                }
+                change(&mut space);
+                let what = format!("slots {slots:?}, byte {byte} of deeds {middle:?}, then {tail}");
+                whole.judge(&space, &what);
+            }
+        }
+    });
+}

@@ -1,0 +1,127 @@
+//! What seeded bugs broke without any test noticing.
+
+use std::time::Duration;
+
+use deedbook::{ErrorKind, Mode, Recovery};
+
+use crate::answers::FORMATS;
+use crate::support::common::write_file;
+use crate::support::formats::specimen::{Beside, Files};
+use crate::support::formats::subject::{Format, How, MANUAL, refused};
+use crate::support::formats::views::{all_but, all_give, broken, plain, ways};
+
+/// A saved tail could be opened for writing, which put a `.deedbook` of its own beside it: nothing
+/// held that it is there to be read and salvaged.
+#[test]
+fn a_saved_tail_is_not_opened_for_writing() {
+    for format in FORMATS {
+        let (_, memory, at) = broken(format, &plain(12, 30), Beside::Nothing, |specimen, space| {
+            space[specimen.edges[4] + format.framing().length().start] ^= 1;
+        });
+        let spec = How { recovery: Recovery::Spec, ..MANUAL };
+        let log = format.open(&at, Mode::Append, spec).unwrap();
+        let tail = at.other(log.recovery().saved_to.as_ref().expect("what is cut is saved"));
+        log.close().unwrap();
+        let before = Files::unlocked(&memory);
+        refused(format.open(&tail, Mode::Append, MANUAL), ErrorKind::ReadOnly);
+        assert!(Files::unlocked(&memory) == before, "{}: changed", format.name());
+    }
+}
+
+/// Records that fill the payload of a damaged one to its last byte lead on to the log's own records,
+/// as if they were some: taken before the damaged record's own length, they were given as proved.
+#[test]
+fn records_that_fill_a_damaged_payload_are_not_given() {
+    for format in FORMATS {
+        let framing = format.framing();
+        let inner = [framing.encode(7, &[0xa1; 20]), framing.encode(7, &[0xa2; 30])].concat();
+        let mut events = plain(6, 30);
+        events[2].1 = [&[0x55; 5][..], &inner].concat();
+        for beside in [Beside::Closed(6), Beside::Open(6), Beside::Nothing] {
+            let (_, _, at) = broken(format, &events, beside, |specimen, space| {
+                space[specimen.edges[2] + framing.head() + 2] ^= 1;
+            });
+            let walk = format.read(&at).unwrap().forward(None, None, true);
+            let given: Vec<_> = walk.records.iter().map(|record| &record.bytes).collect();
+            let kept: Vec<_> = [0, 1, 3, 4, 5].map(|i: usize| &events[i].1).into();
+            assert!(given == kept, "{}, {beside:?}: {:?}", format.name(), walk.records);
+        }
+    }
+}
+
+/// Zeros passed for the head of a record without payload, and so led from a record inside a damaged
+/// one to the log's next record: the inner one was given as proved.
+#[test]
+fn zeros_in_a_damaged_payload_lead_nowhere() {
+    for format in FORMATS {
+        let framing = format.framing();
+        let mut events = plain(6, 30);
+        events[2].1 = [&[0x55; 5][..], &framing.encode(7, &[0xa1; 20]), &[0; 8]].concat();
+        for beside in [Beside::Closed(6), Beside::Open(6), Beside::Nothing] {
+            let (specimen, _, at) = broken(format, &events, beside, |specimen, space| {
+                // It ends between the zeros, so that they lie behind it in part.
+                space[specimen.edges[2] + framing.length().start] -= 4;
+            });
+            let expected: Vec<_> =
+                all_but(6, &[2]).iter().map(|&i| specimen.edges[i] as u64).collect();
+            for (way, walk) in ways(format, &at) {
+                let given: Vec<_> = walk.records.iter().map(|record| record.offset).collect();
+                assert_eq!(given, expected, "{}, {beside:?}, {way}", format.name());
+            }
+        }
+    }
+}
+
+/// The damaged length of one record led over the mark's end to a later record, and was believed: the
+/// intact records between were given by nobody. A byte that is known to lie between two records is
+/// better evidence than one length.
+#[test]
+fn a_length_that_leads_over_a_known_border_is_not_believed() {
+    for format in FORMATS {
+        let framing = format.framing();
+        for beside in [Beside::Closed(4), Beside::Open(4)] {
+            let (specimen, _, at) = broken(format, &plain(8, 40), beside, |specimen, space| {
+                let (begin, end) = (specimen.edges[1], specimen.edges[2]);
+                let more = (specimen.edges[6] - end) as u32;
+                let length = &mut space[begin..][framing.length()];
+                let was = u32::from_le_bytes(*length.first_chunk().unwrap());
+                length[..4].copy_from_slice(&(was + more).to_le_bytes());
+                // Nor does a length at the record's end tell.
+                space[end - 12..end].fill(0xff);
+            });
+            all_give(&specimen, &at, &all_but(8, &[1]));
+        }
+    }
+}
+
+/// The head of a long record is written last, so that for a while its payload stands there without
+/// it, and may hold whole records. A follower that waits for it took these for proof of damage.
+#[test]
+fn a_follower_waits_for_a_record_whose_head_is_not_written_yet() {
+    let wait = Duration::from_millis(1300);
+    let follow = |format: &dyn Format| {
+        let framing = format.framing();
+        let inner = [framing.encode(7, &[0xa1; 20]), framing.encode(7, &[0xa2; 30])].concat();
+        let mut events = plain(3, 30);
+        events[2].1 = [&inner[..], &[0x99; 500]].concat();
+        let (specimen, memory, at) =
+            broken(format, &events, Beside::Closed(2), |specimen, space| {
+                space.truncate(specimen.edges[2]);
+            });
+        let reader = format.read(&at).unwrap();
+        let begin = specimen.edges[2];
+        let mut space = specimen.space[..specimen.edges[3] - 100].to_vec();
+        space[begin..begin + framing.head()].fill(0);
+        for (path, bytes) in &specimen.broken(&space).bytes {
+            write_file(&memory, path, bytes);
+        }
+        let walk = reader.follow_for(wait);
+        assert_eq!(walk.records.len(), 2, "{}", format.name());
+        assert!(walk.error.is_none(), "{}: {:?}", format.name(), walk.error);
+    };
+    std::thread::scope(|scope| {
+        for format in FORMATS {
+            scope.spawn(move || follow(format));
+        }
+    });
+}

@@ -1,0 +1,389 @@
+//! Closing and failing writes beside a sync that is under way: a reported success is one.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::wal::{self, Layout, Wal};
+use deedbook::{Durability, Durable, ErrorKind, Result, book, ledger};
+
+use crate::support::watch::{Seen, watched};
+
+const SEGMENTED: Layout = Layout::Segmented { segment_bytes: 600 };
+
+/// A book, a write-ahead log or a ledger.
+#[derive(Clone)]
+enum Log {
+    Book(book::Book),
+    Wal(Wal),
+    Ledger(ledger::LedgerStore),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Book,
+    Wal(Layout),
+    Ledger,
+}
+
+const KINDS: [Kind; 3] = [Kind::Book, Kind::Wal(Layout::Single), Kind::Wal(SEGMENTED)];
+const ALL_KINDS: [Kind; 4] =
+    [Kind::Book, Kind::Wal(Layout::Single), Kind::Wal(SEGMENTED), Kind::Ledger];
+
+impl Kind {
+    fn open(self, storage: Arc<dyn Storage>) -> Log {
+        let durability = Durability::Manual;
+        match self {
+            Self::Book => {
+                let options = book::Options::new().durability(durability).storage(storage);
+                Log::Book(options.open("/log", book::Mode::Append).unwrap())
+            }
+            Self::Wal(layout) => {
+                let layout = Some(layout);
+                let options = wal::Options::new().layout(layout).storage(storage);
+                Log::Wal(options.open("/log", wal::Mode::Append).unwrap())
+            }
+            Self::Ledger => {
+                let options = ledger::Options::new().durability(durability).storage(storage);
+                let config = ledger::LedgerConfig::lines("/log", "events");
+                Log::Ledger(options.open(config).unwrap())
+            }
+        }
+    }
+
+    /// Recovery keeps what was acknowledged, and nothing else.
+    fn open_exact(self, storage: Arc<dyn Storage>) -> Log {
+        match self {
+            Self::Book => {
+                let recovery = book::Recovery::Acknowledged;
+                let durability = Durability::Manual;
+                let mut options = book::Options::new().durability(durability).recovery(recovery);
+                options.storage = storage;
+                Log::Book(options.open("/log", book::Mode::Append).unwrap())
+            }
+            Self::Wal(layout) => {
+                let (layout, recovery) = (Some(layout), wal::Recovery::Acknowledged);
+                let options =
+                    wal::Options::new().layout(layout).storage(storage).recovery(recovery);
+                Log::Wal(options.open("/log", wal::Mode::Append).unwrap())
+            }
+            Self::Ledger => unreachable!("a ledger has no mark"),
+        }
+    }
+
+    /// How many records are left in each state that a power cut may leave.
+    fn left(self, disk: &Sim) -> Vec<u64> {
+        let crashes = disk.crashes();
+        let states = (0..crashes.count().min(64)).map(|i| crashes.build(&crashes.nth(i)));
+        states.map(|disk| self.open(Arc::new(disk)).len()).collect()
+    }
+}
+
+impl Log {
+    fn append(&self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Self::Book(book) => book.append(0, bytes).map(drop),
+            Self::Wal(wal) => wal.append(bytes).map(drop),
+            Self::Ledger(ledger) => ledger.append(bytes),
+        }
+    }
+
+    fn append_from(&self, len: u64, source: &mut dyn io::Read) -> Result<()> {
+        match self {
+            Self::Book(book) => book.append_from(0, len, source).map(drop),
+            Self::Wal(wal) => wal.append_from(len, source).map(drop),
+            Self::Ledger(_) => unreachable!("a ledger's records are short"),
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        match self {
+            Self::Book(book) => book.sync(),
+            Self::Wal(wal) => wal.sync(),
+            Self::Ledger(ledger) => ledger.sync(),
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        match self {
+            Self::Book(book) => book.close(),
+            Self::Wal(wal) => wal.close(),
+            Self::Ledger(ledger) => ledger.close(),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Book(book) => book.len().unwrap(),
+            Self::Wal(wal) => wal.len().unwrap(),
+            Self::Ledger(ledger) => {
+                let fetched = ledger.fetch(None, None).unwrap();
+                let readers = fetched.and_then(|fetched| fetched.data).unwrap_or_default();
+                readers.iter().map(ledger::LedgerReader::records).sum()
+            }
+        }
+    }
+}
+
+/// A log with one record, of which a call by the thread `leader` is held up before its first sync.
+struct HeldUp {
+    disk: Sim,
+    log: Log,
+    leader: JoinHandle<Result<()>>,
+    go_on: Sender<()>,
+}
+
+fn held_up(kind: Kind, call: fn(&Log) -> Result<()>) -> HeldUp {
+    let disk = Sim::new();
+    let (arrived, arrives) = channel();
+    let (go_on, goes_on): (_, Receiver<()>) = channel();
+    let gate = Mutex::new(Some((arrived, goes_on)));
+    let storage = watched(Arc::new(disk.clone()), move |seen| {
+        let leads = std::thread::current().name() == Some("leader");
+        if seen == Seen::Syncing && leads {
+            let gate = gate.lock().unwrap().take();
+            if let Some((arrived, goes_on)) = gate {
+                arrived.send(()).unwrap();
+                let _ = goes_on.recv();
+            }
+        }
+    });
+    let log = kind.open(storage);
+    log.append(&[1; 50]).unwrap();
+    let leading = log.clone();
+    let leader = std::thread::Builder::new().name("leader".into()).spawn(move || call(&leading));
+    arrives.recv().unwrap();
+    HeldUp { disk, log, leader: leader.unwrap(), go_on }
+}
+
+/// Found by a review: a segmented log's leader took the set of unsynced segments with it, so closing
+/// found nothing to sync, and said that all was durable.
+#[test]
+fn closing_waits_for_the_sync_under_way() {
+    for kind in ALL_KINDS {
+        closes_after(kind, held_up(kind, Log::sync));
+    }
+}
+
+/// A second call to close a ledger returned at once, while the first one still synced.
+#[test]
+fn closing_again_waits_for_the_first_call() {
+    for kind in ALL_KINDS {
+        closes_after(kind, held_up(kind, Log::close));
+    }
+}
+
+/// Closing beside the call that is held up returns once the record is durable.
+fn closes_after(kind: Kind, HeldUp { disk, log, leader, go_on }: HeldUp) {
+    let closing = std::thread::spawn(move || log.close().map(|()| kind.left(&disk)));
+    std::thread::sleep(Duration::from_millis(50));
+    drop(go_on);
+    let left = closing.join().unwrap().unwrap();
+    assert!(left.iter().all(|&records| records == 1), "{kind:?}: {left:?}");
+    leader.join().unwrap().unwrap();
+}
+
+/// Found by a review: the kernel reports a failed fsync once. It did so to the append that was rolled
+/// back, and the leader beside it returned success.
+#[test]
+fn a_leader_fails_when_the_failed_fsync_was_reported_to_another_thread() {
+    for kind in KINDS {
+        let HeldUp { disk, log, leader, go_on } = held_up(kind, Log::sync);
+        for call in [Call::Write, Call::Sync] {
+            disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(call));
+        }
+        let appending = {
+            let log = log.clone();
+            std::thread::spawn(move || log.append(b"fails").unwrap_err())
+        };
+        // Time for it to be rolled back, unless that waits for the leader.
+        std::thread::sleep(Duration::from_millis(50));
+        drop(go_on);
+        let led = leader.join().unwrap().map_err(|error| error.kind());
+        assert!(matches!(led, Err(ErrorKind::Poisoned | ErrorKind::Io)), "{kind:?}: {led:?}");
+        assert_eq!(appending.join().unwrap().durable(), Some(Durable::Unknown), "{kind:?}");
+        // Nor does the mark say that it is durable.
+        kind.left(&disk);
+    }
+}
+
+/// Closing once more after a failure said that all was well; later that of a ledger did so again.
+#[test]
+fn closing_that_failed_fails_again() {
+    for kind in ALL_KINDS {
+        let disk = Sim::new();
+        let log = kind.open(Arc::new(disk.clone()));
+        log.append(b"unsynced").unwrap();
+        disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Sync));
+        assert_eq!(log.close().unwrap_err().kind(), ErrorKind::Io, "{kind:?}");
+        assert_eq!(log.close().unwrap_err().kind(), ErrorKind::Poisoned, "{kind:?}");
+        // The lock is free.
+        disk.heal();
+        kind.open(Arc::new(disk));
+    }
+}
+
+/// The mark's write or sync failed once, on a full disk for example, so that it stayed closed: closing took
+/// it for the sign that nothing was appended, and synced nothing.
+#[test]
+fn closing_syncs_what_was_appended_though_the_mark_could_not_be_opened() {
+    for kind in KINDS {
+        for call in [Call::Write, Call::Sync] {
+            let disk = Sim::new();
+            let log = kind.open(Arc::new(disk.clone()));
+            log.append(b"one").unwrap();
+            log.close().unwrap();
+            let log = kind.open(Arc::new(disk.clone()));
+            disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(call));
+            log.append(b"two").unwrap();
+            log.close().unwrap();
+            let left = kind.left(&disk);
+            assert!(left.iter().all(|&records| records == 2), "{kind:?}, {call:?}: {left:?}");
+        }
+    }
+}
+
+/// Gives some bytes, then waits for the word to go on or to fail.
+struct Slow {
+    given: usize,
+    arrived: Sender<()>,
+    goes_on: Receiver<bool>,
+}
+
+impl io::Read for Slow {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.given >= 2 << 20 {
+            self.arrived.send(()).unwrap();
+            self.given = 0;
+            if !self.goes_on.recv().unwrap() {
+                return Err(io::ErrorKind::Other.into());
+            }
+        }
+        self.given += out.len();
+        out.fill(7);
+        Ok(out.len())
+    }
+}
+
+/// A sync failed while another thread was writing a record, and closing let the next writer in: the record
+/// went on over what that one had committed, or was taken back with it.
+#[test]
+fn closing_a_poisoned_log_waits_for_what_is_being_written() {
+    for kind in KINDS {
+        for ends_well in [true, false] {
+            let HeldUp { disk, log, leader, go_on } = held_up(kind, Log::sync);
+            let (arrived, arrives) = channel();
+            let (tell, goes_on) = channel();
+            let appending = {
+                let log = log.clone();
+                let mut source = Slow { given: 0, arrived, goes_on };
+                std::thread::spawn(move || log.append_from(3 << 20, &mut source))
+            };
+            arrives.recv().unwrap();
+            disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Sync));
+            drop(go_on);
+            assert!(leader.join().unwrap().is_err(), "{kind:?}");
+            let (closed, closes) = channel();
+            let closing = {
+                let log = log.clone();
+                std::thread::spawn(move || {
+                    let done = log.close().map_err(|error| error.kind());
+                    closed.send(done).unwrap();
+                })
+            };
+            let waited = closes.recv_timeout(Duration::from_millis(100));
+            assert!(waited.is_err(), "{kind:?}: closed while a record was being written");
+            tell.send(ends_well).unwrap();
+            assert_eq!(closes.recv().unwrap(), Err(ErrorKind::Poisoned), "{kind:?}");
+            closing.join().unwrap();
+            let _ = appending.join().unwrap();
+            assert_eq!(log.append(b"late").unwrap_err().kind(), ErrorKind::Closed, "{kind:?}");
+            // Another writer goes on.
+            let next = kind.open(Arc::new(disk.clone()));
+            next.append(b"next").unwrap();
+            next.sync().unwrap();
+            let records = next.len();
+            drop(log);
+            drop(next);
+            assert_eq!(kind.open(Arc::new(disk)).len(), records, "{kind:?}");
+        }
+    }
+}
+
+/// Found by a review: a sync that began earlier stored its older mark after that of closing, and
+/// where recovery cuts back to the mark, acknowledged records went.
+#[test]
+fn the_mark_of_closing_is_the_last_one() {
+    for kind in [Kind::Book, Kind::Wal(Layout::Single)] {
+        let disk = Sim::new();
+        let (arrived, arrives) = channel();
+        let (go_on, goes_on) = channel::<()>();
+        let leading = Mutex::new(Some((arrived, goes_on)));
+        let closing = Mutex::new((0, Some(go_on)));
+        let storage = watched(Arc::new(disk.clone()), move |seen| {
+            match (seen, std::thread::current().name()) {
+                (Seen::Syncing, Some("leader")) => {
+                    let gate = leading.lock().unwrap().take();
+                    if let Some((arrived, goes_on)) = gate {
+                        arrived.send(()).unwrap();
+                        // Unless closing waits for it.
+                        let _ = goes_on.recv_timeout(Duration::from_millis(300));
+                    }
+                }
+                (Seen::Syncing, Some("closer")) => {
+                    let mut closing = closing.lock().unwrap();
+                    closing.0 += 1;
+                    // The log was synced; this is the mark, then the index.
+                    if closing.0 >= 2 {
+                        drop(closing.1.take());
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                }
+                _ => {}
+            }
+        });
+        let log = kind.open_exact(storage);
+        let named = |name: &str, end: fn(&Log) -> Result<()>| {
+            let log = log.clone();
+            std::thread::Builder::new().name(name.into()).spawn(move || end(&log)).unwrap()
+        };
+        log.append(&[1; 70_000]).unwrap(); // so that there is an index
+        let leader = named("leader", Log::sync);
+        arrives.recv().unwrap();
+        log.append(b"two").unwrap();
+        named("closer", Log::close).join().unwrap().unwrap();
+        leader.join().unwrap().unwrap();
+        drop(log);
+        assert_eq!(kind.open_exact(Arc::new(disk)).len(), 2, "{kind:?}");
+    }
+}
+
+/// Found by a review: they slept on until their interval was over.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_thread_outlives_its_log() {
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let before = threads();
+    let dir = tempfile::tempdir().unwrap();
+    let durability = Durability::Interval(Duration::from_secs(600));
+    for n in 0..100 {
+        let path = dir.path().join(n.to_string());
+        match n % 2 {
+            0 => {
+                let options = wal::Options::new().durability(durability);
+                options.open(path, wal::Mode::Create).unwrap().close().unwrap();
+            }
+            _ => {
+                let options = book::Options::new().durability(durability);
+                options.open(path, book::Mode::Create).unwrap().close().unwrap();
+            }
+        }
+    }
+    // Those of other tests, and those about to end.
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(threads() < before + 50, "{} threads, {before} before", threads());
+}

@@ -1,0 +1,289 @@
+//! What a log says is durable survives a power cut, whatever it takes.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::{Durability, ErrorKind};
+
+use crate::support::harness::config::Config;
+use crate::support::harness::files::copied;
+use crate::support::harness::history::Run;
+use crate::support::harness::{
+    ALWAYS, How, Log, MANUAL, Record, Subject, judge, states, views, worst,
+};
+use crate::support::report;
+use crate::support::watch::{Seen, watched};
+
+for_every_subject! {
+    /// Found by the enumerator: a creator killed before it could sync a directory left names that
+    /// only the cache had. The next handle found them, synced none, acknowledged records, and a
+    /// power cut took the whole log. Those of the sidecar matter, too: without the mark a torn
+    /// record that holds records is refused.
+    names_left_by_a_killed_creator_are_made_durable,
+    /// A log copied with its sidecar was taken for durable on the word of the mark, and with the
+    /// power gone before the copy reached the disk, refused as having lost acknowledged records.
+    /// Of segments all have to be synced, not only the last one.
+    a_copied_log_is_synced_before_it_counts_as_durable,
+    /// Found by the enumerator: the mark is not synced with every sync, so after a power cut it may
+    /// be older than what was acknowledged, and `recovery="acknowledged"` cut that.
+    recovery_to_the_acknowledged_keeps_all_of_it_after_a_power_cut,
+    /// A mark that reached the disk before the records that it vouches for said, after a power cut,
+    /// that acknowledged records are missing. At a sync, at closing, and at an opening that finds what
+    /// a killed process left in the cache.
+    a_mark_is_stored_only_after_what_it_vouches_for,
+    /// A sync that reads how far it reaches after the fsync acknowledges what came in between. And
+    /// of segments, those that were synced already are written again meanwhile.
+    what_is_appended_during_a_sync_is_durable_after_the_next_one,
+    what_any_thread_synced_survives_a_power_cut,
+    /// Nothing was ever crashed that syncs by itself.
+    what_the_background_synced_survives_a_power_cut,
+}
+
+// Promise: crash-in-recovery, wal-recovery.
+fn names_left_by_a_killed_creator_are_made_durable(subject: &dyn Subject) {
+    let nested = subject.nested();
+    for call in [Call::SyncDir, Call::Rename, Call::Create, Call::CreateDir] {
+        for at in 1..9 {
+            let disk = Sim::new();
+            disk.inject(Fault::once(at, What::Crash).of(call));
+            let _ = subject.open(&disk, MANUAL);
+            let disk = disk.kill();
+            let log = subject.open(&disk, MANUAL).unwrap();
+            log.append(&[(1, b"acknowledged".to_vec())]).unwrap();
+            log.sync().unwrap();
+            log.append(&[(2, nested.repeat(3))]).unwrap();
+            let written = log.read_all().unwrap();
+            for after in states(&disk, 60) {
+                let log = subject.open(&after, MANUAL);
+                let log = log.unwrap_or_else(|e| panic!("{call:?} {at}: {e}"));
+                judge(&log.read_all().unwrap(), &written, 1, false).unwrap();
+                assert!(after.is_dir(&subject.sidecar()), "{call:?} {at}");
+            }
+        }
+    }
+}
+
+fn a_copied_log_is_synced_before_it_counts_as_durable(subject: &dyn Subject) {
+    let disk = Sim::new();
+    let log = subject.open(&disk, MANUAL).unwrap();
+    for n in 0..9u8 {
+        log.append(&[(u32::from(n), vec![n; 200])]).unwrap();
+    }
+    log.close().unwrap();
+    let written = log_of(subject, &disk);
+    let copy = copied(&disk);
+    let log = subject.open(&copy, MANUAL).unwrap();
+    views::check_all_durable(subject, &*log, &written).unwrap();
+    for after in states(&copy, 100) {
+        assert_eq!(log_of(subject, &after), written);
+    }
+}
+
+fn log_of(subject: &dyn Subject, disk: &Sim) -> Vec<Record> {
+    subject.open(disk, MANUAL).unwrap().read_all().unwrap()
+}
+
+fn recovery_to_the_acknowledged_keeps_all_of_it_after_a_power_cut(subject: &dyn Subject) {
+    let exact = How { acknowledged: true, ..MANUAL };
+    // Never acknowledged, though it may be on the disk: cut if the mark is known to be exact.
+    for (writer, kept_more) in [(exact, 0), (MANUAL, 1)] {
+        let disk = Sim::new();
+        let log = subject.open(&disk, writer).unwrap();
+        for n in 0..4u8 {
+            log.append(&[(0, vec![n; 200])]).unwrap();
+            log.sync().unwrap();
+        }
+        let acknowledged = log.read_all().unwrap();
+        log.append(&[(0, vec![9; 200])]).unwrap();
+        let written = log.read_all().unwrap();
+        for after in states(&disk, 100).into_iter().chain([disk.kill()]) {
+            let got = subject.open(&after, exact).unwrap().read_all().unwrap();
+            judge(&got, &written, acknowledged.len(), false).unwrap();
+            assert!(got.len() <= acknowledged.len() + kept_more, "{writer:?}: {}", got.len());
+        }
+    }
+}
+
+fn a_mark_is_stored_only_after_what_it_vouches_for(subject: &dyn Subject) {
+    let disk = Sim::new();
+    let written = |count: u8| {
+        let mut ordinal = subject.first_ordinal();
+        let mut all = Vec::new();
+        for n in 0..count {
+            all.push(subject.record(ordinal, 1, &[n; 700]));
+            ordinal = subject.ordinal_after(ordinal, 700);
+        }
+        all
+    };
+    // Whatever `change` is, it ends with all records on the disk, and loses none that was before.
+    let crash = |disk: &Sim, acked: usize, all: u8, change: &dyn Fn()| {
+        disk.record();
+        change();
+        for moment in disk.recorded() {
+            for after in states(&moment, 60) {
+                judge(&log_of(subject, &after), &written(all), acked, false).unwrap();
+            }
+        }
+        for after in states(disk, 60) {
+            assert_eq!(log_of(subject, &after), written(all));
+        }
+    };
+    let log = subject.open(&disk, MANUAL).unwrap();
+    log.append(&[(1, vec![0; 700])]).unwrap();
+    log.sync().unwrap();
+    log.append(&[(1, vec![1; 700])]).unwrap();
+    crash(&disk, 1, 2, &|| log.sync().unwrap());
+    log.append(&[(1, vec![2; 700])]).unwrap();
+    crash(&disk, 2, 3, &|| log.close().unwrap());
+    let log = subject.open(&disk, MANUAL).unwrap();
+    log.append(&[(1, vec![3; 700])]).unwrap();
+    let disk = disk.kill();
+    crash(&disk, 3, 4, &|| drop(subject.open(&disk, MANUAL).unwrap()));
+}
+
+/// Whether every state that a power cut can leave has what the log says is durable, and nothing but
+/// what it holds.
+fn expect_durable(subject: &dyn Subject, log: &dyn Log, disk: &Sim, count: u64) {
+    let written = log.read_all().unwrap();
+    let durable = log.durable_end().unwrap().unwrap();
+    let acked = written.iter().take_while(|record| record.ordinal < durable).count();
+    for after in states(disk, count) {
+        judge(&log_of(subject, &after), &written, acked, false).unwrap();
+    }
+}
+
+// Promise: wal-segments-sync.
+fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &dyn Subject) {
+    for len in [3, 20, 70, 300] {
+        let disk = Sim::new();
+        // After every sync of a file something is appended, but not after those of that append.
+        let late: Arc<Mutex<Option<Arc<dyn Log>>>> = Arc::default();
+        let count = Arc::new(AtomicU64::new(0));
+        let waiting: Arc<Mutex<Vec<thread::JoinHandle<()>>>> = Arc::default();
+        let waits = subject.appends_wait_for_syncs();
+        let hook = {
+            let (late, count, waiting) = (late.clone(), count.clone(), waiting.clone());
+            move |seen| {
+                let (Seen::Synced, Ok(log)) = (seen, late.try_lock()) else { return };
+                let Some(log) = log.clone() else { return };
+                if count.fetch_add(1, Ordering::Relaxed) < 12 {
+                    let append = move || log.append(&[(7, vec![7; len])]).unwrap();
+                    match waits {
+                        true => {
+                            waiting.lock().unwrap().push(thread::spawn(append));
+                            // An append that did not wait would be done by then.
+                            thread::sleep(Duration::from_millis(20));
+                        }
+                        false => append(),
+                    }
+                }
+            }
+        };
+        let storage = watched(Arc::new(disk.clone()), hook);
+        let log: Arc<dyn Log> = Arc::from(subject.open_on(storage, MANUAL).unwrap());
+        for n in 0..8 {
+            log.append(&[(1, vec![n; 100])]).unwrap();
+        }
+        *late.lock().unwrap() = Some(log.clone());
+        for _ in 0..3 {
+            log.sync().unwrap();
+            let threads = std::mem::take(&mut *waiting.lock().unwrap());
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            expect_durable(subject, &*log, &disk, 30);
+        }
+        assert!(count.load(Ordering::Relaxed) >= 3);
+        late.lock().unwrap().take();
+        log.sync().unwrap();
+        assert_eq!(log_of(subject, &worst(&disk)), log.read_all().unwrap());
+    }
+}
+
+fn what_any_thread_synced_survives_a_power_cut(subject: &dyn Subject) {
+    for (failing, how) in [
+        (None, MANUAL),
+        (None, ALWAYS),
+        (Some(1), ALWAYS),
+        (Some(7), MANUAL),
+        (Some(40), ALWAYS),
+        (Some(40), MANUAL),
+    ] {
+        let disk = Sim::new();
+        let log = subject.open(&disk, how).unwrap();
+        if let Some(at) = failing {
+            disk.inject(Fault::once(at, What::Error(std::io::ErrorKind::Other)).of(Call::Sync));
+        }
+        let acknowledged = Mutex::new(Vec::new());
+        let refused = Mutex::new(Vec::new());
+        let append = |thread: u8| {
+            for n in 0..60u8 {
+                let bytes = vec![[thread, n]; 8 + usize::from(n)].concat();
+                let mut synced = log.append(&[(9, bytes.clone())]);
+                if how == MANUAL {
+                    synced = synced.and_then(|()| log.sync());
+                }
+                match synced {
+                    Ok(()) => acknowledged.lock().unwrap().push(bytes),
+                    // A poisoned handle refuses before it writes anything.
+                    Err(error) if error.durable() == Some(deedbook::Durable::No) => {
+                        assert_eq!(error.kind(), ErrorKind::Poisoned, "{error:?}");
+                        return refused.lock().unwrap().push(bytes);
+                    }
+                    Err(error) => {
+                        let durable = error.durable();
+                        assert_eq!(durable, Some(deedbook::Durable::Unknown), "{error:?}");
+                        return;
+                    }
+                }
+            }
+        };
+        let check = || {
+            let acknowledged = acknowledged.lock().unwrap().clone();
+            let left = log_of(subject, &worst(&disk));
+            let left: HashSet<_> = left.iter().map(|record| &record.bytes[..]).collect();
+            assert!(acknowledged.iter().all(|bytes| left.contains(&bytes[..])), "{failing:?}");
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let append = &append;
+                scope.spawn(move || append(thread));
+            }
+            (0..30).for_each(|_| check());
+        });
+        check();
+        let left = log_of(subject, &disk.kill());
+        let is_there = |bytes: &Vec<u8>| left.iter().any(|record| record.bytes == *bytes);
+        assert!(!refused.lock().unwrap().iter().any(is_there), "{failing:?}");
+        if failing.is_some() {
+            let refused = log.append(&[(0, b"refused".to_vec())]).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Poisoned);
+        }
+    }
+}
+
+fn what_the_background_synced_survives_a_power_cut(subject: &dyn Subject) {
+    let nested = subject.nested();
+    for script in ["1wLw", "bw>", "Lbw1w", "w", "KwHwB"] {
+        let mut run = Run::new(subject, Config::named("interval"), &nested);
+        run.open().unwrap();
+        script.chars().for_each(|op| run.apply(op).unwrap());
+        expect_durable(subject, run.log(), &run.disk, 40);
+        run.log().close().unwrap();
+    }
+    // A handle that is never synced by its user, for long enough that its thread is between syncs.
+    let how = How { durability: Durability::Interval(Duration::from_millis(1)), ..MANUAL };
+    let disk = Sim::new();
+    let log = subject.open(&disk, how).unwrap();
+    for n in 0..report::number("DEEDBOOK_INTERVAL_ROUNDS", 20) {
+        log.append(&[(1, vec![n as u8; 90])]).unwrap();
+        let durable = log.durable_end().unwrap();
+        let left = log_of(subject, &worst(&disk));
+        let last = left.last().map(|last| subject.ordinal_after(last.ordinal, 90));
+        assert!(last.max(Some(subject.first_ordinal())) >= durable, "{n}");
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,145 @@
+//! Logs long enough that blocks of the index are closed. In short histories it is empty, so that
+//! an index that is wrong was never asked.
+
+use std::sync::Arc;
+
+use deedbook::ErrorKind;
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
+
+use crate::support::harness::files::{cut, damage};
+use crate::support::harness::{ALWAYS, Log, MANUAL, Record, Subject, views};
+
+for_every_subject! {
+    /// A repair, or an opening that cuts, cuts below blocks of the index. Entries that stayed named borders of records that
+    /// were gone, and what was appended there could not be read by its number.
+    an_index_ends_where_a_repair_cut_the_log,
+    /// A damaged record within a block, and others after it: everything below it is still found.
+    an_index_finds_what_lies_before_damage,
+    /// An index beside a log that was cut, with no mark left to vouch for it: its entries name what
+    /// is not there.
+    an_index_that_no_mark_vouches_for_is_not_believed,
+}
+
+/// Whether blocks of the index would take thousands of segments.
+fn is_too_small(subject: &dyn Subject) -> bool {
+    subject.border_bytes() < 512
+}
+
+/// A closed log of records that close a block each, or every other one.
+fn blocks(subject: &dyn Subject, sizes: &[usize]) -> (Sim, Vec<Record>, Vec<u64>) {
+    let disk = Sim::new();
+    let log = subject.open(&disk, MANUAL).unwrap();
+    let mut offsets = Vec::new();
+    for (n, size) in sizes.iter().enumerate() {
+        let end = log.end().unwrap();
+        log.append(&[(n as u32, vec![n as u8 + 1; *size])]).unwrap();
+        offsets.push(end);
+        if n % 2 == 1 {
+            log.sync().unwrap();
+        }
+    }
+    let records = log.read_all().unwrap();
+    views::check_all(subject, &*log, &records).unwrap();
+    log.close().unwrap();
+    (disk, records, offsets)
+}
+
+const SIZES: [usize; 8] = [30_000, 40_000, 5_000, 70_000, 200, 66_000, 33_000, 90_000];
+
+fn append(log: &dyn Log, n: u8, size: usize) {
+    log.append(&[(u32::from(n), vec![n; size])]).unwrap();
+}
+
+fn an_index_ends_where_a_repair_cut_the_log(subject: &dyn Subject) {
+    if is_too_small(subject) {
+        return;
+    }
+    for (damaged, at_once) in [(1, true), (1, false), (3, true), (3, false), (6, true)] {
+        let (disk, records, offsets) = blocks(subject, &SIZES);
+        let log = match at_once {
+            // The end is lost, and opened all the same.
+            true => {
+                cut(subject, &disk, offsets[damaged] + 100);
+                subject.open_cutting_on(Arc::new(disk.clone())).unwrap()
+            }
+            false => {
+                let at = subject.telling_byte(offsets[damaged], offsets[damaged + 1]);
+                damage(subject, &disk, at);
+                subject.repair_on(Arc::new(disk.clone())).unwrap();
+                subject.open(&disk, ALWAYS).unwrap()
+            }
+        };
+        let mut expected = records[..damaged].to_vec();
+        assert_eq!(log.read_all().unwrap(), expected);
+        views::check_all(subject, &*log, &expected).unwrap();
+        // Over the blocks that were, with records that end elsewhere.
+        for n in 0..12 {
+            append(&*log, 100 + n, 23_456);
+            expected = log.read_all().unwrap();
+            assert_eq!(expected.len(), damaged + usize::from(n) + 1);
+            views::check_all(subject, &*log, &expected).unwrap();
+        }
+        log.close().unwrap();
+        for log in [subject.open(&disk, ALWAYS).unwrap(), reader(subject, &disk)] {
+            assert_eq!(log.read_all().unwrap(), expected);
+            views::check_all(subject, &*log, &expected).unwrap();
+        }
+    }
+}
+
+fn reader(subject: &dyn Subject, disk: &Sim) -> Box<dyn Log> {
+    subject.read_on(Arc::new(disk.clone())).unwrap()
+}
+
+fn an_index_finds_what_lies_before_damage(subject: &dyn Subject) {
+    if is_too_small(subject) {
+        return;
+    }
+    let (disk, records, offsets) = blocks(subject, &SIZES);
+    for (damaged, offset) in offsets.iter().enumerate() {
+        let disk = disk.kill();
+        let next = offsets.get(damaged + 1).copied();
+        let end = next.unwrap_or_else(|| reader(subject, &disk).end().unwrap());
+        damage(subject, &disk, subject.telling_byte(*offset, end));
+        // Of a closed log the last record only is looked at when it is opened.
+        let log = match subject.read_on(Arc::new(disk.clone())) {
+            Ok(log) => log,
+            Err(error) => panic!("record {damaged}: {error}"),
+        };
+        for (n, record) in records.iter().enumerate() {
+            match log.read(record.ordinal) {
+                Ok(got) => assert!(n != damaged && got == *record, "{n}, {damaged} damaged"),
+                Err(error) => assert!(n >= damaged, "{n}, {damaged} damaged: {error}"),
+            }
+        }
+    }
+}
+
+fn an_index_that_no_mark_vouches_for_is_not_believed(subject: &dyn Subject) {
+    if is_too_small(subject) {
+        return;
+    }
+    let (disk, records, offsets) = blocks(subject, &SIZES);
+    for kept in [1, 2, 4, 7] {
+        let disk = disk.kill();
+        disk.remove(&subject.sidecar().join("mark")).unwrap();
+        cut(subject, &disk, offsets[kept]);
+        if subject.counts_records() {
+            match subject.open(&disk, ALWAYS).and_then(|log| log.read_all()) {
+                Ok(found) => assert!(found.len() <= kept && found == records[..found.len()]),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}"),
+            }
+            continue;
+        }
+        let log = subject.open(&disk, ALWAYS).unwrap();
+        views::check_all(subject, &*log, &records[..kept]).unwrap();
+        append(&*log, 77, 100_000);
+        append(&*log, 78, 1_000);
+        let expected = log.read_all().unwrap();
+        assert_eq!(expected.len(), kept + 2);
+        views::check_all(subject, &*log, &expected).unwrap();
+        log.close().unwrap();
+        views::check_all(subject, &*reader(subject, &disk), &expected).unwrap();
+    }
+}

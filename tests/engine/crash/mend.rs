@@ -1,0 +1,68 @@
+//! Crashes while a log is repaired.
+
+use std::sync::Arc;
+
+use deedbook::ErrorKind;
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
+
+use crate::support::harness::files::{bytes_of, damage, log_bytes};
+use crate::support::harness::{ALWAYS, MANUAL, Subject, states};
+
+for_every_subject! {
+    /// A crash at any step of a repair leaves the log as it was, or cut with the rest beside it.
+    a_repair_loses_no_byte_at_any_crash,
+}
+
+fn a_repair_loses_no_byte_at_any_crash(subject: &dyn Subject) {
+    for without_mark in [true, false] {
+        let disk = Sim::new();
+        let log = subject.open(&disk, ALWAYS).unwrap();
+        let mut offsets = Vec::new();
+        for n in 1..8u8 {
+            offsets.push(log.end().unwrap());
+            log.append(&[(0, vec![n; 100])]).unwrap();
+        }
+        let kept = log.read_all().unwrap()[..2].to_vec();
+        log.close().unwrap();
+        drop(log);
+        damage(subject, &disk, subject.telling_byte(offsets[2], offsets[3]));
+        if without_mark {
+            // So that the damage is found by looking.
+            disk.remove(&subject.sidecar().join("mark")).unwrap();
+            disk.sync_dir(&subject.sidecar()).unwrap();
+        }
+        let (whole, cut) = (log_bytes(subject, &disk), offsets[2] as usize);
+        let first = subject.files(&disk)[0].0.clone();
+        let beside = first.parent().unwrap();
+        let repair = |disk: &Sim| subject.repair_on(Arc::new(disk.clone()));
+        disk.record();
+        repair(&disk).unwrap();
+        let mut checked = 0;
+        for moment in disk.recorded() {
+            for after in states(&moment, 60) {
+                checked += 1;
+                if log_bytes(subject, &after).len() < whole.len() {
+                    let names = after.list(beside).unwrap();
+                    let saved =
+                        names.iter().filter(|name| name.to_string_lossy().contains(".cut-"));
+                    let saved: Vec<_> =
+                        saved.map(|name| bytes_of(&after, &beside.join(name))).collect();
+                    assert!(saved.contains(&whole[cut..].to_vec()), "{} saved", saved.len());
+                    // Cut, so it is the new state: nothing says that records are missing.
+                    let log = subject.open(&after.kill(), MANUAL).unwrap();
+                    assert_eq!(log.read_all().unwrap(), kept);
+                }
+                // Repairing again ends in the same.
+                repair(&after).unwrap();
+                let log = subject.open(&after, MANUAL).unwrap();
+                assert_eq!(log.read_all().unwrap(), kept);
+                log.append(&[(9, b"goes on".to_vec())]).unwrap();
+                assert_eq!(log.read_all().unwrap().len(), 3);
+            }
+        }
+        assert!(checked > 20, "{checked}");
+    }
+    let missing = subject.repair_on(Arc::new(Sim::new())).unwrap_err();
+    assert!(matches!(missing.kind(), ErrorKind::Missing | ErrorKind::Io), "{missing:?}");
+}

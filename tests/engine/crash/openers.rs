@@ -1,0 +1,182 @@
+//! Two programs that open one log, in turn.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+use deedbook::ErrorKind;
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Storage};
+
+use crate::support::harness::config::Config;
+use crate::support::harness::files::bytes_of;
+use crate::support::harness::history::Run;
+use crate::support::harness::{ALWAYS, How, Log, MANUAL, Record, Subject};
+use crate::support::watch::{Seen, watched};
+
+for_every_subject! {
+    /// An opening that looks at the log before it has the lock, and another one that appends and
+    /// closes in between: the first one cut off what the second one had acknowledged.
+    an_opening_that_another_overtakes_keeps_all_that_it_appended,
+    /// A reader that looks again took any mark beside the log for its own, and with it another
+    /// log's end for durable, or for lost.
+    a_reader_does_not_believe_a_mark_of_another_log,
+}
+
+/// What the one that comes in between has done.
+#[derive(Default)]
+struct Other {
+    log: Option<Box<dyn Log>>,
+    /// The records that it acknowledged; `None` if it was refused.
+    acknowledged: Option<Vec<Record>>,
+}
+
+impl Other {
+    fn comes_in_between(&mut self, subject: &dyn Subject, disk: &Sim, closes: bool) {
+        match subject.open(disk, ALWAYS) {
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Locked, "{error:?}"),
+            Ok(log) => {
+                log.append(&[(3, b"from the other one".to_vec())]).unwrap();
+                self.acknowledged = Some(log.read_all().unwrap());
+                match closes {
+                    true => log.close().unwrap(),
+                    false => self.log = Some(log),
+                }
+            }
+        }
+    }
+}
+
+fn an_opening_that_another_overtakes_keeps_all_that_it_appended(subject: &dyn Subject) {
+    let acknowledged = How { acknowledged: true, ..ALWAYS };
+    for (start, how) in beginnings(subject) {
+        for closes in [true, false] {
+            for how in [how, acknowledged] {
+                for at in 1.. {
+                    let disk = start.kill();
+                    if !overtaken(subject, &disk, at, closes, how) {
+                        assert!(at > 5, "{at} calls only");
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// No log, a closed one, one whose writer died and left a torn record, and a block of the index.
+fn beginnings(subject: &dyn Subject) -> Vec<(Sim, How)> {
+    let nested = subject.nested();
+    let mut beginnings = vec![(Sim::new(), ALWAYS)];
+    // Not of segments so small that there would be hundreds.
+    let block = if subject.steps().blocks.0.is_empty() { "Ks1" } else { "Hs1" };
+    for (config, steps) in [("always", "1br"), ("manual", "1bsL>"), ("manual", block)] {
+        let config = Config::named(config);
+        let mut run = Run::new(subject, config, &nested);
+        run.open().unwrap();
+        steps.chars().for_each(|op| run.apply(op).unwrap());
+        let crashes = run.disk.crashes();
+        beginnings.push((crashes.build(&crashes.sample(3)), ALWAYS));
+        beginnings.push((run.disk.kill(), MANUAL));
+    }
+    beginnings
+}
+
+/// Let another one open the log, append and perhaps close it, before call number `at`; whether
+/// there were so many.
+fn overtaken(subject: &dyn Subject, disk: &Sim, at: u64, closes: bool, how: How) -> bool {
+    let exists = subject.read_on(Arc::new(disk.kill())).is_ok();
+    let (turn, turns) = channel();
+    let (go_on, goes_on) = channel::<()>();
+    let hook = {
+        let (calls, turn, goes_on) = (AtomicU64::new(0), turn.clone(), Mutex::new(goes_on));
+        move |seen| {
+            if seen == Seen::Calling && calls.fetch_add(1, Ordering::Relaxed) + 1 == at {
+                let _ = turn.send(true);
+                let _ = goes_on.lock().unwrap().recv();
+            }
+        }
+    };
+    let storage = watched(Arc::new(disk.clone()), hook);
+    let mut others = Other::default();
+    let mut reached = false;
+    let opened = std::thread::scope(|scope| {
+        let opener = scope.spawn(move || {
+            let opened = subject.open_on(storage, how);
+            let _ = turn.send(false);
+            opened
+        });
+        reached = turns.recv().unwrap();
+        if reached {
+            others.comes_in_between(subject, disk, closes);
+        }
+        drop(go_on);
+        opener.join().unwrap()
+    });
+    let Other { log: others, acknowledged } = others;
+    let there = format!("call {at}, closes: {closes}, {how:?}");
+    match opened {
+        Err(error) => {
+            assert!(acknowledged.is_some(), "{there}: {error:?}");
+            // Where there was no log, it may have come after a look that found none.
+            let expected = !exists || error.kind() == ErrorKind::Locked;
+            assert!(closes || expected, "{there}: {error:?}");
+        }
+        Ok(log) => {
+            assert!(others.is_none(), "{there}: two writers");
+            let got = log.read_all().unwrap();
+            if let Some(acknowledged) = &acknowledged {
+                assert_eq!(got, *acknowledged, "{there}");
+            }
+            log.append(&[(4, b"goes on".to_vec())]).unwrap();
+            let goes_on = log.read_all().unwrap();
+            assert_eq!(goes_on[..got.len()], got, "{there}");
+            log.close().unwrap();
+            assert_eq!(read(subject, disk), goes_on, "{there}");
+            return reached;
+        }
+    }
+    drop(others);
+    assert_eq!(Some(read(subject, disk)), acknowledged, "{there}");
+    true
+}
+
+fn read(subject: &dyn Subject, disk: &Sim) -> Vec<Record> {
+    subject.open(disk, MANUAL).unwrap().read_all().unwrap()
+}
+
+fn a_reader_does_not_believe_a_mark_of_another_log(subject: &dyn Subject) {
+    let written = |sizes: &[usize], closes: bool| {
+        let disk = Sim::new();
+        let log = subject.open(&disk, MANUAL).unwrap();
+        for (n, size) in sizes.iter().enumerate() {
+            log.append(&[(n as u32, vec![sizes.len() as u8; *size])]).unwrap();
+        }
+        match closes {
+            true => log.close().unwrap(),
+            false => log.sync().unwrap(),
+        }
+        disk.kill()
+    };
+    // Shorter, longer, with records that end where others begin; and marks of a writer that closed its log,
+    // which vouch for no other length, and of one that is at work.
+    let sizes = [&[30, 5][..], &[30, 40, 50, 60, 70], &[5, 5, 5, 5], &[10, 20]];
+    for (sizes, closes) in sizes.into_iter().flat_map(|sizes| [(sizes, true), (sizes, false)]) {
+        let (disk, foreign) = (written(&[10, 20, 30], true), written(sizes, closes));
+        let reader = subject.read_on(Arc::new(disk.clone())).unwrap();
+        let records = reader.read_all().unwrap();
+        let known = reader.durable_end().unwrap();
+        let mark: PathBuf = subject.sidecar().join("mark");
+        let bytes = bytes_of(&foreign, &mark);
+        let file = disk.open(&mark, Access::Write).unwrap();
+        file.set_len(0).unwrap();
+        file.write_at(&bytes, 0).unwrap();
+        for _ in 0..2 {
+            reader.refresh().unwrap();
+            let durable = reader.durable_end().unwrap();
+            assert!(durable.is_none() || durable == known, "{sizes:?}: {durable:?}");
+            assert_eq!(reader.read_all().unwrap(), records);
+        }
+    }
+}

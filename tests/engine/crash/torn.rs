@@ -1,0 +1,133 @@
+//! Torn records that hold whole ones, and ends below the mark.
+
+use std::sync::Arc;
+
+use deedbook::ErrorKind;
+use deedbook::storage::sim::Sim;
+
+use crate::support::harness::files::{cut, damage, last_offset};
+use crate::support::harness::{ALWAYS, MANUAL, Subject, states};
+
+for_every_subject! {
+    /// Above the mark a torn record may hold whole ones, at the start of a segment too. They are
+    /// never seen, not even where damage is passed over.
+    records_inside_a_torn_record_never_surface,
+    /// Nor if a record below the mark is damaged, so that reading goes on after it: whatever is
+    /// torn above the mark ends the log.
+    records_inside_a_torn_record_never_surface_after_damage,
+    /// The checksum of the first record ties the mark to the log. A log that began with a batch
+    /// forgot it: its mark counted as another log's, and loss below it was no longer reported.
+    a_loss_below_the_mark_is_reported_whatever_the_log_began_with,
+    /// A check that said "lost acknowledged" of missing ends only: what is damaged in the middle is
+    /// as lost.
+    damage_below_the_mark_is_reported_as_a_loss,
+}
+
+/// A payload that, appended at `end`, has whole records at the next border of a file.
+fn deceiving(subject: &dyn Subject, end: u64, shift: usize) -> Vec<u8> {
+    let at = (end + subject.head_bytes()) as usize;
+    let border = subject.border_bytes() as usize;
+    let mut payload = vec![1; at.next_multiple_of(border) - at + shift];
+    payload.extend(subject.nested().repeat(4));
+    payload
+}
+
+// Promise: wal-record-in-record.
+fn records_inside_a_torn_record_never_surface(subject: &dyn Subject) {
+    for shift in [0, 1, 5, 8] {
+        let disk = Sim::new();
+        let log = subject.open(&disk, MANUAL).unwrap();
+        log.append(&[(1, b"acknowledged".to_vec())]).unwrap();
+        log.sync().unwrap();
+        let payload = deceiving(subject, log.end().unwrap(), shift);
+        log.append(&[(2, payload)]).unwrap();
+        let written = log.read_all().unwrap();
+        for after in states(&disk, 200) {
+            let before = after.fingerprint();
+            let reader = subject.read_on(Arc::new(after.clone())).unwrap();
+            let got = reader.read_past_damage().unwrap();
+            assert!(written.iter().map(|record| &record.bytes).take(got.len()).eq(&got));
+            assert!((1..=2).contains(&got.len()));
+            assert_eq!(after.fingerprint(), before);
+            let log = subject.open(&after, MANUAL).unwrap();
+            assert_eq!(log.read_all().unwrap(), written[..got.len()]);
+        }
+    }
+}
+
+fn records_inside_a_torn_record_never_surface_after_damage(subject: &dyn Subject) {
+    let disk = Sim::new();
+    let log = subject.open(&disk, MANUAL).unwrap();
+    let acknowledged: Vec<Vec<u8>> = (1..5).map(|n| vec![n; 20]).collect();
+    for bytes in &acknowledged {
+        log.append(&[(1, bytes.clone())]).unwrap();
+    }
+    log.sync().unwrap();
+    let end = log.end().unwrap();
+    let last = last_offset(subject, &log.read_all().unwrap(), end);
+    let payload = deceiving(subject, end, 0);
+    log.append(&[(2, payload.clone())]).unwrap();
+    let mut torn = 0;
+    for after in states(&disk, 200) {
+        damage(subject, &after, subject.telling_byte(last, end));
+        let reader = subject.read_on(Arc::new(after.clone())).unwrap();
+        let got = reader.read_past_damage().unwrap();
+        assert_eq!(got[..3], acknowledged[..3]);
+        torn += u64::from(got.len() == 3);
+        assert!(got.len() == 3 || got[3..] == [payload.clone()], "{} records", got.len());
+    }
+    assert!(torn > 0);
+}
+
+fn a_loss_below_the_mark_is_reported_whatever_the_log_began_with(subject: &dyn Subject) {
+    let record = |n: u8| (u32::from(n), vec![n; 100]);
+    for first in [1, 2, 3] {
+        for closed in [true, false] {
+            let disk = Sim::new();
+            let log = subject.open(&disk, ALWAYS).unwrap();
+            let batch: Vec<_> = (0..first).map(record).collect();
+            log.append(&batch).unwrap();
+            log.append(&[record(8)]).unwrap();
+            log.append(&[record(9)]).unwrap();
+            let (records, end) = (log.read_all().unwrap(), log.end().unwrap());
+            if closed {
+                log.close().unwrap();
+            }
+            for gone in 1..records.len() {
+                let disk = disk.kill();
+                let mut at = end;
+                for count in 0..gone {
+                    at = last_offset(subject, &records[..records.len() - count], at);
+                }
+                cut(subject, &disk, at);
+                let checked = subject.check_on(Arc::new(disk.clone())).unwrap();
+                assert!(checked.lost, "{gone} of {}: {checked:?}", records.len());
+                let refused = subject.open(&disk, MANUAL).err().map(|error| error.kind());
+                assert_eq!(refused, Some(ErrorKind::LostRecords), "{gone} of {}", records.len());
+            }
+        }
+    }
+}
+
+fn damage_below_the_mark_is_reported_as_a_loss(subject: &dyn Subject) {
+    let disk = Sim::new();
+    let log = subject.open(&disk, ALWAYS).unwrap();
+    let mut offsets = Vec::new();
+    for n in 1..6u8 {
+        let offset = log.end().unwrap();
+        log.append(&[(0, vec![n; 60])]).unwrap();
+        offsets.push((offset, log.end().unwrap()));
+    }
+    for closed in [false, true] {
+        if closed {
+            log.close().unwrap();
+        }
+        for (number, &(offset, end)) in offsets.iter().enumerate() {
+            let disk = disk.kill();
+            damage(subject, &disk, subject.telling_byte(offset, end));
+            let checked = subject.check_on(Arc::new(disk.clone())).unwrap();
+            assert!(checked.lost, "record {number}, closed: {closed}: {checked:?}");
+            assert_eq!(checked.records, 4, "record {number}, closed: {closed}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What only a Book has: metadata beside the log.
+
+use deedbook::book::{Book, Meta, Mode};
+use deedbook::storage::sim::{Fault, Sim};
+
+use crate::support::harness::ALWAYS;
+use crate::support::harness::book::{PATH, options};
+use crate::support::harness::faulty::HONEST;
+
+fn book(disk: &Sim) -> Book {
+    options(disk, ALWAYS).open(PATH, Mode::Append).unwrap()
+}
+
+/// Metadata is old or new, whatever fails.
+// Promise: create-fails.
+#[test]
+fn metadata_is_replaced_whole_or_not_at_all() {
+    let meta = |life| Meta { who: Some(7), version: Some(1), life: Some(life), fake: Some(false) };
+    for kind in &HONEST {
+        for at in 1..20 {
+            let disk = Sim::new();
+            let log = book(&disk);
+            log.save_meta(&meta(1)).unwrap();
+            disk.inject(Fault::once(at, kind.what(at)));
+            let saved = log.save_meta(&meta(2));
+            let crashes = disk.crashes();
+            for index in 0..crashes.count().min(100) {
+                let after = book(&crashes.build(&crashes.nth(index))).meta().unwrap();
+                let old = saved.is_err() && after == meta(1);
+                assert!(old || after == meta(2), "{kind:?} at {at}: {after:?}");
+            }
+            disk.heal();
+            let disk = disk.kill();
+            let log = book(&disk);
+            log.save_meta(&meta(3)).unwrap();
+            assert_eq!(log.meta().unwrap(), meta(3));
+        }
+    }
+}

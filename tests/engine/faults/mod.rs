@@ -1,0 +1,94 @@
+//! Every storage call fails once and for ever, in every way; and disks that lie. Afterwards the
+//! handle works or is poisoned, and the log, opened again, has everything acknowledged. For every
+//! format.
+//!
+//! ```text
+//! DEEDBOOK_FAULT_STRIDE   every n-th call only
+//! DEEDBOOK_TEST_SECONDS   time limit of each test (default 1800)
+//! DEEDBOOK_TRUST_DIR      where faults-*.json is written
+//! ```
+
+mod background;
+mod lies;
+mod metadata;
+mod poison;
+mod reading;
+mod rollback;
+
+use std::collections::BTreeMap;
+
+use deedbook::storage::sim::Fault;
+
+use crate::support::{harness, report};
+use harness::Subject;
+use harness::config::Config;
+use harness::faulty::{HONEST, Script};
+
+/// All scripts are run in the first two, in the others the first one.
+const CONFIGS: [&str; 7] = [
+    "manual",
+    "always",
+    "manual-reserve",
+    "always-reserve",
+    "always-acknowledged",
+    "bytes",
+    "none",
+];
+
+for_every_subject! {
+    /// Fail the k-th call for k = 1, 2, ... until none is left to fail.
+    every_call_fails_in_every_way_once_and_for_ever
+}
+
+for_subject! {
+    #[cfg(feature = "nostr")]
+    nostr_wal_files, harness::nostr::FILES, every_call_fails_in_every_way_once_and_for_ever
+}
+
+// Promise: call-fails, wal-call-fails.
+fn every_call_fails_in_every_way_once_and_for_ever(subject: &dyn Subject) {
+    let stride = report::of_tier("DEEDBOOK_FAULT_STRIDE").max(1);
+    let nested = subject.nested();
+    let (mut lines, mut failures) = (Vec::new(), Vec::new());
+    for kind in HONEST {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for (number, config) in CONFIGS.map(Config::named).into_iter().enumerate() {
+            if subject.appends_sync() && config.how.acknowledged {
+                continue;
+            }
+            let scripts = subject.steps().scripts;
+            for &steps in &scripts[..if number < 2 { scripts.len() } else { 1 }] {
+                let script = Script { subject, config, steps, nested: &nested };
+                for (offset, &times) in kind.times.iter().enumerate() {
+                    for at in (1 + offset as u64 % stride..).step_by(stride as usize) {
+                        let fault = Fault { at, of: None, what: kind.what(at), times };
+                        let met = match script.run(fault) {
+                            Ok(met) => met,
+                            Err(what) => {
+                                failures.push(format!("{} {steps} {fault:?}: {what}", config.name));
+                                break;
+                            }
+                        };
+                        if at > met.calls {
+                            break;
+                        }
+                        *counts.entry("faults").or_default() += u64::from(met.fired);
+                        *counts.entry("refused").or_default() += met.refused;
+                        *counts.entry("unknown").or_default() += met.unknown;
+                    }
+                }
+            }
+        }
+        let counts: Vec<_> = counts.iter().map(|(key, n)| format!("\"{key}\": {n}")).collect();
+        lines.push(format!("    \"{}\": {{{}}}", kind.name, counts.join(", ")));
+    }
+    println!("{}", lines.join("\n"));
+    let json = format!(
+        "{{\n  \"format\": \"{}\",\n  \"failures\": {},\n  \"faults\": {{\n{}\n  }}\n}}\n",
+        subject.name(),
+        failures.len(),
+        lines.join(",\n")
+    );
+    report::write(&format!("faults-{}", subject.name()), &json);
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}

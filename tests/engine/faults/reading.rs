@@ -1,0 +1,132 @@
+//! Faults while a log is read, checked or recovered.
+
+use std::io;
+use std::sync::Arc;
+
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+
+use crate::support::harness::config::Config;
+use crate::support::harness::faulty::{HONEST, expect_typed};
+use crate::support::harness::history::Run;
+use crate::support::harness::{ALWAYS, Record, Subject};
+
+for_every_subject! {
+    /// A read error is an error, never taken for the end.
+    a_reader_gives_all_or_an_error,
+    a_check_gives_the_truth_or_an_error,
+    /// Recovery of torn logs, and of truncations half done, meets faults too: an error or the same
+    /// as without.
+    a_recovery_that_fails_leaves_what_it_found,
+    interrupted_reads_and_writes_are_repeated,
+}
+
+/// A log of some records, closed.
+fn written(subject: &dyn Subject, steps: &str) -> (Sim, Vec<Record>) {
+    let nested = subject.nested();
+    let mut run = Run::new(subject, Config::named("always"), &nested);
+    run.open().unwrap();
+    steps.chars().for_each(|op| run.apply(op).unwrap());
+    run.log().close().unwrap();
+    (run.disk.clone(), run.records.clone())
+}
+
+// Promise: read-error, wal-read-error.
+fn a_reader_gives_all_or_an_error(subject: &dyn Subject) {
+    let (disk, records) = written(subject, "0=bL>");
+    let (eio, eintr) = (io::ErrorKind::Other, io::ErrorKind::Interrupted);
+    for what in [What::Error(eio), What::Error(eintr), What::Short] {
+        for times in [1, 2, 50] {
+            for at in 1.. {
+                let disk = disk.kill();
+                disk.inject(Fault { at, of: None, what, times });
+                let reader = subject.read_on(Arc::new(disk.clone()));
+                match reader.and_then(|reader| reader.read_all()) {
+                    Ok(got) => assert_eq!(got, records, "{what:?} at {at}"),
+                    Err(error) => expect_typed(&error).unwrap(),
+                }
+                if at > disk.calls() {
+                    assert!(at > 5, "{at} calls only");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+// Promise: read-error.
+fn a_check_gives_the_truth_or_an_error(subject: &dyn Subject) {
+    let (disk, records) = written(subject, "0=bL>");
+    for at in 1.. {
+        let disk = disk.kill();
+        disk.inject(Fault::once(at, What::Error(io::ErrorKind::Other)));
+        match subject.check_on(Arc::new(disk.clone())) {
+            // Without the mark or the index, which are advisory, less is known.
+            Ok(checked) => {
+                assert_eq!(checked.records, records.len() as u64, "{at}");
+                assert_eq!(checked.verdict, deedbook::Verdict::Clean, "{at}");
+            }
+            Err(error) => expect_typed(&error).unwrap(),
+        }
+        if at > disk.calls() {
+            assert!(at > 5, "{at} calls only");
+            break;
+        }
+    }
+}
+
+// Promise: crash-in-recovery, crash-in-repair, wal-recovery.
+fn a_recovery_that_fails_leaves_what_it_found(subject: &dyn Subject) {
+    let nested = subject.nested();
+    // Truncations, where the format has them.
+    let letters: Vec<char> = subject.steps().alphabet.chars().collect();
+    let possible = |steps: &&str| steps.chars().all(|op| letters.contains(&op));
+    for steps in ["L>", ">t", "sh", "sc"].iter().filter(|steps| possible(steps)) {
+        for config in ["manual", "always-reserve", "always-acknowledged"].map(Config::named) {
+            let mut run = Run::new(subject, config, &nested);
+            run.open().unwrap();
+            "1bs".chars().for_each(|op| run.apply(op).unwrap());
+            run.record();
+            steps.chars().for_each(|op| run.apply(op).unwrap());
+            for moment in run.moments.iter().step_by(2) {
+                let crashes = moment.disk.crashes();
+                for seed in 0..2 {
+                    let image = crashes.build(&crashes.sample(seed));
+                    for kind in &HONEST {
+                        for at in 1.. {
+                            let disk = image.kill();
+                            disk.inject(Fault::once(at, kind.what(at)));
+                            if let Err(error) = subject.open(&disk, config.how) {
+                                expect_typed(&error).unwrap();
+                            }
+                            let last = at > disk.calls();
+                            disk.heal();
+                            let disk = disk.kill();
+                            let log = subject.open(&disk, config.how).unwrap();
+                            let got = log.read_all().unwrap();
+                            moment.judge(&*log, &got, config.how.acknowledged).unwrap();
+                            if last {
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+// Promise: wal-call-fails.
+fn interrupted_reads_and_writes_are_repeated(subject: &dyn Subject) {
+    let (disk, records) = written(subject, "0=bL");
+    for call in [Call::Read, Call::Write] {
+        for at in 1..30 {
+            let disk = disk.kill();
+            let interrupted = What::Error(io::ErrorKind::Interrupted);
+            disk.inject(Fault { at, of: Some(call), what: interrupted, times: 3 });
+            let log = subject.open(&disk, ALWAYS).unwrap();
+            log.append(&[(5, vec![5; 700])]).unwrap();
+            assert_eq!(log.read_all().unwrap().len(), records.len() + 1);
+            log.close().unwrap();
+        }
+    }
+}

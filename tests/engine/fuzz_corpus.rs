@@ -1,0 +1,202 @@
+//! The fuzz targets' bodies with an ordinary compiler: seeds, former crashers, and variations of both.
+//!
+//! The variations are the same on every machine and after every change, because coverage does not
+//! steer them: a find is a find of the change. `DEEDBOOK_FUZZ_VARIATIONS` is their number for each
+//! target, `DEEDBOOK_FUZZ_SEED` chooses others. `make fuzz` searches with libFuzzer; what it finds
+//! goes to `fuzz/crashers/TARGET/`.
+
+#[path = "../../fuzz/src/lib.rs"]
+mod targets;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::common;
+use common::Random;
+use targets::Body;
+
+fn inputs(kind: &str, target: &str) -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz").join(kind).join(target);
+    let entries = fs::read_dir(dir).map(|dir| dir.flatten().map(|entry| entry.path()).collect());
+    let mut paths: Vec<PathBuf> = entries.unwrap_or_default();
+    paths.retain(|path| path.is_file());
+    paths.sort();
+    paths
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+fn check(body: Body, input: &[u8], what: &str) {
+    let Err(panic) = std::panic::catch_unwind(|| body(input)) else { return };
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+    let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
+    panic!("{what}: {text}\ninput in hexadecimal: {hex}");
+}
+
+fn replay(target: &str) {
+    let (_, body) = targets::TARGETS.into_iter().find(|(name, _)| *name == target).unwrap();
+    let seeds = inputs("seeds", target);
+    assert!(!seeds.is_empty(), "no seeds for {target}");
+    let saved: Vec<PathBuf> = seeds.into_iter().chain(inputs("crashers", target)).collect();
+    let known: Vec<Vec<u8>> = saved.iter().map(|path| fs::read(path).unwrap()).collect();
+    for (path, input) in saved.iter().zip(&known) {
+        check(body, input, &path.display().to_string());
+    }
+    let mut random = Random(number("DEEDBOOK_FUZZ_SEED", 1));
+    for count in 0..number("DEEDBOOK_FUZZ_VARIATIONS", 1000) {
+        let (path, input) = one_of(&mut random, &saved, &known);
+        let mut varied = input.to_vec();
+        for _ in 0..=random.below(4) {
+            vary(&mut varied, &mut random, &known);
+        }
+        check(body, &varied, &format!("variation {count}, of {}", path.display()));
+    }
+}
+
+fn one_of<'a>(
+    random: &mut Random,
+    saved: &'a [PathBuf],
+    known: &'a [Vec<u8>],
+) -> (&'a Path, &'a [u8]) {
+    let at = random.below(known.len() as u64) as usize;
+    (&saved[at], &known[at])
+}
+
+/// Change one thing, as fuzzers do.
+fn vary(input: &mut Vec<u8>, random: &mut Random, known: &[Vec<u8>]) {
+    let place = |random: &mut Random| random.below(input.len() as u64 + 1) as usize;
+    let (a, b) = (place(random), place(random));
+    let (from, to) = (a.min(b), a.max(b));
+    match random.below(8) {
+        0 if a < input.len() => input[a] ^= 1 << random.below(8),
+        1 if a < input.len() => input[a] = random.next() as u8,
+        2 if a < input.len() => input[a] = [0, 1, 0x7F, 0x80, 0xFF][random.below(5) as usize],
+        3 => input.truncate(a),
+        4 => drop(input.drain(from..to.min(from + 16))),
+        5 => {
+            let again = input[from..to.min(from + 64)].to_vec();
+            input.splice(a..a, again);
+        }
+        6 => {
+            let other = &known[random.below(known.len() as u64) as usize];
+            let rest = random.below(other.len() as u64 + 1) as usize;
+            input.truncate(a);
+            input.extend(&other[rest..]);
+        }
+        _ => {
+            let fresh: Vec<u8> = (0..=random.below(8)).map(|_| random.next() as u8).collect();
+            input.splice(a..a, fresh);
+        }
+    }
+    input.truncate(4096);
+}
+
+#[test]
+fn the_parser_stands_all_saved_inputs() {
+    replay("parse");
+}
+
+#[test]
+fn opening_stands_all_saved_inputs() {
+    replay("open_on_bytes");
+}
+
+#[test]
+fn histories_of_operations_end_well() {
+    replay("operations");
+}
+
+#[test]
+fn a_write_ahead_log_of_any_bytes_stands_all_saved_inputs() {
+    replay("wal_open");
+}
+
+#[test]
+fn histories_of_a_write_ahead_log_end_well() {
+    replay("wal_operations");
+}
+
+#[test]
+fn no_sidecar_changes_what_is_read() {
+    replay("mark");
+}
+
+#[test]
+fn an_intent_of_any_lines_leads_nowhere_outside() {
+    replay("intent");
+}
+
+#[test]
+fn consumers_of_any_lines_drop_no_record() {
+    replay("consumers");
+}
+
+#[test]
+fn a_record_of_any_transactions_repeats_no_batch() {
+    replay("transactions");
+}
+
+#[test]
+fn an_intent_to_cut_keeps_a_prefix() {
+    replay("cut");
+}
+
+// Promise: ledger-any-bytes.
+#[test]
+fn a_ledger_of_any_bytes_stands_all_saved_inputs() {
+    replay("ledger_open");
+}
+
+// Promise: ledger-power-loss.
+#[test]
+fn histories_of_two_stores_with_crashes_lose_no_event() {
+    replay("ledger_operations");
+}
+
+#[test]
+fn an_environment_of_any_pages_leads_lmdb_nowhere_else() {
+    replay("lmdb_open");
+}
+
+#[test]
+fn an_index_of_any_bytes_is_opened_or_damaged() {
+    replay("index_open");
+}
+
+// Promise: store-any-bytes.
+#[test]
+fn segments_of_any_pages_miss_no_intact_record() {
+    replay("nostr_pages");
+}
+
+// Promise: store-any-lines.
+#[test]
+fn tags_of_any_entries_are_read_as_the_layout_says() {
+    replay("nostr_tags");
+}
+
+// Promise: store-any-lines.
+#[test]
+fn any_lines_imported_do_what_they_do_one_at_a_time() {
+    replay("nostr_import");
+}
+
+#[test]
+fn events_of_any_json_are_refused_or_stay_the_same() {
+    replay("nostr_json");
+}
+
+// Promise: store-any-bytes.
+#[test]
+fn the_write_ahead_log_of_an_event_store_of_any_bytes_gives_what_was_written() {
+    replay("nostr_wal");
+}
+
+// Promise: store-power-loss.
+#[test]
+fn histories_of_an_event_store_with_crashes_lose_no_event() {
+    replay("nostr_operations");
+}

@@ -1,0 +1,221 @@
+//! Bookmarks: a reader goes on where it was, in the same log only.
+
+use deedbook::storage::Memory;
+use deedbook::{Bookmark, ErrorKind, Mode, Reach};
+
+use crate::log::{FORMATS, LARGE};
+use crate::support::formats::subject::{At, Event, Format, Log, MANUAL, Record, refused};
+use crate::support::formats::views::{WRITTEN, plain};
+
+fn at() -> At {
+    At::memory(&Memory::new(), "/log")
+}
+
+fn records(log: &dyn Log, from: &Bookmark, to: &Bookmark) -> Vec<Record> {
+    let parts = log.between(1 << 40, from, to, false).unwrap();
+    parts.into_iter().flat_map(|part| part.records).collect()
+}
+
+/// A log of these, closed.
+fn make(format: &dyn Format, at: &At, events: &[Event]) {
+    format.create(at, events).close().unwrap();
+}
+
+#[test]
+fn a_step_takes_as_many_records_as_it_may() {
+    // Several blocks of the index, and records longer than a step of bytes.
+    for (formats, count, len) in [(FORMATS, 40, 30), (LARGE, 300, 3000)] {
+        for format in formats {
+            let (at, events) = (at(), plain(count, len));
+            make(format, &at, &events);
+            let log = format.read(&at).unwrap();
+            let all = log.forward(None, None, false).records;
+            for step in [1, 7, 64, count as u64, u64::MAX] {
+                let reach = Reach { records: Some(step), ..WRITTEN };
+                let mut from = log.bookmark(None).unwrap();
+                let mut given = 0;
+                while given < count {
+                    let next = log.advance(&from, &reach).unwrap();
+                    let read = records(&*log, &from, &next);
+                    assert_eq!(read.len(), (count - given).min(step as usize), "{step}");
+                    assert_eq!(read[..], all[given..given + read.len()]);
+                    given += read.len();
+                    from = next;
+                }
+                assert_eq!(log.advance(&from, &reach).unwrap(), from);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_step_takes_as_many_bytes_as_it_may_but_one_record_at_least() {
+    for format in LARGE {
+        let (at, events) = (at(), plain(200, 1500));
+        make(format, &at, &events);
+        let log = format.read(&at).unwrap();
+        let end = log.end().unwrap();
+        let ends: Vec<_> = {
+            let all = log.forward(None, None, false).records;
+            all.iter().skip(1).map(|record| record.offset).chain([end]).collect()
+        };
+        for bytes in [1, 1000, 1600, 5000, 100_000, u64::MAX] {
+            let reach = Reach { bytes: Some(bytes), ..WRITTEN };
+            let mut from = log.bookmark(None).unwrap();
+            while from.offset < end {
+                let next = log.advance(&from, &reach).unwrap();
+                let limit = from.offset.saturating_add(bytes);
+                let least = *ends.iter().find(|end| **end > from.offset).unwrap();
+                let most = *ends.iter().rfind(|end| **end <= limit).unwrap_or(&least);
+                assert_eq!(next.offset, most.max(least), "{bytes} from {}", from.offset);
+                from = next;
+            }
+        }
+        // Both limits: the lower one.
+        let begin = log.bookmark(None).unwrap();
+        let both = |records, bytes| Reach { records: Some(records), bytes: Some(bytes), ..WRITTEN };
+        assert_eq!(log.advance(&begin, &both(1, u64::MAX)).unwrap().offset, ends[0]);
+        assert_eq!(log.advance(&begin, &both(u64::MAX, 1)).unwrap().offset, ends[0]);
+    }
+}
+
+#[test]
+fn a_reader_goes_on_after_what_was_appended_since() {
+    for format in FORMATS {
+        let (at, events) = (at(), plain(60, 40));
+        let writer = format.create(&at, &[]);
+        let empty = format.read(&at).unwrap().bookmark(None).unwrap();
+        let mut from = empty;
+        for chunk in events.chunks(13) {
+            writer.append_batch(chunk).unwrap();
+            let log = format.read(&at).unwrap();
+            let next = log.advance(&from, &WRITTEN).unwrap();
+            let read = records(&*log, &from, &next);
+            let payloads: Vec<_> = read.iter().map(|record| &record.bytes).collect();
+            assert_eq!(payloads, chunk.iter().map(|(_, bytes)| bytes).collect::<Vec<_>>());
+            // What was cut once is cut again.
+            assert_eq!(records(&*log, &from, &next), read);
+            from = next;
+        }
+        assert_eq!(from, format.read(&at).unwrap().advance(&empty, &WRITTEN).unwrap());
+    }
+}
+
+#[test]
+fn by_default_a_reader_goes_only_as_far_as_the_log_is_durable() {
+    for format in FORMATS {
+        let (at, events) = (at(), plain(20, 40));
+        let writer = format.create(&at, &events[..8]);
+        writer.sync().unwrap();
+        let durable = writer.end().unwrap();
+        writer.append_batch(&events[8..]).unwrap();
+        for log in [format.read(&at).unwrap(), writer.duplicate()] {
+            let begin = log.bookmark(None).unwrap();
+            assert_eq!(log.advance(&begin, &Reach::default()).unwrap().offset, durable);
+            let written = log.advance(&begin, &WRITTEN).unwrap();
+            assert_eq!(written.offset, writer.end().unwrap());
+            // A reader that went further stays where it is.
+            assert_eq!(log.advance(&written, &Reach::default()).unwrap(), written);
+        }
+    }
+}
+
+#[test]
+fn a_step_does_not_go_beyond_its_goal() {
+    for format in FORMATS {
+        let (at, events) = (at(), plain(30, 40));
+        let writer = format.create(&at, &events[..10]);
+        let begin = writer.bookmark(None).unwrap();
+        let goal = writer.advance(&begin, &WRITTEN).unwrap();
+        writer.append_batch(&events[10..]).unwrap();
+        let reach = Reach { to: Some(goal), ..WRITTEN };
+        assert_eq!(writer.advance(&begin, &reach).unwrap(), goal);
+        assert_eq!(writer.advance(&goal, &reach).unwrap(), goal);
+        let last = writer.advance(&goal, &WRITTEN).unwrap();
+        assert_eq!(writer.advance(&last, &reach).unwrap(), last);
+    }
+}
+
+/// What another log at the path says to a bookmark of the first one, wherever that lies.
+fn refuses(format: &dyn Format, events: &[Event], other: &[Event], kind: ErrorKind) {
+    let (first, second) = (at(), at());
+    make(format, &first, events);
+    make(format, &second, other);
+    let log = format.read(&first).unwrap();
+    let begin = log.bookmark(None).unwrap();
+    let end = log.advance(&begin, &WRITTEN).unwrap();
+    let middle = log.advance(&begin, &Reach { records: Some(11), ..WRITTEN }).unwrap();
+    let there = format.read(&second).unwrap();
+    for bookmark in [middle, end] {
+        let error = refused(there.advance(&bookmark, &WRITTEN), kind);
+        assert!(error.to_string().contains(&bookmark.offset.to_string()), "{error}");
+        refused(there.between(1 << 20, &begin, &bookmark, true), kind);
+    }
+}
+
+#[test]
+fn another_log_of_the_same_length_is_refused() {
+    for format in FORMATS {
+        let events = plain(30, 40);
+        // Logs often begin alike.
+        for alike in [0, 1] {
+            let mut other = events.clone();
+            for (_, bytes) in other.iter_mut().skip(alike) {
+                bytes[7] ^= 0x55;
+            }
+            refuses(format, &events, &other, ErrorKind::NotALog);
+            // Records of other lengths: where the bookmark lies there is no border.
+            for others in [plain(200, 17), plain(4, 900)] {
+                let other = [&events[..alike], &others].concat();
+                refuses(format, &events, &other, ErrorKind::NotALog);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_shorter_is_told_from_another_one() {
+    for format in FORMATS {
+        let (events, shorter) = (plain(30, 40), plain(5, 40));
+        refuses(format, &events, &shorter, ErrorKind::OutOfRange);
+        refuses(format, &events, &[], ErrorKind::OutOfRange);
+        let mut other = shorter.clone();
+        other[0].1[7] ^= 0x55;
+        refuses(format, &events, &other, ErrorKind::NotALog);
+    }
+}
+
+#[test]
+fn a_bookmark_at_a_record_is_where_the_record_lies() {
+    for format in FORMATS {
+        let (at, events) = (at(), plain(50, 40));
+        make(format, &at, &events);
+        let log = format.read(&at).unwrap();
+        for record in log.forward(None, None, false).records {
+            let found = log.bookmark(record.ordinal).unwrap();
+            assert_eq!(found.offset, record.offset);
+            let walked = log.bookmark(None).unwrap();
+            if found != walked {
+                let before = Reach { to: Some(found), ..WRITTEN };
+                assert_eq!(log.advance(&walked, &before).unwrap(), found);
+            }
+        }
+        let end = log.end().unwrap();
+        refused(log.bookmark(Some(end + 1000)), ErrorKind::OutOfRange);
+    }
+}
+
+#[test]
+fn what_was_dropped_is_out_of_range() {
+    let format = &crate::support::formats::wal::TINY;
+    let at = at();
+    make(format, &at, &plain(60, 40));
+    let wal = format.options(&at, MANUAL).open(&at.path, Mode::Append).unwrap();
+    let begin = wal.bookmark().unwrap();
+    let kept = wal.advance(&begin, &Reach { records: Some(40), ..WRITTEN }).unwrap();
+    wal.truncate_before(deedbook::wal::Lsn(kept.offset)).unwrap();
+    let error = refused(wal.advance(&begin, &WRITTEN), ErrorKind::OutOfRange);
+    assert!(error.to_string().contains(&wal.head().unwrap().to_string()), "{error}");
+    // The record before it is gone, too: nothing is left that could speak against it.
+    assert!(wal.advance(&kept, &WRITTEN).unwrap().offset > kept.offset);
+}

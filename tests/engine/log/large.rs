@@ -1,0 +1,60 @@
+//! Logs that are longer than the blocks, batches and chains that the code counts with.
+
+use crate::log::{LARGE, with_sums};
+use crate::support::formats::specimen::{Beside, Specimen, besides};
+use crate::support::formats::subject::At;
+use crate::support::formats::views::{all_but, all_give, broken, plain, salvages, ways};
+
+/// A salvage copies in batches of 4 MiB.
+#[test]
+fn a_salvage_of_more_than_one_batch_copies_every_record_once() {
+    for format in with_sums() {
+        let (specimen, _, at) =
+            broken(format, &plain(7_000, 1_500), Beside::Nothing, |specimen, space| {
+                for i in [10, 3_000] {
+                    space[specimen.edges[i] + format.framing().head() + 9] ^= 1;
+                }
+            });
+        salvages(&specimen, &at, &all_but(7_000, &[10, 3_000]));
+    }
+}
+
+#[test]
+fn a_sound_log_with_any_sidecar_is_given_whole_by_every_way() {
+    for format in LARGE {
+        for beside in besides(300) {
+            let specimen = Specimen::new(format, &plain(300, 3_000), beside);
+            let memory = specimen.files.restore();
+            let at = At::memory(&memory, specimen.path());
+            for (way, walk) in ways(format, &at) {
+                assert_eq!(walk.records.len(), 300, "{}, {beside:?}, {way}", format.name());
+            }
+            salvages(&specimen, &at, &all_but(300, &[]));
+        }
+    }
+}
+
+/// The search for the next record reads blocks of 512 KiB; none of their last bytes is passed over.
+#[test]
+fn the_next_record_is_found_wherever_a_block_of_the_search_ends() {
+    for format in with_sums() {
+        let (head, around) = (format.framing().head(), format.framing().around());
+        for blocks in [1, 2] {
+            for shift in -12i64..=4 {
+                // From the byte after the damage's begin so many blocks to the next record.
+                let whole = ((blocks << 19) as i64 + 1 + shift) as usize;
+                let mut events = plain(4, 30);
+                events[1].1 = vec![0xff; whole - around];
+                // More than the two blocks that are read at a time.
+                events[3].1 = vec![0xff; 1 << 20];
+                let (specimen, _, at) =
+                    broken(format, &events, Beside::Nothing, |specimen, space| {
+                        let at = specimen.edges[1];
+                        space[at..at + head].fill(0xff);
+                        space[specimen.edges[2] - 12..specimen.edges[2]].fill(0xff);
+                    });
+                all_give(&specimen, &at, &[0, 2, 3]);
+            }
+        }
+    }
+}

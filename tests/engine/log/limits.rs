@@ -1,0 +1,98 @@
+//! Records and lengths at their limits.
+
+use std::path::Path;
+
+use deedbook::storage::{Memory, Storage};
+use deedbook::{Durable, ErrorKind, Mode, Recovery};
+
+use crate::log::FORMATS;
+use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
+use crate::support::formats::subject::{At, Format, How, MANUAL, refused};
+use crate::support::formats::views::plain;
+
+fn low(record_bytes_max: u64) -> How {
+    How { record_bytes_max: Some(record_bytes_max), ..MANUAL }
+}
+
+fn in_memory(format: &dyn Format) -> (Memory, At) {
+    let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
+    memory.create_dir(path.parent().unwrap()).unwrap();
+    let at = At::memory(&memory, path);
+    (memory, at)
+}
+
+#[test]
+fn a_record_beyond_the_limit_is_refused_and_nothing_is_written() {
+    for format in FORMATS {
+        let (memory, at) = in_memory(format);
+        let log = format.open(&at, Mode::Append, low(100)).unwrap();
+        log.append(1, &[1; 100]).unwrap();
+        let error = refused(log.append(1, &[1; 101]), ErrorKind::TooLarge);
+        assert_eq!(error.durable(), Some(Durable::No), "{}", format.name());
+        log.append(1, b"fits").unwrap();
+        log.close().unwrap();
+        let framing = format.framing();
+        let records = [framing.encode(1, &[1; 100]), framing.encode(1, b"fits")].concat();
+        let space = [framing.file_header(format.first_ordinal()), records].concat();
+        let found = Files::of(&memory).space(format);
+        assert!(framing.foretold(&found) == framing.foretold(&space), "{}", format.name());
+    }
+}
+
+/// Only the batch's own limit was checked: records got into the log that its options then call damage.
+#[test]
+fn a_batch_with_a_higher_limit_than_the_log_is_refused_whole() {
+    for format in FORMATS {
+        let (_, at) = in_memory(format);
+        let log = format.open(&at, Mode::Append, low(46)).unwrap();
+        log.append_batch(&[(1, vec![1; 46])]).unwrap();
+        let two = [(1, b"short".to_vec()), (1, vec![1; 47])];
+        let error = log.append_batch(&two).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+        assert_eq!(log.len().unwrap(), 1, "{}", format.name());
+        log.append_batch(&two[..1]).unwrap();
+        log.close().unwrap();
+        assert_eq!(format.read(&at).unwrap().forward(None, None, false).records.len(), 2);
+    }
+}
+
+/// Opened with a lower limit than it was written with, a log without a mark lost its last record:
+/// "length over the limit" was taken for a torn tail and cut.
+#[test]
+fn a_log_with_longer_records_than_the_limit_is_refused_not_cut() {
+    for format in FORMATS {
+        let events = [plain(1, 20), plain(1, 200)].concat();
+        let specimen = Specimen::new(format, &events, Beside::Nothing);
+        let memory = specimen.files.restore();
+        let at = At::memory(&memory, specimen.path());
+        // `Spec`, which cuts damage, does not cut it either.
+        let cutting = How { recovery: Recovery::Spec, ..low(100) };
+        refused(format.open(&at, Mode::Append, cutting), ErrorKind::Corrupt);
+        let error = refused(format.open(&at, Mode::Append, low(100)), ErrorKind::Corrupt);
+        let says =
+            format!("length {}, limit 10", if format.framing().is_book() { 204 } else { 200 });
+        assert!(error.message().contains(&says), "{error}");
+        assert!(Files::of(&memory).space(format) == specimen.space, "{}", format.name());
+        let walk = format.open(&at, Mode::Read, low(100)).unwrap().forward(None, None, false);
+        let kind = walk.error.map(|error| error.kind());
+        assert_eq!((walk.records.len(), kind), (1, Some(ErrorKind::Corrupt)));
+        assert_eq!(format.open(&at, Mode::Append, MANUAL).unwrap().len().unwrap(), 2);
+    }
+}
+
+#[test]
+fn impossible_limits_are_refused_everywhere() {
+    for format in FORMATS {
+        let specimen = Specimen::new(format, &plain(2, 20), Beside::Nothing);
+        let memory = specimen.files.restore();
+        let at = At::memory(&memory, specimen.path());
+        for limit in [(1 << 62) + 1, u64::MAX - 4] {
+            for mode in [Mode::Read, Mode::Append] {
+                refused(format.open(&at, mode, low(limit)), ErrorKind::InvalidArgument);
+            }
+            refused(format.repair(&at, low(limit)), ErrorKind::InvalidArgument);
+            refused(format.verify(&at, low(limit)), ErrorKind::InvalidArgument);
+        }
+        assert!(Files::of(&memory).space(format) == specimen.space);
+    }
+}

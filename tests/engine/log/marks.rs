@@ -1,0 +1,140 @@
+//! A mark beside which a newer one may have been lost: what it says is true, but perhaps not all that was
+//! acknowledged.
+
+use std::path::Path;
+
+use deedbook::storage::{Memory, Storage};
+use deedbook::{Durability, ErrorKind, Mode, Recovery};
+
+use crate::log::{LARGE, with_sums};
+use crate::support::formats::specimen::{DIR, Files};
+use crate::support::formats::subject::{At, Event, Format, How, MANUAL, refused};
+
+const EVENTS: usize = 40;
+const SYNCED: usize = 10;
+
+fn events() -> Vec<Event> {
+    (0..EVENTS).map(|i| (i as u32, vec![i as u8 + 1; 30])).collect()
+}
+
+/// A log whose writer synced every ten records, and died.
+fn died(format: &dyn Format, how: How) -> Files {
+    let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
+    path.parent().into_iter().for_each(|dir| memory.create_dir(dir).unwrap());
+    let log = format.open(&At::memory(&memory, path), Mode::Create, how).unwrap();
+    for (i, (tag, bytes)) in events().iter().enumerate() {
+        log.append(*tag, bytes).unwrap();
+        if (i + 1) % SYNCED == 0 {
+            log.sync().unwrap();
+        }
+    }
+    Files::of(&memory)
+}
+
+fn mark_of(files: &mut Files) -> &mut Vec<u8> {
+    let mut all = files.bytes.iter_mut();
+    all.find(|(path, _)| path.ends_with("mark")).unwrap().1
+}
+
+/// The same, where the newest slot of the mark is damaged: the number of the other one is lower.
+fn without_newest(files: &Files) -> Files {
+    let mut files = files.clone();
+    let mark = mark_of(&mut files);
+    let seq = |at: usize| u64::from_le_bytes(mark[at + 8..at + 16].try_into().unwrap());
+    let newest = if seq(0) > seq(512) { 0 } else { 512 };
+    mark[newest + 30] ^= 1;
+    files
+}
+
+/// The newer of the mark's two slots was damaged, and one bit of a record that it vouched for. The other slot
+/// passed for an open mark: opening cut the intact records after the damage as a torn tail, and
+/// skipping, `verify` and `salvage` left them out.
+#[test]
+fn records_after_an_older_mark_are_not_cut() {
+    for format in with_sums() {
+        let (files, name) = (died(format, MANUAL), format.name());
+        let mut files = without_newest(&files);
+        let mut space = files.space(format);
+        let damaged = EVENTS - 7;
+        let whole = events();
+        let begin = format.framing().file_header(format.first_ordinal()).len();
+        let size = format.framing().around() + 30;
+        space[begin + damaged * size + size / 2] ^= 1;
+        files = files.with_space(format, &space);
+        let memory = files.restore();
+        let at = At::memory(&memory, format.path_in(Path::new(DIR)));
+        refused(format.open(&at, Mode::Append, MANUAL).map(drop), ErrorKind::Corrupt);
+        assert!(Files::of(&memory).space(format) == space, "{name}");
+        let mut intact = whole.clone();
+        intact.remove(damaged);
+        intact.iter_mut().filter(|_| !format.framing().is_book()).for_each(|event| event.0 = 0);
+        let reader = format.read(&at).unwrap();
+        let read = reader.forward(None, None, true).events();
+        assert_eq!((read.len(), read == intact), (39, true), "{name}");
+        let checked = format.verify(&at, MANUAL).unwrap();
+        assert_eq!((checked.verdict, checked.records), ("corrupt", 39), "{name}");
+        let copied = format.salvage(&at, Path::new("/copy/0i0"), MANUAL).unwrap();
+        assert_eq!((copied.records, copied.uncertain), (39, 0), "{name}");
+    }
+}
+
+/// A torn tail, of which nothing is intact, is cut as before, and the opening writes both slots again.
+#[test]
+fn a_torn_tail_after_an_older_mark_is_cut() {
+    for format in with_sums() {
+        let files = without_newest(&died(format, MANUAL));
+        let space = files.space(format);
+        let end = space.iter().rposition(|&byte| byte != 0).unwrap() + 1;
+        let memory = files.with_space(format, &space[..end - 3]).restore();
+        let at = At::memory(&memory, format.path_in(Path::new(DIR)));
+        let log = format.open(&at, Mode::Append, MANUAL).unwrap();
+        assert_eq!(log.len().unwrap(), 39, "{}", format.name());
+        assert_eq!(log.recovery().verdict.name(), "torn", "{}", format.name());
+        let mut files = Files::of(&memory);
+        assert!(mark_of(&mut files)[512..640].iter().all(|&byte| byte == 0), "{}", format.name());
+    }
+}
+
+/// Nothing of the log was damaged, and `recovery="acknowledged"` cut ten acknowledged records.
+#[test]
+fn an_exact_mark_that_may_be_older_takes_nothing() {
+    for format in LARGE {
+        let how = How { recovery: Recovery::Acknowledged, ..MANUAL };
+        for (files, there) in [(died(format, how), 40), (without_newest(&died(format, how)), 40)] {
+            let memory = files.restore();
+            let at = At::memory(&memory, format.path_in(Path::new(DIR)));
+            let log = format.open(&at, Mode::Append, how).unwrap();
+            assert_eq!(log.len().unwrap(), there, "{}", format.name());
+        }
+    }
+}
+
+/// A log was written with `durability="none"` and closed. Its mark stayed open at the beginning: one changed bit,
+/// weeks later, and opening cut 989 of 999 intact records. `verify` and `salvage` left them out.
+#[test]
+fn a_log_closed_with_durability_none_is_complete() {
+    let none = How { durability: Durability::None, ..MANUAL };
+    for format in with_sums() {
+        let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
+        path.parent().into_iter().for_each(|dir| memory.create_dir(dir).unwrap());
+        let at = At::memory(&memory, path);
+        let log = format.open(&at, Mode::Create, none).unwrap();
+        events().iter().for_each(|(tag, bytes)| assert!(log.append(*tag, bytes).is_ok()));
+        log.close().unwrap();
+        let name = format.name();
+        let files = Files::of(&memory);
+        let mut space = files.space(format);
+        let begin = format.framing().file_header(format.first_ordinal()).len();
+        let size = format.framing().around() + 30;
+        space[begin + 10 * size + size / 2] ^= 1;
+        let memory = files.with_space(format, &space).restore();
+        let at = At::memory(&memory, format.path_in(Path::new(DIR)));
+        let checked = format.verify(&at, MANUAL).unwrap();
+        assert_eq!((checked.verdict, checked.records), ("corrupt", 39), "{name}");
+        for how in [none, MANUAL] {
+            refused(format.open(&at, Mode::Append, how).map(drop), ErrorKind::Corrupt);
+        }
+        assert!(Files::of(&memory).space(format) == space, "{name}");
+        assert_eq!(format.salvage(&at, Path::new("/copy/0i0"), MANUAL).unwrap().records, 39);
+    }
+}

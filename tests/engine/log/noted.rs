@@ -1,0 +1,164 @@
+//! Damage that a check found is remembered.
+//!
+//! A newcomer damaged a log in its middle. `verify` named the place, and the next opening for writing went on: the
+//! mark vouches for bytes that opening does not read. The damage came to light again months later.
+
+use std::path::Path;
+
+use deedbook::storage::{Memory, Storage};
+use deedbook::{ErrorKind, Mode, Repair, book, wal};
+
+use crate::log::{LARGE, with_sums};
+use crate::support::common::{event_of, read_file, write_file};
+use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
+use crate::support::formats::subject::{At, Format, MANUAL, refused};
+
+/// A closed log of 300 records, and its files after a byte of the tenth one was changed.
+fn damaged(format: &dyn Format) -> (Specimen<'_>, Memory) {
+    let events: Vec<_> = (0..300).map(|i| event_of(i, 400)).collect();
+    let specimen = Specimen::new(format, &events, Beside::Closed(events.len()));
+    let memory = specimen.files.restore();
+    flip(&specimen, &memory);
+    (specimen, memory)
+}
+
+/// Change a byte of the tenth record's payload, or change it back.
+fn flip(specimen: &Specimen<'_>, memory: &Memory) {
+    let mut space = Files::of(memory).space(specimen.format);
+    let payload = &specimen.events[9].1;
+    let place = |bytes: &[u8]| bytes.windows(8).position(|part| part == &payload[4..12]);
+    let at = place(&specimen.space).unwrap();
+    space[at] ^= 1;
+    for (path, bytes) in Files::of(memory).with_space(specimen.format, &space).bytes {
+        if read_file(memory, &path) != bytes {
+            write_file(memory, &path, &bytes);
+        }
+    }
+}
+
+#[test]
+fn a_log_with_known_damage_is_not_opened_for_writing() {
+    for format in with_sums() {
+        let (specimen, memory) = damaged(format);
+        let at = At::memory(&memory, specimen.path());
+        format.open(&at, Mode::Append, MANUAL).unwrap().close().unwrap();
+
+        let report = format.verify_rest(&at, MANUAL, &[]).unwrap();
+        assert!(report.noted && !report.ok(), "{}: {report:?}", format.name());
+        let before = Files::unlocked(&memory);
+        let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
+        assert_eq!(error.offset(), Some(report.damages[0].offset), "{error}");
+        assert!(error.message().contains(&report.damages[0].reason), "{error}");
+        assert_eq!(Files::unlocked(&memory), before, "{}", format.name());
+        assert_eq!(format.read(&at).unwrap().len().unwrap(), 300);
+
+        // Put the right byte back.
+        flip(&specimen, &memory);
+        refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
+        let report = format.verify_rest(&at, MANUAL, &[]).unwrap();
+        assert!(report.ok() && !report.noted, "{report:?}");
+        format.open(&at, Mode::Append, MANUAL).unwrap();
+    }
+}
+
+#[test]
+fn a_repair_ends_the_refusal() {
+    for format in with_sums() {
+        let (specimen, memory) = damaged(format);
+        let at = At::memory(&memory, specimen.path());
+        assert!(format.verify_rest(&at, MANUAL, &[]).unwrap().noted);
+        // Intact records lie after the damage: they go only by force.
+        format.repair(&at, MANUAL).unwrap_err();
+        refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
+        for dry_run in [true, false] {
+            let how = Repair { force: true, accept_loss: true, dry_run };
+            format.repair_as(&at, MANUAL, how).unwrap();
+            let opened = format.open(&at, Mode::Append, MANUAL);
+            assert_eq!(opened.is_ok(), !dry_run, "{}", format.name());
+        }
+    }
+}
+
+/// In `slots` no record has a checksum: the index has one of each block.
+#[test]
+fn a_rotten_block_is_noted() {
+    let events: Vec<_> = (0..1500).map(|i| event_of(i, 400)).collect();
+    let slots = LARGE[3];
+    let specimen = Specimen::new(slots, &events, Beside::Closed(events.len()));
+    let memory = specimen.files.restore();
+    let at = At::memory(&memory, specimen.path());
+    let log = slots.open(&at, Mode::Append, MANUAL).unwrap();
+    log.sync().unwrap();
+    log.commit(0, b"a batch of its own").unwrap();
+    log.close().unwrap();
+    drop(log);
+    flip(&specimen, &memory);
+    let report = slots.verify_rest(&at, MANUAL, &[]).unwrap();
+    assert!(report.noted && report.damages[0].reason.contains("of the block"), "{report:?}");
+    refused(slots.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
+    slots.repair_as(&at, MANUAL, Repair::default()).unwrap();
+    slots.open(&at, Mode::Append, MANUAL).unwrap();
+}
+
+/// A check puts nothing next to a log of another program, and opening needs no note of damage that it sees.
+#[test]
+fn only_what_opening_does_not_see_is_noted() {
+    for format in with_sums() {
+        let (specimen, memory) = damaged(format);
+        let bare = Files::of(&memory).without_sidecar().restore();
+        let at = At::memory(&bare, specimen.path());
+        let report = format.verify_rest(&at, MANUAL, &[]).unwrap();
+        assert!(!report.ok() && !report.noted);
+        assert!(!bare.is_dir(&format.sidecar(&at.path)), "{}", format.name());
+    }
+}
+
+#[test]
+fn a_damaged_note_refuses_and_names_itself() {
+    for format in with_sums() {
+        let (specimen, memory) = damaged(format);
+        let at = At::memory(&memory, specimen.path());
+        assert!(format.verify_rest(&at, MANUAL, &[]).unwrap().noted);
+        let note = format.sidecar(&at.path).join("damage");
+        let mut bytes = read_file(&memory, &note);
+        bytes[7] ^= 1;
+        write_file(&memory, &note, &bytes);
+        let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
+        assert!(error.message().contains("verify the log again"), "{error}");
+        flip(&specimen, &memory);
+        assert!(format.verify_rest(&at, MANUAL, &[]).unwrap().ok());
+        format.open(&at, Mode::Append, MANUAL).unwrap();
+    }
+}
+
+/// The whole log is read before it is opened, if the caller asks for it.
+#[test]
+fn opening_reads_all_on_request() {
+    for format in with_sums() {
+        let (specimen, memory) = damaged(format);
+        let open = |mode| {
+            let (storage, path) = (std::sync::Arc::new(memory.clone()), specimen.path());
+            match format.name().starts_with("book") {
+                true => {
+                    let options = book::Options::new().storage(storage).check_all(true);
+                    options.open(path, mode).map(drop)
+                }
+                false => {
+                    let options = wal::Options::new().storage(storage).check_all(true);
+                    options.open(path, mode).map(drop)
+                }
+            }
+        };
+        for mode in [Mode::Read, Mode::Append] {
+            refused(open(mode), ErrorKind::Corrupt);
+        }
+        flip(&specimen, &memory);
+        for mode in [Mode::Read, Mode::Append] {
+            open(mode).unwrap();
+        }
+    }
+    let memory = Memory::new();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    let options = book::Options::new().storage(std::sync::Arc::new(memory)).check_all(true);
+    options.open("/log/new", Mode::Create).unwrap();
+}

@@ -1,0 +1,387 @@
+//! Round trips of arbitrary histories, and the same records whichever way they are read.
+
+use std::path::Path;
+use std::time::Duration;
+
+use deedbook::storage::{Memory, Storage};
+use deedbook::{Durability, Mode};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::log::{FORMATS, LARGE};
+use crate::support::common::{event_of, read_file, write_file};
+use crate::support::formats::framing::{Framing, crc32};
+use crate::support::formats::specimen::{DIR, Files};
+use crate::support::formats::subject::{At, Event, Format, How, Log, MANUAL, Record};
+
+/// `DEEDBOOK_CASES=100` tries a hundred times as many.
+fn config(cases: u32) -> ProptestConfig {
+    let times = std::env::var("DEEDBOOK_CASES").ok().and_then(|text| text.parse().ok());
+    let cases = cases * times.unwrap_or(1);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append(Event),
+    Batch(Vec<Event>),
+    Commit(Event),
+    Sync,
+    Close,
+    Drop,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let record = |framing: Framing| move |bytes: Vec<u8>| framing.encode(3, &bytes);
+    let payload = prop_oneof![
+        8 => vec(any::<u8>(), 0..40),
+        2 => vec(any::<u8>(), 0..2000),
+        1 => (0usize..70_000).prop_map(|len| vec![0; len]),
+        1 => vec(any::<u8>(), 0..60).prop_map(record(Framing::Book)),
+        1 => vec(any::<u8>(), 0..60).prop_map(record(Framing::Wal)),
+    ];
+    (any::<u32>(), payload)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => event().prop_map(Step::Append),
+        3 => vec(event(), 0..8).prop_map(Step::Batch),
+        1 => event().prop_map(Step::Commit),
+        2 => Just(Step::Sync),
+        2 => Just(Step::Close),
+        1 => Just(Step::Drop),
+    ]
+}
+
+fn durability() -> impl Strategy<Value = Durability> {
+    prop_oneof![
+        Just(Durability::Always),
+        Just(Durability::Manual),
+        Just(Durability::None),
+        (1u64..5000).prop_map(Durability::Bytes),
+        Just(Durability::Interval(Duration::from_millis(1))),
+    ]
+}
+
+fn format() -> impl Strategy<Value = &'static dyn Format> {
+    prop::sample::select(&FORMATS[..])
+}
+
+impl std::fmt::Debug for dyn Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn in_memory(format: &dyn Format) -> (Memory, At) {
+    let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
+    memory.create_dir(path.parent().unwrap()).unwrap();
+    let at = At::memory(&memory, path);
+    (memory, at)
+}
+
+/// The records of a log that holds these, as every way of reading gives them.
+fn numbered(format: &dyn Format, events: &[Event]) -> Vec<Record> {
+    let (mut ordinal, mut offset) = (format.first_ordinal(), format.framing().start() as u64);
+    let mut records = Vec::new();
+    for (tag, bytes) in events {
+        let tag = if format.framing().is_book() { *tag } else { 0 };
+        records.push(Record { ordinal: Some(ordinal), offset, tag, bytes: bytes.clone() });
+        ordinal = format.ordinal_after(ordinal, bytes.len());
+        offset += (format.framing().around() + bytes.len()) as u64;
+    }
+    records
+}
+
+/// The ordinal of record `i`, or of the one to come.
+fn ordinal(format: &dyn Format, records: &[Record], i: usize) -> u64 {
+    match (records.get(i), records.last()) {
+        (Some(record), _) => record.ordinal.unwrap(),
+        (None, Some(last)) => format.ordinal_after(last.ordinal.unwrap(), last.bytes.len()),
+        (None, None) => format.first_ordinal(),
+    }
+}
+
+/// Do the steps; what the log must hold then. Leaves it closed.
+fn perform(format: &dyn Format, at: &At, durability: Durability, steps: &[Step]) -> Vec<Event> {
+    let how = How { durability, ..MANUAL };
+    let (mut model, mut open): (Vec<Event>, Option<Box<dyn Log>>) = (Vec::new(), None);
+    for step in steps {
+        let log = open.take().unwrap_or_else(|| format.open(at, Mode::Append, how).unwrap());
+        let next = ordinal(format, &numbered(format, &model), model.len());
+        match step {
+            Step::Append((tag, bytes)) => assert_eq!(log.append(*tag, bytes).unwrap(), next),
+            Step::Commit((tag, bytes)) => {
+                assert_eq!(log.commit(*tag, bytes).unwrap(), next);
+                let end = format.ordinal_after(next, bytes.len());
+                assert_eq!(log.durable().unwrap(), Some(end));
+            }
+            Step::Batch(events) => assert_eq!(log.append_batch(events).unwrap(), next),
+            Step::Sync => log.sync().unwrap(),
+            Step::Close | Step::Drop => {}
+        }
+        match step {
+            Step::Append(event) | Step::Commit(event) => model.push(event.clone()),
+            Step::Batch(events) => model.extend(events.iter().cloned()),
+            _ => {}
+        }
+        assert_eq!(log.len().unwrap(), model.len() as u64);
+        match step {
+            Step::Close => log.close().unwrap(),
+            // Not with a thread in the background, which may hold the lock a moment longer.
+            Step::Drop if !matches!(durability, Durability::Interval(_)) => drop(log),
+            _ => open = Some(log),
+        }
+    }
+    let log = open.unwrap_or_else(|| format.open(at, Mode::Append, how).unwrap());
+    log.close().unwrap();
+    model
+}
+
+/// Every way of reading gives the model, or the part asked for.
+fn assert_reads(
+    format: &dyn Format,
+    log: &dyn Log,
+    model: &[Event],
+    range: (usize, usize),
+    split_bytes: u64,
+) {
+    let all = numbered(format, model);
+    let at = |i: usize| ordinal(format, &all, i.min(all.len()));
+    let range = range.0.min(all.len())..range.1.min(all.len());
+    let range = range.start..range.end.max(range.start);
+    let (from, to) = (Some(at(range.start)), Some(at(range.end)));
+    for (from, to, expected) in [(None, None, &all[..]), (from, to, &all[range.clone()])] {
+        let forward = log.forward(from, to, false);
+        assert!(forward.error.is_none() && forward.records == expected, "{:?}", forward.error);
+        let mut back = log.backward(from, to);
+        back.records.reverse();
+        assert!(back.error.is_none() && back.records == expected, "{:?}", back.error);
+        let mut given = Vec::new();
+        for part in log.splits(split_bytes, from, to, false).unwrap() {
+            assert!(part.error.is_none(), "{:?}", part.error);
+            given.extend(part.records);
+        }
+        assert!(given == expected, "splits of {split_bytes} bytes");
+    }
+    assert_eq!(log.arrow(false).records, all);
+    for record in all.iter().step_by(7) {
+        assert_eq!(log.read(record.ordinal.unwrap()).unwrap(), record.bytes);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(250))]
+
+    #[test]
+    fn any_history_is_read_back(
+        format in format(),
+        steps in vec(step(), 1..25),
+        durability in durability(),
+        range in (0usize..60, 0usize..60),
+    ) {
+        let (memory, at) = in_memory(format);
+        let model = perform(format, &at, durability, &steps);
+        let first = if model.is_empty() { 0 } else { format.first_ordinal() };
+        let mut bytes = format.framing().file_header(first);
+        model.iter().for_each(|(tag, payload)| bytes.extend(format.framing().encode(*tag, payload)));
+        let (framing, space) = (format.framing(), Files::of(&memory).space(format));
+        prop_assert!(framing.foretold(&space) == framing.foretold(&bytes));
+        let log = format.read(&at).unwrap();
+        assert_reads(format, &*log, &model, range, 1 << 14);
+        prop_assert!(format.verify(&at, MANUAL).unwrap().ok);
+    }
+
+    #[test]
+    fn any_long_log_is_read_alike_with_and_without_its_sidecar(
+        format in prop::sample::select(&LARGE[..]),
+        count in 50usize..500,
+        longest in 100u64..1200,
+        closes in vec(0usize..500, 0..4),
+        range in (0usize..500, 0usize..500),
+        split_bytes in prop_oneof![Just(1), 1u64..300_000, Just(u64::MAX)],
+        lost in vec(prop_oneof![Just("mark"), Just("index"), Just("lock")], 0..3),
+    ) {
+        let (memory, at) = in_memory(format);
+        let model: Vec<_> = (0..count as u64).map(|i| event_of(i, longest)).collect();
+        let steps: Vec<_> = model.iter().enumerate().flat_map(|(i, event)| {
+            let close = closes.contains(&i).then_some(Step::Close);
+            std::iter::once(Step::Append(event.clone())).chain(close)
+        }).collect();
+        prop_assert!(perform(format, &at, Durability::Manual, &steps) == model);
+        for name in lost {
+            let _ = memory.remove(&format.sidecar(&at.path).join(name));
+        }
+        for mode in [Mode::Read, Mode::Append, Mode::Read] {
+            let log = format.open(&at, mode, MANUAL).unwrap();
+            assert_reads(format, &*log, &model, range, split_bytes);
+            log.close().unwrap();
+        }
+    }
+
+    /// A part ended at the last border within reach of `split_bytes`, so that blocks just over half
+    /// as long made nearly twice as many parts as were asked for; and where a border was known at or
+    /// after the wanted end, what was left became a part for every block: 214 instead of 1.
+    #[test]
+    fn any_range_is_cut_into_no_more_parts_than_its_bytes_ask_for(
+        format in prop::sample::select(&LARGE[..]),
+        (count, longest) in prop_oneof![
+            (1usize..1500, 0u64..1200),
+            (1usize..60, 1_000u64..150_000),
+        ],
+        same in any::<bool>(),
+        closed in any::<bool>(),
+        ranges in vec((0usize..1600, 0usize..1600), 1..4),
+        split_bytes in prop_oneof![
+            Just(64 << 10), 1u64..2_000, 60_000u64..140_000, 1u64..3_000_000, Just(u64::MAX),
+        ],
+    ) {
+        let (memory, at) = in_memory(format);
+        let event = |i: u64| if same { (1, vec![7; longest as usize]) } else { event_of(i, longest) };
+        let model: Vec<_> = (0..count as u64).map(event).collect();
+        perform(format, &at, Durability::Manual, &[Step::Batch(model.clone())]);
+        if !closed {
+            let _ = memory.remove(&format.sidecar(&at.path).join("mark"));
+        }
+        let (log, all) = (format.read(&at).unwrap(), numbered(format, &model));
+        let place = |i: usize| match all.get(i) {
+            Some(record) => record.offset,
+            None => log.end().unwrap(),
+        };
+        for (from, to) in std::iter::once((0, all.len())).chain(ranges) {
+            let (from, to) = (from.min(all.len()), to.min(all.len()));
+            let bytes = place(to).saturating_sub(place(from));
+            let (first, stop) = (ordinal(format, &all, from), ordinal(format, &all, to));
+            let parts = log.splits(split_bytes, Some(first), Some(stop), false).unwrap().len() as u64;
+            let most = bytes / split_bytes + 2;
+            prop_assert!(parts <= most, "{parts} parts of {bytes} bytes by {split_bytes}");
+        }
+    }
+
+    /// Nothing panics.
+    #[test]
+    fn any_damage_is_survived(
+        format in format(),
+        count in 1u64..40,
+        edits in vec((any::<prop::sample::Index>(), any::<u8>(), 1usize..600), 1..5),
+        keep_sidecar in any::<bool>(),
+    ) {
+        let (memory, at) = in_memory(format);
+        let model: Vec<_> = (0..count).map(|i| event_of(i, 300)).collect();
+        perform(format, &at, Durability::Manual, &[Step::Batch(model)]);
+        let mut files = Files::of(&memory);
+        let (mut space, start) = (files.space(format), format.framing().start());
+        for (at, value, len) in edits {
+            let at = start + at.index(space.len() - start);
+            let end = space.len().min(at + len);
+            space[at..end].fill(value);
+        }
+        if !keep_sidecar {
+            files = files.without_sidecar();
+        }
+        survives(format, &At::memory(&files.with_space(format, &space).restore(), at.path));
+    }
+
+    #[test]
+    fn any_bytes_are_survived(
+        format in format(),
+        first in 0u64..3,
+        bytes in vec(prop_oneof![Just(0), any::<u8>()], 0..300),
+    ) {
+        let (memory, at) = in_memory(format);
+        memory.create_dir(Path::new(DIR)).unwrap();
+        let bytes = [format.framing().file_header(first), bytes].concat();
+        write_file(&memory, &format.first_file(&at.path), &bytes);
+        survives(format, &at);
+    }
+
+    /// A mark with a good checksum may still say anything.
+    #[test]
+    fn any_mark_is_survived(
+        format in format(),
+        count in 0u64..5,
+        numbers in vec(prop_oneof![0u64..200, Just(16), Just(u64::MAX), any::<u64>()], 10),
+        sums in any::<bool>(),
+        right in vec(any::<bool>(), 8),
+    ) {
+        let (memory, at) = in_memory(format);
+        let model: Vec<_> = (0..count).map(|i| event_of(i, 60)).collect();
+        perform(format, &at, Durability::Manual, &[Step::Batch(model)]);
+        let path = format.sidecar(&at.path).join("mark");
+        let mut mark = read_file(&memory, &path);
+        let slot = |at: usize| u64::from_le_bytes(*mark[at + 8..].first_chunk().unwrap());
+        let at_slot = if slot(0) > slot(512) { 0 } else { 512 };
+        for (i, field) in [16, 24, 32, 40, 56, 72, 80, 96].into_iter().enumerate() {
+            if !right[i] {
+                mark[at_slot + field..][..8].copy_from_slice(&numbers[i].to_le_bytes());
+            }
+        }
+        if !sums {
+            mark[at_slot + 48..][..8].copy_from_slice(&numbers[9].to_le_bytes());
+        }
+        let sum = crc32(&mark[at_slot..at_slot + 124]);
+        mark[at_slot + 124..][..4].copy_from_slice(&sum.to_le_bytes());
+        write_file(&memory, &path, &mark);
+        survives(format, &at);
+    }
+}
+
+/// Read in every way, check, salvage, open and append; errors are fine.
+fn survives(format: &dyn Format, at: &At) {
+    if let Ok(log) = format.read(at) {
+        let end = log.end().unwrap_or(0);
+        for skip in [true, false] {
+            let _ = (log.forward(None, None, skip), log.arrow(skip));
+            let _ = log.splits(100, None, None, skip);
+        }
+        let _ = (log.backward(None, None), log.follow(), log.refresh(), log.durable());
+        for ordinal in [0, 1, 2, 100, end, u64::MAX] {
+            let _ = (log.read(ordinal), log.forward(Some(ordinal), None, true));
+            let _ = log.backward(None, Some(ordinal));
+        }
+    }
+    let _ = format.verify(at, MANUAL);
+    let copy = format.path_in(Path::new("/copy"));
+    at.storage.create_dir(copy.parent().unwrap()).unwrap();
+    let _ = format.salvage(at, &copy, MANUAL);
+    if let Ok(log) = format.open(at, Mode::Append, MANUAL) {
+        let appended = log.append(1, b"new");
+        let len = log.len().unwrap();
+        log.close().unwrap();
+        if appended.is_ok() {
+            let log = format.open(at, Mode::Append, MANUAL).unwrap();
+            assert_eq!(log.len().unwrap(), len, "{}", format.name());
+        }
+    }
+    let _ = format.repair(at, MANUAL);
+}
+
+proptest! {
+    #![proptest_config(config(30))]
+
+    #[test]
+    fn any_history_on_a_real_disk_is_read_back(
+        format in format(),
+        steps in vec(step(), 1..15),
+        durability in durability(),
+        range in (0usize..60, 0usize..60),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let at = At::disk(format.path_in(&dir.path().join("log")));
+        std::fs::create_dir(dir.path().join("log")).unwrap();
+        let model = perform(format, &at, durability, &steps);
+        for mode in [Mode::Read, Mode::Append] {
+            let log = format.open(&at, mode, MANUAL).unwrap();
+            assert_reads(format, &*log, &model, range, 1 << 14);
+        }
+        prop_assert!(format.verify(&at, MANUAL).unwrap().ok);
+    }
+}
+
+#[test]
+fn clones_of_a_file_system_in_memory_share_its_files() {
+    let memory = Memory::new();
+    write_file(&memory.clone(), Path::new("/x"), b"bytes");
+    assert_eq!(read_file(&memory, Path::new("/x")), b"bytes");
+}

@@ -1,0 +1,18 @@
+//! What every kind of log promises: crashes, failing calls, damage, transactions, hostile files.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+#[path = "../support/mod.rs"]
+mod support;
+
+mod answers;
+mod closing;
+mod commits;
+mod crash;
+mod faults;
+mod files;
+mod fuzz_corpus;
+mod log;
+mod transactions;

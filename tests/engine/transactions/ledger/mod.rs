@@ -1,0 +1,287 @@
+//! A ledger gets whole files, once, while other stores append, send and remove.
+
+mod beside;
+mod crashes;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull, files, open_file};
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Storage};
+use deedbook::{Durability, Durable, ErrorKind, Part};
+
+use crate::transactions::{BEFORE, JOB, STAGED, all, of_app, of_no_application, of_query};
+
+const DIR: &str = "/spool";
+const BASE: &str = "events";
+/// States after one power cut that are tried, of those there are.
+const CUTS: u64 = 40;
+
+fn on(sim: &Sim) -> Options {
+    let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+    Options::new().storage(storage).durability(Durability::Manual)
+}
+
+fn open(sim: &Sim) -> LedgerStore {
+    let options = on(sim).file_records_max(3);
+    options.open(LedgerConfig::lines(DIR, BASE)).unwrap()
+}
+
+/// Every record with its file, without a store, which would finish a commit.
+fn read(sim: &Sim) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    for file in files(DIR, BASE, &on(sim)).unwrap() {
+        let records = open_file(&file.path, &on(sim)).unwrap();
+        let payloads = records.iter().unwrap().map(|record| record.unwrap().payload);
+        found.extend(payloads.map(|payload| (file.index, String::from_utf8(payload).unwrap())));
+    }
+    found
+}
+
+fn payloads(sim: &Sim) -> Vec<String> {
+    read(sim).into_iter().map(|(_, payload)| payload).collect()
+}
+
+fn stage(store: &LedgerStore, job: &str, partition: u32, attempt: u64, of: &[&str]) -> Vec<Part> {
+    let mut stage = store.stage(job, partition, attempt).unwrap();
+    of.iter().for_each(|payload| stage.push(payload.as_bytes()).unwrap());
+    assert_eq!(stage.len(), of.len() as u64);
+    stage.finish().unwrap()
+}
+
+/// Tasks with smaller files than the ledger, the last of them first: `[a, bb]`, `[ccc.., d]`, `[a]`.
+fn stage_all(sim: &Sim) -> Vec<Part> {
+    let tasks = on(sim).file_records_max(2);
+    let tasks = tasks.open(LedgerConfig::lines(DIR, BASE)).unwrap();
+    stage(&tasks, JOB, 0, 90, &["dead"]);
+    let numbered = STAGED.iter().enumerate().rev();
+    numbered.flat_map(|(i, of)| stage(&tasks, JOB, i as u32, 10 + i as u64, of)).collect()
+}
+
+fn prepared() -> (Sim, LedgerStore, Vec<Part>) {
+    let sim = Sim::new();
+    let store = open(&sim);
+    BEFORE.iter().for_each(|payload| store.append(payload.as_bytes()).unwrap());
+    let parts = stage_all(&sim);
+    assert_eq!(parts.len(), 3);
+    (sim, store, parts)
+}
+
+fn cuts(sim: &Sim, most: u64) -> Vec<Sim> {
+    let crashes = sim.crashes();
+    let choices: Vec<_> = match crashes.count() <= most {
+        true => (0..crashes.count()).map(|index| crashes.nth(index)).collect(),
+        false => (0..most).map(|seed| crashes.sample(seed)).collect(),
+    };
+    choices.iter().map(|choice| crashes.build(choice)).collect()
+}
+
+/// States of a commit in which it has begun, durably.
+fn begun() -> (Vec<Sim>, Vec<Part>) {
+    let (sim, store, parts) = prepared();
+    sim.record();
+    store.commit_staged(&of_query("q", 0), &parts).unwrap();
+    // In the first of them the intent has its name in the cache only.
+    let states: Vec<_> = sim.recorded().iter().map(Sim::kill).filter(is_begun).skip(1).collect();
+    assert!(states.len() > 5, "{}", states.len());
+    (states, parts)
+}
+
+fn intent() -> PathBuf {
+    Path::new(DIR).join(".deedbook").join(format!("jobs-{BASE}")).join("transaction")
+}
+
+fn is_begun(sim: &Sim) -> bool {
+    sim.open(&intent(), Access::Read).is_ok()
+}
+
+#[test]
+fn files_get_the_next_indexes_in_the_order_of_partitions_and_parts() {
+    let (sim, store, parts) = prepared();
+    let committed = store.commit_staged(&of_no_application(), &parts).unwrap();
+    assert_eq!((committed.records, committed.first), (5, Some(2)));
+    let expected = [(0, 3), (1, 1), (2, 2), (3, 2), (4, 1)];
+    for state in cuts(&sim, CUTS).iter().chain([&sim]) {
+        let found = expected
+            .map(|(index, _)| (index, read(state).iter().filter(|(at, _)| *at == index).count()));
+        assert_eq!((found, payloads(state)), (expected, all()));
+    }
+    assert!(store.staged().unwrap().is_empty(), "also the attempt that is not committed");
+    store.append(b"after").unwrap();
+    assert_eq!(read(&sim).last().unwrap(), &(5, "after".to_string()));
+    assert_eq!(store.stats().log.records, 4 + 5 + 1);
+}
+
+#[test]
+fn a_task_makes_files_no_longer_than_the_cap_but_for_a_longer_record() {
+    let sim = Sim::new();
+    let config = LedgerConfig { max_file_size: 100, ..LedgerConfig::lines(DIR, BASE) };
+    let store = on(&sim).open(config).unwrap();
+    let mut stage = store.stage(JOB, 0, 1).unwrap();
+    let payload = |n: usize| vec![b'a' + n as u8; if n == 3 { 300 } else { 30 }];
+    (0..9).for_each(|n| stage.push(&payload(n)).unwrap());
+    assert_eq!(stage.push(b"").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let parts = stage.finish().unwrap();
+    let sizes: Vec<_> = parts.iter().map(|part| (part.sequence, part.bytes)).collect();
+    assert_eq!(sizes, [(0, 76), (1, 38), (2, 308), (3, 76), (4, 76), (5, 38)]);
+    store.commit_staged(&of_no_application(), &parts).unwrap();
+    let fetched = store.fetch(None, None).unwrap().unwrap();
+    let mut sent = Vec::new();
+    for mut reader in fetched.data.unwrap() {
+        reader.read_to_end(&mut sent).unwrap();
+        sent.push(b'\n');
+    }
+    let expected: Vec<_> = (0..9).flat_map(|n| [payload(n), b"\n".to_vec()].concat()).collect();
+    assert_eq!(sent, expected);
+    // One that is dropped leaves nothing.
+    let mut dropped = store.stage(JOB, 7, 1).unwrap();
+    (0..9).for_each(|n| dropped.push(&payload(n)).unwrap());
+    drop(dropped);
+    assert!(store.stage(JOB, 8, 1).unwrap().finish().unwrap().is_empty());
+    assert!(store.staged().unwrap().is_empty());
+}
+
+#[test]
+fn a_repeat_puts_nothing_there_and_what_is_not_the_next_is_refused() {
+    let (sim, store, parts) = prepared();
+    store.commit_staged(&of_query("q", 0), &parts).unwrap();
+    let again = stage_all(&sim);
+    assert!(open(&sim).commit_staged(&of_query("q", 0), &again).unwrap().repeated);
+    assert!(store.staged().unwrap().is_empty());
+    for (other, text) in [
+        (of_query("other", 1), "give another txnAppId"),
+        (of_app(5), "give another txnAppId"),
+        (of_query("q", 2), "the log has its batches up to 0"),
+    ] {
+        let parts = stage_all(&sim);
+        let error = store.commit_staged(&other, &parts).unwrap_err();
+        assert!(error.to_string().contains(text), "{error}");
+        assert_eq!((error.format(), error.durable()), (Some("ledger"), Some(Durable::No)));
+        assert!(store.discard_staged(JOB).unwrap());
+    }
+    assert_eq!(payloads(&sim), all());
+    store.commit_staged(&of_query("q", 1), &[]).unwrap();
+    let older = store.commit_staged(&of_query("q", 0), &stage_all(&sim)).unwrap_err();
+    assert!(older.to_string().contains("is older than the log"), "{older}");
+    assert_eq!(payloads(&sim), all());
+    assert_eq!(store.transactions().unwrap()["etl"].version, 1);
+}
+
+/// A store that died after it had made the directories had not synced their names.
+#[test]
+fn a_commit_without_records_is_noted_durably() {
+    let sim = Sim::new();
+    let store = open(&sim);
+    let jobs = intent().parent().unwrap().to_path_buf();
+    [jobs.parent().unwrap(), &jobs].iter().for_each(|dir| sim.create_dir(dir).unwrap());
+    store.commit_staged(&of_query("q", 0), &[]).unwrap();
+    for state in cuts(&sim, CUTS) {
+        assert_eq!(open(&state).transactions().unwrap()["etl"].version, 0);
+    }
+}
+
+#[test]
+fn parts_that_are_not_one_whole_attempt_are_refused() {
+    let (sim, store, parts) = prepared();
+    let other = stage(&store, JOB, 2, 99, &["x"]);
+    let part = |partition, sequence| {
+        parts.iter().find(|p| (p.partition, p.sequence) == (partition, sequence)).unwrap().clone()
+    };
+    let second = Part { sequence: 1, ..other[0].clone() };
+    for (parts, text) in [
+        (vec![part(0, 0), part(2, 0), other[0].clone()], "by attempts 12 and 99"),
+        (vec![part(0, 0), part(2, 0), second], "by attempts 12 and 99"),
+        (vec![part(0, 0), part(2, 1)], "part 0 of partition 2 of job job-1 is missing"),
+    ] {
+        let error = store.commit_staged(&of_no_application(), &parts).unwrap_err();
+        assert!(error.to_string().contains(text), "{error}");
+        let kind = (error.kind(), error.durable());
+        assert_eq!(kind, (ErrorKind::InvalidArgument, Some(Durable::No)));
+    }
+    assert_eq!(payloads(&sim), BEFORE);
+}
+
+#[test]
+fn a_staged_file_that_changed_or_is_gone_leaves_the_ledger_as_it_was() {
+    for (is_gone, kind) in [(false, ErrorKind::Corrupt), (true, ErrorKind::Missing)] {
+        let (sim, store, parts) = prepared();
+        let path = intent().with_file_name("staged").join(format!("{JOB}.2.1.12"));
+        match is_gone {
+            true => sim.remove(&path).unwrap(),
+            false => drop(sim.open(&path, Access::Write).unwrap().write_at(b"?", 8).unwrap()),
+        }
+        let error = store.commit_staged(&of_app(1), &parts).unwrap_err();
+        assert_eq!((error.kind(), error.durable()), (kind, Some(Durable::No)), "{error}");
+        assert_eq!((payloads(&sim), error.path()), (BEFORE.map(String::from).into(), Some(&*path)));
+        assert!(store.discard_staged(JOB).unwrap());
+        let parts = stage_all(&sim);
+        assert_eq!(store.commit_staged(&of_app(1), &parts).unwrap().records, 5);
+        assert_eq!(payloads(&sim), all());
+    }
+}
+
+#[test]
+fn a_commit_counts_against_the_limit_of_all_files() {
+    for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
+        let (sim, store, parts) = prepared();
+        drop(store);
+        let held: u64 = files(DIR, BASE, &on(&sim)).unwrap().iter().map(|file| file.bytes).sum();
+        let staged: u64 = parts.iter().map(|part| part.bytes).sum();
+        let options = |bytes| on(&sim).bytes_total_max(bytes).when_full(when_full);
+        let config = || LedgerConfig { max_file_size: 100, ..LedgerConfig::lines(DIR, BASE) };
+        let store = options(held + staged - 1).open(config()).unwrap();
+        let result = store.commit_staged(&of_app(1), &parts);
+        let stats = store.stats();
+        if when_full == WhenFull::Reject {
+            let error = result.unwrap_err();
+            let source = error.io_source().map(std::io::Error::kind);
+            assert_eq!(source, Some(std::io::ErrorKind::QuotaExceeded));
+            assert_eq!(error.durable(), Some(Durable::No));
+            assert_eq!(
+                (payloads(&sim), stats.rejected_records),
+                (BEFORE.map(String::from).into(), 5)
+            );
+            let store = options(held + staged).open(config()).unwrap();
+            store.commit_staged(&of_app(1), &parts).unwrap();
+            assert_eq!(payloads(&sim), all());
+            assert!(store.append(b"x").is_err(), "the commit was counted");
+        } else {
+            assert_eq!(result.unwrap().records, 5);
+            assert_eq!((payloads(&sim), stats.dropped_records), (all()[3..].to_vec(), 3));
+        }
+    }
+}
+
+#[test]
+fn ledgers_of_one_directory_have_jobs_of_their_own() {
+    let sim = Sim::new();
+    let bases = ["a", "b", "quarantine", "next-a", "jobs-a"];
+    let store = |base: &str| on(&sim).open(LedgerConfig::lines(DIR, base)).unwrap();
+    let stores = bases.map(store);
+    let parts = bases.map(|base| stage(&store(base), JOB, 0, 1, &[base]));
+    for (store, parts) in stores.iter().zip(&parts) {
+        assert_eq!(store.staged().unwrap().len(), 1, "the commit of another removed it");
+        assert!(!store.commit_staged(&of_app(1), parts).unwrap().repeated);
+    }
+    for base in bases {
+        let files = files(DIR, base, &on(&sim)).unwrap();
+        let records = open_file(&files[0].path, &on(&sim)).unwrap();
+        let found: Vec<_> = records.iter().unwrap().map(|record| record.unwrap().payload).collect();
+        assert_eq!((files.len(), found), (1, vec![base.as_bytes().to_vec()]));
+    }
+}
+
+#[test]
+fn a_record_that_is_longer_than_the_commits_own_limit_can_be_sent() {
+    let sim = Sim::new();
+    let config = || LedgerConfig::lines(DIR, BASE);
+    let task = on(&sim).record_bytes_max(4 << 20).open(config()).unwrap();
+    let mut stage = task.stage(JOB, 0, 1).unwrap();
+    stage.push(&vec![b'x'; 3 << 20]).unwrap();
+    let store = open(&sim);
+    store.commit_staged(&of_app(1), &stage.finish().unwrap()).unwrap();
+    let readers = store.fetch(None, None).unwrap().unwrap().data.unwrap();
+    assert_eq!(readers[0].content_length(), 3 << 20);
+}

@@ -1,0 +1,241 @@
+//! What the death of the process, a cut and a flipped byte leave: the changes up to some position,
+//! whole, or an error that says the index is damaged.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use deedbook::ErrorKind;
+use deedbook::nostr::{Event, Filter, Index};
+
+use super::world::{Numbers, World, event};
+use crate::support::common::index_files::vouch_for;
+
+const DIR: &str = "DEEDBOOK_TEST_INDEX_DIR";
+
+/// Batch `number`: some are so large that they become files at once.
+fn batch(number: u64) -> Vec<Event> {
+    let mut numbers = Numbers(number * 1_000);
+    let count = if number % 5 == 3 { 1_400 } else { 20 };
+    (0..count).map(|_| event(&mut numbers)).collect()
+}
+
+pub fn apply(index: &Index, world: &mut World, number: u64) {
+    world.insert(index, &batch(number), Some(&number.to_be_bytes()));
+}
+
+/// What an index should be after each batch.
+struct Models(Vec<(Index, World)>);
+
+impl Models {
+    fn up_to(batches: u64) -> Self {
+        let model = |covered| {
+            let (index, mut world) = (Index::in_memory(), World::default());
+            (1..=covered).for_each(|number| apply(&index, &mut world, number));
+            (index, world)
+        };
+        Self((0..=batches).map(model).collect())
+    }
+
+    /// The position that an index covers, after it was found to be just what was applied up to there.
+    fn whole(&self, index: &Index) -> deedbook::Result<u64> {
+        let covered = index.covered()?;
+        let covered = covered.map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
+        let (model, world) = &self.0[covered as usize];
+        let mut numbers = Numbers(covered);
+        let filters = (0..20).map(|_| super::world::filter(&mut numbers));
+        for filter in filters.chain([Filter::default()]) {
+            let found: Vec<_> = index.query(&filter)?.collect::<deedbook::Result<_>>()?;
+            let expected: Vec<_> = model.query(&filter)?.collect::<deedbook::Result<_>>()?;
+            assert_eq!(found, expected, "{covered} {filter:?}");
+        }
+        for id in world.events.keys() {
+            assert_eq!(index.location(id)?, model.location(id)?);
+        }
+        Ok(covered)
+    }
+}
+
+/// Run by the next test in a process of its own, which is killed.
+#[test]
+fn child() {
+    let Some(dir) = std::env::var_os(DIR) else { return };
+    let (index, mut world) = (Index::open(Path::new(&dir)).unwrap(), World::default());
+    for number in 1.. {
+        apply(&index, &mut world, number);
+        println!("\napplied {number}");
+    }
+}
+
+#[test]
+fn a_killed_process_loses_nothing_that_it_applied() {
+    for lines in [1, 4, 23] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "index::damage::child", "--nocapture"])
+            .env(DIR, dir.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut applied = output
+            .map(Result::unwrap)
+            .filter_map(|line| line.strip_prefix("applied ").map(|number| number.parse().unwrap()));
+        let last: u64 = applied.nth(lines - 1).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let last = applied.last().unwrap_or(last);
+        let index = Index::open(dir.path()).unwrap();
+        let covered = Models::up_to(last + 1).whole(&index).unwrap();
+        assert!(covered >= last, "{covered} covered, {last} applied");
+    }
+}
+
+pub fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => all.extend(files(&path)),
+            false => all.push(path),
+        }
+    }
+    all.sort();
+    all
+}
+
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy(&path, &to),
+            false => drop(fs::copy(&path, &to).unwrap()),
+        }
+    }
+}
+
+const BATCHES: u64 = 9;
+
+/// Damage each file at some places; gives how often it was noticed and how often batches were lost.
+fn damage_all(damage: impl Fn(&mut Vec<u8>, usize)) -> (usize, usize) {
+    let (dir, mut world) = (tempfile::tempdir().unwrap(), World::default());
+    let index = Index::open(dir.path()).unwrap();
+    (1..=BATCHES).for_each(|number| apply(&index, &mut world, number));
+    drop(index);
+    let models = Models::up_to(BATCHES);
+    let (mut noticed, mut lost) = (0, 0);
+    let mut numbers = Numbers(5);
+    for file in files(dir.path()) {
+        let bytes = fs::read(&file).unwrap();
+        // A journal ends in zeros that were never written.
+        let used = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let places = used.min(8);
+        for _ in 0..places {
+            let at = numbers.below(used as u64) as usize;
+            let scratch = tempfile::tempdir().unwrap();
+            copy(dir.path(), scratch.path());
+            vouch_for(scratch.path());
+            let mut damaged = bytes.clone();
+            damage(&mut damaged, at);
+            let name = file.strip_prefix(dir.path()).unwrap();
+            fs::write(scratch.path().join(name), damaged).unwrap();
+            let opened = Index::open(scratch.path());
+            match opened.and_then(|index| models.whole(&index)) {
+                Ok(BATCHES) => {}
+                Ok(_) => lost += 1,
+                Err(error) => {
+                    assert_eq!(
+                        error.kind(),
+                        ErrorKind::Corrupt,
+                        "{} {at}: {error}",
+                        name.display()
+                    );
+                    assert!(error.message().starts_with("damaged index: "), "{error}");
+                    noticed += 1;
+                }
+            }
+        }
+    }
+    (noticed, lost)
+}
+
+// Promise: store-index.
+#[test]
+fn a_cut_file_is_noticed_or_the_index_is_an_earlier_one() {
+    let (noticed, lost) = damage_all(|bytes, at| bytes.truncate(at));
+    assert!(noticed > 0 && lost > 0);
+}
+
+#[test]
+fn a_flipped_byte_is_noticed_or_the_index_is_an_earlier_one() {
+    let (noticed, _) = damage_all(|bytes, at| bytes[at] ^= 0x10);
+    assert!(noticed > 0);
+}
+
+/// Which bytes of it end the process, if nothing looks at its checksum before, is a matter of luck.
+#[test]
+fn a_flipped_byte_in_the_file_that_names_the_others_is_found_by_its_checksum() {
+    let (dir, mut world) = (tempfile::tempdir().unwrap(), World::default());
+    let index = Index::open(dir.path()).unwrap();
+    (1..=BATCHES).for_each(|number| apply(&index, &mut world, number));
+    drop(index);
+    let all = files(dir.path());
+    let mut found = 0;
+    for current in all.iter().filter(|file| file.ends_with("current")) {
+        let version = u64::from_le_bytes(fs::read(current).unwrap()[..8].try_into().unwrap());
+        let names = current.with_file_name(format!("v{version}"));
+        let len = fs::read(&names).unwrap().len();
+        for at in [0, len / 2, len - 1] {
+            let scratch = tempfile::tempdir().unwrap();
+            copy(dir.path(), scratch.path());
+            vouch_for(scratch.path());
+            let names = scratch.path().join(names.strip_prefix(dir.path()).unwrap());
+            let mut bytes = fs::read(&names).unwrap();
+            bytes[at] ^= 0x10;
+            fs::write(&names, bytes).unwrap();
+            let error = Index::open(scratch.path()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{at}: {error}");
+            let checksum = format!("the checksum of v{version} is another");
+            assert!(error.message().ends_with(&checksum), "{at}: {error}");
+            found += 1;
+        }
+    }
+    assert!(found >= 3);
+}
+
+#[test]
+fn a_missing_file_is_noticed() {
+    let (dir, mut world) = (tempfile::tempdir().unwrap(), World::default());
+    let index = Index::open(dir.path()).unwrap();
+    (1..=BATCHES).for_each(|number| apply(&index, &mut world, number));
+    drop(index);
+    let (models, mut noticed) = (Models::up_to(BATCHES), 0);
+    for file in files(dir.path()) {
+        let scratch = tempfile::tempdir().unwrap();
+        copy(dir.path(), scratch.path());
+        vouch_for(scratch.path());
+        let name = file.strip_prefix(dir.path()).unwrap();
+        fs::remove_file(scratch.path().join(name)).unwrap();
+        let opened = Index::open(scratch.path());
+        match opened.and_then(|index| models.whole(&index)) {
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{name:?}: {error}");
+                noticed += 1;
+            }
+        }
+    }
+    assert!(noticed > 3, "{noticed}");
+}
+
+#[test]
+fn two_handles_cannot_have_one_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let _first = Index::open(dir.path()).unwrap();
+    let error = Index::open(dir.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+}

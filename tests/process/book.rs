@@ -1,0 +1,367 @@
+//! Real processes: writers killed at any moment, and system calls that fail under them.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use deedbook::book::{Book, Layout, Mode, Options};
+use deedbook::{Durability, Durable, ErrorKind};
+
+use crate::support::{common, report};
+use common::{Event, Random, check, event_of, in_role, role};
+
+const ROLES: [&str; 5] = ["always", "manual", "interval:2", "bytes:3000", "none"];
+
+fn event(number: u64) -> Event {
+    match number % 40 {
+        0 => event_of(number, 150_000),
+        1..4 => event_of(number, 30_000),
+        _ => event_of(number, 300),
+    }
+}
+
+/// The layout of a log, and what a role says of it.
+const LAYOUTS: [(Layout, &str); 2] = [(Layout::Packed, ""), (Layout::Slots, "slots+")];
+
+/// A role without its layout.
+fn layout_of(role: &str) -> (Layout, &str) {
+    let rest = role.strip_prefix("slots+");
+    (if rest.is_some() { Layout::Slots } else { Layout::Packed }, rest.unwrap_or(role))
+}
+
+/// The writer: appends, and prints each event that must survive it on stderr, 8 bytes a time.
+fn write_for_ever(role: &str, path: &Path, last_wanted: u64) {
+    let (layout, durability) = layout_of(role);
+    let (layout, durability) = (Some(layout), durability.parse().unwrap());
+    let options = Options::new().durability(durability).layout(layout);
+    let book = options.open(path, Mode::Append).unwrap();
+    let mut acknowledge = std::io::stderr();
+    let mut batch = book.batch();
+    loop {
+        let next = book.last().unwrap() + 1;
+        if next > last_wanted {
+            break;
+        }
+        let last = if next.is_multiple_of(5) {
+            batch.clear();
+            for number in next..next + 3 {
+                let (mug, jam) = event(number);
+                batch.push(mug, &jam).unwrap();
+            }
+            book.append_batch(&batch, Some(next), None).unwrap() + 2
+        } else {
+            let (mug, jam) = event(next);
+            book.append(mug, &jam).unwrap()
+        };
+        if durability == Durability::Manual && next.is_multiple_of(3) {
+            book.sync().unwrap();
+        }
+        // The death of the process takes nothing that an append returned for.
+        acknowledge.write_all(&last.to_le_bytes()).unwrap();
+    }
+    book.close().unwrap();
+}
+
+/// Everything acknowledged is there, and everything there is what was written.
+fn judge(path: &Path, acknowledged: u64, what: &str) -> u64 {
+    let looked = Book::open(path).unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert_ne!(looked.recovery().verdict, deedbook::Verdict::Corrupt, "{what}");
+    drop(looked);
+    let book = Book::append_to(path).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let last = book.last().unwrap();
+    assert!(last >= acknowledged, "{what}: {acknowledged} were acknowledged, {last} are there");
+    let mut next = 1;
+    for deed in book.iter(0, None).unwrap() {
+        let deed = deed.unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert!(
+            deed.event == Some(next) && (deed.mug, deed.jam) == event(next),
+            "{what}: event {next}"
+        );
+        next += 1;
+    }
+    assert_eq!(next, last + 1, "{what}");
+    book.close().unwrap();
+    assert!(check(path, &Options::default()).ok(), "{what}");
+    last
+}
+
+/// Read acknowledgements until the pipe ends; the last one.
+fn acknowledged(child: &mut Child) -> u64 {
+    let mut bytes = Vec::new();
+    child.stderr.take().unwrap().read_to_end(&mut bytes).unwrap();
+    bytes.chunks_exact(8).next_back().map_or(0, |last| u64::from_le_bytes(last.try_into().unwrap()))
+}
+
+// Promise: kill, slots-crash.
+#[test]
+fn a_writer_killed_at_any_moment_loses_nothing_acknowledged() {
+    let cycles = report::of_tier("DEEDBOOK_KILL_CYCLES");
+    let seed = report::number("DEEDBOOK_SEED", 1);
+    let packed = kill(LAYOUTS[0], cycles, seed);
+    let slots = kill(LAYOUTS[1], (cycles / 3).max(30), seed);
+    let json = format!(
+        "{{\"seed\": {seed}, \"cycles\": {}, \"before_the_first_event\": {}, \
+         \"acknowledged\": {}, \"slots_cycles\": {}, \"slots_before_the_first_event\": {}, \
+         \"slots_acknowledged\": {}}}\n",
+        packed.cycles, packed.early, packed.events, slots.cycles, slots.early, slots.events
+    );
+    report::write("kill", &json);
+}
+
+/// What became of many writers.
+struct Killed {
+    cycles: u64,
+    /// Before the first event.
+    early: u64,
+    /// Acknowledged.
+    events: u64,
+}
+
+fn kill((layout, prefix): (Layout, &str), cycles: u64, seed: u64) -> Killed {
+    let mut random = Random(seed);
+    let start = Instant::now();
+    let mut killed = Killed { cycles, early: 0, events: 0 };
+    let mut dir = tempfile::tempdir().unwrap();
+    for cycle in 0..cycles {
+        // A few lives of one log, so that each opening has a tail of the one before.
+        if cycle % 6 == 0 {
+            dir = tempfile::tempdir().unwrap();
+        }
+        let role = ROLES[random.below(ROLES.len() as u64) as usize];
+        let role = &format!("{prefix}{role}");
+        let mut writer = in_role("book::child", role, dir.path()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(500 + random.below(45_000)));
+        writer.kill().unwrap();
+        let last = acknowledged(&mut writer);
+        writer.wait().unwrap();
+        killed.early += u64::from(last == 0);
+        killed.events += last;
+        if dir.path().join("book.log").exists() {
+            judge(dir.path(), last, &format!("seed {seed}, cycle {cycle}, {role}"));
+            assert_eq!(Book::open(dir.path()).unwrap().layout(), layout);
+        } else {
+            assert_eq!(last, 0);
+        }
+    }
+    let Killed { early, events, .. } = killed;
+    println!(
+        "{layout:?}: {cycles} kills, {early} before the first event, {events} acknowledged, {:.1} s",
+        start.elapsed().as_secs_f32()
+    );
+    assert!(early < cycles, "no writer lived long enough");
+    killed
+}
+
+/// Whether strace is there and may trace, with the reason printed if not.
+fn strace_works() -> bool {
+    let tried =
+        Command::new("strace").args(["-o", "/dev/null", "-e", "inject=none", "true"]).output();
+    let tried = match tried {
+        Ok(_) => Command::new("strace").args(["-o", "/dev/null", "true"]).output(),
+        missing => missing,
+    };
+    match tried {
+        Ok(done) if done.status.success() => true,
+        Ok(done) => {
+            common::skip::skipped(&format!(
+                "strace may not trace: {}",
+                String::from_utf8_lossy(&done.stderr)
+            ));
+            false
+        }
+        Err(error) => {
+            common::skip::skipped(&format!("no strace: {error}"));
+            false
+        }
+    }
+}
+
+/// Run the reporting writer with one system call of one thread tampered with.
+fn traced(prefix: &str, path: &Path, call: &str, inject: &str) -> (Vec<String>, ExitStatus) {
+    let direct = in_role("book::child", &format!("{prefix}report"), path);
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o", "/dev/null", "-P"]).arg(path.join("book.log"));
+    command.args(["-e", &format!("trace={call}"), "-e", &format!("inject={call}:{inject}")]);
+    command.arg(direct.get_program()).args(direct.get_args());
+    for (key, value) in direct.get_envs() {
+        command.env(key, value.unwrap());
+    }
+    let done = command.output().unwrap();
+    let text = String::from_utf8(done.stderr).unwrap();
+    (text.lines().map(String::from).collect(), done.status)
+}
+
+/// The writer under strace: what each call gave, a line each, twelve events and a close.
+fn report(layout: Layout, path: &Path) {
+    let (durability, layout) = (Durability::Manual, Some(layout));
+    let options = Options::new().durability(durability).layout(layout);
+    let book = match options.open(path, Mode::Append) {
+        Ok(book) => book,
+        Err(error) => return eprintln!("open {:?}", error.kind()),
+    };
+    for _ in 0..12 {
+        let number = book.last().unwrap() + 1;
+        // Long ones, which go by pwrite, after a few short ones.
+        let (mug, jam) =
+            if number % 4 == 0 { event_of(number, 300) } else { event_of(number, 250_000) };
+        match book.append(mug, &jam) {
+            Ok(event) => eprintln!("appended {event}"),
+            Err(error) => eprintln!("refused {number} {:?} {:?}", error.kind(), error.durable()),
+        }
+        match book.sync() {
+            Ok(()) => eprintln!("synced {}", book.last().unwrap()),
+            Err(error) => eprintln!("unsynced {:?} {:?}", error.kind(), error.durable()),
+        }
+    }
+    match book.close() {
+        Ok(()) => eprintln!("closed"),
+        Err(error) => eprintln!("unclosed {:?}", error.kind()),
+    }
+}
+
+/// A new log in a layout.
+fn created(layout: Layout) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new().layout(layout);
+    options.open(dir.path(), Mode::Create).unwrap().close().unwrap();
+    dir
+}
+
+/// Highest number in the lines that begin with a word.
+fn highest(lines: &[String], word: &str) -> u64 {
+    let numbers = lines.iter().filter_map(|line| line.strip_prefix(word)?.trim().parse().ok());
+    numbers.max().unwrap_or(0)
+}
+
+/// What is there after a run: all that was synced, in order, and byte-equal.
+fn judge_report(path: &Path, lines: &[String], what: &str) {
+    if !path.join("book.log").exists() {
+        assert_eq!(highest(lines, "appended "), 0, "{what}");
+        return;
+    }
+    let book = Book::append_to(path).unwrap_or_else(|e| panic!("{what}: {e}"));
+    // All that was appended: the process ended, the page cache did not.
+    let last = book.last().unwrap();
+    assert!(last >= highest(lines, "appended "), "{what}: {last} are there, {lines:?}");
+    for deed in book.iter(0, None).unwrap() {
+        let deed = deed.unwrap();
+        let number = deed.event.unwrap();
+        let expected =
+            if number % 4 == 0 { event_of(number, 300) } else { event_of(number, 250_000) };
+        assert!((deed.mug, deed.jam) == expected, "{what}: event {number}");
+    }
+    book.append(1, b"on").unwrap();
+    book.close().unwrap();
+    assert!(check(path, &Options::default()).ok(), "{what}");
+}
+
+// Promise: call-fails.
+#[test]
+fn a_write_or_sync_that_fails_is_an_error_rolled_back_or_poison() {
+    if strace_works() {
+        LAYOUTS.into_iter().for_each(fails);
+    }
+}
+
+fn fails((layout, prefix): (Layout, &str)) {
+    let mut fired = 0;
+    for (call, error) in
+        [("pwrite64", "EIO"), ("pwrite64", "ENOSPC"), ("fdatasync", "EIO"), ("ftruncate", "EIO")]
+    {
+        for k in [1, 2, 3, 5, 8] {
+            let dir = created(layout);
+            let what = format!("{prefix} {call} number {k} gives {error}");
+            let inject = format!("error={error}:when={k}");
+            let (lines, status) = traced(prefix, dir.path(), call, &inject);
+            assert!(status.success(), "{what}: {lines:?}");
+            let failed = |line: &&String| {
+                ["refused", "unsynced", "unclosed", "open"]
+                    .iter()
+                    .any(|word| line.starts_with(word))
+            };
+            let first = lines.iter().position(|line| failed(&line));
+            fired += usize::from(first.is_some());
+            if let (Some(first), "fdatasync") = (first, call) {
+                // Never a success again on this handle once a sync failed.
+                let after = &lines[first + 1..];
+                assert!(
+                    !after.iter().any(|line| line.starts_with("appended")),
+                    "{what}: {lines:?}"
+                );
+                assert!(!after.iter().any(|line| line.starts_with("synced")), "{what}: {lines:?}");
+            }
+            if let (Some(first), "pwrite64") = (first, call) {
+                // Rolled back: the next append gets the same number.
+                assert!(
+                    lines[first].ends_with(&format!("{:?} {:?}", ErrorKind::Io, Some(Durable::No))),
+                    "{what}: {lines:?}"
+                );
+                assert_eq!(lines.last().unwrap(), "closed", "{what}: {lines:?}");
+            }
+            judge_report(dir.path(), &lines, &what);
+        }
+    }
+    println!("{layout:?}: {fired} injected failures surfaced");
+    assert!(fired >= 12, "only {fired} failures surfaced");
+}
+
+#[test]
+fn an_interrupted_write_or_sync_is_gone_on_with_or_reported() {
+    if !strace_works() {
+        return;
+    }
+    for (prefix, k) in LAYOUTS.iter().flat_map(|(_, prefix)| [1, 2, 4].map(|k| (prefix, k))) {
+        let dir = tempfile::tempdir().unwrap();
+        let inject = format!("error=EINTR:when={k}");
+        let (lines, status) = traced(prefix, dir.path(), "pwrite64", &inject);
+        assert!(status.success());
+        assert_eq!(highest(&lines, "appended "), 12, "{lines:?}");
+        judge_report(dir.path(), &lines, "EINTR");
+    }
+}
+
+// Promise: kill, slots-crash.
+#[test]
+fn a_process_killed_at_a_system_call_loses_nothing_acknowledged() {
+    if !strace_works() {
+        return;
+    }
+    for (layout, prefix) in LAYOUTS {
+        for call in ["pwrite64", "fdatasync", "ftruncate", "fallocate"] {
+            for k in [1, 2, 4, 7, 11] {
+                let dir = created(layout);
+                let inject = format!("signal=KILL:when={k}");
+                let (lines, _) = traced(prefix, dir.path(), call, &inject);
+                judge_report(dir.path(), &lines, &format!("{prefix}killed at {call} number {k}"));
+            }
+        }
+    }
+}
+
+/// A leftover of a process that died while it created the log is no obstacle.
+// Promise: create-fails.
+#[test]
+fn a_creation_that_was_interrupted_is_begun_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join(".deedbook")).unwrap();
+    for name in ["book.log.tmp", "meta.bin.tmp", ".deedbook/mark.tmp", ".deedbook/index.tmp"] {
+        fs::write(dir.path().join(name), b"half").unwrap();
+    }
+    let book = Book::create(dir.path()).unwrap();
+    book.save_meta(&deedbook::book::Meta { life: Some(3), ..Default::default() }).unwrap();
+    assert_eq!(book.append(1, &vec![8; 400_000]).unwrap(), 1);
+    book.close().unwrap();
+    assert!(check(dir.path(), &Options::default()).ok());
+}
+
+#[test]
+fn child() {
+    match role() {
+        None => {}
+        Some((role, path)) if layout_of(&role).1 == "report" => report(layout_of(&role).0, &path),
+        Some((role, path)) => write_for_ever(&role, &path, u64::MAX),
+    }
+}

@@ -1,0 +1,386 @@
+//! What goes to the `log` facade: damage that readers meet, recoveries that were not clean, marks and
+//! indices that could not be stored, segments that were dropped. The logger is the process's, so this
+//! is a binary of its own; each test reads the lines about its own path.
+
+#![allow(dead_code)]
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Once};
+
+use deedbook::book::Options;
+use deedbook::ledger;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::storage::{Access, Storage};
+use deedbook::wal::{Layout, segment_name};
+use deedbook::{Damage, Mode, Transaction};
+use log::Level;
+
+use crate::support::common;
+use crate::support::formats::{book, subject, views, wal};
+use subject::{At, Format, MANUAL, Walk};
+
+const FORMATS: [&dyn Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::TINY];
+const LARGE: wal::WalFormat =
+    wal::WalFormat { name: "wal-large", layout: Layout::Segmented { segment_bytes: 1 << 20 } };
+/// With segments that hold more than one block of an index.
+const LARGE_FORMATS: [&dyn Format; 3] = [&book::BookFormat, &wal::SINGLE, &LARGE];
+
+static LOGGED: Mutex<Vec<(Level, String)>> = Mutex::new(Vec::new());
+static HANDLERS: Mutex<Vec<Handler>> = Mutex::new(Vec::new());
+
+/// What is done with a line, besides keeping it.
+type Handler = Arc<dyn Fn(&str) + Send + Sync>;
+
+struct Logger;
+
+impl log::Log for Logger {
+    fn enabled(&self, _metadata: &log::Metadata<'_>) -> bool {
+        true
+    }
+    fn log(&self, record: &log::Record<'_>) {
+        assert_eq!(record.target(), "deedbook");
+        let line = record.args().to_string();
+        LOGGED.lock().unwrap().push((record.level(), line.clone()));
+        let handlers = HANDLERS.lock().unwrap().clone();
+        handlers.iter().for_each(|handler| handler(&line));
+    }
+    fn flush(&self) {}
+}
+
+/// A log of this test alone, on a disk of its own.
+fn place(format: &dyn Format, test: &str) -> (Sim, At) {
+    static LOGGING: Once = Once::new();
+    LOGGING.call_once(|| {
+        log::set_logger(&Logger).unwrap();
+        log::set_max_level(log::LevelFilter::Trace);
+    });
+    let disk = Sim::new();
+    let dir = PathBuf::from(format!("/{}-{test}", format.name()));
+    disk.create_dir(&dir).unwrap();
+    (disk.clone(), At { storage: Arc::new(disk), path: format.path_in(&dir) })
+}
+
+/// The lines about a log since the last call.
+fn lines(at: &At) -> Vec<(Level, String)> {
+    let top: PathBuf = at.path.components().take(2).collect();
+    let path = top.to_str().unwrap();
+    let (mine, others) =
+        std::mem::take(&mut *LOGGED.lock().unwrap()).into_iter().partition(|(_, line)| {
+            let after = line.split_once(path).map(|(_, after)| after.chars().next());
+            after.is_some_and(|after| !matches!(after, Some('a'..='z' | '-')))
+        });
+    *LOGGED.lock().unwrap() = others;
+    mine
+}
+
+/// What is logged of an error of reading.
+fn line_of(walk: &Walk) -> (Level, String) {
+    (Level::Warn, format!("damage met: {}", walk.error.as_ref().unwrap()))
+}
+
+fn has_place_and_values(at: &At, line: &str, damage: &Damage) {
+    let byte = damage.offset.to_string();
+    assert!(line.contains(&format!("(byte {byte} of {}", at.path.display())), "{line}");
+    assert!(line.contains(&damage.reason), "{line}");
+}
+
+/// Five records of 40 bytes, of which two are damaged.
+fn damaged(format: &dyn Format, test: &str) -> At {
+    let (disk, at) = place(format, test);
+    let events = views::plain(5, 40);
+    format.create(&at, &events).close().unwrap();
+    let (around, start) = (format.framing().around() as u64, format.framing().start() as u64);
+    for record in [1, 3] {
+        let byte = start + record * (40 + around) + around + 3;
+        let (path, byte) = match format.segment_bytes() {
+            None => (format.first_file(&at.path), byte),
+            Some(size) => (at.path.join(segment_name(byte / size)), byte % size),
+        };
+        let file = disk.open(&path, Access::Write).unwrap();
+        let mut was = [0];
+        file.read_at(&mut was, byte).unwrap();
+        file.write_at(&[was[0] ^ 1], byte).unwrap();
+    }
+    // Without a mark only the records tell of the damage, so that a reader opens.
+    for name in ["mark", "index"] {
+        let _ = disk.remove(&format.sidecar(&at.path).join(name));
+    }
+    assert_eq!(lines(&at), []);
+    at
+}
+
+#[test]
+fn damage_that_a_reader_meets_is_logged_once_by_each_cursor() {
+    for format in FORMATS {
+        let at = damaged(format, "readers");
+        let log = format.read(&at).unwrap();
+        assert_eq!(lines(&at), [], "{}: nothing was read yet", format.name());
+        let forward = log.forward(None, None, false);
+        assert_eq!(lines(&at), [line_of(&forward)]);
+        let follow = log.follow();
+        if follow.error.is_some() {
+            assert_eq!(lines(&at), [line_of(&follow)]);
+        }
+        let arrow = log.arrow(false);
+        assert_eq!(lines(&at), [line_of(&arrow)]);
+        let back = log.backward(None, None);
+        assert_eq!(lines(&at), [line_of(&back)]);
+        let second = format.ordinal_after(format.first_ordinal(), 40);
+        if let Err(error) = log.read(second)
+            && error.kind() == deedbook::ErrorKind::Corrupt
+        {
+            assert_eq!(lines(&at), [(Level::Warn, format!("damage met: {error}"))]);
+        }
+        // Twice as many damages as cursors, and each of them once.
+        let skipped = log.forward(None, None, true);
+        assert_eq!((skipped.records.len(), skipped.damages.len()), (3, 2), "{}", format.name());
+        let logged = lines(&at);
+        assert_eq!(logged.len(), 2, "{logged:?}");
+        for ((level, line), damage) in logged.iter().zip(&skipped.damages) {
+            assert!(*level == Level::Warn && line.starts_with("damage passed over: "), "{line}");
+            has_place_and_values(&at, line, damage);
+        }
+        let parts = log.splits(1 << 20, None, None, true).unwrap();
+        let damages: usize = parts.iter().map(|part| part.damages.len()).sum();
+        assert!(damages >= 2 && lines(&at).len() == damages, "{}", format.name());
+    }
+}
+
+/// A range that begins after the damage is walked to over it, and has none.
+#[test]
+fn damage_before_a_range_is_not_logged() {
+    for format in FORMATS {
+        let at = damaged(format, "range");
+        let log = format.read(&at).unwrap();
+        let first = format.first_ordinal();
+        let last = (0..4).fold(first, |ordinal, _| format.ordinal_after(ordinal, 40));
+        let walk = log.forward(Some(last), None, true);
+        assert_eq!(lines(&at).len(), walk.damages.len(), "{}", format.name());
+    }
+}
+
+/// They report each damage themselves.
+#[test]
+fn verify_and_salvage_log_no_damage() {
+    for format in FORMATS {
+        let at = damaged(format, "checks");
+        format.verify(&at, MANUAL).unwrap();
+        at.storage.create_dir(Path::new("/copy")).unwrap();
+        format.salvage(&at, &format.path_in(Path::new("/copy")), MANUAL).unwrap();
+        format.repair(&at, MANUAL).unwrap_err();
+        assert_eq!(lines(&at), [], "{}", format.name());
+    }
+}
+
+/// A prefix or an end that is dropped under a cursor is no damage.
+#[test]
+fn a_truncation_under_a_cursor_is_not_logged_as_damage() {
+    let (_, at) = place(&wal::TINY, "truncated");
+    let writer = wal::TINY.options(&at, MANUAL).open(&at.path, Mode::Create).unwrap();
+    let lsns: Vec<_> = (0..900u64).map(|n| writer.append(&[n as u8; 56]).unwrap()).collect();
+    writer.sync().unwrap();
+    let reader = wal::TINY.options(&at, MANUAL).open(&at.path, Mode::Read).unwrap();
+    let mut records = reader.iter(None).unwrap();
+    assert!(records.next().unwrap().is_ok());
+    writer.truncate_before(lsns[800]).unwrap();
+    let dropped =
+        format!("segments dropped: 800, from {} on ({})", segment_name(0), at.path.display());
+    assert_eq!(lines(&at), [(Level::Info, dropped)]);
+    assert!(records.any(|record| record.is_err()));
+    writer.truncate_after(lsns[850]).unwrap();
+    reader.refresh().unwrap_err();
+    let dropped =
+        format!("segments dropped: 49, from {} on ({})", segment_name(851), at.path.display());
+    assert_eq!(lines(&at), [(Level::Info, dropped)]);
+}
+
+#[test]
+fn a_recovery_that_was_not_clean_is_logged() {
+    for format in FORMATS {
+        let (disk, at) = place(format, "recovery");
+        let log = format.create(&at, &views::plain(3, 40));
+        log.sync().unwrap();
+        log.append(1, &[7; 30]).unwrap();
+        let end = log.end().unwrap();
+        let killed = disk.kill();
+        drop(log);
+        let (path, end) = match format.segment_bytes() {
+            None => (format.first_file(&at.path), end),
+            Some(size) => (at.path.join(segment_name(end / size)), end % size),
+        };
+        killed.open(&path, Access::Write).unwrap().set_len(end - 3).unwrap();
+        let at = At { storage: Arc::new(killed.clone()), path: at.path };
+        let log = format.open(&at, Mode::Append, MANUAL).unwrap();
+        let logged = lines(&at);
+        assert_eq!(logged.len(), 1, "{logged:?}");
+        let (level, line) = &logged[0];
+        assert!(*level == Level::Warn && line.contains("recovered: torn, "), "{line}");
+        let saved = log.recovery().saved_to.clone().unwrap();
+        assert!(line.contains(&format!("saved to {}", saved.display())), "{line}");
+        log.close().unwrap();
+        drop(log);
+        let sidecar = format.sidecar(&at.path);
+        let mark = killed.open(&sidecar.join("mark"), Access::Write).unwrap();
+        [30, 512 + 30].iter().for_each(|&byte| assert!(mark.write_at(&[0xee], byte).is_ok()));
+        format.open(&at, Mode::Append, MANUAL).unwrap();
+        let logged = lines(&at);
+        assert!(logged.len() == 1 && logged[0].1.contains("its mark is damaged"), "{logged:?}");
+    }
+}
+
+#[test]
+fn a_segment_that_opening_sets_aside_is_logged() {
+    let (disk, at) = place(&wal::TINY, "aside");
+    let log = wal::TINY.create(&at, &views::plain(1, 40));
+    log.sync().unwrap();
+    (0..9).for_each(|n| assert!(log.append(1, &[n; 40]).is_ok()));
+    let killed = disk.kill();
+    drop(log);
+    killed.remove(&at.path.join(segment_name(3))).unwrap();
+    let at = At { storage: Arc::new(killed), path: at.path };
+    let log = wal::TINY.open(&at, Mode::Append, MANUAL).unwrap();
+    let aside = &log.recovery().set_aside;
+    assert_eq!(aside[0], at.path.join(format!("{}.cut", segment_name(4))));
+    let logged = lines(&at);
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    for to in aside {
+        let named = format!(", set aside as {}", to.display());
+        assert!(logged[0].1.contains(&named), "{}", logged[0].1);
+    }
+}
+
+/// A truncation that a crash interrupted was finished without a word.
+#[test]
+fn a_truncation_finished_on_opening_is_logged() {
+    for format in [&wal::SINGLE, &wal::TINY] {
+        let (disk, at) = place(format, "finished");
+        let writer = format.options(&at, MANUAL).open(&at.path, Mode::Create).unwrap();
+        let lsns: Vec<_> = (0..9).map(|n| writer.append(&[n; 40]).unwrap()).collect();
+        writer.sync().unwrap();
+        disk.inject(Fault::ever(1, What::Error(io::ErrorKind::Other)).of(Call::SetLen));
+        writer.truncate_after(lsns[4]).unwrap_err();
+        disk.heal();
+        let killed = disk.kill();
+        drop(writer);
+        lines(&at);
+        let at = At { storage: Arc::new(killed), path: at.path };
+        let writer = format.options(&at, MANUAL).open(&at.path, Mode::Append).unwrap();
+        assert!(writer.recovery().finished_truncation, "{}", format.name);
+        let logged = lines(&at);
+        let finished = logged.len() == 1 && logged[0].1.contains("by finishing a truncation");
+        assert!(finished, "{logged:?}");
+    }
+}
+
+#[test]
+fn a_commit_finished_on_opening_is_logged_with_how_much_was_missing() {
+    let (disk, at) = place(&book::BookFormat, "finished");
+    let open = |disk: &Sim| {
+        let options = Options::new().storage(Arc::new(disk.clone())).epoch_part_bytes(1);
+        options.open_pier(at.path.join("pier"), Mode::Append).unwrap()
+    };
+    let pier = open(&disk);
+    pier.append(0, b"before").unwrap();
+    let parts: Vec<_> = [2, 3]
+        .map(|deeds| {
+            let mut stage = pier.stage("etl", deeds, 1, None).unwrap();
+            (0..deeds).for_each(|deed| stage.push(deed, b"staged").unwrap());
+            stage.finish().unwrap()
+        })
+        .into();
+    disk.record();
+    pier.commit_staged(&Transaction { job: "etl".into(), id: None }, &parts).unwrap();
+    let mut missing = Vec::new();
+    for moment in disk.recorded() {
+        lines(&at);
+        assert!([1, 6].contains(&open(&moment.kill()).last().unwrap()));
+        for (level, line) in lines(&at) {
+            assert_eq!(level, Level::Warn, "{line}");
+            let (_, count) = line.split_once("which had begun, is done: ").unwrap();
+            missing.push(count.split_once(" records were missing").unwrap().0.to_string());
+        }
+    }
+    missing.dedup();
+    assert_eq!(missing, ["5", "3", "0"]);
+}
+
+#[test]
+fn a_mark_or_an_index_that_cannot_be_stored_is_logged() {
+    for format in LARGE_FORMATS {
+        let (disk, at) = place(format, "sidecar");
+        let log = format.open(&at, Mode::Create, MANUAL).unwrap();
+        // An index block is 64 KiB.
+        (0..4).for_each(|_| assert!(log.append(1, &[7; 40_000]).is_ok()));
+        lines(&at);
+        // The index is begun at the first sync, by a creation.
+        disk.inject(Fault::ever(1, What::Error(io::ErrorKind::Other)).of(Call::Create));
+        log.sync().unwrap();
+        let logged = lines(&at);
+        let index = format.sidecar(&at.path).join("index");
+        let line = format!("cannot store the index: injected ({})", index.display());
+        assert_eq!(logged, [(Level::Warn, line)], "{}", format.name());
+        disk.heal();
+        // The log has nothing to write then, and the mark has.
+        disk.inject(Fault::ever(1, What::Error(io::ErrorKind::Other)).of(Call::Write));
+        log.close().unwrap();
+        let logged = lines(&at);
+        let line = |what: &str| format!("cannot store the {what}: injected (");
+        assert!(logged.iter().any(|(_, said)| said.starts_with(&line("mark"))), "{logged:?}");
+    }
+}
+
+/// These lines were logged while the log was locked: a handler that kept them in the same log waited
+/// for itself.
+#[test]
+fn a_handler_may_commit_to_the_log_that_a_line_is_about() {
+    common::quickly(|| {
+        for format in LARGE_FORMATS {
+            let (disk, at) = place(format, "handler");
+            let log: Arc<dyn subject::Log> = format.open(&at, Mode::Create, MANUAL).unwrap().into();
+            let (about, keeper) = (format.sidecar(&at.path), log.clone());
+            let keep = move |line: &str| {
+                if line.contains(about.to_str().unwrap()) {
+                    keeper.commit(2, line.as_bytes()).unwrap();
+                }
+            };
+            HANDLERS.lock().unwrap().push(Arc::new(keep));
+            (0..4).for_each(|_| assert!(log.append(1, &[7; 40_000]).is_ok()));
+            disk.inject(Fault::ever(1, What::Error(io::ErrorKind::Other)).of(Call::Create));
+            log.sync().unwrap();
+            disk.heal();
+            let kept = lines(&at);
+            assert!(!kept.is_empty(), "{}", format.name());
+            let read: Vec<_> = log.forward(None, None, false).events().split_off(4);
+            let read = read.into_iter().map(|(_, line)| String::from_utf8(line).unwrap());
+            assert!(read.eq(kept.into_iter().map(|(_, line)| line)), "{}", format.name());
+            log.close().unwrap();
+        }
+    });
+}
+
+/// The same of the events that a full ledger drops.
+#[test]
+fn a_handler_may_append_to_the_ledger_that_a_line_is_about() {
+    common::quickly(|| {
+        let (_, at) = place(FORMATS[0], "full");
+        let config = ledger::LedgerConfig::lines(at.path.join("spool"), "events");
+        let options = ledger::Options::new()
+            .storage(at.storage.clone())
+            .bytes_total_max(2000)
+            .when_full(ledger::WhenFull::DropOldest);
+        let store =
+            Arc::new(options.open(ledger::LedgerConfig { max_file_size: 500, ..config }).unwrap());
+        let keeper = store.clone();
+        let keep = move |line: &str| {
+            if line.contains("/spool/") {
+                keeper.append(line.as_bytes()).unwrap();
+            }
+        };
+        HANDLERS.lock().unwrap().push(Arc::new(keep));
+        (0..20).for_each(|_| store.append(&[b'x'; 200]).unwrap());
+        assert!(lines(&at).iter().all(|(_, line)| line.starts_with("the ledger is full: dropped")));
+        assert!(store.stats().dropped_records > 5);
+        store.close().unwrap();
+    });
+}

@@ -1,0 +1,165 @@
+//! An event of any size is written, read, checked, converted and migrated in a few blocks of memory.
+//!
+//! A binary of its own, because it counts every allocation of the process; one test, because tests
+//! share the count. `DEEDBOOK_SLOW=1` takes an event of 3 GiB, 13 GB of disk, and minutes.
+#![cfg(unix)]
+#![allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use deedbook::book::{self, Book, Layout, Mode};
+use deedbook::wal::{self, Wal};
+use deedbook::{Durability, Verdict};
+use heed::byteorder::NativeEndian;
+use heed::types::{Bytes, U64};
+use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, IntegerComparator};
+
+use crate::counting;
+use counting::peak_of;
+
+/// Parts, blocks of scanners, a batch; whatever the event has.
+const BOUND: u64 = 24 << 20;
+
+/// Bytes that no part repeats.
+struct Pattern {
+    at: u64,
+}
+
+impl Pattern {
+    fn byte(at: u64) -> u8 {
+        (at ^ (at >> 8) ^ (at >> 20)) as u8
+    }
+}
+
+impl Read for Pattern {
+    fn read(&mut self, block: &mut [u8]) -> std::io::Result<usize> {
+        for byte in block.iter_mut() {
+            *byte = Self::byte(self.at);
+            self.at += 1;
+        }
+        Ok(block.len())
+    }
+}
+
+fn same(mut reader: impl Read, len: u64) {
+    let (mut block, mut at) = (vec![0; 1 << 20], 0);
+    loop {
+        let read = reader.read(&mut block).unwrap();
+        if read == 0 {
+            break;
+        }
+        let wrong = (0..read).find(|&i| block[i] != Pattern::byte(at + i as u64));
+        assert_eq!(wrong, None, "after byte {at}");
+        at += read as u64;
+    }
+    assert_eq!(at, len);
+}
+
+/// An environment with one event, then a short one, made by LMDB.
+fn make_environment(dir: &Path, len: u64) {
+    fs::create_dir(dir).unwrap();
+    let mut options = EnvOpenOptions::new();
+    options.max_dbs(2).map_size((len as usize + (64 << 20)) & !0xffff);
+    // Without it LMDB writes a value with one call, of which Linux takes less than 2 GiB.
+    let env = unsafe { options.flags(EnvFlags::WRITE_MAP).open(dir).unwrap() };
+    let txn = env.write_txn().unwrap();
+    env.create_databases_and_commit(txn, |opener, txn| {
+        let mut options = opener
+            .database_options()
+            .types::<U64<NativeEndian>, Bytes>()
+            .key_comparator::<IntegerComparator>();
+        let events = options.name("EVENTS").create(txn)?;
+        events.put_reserved(txn, &1, len as usize + 4, |space| {
+            std::io::Write::write_all(space, &7u32.to_le_bytes())?;
+            std::io::copy(&mut Pattern { at: 0 }.take(len), space).map(drop)
+        })?;
+        events.put(txn, &2, b"\x08\0\0\0after")?;
+        let stored = opener.create_database::<Bytes, Bytes>(txn, Some("META"))?;
+        for (key, value) in [("who", b"\x01"), ("version", b"\x03"), ("life", b"\x01")] {
+            stored.put(txn, key.as_bytes(), value)?;
+        }
+        stored.put(txn, b"fake", b"")?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(()))
+    })
+    .unwrap();
+}
+
+// Promise: parts-large.
+#[test]
+fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
+    let slow = std::env::var_os("DEEDBOOK_SLOW").is_some();
+    let len: u64 = if slow { 3 << 30 } else { 64 << 20 };
+    let dir = tempfile::tempdir().unwrap();
+    let within = |what: &str, work: &mut dyn FnMut()| {
+        let peak = peak_of(work);
+        println!("{what}: {} KiB", peak >> 10);
+        assert!(peak <= BOUND, "{what} of an event of {len} bytes: {peak} reserved");
+    };
+    let durability = Durability::Manual;
+
+    for layout in [Layout::Packed, Layout::Slots] {
+        let path = dir.path().join(layout.name());
+        let options = book::Options::new().durability(durability).layout(layout);
+        within("write", &mut || {
+            let book = options.open(&path, Mode::Create).unwrap();
+            assert_eq!(book.append_from(7, len, &mut Pattern { at: 0 }).unwrap(), 1);
+            assert_eq!(book.append(8, b"after").unwrap(), 2);
+            book.close().unwrap();
+        });
+        // What recovery does without its notes.
+        fs::remove_dir_all(path.join(".deedbook")).unwrap();
+        within("open for writing", &mut || {
+            let book = options.open(&path, Mode::Append).unwrap();
+            assert_eq!(book.bounds().unwrap(), Some(1..=2));
+            book.close().unwrap();
+        });
+        within("read", &mut || {
+            let book = Book::open(&path).unwrap();
+            same(book.jam_reader(1).unwrap(), len);
+            assert_eq!(book.read(2).unwrap().jam, b"after");
+        });
+        within("verify", &mut || {
+            let report = book::verify(&path, &book::Options::default(), |_, _| Ok(())).unwrap();
+            assert_eq!((report.verdict, report.records), (Verdict::Clean, 2));
+        });
+    }
+    let (packed, slots) = (dir.path().join("packed"), dir.path().join("slots"));
+    fs::remove_dir_all(&slots).unwrap();
+    within("convert", &mut || {
+        let options = book::Options::default();
+        book::convert(&packed, &slots, Layout::Slots, &options, |_, _| Ok(())).unwrap();
+    });
+    fs::remove_dir_all(&slots).unwrap();
+    fs::remove_dir_all(&packed).unwrap();
+
+    let path = dir.path().join("wal");
+    let options = wal::Options::new().durability(durability).record_bytes_max(len);
+    within("write a record", &mut || {
+        let wal = options.open(&path, wal::Mode::Create).unwrap();
+        let lsn = wal.append_from(len, &mut Pattern { at: 0 }).unwrap();
+        wal.append(b"after").unwrap();
+        same(wal.payload_reader(lsn).unwrap(), len);
+        wal.close().unwrap();
+    });
+    within("verify a record", &mut || {
+        let report = wal::verify(&path, &wal::Options::default(), |_, _| Ok(())).unwrap();
+        assert_eq!((report.verdict, report.records), (Verdict::Clean, 2));
+        drop(Wal::open(&path).unwrap());
+    });
+    fs::remove_dir_all(&path).unwrap();
+
+    let (source, dest) = (dir.path().join("lmdb"), dir.path().join("book"));
+    make_environment(&source, len);
+    within("migrate", &mut || {
+        let options = book::lmdb::Options::default();
+        let report = book::lmdb::migrate(&source, &dest, &options, |_, _| Ok(())).unwrap();
+        assert_eq!(report.events, 2);
+    });
+    let book = Book::open(&dest).unwrap();
+    same(book.jam_reader(1).unwrap(), len);
+    assert_eq!(book.read(2).unwrap().jam, b"after");
+    // The count counts.
+    assert!(peak_of(|| drop(vec![1u8; 100 << 20])) >= 100 << 20);
+}

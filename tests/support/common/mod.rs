@@ -1,0 +1,311 @@
+//! What the tests share: an encoder of their own, and small logs to break.
+
+#![allow(dead_code)]
+
+pub mod flips;
+pub mod hooked;
+pub mod index_files;
+pub mod lmdb_pages;
+pub mod nostr_keys;
+#[cfg(unix)]
+pub mod places;
+pub mod skip;
+pub mod watched;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deedbook::book::{Book, Cursor, Deed, Mode, OnCorrupt, Options, salvage, verify};
+use deedbook::storage::{Access, Memory, Storage};
+use deedbook::{Durability, Result, SalvageReport, VerifyReport};
+
+/// Mug and jam.
+pub type Event = (u32, Vec<u8>);
+
+/// CRC-32 as of zlib, written down once more so that the crate is not checked against itself.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
+        })
+    };
+    !bytes.iter().fold(!0, step)
+}
+
+/// A deed of the `packed` layout.
+pub fn deed(mug: u32, jam: &[u8]) -> Vec<u8> {
+    let len = (jam.len() as u64 + 4).to_le_bytes();
+    let body = [&len[..], &mug.to_le_bytes(), jam].concat();
+    let sum = crc32(&body).to_le_bytes();
+    [&body[..], &sum, &len].concat()
+}
+
+/// The header of a log that begins with event `first`.
+pub fn header(first: u64) -> Vec<u8> {
+    [&b"KOOB\x01\0\0\0"[..], &first.to_le_bytes()].concat()
+}
+
+/// A whole log.
+pub fn log(first: u64, events: &[Event]) -> Vec<u8> {
+    let deeds = events.iter().map(|(mug, jam)| deed(*mug, jam));
+    std::iter::once(header(first)).chain(deeds).collect::<Vec<_>>().concat()
+}
+
+/// Where the deeds of a log begin, and where the last one ends.
+pub fn borders(events: &[Event]) -> Vec<u64> {
+    let mut borders = vec![16];
+    for (_, jam) in events {
+        borders.push(borders[borders.len() - 1] + jam.len() as u64 + 24);
+    }
+    borders
+}
+
+/// Size of the deed at `at`, by its lengths alone or by its checksum too.
+pub fn parse(bytes: &[u8], at: usize, check: bool) -> Option<usize> {
+    let len = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
+    let end =
+        usize::try_from(len).ok().filter(|&len| len >= 4)?.checked_add(at)?.checked_add(20)?;
+    let deed = bytes.get(at..end)?;
+    let (body, tail) = deed.split_at(deed.len() - 12);
+    let framed = tail[4..] == body[..8];
+    (framed && (!check || tail[..4] == crc32(body).to_le_bytes())).then_some(deed.len())
+}
+
+/// Where deeds end, one after the other from `at` on.
+pub fn chain(bytes: &[u8], mut at: usize, check: bool) -> Vec<usize> {
+    let mut ends = vec![at];
+    while let Some(len) = parse(bytes, at, check) {
+        at += len;
+        ends.push(at);
+    }
+    ends
+}
+
+/// Numbers that look random and are the same every time.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// The event that a number stands for: the same in writers and checkers, without zeros at its ends.
+pub fn event_of(number: u64, longest: u64) -> Event {
+    let mut random = Random(number);
+    let len = random.below(longest + 1);
+    let jam = (0..len).map(|_| random.next() as u8 | 1).collect();
+    (random.next() as u32, jam)
+}
+
+/// Events 1 to `count`.
+pub fn events(count: u64, longest: u64) -> Vec<Event> {
+    (1..=count).map(|number| event_of(number, longest)).collect()
+}
+
+/// A file system in memory, and options that use it.
+pub fn memory() -> (Memory, Options) {
+    let memory = Memory::new();
+    let options = Options::new().durability(Durability::Manual).storage(Arc::new(memory.clone()));
+    (memory, options)
+}
+
+/// All files below a directory of a file system.
+pub fn snapshot(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for name in storage.list(dir).unwrap_or_default() {
+        let path = dir.join(name);
+        if storage.is_dir(&path) {
+            files.extend(snapshot(storage, &path));
+        } else {
+            files.insert(path.clone(), read_file(storage, &path));
+        }
+    }
+    files
+}
+
+/// The same without the lock, which a refused writer leaves.
+pub fn snapshot_unlocked(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = snapshot(storage, dir);
+    files.retain(|path, _| path.file_name().is_none_or(|name| name != "lock"));
+    files
+}
+
+pub fn read_file(storage: &dyn Storage, path: &Path) -> Vec<u8> {
+    let file = storage.open(path, Access::Read).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    let mut done = 0;
+    while done < bytes.len() {
+        done += file.read_at(&mut bytes[done..], done as u64).unwrap();
+    }
+    bytes
+}
+
+pub fn write_file(storage: &dyn Storage, path: &Path, bytes: &[u8]) {
+    let file = match storage.open(path, Access::Write) {
+        Ok(file) => file,
+        Err(_) => storage.create_new(path, 0o644).unwrap(),
+    };
+    file.set_len(bytes.len() as u64).unwrap();
+    if !bytes.is_empty() {
+        assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
+    }
+}
+
+/// A fresh file system in memory that holds these files, made in the same order.
+pub fn restore(files: &BTreeMap<PathBuf, Vec<u8>>) -> (Memory, Options) {
+    let (memory, options) = memory();
+    // The lock and then the log: the same inode numbers as by the writer, which a mark notes.
+    let first = |path: &&PathBuf| match path.file_name().and_then(|name| name.to_str()) {
+        Some("lock") => 0,
+        Some("book.log") => 1,
+        _ => 2,
+    };
+    let mut paths: Vec<_> = files.keys().collect();
+    paths.sort_by_key(first);
+    for path in paths {
+        let bytes = &files[path];
+        for dir in path.ancestors().skip(1) {
+            memory.create_dir(dir).unwrap();
+        }
+        write_file(&memory, path, bytes);
+    }
+    (memory, options)
+}
+
+/// Deeds up to the first error, and that error.
+pub fn read_all(book: &Book) -> (Vec<Deed>, Option<deedbook::Error>) {
+    let (mut deeds, mut failed) = (Vec::new(), None);
+    let iter = match book.iter(0, None) {
+        Ok(iter) => iter,
+        Err(error) => return (deeds, Some(error)),
+    };
+    for deed in iter {
+        match deed {
+            Ok(deed) => deeds.push(deed),
+            Err(error) => failed = Some(error),
+        }
+    }
+    (deeds, failed)
+}
+
+/// Deeds of a cursor, to its end.
+pub fn drain(mut cursor: Cursor) -> Result<Vec<Deed>> {
+    let mut deeds = Vec::new();
+    while let Some(deed) = cursor.next()? {
+        deeds.push(Deed { event: deed.event, mug: deed.mug, jam: deed.jam.to_vec() });
+    }
+    Ok(deeds)
+}
+
+/// The deeds without their numbers.
+pub fn contents(deeds: &[Deed]) -> Vec<Event> {
+    deeds.iter().map(|deed| (deed.mug, deed.jam.clone())).collect()
+}
+
+/// Everything that a book gives, damage passed over.
+pub fn read_past_damage(book: &Book) -> Vec<Deed> {
+    let mut cursor = book.cursor(0, None, OnCorrupt::Skip).unwrap();
+    let mut deeds = Vec::new();
+    loop {
+        match cursor.next() {
+            Ok(Some(deed)) => {
+                deeds.push(Deed { event: deed.event, mug: deed.mug, jam: deed.jam.to_vec() })
+            }
+            Ok(None) => return deeds,
+            // The end of the log is lost: there is nothing to pass over.
+            Err(error) if error.offset() == Some(book.end().unwrap()) => return deeds,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+pub fn check(path: impl AsRef<Path>, options: &Options) -> VerifyReport {
+    verify(path, options, |_, _| Ok(())).unwrap()
+}
+
+pub fn rescue(from: &Path, to: &Path, options: &Options) -> SalvageReport {
+    salvage(from, to, options, |_, _| Ok(())).unwrap()
+}
+
+/// A new book with these events, synced and closed.
+pub fn make(path: &Path, options: &Options, events: &[Event]) {
+    let book = options.open(path, Mode::Create).unwrap();
+    for (mug, jam) in events {
+        book.append(*mug, jam).unwrap();
+    }
+    book.close().unwrap();
+}
+
+/// Assert that a value is an error of one kind, and give it.
+#[track_caller]
+pub fn refused<T: std::fmt::Debug>(
+    result: Result<T>,
+    kind: deedbook::ErrorKind,
+) -> deedbook::Error {
+    let error = result.expect_err("should have been refused");
+    assert_eq!(error.kind(), kind, "{error}");
+    error
+}
+
+/// This test binary once more, in a role: it it runs one test only, which looks at the role.
+pub fn in_role(test: &str, role: &str, path: &Path) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    command.env("DEEDBOOK_ROLE", role).env("DEEDBOOK_PATH", path);
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    command.stderr(std::process::Stdio::piped());
+    command
+}
+
+/// The role that this process was started for.
+pub fn role() -> Option<(String, PathBuf)> {
+    let role = std::env::var("DEEDBOOK_ROLE").ok()?;
+    Some((role, PathBuf::from(std::env::var_os("DEEDBOOK_PATH")?)))
+}
+
+/// Run something that must not hang.
+pub fn quickly<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(what()));
+    wait.recv_timeout(std::time::Duration::from_secs(20)).expect("hangs, or panicked")
+}
+
+/// The project's golden files, if they are there.
+pub fn golden() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden/book");
+    if path.is_dir() {
+        return Some(path);
+    }
+    skip::skipped("no golden files at ../shared/golden/book");
+    None
+}
+
+/// A vector of tests/data/book.
+pub fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/book").join(name)
+}
+
+/// The five golden events.
+pub fn golden_events() -> Vec<Event> {
+    let text = fs::read_to_string(data("events.hex")).unwrap();
+    text.lines()
+        .map(hex)
+        .map(|bytes| (u32::from_le_bytes(*bytes.first_chunk().unwrap()), bytes[4..].to_vec()))
+        .collect()
+}
+
+pub fn hex(digits: &str) -> Vec<u8> {
+    let byte = |i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(byte).collect()
+}

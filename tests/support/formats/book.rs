@@ -1,0 +1,304 @@
+//! Book as a format of these suites.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use deedbook::book::{
+    self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, Layout, Options,
+};
+use deedbook::{
+    Bookmark, Mode, PartReport, Reach, RecoveryReport, Repair, RepairReport, Result, SalvageReport,
+    Split, VerifyReport,
+};
+
+use crate::support::formats::framing::Framing;
+use crate::support::formats::subject::{
+    At, Event, Format, How, Log, Record, Walk, on_corrupt, walk,
+};
+use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt64Array};
+
+/// The packed layout.
+pub struct BookFormat;
+
+pub fn options(at: &At, how: How) -> Options {
+    Options::new()
+        .durability(how.durability)
+        .recovery(how.recovery)
+        .deed_bytes_max(how.record_bytes_max.map_or(DEED_BYTES_MAX, |max| max + 4))
+        .storage(at.storage.clone())
+}
+
+impl Format for BookFormat {
+    fn name(&self) -> &'static str {
+        "book"
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Book
+    }
+
+    fn first_ordinal(&self) -> u64 {
+        1
+    }
+
+    fn ordinal_after(&self, ordinal: u64, _payload_len: usize) -> u64 {
+        ordinal + 1
+    }
+
+    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
+        Ok(Box::new(BookLog(options(at, how).open(&at.path, mode)?)))
+    }
+
+    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
+        book::verify_rest(&at.path, &options(at, how), intact, |_, _| Ok(()))
+    }
+
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+        book::check_part(part, &options(at, how), |_, _| Ok(()))
+    }
+
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
+        book::salvage(&at.path, to, &options(at, how), |_, _| Ok(()))
+    }
+
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
+        book::repair(&at.path, &options(at, how), may)
+    }
+
+    fn first_file(&self, path: &Path) -> PathBuf {
+        path.join("book.log")
+    }
+}
+
+/// The same in the layout `slots`, whose deeds have no checksum of their own.
+pub struct SlotsFormat;
+
+fn slots(at: &At, how: How) -> Options {
+    options(at, how).layout(Layout::Slots)
+}
+
+impl Format for SlotsFormat {
+    fn name(&self) -> &'static str {
+        "book-slots"
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Slots
+    }
+
+    fn first_ordinal(&self) -> u64 {
+        1
+    }
+
+    fn ordinal_after(&self, ordinal: u64, _payload_len: usize) -> u64 {
+        ordinal + 1
+    }
+
+    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
+        Ok(Box::new(BookLog(slots(at, how).open(&at.path, mode)?)))
+    }
+
+    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
+        book::verify_rest(&at.path, &slots(at, how), intact, |_, _| Ok(()))
+    }
+
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+        book::check_part(part, &slots(at, how), |_, _| Ok(()))
+    }
+
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
+        book::salvage(&at.path, to, &slots(at, how), |_, _| Ok(()))
+    }
+
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
+        book::repair(&at.path, &slots(at, how), may)
+    }
+
+    fn first_file(&self, path: &Path) -> PathBuf {
+        path.join("book.log")
+    }
+}
+
+pub struct BookLog(pub Book);
+
+fn record(deed: DeedRef<'_>) -> Record {
+    let DeedRef { event, offset, mug, jam, .. } = deed;
+    Record { ordinal: event, offset, tag: mug, bytes: jam.to_vec() }
+}
+
+fn drain(cursor: Result<Cursor>) -> Walk {
+    let mut cursor = match cursor {
+        Ok(cursor) => cursor,
+        Err(error) => return Walk::failed(error),
+    };
+    let mut walk = walk(|| Ok(cursor.next()?.map(record)));
+    walk.damages = cursor.damages().to_vec();
+    walk
+}
+
+impl Log for BookLog {
+    fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64> {
+        self.0.append(tag, bytes)
+    }
+
+    fn append_batch(&self, events: &[Event]) -> Result<u64> {
+        let mut batch = Batch::new(DEED_BYTES_MAX);
+        for (tag, bytes) in events {
+            batch.push(*tag, bytes)?;
+        }
+        self.0.append_batch(&batch, None, None)
+    }
+
+    fn commit(&self, tag: u32, bytes: &[u8]) -> Result<u64> {
+        self.0.commit(tag, bytes)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.0.close()
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+
+    fn end(&self) -> Result<u64> {
+        self.0.end()
+    }
+
+    fn refresh(&self) -> Result<()> {
+        self.0.refresh().map(drop)
+    }
+
+    fn durable(&self) -> Result<Option<u64>> {
+        Ok(self.0.durable_last()?.map(|last| last + 1))
+    }
+
+    fn recovery(&self) -> &RecoveryReport {
+        self.0.recovery()
+    }
+
+    fn read(&self, ordinal: u64) -> Result<Vec<u8>> {
+        self.0.read(ordinal).map(|deed| deed.jam)
+    }
+
+    fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
+        drain(self.0.cursor(from.unwrap_or(0), to, on_corrupt(skip)))
+    }
+
+    fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
+        match self.0.cursor_back(from.unwrap_or(0), to) {
+            Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
+            Err(error) => Walk::failed(error),
+        }
+    }
+
+    fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
+        self.0.splits(bytes, 0, None)
+    }
+
+    fn splits(
+        &self,
+        bytes: u64,
+        from: Option<u64>,
+        to: Option<u64>,
+        skip: bool,
+    ) -> Result<Vec<Walk>> {
+        let from = from.unwrap_or(0);
+        let splits = self.0.splits(bytes, from, to)?;
+        let options = self.0.options();
+        let read = |split: &book::Split| {
+            drain(deedbook::book::Book::read_split(
+                split,
+                options,
+                from,
+                to,
+                on_corrupt(skip),
+                true,
+            ))
+        };
+        Ok(splits.iter().map(read).collect())
+    }
+
+    fn bookmark(&self, ordinal: Option<u64>) -> Result<Bookmark> {
+        match ordinal {
+            Some(event) => self.0.bookmark_at(event),
+            None => self.0.bookmark(),
+        }
+    }
+
+    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
+        self.0.advance(from, reach)
+    }
+
+    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
+        let (parts, options) = (self.0.splits_between(bytes, from, to)?, self.0.options());
+        let read = |part| drain(Book::read_split(&part, options, 0, None, on_corrupt(skip), true));
+        Ok(parts.into_iter().map(read).collect())
+    }
+
+    fn arrow(&self, skip: bool) -> Walk {
+        let columns = vec![Column::Event, Column::Mug, Column::Jam, Column::Offset];
+        match self.0.cursor(0, None, on_corrupt(skip)) {
+            Ok(cursor) => rows(&mut Batches::new(cursor, columns, 3, 1 << 20), |batch, row| {
+                let tag = batch.column(1).as_any().downcast_ref::<Int32Array>().unwrap();
+                Record {
+                    ordinal: number(batch, 0, row),
+                    offset: number(batch, 3, row).unwrap(),
+                    tag: tag.value(row) as u32,
+                    bytes: payload(batch, 2, row),
+                }
+            }),
+            Err(error) => Walk::failed(error),
+        }
+    }
+
+    fn follow_for(&self, wait: Duration) -> Walk {
+        match self.0.follow(None) {
+            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
+            Err(error) => Walk::failed(error),
+        }
+    }
+
+    fn duplicate(&self) -> Box<dyn Log> {
+        Box::new(Self(self.0.clone()))
+    }
+}
+
+/// The rows of all batches, as records.
+pub fn rows(
+    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    record: impl Fn(&RecordBatch, usize) -> Record,
+) -> Walk {
+    let mut walk = Walk::default();
+    for batch in batches {
+        match batch {
+            Ok(batch) => {
+                walk.records.extend((0..batch.num_rows()).map(|row| record(&batch, row)));
+            }
+            Err(error) => {
+                walk.error = Some(error);
+                break;
+            }
+        }
+    }
+    walk
+}
+
+/// A number in a column of either sign.
+pub fn number(batch: &RecordBatch, column: usize, row: usize) -> Option<u64> {
+    let column = batch.column(column);
+    if column.is_null(row) {
+        return None;
+    }
+    let signed = column.as_any().downcast_ref::<Int64Array>().map(|array| array.value(row) as u64);
+    signed.or_else(|| column.as_any().downcast_ref::<UInt64Array>().map(|array| array.value(row)))
+}
+
+pub fn payload(batch: &RecordBatch, column: usize, row: usize) -> Vec<u8> {
+    let column = batch.column(column).as_any().downcast_ref::<BinaryArray>().unwrap();
+    column.value(row).to_vec()
+}

@@ -1,0 +1,10 @@
+//! Each log format as the suites of damaged and of live logs see it.
+
+pub mod book;
+pub mod framing;
+pub mod oracle;
+pub mod specimen;
+pub mod subject;
+pub mod toy;
+pub mod views;
+pub mod wal;

@@ -1,0 +1,271 @@
+//! A log format as the suites see it, on any file system: what it can do, and every way to read it.
+//!
+//! A further format plugs in with one implementation of [`Format`] and [`Log`]; see `book.rs` and
+//! `wal.rs`. Nothing else in this directory knows a format's types.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use deedbook::storage::{Disk, Memory, Storage};
+use deedbook::wal::OnCorrupt;
+use deedbook::{
+    Bookmark, Damage, Durability, Error, ErrorKind, Loss, Mode, Reach, Recovery, RecoveryReport,
+    Repair,
+};
+use deedbook::{PartReport, RepairReport, Result, SalvageReport, Split, VerifyReport};
+
+use crate::support::formats::framing::Framing;
+
+/// One record as read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its number, or its position in a log that has no numbers; `None` where it is not known.
+    pub ordinal: Option<u64>,
+    /// The byte at which it begins.
+    pub offset: u64,
+    /// A number stored beside the payload; 0 in a format without one.
+    pub tag: u32,
+    pub bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let number = self.ordinal.map_or("?".into(), |ordinal| ordinal.to_string());
+        write!(f, "#{number} at {} ({} bytes)", self.offset, self.bytes.len())
+    }
+}
+
+/// Tag and payload.
+pub type Event = (u32, Vec<u8>);
+
+/// What one way of reading gave.
+#[derive(Debug, Default)]
+pub struct Walk {
+    pub records: Vec<Record>,
+    /// The stretches passed over.
+    pub damages: Vec<Damage>,
+    /// What ended it.
+    pub error: Option<Error>,
+}
+
+impl Walk {
+    pub fn failed(error: Error) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        self.records.iter().map(|record| (record.tag, record.bytes.clone())).collect()
+    }
+}
+
+/// What a full check found.
+#[derive(Debug)]
+pub struct Checked {
+    pub verdict: &'static str,
+    pub records: u64,
+    pub valid_end: u64,
+    pub lost_acknowledged: bool,
+    pub ok: bool,
+    /// What an earlier repair noted as missing.
+    pub loss: Option<Loss>,
+    pub damages: Vec<Damage>,
+}
+
+impl From<VerifyReport> for Checked {
+    fn from(report: VerifyReport) -> Self {
+        Self {
+            verdict: report.verdict.name(),
+            records: report.records,
+            valid_end: report.valid_end,
+            lost_acknowledged: report.lost_acknowledged,
+            ok: report.ok(),
+            loss: report.loss,
+            damages: report.damages,
+        }
+    }
+}
+
+pub fn on_corrupt(skip: bool) -> OnCorrupt {
+    if skip { OnCorrupt::Skip } else { OnCorrupt::Raise }
+}
+
+/// How a log is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    pub durability: Durability,
+    pub recovery: Recovery,
+    pub record_bytes_max: Option<u64>,
+}
+
+pub const MANUAL: How =
+    How { durability: Durability::Manual, recovery: Recovery::Valid, record_bytes_max: None };
+
+/// Where a log lies.
+#[derive(Clone, Debug)]
+pub struct At {
+    pub storage: Arc<dyn Storage>,
+    pub path: PathBuf,
+}
+
+impl At {
+    pub fn memory(memory: &Memory, path: impl Into<PathBuf>) -> Self {
+        Self { storage: Arc::new(memory.clone()), path: path.into() }
+    }
+
+    pub fn disk(path: impl Into<PathBuf>) -> Self {
+        Self { storage: Arc::new(Disk), path: path.into() }
+    }
+
+    pub fn other(&self, path: impl Into<PathBuf>) -> Self {
+        Self { storage: self.storage.clone(), path: path.into() }
+    }
+}
+
+/// A log format.
+pub trait Format: Sync {
+    fn name(&self) -> &'static str;
+    fn framing(&self) -> Framing;
+    /// Where the log lies below a directory.
+    fn path_in(&self, dir: &Path) -> PathBuf {
+        dir.to_path_buf()
+    }
+    fn segment_bytes(&self) -> Option<u64> {
+        None
+    }
+    /// The number of the first record of a new log.
+    fn first_ordinal(&self) -> u64;
+    fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64;
+    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>>;
+    /// A full check, without reading again what is known to be intact.
+    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport>;
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport>;
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport>;
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport>;
+
+    fn verify(&self, at: &At, how: How) -> Result<Checked> {
+        Ok(self.verify_rest(at, how, &[])?.into())
+    }
+
+    fn create(&self, at: &At, events: &[Event]) -> Box<dyn Log> {
+        let log = self.open(at, Mode::Create, MANUAL).unwrap();
+        for (tag, bytes) in events {
+            log.append(*tag, bytes).unwrap();
+        }
+        log
+    }
+
+    /// Only what cuts no intact record and accepts no loss.
+    fn repair(&self, at: &At, how: How) -> Result<RepairReport> {
+        self.repair_as(at, how, Repair::default())
+    }
+
+    fn read(&self, at: &At) -> Result<Box<dyn Log>> {
+        self.open(at, Mode::Read, MANUAL)
+    }
+
+    /// The file that holds the log's first byte, below the log's path.
+    fn first_file(&self, path: &Path) -> PathBuf;
+
+    /// What lies beside a log.
+    fn sidecar(&self, path: &Path) -> PathBuf {
+        path.join(".deedbook")
+    }
+}
+
+/// An open log.
+pub trait Log: Send + Sync {
+    /// Returns the ordinal.
+    fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64>;
+    fn append_batch(&self, events: &[Event]) -> Result<u64>;
+    fn commit(&self, tag: u32, bytes: &[u8]) -> Result<u64>;
+    fn sync(&self) -> Result<()>;
+    fn close(&self) -> Result<()>;
+    fn len(&self) -> Result<u64>;
+    /// Byte after the last record.
+    fn end(&self) -> Result<u64>;
+    fn refresh(&self) -> Result<()>;
+    /// The ordinal after the last record that is known to be durable.
+    fn durable(&self) -> Result<Option<u64>>;
+    fn recovery(&self) -> &RecoveryReport;
+    fn read(&self, ordinal: u64) -> Result<Vec<u8>>;
+    /// Records `from..to`, by ordinal.
+    fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk;
+    /// The same, the last one first.
+    fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk;
+    fn parts(&self, bytes: u64) -> Result<Vec<Split>>;
+    /// Each part, read without the handle.
+    fn splits(
+        &self,
+        bytes: u64,
+        from: Option<u64>,
+        to: Option<u64>,
+        skip: bool,
+    ) -> Result<Vec<Walk>>;
+    fn bookmark(&self, ordinal: Option<u64>) -> Result<Bookmark>;
+    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark>;
+    /// The parts between two bookmarks, each read without the handle.
+    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>>;
+
+    /// Everything from the first record on, a step of `reach` at a time.
+    fn steps(&self, reach: &Reach, skip: bool) -> Walk {
+        let mut walk = Walk::default();
+        let mut read = || -> Result<()> {
+            let mut at = self.bookmark(None)?;
+            loop {
+                let next = self.advance(&at, reach)?;
+                if next == at {
+                    return Ok(());
+                }
+                assert!(next.offset > at.offset, "{next:?} after {at:?}");
+                for part in self.between(1 << 40, &at, &next, skip)? {
+                    walk.records.extend(part.records);
+                    walk.damages.extend(part.damages);
+                    if let Some(error) = part.error {
+                        return Err(error);
+                    }
+                }
+                at = next;
+            }
+        };
+        let error = read().err();
+        Walk { error, ..walk }
+    }
+
+    fn arrow(&self, skip: bool) -> Walk;
+    /// What a follower gives that waits so long for each record.
+    fn follow_for(&self, wait: Duration) -> Walk;
+
+    fn follow(&self) -> Walk {
+        self.follow_for(Duration::ZERO)
+    }
+
+    fn duplicate(&self) -> Box<dyn Log>;
+}
+
+/// Read with `step` until it ends or fails.
+pub fn walk(mut step: impl FnMut() -> Result<Option<Record>>) -> Walk {
+    let mut walk = Walk::default();
+    loop {
+        match step() {
+            Ok(Some(record)) => walk.records.push(record),
+            Ok(None) => return walk,
+            Err(error) => {
+                walk.error = Some(error);
+                return walk;
+            }
+        }
+    }
+}
+
+/// Whether a damage's next intact record is proved to be the log's; `None`: it does not say.
+pub fn next_proved(damage: &Damage) -> Option<bool> {
+    Some(damage.next_proved)
+}
+
+#[track_caller]
+pub fn refused<T>(result: Result<T>, kind: ErrorKind) -> Error {
+    let error = result.err().expect("should have been refused");
+    assert_eq!(error.kind(), kind, "{error}");
+    error
+}

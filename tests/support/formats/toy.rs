@@ -1,0 +1,191 @@
+//! The toy format in the suites of damaged logs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use deedbook::engine::*;
+use deedbook::{
+    Bookmark, LockTimeout, Mode, PartReport, Reach, RecoveryReport, Repair, RepairReport, Result,
+    SalvageReport, Split, VerifyReport,
+};
+
+use crate::support::formats::framing::Framing;
+use crate::support::formats::subject::{
+    At, Event, Format, How, Log, Record, Walk, on_corrupt, walk,
+};
+use crate::support::toy::{LOG_NAME, Toy};
+
+pub struct ToyFormat;
+pub const TOY: ToyFormat = ToyFormat;
+
+fn options(at: &At, how: How) -> Common {
+    Common {
+        durability: how.durability,
+        recovery: how.recovery,
+        file_mode: 0o644,
+        slow_sync: Duration::from_secs(1),
+        lock_timeout: LockTimeout::default(),
+        check_all: false,
+        storage: at.storage.clone(),
+    }
+}
+
+impl Format for ToyFormat {
+    fn name(&self) -> &'static str {
+        "toy"
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Toy
+    }
+
+    fn first_ordinal(&self) -> u64 {
+        8
+    }
+
+    fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64 {
+        ordinal + 8 + payload_len as u64
+    }
+
+    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
+        let options = options(at, how);
+        Ok(Box::new(ToyLog(open(&at.path, mode, options.clone())?, options)))
+    }
+
+    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
+        verify::<Toy>(&at.path, &options(at, how), intact, |_, _| Ok(()))
+    }
+
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+        check::<Toy>(part, &options(at, how), |_, _| Ok(()))
+    }
+
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
+        let options = options(at, how);
+        let target = |_: &Inspected<Toy>| create_copy(to, options.clone());
+        salvage::<Toy>(&at.path, &options, target, |_| (), None, |_, _| Ok(()))
+    }
+
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
+        let options = options(at, how);
+        repair::<Toy>(&at.path, &options, may)
+    }
+
+    fn first_file(&self, path: &Path) -> PathBuf {
+        path.join(LOG_NAME)
+    }
+}
+
+struct ToyLog(deedbook::engine::Log<Toy>, Common);
+
+fn record((offset, bytes): (u64, &[u8])) -> Record {
+    Record { ordinal: Some(offset), offset, tag: 0, bytes: bytes.to_vec() }
+}
+
+fn drain(cursor: Result<Cursor<Toy>>) -> Walk {
+    let mut cursor = match cursor {
+        Ok(cursor) => cursor,
+        Err(error) => return Walk::failed(error),
+    };
+    let mut walk = walk(|| Ok(cursor.next()?.map(record)));
+    walk.damages = cursor.damages().to_vec();
+    walk
+}
+
+impl Log for ToyLog {
+    fn append(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
+        append(&self.0, (), bytes)
+    }
+
+    fn append_batch(&self, events: &[Event]) -> Result<u64> {
+        let records: Vec<_> = events.iter().map(|(_, bytes)| ((), &bytes[..])).collect();
+        append_batch(&self.0, &records)
+    }
+
+    fn commit(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
+        commit(&self.0, (), bytes)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.0.close()
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+
+    fn end(&self) -> Result<u64> {
+        Ok(extent(&self.0)?.end)
+    }
+
+    fn refresh(&self) -> Result<()> {
+        refresh(&self.0)
+    }
+
+    fn durable(&self) -> Result<Option<u64>> {
+        durable_end(&self.0)
+    }
+
+    fn recovery(&self) -> &RecoveryReport {
+        self.0.recovery()
+    }
+
+    fn read(&self, ordinal: u64) -> Result<Vec<u8>> {
+        read(&self.0, ordinal).map(|(_, bytes)| bytes)
+    }
+
+    fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
+        drain(cursor(&self.0, from, to, on_corrupt(skip)))
+    }
+
+    fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
+        match reverse(&self.0, from, to) {
+            Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
+            Err(error) => Walk::failed(error),
+        }
+    }
+
+    fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
+        splits(&self.0, bytes)
+    }
+
+    fn splits(&self, bytes: u64, _: Option<u64>, _: Option<u64>, skip: bool) -> Result<Vec<Walk>> {
+        let parts = splits(&self.0, bytes)?;
+        let part = |split| drain(read_split(split, &self.1, on_corrupt(skip)));
+        Ok(parts.iter().map(part).collect())
+    }
+
+    fn bookmark(&self, offset: Option<u64>) -> Result<Bookmark> {
+        offset.map_or_else(|| self.0.bookmark(), |offset| bookmark_at(&self.0, offset))
+    }
+
+    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
+        self.0.advance(from, reach)
+    }
+
+    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
+        let parts = self.0.splits_between(bytes, from, to)?;
+        let part = |split| drain(read_split(split, &self.1, on_corrupt(skip)));
+        Ok(parts.iter().map(part).collect())
+    }
+
+    /// Batches are made of what any cursor gives.
+    fn arrow(&self, skip: bool) -> Walk {
+        self.forward(None, None, skip)
+    }
+
+    fn follow_for(&self, wait: Duration) -> Walk {
+        match follow(&self.0) {
+            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
+            Err(error) => Walk::failed(error),
+        }
+    }
+
+    fn duplicate(&self) -> Box<dyn Log> {
+        Box::new(Self(self.0.clone(), self.1.clone()))
+    }
+}

@@ -1,0 +1,244 @@
+//! The write-ahead log as a format of these suites: as one file, and in segments so small that
+//! records span them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use deedbook::wal::{
+    self, Batch, Batches, Column, Cursor, Layout, Lsn, Options, RECORD_BYTES_MAX, RecordRef, Wal,
+    segment_name,
+};
+use deedbook::{
+    Bookmark, Mode, PartReport, Reach, RecoveryReport, Repair, RepairReport, Result, SalvageReport,
+    Split, VerifyReport,
+};
+
+use crate::support::formats::book::{number, payload, rows};
+use crate::support::formats::framing::Framing;
+use crate::support::formats::subject::{
+    At, Event, Format, How, Log, Record, Walk, on_corrupt, walk,
+};
+
+/// One layout.
+pub struct WalFormat {
+    pub name: &'static str,
+    pub layout: Layout,
+}
+
+pub const SINGLE: WalFormat = WalFormat { name: "wal-single", layout: Layout::Single };
+/// Segments of which a record can have many.
+pub const TINY: WalFormat =
+    WalFormat { name: "wal-segments-64", layout: Layout::Segmented { segment_bytes: 64 } };
+pub const SEGMENTS: WalFormat =
+    WalFormat { name: "wal-segments-100000", layout: Layout::Segmented { segment_bytes: 100_000 } };
+
+impl WalFormat {
+    pub fn options(&self, at: &At, how: How) -> Options {
+        Options::new()
+            .durability(how.durability)
+            .recovery(how.recovery)
+            .layout(self.layout)
+            .record_bytes_max(how.record_bytes_max)
+            .storage(at.storage.clone())
+    }
+}
+
+impl Format for WalFormat {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Wal
+    }
+
+    fn path_in(&self, dir: &Path) -> PathBuf {
+        match self.layout {
+            Layout::Single => dir.join("wal"),
+            _ => dir.to_path_buf(),
+        }
+    }
+
+    fn segment_bytes(&self) -> Option<u64> {
+        self.layout.segment_bytes()
+    }
+
+    fn first_ordinal(&self) -> u64 {
+        0
+    }
+
+    fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64 {
+        ordinal + 8 + payload_len as u64
+    }
+
+    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
+        Ok(Box::new(WalLog(self.options(at, how).open(&at.path, mode)?)))
+    }
+
+    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
+        wal::verify_rest(&at.path, &self.options(at, how), intact, |_, _| Ok(()))
+    }
+
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+        wal::check_part(part, &self.options(at, how), |_, _| Ok(()))
+    }
+
+    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
+        wal::salvage(&at.path, to, &self.options(at, how), |_, _| Ok(()))
+    }
+
+    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
+        wal::repair(&at.path, &self.options(at, how), may)
+    }
+
+    fn first_file(&self, path: &Path) -> PathBuf {
+        match self.layout {
+            Layout::Single => path.to_path_buf(),
+            _ => path.join(segment_name(0)),
+        }
+    }
+
+    fn sidecar(&self, path: &Path) -> PathBuf {
+        match self.layout {
+            Layout::Single => path.with_file_name(".deedbook").join(path.file_name().unwrap()),
+            _ => path.join(".deedbook"),
+        }
+    }
+}
+
+pub struct WalLog(pub Wal);
+
+fn record(record: RecordRef<'_>) -> Record {
+    let Lsn(offset) = record.lsn;
+    Record { ordinal: Some(offset), offset, tag: 0, bytes: record.payload.to_vec() }
+}
+
+fn drain(cursor: Result<Cursor>) -> Walk {
+    let mut cursor = match cursor {
+        Ok(cursor) => cursor,
+        Err(error) => return Walk::failed(error),
+    };
+    let mut walk = walk(|| Ok(cursor.next()?.map(record)));
+    walk.damages = cursor.damages().to_vec();
+    walk
+}
+
+impl Log for WalLog {
+    fn append(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
+        self.0.append(bytes).map(|lsn| lsn.0)
+    }
+
+    fn append_batch(&self, events: &[Event]) -> Result<u64> {
+        let mut batch = Batch::new(RECORD_BYTES_MAX);
+        for (_, bytes) in events {
+            batch.push(bytes)?;
+        }
+        self.0.append_batch(&batch).map(|lsn| lsn.0)
+    }
+
+    fn commit(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
+        self.0.commit(bytes).map(|lsn| lsn.0)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.0.close()
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+
+    fn end(&self) -> Result<u64> {
+        self.0.end().map(|lsn| lsn.0)
+    }
+
+    fn refresh(&self) -> Result<()> {
+        self.0.refresh().map(drop)
+    }
+
+    fn durable(&self) -> Result<Option<u64>> {
+        Ok(self.0.durable_end()?.map(|lsn| lsn.0))
+    }
+
+    fn recovery(&self) -> &RecoveryReport {
+        self.0.recovery()
+    }
+
+    fn read(&self, ordinal: u64) -> Result<Vec<u8>> {
+        self.0.read(Lsn(ordinal)).map(|record| record.payload)
+    }
+
+    fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
+        drain(self.0.cursor(from.map(Lsn), to.map(Lsn), on_corrupt(skip)))
+    }
+
+    fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
+        match self.0.cursor_back(from.map(Lsn), to.map(Lsn)) {
+            Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
+            Err(error) => Walk::failed(error),
+        }
+    }
+
+    fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
+        self.0.splits(bytes, None, None)
+    }
+
+    fn splits(
+        &self,
+        bytes: u64,
+        from: Option<u64>,
+        to: Option<u64>,
+        skip: bool,
+    ) -> Result<Vec<Walk>> {
+        let splits = self.0.splits(bytes, from.map(Lsn), to.map(Lsn))?;
+        let options = self.0.options();
+        let read = |split: &wal::Split| {
+            drain(deedbook::wal::Wal::read_split(split, options, on_corrupt(skip), true))
+        };
+        Ok(splits.iter().map(read).collect())
+    }
+
+    fn bookmark(&self, lsn: Option<u64>) -> Result<Bookmark> {
+        match lsn {
+            Some(lsn) => self.0.bookmark_at(Lsn(lsn)),
+            None => self.0.bookmark(),
+        }
+    }
+
+    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
+        self.0.advance(from, reach)
+    }
+
+    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
+        let (parts, options) = (self.0.splits_between(bytes, from, to)?, self.0.options());
+        let read = |part| drain(Wal::read_split(&part, options, on_corrupt(skip), true));
+        Ok(parts.into_iter().map(read).collect())
+    }
+
+    fn arrow(&self, skip: bool) -> Walk {
+        let columns = vec![Column::Lsn, Column::Payload];
+        match self.0.cursor(None, None, on_corrupt(skip)) {
+            Ok(cursor) => rows(&mut Batches::new(cursor, columns, 3, 1 << 20), |batch, row| {
+                let lsn = number(batch, 0, row);
+                let (offset, bytes) = (lsn.unwrap(), payload(batch, 1, row));
+                Record { ordinal: lsn, offset, tag: 0, bytes }
+            }),
+            Err(error) => Walk::failed(error),
+        }
+    }
+
+    fn follow_for(&self, wait: Duration) -> Walk {
+        match self.0.follow(None) {
+            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
+            Err(error) => Walk::failed(error),
+        }
+    }
+
+    fn duplicate(&self) -> Box<dyn Log> {
+        Box::new(Self(self.0.clone()))
+    }
+}

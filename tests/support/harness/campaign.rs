@@ -1,0 +1,193 @@
+//! A campaign of crashes against one subject, over all cores, and its result as JSON.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::config::{Config, all_after, by_chance};
+use super::explore::{Counts, Explorer, Plan};
+use super::{Steps, Subject, mix};
+use crate::support::report;
+
+/// How histories are run, and how many steps fewer those of all have.
+const CONFIGS: [(&str, usize); 8] = [
+    ("manual", 0),
+    ("always", 0),
+    ("manual-acknowledged", 0),
+    ("manual-reserve", 1),
+    ("always-reserve", 1),
+    ("always-acknowledged", 1),
+    ("bytes", 1),
+    ("none", 1),
+];
+/// States of a moment at which a block of the index is in flight: hundreds of sectors.
+const PER_MOMENT_BLOCKS: u64 = 4;
+/// Steps after those that close blocks, at most: there are many calls in each.
+const STEPS_BLOCKS_MAX: usize = 2;
+
+/// A history, from which step on it is crashed, and how many states of each moment are tried.
+struct Task {
+    history: String,
+    from: usize,
+    per_moment: u64,
+}
+
+/// What became of one configuration.
+struct Outcome {
+    config: &'static str,
+    short: Counts,
+    all: Counts,
+    seconds: f64,
+    failures: Vec<String>,
+}
+
+/// Crash all short histories, and longer ones by chance until there are states enough; write what
+/// was counted. Panics with how to see each failure again.
+pub fn crash(subject: &dyn Subject) {
+    let share = subject.steps().share;
+    let states = report::of_tier("DEEDBOOK_CRASH_STATES") / share;
+    let seed = report::number("DEEDBOOK_CRASH_SEED", 1);
+    let steps = report::of_tier("DEEDBOOK_CRASH_STEPS") as usize;
+    let only = std::env::var("DEEDBOOK_CRASH_HISTORY").ok();
+    let only = only.as_deref().map(|only| only.split_once(':').expect("CONFIG:STEPS"));
+    let began = Instant::now();
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(&(config, fewer)) = CONFIGS.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if subject.appends_sync() && Config::named(config).how.acknowledged {
+                // A crash within such an append may leave more than was acknowledged before.
+                continue;
+            }
+            let campaign = Campaign { subject, config, states, seed };
+            let tasks = match only {
+                None => campaign.tasks(steps.saturating_sub(fewer)),
+                Some((name, history)) if name == config => campaign.only(history),
+                Some(_) => continue,
+            };
+            outcomes.lock().unwrap().push(campaign.run(tasks, only.is_none()));
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        (0..threads).for_each(|_| drop(scope.spawn(work)));
+    });
+    let mut outcomes = outcomes.into_inner().unwrap();
+    outcomes.sort_by_key(|outcome: &Outcome| CONFIGS.iter().position(|c| c.0 == outcome.config));
+    publish(subject, &outcomes, seed, steps, states, began.elapsed().as_secs_f64());
+    let failures: Vec<_> = outcomes.into_iter().flat_map(|outcome| outcome.failures).collect();
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+struct Campaign<'a> {
+    subject: &'a dyn Subject,
+    config: &'static str,
+    states: u64,
+    seed: u64,
+}
+
+impl Campaign<'_> {
+    /// Every state of nearly every moment, unless only a few are wanted.
+    fn per_moment(&self) -> u64 {
+        (self.states / 1000).clamp(16, 1 << 12)
+    }
+
+    /// All short histories. Their first steps are the last steps of shorter ones.
+    fn tasks(&self, steps: usize) -> Vec<Task> {
+        let Steps { alphabet, families, blocks, .. } = self.subject.steps();
+        let task = |per_moment| {
+            move |history: String| {
+                let from = history.chars().count();
+                Task { history, from, per_moment }
+            }
+        };
+        let mut tasks = Vec::new();
+        for (prefix, fewer) in families {
+            let all = all_after(prefix, steps.saturating_sub(*fewer), alphabet).into_iter();
+            // Only the empty history is crashed from its creation on.
+            let new = all.skip(usize::from(!prefix.is_empty()));
+            tasks.extend(new.map(task(self.per_moment())));
+        }
+        if !blocks.0.is_empty() {
+            let steps = steps.saturating_sub(1).min(STEPS_BLOCKS_MAX);
+            let all = all_after(blocks.0, steps, blocks.1).into_iter();
+            tasks.extend(all.map(task(PER_MOMENT_BLOCKS)));
+        }
+        tasks
+    }
+
+    fn only(&self, history: &str) -> Vec<Task> {
+        vec![Task { history: history.into(), from: 0, per_moment: self.per_moment() }]
+    }
+
+    fn run(&self, tasks: Vec<Task>, then_longer: bool) -> Outcome {
+        let began = Instant::now();
+        let plan = Plan { seed: self.seed, per_moment: 0, per_second: 3, second_every: 16 };
+        let mut explorer = Explorer::new(self.subject, Config::named(self.config), plan);
+        let mut failures = Vec::new();
+        let mut check = |explorer: &mut Explorer<'_>, task: &Task| {
+            explorer.plan.per_moment = task.per_moment;
+            let history = AssertUnwindSafe(|| explorer.history(&task.history, task.from));
+            let done = catch_unwind(history).unwrap_or_else(|_| Err("panicked, see above".into()));
+            if let Err(what) = done {
+                let (seed, name) = (self.seed, self.subject.name());
+                failures.push(format!(
+                    "{name}: DEEDBOOK_CRASH_SEED={seed} DEEDBOOK_CRASH_HISTORY='{}:{}': {what}",
+                    self.config, task.history
+                ));
+            }
+            failures.len() < 3
+        };
+        let going_on = tasks.iter().all(|task| check(&mut explorer, task));
+        let short = explorer.counts;
+        // Longer ones by chance, until there are states enough.
+        let configs = CONFIGS.len() as u64;
+        let enough = self.states.max(short.checked * configs + self.states / 4) / configs;
+        let longer = self.subject.steps().longer;
+        let mut number = 0;
+        while going_on && then_longer && explorer.counts.checked < enough {
+            number += 1;
+            let history = by_chance(longer, mix(self.seed ^ number));
+            let per_moment = self.per_moment().min(1 << 8);
+            if !check(&mut explorer, &Task { history, from: 0, per_moment }) {
+                break;
+            }
+        }
+        let (config, seconds) = (self.config, began.elapsed().as_secs_f64());
+        Outcome { config, short, all: explorer.counts, seconds, failures }
+    }
+}
+
+fn publish(
+    subject: &dyn Subject,
+    outcomes: &[Outcome],
+    seed: u64,
+    steps: usize,
+    states: u64,
+    seconds: f64,
+) {
+    let mut total = Counts::default();
+    let mut lines = Vec::new();
+    for Outcome { config, short, all, seconds, .. } in outcomes {
+        total.add(all);
+        let line = format!(
+            "    \"{config}\": {{\"seconds\": {seconds:.1},\n      \"short\": {},\n      \
+             \"all\": {}}}",
+            short.json(),
+            all.json()
+        );
+        println!("{line}");
+        lines.push(line);
+    }
+    let (name, total) = (subject.name(), total.json());
+    println!("{name}, {seconds:.1} s: {total}");
+    let failures: usize = outcomes.iter().map(|outcome| outcome.failures.len()).sum();
+    let json = format!(
+        "{{\n  \"format\": \"{name}\",\n  \"seed\": {seed},\n  \"steps\": {steps},\n  \
+         \"states_wanted\": {states},\n  \"seconds\": {seconds:.1},\n  \"failures\": {failures},\n  \
+         \"configs\": {{\n{}\n  }},\n  \"total\": {total}\n}}\n",
+        lines.join(",\n")
+    );
+    report::write(&format!("crash-{name}"), &json);
+}

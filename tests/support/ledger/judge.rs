@@ -1,0 +1,115 @@
+//! What is read of a damaged file, by each way there is, held against an oracle that knows the byte
+//! layout and nothing of the crate.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::Verdict;
+use deedbook::ledger::{LedgerStore, OnCorrupt, Options, RECORD_BYTES_MAX, salvage, verify};
+use deedbook::storage::Memory;
+
+use super::spool::{BASE, DIR, listing, parse, prefix, put, shown, small};
+
+/// What the layout says of some bytes.
+pub struct Expected {
+    pub prefix: Vec<Vec<u8>>,
+    pub valid_end: usize,
+    pub verdict: Verdict,
+}
+
+pub fn expect(bytes: &[u8]) -> Expected {
+    let (prefix, valid_end) = prefix(bytes);
+    let rest = &bytes[valid_end..];
+    let verdict = match rest {
+        [] => Verdict::Clean,
+        _ if (valid_end + 1..bytes.len()).any(|at| parse(bytes, at).is_some()) => Verdict::Corrupt,
+        _ if rest.iter().all(|&byte| byte == 0) => Verdict::Open,
+        _ => Verdict::Torn,
+    };
+    Expected { prefix, valid_end, verdict }
+}
+
+pub fn opened(bytes: &[u8], on_corrupt: OnCorrupt) -> (Memory, LedgerStore) {
+    opened_with(bytes, Options::new().on_corrupt(on_corrupt))
+}
+
+fn opened_with(bytes: &[u8], options: Options) -> (Memory, LedgerStore) {
+    let memory = Memory::new();
+    put(&memory, 0, bytes);
+    let options = options.storage(Arc::new(memory.clone()));
+    (memory, options.open(small(DIR, 1000)).unwrap())
+}
+
+/// What [`OnCorrupt::Skip`] makes of some bytes, of which the layout does not say all.
+pub struct Skipped {
+    pub sent: Vec<Vec<u8>>,
+    /// How many intact records are not sent because they may lie inside a damaged one.
+    pub withheld: u64,
+    /// Whether the file goes to the quarantine all the same.
+    pub kept: bool,
+}
+
+/// Fetch a file in each manner, and hold what is sent, and what becomes of the file, against the
+/// oracle.
+pub fn judge(bytes: &[u8], what: &str) -> Skipped {
+    judge_with(bytes, RECORD_BYTES_MAX, what)
+}
+
+/// The same with another limit of a payload, which a damaged length is believed up to.
+pub fn judge_with(bytes: &[u8], record_bytes_max: u64, what: &str) -> Skipped {
+    // The sidecar may say more than an option may ask for.
+    let record_bytes_max = record_bytes_max.min(0x7fff_f000 - 8);
+    let expected = expect(bytes);
+    let with =
+        |on_corrupt| Options::new().on_corrupt(on_corrupt).record_bytes_max(record_bytes_max);
+    let untouched = || {
+        let storage = Arc::new(opened_with(bytes, with(OnCorrupt::Stop)).0);
+        with(OnCorrupt::Stop).storage(storage)
+    };
+    let reports = verify(DIR, BASE, &untouched(), |_, _| Ok(())).unwrap();
+    let report = &reports[0].report;
+    assert_eq!(report.verdict, expected.verdict, "{what}");
+    assert_eq!(report.valid_end, expected.valid_end as u64, "{what}");
+    let rescued = salvage(DIR, BASE, "/rescued", &untouched(), |_, _| Ok(())).unwrap();
+    let rescued = rescued[0].report.records;
+    let mut skipped = Skipped { sent: Vec::new(), withheld: 0, kept: false };
+    for on_corrupt in [OnCorrupt::Quarantine, OnCorrupt::Skip, OnCorrupt::Stop] {
+        let what = format!("{what}, {on_corrupt:?}");
+        let (memory, ledger) = opened_with(bytes, with(on_corrupt));
+        let sent = match ledger.fetch(None, None).unwrap() {
+            None => Vec::new(),
+            Some(fetched) => {
+                let files = shown(&fetched);
+                assert_eq!(fetched.data.unwrap()[0].verdict(), expected.verdict, "{what}");
+                ledger.remove(&fetched.removable.unwrap()).unwrap();
+                files.into_iter().next().unwrap().1
+            }
+        };
+        match on_corrupt {
+            OnCorrupt::Skip => {
+                assert!(sent.starts_with(&expected.prefix), "{what}");
+                let withheld = report.records - sent.len() as u64;
+                // What may lie inside a damaged record is counted, and not sent.
+                assert!(withheld <= report.uncertain, "{what}: {withheld} withheld: {report:?}");
+                skipped.withheld = withheld;
+                skipped.sent.clone_from(&sent);
+            }
+            _ => assert_eq!(sent, expected.prefix, "{what}"),
+        }
+        // Whatever was found, the file is in nobody's way, and nothing but damage was lost.
+        assert!(!ledger.has_data().unwrap(), "{what}");
+        let quarantined = listing(&memory, Path::new("/spool/.deedbook/quarantine"));
+        let kept = match expected.verdict {
+            Verdict::Corrupt if on_corrupt == OnCorrupt::Quarantine => true,
+            Verdict::Corrupt if on_corrupt == OnCorrupt::Skip => {
+                sent.is_empty() || rescued > sent.len() as u64
+            }
+            Verdict::Corrupt | Verdict::Torn => sent.is_empty(),
+            _ => false,
+        };
+        assert_eq!(quarantined.get("0-events").map(Vec::as_slice), kept.then_some(bytes), "{what}");
+        skipped.kept |= kept && on_corrupt == OnCorrupt::Skip;
+    }
+    assert!(rescued >= skipped.sent.len() as u64, "{what}: a rescue gives less");
+    skipped
+}

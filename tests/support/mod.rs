@@ -1,0 +1,16 @@
+//! What the test programs share.
+
+#![allow(dead_code)]
+
+pub mod common;
+pub mod formats;
+#[macro_use]
+pub mod harness;
+pub mod judge;
+pub mod ledger;
+pub mod nostr_layout;
+pub mod report;
+pub mod store;
+pub mod texts;
+pub mod toy;
+pub mod watch;

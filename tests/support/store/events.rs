@@ -1,0 +1,122 @@
+//! Events, and stores on a file system in memory.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::nostr::{Event, EventStore, Id, Include, Options};
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Memory, Storage};
+use deedbook::{Mode, OnCorrupt};
+
+#[path = "../common/nostr_keys.rs"]
+pub mod nostr_keys;
+use nostr_keys::sealed;
+
+/// Options for small files on some file system, with an index in memory.
+pub fn options(storage: Arc<dyn Storage>) -> Options {
+    Options::new()
+        .storage(storage)
+        .segment_bytes(40 * 4096)
+        .wal_segment_bytes(64 << 10)
+        .checkpoint_bytes(256 << 10)
+        .index_on_disk(false)
+        .small(true)
+}
+
+pub fn in_memory() -> (Memory, Options) {
+    let memory = Memory::new();
+    let options = options(Arc::new(memory.clone()));
+    (memory, options)
+}
+
+pub fn open(options: &Options) -> EventStore {
+    options.open("/events", Mode::Append).unwrap()
+}
+
+/// An event with its true id; a deletion request also has a true signature.
+pub fn event(author: u8, created_at: u32, kind: u16, tags: &[&[&str]], content: &str) -> Event {
+    let tags = tags.iter().map(|tag| tag.iter().map(|&part| part.to_owned()).collect());
+    sealed(Event {
+        id: Id([0; 32]),
+        pubkey: nostr_keys::author(author),
+        created_at,
+        kind,
+        tags: tags.collect(),
+        content: content.to_owned(),
+        sig: [7; 64],
+    })
+}
+
+/// A note whose content is a few pages long now and then.
+pub fn note(number: u32) -> Event {
+    let len = if number % 7 == 3 { 9_000 } else { 20 };
+    let content = format!("{number} {}", "x".repeat(len));
+    event((number % 5) as u8, 1_700_000_000 + number, 1, &[&["t", "note"]], &content)
+}
+
+/// Text of which only the first bytes can be read.
+pub struct Torn<'a>(pub &'a [u8]);
+
+impl Read for Torn<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.0.is_empty() {
+            true => Err(io::Error::other("torn")),
+            false => self.0.read(buf),
+        }
+    }
+}
+
+/// Numbers that look random and are the same every time.
+pub fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+pub fn notes(numbers: std::ops::Range<u32>) -> Vec<Event> {
+    numbers.map(note).collect()
+}
+
+/// All events, those that do not count as well.
+pub fn all(store: &EventStore) -> Vec<Event> {
+    let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
+    walk.map(|found| found.unwrap().event).collect()
+}
+
+/// Copy a directory of the real disk: of a store that is open, what the death of its process would leave.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+pub fn read(disk: &Sim, path: &str) -> Vec<u8> {
+    let file = disk.open(Path::new(path), Access::Read).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    let mut done = 0;
+    while done < bytes.len() {
+        done += file.read_at(&mut bytes[done..], done as u64).unwrap();
+    }
+    bytes
+}
+
+pub fn write(disk: &Sim, path: &str, bytes: &[u8]) {
+    let _ = disk.remove(Path::new(path));
+    let file = disk.create_new(Path::new(path), 0o600).unwrap();
+    if !bytes.is_empty() {
+        assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
+    }
+}
+
+pub fn changed(disk: &Sim, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = read(disk, path);
+    change(&mut bytes);
+    write(disk, path, &bytes);
+}

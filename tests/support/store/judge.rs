@@ -1,0 +1,104 @@
+//! What a store says of its events, by every way of reading, held against what is known of them.
+
+use std::cmp::Reverse;
+
+use deedbook::nostr::{Check, EventStore, Filter, Include, Options, StoredEvent};
+use deedbook::storage::sim::Sim;
+use deedbook::{Error, Mode, OnCorrupt};
+
+use super::events::event;
+use super::known::{Got, Known};
+use super::ways;
+use super::world::DIR;
+
+fn fail(doing: &str) -> impl Fn(Error) -> String {
+    move |error| format!("{doing}: {error:?}")
+}
+
+fn all(store: &EventStore, include: Include, doing: &str) -> Result<Vec<StoredEvent>, String> {
+    let walk = store.iter(include, OnCorrupt::Raise).map_err(fail(doing))?;
+    walk.collect::<Result<_, _>>().map_err(fail(doing))
+}
+
+/// All events that a handle gives, which it gives in every way.
+pub fn look(store: &EventStore, known: &Known, doing: &str) -> Result<Vec<Got>, String> {
+    let stored = all(store, Include::All, doing)?;
+    let back = store.iter_reverse(Include::All, OnCorrupt::Raise).map_err(fail(doing))?;
+    let mut back: Vec<_> = back.collect::<Result<_, _>>().map_err(fail(doing))?;
+    back.reverse();
+    let live: Vec<_> = stored.iter().filter(|found| found.flags.is_live()).cloned().collect();
+    let mut newest = live.clone();
+    newest.sort_by_key(|found| (Reverse(found.event.created_at), found.event.id));
+    let queried = store.query(&[Filter::default()]).map_err(fail(doing))?;
+    let queried: Vec<_> = queried.collect::<Result<_, _>>().map_err(fail(doing))?;
+    if back != stored {
+        return Err(format!("{doing}: other events the other way round"));
+    }
+    if all(store, Include::Live, doing)? != live {
+        return Err(format!("{doing}: what counts is not all with such flags"));
+    }
+    if queried != newest {
+        return Err(format!("{doing}: a query gives {}, not {}", queried.len(), newest.len()));
+    }
+    for found in &stored {
+        let again = store.read(found.location).map_err(fail(doing))?;
+        if again != *found {
+            return Err(format!("{doing}: another event at {}", found.location));
+        }
+    }
+    for id in known.ids() {
+        let found = store.find(&id).map_err(fail(doing))?;
+        if found.as_ref() != live.iter().find(|found| found.event.id == id) {
+            return Err(format!("{doing}: {id} is found by its id: {}", found.is_some()));
+        }
+    }
+    let report = store.verify(Check::Id).map_err(fail(doing))?;
+    if !report.is_ok() || report.live != live.len() as u64 {
+        return Err(format!("{doing}: {report:?}"));
+    }
+    ways::now_and_then(store, &stored).map_err(|why| format!("{doing}: {why}"))?;
+    let numbered = |found: &StoredEvent| Ok((known.number_of(&found.event)?, found.flags));
+    stored.iter().map(numbered).collect()
+}
+
+/// Open a disk after a crash, and judge what is there, as the writer and a reader see it; then go on,
+/// and see that what is appended now stays, through a close and through a power cut.
+pub fn recover(
+    disk: &Sim,
+    options: &Options,
+    known: &Known,
+    power: bool,
+) -> Result<Vec<Got>, String> {
+    let on = |disk: &Sim| options.clone().storage(std::sync::Arc::new(disk.clone()));
+    let open = |disk: &Sim, doing: &str| on(disk).open(DIR, Mode::Append).map_err(fail(doing));
+    let store = open(disk, "opening")?;
+    let got = look(&store, known, "after the crash")?;
+    known.judge(&got, power)?;
+    let reader = on(disk).open(DIR, Mode::Read).map_err(fail("opening a reader"))?;
+    if look(&reader, known, "a reader")? != got {
+        return Err("a reader sees other events".into());
+    }
+    let mut known = known.found(&got);
+    let number = known.events.len();
+    let more = event(3, 77_000, 1, &[], &"later ".repeat(1000));
+    known.events.push(super::known::About::new(more.clone(), Default::default()));
+    store.append(&more).map_err(fail("appending"))?;
+    store.commit().map_err(fail("committing"))?;
+    let expected: Vec<Got> = got.iter().copied().chain([(number, Default::default())]).collect();
+    let crashes = disk.crashes();
+    let worst = open(&crashes.build(&crashes.nth(0)), "opening after a cut")?;
+    if look(&worst, &known, "after a cut")? != expected {
+        return Err("after a cut there are other events".into());
+    }
+    drop(worst);
+    store.close().map_err(fail("closing"))?;
+    let store = open(disk, "opening again")?;
+    if look(&store, &known, "opened again")? != expected {
+        return Err("opened again there are other events".into());
+    }
+    let opening = store.opening();
+    match (opening.replayed, opening.appended_again, opening.saved.len()) {
+        (0, 0, 0) => Ok(got),
+        _ => Err(format!("closed, and something was left to do: {opening:?}")),
+    }
+}

@@ -1,0 +1,11 @@
+//! What the tests of the event store go by: histories, and what is known of their events.
+
+#![allow(dead_code)]
+
+#[cfg(feature = "arrow")]
+pub mod columns;
+pub mod events;
+pub mod judge;
+pub mod known;
+pub mod ways;
+pub mod world;

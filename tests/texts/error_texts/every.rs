@@ -1,0 +1,236 @@
+//! What every format refuses, whatever its bytes.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::storage::{Access, Storage};
+use deedbook::{Mode, Result};
+
+use crate::error_texts::FORMATS;
+use crate::support::formats::subject::{At, Event, Format, How, MANUAL, Walk};
+use crate::support::formats::views::plain;
+use crate::support::texts::Texts;
+use crate::support::watch::{Seen, watched};
+
+/// Where a log of this format lies on a disk.
+pub fn at(format: &dyn Format, storage: Arc<dyn Storage>) -> At {
+    let path = format.path_in(Path::new("/log"));
+    // Of a disk on which calls fail by now, none is made.
+    if !storage.is_dir(Path::new("/log")) {
+        storage.create_dir(Path::new("/log")).unwrap();
+    }
+    At { storage, path }
+}
+
+pub fn on(format: &dyn Format, disk: &Sim) -> At {
+    at(format, Arc::new(disk.clone()))
+}
+
+/// Three records of 40 bytes.
+pub fn events() -> Vec<Event> {
+    plain(3, 40)
+}
+
+pub fn walked(walk: Walk) -> Result<()> {
+    walk.error.map_or(Ok(()), Err)
+}
+
+pub fn all(texts: &mut Texts) {
+    for format in FORMATS {
+        let name = format.name();
+        presence(texts, name, format);
+        handles(texts, name, format);
+        places(texts, name, format);
+        failed(texts, name, format);
+        panicked(texts, name, format);
+    }
+}
+
+fn presence(texts: &mut Texts, name: &str, format: &dyn Format) {
+    let disk = Sim::new();
+    let at = on(format, &disk);
+    let to = format.path_in(Path::new("/copy"));
+    let mut nothing = texts.situation(format!("{name}: there is nothing"));
+    nothing.refused("open", format.read(&at));
+    nothing.refused("verify", format.verify(&at, MANUAL));
+    nothing.refused("repair", format.repair(&at, MANUAL));
+    nothing.refused("salvage", format.salvage(&at, &to, MANUAL));
+
+    let log = format.create(&at, &events());
+    let mut open = texts.situation(format!("{name}: it is open for writing"));
+    open.refused("append to", format.open(&at, Mode::Append, MANUAL));
+    drop(log);
+    let mut there = texts.situation(format!("{name}: there is one"));
+    there.refused("create", format.open(&at, Mode::Create, MANUAL));
+    disk.create_dir(Path::new("/copy")).unwrap();
+    let other = at.other(to);
+    format.create(&other, &events()).close().unwrap();
+    there.refused("salvage onto it", format.salvage(&other, &at.path, MANUAL));
+
+    let mut empty = texts.situation(format!("{name}: its file is gone, and was acknowledged"));
+    disk.remove(&format.first_file(&at.path)).unwrap();
+    for segment in 1..8 {
+        let _ = disk.remove(&at.path.join(deedbook::wal::segment_name(segment)));
+    }
+    for mode in [Mode::Append, Mode::Create] {
+        empty.refused("append to, create", format.open(&at, mode, MANUAL));
+    }
+    empty.refused("open", format.read(&at));
+    empty.refused("verify", format.verify(&at, MANUAL));
+}
+
+fn handles(texts: &mut Texts, name: &str, format: &dyn Format) {
+    let disk = Sim::new();
+    let at = on(format, &disk);
+    let log = format.create(&at, &events());
+    log.close().unwrap();
+    let mut closed = texts.situation(format!("{name}: the handle is closed"));
+    closed.refused("append", log.append(1, b"late"));
+    closed.refused("append_batch", log.append_batch(&events()));
+    closed.refused("sync", log.sync());
+    closed.refused("read", log.read(1));
+    closed.refused("cursor", walked(log.forward(None, None, false)));
+    closed.refused("follow", walked(log.follow()));
+    closed.refused("refresh", log.refresh());
+
+    let reader = format.read(&at).unwrap();
+    let mut reading = texts.situation(format!("{name}: the handle reads"));
+    reading.refused("append", reader.append(1, b"x"));
+    reading.refused("append_batch", reader.append_batch(&events()));
+    reading.refused("sync", reader.sync());
+
+    let low = How { record_bytes_max: Some(100), ..MANUAL };
+    let log = format.open(&at, Mode::Append, low).unwrap();
+    let mut long = texts.situation(format!("{name}: a record beyond the limit of 100 bytes"));
+    long.refused("append", log.append(1, &[7; 101]));
+    drop(log);
+    let foreign = How { record_bytes_max: Some(20), ..MANUAL };
+    let mut shorter = texts.situation(format!("{name}: opened with a limit below its records"));
+    disk.remove(&format.sidecar(&at.path).join("settings")).unwrap();
+    for mode in [Mode::Read, Mode::Append] {
+        match format.open(&at, mode, foreign) {
+            Ok(log) => shorter.tried("cursor", walked(log.forward(None, None, false))),
+            Err(error) => shorter.error("open, append to", &error),
+        };
+    }
+    disk.remove(&format.sidecar(&at.path).join("mark")).unwrap();
+    shorter.tried("append to, without a mark", format.open(&at, Mode::Append, foreign));
+}
+
+fn places(texts: &mut Texts, name: &str, format: &dyn Format) {
+    let disk = Sim::new();
+    let at = on(format, &disk);
+    let log = format.open(&at, Mode::Create, MANUAL).unwrap();
+    let first = format.first_ordinal();
+    let mut empty = texts.situation(format!("{name}: it is empty"));
+    empty.refused("read the first record", log.read(first));
+    empty.tried("cursor from far beyond", walked(log.forward(Some(5000), None, false)));
+    let numbers: Vec<_> =
+        events().iter().map(|(tag, bytes)| log.append(*tag, bytes).unwrap()).collect();
+    let next = format.ordinal_after(numbers[2], 40);
+    let mut three = texts.situation(format!("{name}: it has three records"));
+    three.refused("read the fourth", log.read(next));
+    three.refused("read far beyond", log.read(5000));
+    three.tried("read inside the second", log.read(numbers[1] + 5));
+    three.tried("read inside the first", log.read(numbers[0] + 5));
+    three.tried("read 0", log.read(0));
+    three.tried("cursor from far beyond", walked(log.forward(Some(5000), None, false)));
+    three.tried("backwards from far beyond", walked(log.backward(Some(5000), None)));
+    three.tried("cursor from inside", walked(log.forward(Some(numbers[1] + 5), None, false)));
+    three.tried("splits from far beyond", log.splits(64, Some(5000), None, false));
+}
+
+fn failed(texts: &mut Texts, name: &str, format: &dyn Format) {
+    let other = What::Error(io::ErrorKind::Other);
+    let begun = || {
+        let disk = Sim::new();
+        let log = format.create(&on(format, &disk), &events());
+        log.sync().unwrap();
+        (disk, log)
+    };
+    let (disk, log) = begun();
+    log.append(1, b"more").unwrap();
+    disk.inject(Fault::once(1, other).of(Call::Sync));
+    let mut sync = texts.situation(format!("{name}: a sync failed"));
+    sync.refused("the sync", log.sync());
+    disk.heal();
+    sync.refused("append, sync after it", log.append(1, b"late"));
+    sync.refused("append, sync after it", log.sync());
+    sync.refused("close after it", log.close());
+
+    let (disk, log) = begun();
+    disk.inject(Fault::once(1, What::Partial(io::ErrorKind::StorageFull)).of(Call::Write));
+    let mut full = texts.situation(format!("{name}: the disk was full for one append"));
+    full.refused("append", log.append(1, &[7; 50]));
+    disk.heal();
+    log.append(1, b"goes on").unwrap();
+
+    let (disk, log) = begun();
+    disk.inject(Fault::ever(1, What::Partial(io::ErrorKind::StorageFull)).of(Call::Write));
+    disk.inject(Fault::ever(1, other).of(Call::SetLen));
+    let mut twice = texts.situation(format!("{name}: an append failed and so did taking it back"));
+    twice.refused("append", log.append(1, &[7; 50]));
+    disk.heal();
+    twice.refused("append after it", log.append(1, b"late"));
+
+    let (disk, log) = begun();
+    let end = log.end().unwrap();
+    cut(format, &disk, end - 30);
+    let mut short = texts.situation(format!("{name}: another process cut the log"));
+    short.refused("append", log.append(1, &[7; 50]));
+    short.refused("append after it", log.append(1, b"late"));
+    short.refused("close after it", log.close());
+
+    let (disk, log) = begun();
+    log.append(1, b"more").unwrap();
+    let path = on(format, &disk).path;
+    disk.remove(&format.first_file(&path)).unwrap();
+    for segment in 1..8 {
+        let _ = disk.remove(&path.join(deedbook::wal::segment_name(segment)));
+    }
+    let mut gone =
+        texts.situation(format!("{name}: the log's files were removed under its writer"));
+    gone.refused("sync", log.sync());
+    gone.refused("append after it", log.append(1, b"late"));
+}
+
+/// Cut the log's bytes.
+pub fn cut(format: &dyn Format, disk: &Sim, to: u64) {
+    let path = on(format, disk).path;
+    let Some(size) = format.segment_bytes() else {
+        let file = disk.open(&format.first_file(&path), Access::Write).unwrap();
+        return file.set_len(to).unwrap();
+    };
+    for segment in to / size..=to / size + 8 {
+        let path = path.join(deedbook::wal::segment_name(segment));
+        match disk.open(&path, Access::Write) {
+            Ok(file) if segment == to / size => file.set_len(to % size).unwrap(),
+            Ok(_) => disk.remove(&path).unwrap(),
+            Err(_) => {}
+        }
+    }
+}
+
+fn panicked(texts: &mut Texts, name: &str, format: &dyn Format) {
+    for (what, panics_at) in [("appended", Seen::Calling), ("synced", Seen::Syncing)] {
+        let armed = Arc::new(AtomicBool::new(false));
+        let storage = {
+            let armed = armed.clone();
+            watched(Arc::new(Sim::new()), move |seen| {
+                if seen == panics_at && armed.swap(false, Ordering::SeqCst) {
+                    panic!("of the test");
+                }
+            })
+        };
+        let log = format.create(&at(format, storage), &events());
+        armed.store(true, Ordering::SeqCst);
+        let call = || drop((log.append(1, &[7; 90]), log.sync()));
+        assert!(catch_unwind(AssertUnwindSafe(call)).is_err(), "{name}, {what}");
+        let mut after = texts.situation(format!("{name}: a thread that {what} panicked"));
+        after.refused("append after it", log.append(1, b"late"));
+    }
+}

@@ -1,0 +1,276 @@
+//! Every call of the disk fails once in every operation, or from then on.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use deedbook::book::Meta;
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::wal::{Lsn, Retention, Wal};
+use deedbook::{Error, Mode, Recovery, Result};
+
+use crate::error_texts::FORMATS;
+use crate::error_texts::every::{cut, events, on, walked};
+use crate::support::formats::subject::{Format, How, MANUAL};
+use crate::support::formats::wal::{TINY, WalFormat};
+use crate::support::texts::Texts;
+
+const CALLS: [Call; 15] = [
+    Call::Open,
+    Call::Create,
+    Call::CreateDir,
+    Call::Rename,
+    Call::Remove,
+    Call::List,
+    Call::SyncDir,
+    Call::Lock,
+    Call::Len,
+    Call::Id,
+    Call::Read,
+    Call::Write,
+    Call::SetLen,
+    Call::Allocate,
+    Call::Sync,
+];
+/// No operation makes so many calls of one kind; one that fails each time ends far below.
+const CALLS_MAX: u64 = 400;
+
+/// Prepares, says that it begins, and does it.
+type Operation = fn(&dyn Format, &mut Sim, &dyn Fn(&Sim)) -> Result<()>;
+
+const OPERATIONS: [(&str, Operation); 10] = [
+    ("create", |format, disk, begin| {
+        let at = on(format, disk);
+        begin(disk);
+        format.open(&at, Mode::Create, MANUAL).map(drop)
+    }),
+    ("append to", |format, disk, begin| {
+        let at = on(format, disk);
+        format.create(&at, &events()).close().unwrap();
+        begin(disk);
+        format.open(&at, Mode::Append, MANUAL).map(drop)
+    }),
+    ("append to a torn one", |format, disk, begin| {
+        torn(format, disk);
+        begin(disk);
+        format.open(&on(format, disk), Mode::Append, MANUAL).map(drop)
+    }),
+    ("append to, by the mark alone", |format, disk, begin| {
+        let exact = How { recovery: Recovery::Acknowledged, ..MANUAL };
+        let at = on(format, disk);
+        let log = format.open(&at, Mode::Create, exact).unwrap();
+        log.append_batch(&events()).unwrap();
+        begin(disk);
+        log.sync()?;
+        log.append(1, &[7; 40])?;
+        log.close()
+    }),
+    ("append, sync, close", |format, disk, begin| {
+        let log = format.create(&on(format, disk), &events());
+        log.sync().unwrap();
+        begin(disk);
+        log.append(1, &[7; 40])?;
+        log.sync()?;
+        log.close()
+    }),
+    ("close, with space reserved", |format, disk, begin| {
+        disk.set_allocates(true);
+        let log = format.create(&on(format, disk), &events());
+        begin(disk);
+        log.close()
+    }),
+    ("open, read", |format, disk, begin| {
+        let at = on(format, disk);
+        format.create(&at, &events()).close().unwrap();
+        begin(disk);
+        let log = format.read(&at)?;
+        walked(log.forward(None, None, false))?;
+        walked(log.backward(None, None))?;
+        log.read(format.ordinal_after(format.first_ordinal(), 40))?;
+        log.refresh()?;
+        walked(log.follow())?;
+        log.splits(1, None, None, false)?.into_iter().try_for_each(walked)
+    }),
+    ("verify", |format, disk, begin| {
+        torn(format, disk);
+        begin(disk);
+        format.verify(&on(format, disk), MANUAL).map(drop)
+    }),
+    ("repair", |format, disk, begin| {
+        lost(format, disk);
+        begin(disk);
+        format.repair(&on(format, disk), MANUAL).map(drop)
+    }),
+    ("salvage", |format, disk, begin| {
+        torn(format, disk);
+        disk.create_dir(Path::new("/copy")).unwrap();
+        begin(disk);
+        format.salvage(&on(format, disk), &format.path_in(Path::new("/copy")), MANUAL).map(drop)
+    }),
+];
+
+/// A writer that died within its last record.
+fn torn(format: &dyn Format, disk: &mut Sim) {
+    let log = format.create(&on(format, disk), &events());
+    log.sync().unwrap();
+    log.append(1, &[7; 90]).unwrap();
+    let end = log.end().unwrap();
+    let killed = disk.kill();
+    drop(log);
+    *disk = killed;
+    cut(format, disk, end - 5);
+}
+
+/// A log that lost its last record at an edge.
+fn lost(format: &dyn Format, disk: &Sim) {
+    let log = format.create(&on(format, disk), &events());
+    let end = log.end().unwrap();
+    log.close().unwrap();
+    cut(format, disk, end - 40 - format.framing().around() as u64);
+}
+
+pub fn all(texts: &mut Texts) {
+    for format in FORMATS {
+        for (operation, run) in OPERATIONS {
+            sweep(texts, format, &format!("{}: {operation}", format.name()), run);
+        }
+    }
+    for (operation, run) in BOOK_OPERATIONS {
+        sweep(texts, FORMATS[0], &format!("book: {operation}"), run);
+    }
+    for (operation, run) in WAL_OPERATIONS {
+        sweep(texts, &TINY, &format!("wal-segments: {operation}"), run);
+    }
+}
+
+const BOOK_OPERATIONS: [(&str, Operation); 1] = [("metadata", |format, disk, begin| {
+    let at = on(format, disk);
+    let options = crate::support::formats::book::options(&at, MANUAL);
+    let book = options.open(&at.path, Mode::Append).unwrap();
+    book.save_meta(&Meta { life: Some(1), ..Meta::default() }).unwrap();
+    begin(disk);
+    book.meta()?;
+    book.save_meta(&Meta { life: Some(2), ..Meta::default() })
+})];
+
+const WAL_OPERATIONS: [(&str, Operation); 10] = [
+    ("truncate_before", |_, disk, begin| {
+        let (wal, lsns) = wal(&TINY, disk);
+        begin(disk);
+        wal.truncate_before(lsns[6]).map(drop)
+    }),
+    ("truncate_before the end, at a border", |_, disk, begin| {
+        let at = on(&TINY, disk);
+        let wal = TINY.options(&at, MANUAL).open(&at.path, Mode::Create).unwrap();
+        // Each record is a segment.
+        (0..4).for_each(|n| assert!(wal.append(&[n; 56]).is_ok()));
+        wal.sync().unwrap();
+        begin(disk);
+        wal.truncate_before(wal.end()?).map(drop)
+    }),
+    ("open one with a gap", |format, disk, begin| {
+        let (wal, _) = wal(&TINY, disk);
+        disk.remove(&wal.path().join(deedbook::wal::segment_name(3))).unwrap();
+        begin(disk);
+        format.read(&on(format, disk)).map(drop)
+    }),
+    ("truncate_after", |_, disk, begin| {
+        let (wal, lsns) = wal(&TINY, disk);
+        wal.set_consumer("late", lsns[8]).unwrap();
+        begin(disk);
+        wal.truncate_after(lsns[4]).map(drop)
+    }),
+    ("consumers", |_, disk, begin| {
+        let (wal, lsns) = wal(&TINY, disk);
+        wal.set_consumer("one", lsns[1]).unwrap();
+        begin(disk);
+        wal.consumers()?;
+        wal.set_consumer("two", lsns[2])?;
+        wal.truncate_before_all(lsns[3]).map(drop)
+    }),
+    ("retain", |_, disk, begin| {
+        let (wal, _) = wal(&TINY, disk);
+        begin(disk);
+        let age_max = std::time::Duration::ZERO;
+        wal.retain(&Retention::new().bytes_max(100).age_max(age_max)).map(drop)
+    }),
+    ("ask to retain", |format, disk, begin| {
+        let (wal, _) = wal(&TINY, disk);
+        let options = TINY.options(&on(format, disk), MANUAL);
+        let reader = options.open(wal.path(), Mode::Read).unwrap();
+        begin(disk);
+        reader.ask_to_retain(&Retention::default())
+    }),
+    ("append to, segments below the head", |format, disk, begin| {
+        let (wal, lsns) = wal(&TINY, disk);
+        wal.truncate_before(lsns[6]).unwrap();
+        wal.close().unwrap();
+        let stale = wal.path().join(deedbook::wal::segment_name(0));
+        crate::support::common::write_file(disk, &stale, &[1; 64]);
+        begin(disk);
+        format.open(&on(format, disk), Mode::Append, MANUAL).map(drop)
+    }),
+    ("append to, segments after a gap", |format, disk, begin| {
+        with_gap(disk);
+        begin(disk);
+        format.open(&on(format, disk), Mode::Append, MANUAL).map(drop)
+    }),
+    ("repair, segments after a gap", |format, disk, begin| {
+        with_gap(disk);
+        begin(disk);
+        format.repair(&on(format, disk), MANUAL).map(drop)
+    }),
+];
+
+fn with_gap(disk: &mut Sim) {
+    let (wal, _) = wal(&TINY, disk);
+    (0..4).for_each(|_| assert!(wal.append(&[7; 90]).is_ok()));
+    let path = wal.path().join(deedbook::wal::segment_name(9));
+    let killed = disk.kill();
+    drop(wal);
+    *disk = killed;
+    disk.remove(&path).unwrap();
+}
+
+fn wal(format: &WalFormat, disk: &Sim) -> (Wal, Vec<Lsn>) {
+    let at = on(format, disk);
+    let wal = format.options(&at, MANUAL).open(&at.path, Mode::Create).unwrap();
+    let lsns = (0..9).map(|n| wal.append(&[n; 40]).unwrap()).collect();
+    wal.sync().unwrap();
+    (wal, lsns)
+}
+
+fn sweep(texts: &mut Texts, format: &dyn Format, name: &str, run: Operation) {
+    // By text, so that one more call before others changes nothing.
+    let mut met: BTreeMap<String, (Error, Vec<String>)> = BTreeMap::new();
+    for call in CALLS {
+        let kinds: &[ErrorKind] = match call {
+            Call::Open => &[ErrorKind::Other, ErrorKind::NotFound, ErrorKind::InvalidInput],
+            _ => &[ErrorKind::Other],
+        };
+        for (&kind, times) in kinds.iter().flat_map(|kind| [(kind, 1), (kind, u64::MAX)]) {
+            for at in 1..CALLS_MAX {
+                let mut disk = Sim::new();
+                let what = What::Error(kind);
+                let begin = |disk: &Sim| disk.inject(Fault { at, of: Some(call), what, times });
+                let result = run(format, &mut disk, &begin);
+                if disk.fired() == 0 {
+                    break;
+                }
+                if let Err(error) = result {
+                    let (_, calls) =
+                        met.entry(error.to_string()).or_insert_with(|| (error, Vec::new()));
+                    calls.push(format!("{call:?}"));
+                }
+            }
+        }
+    }
+    let mut here = texts.situation(format!("{name}, while a call of the disk fails"));
+    for (error, mut calls) in met.into_values() {
+        calls.dedup();
+        for call in calls {
+            here.error(&call, &error);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Readers of a log that others change meanwhile.
+
+use std::path::Path;
+
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Storage};
+use deedbook::wal::{Lsn, OnCorrupt, Wal};
+use deedbook::{Mode, Reach};
+
+use crate::error_texts::FORMATS;
+use crate::error_texts::every::{cut, events, on, walked};
+use crate::support::formats::specimen::DIR;
+use crate::support::formats::subject::{Format, MANUAL};
+use crate::support::formats::wal::{SINGLE, TINY, WalFormat};
+use crate::support::texts::Texts;
+
+pub fn all(texts: &mut Texts) {
+    for format in FORMATS {
+        cut_by_hand(texts, format);
+        damaged_beside_its_writer(texts, format);
+    }
+    for format in [&SINGLE, &TINY] {
+        truncated(texts, format);
+    }
+    dropped(texts);
+}
+
+fn cut_by_hand(texts: &mut Texts, format: &dyn Format) {
+    let disk = Sim::new();
+    let at = on(format, &disk);
+    format.create(&at, &events()).close().unwrap();
+    let reader = format.read(&at).unwrap();
+    let last = format.ordinal_after(format.ordinal_after(format.first_ordinal(), 40), 40);
+    let end = reader.end().unwrap();
+    cut(format, &disk, end - 70);
+    let mut here = texts.situation(format!("{}: the end is cut under a reader", format.name()));
+    here.tried("refresh", reader.refresh());
+    here.tried("read the last record", reader.read(last));
+    here.tried("cursor", walked(reader.forward(None, None, false)));
+    here.tried("backwards", walked(reader.backward(None, None)));
+    here.tried("follow", walked(reader.follow()));
+}
+
+fn damaged_beside_its_writer(texts: &mut Texts, format: &dyn Format) {
+    let disk = Sim::new();
+    let at = on(format, &disk);
+    let log = format.create(&at, &events());
+    log.sync().unwrap();
+    let reader = format.read(&at).unwrap();
+    let end = log.end().unwrap();
+    (0..3).for_each(|_| assert!(log.append(1, &[7; 40]).is_ok()));
+    log.sync().unwrap();
+    let (path, at_byte) = match format.segment_bytes() {
+        None => (format.first_file(&at.path), end + 14),
+        Some(size) => {
+            let name = deedbook::wal::segment_name((end + 14) / size);
+            (at.path.join(name), (end + 14) % size)
+        }
+    };
+    disk.open(&path, Access::Write).unwrap().write_at(&[1], at_byte).unwrap();
+    let what = "what was appended and synced is damaged";
+    let mut here = texts.situation(format!("{}: {what}", format.name()));
+    here.refused("refresh of a reader", reader.refresh());
+    here.tried("cursor of the writer", walked(log.forward(None, None, false)));
+    here.tried("append to it after a crash", {
+        let disk = disk.kill();
+        format.open(&on(format, &disk), Mode::Append, MANUAL)
+    });
+}
+
+fn wal(format: &WalFormat, disk: &Sim, mode: Mode) -> Wal {
+    let at = on(format, disk);
+    format.options(&at, MANUAL).open(&at.path, mode).unwrap()
+}
+
+fn truncated(texts: &mut Texts, format: &WalFormat) {
+    let disk = Sim::new();
+    let writer = wal(format, &disk, Mode::Create);
+    let lsns: Vec<_> = (0..6).map(|n| writer.append(&[n; 40]).unwrap()).collect();
+    writer.sync().unwrap();
+    let reader = wal(format, &disk, Mode::Read);
+    let mut follow = reader.follow(Some(lsns[5])).unwrap();
+    let mut own = writer.follow(Some(lsns[5])).unwrap();
+    let now = std::time::Duration::ZERO;
+    assert!(follow.next(now).unwrap().is_some() && own.next(now).unwrap().is_some());
+    writer.truncate_after(lsns[1]).unwrap();
+    let mut here = texts.situation(format!("{}: its writer dropped the end", format.name));
+    here.refused("refresh", reader.refresh());
+    here.refused("read the last record", reader.read(lsns[5]));
+    here.refused("follow", follow.next(now).map(drop));
+    here.refused("follow of the writer", own.next(now).map(drop));
+    here.refused("read of the writer", writer.read(lsns[5]));
+}
+
+/// More than a reader takes into memory at once.
+fn dropped(texts: &mut Texts) {
+    let disk = Sim::new();
+    let writer = wal(&TINY, &disk, Mode::Create);
+    let lsns: Vec<_> = (0..900u64).map(|n| writer.append(&[n as u8; 56]).unwrap()).collect();
+    writer.sync().unwrap();
+    let reader = wal(&TINY, &disk, Mode::Read);
+    let mut cursor = reader.cursor(None, None, OnCorrupt::Raise).unwrap();
+    let mut own = writer.cursor(None, None, OnCorrupt::Raise).unwrap();
+    let mut back = reader.cursor_back(None, None).unwrap();
+    let begun = [cursor.next().unwrap(), own.next().unwrap(), back.next().unwrap()];
+    assert!(begun.iter().all(Option::is_some));
+    let split = reader.splits(1 << 20, None, None).unwrap().remove(0);
+    let bookmark = reader.bookmark().unwrap();
+    writer.truncate_before(lsns[800]).unwrap();
+    let mut here = texts.situation("wal-segments-64: its writer dropped a prefix");
+    let drained = |cursor: &mut deedbook::wal::Cursor| loop {
+        match cursor.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    here.refused("cursor", drained(&mut cursor));
+    here.refused("cursor of the writer", drained(&mut own));
+    here.refused("read the first record", reader.read(Lsn(0)));
+    here.refused("read of the writer", writer.read(Lsn(0)));
+    here.refused("advance of the writer", writer.advance(&bookmark, &Reach::default()));
+    let options = reader.options();
+    let part = Wal::read_split(&split, options, OnCorrupt::Raise, true);
+    here.tried("split of before", part.and_then(|mut cursor| drained(&mut cursor)));
+    let mut backwards = || loop {
+        match back.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    here.tried("backwards", backwards());
+    // A file that goes while others still count on it.
+    let segment = Path::new(DIR).join(deedbook::wal::segment_name(820));
+    disk.remove(&segment).unwrap();
+    let mut here = texts.situation("wal-segments-64: a segment is removed under its reader");
+    let reader = wal(&TINY, &disk, Mode::Read);
+    here.tried("read before it", reader.read(lsns[801]));
+    here.tried("read after it", reader.read(lsns[850]));
+    here.tried("read of the writer after it", writer.read(lsns[820]));
+    here.tried("sync of the writer", writer.append(b"x").and_then(|_| writer.sync()));
+}

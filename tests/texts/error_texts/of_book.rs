@@ -1,0 +1,245 @@
+//! What only a Book refuses: headers, epochs, event numbers, metadata.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deedbook::book::{Batch, Batches, Book, Column, META_NAME, Mode, OnCorrupt, Options};
+use deedbook::book::{repair, salvage_keeping_numbers, verify};
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::{Durability, Reach, Result};
+
+use crate::support::common::{crc32, deed, event_of, header, log, read_file, write_file};
+use crate::support::texts::{Situation, Texts};
+
+const FILE: &str = "/log/book.log";
+
+fn options(disk: &Sim) -> Options {
+    let storage = Arc::new(disk.clone());
+    Options::new().durability(Durability::Manual).storage(storage)
+}
+
+fn holding(bytes: &[u8]) -> Sim {
+    let disk = Sim::new();
+    disk.create_dir(Path::new("/log")).unwrap();
+    write_file(&disk, Path::new(FILE), bytes);
+    disk
+}
+
+/// A book with four deeds, closed.
+fn written() -> Sim {
+    let disk = Sim::new();
+    let book = options(&disk).open("/log", Mode::Create).unwrap();
+    (1..5).for_each(|n| assert!(book.append(n, &[n as u8; 40]).is_ok()));
+    book.close().unwrap();
+    disk
+}
+
+pub fn all(texts: &mut Texts) {
+    headers(texts);
+    layouts(texts);
+    marks(texts);
+    epochs(texts);
+    numbers(texts);
+    metadata(texts);
+    tails(texts);
+    another_log(texts);
+}
+
+/// Parts of a log read after another one took its place.
+fn another_log(texts: &mut Texts) {
+    let mut here = texts
+        .situation("book: parts of a log that another one replaced, and what only a ledger has");
+    let splits =
+        options(&written()).open("/log", Mode::Read).and_then(|book| book.splits(1, 0, None));
+    let other = Sim::new();
+    let book = options(&other).open("/log", Mode::Create).unwrap();
+    (1..5).for_each(|n| assert!(book.append(n, &[b'x'; 40]).is_ok()));
+    book.close().unwrap();
+    let split = &splits.unwrap()[0];
+    let read = Book::read_split(split, &options(&other), 0, None, OnCorrupt::Raise, true);
+    here.refused("read_split", read);
+    let reader = options(&written()).open("/log", Mode::Read).unwrap();
+    here.refused("bookmark_at", reader.bookmark_at(99));
+    let bookmark = reader.bookmark_at(5).unwrap();
+    let reader = options(&other).open("/log", Mode::Read).unwrap();
+    here.refused("advance", reader.advance(&bookmark, &Reach::default()));
+    let rotate = options(&Sim::new()).durability(Durability::Rotate);
+    here.refused("open with a ledger's durability", rotate.open("/log", Mode::Create));
+    let at_once = options(&Sim::new()).durability(Durability::Interval(Duration::ZERO));
+    here.refused("open with an interval of nothing", at_once.open("/log", Mode::Create));
+}
+
+fn all_deeds(book: &Book) -> Result<()> {
+    book.iter(0, None)?.try_for_each(|deed| deed.map(drop))
+}
+
+pub fn tried(here: &mut Situation<'_>, disk: &Sim) {
+    let options = options(disk);
+    match options.open("/log", Mode::Read) {
+        Ok(book) => {
+            here.tried("iter", all_deeds(&book));
+            here.tried("bounds, read", book.bounds());
+            here.tried("bounds, read", book.read(1));
+        }
+        Err(error) => drop(here.error("open", &error)),
+    }
+    match verify("/log", &options, |_, _| Ok(())) {
+        Ok(report) => here.damages("verify", &report.damages),
+        Err(error) => here.error("verify", &error),
+    };
+    here.tried("repair", repair("/log", &options, deedbook::Repair::default()));
+    match options.open("/log", Mode::Append) {
+        Ok(book) => here.damages("append to, in its report", &book.recovery().damage),
+        Err(error) => here.error("append to", &error),
+    };
+}
+
+fn headers(texts: &mut Texts) {
+    let four: Vec<_> = (1..5).map(|n| event_of(n, 40)).collect();
+    let with = |at: usize, byte: u8, mut bytes: Vec<u8>| {
+        bytes[at] = byte;
+        bytes
+    };
+    let cases = [
+        ("15 bytes", header(1)[..15].to_vec()),
+        ("another magic", with(2, b'X', header(1))),
+        ("another version", with(4, 2, header(1))),
+        ("another magic before intact deeds", with(2, b'X', log(1, &four))),
+        ("another version before intact deeds", with(4, 2, log(1, &four))),
+        ("no first event before intact deeds", log(0, &four)),
+        ("numbers beyond 2^64", log(u64::MAX - 2, &four)),
+        ("rubbish after the header", [header(1), vec![0xa5; 60]].concat()),
+    ];
+    for (what, bytes) in cases {
+        tried(&mut texts.situation(format!("book: {what}")), &holding(&bytes));
+    }
+}
+
+fn layouts(texts: &mut Texts) {
+    let (head, jam) = ([&44u64.to_le_bytes()[..], &7u32.to_le_bytes()].concat(), vec![9; 40]);
+    let sum = crc32(&[&head[..], &jam].concat()).to_le_bytes();
+    let tail = [&sum[..], &[0; 4], &44u64.to_le_bytes()].concat();
+    let padded = [&header(1)[..], &head, &[0; 4], &jam, &tail].concat();
+    let mut slot = [&b"KOOB\x01\0\0\0"[..], &[0; 36]].concat();
+    slot.extend(crc32(&slot).to_le_bytes());
+    slot.resize(8192, 0);
+    for (what, bytes) in [("padded", padded), ("slots", slot)] {
+        tried(&mut texts.situation(format!("book: of the layout {what}")), &holding(&bytes));
+    }
+}
+
+fn marks(texts: &mut Texts) {
+    let disk = written();
+    let whole = read_file(&disk, Path::new(FILE));
+    write_file(&disk, Path::new(FILE), &whole[..3]);
+    tried(&mut texts.situation("book: 3 bytes are left of an acknowledged log"), &disk);
+    let disk = written();
+    let mut other = whole.clone();
+    other[8] = 7;
+    write_file(&disk, Path::new(FILE), &other);
+    tried(&mut texts.situation("book: header and mark number it differently"), &disk);
+    // The header's sector of the first save did not reach the disk.
+    let disk = Sim::new();
+    let book = options(&disk).open("/log", Mode::Create).unwrap();
+    book.append(1, &[1; 40]).unwrap();
+    let disk = disk.kill();
+    let torn = [header(0), deed(1, &[1; 40])].concat();
+    write_file(&disk, Path::new(FILE), &torn);
+    tried(&mut texts.situation("book: the first save has no header"), &disk);
+}
+
+fn epochs(texts: &mut Texts) {
+    let disk = written();
+    let with_epoch = |epoch| options(&disk).epoch(epoch);
+    let mut other = texts.situation("book: another epoch than the log's");
+    other.refused("append to", with_epoch(3).open("/log", Mode::Append));
+    let book = options(&disk).open("/log", Mode::Append).unwrap();
+    let mut batch = Batch::new(1000);
+    batch.push(1, b"x").unwrap();
+    other.refused("append_batch", book.append_batch(&batch, None, Some(3)));
+    let mut named = texts.situation("book: in a directory named 0i5");
+    named.refused("create with epoch 3", with_epoch(3).open("/0i5", Mode::Create));
+    let five = options(&disk).open("/0i5", Mode::Create).unwrap();
+    named.refused("append_batch with epoch 3", five.append_batch(&batch, None, Some(3)));
+    disk.create_dir(Path::new("/0i9")).unwrap();
+    write_file(&disk, Path::new("/0i9/book.log"), &log(1, &[event_of(1, 40)]));
+    let mut wrong = texts.situation("book: in a directory named 0i9, with event 1");
+    wrong.refused("append to", options(&disk).open("/0i9", Mode::Append));
+    let reader = options(&disk).open("/0i9", Mode::Read).unwrap();
+    wrong.refused("iter", all_deeds(&reader));
+}
+
+fn numbers(texts: &mut Texts) {
+    let disk = written();
+    let book = options(&disk).open("/log", Mode::Append).unwrap();
+    let mut batch = Batch::new(1000);
+    batch.push(1, b"x").unwrap();
+    let mut numbers = texts.situation("book: a number that is not the next one, or none");
+    numbers.refused("append_batch of event 9", book.append_batch(&batch, Some(9), None));
+    numbers.refused("wait_durable", book.wait_durable(9));
+    let empty = options(&disk).open("/empty", Mode::Create).unwrap();
+    numbers.refused("append_batch after the last", empty.append_batch(&batch, None, Some(!0)));
+    numbers.refused("wait_durable in an empty one", empty.wait_durable(1));
+    let last = options(&disk).epoch(u64::MAX - 1);
+    let last = last.open("/last", Mode::Create).unwrap();
+    numbers.refused("append after the last number", last.append(1, b"x"));
+    batch.push(1, b"y").unwrap();
+    numbers.refused("append_batch after the last number", last.append_batch(&batch, None, None));
+    let high = options(&disk).epoch(1 << 63);
+    let high = high.open("/high", Mode::Create).unwrap();
+    high.append(1, b"x").unwrap();
+    let cursor = high.cursor(0, None, OnCorrupt::Raise).unwrap();
+    let mut batches = Batches::new(cursor, vec![Column::Event], 10, 1 << 20);
+    numbers.tried("in Arrow", batches.next().transpose());
+}
+
+fn metadata(texts: &mut Texts) {
+    let disk = written();
+    let reader = options(&disk).open("/log", Mode::Read).unwrap();
+    let mut meta = texts.situation("book: metadata");
+    meta.refused("save_meta of a reader", reader.save_meta(&deedbook::book::Meta::default()));
+    meta.refused("read_meta of a key that is none", reader.read_meta("love"));
+    let note = Path::new("/log/.deedbook/loss");
+    write_file(&disk, note, b"records 7\n");
+    let mut loss = texts.situation("book: the note of a loss is damaged");
+    loss.refused("open", options(&disk).open("/log", Mode::Read));
+    loss.refused("verify", verify("/log", &options(&disk), |_, _| Ok(())));
+    disk.remove(note).unwrap();
+    let lost = written();
+    let bytes = read_file(&lost, Path::new(FILE));
+    write_file(&lost, Path::new(FILE), &bytes[..bytes.len() - (40 + 24)]);
+    lost.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Rename));
+    let may = deedbook::Repair { accept_loss: true, ..deedbook::Repair::default() };
+    let mut loss = texts.situation("book: the note of a loss cannot be stored");
+    loss.refused("repair that accepts it", repair("/log", &options(&lost), may));
+    let mut meta = texts.situation("book: metadata of another size");
+    write_file(&disk, &Path::new("/log").join(META_NAME), &[0; 255]);
+    meta.refused("meta of 255 bytes", reader.meta());
+}
+
+fn tails(texts: &mut Texts) {
+    let mut bytes = log(1, &[(1, vec![1; 40]), (2, vec![2; 40]), (3, vec![3; 40])]);
+    bytes[16..16 + 128].fill(0);
+    let disk = holding(&bytes);
+    let mut lost = texts.situation("book: two deeds are zeros, and numbers are to be kept");
+    let kept = salvage_keeping_numbers("/log", "/copy", &options(&disk), |_, _| Ok(()));
+    lost.refused("salvage_keeping_numbers", kept);
+    let disk = written();
+    let tail = "/log/book.log.cut-80";
+    write_file(&disk, Path::new(tail), &read_file(&disk, Path::new(FILE))[80..]);
+    let mut here = texts.situation("book: a saved tail");
+    here.refused("append to", options(&disk).open(tail, Mode::Append));
+    let wal = deedbook::wal::Options::new().storage(Arc::new(disk.clone()));
+    let mut other = texts.situation("book: where one of another format is");
+    other.refused("wal: open", wal.open("/log", Mode::Read));
+    other.refused("wal: append to", wal.open("/log", Mode::Append));
+    wal.open("/wal", Mode::Create).unwrap().append(b"x").unwrap();
+    other.refused("open", options(&disk).open("/wal", Mode::Read));
+    other.refused("append to", options(&disk).open("/wal", Mode::Append));
+    let mut lone = texts.situation("wal: a saved tail");
+    write_file(&disk, Path::new("/log/log.cut-80"), b"a tail");
+    lone.refused("append to", wal.open("/log/log.cut-80", Mode::Append));
+}

@@ -1,0 +1,143 @@
+//! What the other layouts of a book refuse, and what a conversion does.
+
+use std::io::ErrorKind as Io;
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::Durability;
+use deedbook::book::{Batch, Layout, Mode, Options, convert, verify};
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Fault, Sim, What};
+
+use crate::error_texts::of_book::tried;
+use crate::support::common::{read_file, write_file};
+use crate::support::texts::{Situation, Texts};
+
+const FILE: &str = "/log/book.log";
+const SLOTS: [usize; 2] = [0, 4096];
+const DEEDS_AT: usize = 8192;
+const LEN: usize = 60;
+
+fn options(disk: &Sim) -> Options {
+    let storage = Arc::new(disk.clone());
+    Options::new().durability(Durability::Always).storage(storage)
+}
+
+/// A book in slots with four deeds of 60 bytes, in batches of these sizes, closed.
+fn written(batches: &[usize]) -> Sim {
+    let disk = Sim::new();
+    let in_slots = options(&disk).layout(Layout::Slots);
+    let book = in_slots.open("/log", Mode::Create).unwrap();
+    for &deeds in batches {
+        let mut batch = Batch::new(1000);
+        (0..deeds).for_each(|n| batch.push(n as u32, &[7; LEN - 20]).unwrap());
+        book.append_batch(&batch, None, None).unwrap();
+    }
+    book.close().unwrap();
+    disk
+}
+
+/// The same without anything beside it, and changed.
+fn changed(batches: &[usize], change: impl Fn(&mut Vec<u8>)) -> Sim {
+    let mut bytes = read_file(&written(batches), Path::new(FILE));
+    change(&mut bytes);
+    let disk = Sim::new();
+    disk.create_dir(Path::new("/log")).unwrap();
+    write_file(&disk, Path::new(FILE), &bytes);
+    disk
+}
+
+pub fn all(texts: &mut Texts) {
+    ends(texts);
+    choices(texts);
+    conversions(texts);
+}
+
+fn ends(texts: &mut Texts) {
+    let mut at = |what: &str, disk: &Sim| {
+        tried(&mut texts.situation(format!("slots: {what}")), disk);
+    };
+    at("the last batch is cut", &changed(&[2, 2], |log| log.truncate(DEEDS_AT + 3 * LEN + 1)));
+    at("a deed that no slot counts", &changed(&[4], |log| log.extend_from_within(DEEDS_AT..)));
+    at("the first batch is not what was committed", &changed(&[4], |log| log[DEEDS_AT + 30] ^= 1));
+    at(
+        "both slots are damaged",
+        &changed(&[4], |log| SLOTS.iter().for_each(|at| log[at + 30] ^= 1)),
+    );
+    at("a length of the first batch", &changed(&[4], |log| log[DEEDS_AT + LEN] ^= 1));
+    at("the last length of the first batch", &changed(&[4], |log| log[DEEDS_AT + 3 * LEN] ^= 1));
+    at("the first batch is missing", &changed(&[4], |log| log.truncate(DEEDS_AT)));
+    at("an initial slot and a damaged one", &changed(&[4], |log| log[SLOTS[1] + 30] ^= 1));
+    at("a length in the middle", &changed(&[1, 1, 1, 1], |log| log[DEEDS_AT + LEN] ^= 1));
+    let disk = written(&[2, 2]);
+    let whole = read_file(&disk, Path::new(FILE));
+    write_file(&disk, Path::new(FILE), &whole[..DEEDS_AT + 2 * LEN]);
+    at("the last batch is gone, and was acknowledged", &disk);
+    let disk = written(&[2, 2]);
+    let mut changed = read_file(&disk, Path::new(FILE));
+    changed[DEEDS_AT + 2 * LEN + 30] ^= 1;
+    write_file(&disk, Path::new(FILE), &changed);
+    at("a byte of the newest batch, which was acknowledged", &disk);
+    // The newest batch has a checksum in the header; one before it has that of its blocks alone.
+    let disk = written(&[2000, 1]);
+    let mut rotten = read_file(&disk, Path::new(FILE));
+    rotten[DEEDS_AT + 30] ^= 1;
+    write_file(&disk, Path::new(FILE), &rotten);
+    at("a byte of an indexed block", &disk);
+}
+
+fn choices(texts: &mut Texts) {
+    let mut here = texts.situation("book: layouts asked for");
+    let disk = written(&[4]);
+    let asking = |layout| options(&disk).layout(layout);
+    here.refused("open as packed", asking(Layout::Packed).open("/log", Mode::Read));
+    here.refused("append as packed", asking(Layout::Packed).open("/log", Mode::Append));
+    here.refused("create as padded", asking(Layout::Padded).open("/new", Mode::Create));
+    here.refused("parse", "slot".parse::<Layout>());
+}
+
+fn conversions(texts: &mut Texts) {
+    let mut here = texts.situation("book: conversions");
+    let disk = written(&[4]);
+    let run = |disk: &Sim, to: Layout| convert("/log", "/to", to, &options(disk), |_, _| Ok(()));
+    here.refused("to padded", run(&disk, Layout::Padded));
+    run(&disk, Layout::Packed).unwrap();
+    here.refused("to a book that exists", run(&disk, Layout::Packed));
+    let corrupt = changed(&[4], |log| log[DEEDS_AT + 30] ^= 1);
+    here.refused("of a corrupt book", run(&corrupt, Layout::Packed));
+    let rotten = written(&[4]);
+    let mut bytes = read_file(&rotten, Path::new(FILE));
+    bytes[DEEDS_AT + LEN] ^= 1;
+    write_file(&rotten, Path::new(FILE), &bytes);
+    here.refused("of a book with damage below its mark", run(&rotten, Layout::Packed));
+    let beside = written(&[4]);
+    beside.create_dir(Path::new("/to")).unwrap();
+    write_file(&beside, Path::new("/to/meta.bin"), &[0; 256]);
+    here.refused("beside another book's metadata", run(&beside, Layout::Packed));
+    let twice = written(&[4]);
+    convert("/log", "/to", Layout::Packed, &options(&twice), |_, _| {
+        here.tried("while another one is at work", run(&twice, Layout::Packed));
+        Ok(())
+    })
+    .unwrap();
+    failing(&mut texts.situation("book: a call of the file system fails in a conversion"));
+    assert!(verify("/to", &options(&disk), |_, _| Ok(())).unwrap().ok());
+}
+
+/// Each call of the storage in turn, until none is left, after a conversion that was killed.
+fn failing(here: &mut Situation<'_>) {
+    for at in 1.. {
+        let disk = written(&[4]);
+        for dir in ["/to", "/to/.converting"] {
+            disk.create_dir(Path::new(dir)).unwrap();
+        }
+        write_file(&disk, Path::new("/to/.converting/book.log"), b"half");
+        disk.set_seed(1);
+        disk.inject(Fault::once(at, What::Error(Io::Other)));
+        let done = convert("/log", "/to", Layout::Packed, &options(&disk), |_, _| Ok(()));
+        here.tried("convert", done);
+        if disk.fired() == 0 {
+            break;
+        }
+    }
+}

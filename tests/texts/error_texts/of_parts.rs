@@ -1,0 +1,50 @@
+//! What payloads that are read and written in parts refuse.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::book::{Book, Mode, Options};
+use deedbook::storage::sim::Sim;
+
+use crate::support::common::{read_file, write_file};
+use crate::support::texts::Texts;
+
+/// A reader that fails at once.
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _block: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("the cable is out"))
+    }
+}
+
+pub fn all(texts: &mut Texts) {
+    let disk = Sim::new();
+    let options = Options::new().storage(Arc::new(disk.clone()));
+    let book = options.open("/log", Mode::Create).unwrap();
+    for jam in [&b"one"[..], b"two"] {
+        book.append(0, jam).unwrap();
+    }
+    texts
+        .situation("a payload that its reader cannot give")
+        .refused("append_from", book.append_from(0, 10, &mut Broken))
+        .refused("append_from", book.append_from(0, 10, &mut &b"four"[..]))
+        .refused("append_from", book.append_from(0, u64::MAX, &mut &b""[..]))
+        .refused("jam_reader", book.jam_reader(3));
+    book.append(0, b"three").unwrap();
+    book.close().unwrap();
+
+    let file = Path::new("/log/book.log");
+    let whole = read_file(&disk, file);
+    for (what, at) in [("length", 16), ("jam", 16 + 12), ("trailer", 16 + 12 + 3 + 4)] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        write_file(&disk, file, &bytes);
+        let book = options.open("/log", Mode::Read).unwrap();
+        let read = |book: &Book| book.jam_reader(1)?.read_part(&mut [0; 8]);
+        texts
+            .situation(format!("one bit of the {what} of a deed"))
+            .refused("read_part", read(&book));
+    }
+}

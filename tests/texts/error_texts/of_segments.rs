@@ -1,0 +1,189 @@
+//! Segments and head markers that are missing, wrong, or of another size.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deedbook::Mode;
+use deedbook::storage::Memory;
+use deedbook::wal::{Layout, Lsn, Options, salvage, segment_name, verify};
+
+use crate::error_texts::every::walked;
+use crate::support::common::{read_file, write_file};
+use crate::support::formats::framing::crc32c;
+use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
+use crate::support::formats::subject::{At, Format, MANUAL};
+use crate::support::formats::views::plain;
+use crate::support::formats::wal::TINY;
+use crate::support::texts::{Situation, Texts};
+
+type Change = fn(&mut Files);
+
+fn segment(index: u64) -> PathBuf {
+    Path::new(DIR).join(segment_name(index))
+}
+
+fn head() -> PathBuf {
+    Path::new(DIR).join("head")
+}
+
+fn head_marker(head: u64) -> Vec<u8> {
+    let bytes = head.to_le_bytes();
+    [&bytes[..], &crc32c(&bytes).to_le_bytes()].concat()
+}
+
+const CHANGES: [(&str, Change); 11] = [
+    ("segment 0 is missing", |files| drop(files.bytes.remove(&segment(0)))),
+    ("segment 3 is missing", |files| drop(files.bytes.remove(&segment(3)))),
+    ("segment 3 is too short", |files| files.bytes.get_mut(&segment(3)).unwrap().truncate(30)),
+    ("segment 3 is too long", |files| files.bytes.get_mut(&segment(3)).unwrap().extend([7; 30])),
+    ("the last segment is too long", |files| {
+        let last = files.bytes.keys().rfind(|path| path.extension().is_some()).unwrap().clone();
+        files.bytes.get_mut(&last).unwrap().resize(90, 7);
+    }),
+    ("a segment has the highest number", |files| {
+        files.bytes.insert(segment(u64::MAX), vec![9; 40]);
+    }),
+    ("the head lies beyond the log", |files| drop(files.bytes.insert(head(), head_marker(5_000)))),
+    ("the head lies after its segment", |files| {
+        files.bytes.retain(|path, _| path.extension().is_none() || *path == segment(9));
+        files.bytes.get_mut(&segment(9)).unwrap().truncate(10);
+        files.bytes.insert(head(), head_marker(600));
+    }),
+    ("the segment of the head is missing", |files| {
+        files.bytes.retain(|path, _| path.extension().is_none() || *path > segment(9));
+        files.bytes.insert(head(), head_marker(600));
+    }),
+    ("the head marker has another checksum", |files| {
+        files.bytes.insert(head(), [&[1; 8][..], &[2; 4]].concat());
+        files.bytes.remove(&segment(0));
+    }),
+    ("the head marker has 11 bytes", |files| {
+        files.bytes.insert(head(), vec![0; 11]);
+        files.bytes.remove(&segment(0));
+    }),
+];
+
+pub fn all(texts: &mut Texts) {
+    for (what, change) in CHANGES {
+        for (mark, beside) in
+            [("without a sidecar", Beside::Nothing), ("closed", Beside::Closed(20))]
+        {
+            let specimen = Specimen::new(&TINY, &plain(20, 40), beside);
+            let mut files = specimen.files.clone();
+            change(&mut files);
+            let at = At::memory(&files.restore(), DIR);
+            tried(&mut texts.situation(format!("wal-segments: {what}, {mark}")), &at);
+        }
+    }
+    lost_heads(texts);
+    sizes(texts);
+}
+
+fn tried(here: &mut Situation<'_>, at: &At) {
+    match TINY.read(at) {
+        Ok(log) => {
+            here.tried("cursor", walked(log.forward(None, None, false)));
+            here.tried("backwards", walked(log.backward(None, None)));
+            here.tried("read far on", log.read(48 * 15));
+        }
+        Err(error) => drop(here.error("open", &error)),
+    }
+    match TINY.verify(at, MANUAL) {
+        Ok(report) => here.damages("verify", &report.damages),
+        Err(error) => here.error("verify", &error),
+    };
+    here.tried("repair", TINY.repair(at, MANUAL));
+    here.tried("append to", TINY.open(at, Mode::Append, MANUAL));
+}
+
+/// Segments of 600 bytes, the head at byte 3100 of segment 5, and a record of 708 bytes at the end.
+fn dropped(memory: &Memory) -> Files {
+    let wal = of_size(memory, Some(600)).open(DIR, Mode::Create).unwrap();
+    (0..33).for_each(|n| assert!(wal.append(&[n; 92]).is_ok()));
+    wal.append(&[0xee; 700]).unwrap();
+    wal.sync().unwrap();
+    wal.truncate_before(Lsn(3100)).unwrap();
+    wal.close().unwrap();
+    Files::of(memory)
+}
+
+fn of_size(memory: &Memory, segment_bytes: Option<u64>) -> Options {
+    let layout = segment_bytes.map(|segment_bytes| Layout::Segmented { segment_bytes });
+    Options::new().layout(layout).storage(Arc::new(memory.clone()))
+}
+
+fn lost_heads(texts: &mut Texts) {
+    let mut files = dropped(&Memory::new());
+    files.bytes.remove(&head());
+    let memory = files.restore();
+    let options = of_size(&memory, None);
+    let mut here = texts.situation("wal-segments: only the mark knows the head");
+    let report = verify(DIR, &options, |_, _| Ok(())).unwrap();
+    here.damages("verify", &report.damages);
+    let memory = files.without_sidecar().restore();
+    let options = of_size(&memory, Some(600));
+    let mut here = texts.situation("wal-segments: nothing knows the head");
+    here.refused("append to", options.open(DIR, Mode::Append));
+    let report = verify(DIR, &options, |_, _| Ok(())).unwrap();
+    here.damages("verify", &report.damages);
+}
+
+fn sizes(texts: &mut Texts) {
+    let whole = dropped(&Memory::new());
+    let bare = whole.without_sidecar();
+    let mut here = texts.situation("wal-segments: a size that is not the log's");
+    for wrong in [500, 550, 599, 601, 620] {
+        let options = of_size(&bare.restore(), Some(wrong));
+        here.tried(&format!("append to, {wrong}"), options.open(DIR, Mode::Append));
+    }
+    let mut one = Files::of(&{
+        let memory = Memory::new();
+        let wal = of_size(&memory, Some(600)).open(DIR, Mode::Create).unwrap();
+        (0..35).for_each(|n| assert!(wal.append(&[n; 92]).is_ok()));
+        wal.sync().unwrap();
+        wal.truncate_before(Lsn(3400)).unwrap();
+        wal.close().unwrap();
+        memory
+    })
+    .without_sidecar();
+    for wrong in [510, 570, 590] {
+        let options = of_size(&one.restore(), Some(wrong));
+        here.tried(&format!("append to one segment, {wrong}"), options.open(DIR, Mode::Append));
+    }
+    let mut unknown = texts.situation("wal-segments: nothing names the size");
+    let with_first = |len: usize| {
+        let mut files = bare.clone();
+        files.bytes.get_mut(&segment(5)).unwrap().truncate(len);
+        of_size(&files.restore(), None)
+    };
+    for mode in [Mode::Read, Mode::Append] {
+        unknown.refused("open, append to, a torn segment", with_first(500).open(DIR, mode));
+        let options = of_size(&one.restore(), None);
+        unknown.refused("open, append to, one segment", options.open(DIR, mode));
+    }
+    one.bytes.remove(&head());
+    let options = of_size(&one.restore(), None);
+    unknown.refused("open, one segment without a head", options.open(DIR, Mode::Read));
+    unknown.refused("salvage", salvage(DIR, "/copy", &options, |_, _| Ok(())));
+
+    // The torn one ends after a record, and the next is what one of its size would be.
+    let memory = Memory::new();
+    let wal = of_size(&memory, Some(600)).open(DIR, Mode::Create).unwrap();
+    (0..33).for_each(|n| assert!(wal.append(&[n; 92]).is_ok()));
+    wal.append(&[0xdd; 272]).unwrap();
+    wal.append(&[0xee; 700]).unwrap();
+    wal.sync().unwrap();
+    wal.truncate_before(Lsn(3100)).unwrap();
+    wal.close().unwrap();
+    let mut files = Files::of(&memory).without_sidecar();
+    files.bytes.get_mut(&segment(5)).unwrap().truncate(580);
+    files.bytes.get_mut(&segment(6)).unwrap().truncate(90);
+    files.bytes.remove(&segment(7));
+    unknown.refused("append to", of_size(&files.restore(), None).open(DIR, Mode::Append));
+
+    let memory = whole.restore();
+    write_file(&memory, &segment(4), &[1; 599]);
+    let mut below = texts.situation("wal-segments: a segment below the head is too short");
+    below.refused("append to", of_size(&memory, None).open(DIR, Mode::Append));
+    assert_eq!(read_file(&memory, &segment(4)).len(), 599);
+}

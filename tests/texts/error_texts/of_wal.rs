@@ -1,0 +1,167 @@
+//! What only a write-ahead log refuses: layouts, truncation, consumers, retention.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Storage};
+use deedbook::wal::{Archive, Layout, Lsn, Mode, Options, Retention};
+use deedbook::wal::{Wal, segment_name, verify};
+
+use crate::support::common::write_file;
+use crate::support::formats::framing::crc32c;
+use crate::support::texts::Texts;
+
+const SEGMENTED: Layout = Layout::Segmented { segment_bytes: 64 };
+
+fn options(disk: &Sim, layout: Option<Layout>) -> Options {
+    Options::new().layout(layout).storage(Arc::new(disk.clone()))
+}
+
+/// A log of six records of 40 bytes, all synced.
+fn written(disk: &Sim, path: &str, layout: Layout) -> (Wal, Vec<Lsn>) {
+    disk.create_dir(Path::new("/log")).unwrap();
+    let wal = options(disk, Some(layout)).open(path, Mode::Create).unwrap();
+    let lsns = (0..6).map(|n| wal.append(&[n; 32]).unwrap()).collect();
+    wal.sync().unwrap();
+    (wal, lsns)
+}
+
+pub fn all(texts: &mut Texts) {
+    layouts(texts);
+    truncation(texts);
+    consumers(texts);
+    positions(texts);
+    foreign(texts);
+    far(texts);
+}
+
+fn layouts(texts: &mut Texts) {
+    let disk = Sim::new();
+    drop(written(&disk, "/log/many", SEGMENTED));
+    drop(written(&disk, "/log/one", Layout::Single));
+    let asked = |layout| options(&disk, Some(layout));
+    let mut here = texts.situation("wal: another layout than the log's");
+    here.refused("single", asked(Layout::Single).open("/log/many", Mode::Append));
+    here.refused("segments", asked(SEGMENTED).open("/log/one", Mode::Append));
+    let larger = Layout::Segmented { segment_bytes: 600 };
+    here.refused("another size", asked(larger).open("/log/many", Mode::Read));
+    let segment = format!("/log/many/{}", segment_name(0));
+    here.refused("a segment by itself", options(&disk, None).open(segment, Mode::Read));
+}
+
+fn truncation(texts: &mut Texts) {
+    let disk = Sim::new();
+    let (one, lsns) = written(&disk, "/log/one", Layout::Single);
+    let mut single = texts.situation("wal: a single file has no prefix to drop");
+    single.refused("truncate_before, retain", one.truncate_before(lsns[2]));
+    single.refused("truncate_before, retain", one.retain(&Retention::default()));
+
+    let (many, lsns) = written(&disk, "/log/many", SEGMENTED);
+    let last = many.append(b"not synced").unwrap();
+    let mut here = texts.situation("wal: a truncation where none can be");
+    here.refused("truncate_after what is not durable", many.truncate_after(last));
+    here.refused("truncate_before the end", many.truncate_before(many.end().unwrap()));
+    here.refused("truncate_from the end", many.truncate_from(many.end().unwrap()));
+    here.refused("truncate_before inside a record", many.truncate_before(Lsn(lsns[1].0 + 3)));
+    here.refused("truncate_after inside a record", many.truncate_after(Lsn(lsns[1].0 + 3)));
+    here.refused("truncate_before beyond", many.truncate_before(Lsn(5000)));
+    many.sync().unwrap();
+    many.truncate_before(lsns[3]).unwrap();
+    here.refused("truncate_before what was dropped", many.truncate_before(lsns[1]));
+    here.refused("truncate_after what was dropped", many.truncate_after(lsns[1]));
+    here.refused("read what was dropped", many.read(lsns[1]));
+
+    let path = Path::new("/log/many").join(segment_name(lsns[4].0 / 64));
+    let file = disk.open(&path, Access::Write).unwrap();
+    file.write_at(&[9], lsns[4].0 % 64 + 20).unwrap();
+    let mut damaged = texts.situation("wal: a truncation at a damaged record");
+    damaged.refused("truncate_after", many.truncate_after(lsns[4]));
+    damaged.refused("truncate_before", many.truncate_before(lsns[4]));
+
+    let fails = Archive::new(|_, _| Err(io::Error::other("the archive is full")));
+    drop(many);
+    let archiving = options(&disk, None).archive(fails);
+    let wal = archiving.open("/log/archived", Mode::Create).unwrap();
+    drop(wal);
+    let (wal, lsns) = {
+        let archiving = archiving.layout(SEGMENTED);
+        let wal = archiving.open("/log/small", Mode::Create).unwrap();
+        let lsns: Vec<_> = (0..6).map(|n| wal.append(&[n; 40]).unwrap()).collect();
+        wal.sync().unwrap();
+        (wal, lsns)
+    };
+    let mut archive = texts.situation("wal: the archive takes no segment");
+    archive.refused("truncate_before", wal.truncate_before(lsns[4]));
+}
+
+fn consumers(texts: &mut Texts) {
+    let disk = Sim::new();
+    let (wal, lsns) = written(&disk, "/log/many", SEGMENTED);
+    let mut here = texts.situation("wal: consumers");
+    for name in ["", "two words"] {
+        here.refused("set_consumer by a bad name", wal.set_consumer(name, lsns[0]));
+    }
+    here.refused("set_consumer inside a record", wal.set_consumer("a", Lsn(lsns[0].0 + 3)));
+    wal.set_consumer("slow", lsns[1]).unwrap();
+    here.refused("truncate_before what is needed", wal.truncate_before(lsns[3]));
+    let file = Path::new("/log/many/.deedbook/consumers");
+    disk.open(file, Access::Write).unwrap().write_at(b"?", 1).unwrap();
+    let mut damaged = texts.situation("wal: the consumers' file is damaged");
+    damaged.refused("consumers, set_consumer", wal.consumers());
+    damaged.refused("consumers, set_consumer", wal.set_consumer("a", lsns[1]));
+    damaged.refused("truncate_before", wal.truncate_before(lsns[2]));
+    damaged.refused("truncate_after", wal.truncate_after(lsns[2]));
+}
+
+fn positions(texts: &mut Texts) {
+    let disk = Sim::new();
+    let (wal, _) = written(&disk, "/log/many", SEGMENTED);
+    let mut here = texts.situation("wal: a position beyond the end");
+    here.refused("splits", wal.splits(100, Some(Lsn(5000)), None));
+    here.refused("wait_durable", wal.wait_durable(Lsn(5000)));
+    here.refused("follow", wal.follow(Some(Lsn(5000))));
+}
+
+fn foreign(texts: &mut Texts) {
+    let disk = Sim::new();
+    disk.create_dir(Path::new("/log")).unwrap();
+    write_file(&disk, Path::new("/log/program"), &[0x7f; 300]);
+    disk.create_dir(Path::new("/log/dir")).unwrap();
+    write_file(&disk, &Path::new("/log/dir").join(segment_name(0)), &[0x7f; 300]);
+    let mut here = texts.situation("wal: a file that is none");
+    for path in ["/log/program", "/log/dir"] {
+        for mode in [Mode::Read, Mode::Append] {
+            here.refused("open, append to", options(&disk, None).open(path, mode));
+        }
+        here.refused("verify", verify(path, &options(&disk, None), |_, _| Ok(())));
+    }
+    let torn = [&[1, 2, 3, 4, 50, 0, 0, 0][..], &[9; 9]].concat();
+    write_file(&disk, Path::new("/log/torn.wal"), &torn);
+    let mut here = texts.situation("wal: nothing but the beginning of a first record");
+    here.refused("append to", options(&disk, None).open("/log/torn.wal", Mode::Append));
+}
+
+fn head_marker(head: u64) -> Vec<u8> {
+    let bytes = head.to_le_bytes();
+    [&bytes[..], &crc32c(&bytes).to_le_bytes()].concat()
+}
+
+/// Numbers near the end of all numbers.
+fn far(texts: &mut Texts) {
+    let disk = Sim::new();
+    disk.create_dir(Path::new("/log")).unwrap();
+    let head = (1 << 63) - 128;
+    write_file(&disk, Path::new("/log/head"), &head_marker(head));
+    let wal = options(&disk, Some(SEGMENTED)).open("/log", Mode::Append).unwrap();
+    let mut here = texts.situation("wal: an append beyond 2^63");
+    here.refused("append", wal.append(&[7; 200]));
+    drop(wal);
+    disk.create_dir(Path::new("/far")).unwrap();
+    write_file(&disk, Path::new("/far/head"), &head_marker((1 << 63) + 64));
+    let mut here = texts.situation("wal: a head beyond 2^63");
+    for mode in [Mode::Read, Mode::Append] {
+        here.tried("open, append to", options(&disk, Some(SEGMENTED)).open("/far", mode));
+    }
+}

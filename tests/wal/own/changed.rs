@@ -1,0 +1,180 @@
+//! What a truncation, or a second thread, changes under others: followers, the index, consumers.
+
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deedbook::ErrorKind;
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
+use deedbook::wal::{Follow, HEAD_NAME, Lsn, Mode, Wal, segment_name};
+
+use crate::support::harness::limit::within;
+use crate::support::harness::wal::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject, read_all};
+use crate::support::harness::{ALWAYS, MANUAL, Subject, views};
+use crate::support::watch::{Seen, watched};
+
+const SUBJECTS: [&WalSubject; 4] = [&SINGLE, &SEGMENTS, &TINY, &LARGE];
+
+/// What a follower gives next: a payload, nothing yet, or an error.
+fn next(follow: &mut Follow) -> Result<Option<Vec<u8>>, ErrorKind> {
+    let next = follow.next(Duration::ZERO).map_err(|error| error.kind())?;
+    Ok(next.map(|record| record.payload.to_vec()))
+}
+
+/// A follower that shares the writer's handle goes by the end that it knows. Where the end was cut
+/// below it, it waited for ever, or called what it was still to read damaged.
+#[test]
+fn a_follower_of_the_writers_handle_reports_a_cut() {
+    within(|| {
+        for subject in SUBJECTS {
+            // At the end; or with records left to read, more than are read at once.
+            for (seen, size) in [(6, 40), (2, 40), (2, 400_000)] {
+                if size > 1000 && subject.border_bytes() < 512 {
+                    continue;
+                }
+                let disk = Sim::new();
+                let wal = subject.wal(&disk, MANUAL).unwrap();
+                let lsns: Vec<_> = (0..6).map(|n| wal.append(&vec![n; size]).unwrap()).collect();
+                wal.sync().unwrap();
+                let mut follow = wal.follow(None).unwrap();
+                for n in 0..seen {
+                    assert_eq!(next(&mut follow), Ok(Some(vec![n; size])));
+                }
+                wal.truncate_after(lsns[0]).unwrap();
+                // What it has in memory it may still give.
+                let mut n = seen;
+                let ended = loop {
+                    match next(&mut follow) {
+                        Ok(Some(payload)) => assert_eq!(payload, vec![n; size]),
+                        ended => break ended,
+                    }
+                    n += 1;
+                };
+                assert_eq!(ended, Err(ErrorKind::OutOfRange), "{} {seen} {size}", subject.name);
+                // And again, however short what was appended since.
+                wal.append(b"on").unwrap();
+                assert_eq!(next(&mut follow), Err(ErrorKind::OutOfRange), "{}", subject.name);
+            }
+        }
+    });
+}
+
+/// Entries of the index that a truncation left named borders of records that were gone, and once
+/// the log had grown over them, its records could not be read by their position.
+#[test]
+fn an_index_ends_where_a_truncation_cut_the_log() {
+    for subject in [&SINGLE, &SEGMENTS, &LARGE] {
+        for cut in [1, 4, 7] {
+            let disk = Sim::new();
+            let log = subject.open(&disk, MANUAL).unwrap();
+            for n in 0..9u8 {
+                log.append(&[(0, vec![n; 41_000])]).unwrap();
+            }
+            log.sync().unwrap();
+            let records = log.read_all().unwrap();
+            log.truncate_from(records[cut].ordinal).unwrap();
+            views::check_all(subject, &*log, &records[..cut]).unwrap();
+            for n in 0..12u8 {
+                log.append(&[(0, vec![100 + n; 29_000])]).unwrap();
+                if n % 5 == 0 {
+                    log.sync().unwrap();
+                }
+                let there = log.read_all().unwrap();
+                assert_eq!(there.len(), cut + usize::from(n) + 1);
+                views::check_all(subject, &*log, &there).unwrap();
+            }
+            let expected = log.read_all().unwrap();
+            log.close().unwrap();
+            let again = subject.open(&disk, ALWAYS).unwrap();
+            views::check_all(subject, &*again, &expected).unwrap();
+        }
+    }
+}
+
+/// Positions beyond 2^32, in an index that was stored and loaded: in 32 bits its entries lie before
+/// the log, and nothing is found by them.
+#[test]
+fn an_index_knows_positions_beyond_four_gibibytes() {
+    const HEAD: u64 = (1 << 32) - 100_000;
+    let Some(size) = LARGE.layout.segment_bytes() else { panic!("segments") };
+    let disk = Sim::new();
+    let dir = Path::new(LARGE.path);
+    disk.create_dir(dir).unwrap();
+    let segment = disk.create_new(&dir.join(segment_name(HEAD / size)), 0o600).unwrap();
+    segment.set_len(HEAD % size).unwrap();
+    let mut marker = HEAD.to_le_bytes().to_vec();
+    marker.extend_from_slice(&crc32c::crc32c(&marker).to_le_bytes());
+    disk.create_new(&dir.join(HEAD_NAME), 0o600).unwrap().write_at(&marker, 0).unwrap();
+    let log = LARGE.open(&disk, MANUAL).unwrap();
+    for n in 0..60u8 {
+        log.append(&[(0, vec![n; 40_000])]).unwrap();
+    }
+    let records = log.read_all().unwrap();
+    assert_eq!((records[0].ordinal, records.len()), (HEAD, 60));
+    log.close().unwrap();
+    let log = LARGE.open(&disk, MANUAL).unwrap();
+    views::check_all(&LARGE, &*log, &records).unwrap();
+    log.close().unwrap();
+    let wal = LARGE.wal(&disk, MANUAL).unwrap();
+    let parts = wal.splits(1, None, None).unwrap().len();
+    assert!(parts >= 25, "{parts} parts of 2.4 MB");
+}
+
+/// Two threads set a consumer each, and the one that had read the file before the other wrote it
+/// took the other's away. What it needed could be dropped.
+#[test]
+fn consumers_that_two_threads_set_at_once_are_both_kept() {
+    within(|| {
+        for at in 1.. {
+            let disk = Sim::new();
+            let (turn, turns) = channel();
+            let (go_on, goes_on) = channel::<()>();
+            let hook = {
+                let state = Mutex::new((0, turn.clone(), goes_on));
+                move |seen| {
+                    if seen != Seen::Calling || std::thread::current().name() != Some("first") {
+                        return;
+                    }
+                    let mut state = state.lock().unwrap();
+                    state.0 += 1;
+                    if state.0 == at {
+                        let _ = state.1.send(true);
+                        // Not for ever: the second one may have to wait for this one.
+                        let _ = state.2.recv_timeout(Duration::from_millis(50));
+                    }
+                }
+            };
+            let storage = watched(Arc::new(disk.clone()), hook);
+            let options = TINY.options(&disk, MANUAL).storage(storage);
+            let wal: Wal = options.open(TINY.path, Mode::Append).unwrap();
+            let (first, second) = (wal.append(b"first").unwrap(), wal.append(b"second").unwrap());
+            wal.sync().unwrap();
+            let named = |name: &'static str, lsn: Lsn, turn: Option<std::sync::mpsc::Sender<_>>| {
+                let wal = wal.clone();
+                let set = move || {
+                    wal.set_consumer(name, lsn).unwrap();
+                    if let Some(turn) = turn {
+                        let _ = turn.send(false);
+                    }
+                };
+                std::thread::Builder::new().name(name.into()).spawn(set).unwrap()
+            };
+            let one = named("first", first, Some(turn));
+            let reached = turns.recv().unwrap();
+            let two = named("second", second, None);
+            two.join().unwrap();
+            drop(go_on);
+            one.join().unwrap();
+            let consumers = wal.consumers().unwrap();
+            assert_eq!(consumers.get("first"), Some(&first), "call {at}: {consumers:?}");
+            assert_eq!(consumers.get("second"), Some(&second), "call {at}: {consumers:?}");
+            assert_eq!(read_all(&wal).unwrap().len(), 2);
+            if !reached {
+                assert!(at > 3, "{at} calls only");
+                break;
+            }
+        }
+    });
+}

@@ -1,0 +1,375 @@
+//! Crashes while a prefix is dropped or the end is cut.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
+use deedbook::wal::{Cut, Dropped, Lsn, Options, Wal, segment_name};
+use deedbook::{Durable, ErrorKind, Mode};
+
+use crate::support::harness::files::bytes_of;
+use crate::support::harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all, segments_in};
+use crate::support::harness::{ALWAYS, How, MANUAL, Record, Subject, judge, states, worst};
+use crate::support::watch::{Seen, watched};
+
+fn segments(disk: &Sim) -> Vec<u64> {
+    segments_in(disk, Path::new("/log"))
+}
+
+/// Record what `change` does and crash every step of it: the log holds `old` or `new`, and after
+/// the last step only `new`.
+fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce() -> Dropped) {
+    let old = read_all(wal).unwrap();
+    disk.record();
+    change();
+    let moments = disk.recorded();
+    let new = read_all(wal).unwrap();
+    assert_ne!(old, new);
+    for (call, moment) in moments.iter().enumerate() {
+        for after in states(moment, 40).into_iter().chain([moment.kill()]) {
+            let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
+            assert!(
+                got == old || got == new,
+                "{} call {call}: {} records",
+                subject.name,
+                got.len()
+            );
+        }
+    }
+    for after in states(disk, 40) {
+        assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), new);
+    }
+}
+
+/// Also the n-th one, with records after the new head that are not synced, and of all records.
+// Promise: wal-truncate.
+#[test]
+fn a_crash_at_any_step_of_any_dropping_of_a_prefix_leaves_the_old_or_the_new_log() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        for round in 0..6u8 {
+            let payload = |n: u8| vec![round * 10 + n; 90 * usize::from(n)];
+            let lsns: Vec<_> = (0..4).map(|n| wal.append(&payload(n)).unwrap()).collect();
+            wal.sync().unwrap();
+            let to = match round {
+                3 => wal.end().unwrap(),
+                round => lsns[usize::from(1 + round % 3)],
+            };
+            old_or_new(subject, &disk, &wal, || wal.truncate_before(to).unwrap());
+            assert_eq!(wal.head().unwrap(), to);
+        }
+    }
+}
+
+/// Records after the new head that nobody synced: the truncation does, before any mark vouches for
+/// them. A crash leaves the old or the new log, without some of these at most, and in the end none is
+/// missing.
+#[test]
+fn records_that_are_not_synced_survive_the_dropping_of_a_prefix() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let synced: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
+        wal.sync().unwrap();
+        (4..7).for_each(|n| assert!(wal.append(&[n; 200]).is_ok()));
+        let all = read_all(&wal).unwrap();
+        disk.record();
+        wal.truncate_before(synced[2]).unwrap();
+        for (call, moment) in disk.recorded().iter().enumerate() {
+            for after in states(moment, 60).into_iter().chain([moment.kill()]) {
+                let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
+                let old = judge(&got, &all, 4, false);
+                let new = judge(&got, &all[2..], 2, false);
+                assert!(old.is_ok() || new.is_ok(), "{} call {call}: {got:?}", subject.name);
+            }
+        }
+        for after in states(&disk, 60) {
+            assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), all[2..]);
+        }
+    }
+}
+
+/// Appends go on while a truncation syncs. What they brought is synced, too, before a mark vouches for it.
+#[test]
+fn records_that_come_while_a_truncation_syncs_survive_it() {
+    // In tiny ones an append makes a segment, which waits for the sync that this thread is in.
+    let subject = &SEGMENTS;
+    let disk = Sim::new();
+    let other: Arc<Mutex<Option<Wal>>> = Arc::default();
+    let storage = watched(Arc::new(disk.clone()), {
+        let other = other.clone();
+        move |seen| {
+            let writer = match seen {
+                Seen::Synced => other.lock().unwrap().take(),
+                _ => None,
+            };
+            if let Some(wal) = writer {
+                (5..7).for_each(|n| assert!(wal.append(&[n; 200]).is_ok()));
+            }
+        }
+    });
+    let options = Options::new().layout(subject.layout).storage(storage);
+    let wal = options.durability(MANUAL.durability).open(subject.path, Mode::Append).unwrap();
+    let synced: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
+    wal.sync().unwrap();
+    wal.append(&[4; 200]).unwrap();
+    *other.lock().unwrap() = Some(wal.clone());
+    disk.record();
+    wal.truncate_before(synced[2]).unwrap();
+    assert!(other.lock().unwrap().is_none(), "{}: it synced nothing", subject.name);
+    let new = read_all(&wal).unwrap();
+    assert_eq!(new.len(), 5, "{}", subject.name);
+    for (call, moment) in disk.recorded().iter().enumerate() {
+        for after in states(moment, 60).into_iter().chain([moment.kill()]) {
+            let opened = subject.wal(&after, MANUAL);
+            let opened = opened.unwrap_or_else(|e| panic!("{} call {call}: {e}", subject.name));
+            let got = read_all(&opened).unwrap();
+            let kept = if got.first().is_some_and(|it| it.bytes == [0; 200]) { 4 } else { 2 };
+            assert!(got.len() >= kept, "{} call {call}: {got:?}", subject.name);
+        }
+    }
+    for after in states(&disk, 60) {
+        assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), new);
+    }
+}
+
+/// The mark of a new head is on the disk when the truncation returns: else the next opening reads
+/// every record from the head to the end of an older mark.
+#[test]
+fn after_a_dropped_prefix_and_a_power_cut_opening_reads_no_record() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..9).map(|n| wal.append(&[n; 100]).unwrap()).collect();
+        wal.sync().unwrap();
+        wal.truncate_before(lsns[3]).unwrap();
+        for after in states(&disk, 40) {
+            let wal = subject.wal(&after, MANUAL).unwrap();
+            assert_eq!((wal.len().unwrap(), wal.recovery().scanned_records), (6, 0));
+        }
+    }
+}
+
+/// What a power cut may take is nothing to drop other records for: the log would end before its head,
+/// or before the record that was to be its last.
+#[test]
+fn nothing_is_dropped_up_to_a_record_that_is_not_durable() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..6).map(|n| wal.append(&[n; 100]).unwrap()).collect();
+        let written = read_all(&wal).unwrap();
+        for truncate in [Wal::truncate_before, Wal::truncate_after, Wal::truncate_from] {
+            let error = truncate(&wal, lsns[3]).unwrap_err();
+            let refused = (error.kind(), error.durable());
+            assert_eq!(refused, (ErrorKind::InvalidArgument, Some(Durable::No)), "{error}");
+            assert_eq!(read_all(&wal).unwrap(), written, "{}", subject.name);
+        }
+        wal.sync().unwrap();
+        wal.truncate_before(lsns[3]).unwrap();
+        wal.truncate_after(lsns[4]).unwrap();
+        assert_eq!(read_all(&wal).unwrap(), written[3..5], "{}", subject.name);
+    }
+}
+
+/// Records of the same sizes come where the dropped ones were, so that stale bytes would fit; the
+/// cut lies within a segment, or exactly on a border.
+// Promise: wal-truncate.
+#[test]
+fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
+    for subject in [&SINGLE, &SEGMENTS, &TINY] {
+        let border = subject.border_bytes() as usize;
+        for len in [border - 8, border / 2 - 8, 30, 2 * border - 8] {
+            let disk = Sim::new();
+            let wal = subject.wal(&disk, MANUAL).unwrap();
+            let lsns: Vec<_> = (0..6u8).map(|n| wal.append(&vec![n; len]).unwrap()).collect();
+            wal.sync().unwrap();
+            for round in 0..3u8 {
+                old_or_new(subject, &disk, &wal, || wal.truncate_after(lsns[2]).unwrap());
+                let kept = read_all(&wal).unwrap();
+                assert_eq!(wal.end().unwrap(), lsns[3]);
+                let mut written = kept.clone();
+                for n in 3..6u8 {
+                    let Lsn(ordinal) = wal.append(&vec![50 + round * 10 + n; len]).unwrap();
+                    assert_eq!(Lsn(ordinal), lsns[usize::from(n)]);
+                    let bytes = vec![50 + round * 10 + n; len];
+                    written.push(Record { ordinal, tag: ordinal as u32, bytes });
+                    for after in states(&disk, 60) {
+                        let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
+                        judge(&got, &written, kept.len(), false).unwrap();
+                    }
+                }
+                wal.sync().unwrap();
+                let after = subject.wal(&worst(&disk), MANUAL).unwrap();
+                assert_eq!(read_all(&after).unwrap(), written);
+            }
+        }
+    }
+}
+
+/// Killed at any step, no truncation leaves a gap between segments: other programs end their scan
+/// at one.
+// Promise: wal-truncate.
+#[test]
+fn segments_go_oldest_first_at_the_front_and_newest_first_at_the_end() {
+    for front in [true, false] {
+        let disk = Sim::new();
+        let wal = TINY.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..12).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        disk.record();
+        match front {
+            true => wal.truncate_before(lsns[8]).unwrap(),
+            false => wal.truncate_after(lsns[3]).unwrap(),
+        };
+        let mut fewer = 0;
+        for moment in disk.recorded() {
+            let indices = segments(&moment);
+            assert!(indices.windows(2).all(|pair| pair[1] == pair[0] + 1), "{indices:?}");
+            fewer += u64::from(indices.len() < 11);
+        }
+        assert!(fewer > 3);
+    }
+}
+
+/// Directory changes undone: segments that were dropped at the front are back. They are no part of
+/// the log, and the next writer removes them.
+// Promise: wal-truncate.
+#[test]
+fn segments_that_come_back_below_the_head_are_not_read_and_go_again() {
+    for subject in [&SEGMENTS, &TINY] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, ALWAYS).unwrap();
+        let lsns: Vec<_> = (0..9).map(|n| wal.append(&[n; 300]).unwrap()).collect();
+        let before = disk.kill();
+        wal.truncate_before(lsns[6]).unwrap();
+        let expected = read_all(&wal).unwrap();
+        let (all, left) = (segments(&before), segments(&disk));
+        let gone: Vec<_> = all.iter().filter(|index| !left.contains(index)).collect();
+        assert!(gone.len() > 2);
+        drop(wal);
+        for pick in 1..(1u64 << gone.len().min(6)) {
+            let disk = disk.kill();
+            let back = gone.iter().enumerate().filter(|(at, _)| pick >> (at % 6) & 1 == 1);
+            for (_, index) in back {
+                let path = Path::new("/log").join(segment_name(**index));
+                let bytes = bytes_of(&before, &path);
+                disk.create_new(&path, 0o600).unwrap().write_at(&bytes, 0).unwrap();
+            }
+            assert_eq!(subject.peek(&disk).unwrap(), expected);
+            let wal = subject.wal(&disk, MANUAL).unwrap();
+            assert_eq!(read_all(&wal).unwrap(), expected);
+            assert!(!wal.recovery().removed_segments.is_empty());
+            assert_eq!(segments(&disk), left);
+            assert_eq!(segments(&worst(&disk)), left);
+        }
+    }
+}
+
+/// With `recovery="acknowledged"` nothing comes back that was not acknowledged, and all that was.
+// Promise: wal-acknowledged.
+#[test]
+fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
+    let exact = How { acknowledged: true, ..MANUAL };
+    for subject in [&SINGLE, &SEGMENTS, &TINY] {
+        for dropped in [false, true] {
+            let disk = Sim::new();
+            let wal = subject.wal(&disk, exact).unwrap();
+            let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
+            wal.sync().unwrap();
+            let mut first = 0;
+            if dropped && subject.name != "wal-single" {
+                wal.truncate_before(lsns[2]).unwrap();
+                first = 2;
+            }
+            if dropped {
+                wal.truncate_after(lsns[2]).unwrap();
+            }
+            let acknowledged = read_all(&wal).unwrap();
+            assert_eq!(acknowledged.len(), if dropped { 3 - first } else { 4 });
+            for n in 0..3 {
+                wal.append(&[50 + n; 200]).unwrap();
+            }
+            for after in states(&disk, 100).into_iter().chain([disk.kill()]) {
+                let wal = subject.wal(&after, exact).unwrap();
+                assert_eq!(read_all(&wal).unwrap(), acknowledged);
+            }
+        }
+    }
+}
+
+/// What `cut` drops, asked of a reader and of the writer before, and returned by the truncation.
+fn dropped(subject: &WalSubject, disk: &Sim, wal: &Wal, cut: Cut) -> Dropped {
+    let before = read_all(wal).unwrap();
+    let reader = subject.options(disk, MANUAL).open(subject.path, Mode::Read).unwrap();
+    let would = reader.would_drop(cut).unwrap();
+    assert_eq!(wal.would_drop(cut).unwrap(), would, "{cut:?}: a reader says the same");
+    assert_eq!(read_all(wal).unwrap(), before, "{cut:?}: changed");
+    let done = match cut {
+        Cut::Before(lsn) => wal.truncate_before(lsn),
+        Cut::BeforeAll(lsn) => wal.truncate_before_all(lsn),
+        Cut::After(lsn) => wal.truncate_after(lsn),
+        Cut::From(lsn) => wal.truncate_from(lsn),
+    };
+    let done = done.unwrap();
+    assert_eq!(done, would, "{cut:?}");
+    assert_eq!(done.records as usize, before.len() - read_all(wal).unwrap().len(), "{cut:?}");
+    assert_eq!((done.head, done.end), (wal.head().unwrap(), wal.end().unwrap()), "{cut:?}");
+    done
+}
+
+/// A truncation was done blindly: what it drops was said by nothing, before or after it.
+#[test]
+fn a_truncation_drops_what_was_said_beforehand() {
+    for subject in [&SEGMENTS, &TINY, &SINGLE] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..12).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        let framed = lsns[1].0 - lsns[0].0;
+        let mut cuts = vec![(Cut::After(lsns[10]), 1), (Cut::After(lsns[10]), 0)];
+        cuts.extend([(Cut::From(lsns[9]), 2), (Cut::From(lsns[8]), 1)]);
+        if subject.name != SINGLE.name {
+            cuts.extend([(Cut::Before(lsns[2]), 2), (Cut::Before(lsns[2]), 0)]);
+            cuts.extend([(Cut::BeforeAll(lsns[5]), 3), (Cut::Before(lsns[8]), 3)]);
+        }
+        for (cut, records) in cuts {
+            let done = dropped(subject, &disk, &wal, cut);
+            assert_eq!((done.records, done.bytes), (records, records * framed), "{cut:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_truncation_refuses_is_refused_beforehand() {
+    for subject in [&SEGMENTS, &SINGLE] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, MANUAL).unwrap();
+        let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        wal.set_consumer("slow", lsns[1]).unwrap();
+        let end = wal.append(b"not synced").unwrap();
+        let prefix = match subject.name == SINGLE.name {
+            true => ErrorKind::Unsupported,
+            false => ErrorKind::InvalidArgument,
+        };
+        let refused = [
+            (Cut::Before(lsns[2]), prefix),
+            (Cut::After(end), ErrorKind::InvalidArgument),
+            (Cut::From(wal.end().unwrap()), ErrorKind::OutOfRange),
+            (Cut::After(Lsn(lsns[1].0 + 1)), ErrorKind::OutOfRange),
+        ];
+        for (cut, kind) in refused {
+            let would = wal.would_drop(cut).unwrap_err();
+            let done = match cut {
+                Cut::Before(lsn) => wal.truncate_before(lsn),
+                Cut::After(lsn) => wal.truncate_after(lsn),
+                Cut::From(lsn) | Cut::BeforeAll(lsn) => wal.truncate_from(lsn),
+            };
+            let done = done.unwrap_err();
+            assert_eq!((would.kind(), would.to_string()), (kind, done.to_string()), "{cut:?}");
+        }
+    }
+}

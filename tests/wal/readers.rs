@@ -1,0 +1,198 @@
+//! Readers of a write-ahead log whose writer drops a prefix or cuts the end under them. Most of it
+//! was found by a random history of a writer beside a reader (`test_stateful_wal.py`).
+
+use std::time::Duration;
+
+use deedbook::ErrorKind;
+use deedbook::wal::{Layout, Lsn, Mode, OnCorrupt, Options, Wal};
+use tempfile::TempDir;
+
+const LAYOUTS: [Layout; 3] = [
+    Layout::Single,
+    Layout::Segmented { segment_bytes: 128 },
+    Layout::Segmented { segment_bytes: 1 << 20 },
+];
+
+/// A writer and a reader of the same records.
+fn pair(dir: &TempDir, layout: Layout, records: u64) -> (Wal, Wal, Vec<Lsn>) {
+    let options = Options::new().layout(layout);
+    let writer = options.open(dir.path().join("log"), Mode::Create).unwrap();
+    let lsns = (0..records).map(|i| writer.append(&i.to_le_bytes()).unwrap()).collect();
+    writer.sync().unwrap();
+    let reader = Wal::open(dir.path().join("log")).unwrap();
+    assert_eq!(reader.len().unwrap(), records);
+    (writer, reader, lsns)
+}
+
+fn payloads(wal: &Wal) -> Vec<u64> {
+    let number = |bytes: Vec<u8>| u64::from_le_bytes(bytes.try_into().unwrap());
+    wal.iter(None).unwrap().map(|record| number(record.unwrap().payload)).collect()
+}
+
+/// Whatever it is asked, it says that the log was cut, and never that it is damaged.
+// Promise: wal-beside.
+#[test]
+fn a_reader_of_a_log_whose_end_was_cut_says_so() {
+    for layout in LAYOUTS {
+        for (records, kept, again) in [(100, 0, 0), (100, 60, 0), (30, 29, 0), (100, 40, 200)] {
+            let dir = TempDir::new().unwrap();
+            let (writer, reader, lsns) = pair(&dir, layout, records);
+            let mut followed = reader.follow(None).unwrap();
+            writer.truncate_from(lsns[kept]).unwrap();
+            // Of another size, so that none begins where one did before.
+            (0..again).for_each(|_| assert!(writer.append(&[7; 9]).is_ok()));
+            let wait = Duration::ZERO;
+            let mut refused = vec![reader.refresh().unwrap_err()];
+            refused.push(loop {
+                match followed.next(wait) {
+                    Ok(record) => assert!(record.is_some(), "{layout:?}, {kept}"),
+                    Err(error) => break error,
+                }
+            });
+            refused.extend(reader.read(*lsns.last().unwrap()).err());
+            refused.extend(reader.read(lsns[(records + kept as u64) as usize / 2]).err());
+            for error in refused {
+                let what = format!("{layout:?}, {kept} of {records}, {again} again: {error}");
+                assert_eq!(error.kind(), ErrorKind::OutOfRange, "{what}");
+                // Or, of what lies there now, that no record begins at that place.
+                assert!(again > 0 || error.to_string().contains("cut"), "{what}");
+            }
+            assert_eq!(
+                Wal::open(dir.path().join("log")).unwrap().len().unwrap(),
+                kept as u64 + again
+            );
+        }
+    }
+}
+
+/// What is left is read as before, with a refresh or without; what was dropped is said to be.
+// Promise: wal-beside.
+#[test]
+fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
+    for layout in &LAYOUTS[1..] {
+        for refreshes in [false, true] {
+            let dir = TempDir::new().unwrap();
+            let (writer, reader, lsns) = pair(&dir, *layout, 200);
+            let mut late = reader.follow(None).unwrap();
+            assert!(late.next(Duration::ZERO).unwrap().is_some());
+            writer.truncate_before(lsns[150]).unwrap();
+            if refreshes {
+                assert_eq!(reader.refresh().unwrap(), writer.end().unwrap());
+            }
+            assert_eq!(reader.read(lsns[160]).unwrap().payload, 160u64.to_le_bytes());
+            let from = reader.iter(Some(lsns[170])).unwrap();
+            assert_eq!(from.map(Result::unwrap).count(), 30);
+            assert_eq!(payloads(&reader), (150..200).collect::<Vec<_>>());
+            let mut back = reader.cursor_back(None, None).unwrap();
+            assert_eq!(back.next().unwrap().unwrap().lsn, lsns[199]);
+            assert_eq!((reader.head().unwrap(), reader.len().unwrap()), (lsns[150], 50));
+            let error = reader.read(lsns[3]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+            assert!(error.to_string().contains("was dropped"), "{error}");
+            // And what comes is followed.
+            writer.append(&200u64.to_le_bytes()).unwrap();
+            assert_eq!(reader.refresh().unwrap(), writer.end().unwrap());
+            assert_eq!(payloads(&reader), (150..201).collect::<Vec<_>>());
+            let mut follow = reader.follow(Some(lsns[199])).unwrap();
+            assert_eq!(follow.next(Duration::ZERO).unwrap().unwrap().lsn, lsns[199]);
+            // A follower in the dropped part gets all of it from memory, or an error.
+            let mut count = 1;
+            let ended = loop {
+                match late.next(Duration::ZERO) {
+                    Ok(Some(_)) => count += 1,
+                    Ok(None) => break None,
+                    Err(error) => break Some(error.kind()),
+                }
+            };
+            match ended {
+                None => assert_eq!(count, 201),
+                Some(kind) => assert_eq!(kind, ErrorKind::OutOfRange),
+            }
+        }
+    }
+}
+
+/// Both ways alike: a stop after the end is the end, another must lie between records.
+#[test]
+fn both_directions_take_the_same_ranges() {
+    let dir = TempDir::new().unwrap();
+    let (writer, reader, lsns) = pair(&dir, LAYOUTS[1], 9);
+    for wal in [&writer, &reader] {
+        for (from, to, count) in
+            [(0, 1000, Some(9)), (lsns[3].0, lsns[5].0, Some(2)), (0, 5, None), (5, 1000, None)]
+        {
+            let (from, to) = (Some(Lsn(from)), Some(Lsn(to)));
+            let forwards = wal.cursor(from, to, OnCorrupt::Raise).map(|mut cursor| {
+                let mut count = 0;
+                while cursor.next().unwrap().is_some() {
+                    count += 1;
+                }
+                count
+            });
+            let backwards = wal.cursor_back(from, to).map(|mut cursor| {
+                let mut count = 0;
+                while cursor.next().unwrap().is_some() {
+                    count += 1;
+                }
+                count
+            });
+            assert_eq!((forwards.ok(), backwards.ok()), (count, count), "{from:?} {to:?}");
+        }
+    }
+}
+
+/// A hunt: the parts of a log without `.deedbook` did not carry the size that `segment_bytes` had
+/// named. Their readers took the size of segment 0, which was too long or cut, and gave 156 records
+/// under LSNs that do not exist.
+#[test]
+fn parts_are_read_by_the_segment_size_of_their_log() {
+    const LAYOUT: Layout = Layout::Segmented { segment_bytes: 1000 };
+    let whole = |segment: u64| {
+        let dir = TempDir::new().unwrap();
+        let (writer, reader, lsns) = pair(&dir, LAYOUT, 1000);
+        if segment > 0 {
+            writer.truncate_before(lsns[995]).unwrap();
+        }
+        drop((writer, reader));
+        std::fs::remove_dir_all(dir.path().join("log/.deedbook")).unwrap();
+        dir
+    };
+    for (segment, cut) in [(0, 1000), (0, 1100), (0, 900), (15, 936)] {
+        let dir = whole(segment);
+        let path = dir.path().join("log");
+        let name = path.join(deedbook::wal::segment_name(segment));
+        if segment == 0 {
+            std::fs::OpenOptions::new().write(true).open(name).unwrap().set_len(cut).unwrap();
+        }
+        let named = Options::new().layout(LAYOUT);
+        let wal = named.open(&path, Mode::Read).unwrap();
+        let read = |mut cursor: deedbook::wal::Cursor| {
+            let mut found = Vec::new();
+            while let Some(record) = cursor.next().unwrap() {
+                found.push((record.lsn, record.payload.to_vec()));
+            }
+            found
+        };
+        let expected = read(wal.cursor(None, None, OnCorrupt::Skip).unwrap());
+        assert!(expected.len() >= if segment == 0 { 980 } else { 5 });
+        for split_bytes in [500, 1 << 20] {
+            let mut found = Vec::new();
+            for split in wal.splits(split_bytes, None, None).unwrap() {
+                assert_eq!(split.segment_bytes, Some(1000));
+                let of_part = Wal::read_split(&split, &Options::new(), OnCorrupt::Skip, true);
+                found.extend(read(of_part.unwrap()));
+            }
+            assert!(found == expected, "{cut} bytes of segment {segment}: {} records", found.len());
+        }
+        if segment == 0 {
+            // Nobody names the size: nine of ten segments have the right one.
+            let guessed = Wal::open(&path).unwrap();
+            let found = read(guessed.cursor(None, None, OnCorrupt::Skip).unwrap());
+            assert!(
+                found == expected,
+                "{cut} bytes of segment 0, guessed: {} records",
+                found.len()
+            );
+        }
+    }
+}

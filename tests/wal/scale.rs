@@ -1,0 +1,217 @@
+//! What stays small while a write-ahead log gets large, and positions that no 32 bits hold.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use deedbook::storage::{Disk, Memory, Storage};
+use deedbook::wal::{
+    Batch, HEAD_NAME, Layout, Lsn, Mode, OnCorrupt, Options, RECORD_BYTES_MAX, Retention, Wal,
+    segment_name, verify,
+};
+use tempfile::TempDir;
+
+use crate::support::watch::{Seen, watched};
+
+/// CRC-32C, with a table, written down once more so that the crate is not checked against itself.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let table: Vec<u32> = (0..256)
+        .map(|byte| {
+            (0..8).fold(byte, |crc: u32, _| (crc >> 1) ^ (0x82F6_3B78 & (crc & 1).wrapping_neg()))
+        })
+        .collect();
+    !bytes.iter().fold(!0, |crc: u32, byte| table[(crc as u8 ^ byte) as usize] ^ (crc >> 8))
+}
+
+fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Options {
+    let layout = Some(Layout::Segmented { segment_bytes });
+    let options = Options::new().layout(layout).storage(storage);
+    let wal = options.open("/log", Mode::Create).unwrap();
+    let mut batch = Batch::new(RECORD_BYTES_MAX);
+    for i in 0..records {
+        batch.push(&i.to_le_bytes().repeat(7)).unwrap();
+        if batch.len() == 1000 || i + 1 == records {
+            wal.append_batch(&batch).unwrap();
+            batch.clear();
+        }
+    }
+    wal.close().unwrap();
+    options
+}
+
+/// A storage, and how many bytes were read from it.
+fn reads_counted(memory: Memory) -> (Arc<dyn Storage>, Arc<AtomicU64>) {
+    let read = Arc::new(AtomicU64::new(0));
+    let count = read.clone();
+    let storage = watched(Arc::new(memory), move |seen| {
+        if let Seen::Read(bytes) = seen {
+            count.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    });
+    (storage, read)
+}
+
+/// After a clean close, opening and finding a record by its position read a few blocks, whatever
+/// lies in the log.
+#[test]
+fn opening_reads_as_little_of_a_hundred_times_the_records() {
+    let mut read_by = Vec::new();
+    for records in [10_000, 1_000_000] {
+        let memory = Memory::new();
+        let options = filled(Arc::new(memory.clone()), 64 << 20, records);
+        let (storage, read) = reads_counted(memory);
+        let options = options.storage(storage);
+        for mode in [Mode::Read, Mode::Append] {
+            read.store(0, Ordering::Relaxed);
+            let wal = options.open("/log", mode).unwrap();
+            assert_eq!(wal.len().unwrap(), records);
+            let opened = read.load(Ordering::Relaxed);
+            assert!(opened < 4096, "{records} records, {mode:?}: {opened} bytes read");
+            read_by.push(opened);
+            let Lsn(last) = wal.bounds().unwrap().unwrap().1;
+            assert_eq!(wal.read(Lsn(last / 64 / 2 * 64)).unwrap().payload.len(), 56);
+            let sought = read.load(Ordering::Relaxed) - opened;
+            assert!(sought < 2 << 20, "{records} records, {mode:?}: {sought} bytes read");
+        }
+    }
+    // A binary search in the index is all that may grow.
+    assert!(read_by[2] < read_by[0] + 1024 && read_by[3] < read_by[1] + 1024, "{read_by:?}");
+}
+
+/// A part of a log that nothing lies beside, as wal-db leaves it, costs what is in the part.
+#[test]
+fn a_part_of_a_log_reads_only_that_part() {
+    let memory = Memory::new();
+    let options = filled(Arc::new(memory.clone()), 1 << 20, 100_000);
+    for name in memory.list("/log/.deedbook".as_ref()).unwrap() {
+        memory.remove(&Path::new("/log/.deedbook").join(name)).unwrap();
+    }
+    let (storage, read) = reads_counted(memory);
+    let options = options.storage(storage);
+    let splits = options.open("/log", Mode::Read).unwrap().splits(1 << 20, None, None).unwrap();
+    assert!(splits.len() > 5);
+    let mut records = 0;
+    for split in splits {
+        read.store(0, Ordering::Relaxed);
+        let mut cursor =
+            deedbook::wal::Wal::read_split(&split, &options, OnCorrupt::Raise, true).unwrap();
+        while cursor.next().unwrap().is_some() {
+            records += 1;
+        }
+        let (read, bytes) = (read.load(Ordering::Relaxed), split.end - split.offset);
+        assert!(read < bytes + 4096, "{split:?} of {bytes} bytes: {read} read");
+    }
+    assert_eq!(records, 100_000);
+}
+
+/// Whatever the number of segments, few are open at a time.
+#[test]
+fn few_segments_are_open_at_a_time() {
+    let (open, most) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+    let counted = (open.clone(), most.clone());
+    let storage = watched(Arc::new(Memory::new()), move |seen| {
+        let (open, most) = &counted;
+        match seen {
+            Seen::Opened => {
+                most.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+            Seen::Closed => drop(open.fetch_sub(1, Ordering::Relaxed)),
+            _ => {}
+        }
+    });
+    let options = filled(storage, 256, 4000);
+    let wal = options.open("/log", Mode::Append).unwrap();
+    assert_eq!(wal.segment_paths().unwrap().len(), 1000);
+    assert_eq!(wal.iter(None).unwrap().count(), 4000);
+    wal.truncate_before(Lsn(64 * 1000)).unwrap();
+    wal.truncate_from(Lsn(64 * 3000)).unwrap();
+    drop(wal);
+    assert!(verify("/log", &options, |_, _| Ok(())).unwrap().ok());
+    // Sixteen segments, the mark, the index, the lock, and one that is read.
+    let most = most.load(Ordering::Relaxed);
+    assert!(most <= 24, "{most} files were open at a time");
+    assert_eq!(open.load(Ordering::Relaxed), 0);
+}
+
+/// A log that wal-db left, whose head lies just below 2^32: nothing but the marker and the last
+/// segment, which is a hole.
+// Promise: wal-large.
+#[test]
+fn records_lie_across_and_behind_four_gibibytes() {
+    const HEAD: u64 = (1 << 32) - 100;
+    const SEGMENT: u64 = 64 << 20;
+    let dir = TempDir::new().unwrap();
+    let log = dir.path().join("log");
+    std::fs::create_dir(&log).unwrap();
+    let segment = std::fs::File::create_new(log.join(segment_name(HEAD / SEGMENT))).unwrap();
+    segment.set_len(HEAD % SEGMENT).unwrap();
+    let mut marker = HEAD.to_le_bytes().to_vec();
+    marker.extend_from_slice(&crc32c(&marker).to_le_bytes());
+    std::fs::write(log.join(HEAD_NAME), marker).unwrap();
+    let layout = Some(Layout::Segmented { segment_bytes: SEGMENT });
+    let options = Options::new().layout(layout).storage(Arc::new(Disk));
+    let wal = options.open(&log, Mode::Append).unwrap();
+    let lsns: Vec<Lsn> = (0..20).map(|i| wal.append(&[i; 52]).unwrap()).collect();
+    assert_eq!((lsns[0], lsns[19]), (Lsn(HEAD), Lsn(HEAD + 19 * 60)));
+    wal.sync().unwrap();
+    wal.set_consumer("far", lsns[10]).unwrap();
+    let check = |wal: &Wal, first: usize, last: usize| {
+        let all: Vec<_> = wal.iter(None).unwrap().map(|r| r.unwrap()).collect();
+        let there: Vec<_> = (first..=last).map(|i| (lsns[i], vec![i as u8; 52])).collect();
+        assert_eq!(all.iter().map(|r| (r.lsn, r.payload.clone())).collect::<Vec<_>>(), there);
+        let mut back = wal.cursor_back(None, None).unwrap();
+        assert_eq!(back.next().unwrap().unwrap().lsn, lsns[last]);
+        assert_eq!(wal.read(lsns[last]).unwrap().payload, vec![last as u8; 52]);
+    };
+    check(&wal, 0, 19);
+    // The second record lies over the border of two segments, and of 2^32.
+    wal.truncate_before(lsns[1]).unwrap();
+    wal.truncate_after(lsns[15]).unwrap();
+    check(&wal, 1, 15);
+    wal.close().unwrap();
+    for without_sidecar in [false, true] {
+        if without_sidecar {
+            std::fs::remove_dir_all(log.join(".deedbook")).unwrap();
+        }
+        let wal = options.open(&log, Mode::Append).unwrap();
+        check(&wal, 1, 15);
+        assert!(verify(&log, &options, |_, _| Ok(())).unwrap().ok());
+        assert_eq!(wal.consumers().unwrap().contains_key("far"), !without_sidecar);
+        wal.close().unwrap();
+    }
+    let wal = options.open(&log, Mode::Append).unwrap();
+    let all = Retention::new().bytes_max(0);
+    assert_eq!(wal.retain(&all).unwrap().head, lsns[2]);
+    check(&wal, 2, 15);
+}
+
+/// One file in which records of zeros fill more than 4 GiB, and all of them are holes.
+// Promise: wal-large.
+#[cfg(unix)]
+#[test]
+fn a_single_file_of_more_than_four_gibibytes_is_read_and_appended_to() {
+    let dir = TempDir::new().unwrap();
+    let log = dir.path().join("wal");
+    let payload = vec![0; (RECORD_BYTES_MAX - 1000) as usize];
+    let framed = RECORD_BYTES_MAX - 1000 + 8;
+    let count = (1 << 32) / framed + 1;
+    let length = (payload.len() as u32).to_le_bytes();
+    let sum = crc32c(&[&length[..], &payload].concat());
+    let file = std::fs::File::create_new(&log).unwrap();
+    for i in 0..count {
+        let header = [sum.to_le_bytes(), length].concat();
+        std::os::unix::fs::FileExt::write_all_at(&file, &header, i * framed).unwrap();
+    }
+    file.set_len(count * framed).unwrap();
+    let wal = Wal::append_to(&log).unwrap();
+    assert_eq!((wal.len().unwrap(), wal.end().unwrap()), (count, Lsn(count * framed)));
+    let lsn = wal.commit(b"beyond it").unwrap();
+    assert!(lsn.0 > 1 << 32);
+    wal.close().unwrap();
+    let wal = Wal::append_to(&log).unwrap();
+    assert_eq!(wal.recovery().scanned_records, 0);
+    assert_eq!(wal.read(lsn).unwrap().payload, b"beyond it");
+    assert_eq!(wal.read(Lsn(lsn.0 - framed)).unwrap().payload, payload);
+    wal.truncate_after(Lsn(lsn.0 - framed)).unwrap();
+    assert_eq!(wal.end().unwrap(), lsn);
+}

@@ -1,0 +1,503 @@
+//! Bugs that were found in truncations of the write-ahead log: what a crash in their middle leaves,
+//! what a leftover intent may cut, and what a refused one has changed.
+
+use std::io::ErrorKind::{Other, StorageFull};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::storage::{Access, Disk, Storage};
+use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, Mode, Options, Wal, segment_name};
+use deedbook::{Durability, Durable, MarkUse, Repair};
+
+use crate::support::harness;
+use crate::support::watch::{Seen, watched};
+use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all};
+use harness::{How, mix};
+
+const MANUAL: How = How { durability: Durability::Manual, acknowledged: false };
+const ACKNOWLEDGED: How = How { durability: Durability::Manual, acknowledged: true };
+/// Segments with room for blocks of the index.
+const LARGE: WalSubject = WalSubject {
+    name: "wal-segments-100000",
+    path: "/log",
+    layout: Layout::Segmented { segment_bytes: 100_000 },
+};
+
+/// A log of 600 records of 1000 bytes each: the index has a block for every 66 of them.
+fn six_hundred(disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
+    let wal = LARGE.wal(disk, how).unwrap();
+    let lsns = (0..600u64).map(|n| wal.append(&[n as u8; 992]).unwrap()).collect();
+    wal.sync().unwrap();
+    (wal, lsns)
+}
+
+fn five(subject: &WalSubject, disk: &Sim) -> (Wal, Vec<Lsn>) {
+    let wal = subject.wal(disk, MANUAL).unwrap();
+    let lsns = (0..5).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+    wal.sync().unwrap();
+    (wal, lsns)
+}
+
+fn beside(subject: &WalSubject, name: &str) -> PathBuf {
+    match subject.layout.segment_bytes() {
+        None => Path::new("/log/.deedbook/wal").join(name),
+        Some(_) => Path::new("/log/.deedbook").join(name),
+    }
+}
+
+fn first_file(subject: &WalSubject) -> PathBuf {
+    match subject.layout.segment_bytes() {
+        None => subject.path.into(),
+        Some(_) => Path::new(subject.path).join(segment_name(0)),
+    }
+}
+
+fn bytes_of(disk: &Sim, path: &Path) -> Option<Vec<u8>> {
+    let file = disk.open(path, Access::Read).ok()?;
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
+    Some(bytes)
+}
+
+fn put(disk: &Sim, path: &Path, bytes: &[u8]) {
+    let file = match disk.open(path, Access::Write) {
+        Ok(file) => file,
+        Err(_) => disk.create_new(path, 0o600).unwrap(),
+    };
+    file.set_len(0).unwrap();
+    assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
+        })
+    };
+    !bytes.iter().fold(!0, step)
+}
+
+/// Truncate at the 350th record, both ways, and see that what is left was counted.
+fn counts_what_is_left(disk: &Sim, how: How, lsns: &[Lsn], what: &str) {
+    for front in [true, false] {
+        let disk = disk.kill();
+        let wal = LARGE.wal(&disk, how).unwrap();
+        let want = match front {
+            true => 250,
+            false => wal.len().unwrap() - 249,
+        };
+        let truncate = if front { Wal::truncate_before } else { Wal::truncate_after };
+        truncate(&wal, lsns[350]).unwrap_or_else(|e| panic!("{what}, front {front}: {e}"));
+        assert_eq!(wal.len().unwrap(), want, "{what}, front {front}");
+        wal.append(&[7; 992]).unwrap();
+        wal.close().unwrap();
+        let wal = LARGE.wal(&disk, how).unwrap();
+        assert_eq!(wal.recovery().mark, MarkUse::Used, "{what}, front {front}");
+        assert_eq!(wal.len().unwrap(), want + 1, "{what}, front {front}");
+        assert_eq!(read_all(&wal).unwrap().len() as u64, want + 1, "{what}, front {front}");
+    }
+}
+
+/// Found by review: killed between the new head and its mark, the next process numbered the records
+/// from 0 on, but went on with the index of the old mark, in which they had their old ordinals. The
+/// next truncation subtracted the one from the other: a panic, or a log of 2^64 records. And the mark
+/// that the next process stored vouched for that index, so that the one after it did the same.
+#[test]
+fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
+    for how in [MANUAL, ACKNOWLEDGED] {
+        let disk = Sim::new();
+        let (wal, lsns) = six_hundred(&disk, how);
+        disk.record();
+        wal.truncate_before(lsns[100]).unwrap();
+        let mut moved = 0;
+        for (call, killed) in disk.recorded().iter().enumerate() {
+            counts_what_is_left(killed, how, &lsns, &format!("call {call}"));
+            // The next process is killed, too, and so is one that dropped a prefix again.
+            let next = killed.kill();
+            let wal = LARGE.wal(&next, how).unwrap();
+            let later = next.kill();
+            counts_what_is_left(&later, how, &lsns, &format!("call {call}, opened"));
+            moved += u64::from(wal.head().unwrap() == lsns[100]);
+            wal.append(&[7; 80_000]).unwrap();
+            wal.sync().unwrap();
+            next.record();
+            wal.truncate_before(lsns[200]).unwrap();
+            let moments = next.recorded();
+            let last = moments.len() - 3;
+            let again = LARGE.wal(&moments[last].kill(), how).unwrap();
+            assert_eq!((again.head().unwrap(), again.len().unwrap()), (lsns[200], 401));
+            again.truncate_before(lsns[350]).unwrap();
+            assert_eq!(again.len().unwrap(), 251);
+        }
+        assert!(moved > 5);
+    }
+}
+
+/// A mark that numbers the records otherwise than the index does, as versions before left them: of 200
+/// records numbered from 0 on, the index says that the one in the middle is the 550th.
+#[test]
+fn a_foreign_ordinal_is_neither_subtracted_nor_used() {
+    for front in [true, false] {
+        let disk = Sim::new();
+        let (wal, lsns) = six_hundred(&disk, MANUAL);
+        wal.truncate_before(lsns[400]).unwrap();
+        wal.close().unwrap();
+        let path = beside(&LARGE, "mark");
+        let mut mark = bytes_of(&disk, &path).unwrap();
+        for slot in [0, 512] {
+            mark[slot + 16..slot + 24].fill(0);
+            let crc = crc32(&mark[slot..slot + 124]);
+            mark[slot + 124..slot + 128].copy_from_slice(&crc.to_le_bytes());
+        }
+        put(&disk, &path, &mark);
+        let wal = LARGE.wal(&disk, MANUAL).unwrap();
+        assert_eq!((wal.recovery().mark, wal.len().unwrap()), (MarkUse::Used, 200));
+        match front {
+            true => wal.truncate_before(lsns[550]).unwrap(),
+            false => wal.truncate_after(lsns[550]).unwrap(),
+        };
+        assert_eq!(wal.len().unwrap(), if front { 50 } else { 151 });
+    }
+}
+
+/// Another log of the same layout: the files it would be restored from.
+fn another(subject: &WalSubject) -> Vec<(PathBuf, Vec<u8>)> {
+    let disk = Sim::new();
+    let wal = subject.wal(&disk, MANUAL).unwrap();
+    (100..120).for_each(|n| assert!(wal.append(&[n; 30]).is_ok()));
+    let paths = wal.segment_paths().unwrap();
+    wal.close().unwrap();
+    paths.iter().map(|path| (path.clone(), bytes_of(&disk, path).unwrap())).collect()
+}
+
+fn remove_log(subject: &WalSubject, disk: &Sim) {
+    for name in disk.list(Path::new("/log")).unwrap() {
+        let path = Path::new("/log").join(&name);
+        let log = path == Path::new(subject.path) || path.extension().is_some_and(|e| e == "wal");
+        if log && !disk.is_dir(&path) {
+            disk.remove(&path).unwrap();
+        }
+    }
+}
+
+/// Found by review: killed in the middle of `truncate_from` of the first record, of which the intent
+/// says nothing but the byte 0. Whatever log was put in the place of that one was emptied by opening
+/// it. In new files, or written over the old ones.
+#[test]
+fn a_leftover_intent_does_not_cut_another_log() {
+    for subject in [&SINGLE, &TINY, &SEGMENTS] {
+        for (keep, over) in [(false, false), (false, true), (true, false), (true, true)] {
+            let disk = Sim::new();
+            let (wal, lsns) = five(subject, &disk);
+            disk.record();
+            match keep {
+                true => wal.truncate_after(lsns[0]).unwrap(),
+                false => wal.truncate_from(lsns[0]).unwrap(),
+            };
+            let mut left = 0;
+            for disk in disk.recorded() {
+                let disk = disk.kill();
+                if bytes_of(&disk, &beside(subject, "cut")).is_none() {
+                    continue;
+                }
+                left += 1;
+                if !over {
+                    remove_log(subject, &disk);
+                }
+                another(subject).iter().for_each(|(path, bytes)| put(&disk, path, bytes));
+                let what = format!("{}, keep {keep}, over {over}", subject.name);
+                let read = subject.options(&disk, MANUAL);
+                let read = read.open(subject.path, Mode::Read).unwrap();
+                assert_eq!(read.len().unwrap(), 20, "{what}");
+                let wal = subject.wal(&disk, MANUAL).unwrap();
+                assert_eq!(wal.len().unwrap(), 20, "{what}");
+                assert!(!wal.recovery().finished_truncation);
+                // Nor any other that will lie there.
+                assert_eq!(bytes_of(&disk, &beside(subject, "cut")), None, "{what}");
+            }
+            assert!(left > 2);
+        }
+    }
+}
+
+/// The other side of it: a cut of all that was begun is ended, whatever of the log is gone already,
+/// and whether the records were durable or not.
+#[test]
+fn a_cut_of_all_records_that_was_begun_is_ended() {
+    for subject in [&SINGLE, &TINY, &SEGMENTS] {
+        for synced in [true, false] {
+            let disk = Sim::new();
+            let wal = subject.wal(&disk, MANUAL).unwrap();
+            let first = wal.append(&[0; 50]).unwrap();
+            (1..5).for_each(|n| assert!(wal.append(&[n; 50]).is_ok()));
+            if synced {
+                wal.sync().unwrap();
+            }
+            disk.record();
+            wal.truncate_from(first).unwrap();
+            let mut ended = 0;
+            for (call, moment) in disk.recorded().iter().enumerate() {
+                let crashes = moment.crashes();
+                for index in 0..=crashes.count().min(64) {
+                    let disk = match index {
+                        0 => moment.kill(),
+                        _ if crashes.count() <= 64 => crashes.build(&crashes.nth(index - 1)),
+                        _ => crashes.build(&crashes.sample(mix(index))),
+                    };
+                    let begun = bytes_of(&disk, &beside(subject, "cut")).is_some();
+                    let what = format!("{}, synced {synced}, call {call}, {index}", subject.name);
+                    let wal = subject.wal(&disk, MANUAL);
+                    let wal = wal.unwrap_or_else(|e| panic!("{what}: {e}"));
+                    assert_eq!(wal.recovery().finished_truncation, begun, "{what}");
+                    assert!(!begun || wal.len().unwrap() == 0, "{what}");
+                    assert_eq!(bytes_of(&disk, &beside(subject, "cut")), None, "{what}");
+                    ended += u64::from(begun);
+                }
+            }
+            assert!(ended > 5);
+        }
+    }
+}
+
+/// An intent is bytes that anybody may have left: with any field at any limit, shortened, lengthened
+/// or of another version, it cuts nothing that it does not fit, and is gone afterwards.
+#[test]
+fn a_damaged_or_hostile_intent_is_harmless() {
+    for subject in [&SINGLE, &SEGMENTS] {
+        for keep in [true, false] {
+            let disk = Sim::new();
+            let (wal, lsns) = five(subject, &disk);
+            disk.inject(Fault::once(1, What::Crash).of(Call::SetLen));
+            match keep {
+                true => wal.truncate_after(lsns[0]).unwrap_err(),
+                false => wal.truncate_from(lsns[0]).unwrap_err(),
+            };
+            let disk = disk.kill();
+            let path = beside(subject, "cut");
+            let good = bytes_of(&disk, &path).unwrap();
+            let mut tried = vec![
+                Vec::new(),
+                good[..good.len() - 1].to_vec(),
+                [&good[..], b"x"].concat(),
+                good[..32].to_vec(),
+                vec![0xff; good.len()],
+            ];
+            let body = good.len() - 4;
+            let sealed = |mut bytes: Vec<u8>| {
+                let crc = crc32(&bytes[..body]);
+                bytes[body..].copy_from_slice(&crc.to_le_bytes());
+                bytes
+            };
+            for at in 0..good.len() {
+                let mut flipped = good.clone();
+                flipped[at] ^= 1;
+                tried.push(flipped.clone());
+                // But nothing is read of where the last record of an empty log begins.
+                if keep || !(16..28).contains(&at) {
+                    tried.push(if at < body { sealed(flipped) } else { flipped });
+                }
+            }
+            for (at, fields) in [(8, 8), (16, 8), (32, 8), (8, 32)] {
+                for value in [1, 57, i64::MAX as u64, u64::MAX - 7, u64::MAX] {
+                    let mut bytes = good.clone();
+                    bytes[at..at + fields].copy_from_slice(&value.to_le_bytes().repeat(fields / 8));
+                    if keep || at != 16 {
+                        tried.push(sealed(bytes));
+                    }
+                }
+            }
+            for bytes in tried {
+                let disk = disk.kill();
+                put(&disk, &path, &bytes);
+                let wal = subject.wal(&disk, MANUAL).unwrap_or_else(|e| panic!("{bytes:?}: {e}"));
+                let there = bytes_of(&disk, &first_file(subject)).unwrap();
+                assert!(!there.is_empty() && !wal.is_empty().unwrap(), "keep {keep}: {bytes:?}");
+                assert!(!wal.recovery().finished_truncation, "keep {keep}: {bytes:?}");
+                assert_eq!(bytes_of(&disk, &path), None);
+                wal.commit(b"goes on").unwrap();
+            }
+            assert!(subject.wal(&disk, MANUAL).unwrap().recovery().finished_truncation);
+        }
+    }
+}
+
+/// And on a real disk, which fails to read at such a byte rather than finding nothing there.
+#[test]
+fn an_intent_beyond_all_files_is_no_reason_not_to_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let options = Options::new().layout(Layout::Single);
+    let wal = options.open(&path, Mode::Create).unwrap();
+    wal.commit(b"acknowledged").unwrap();
+    wal.close().unwrap();
+    let log = std::fs::read(&path).unwrap();
+    let id = Disk.open(&path, Access::Read).unwrap().id().unwrap();
+    let mut intent = [&b"DBCT"[..], &2u32.to_le_bytes()].concat();
+    intent.extend([u64::MAX, u64::MAX - 20].map(u64::to_le_bytes).concat());
+    intent.extend([&log[..4], &log[..4]].concat());
+    intent.extend([0, id.device, id.inode, id.created_ns].map(u64::to_le_bytes).concat());
+    intent.extend(crc32(&intent).to_le_bytes());
+    let cut = dir.path().join(".deedbook/log/cut");
+    std::fs::write(&cut, intent).unwrap();
+    let wal = options.open(&path, Mode::Append).unwrap();
+    assert_eq!((wal.len().unwrap(), cut.exists()), (1, false));
+}
+
+/// Found by review: where the intent had no room, or the directory with the lowered consumers could
+/// not be synced, the cut was refused with nothing changed, but the consumers stayed lowered.
+#[test]
+fn a_refused_cut_puts_the_consumers_back() {
+    for (what, kth, kind, times) in [
+        // With no room for the lowered consumers there is none to put them back, and no need.
+        (Call::Create, 1, StorageFull, u64::MAX),
+        (Call::Create, 1, StorageFull, 1),
+        (Call::Create, 2, StorageFull, 1),
+        (Call::Write, 2, StorageFull, 1),
+        (Call::Rename, 1, Other, 1),
+        (Call::Rename, 2, Other, 1),
+        (Call::Sync, 1, Other, 1),
+        (Call::Sync, 2, Other, 1),
+        (Call::SyncDir, 1, Other, 1),
+    ] {
+        let disk = Sim::new();
+        let (wal, lsns) = five(&SEGMENTS, &disk);
+        wal.set_consumer("low", lsns[1]).unwrap();
+        wal.set_consumer("high", lsns[4]).unwrap();
+        let before = wal.consumers().unwrap();
+        disk.inject(Fault { times, ..Fault::once(kth, What::Error(kind)).of(what) });
+        let error = wal.truncate_from(lsns[2]).unwrap_err();
+        disk.heal();
+        assert_eq!(error.durable(), Some(Durable::No), "{what:?} {kth}: {error}");
+        assert_eq!((wal.len().unwrap(), wal.consumers().unwrap()), (5, before.clone()), "{what:?}");
+        // Whatever a power cut leaves: lost positions cost nothing, but these were not lost.
+        let crashes = disk.crashes();
+        for index in 0..crashes.count().min(64) {
+            let wal = SEGMENTS.wal(&crashes.build(&crashes.nth(index)), MANUAL).unwrap();
+            assert_eq!(wal.consumers().unwrap(), before, "{what:?} {kth}, power cut {index}");
+        }
+        wal.truncate_from(lsns[2]).unwrap();
+        assert_eq!((wal.len().unwrap(), wal.consumers().unwrap()["high"]), (2, lsns[2]));
+    }
+}
+
+/// And if they cannot be put back, the error does not say that nothing changed.
+#[test]
+fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
+    for (what, at) in [(Call::Create, 2), (Call::Rename, 2), (Call::SyncDir, 1)] {
+        let disk = Sim::new();
+        let (wal, lsns) = five(&SEGMENTS, &disk);
+        wal.set_consumer("high", lsns[4]).unwrap();
+        disk.inject(Fault::ever(at, What::Error(StorageFull)).of(what));
+        let error = wal.truncate_from(lsns[2]).unwrap_err();
+        disk.heal();
+        assert_eq!(error.durable(), Some(Durable::Unknown), "{what:?}: {error}");
+        assert!(wal.append(b"poisoned").is_err());
+        drop(wal);
+        assert_eq!(SEGMENTS.wal(&disk, MANUAL).unwrap().len().unwrap(), 5);
+    }
+}
+
+/// A truncation crashed before its mark was stored, and then the last record rotted. The older mark
+/// counts the records that were dropped, too: 4 were said to be lost, of which 3 had been dropped.
+#[test]
+fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
+    let disk = Sim::new();
+    let (wal, lsns) = five(&TINY, &disk);
+    let mark = beside(&TINY, "mark");
+    let before = bytes_of(&disk, &mark).unwrap();
+    wal.truncate_before(lsns[3]).unwrap();
+    let disk = disk.kill();
+    put(&disk, &mark, &before);
+    let at = lsns[4].0 + 20;
+    let segment = Path::new(TINY.path).join(segment_name(at / 64));
+    let mut bytes = bytes_of(&disk, &segment).unwrap();
+    bytes[(at % 64) as usize] ^= 1;
+    put(&disk, &segment, &bytes);
+    let options = Options::new().layout(TINY.layout).storage(Arc::new(disk));
+    let dry_run = Repair { dry_run: true, ..Repair::default() };
+    let report = deedbook::wal::repair(TINY.path, &options, dry_run).unwrap();
+    let (loss, damage) = (report.loss.unwrap(), report.damage.unwrap());
+    // 0: how many is not known.
+    assert_eq!((loss.records, loss.offset), (0, lsns[4].0));
+    assert_eq!((damage.records_lost, damage.offset), (None, lsns[4].0));
+}
+
+/// Of two marks that say exactly what was acknowledged, the older one came back, from before a
+/// truncation. It does not count from where the log begins now.
+#[test]
+fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
+    for subject in [&TINY, &SEGMENTS] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
+        let mut lsns: Vec<_> = (0..5).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+        wal.sync().unwrap();
+        let mark = bytes_of(&disk, &beside(subject, "mark")).unwrap();
+        wal.truncate_before(lsns[2]).unwrap();
+        lsns.extend((5..7).map(|n| wal.append(&[n; 50]).unwrap()));
+        wal.sync().unwrap();
+        drop(wal);
+        put(&disk, &beside(subject, "mark"), &mark);
+        let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
+        let found: Vec<_> =
+            read_all(&wal).unwrap().into_iter().map(|record| Lsn(record.ordinal)).collect();
+        assert_eq!(found, lsns[2..], "{}", subject.name);
+        assert_eq!(wal.recovery().cut_records, 0, "{}", subject.name);
+    }
+}
+
+/// The check of a large log takes minutes. What its writer cut or dropped meanwhile was "acknowledged and
+/// lost", or a file that was gone.
+#[test]
+fn a_check_beside_a_truncation_tells_of_no_loss() {
+    for subject in [SINGLE, SEGMENTS, TINY] {
+        // A single file has no prefix to drop.
+        let is_single = subject.layout == Layout::Single;
+        for cuts_the_end in [true, false].into_iter().filter(|cuts| *cuts || !is_single) {
+            for at_call in 0.. {
+                let disk = Sim::new();
+                let (wal, lsns) = five(&subject, &disk);
+                let calls = Arc::new(AtomicU64::new(0));
+                let change = {
+                    let calls = calls.clone();
+                    move |seen| {
+                        if seen == Seen::Calling && calls.fetch_add(1, Relaxed) == at_call {
+                            let cut = match cuts_the_end {
+                                true => wal.truncate_after(lsns[1]),
+                                false => wal.truncate_before(lsns[3]),
+                            };
+                            cut.unwrap();
+                        }
+                    }
+                };
+                let options = Options::new()
+                    .layout(subject.layout)
+                    .storage(watched(Arc::new(disk.clone()), change));
+                let report = wal::verify(subject.path, &options, |_, _| Ok(())).unwrap();
+                let what = format!("{}, {cuts_the_end}, call {at_call}: {report:?}", subject.name);
+                assert!(!report.lost_acknowledged && report.damages.is_empty(), "{what}");
+                if calls.load(Relaxed) <= at_call {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// A crash in the middle of a cut leaves a mark above the new end, which does not count then.
+#[test]
+fn a_begun_cut_knows_the_head() {
+    let disk = Sim::new();
+    let (wal, lsns) = five(&TINY, &disk);
+    wal.truncate_before(lsns[1]).unwrap();
+    // The first rename stores the intent, the second one the lowered mark.
+    disk.inject(Fault::once(2, What::Crash).of(Call::Rename));
+    wal.truncate_after(lsns[3]).unwrap_err();
+    let disk = disk.kill();
+    put(&disk, &Path::new(TINY.path).join(HEAD_NAME), &[7; 12]);
+    let wal = TINY.wal(&disk, MANUAL).unwrap();
+    assert_eq!((wal.head().unwrap(), wal.len().unwrap()), (lsns[1], 3));
+    assert!(wal.recovery().finished_truncation);
+}
