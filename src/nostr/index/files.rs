@@ -19,8 +19,10 @@ use crate::storage::{Access, Disk, File, Storage, read_full};
 /// The directory of a keyspace's tables, and the extension of a journal.
 const TABLES_NAME: &str = "tables";
 const JOURNAL_EXTENSION: &str = "jnl";
-/// The file of a keyspace that names its newest version: number 8, checksum 16, both little-endian.
+/// The file of a keyspace that names its newest version: number 8, checksum 16, both little-endian, and the kind
+/// of checksum 1.
 const CURRENT_NAME: &str = "current";
+const CURRENT_BYTES: usize = 25;
 /// A table ends with: magic 4, version 1, kind of checksum 1, checksum 16, place and length of the table of
 /// contents 8 each. The table of contents begins with: magic 4, number of entries 4.
 const TRAILER_BYTES: usize = 38;
@@ -75,15 +77,20 @@ fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// fjall writes the checksum of a version, and does not compare it.
+/// fjall writes the checksum of a version, and does not compare it. fjall ends the process if a version says what
+/// fjall does not expect.
 fn wrong_version(current: &dyn File, path: &Path) -> Result<Option<String>> {
     let small = |file: &dyn File, path: &Path| match read_small(file, path, "the index") {
         Err(error) if error.kind() == ErrorKind::Corrupt => Err(damaged(error.message()).at(path)),
         read => read.map_err(|e| e.of(FORMAT)),
     };
     let current = small(current, path)?;
-    let Some((&version, rest)) = current.split_first_chunk() else { return Ok(None) };
-    let Some((&checksum, _)) = rest.split_first_chunk() else { return Ok(None) };
+    let parts = current.split_first_chunk().and_then(|(version, rest)| {
+        rest.split_first_chunk().map(|(checksum, _)| (*version, *checksum))
+    });
+    let Some((version, checksum)) = parts else {
+        return Ok(Some(format!("{} bytes, must be {CURRENT_BYTES}", current.len())));
+    };
     let name = format!("v{}", u64::from_le_bytes(version));
     let path = path.with_file_name(&name);
     let bytes = match Disk.open(&path, Access::Read) {

@@ -1,0 +1,91 @@
+//! An index that somebody else made.
+//!
+//! A reviewer changed a length in a file of the index and its checksum: "memory allocation of 141733920784
+//! bytes failed", and the process ended, also that of a server that embeds the store.
+
+use std::fs;
+use std::path::Path;
+
+use deedbook::ErrorKind;
+use deedbook::nostr::{Id, Index};
+
+use super::damage::{apply, copy, files};
+use super::world::World;
+use crate::support::common::index_files::vouch_for;
+
+fn made(dir: &Path) {
+    let (index, mut world) = (Index::open(dir).unwrap(), World::default());
+    (1..=4).for_each(|number| apply(&index, &mut world, number));
+    index.sync().unwrap();
+}
+
+fn damage_of(dir: &Path) -> String {
+    let error = Index::open(dir).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    error.message().to_owned()
+}
+
+#[test]
+fn an_index_from_another_place_is_not_opened() {
+    let place = tempfile::tempdir().unwrap();
+    let [own, copied, moved] = ["own", "copied", "moved"].map(|name| place.path().join(name));
+    made(&own);
+    copy(&own, &copied);
+    assert!(damage_of(&copied).contains("made at another place"));
+    fs::remove_file(copied.join("made-here")).unwrap();
+    assert!(damage_of(&copied).contains("made at another place"));
+    assert!(!Index::recreate(&copied).unwrap().contains(&Id([0; 32])).unwrap());
+    assert!(Index::open(&copied).unwrap().covered().unwrap().is_none());
+    fs::rename(&own, &moved).unwrap();
+    assert!(Index::open(&moved).unwrap().covered().unwrap().is_some());
+}
+
+/// fjall asks for the memory before it compares a checksum: one flipped bit is enough.
+#[test]
+fn no_length_in_an_index_asks_for_more_than_its_file_explains() {
+    let place = tempfile::tempdir().unwrap();
+    let own = place.path().join("own");
+    made(&own);
+    let (mut tables, mut journals) = (0, 0);
+    for file in files(&own) {
+        let mut bytes = fs::read(&file).unwrap();
+        let at = if file.parent().unwrap().ends_with("tables") {
+            tables += 1;
+            bytes.windows(4).rposition(|part| part == b"TOC!").unwrap() + 4
+        } else if file.extension().is_some_and(|name| name == "jnl") {
+            journals += 1;
+            // After the begin of a batch and the key's length: that of the value.
+            13 + 1 + 1 + 1 + 8 + 2
+        } else {
+            continue;
+        };
+        let scratch = tempfile::tempdir().unwrap();
+        copy(&own, scratch.path());
+        vouch_for(scratch.path());
+        bytes[at + 3] ^= 0x80;
+        fs::write(scratch.path().join(file.strip_prefix(&own).unwrap()), &bytes).unwrap();
+        let why = damage_of(scratch.path());
+        assert!(
+            why.contains("entries of its table of contents") || why.contains("a value of"),
+            "{why}"
+        );
+    }
+    assert!(tables > 1 && journals > 0, "{tables} tables, {journals} journals");
+}
+
+/// A fuzzer cut `current` after the number of the version and changed the version: fjall read it without a
+/// checksum and ended the process.
+#[test]
+fn a_version_without_its_checksum_is_damage() {
+    let place = tempfile::tempdir().unwrap();
+    let own = place.path().join("own");
+    made(&own);
+    for file in files(&own).iter().filter(|file| file.ends_with("current")) {
+        let scratch = tempfile::tempdir().unwrap();
+        copy(&own, scratch.path());
+        vouch_for(scratch.path());
+        let bytes = fs::read(file).unwrap();
+        fs::write(scratch.path().join(file.strip_prefix(&own).unwrap()), &bytes[..8]).unwrap();
+        assert!(damage_of(scratch.path()).contains("8 bytes, must be 25"));
+    }
+}
