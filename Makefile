@@ -107,7 +107,7 @@ bench-spark: ## the speed table of Spark; ARGS='--only workers' (as root), '--on
 
 trust: ## every proof again: crash states, faults, kills, power cuts, fuzzing, seeded bugs
 	@scripts/need.sh rust python
-	@scripts/env.sh test
+	@DEEDBOOK_TIER=trust scripts/env.sh test
 	$(PY) scripts/trust/run.py $(ARGS)
 
 models: ## group commit of every kind of log under a model checker, SHUTTLE_SCHEDULES (1500) each
@@ -119,7 +119,7 @@ interop: ## beside the real crates: logs of wal-db, each reading the other's; fi
 	@scripts/need.sh rust
 	cargo test --manifest-path tests/interop/Cargo.toml --target-dir target/interop --locked
 
-cargo-mutants: ## mutations of the deciding files, ARGS="FILE ..." or "--shard 0/8": target/mutants
+cargo-mutants: ## mutations of the lines that changed, ARGS="--since COMMIT" or "--all": target/mutants
 	@scripts/need.sh rust python
 	$(PYTHON) scripts/cargo_mutants.py $(ARGS)
 
