@@ -10,21 +10,18 @@ use std::time::Duration;
 
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, File, LockAttempt, Storage};
-use deedbook::wal::segment_name;
 use deedbook::{LockTimeout, Mode, book};
 
-use crate::error_texts::FORMATS;
 use crate::error_texts::every::{at, events};
+use crate::support::formats::book::BookFormat;
 use crate::support::formats::subject::{At, Format, MANUAL};
 use crate::support::texts::Texts;
 
 pub fn all(texts: &mut Texts) {
     let dir = tempfile::tempdir().unwrap();
     texts.replace(dir.path().to_str().unwrap(), "DIR");
-    for format in FORMATS {
-        wrong_files(texts, format, &dir.path().join(format.name()));
-        other_processes(texts, format);
-    }
+    wrong_files(texts, &BookFormat, dir.path());
+    other_processes(texts, &BookFormat);
     waited_for(texts);
 }
 
@@ -44,10 +41,6 @@ fn wrong_files(texts: &mut Texts, format: &dyn Format, dir: &Path) {
         here.tried("create", format.open(at, Mode::Create, MANUAL));
         here.tried("verify", format.verify(at, MANUAL));
     };
-    let (at, first) = made("dir");
-    fs::remove_file(&first).unwrap();
-    fs::create_dir(&first).unwrap();
-    tried(texts, "a directory in the place of its file", &at);
     let (at, first) = made("link");
     let moved = dir.join("link-moved");
     fs::rename(&first, &moved).unwrap();
@@ -59,19 +52,6 @@ fn wrong_files(texts: &mut Texts, format: &dyn Format, dir: &Path) {
     fs::rename(&sidecar, &moved).unwrap();
     symlink(&moved, &sidecar).unwrap();
     tried(texts, "a symbolic link in the place of .deedbook", &at);
-    if format.segment_bytes().is_some() {
-        let (at, _) = made("head");
-        fs::create_dir(at.path.join("head")).unwrap();
-        tried(texts, "a directory in the place of the head marker", &at);
-        let (at, first) = made("moved");
-        let log = format.open(&at, Mode::Append, MANUAL).unwrap();
-        let here = first.parent().unwrap();
-        fs::rename(here, dir.join("moved-away")).unwrap();
-        fs::create_dir(here).unwrap();
-        (0..9).for_each(|index| fs::write(here.join(segment_name(index)), b"").unwrap());
-        let mut moved = texts.situation(format!("{name}: another log came to its place"));
-        moved.refused("append", log.append(1, &[7; 90]));
-    }
     let file = dir.join("file");
     fs::write(&file, b"x").unwrap();
     let at = At::disk(format.path_in(&file.join("log")));

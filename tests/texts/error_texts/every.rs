@@ -11,8 +11,10 @@ use deedbook::storage::{Access, Storage};
 use deedbook::{Mode, Result};
 
 use crate::error_texts::FORMATS;
+use crate::support::formats::book::BookFormat;
 use crate::support::formats::subject::{At, Event, Format, How, MANUAL, Walk};
 use crate::support::formats::views::plain;
+use crate::support::formats::wal::SINGLE;
 use crate::support::texts::Texts;
 use crate::support::watch::{Seen, watched};
 
@@ -44,10 +46,11 @@ pub fn all(texts: &mut Texts) {
         let name = format.name();
         presence(texts, name, format);
         handles(texts, name, format);
-        places(texts, name, format);
         failed(texts, name, format);
-        panicked(texts, name, format);
     }
+    presence(texts, SINGLE.name(), &SINGLE);
+    places(texts, &BookFormat);
+    panicked(texts, &BookFormat);
 }
 
 fn presence(texts: &mut Texts, name: &str, format: &dyn Format) {
@@ -121,7 +124,8 @@ fn handles(texts: &mut Texts, name: &str, format: &dyn Format) {
     shorter.tried("append to, without a mark", format.open(&at, Mode::Append, foreign));
 }
 
-fn places(texts: &mut Texts, name: &str, format: &dyn Format) {
+fn places(texts: &mut Texts, format: &dyn Format) {
+    let name = format.name();
     let disk = Sim::new();
     let at = on(format, &disk);
     let log = format.open(&at, Mode::Create, MANUAL).unwrap();
@@ -215,7 +219,8 @@ pub fn cut(format: &dyn Format, disk: &Sim, to: u64) {
     }
 }
 
-fn panicked(texts: &mut Texts, name: &str, format: &dyn Format) {
+fn panicked(texts: &mut Texts, format: &dyn Format) {
+    let name = format.name();
     for (what, panics_at) in [("appended", Seen::Calling), ("synced", Seen::Syncing)] {
         let armed = Arc::new(AtomicBool::new(false));
         let storage = {

@@ -9,19 +9,18 @@ use deedbook::{Mode, Reach};
 
 use crate::error_texts::FORMATS;
 use crate::error_texts::every::{cut, events, on, walked};
+use crate::support::formats::book::BookFormat;
 use crate::support::formats::specimen::DIR;
 use crate::support::formats::subject::{Format, MANUAL};
-use crate::support::formats::wal::{SINGLE, TINY, WalFormat};
+use crate::support::formats::wal::TINY;
 use crate::support::texts::Texts;
 
 pub fn all(texts: &mut Texts) {
+    cut_by_hand(texts, &BookFormat);
     for format in FORMATS {
-        cut_by_hand(texts, format);
         damaged_beside_its_writer(texts, format);
     }
-    for format in [&SINGLE, &TINY] {
-        truncated(texts, format);
-    }
+    truncated(texts);
     dropped(texts);
 }
 
@@ -68,23 +67,23 @@ fn damaged_beside_its_writer(texts: &mut Texts, format: &dyn Format) {
     });
 }
 
-fn wal(format: &WalFormat, disk: &Sim, mode: Mode) -> Wal {
-    let at = on(format, disk);
-    format.options(&at, MANUAL).open(&at.path, mode).unwrap()
+fn wal(disk: &Sim, mode: Mode) -> Wal {
+    let at = on(&TINY, disk);
+    TINY.options(&at, MANUAL).open(&at.path, mode).unwrap()
 }
 
-fn truncated(texts: &mut Texts, format: &WalFormat) {
+fn truncated(texts: &mut Texts) {
     let disk = Sim::new();
-    let writer = wal(format, &disk, Mode::Create);
+    let writer = wal(&disk, Mode::Create);
     let lsns: Vec<_> = (0..6).map(|n| writer.append(&[n; 40]).unwrap()).collect();
     writer.sync().unwrap();
-    let reader = wal(format, &disk, Mode::Read);
+    let reader = wal(&disk, Mode::Read);
     let mut follow = reader.follow(Some(lsns[5])).unwrap();
     let mut own = writer.follow(Some(lsns[5])).unwrap();
     let now = std::time::Duration::ZERO;
     assert!(follow.next(now).unwrap().is_some() && own.next(now).unwrap().is_some());
     writer.truncate_after(lsns[1]).unwrap();
-    let mut here = texts.situation(format!("{}: its writer dropped the end", format.name));
+    let mut here = texts.situation("wal-segments-64: its writer dropped the end");
     here.refused("refresh", reader.refresh());
     here.refused("read the last record", reader.read(lsns[5]));
     here.refused("follow", follow.next(now).map(drop));
@@ -95,10 +94,10 @@ fn truncated(texts: &mut Texts, format: &WalFormat) {
 /// More than a reader takes into memory at once.
 fn dropped(texts: &mut Texts) {
     let disk = Sim::new();
-    let writer = wal(&TINY, &disk, Mode::Create);
+    let writer = wal(&disk, Mode::Create);
     let lsns: Vec<_> = (0..900u64).map(|n| writer.append(&[n as u8; 56]).unwrap()).collect();
     writer.sync().unwrap();
-    let reader = wal(&TINY, &disk, Mode::Read);
+    let reader = wal(&disk, Mode::Read);
     let mut cursor = reader.cursor(None, None, OnCorrupt::Raise).unwrap();
     let mut own = writer.cursor(None, None, OnCorrupt::Raise).unwrap();
     let mut back = reader.cursor_back(None, None).unwrap();
@@ -135,7 +134,7 @@ fn dropped(texts: &mut Texts) {
     let segment = Path::new(DIR).join(deedbook::wal::segment_name(820));
     disk.remove(&segment).unwrap();
     let mut here = texts.situation("wal-segments-64: a segment is removed under its reader");
-    let reader = wal(&TINY, &disk, Mode::Read);
+    let reader = wal(&disk, Mode::Read);
     here.tried("read before it", reader.read(lsns[801]));
     here.tried("read after it", reader.read(lsns[850]));
     here.tried("read of the writer after it", writer.read(lsns[820]));

@@ -1,6 +1,8 @@
-//! Every error as its reader sees it, in `tests/data/error_texts.txt`: a text that changed shows.
+//! Every error as its reader sees it, in `snapshots/error_texts.snap`: a text that changed shows.
 //!
-//! `DEEDBOOK_WRITE_TEXTS=1 cargo test --all-features --test error_texts` writes the file anew. A new
+//! The snapshot has each text once, in the first situation that meets it; texts that differ in
+//! numbers and paths alone are one. `INSTA_UPDATE=always cargo test --all-features --test
+//! texts` writes the snapshots anew; `git diff` then shows what changed. A new
 //! text in `src` needs a situation here that meets it, or a line in `unmet.rs` that says why there
 //! is none.
 
@@ -27,20 +29,14 @@ mod of_transactions;
 mod of_wal;
 mod unmet;
 
-use std::fs;
 use std::path::Path;
 
 use crate::support::formats::{book, subject, wal};
 use crate::support::texts;
-use texts::{Texts, differences};
+use texts::Texts;
 
-/// Every format and layout that the situations of all are tried on.
-const FORMATS: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::TINY];
-const FILE: &str = "tests/data/error_texts.txt";
-const SAID_FIRST: &str = "\
-# Every error that the tests can meet: the situation; then the call and the kind of its error; then
-# the text. DEEDBOOK_WRITE_TEXTS=1 cargo test --all-features --test error_texts writes this file.
-";
+/// Those whose texts differ: a book, and a write-ahead log in segments.
+const FORMATS: [&dyn subject::Format; 2] = [&book::BookFormat, &wal::TINY];
 
 fn all() -> Texts {
     let mut texts = Texts::default();
@@ -66,20 +62,15 @@ fn all() -> Texts {
 /// One test, because both halves need all the texts, and these take seconds to meet.
 #[test]
 fn every_error_says_what_the_file_says_and_every_text_is_met() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let texts = all();
-    let met = format!("{SAID_FIRST}{}", texts.shown());
-    let file = root.join(FILE);
-    if std::env::var_os("DEEDBOOK_WRITE_TEXTS").is_some() {
-        fs::write(&file, &met).unwrap();
-    }
-    let written = fs::read_to_string(&file).unwrap();
-    let changed = differences(&written, &met);
-    assert!(
-        changed.is_empty(),
-        "texts of errors changed: look for users of the old ones (tests, README, docs, \
-         tests/mutants), then DEEDBOOK_WRITE_TEXTS=1 writes {FILE} anew\n\n{changed}"
-    );
-    let unmet = literals::unmet(root, &met);
+    let unmet = literals::unmet(Path::new(env!("CARGO_MANIFEST_DIR")), &texts.met());
     assert!(unmet.is_empty(), "no situation meets these texts:\n{}", unmet.join("\n"));
+    let mut settings = insta::Settings::new();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    // Insta shows this before the differences.
+    settings.set_description(
+        "A text changed: look for users of the old one in tests, README, docs and tests/mutants.",
+    );
+    settings.bind(|| insta::assert_snapshot!("error_texts", texts.shown()));
 }

@@ -123,12 +123,7 @@ fn layouts(texts: &mut Texts) {
     let sum = crc32(&[&head[..], &jam].concat()).to_le_bytes();
     let tail = [&sum[..], &[0; 4], &44u64.to_le_bytes()].concat();
     let padded = [&header(1)[..], &head, &[0; 4], &jam, &tail].concat();
-    let mut slot = [&b"KOOB\x01\0\0\0"[..], &[0; 36]].concat();
-    slot.extend(crc32(&slot).to_le_bytes());
-    slot.resize(8192, 0);
-    for (what, bytes) in [("padded", padded), ("slots", slot)] {
-        tried(&mut texts.situation(format!("book: of the layout {what}")), &holding(&bytes));
-    }
+    tried(&mut texts.situation("book: of the layout padded"), &holding(&padded));
 }
 
 fn marks(texts: &mut Texts) {
@@ -228,10 +223,6 @@ fn tails(texts: &mut Texts) {
     let kept = salvage_keeping_numbers("/log", "/copy", &options(&disk), |_, _| Ok(()));
     lost.refused("salvage_keeping_numbers", kept);
     let disk = written();
-    let tail = "/log/book.log.cut-80";
-    write_file(&disk, Path::new(tail), &read_file(&disk, Path::new(FILE))[80..]);
-    let mut here = texts.situation("book: a saved tail");
-    here.refused("append to", options(&disk).open(tail, Mode::Append));
     let wal = deedbook::wal::Options::new().storage(Arc::new(disk.clone()));
     let mut other = texts.situation("book: where one of another format is");
     other.refused("wal: open", wal.open("/log", Mode::Read));

@@ -57,22 +57,14 @@ fn ends(texts: &mut Texts) {
     let mut at = |what: &str, disk: &Sim| {
         tried(&mut texts.situation(format!("slots: {what}")), disk);
     };
-    at("the last batch is cut", &changed(&[2, 2], |log| log.truncate(DEEDS_AT + 3 * LEN + 1)));
     at("a deed that no slot counts", &changed(&[4], |log| log.extend_from_within(DEEDS_AT..)));
     at("the first batch is not what was committed", &changed(&[4], |log| log[DEEDS_AT + 30] ^= 1));
     at(
         "both slots are damaged",
         &changed(&[4], |log| SLOTS.iter().for_each(|at| log[at + 30] ^= 1)),
     );
-    at("a length of the first batch", &changed(&[4], |log| log[DEEDS_AT + LEN] ^= 1));
-    at("the last length of the first batch", &changed(&[4], |log| log[DEEDS_AT + 3 * LEN] ^= 1));
     at("the first batch is missing", &changed(&[4], |log| log.truncate(DEEDS_AT)));
     at("an initial slot and a damaged one", &changed(&[4], |log| log[SLOTS[1] + 30] ^= 1));
-    at("a length in the middle", &changed(&[1, 1, 1, 1], |log| log[DEEDS_AT + LEN] ^= 1));
-    let disk = written(&[2, 2]);
-    let whole = read_file(&disk, Path::new(FILE));
-    write_file(&disk, Path::new(FILE), &whole[..DEEDS_AT + 2 * LEN]);
-    at("the last batch is gone, and was acknowledged", &disk);
     let disk = written(&[2, 2]);
     let mut changed = read_file(&disk, Path::new(FILE));
     changed[DEEDS_AT + 2 * LEN + 30] ^= 1;

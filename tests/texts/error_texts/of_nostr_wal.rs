@@ -175,15 +175,6 @@ fn failures(texts: &mut Texts) {
             here.tried("drop", wal.drop_before_checkpoint());
         }
     }
-    let mut here = texts.situation("nostr wal: a call of an opening fails");
-    for call in [Call::Open, Call::Read, Call::List, Call::Create, Call::Rename] {
-        for at in 1..12 {
-            for disk in [written(3), Sim::new()] {
-                disk.inject(Fault::once(at, BROKEN).of(call));
-                here.tried("append to", options(&disk).open(DIR, Mode::Append));
-            }
-        }
-    }
     let mut here = texts.situation("nostr wal: a file cannot be finished");
     for call in [Call::SetLen, Call::Sync, Call::Len] {
         for at in 1..6 {

@@ -123,7 +123,6 @@ fn stores(texts: &mut Texts) {
     };
     let cases = [
         ("in LMDB by epoc.txt", file("epoc.txt", b"1")),
-        ("in LMDB by its environment", file("data.mdb", b"")),
         ("of a version to come", file("epoc.txt", b"4")),
         ("with a long text", file("epoc.txt", &[b'3'; 4097])),
         ("without a log", file("vere.txt", b"3.5")),
