@@ -1,6 +1,6 @@
 """Fixtures: a place for a book, books made byte by byte, child processes, a pipeline that ran.
 
-And which skips the runs that require all tests allow.
+And which tests a tier leaves out, and which skips the runs that require all tests allow.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+import tiers
 from aio_kinds import KINDS, Kind, no_threads_are_left
 from jvm import archive_classes, set_options
 from pipeline_runs import run_once
@@ -64,6 +65,25 @@ def pytest_configure() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
     set_options()
+
+
+LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In the tier quick, leave out the tests marked `full`."""
+    if tiers.tier() != "quick":
+        return
+    full = [item for item in items if item.get_closest_marker("full") is not None]
+    items[:] = [item for item in items if item not in full]
+    config.hook.pytest_deselected(items=full)
+    config.stash[LEFT_OUT] = len(full)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say how many tests the tier left out."""
+    if count := config.stash.get(LEFT_OUT, 0):
+        terminalreporter.line(f"The tier quick left out {count} tests; make test-all runs them.")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

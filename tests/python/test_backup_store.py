@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -29,6 +30,7 @@ AUTHOR = public_key(SECRET)
 SIZES: dict[str, Any] = {"segment_bytes": 10 * MIB, "wal_segment_bytes": 10 * MIB}
 
 
+@functools.cache
 def event(number: int) -> dict[str, Any]:
     """The event of this number: most are notes, some replace another or delete a note."""
     fields: dict[str, Any] = {"pubkey": AUTHOR, "created_at": 1_700_000_000 + number}

@@ -369,10 +369,10 @@ def test_tail_follows_a_ledger_through_its_files(tmp_path: Path) -> None:
             assert follower.stdout is not None
             try:
                 got = [follower.stdout.readline().strip() for _ in range(3)]
-                for number in range(12, 40):
-                    ledger.append(sent[number])
-                    got.append(follower.stdout.readline().strip())
-                    if number % 10 == 0 and (found := ledger.fetch()) is not None:
+                for start in range(12, 40, 7):
+                    ledger.append_many(sent[start : start + 7])
+                    got += [follower.stdout.readline().strip() for _ in range(7)]
+                    if (found := ledger.fetch()) is not None:
                         ledger.remove(found.removable)
             finally:
                 follower.send_signal(signal.SIGINT)

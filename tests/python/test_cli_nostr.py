@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import tiers
 from deedbook import EventStore
 from test_nostr import EVENTS, KEEPING, LARGE, LINES, SMALL, Endless, as_event, flip, made
 
@@ -413,7 +414,7 @@ def stored(path: Path) -> int:
 
 
 @posix
-@pytest.mark.parametrize("history", ["drop", "keep"])
+@pytest.mark.parametrize("history", ["drop", pytest.param("keep", marks=pytest.mark.full)])
 def test_real_events_survive_kills_of_an_import_and_of_compactions(
     path: Path, tmp_path: Path, history: str
 ) -> None:
@@ -458,7 +459,8 @@ def test_real_events_survive_kills_of_an_import_and_of_compactions(
     nostr("compact", whole, "--ratio", "0")
     seconds = time.monotonic() - begun
     killed = 0
-    for share in (0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
+    kills = tiers.number("NOSTR_KILLS") // 2
+    for share in (0.4 + 0.5 * kill / kills for kill in range(kills)):
         child = subprocess.Popen(
             [*command, "compact", path, "--ratio", "0", "--quiet"], stdout=subprocess.PIPE
         )

@@ -49,6 +49,7 @@ def report_of(out: Path) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_the_kills_were_real_and_lost_nothing(finished: Path) -> None:
     report = report_of(finished)
@@ -67,6 +68,7 @@ def test_the_kills_were_real_and_lost_nothing(finished: Path) -> None:
     assert report["writing"]["acknowledged"] == EVENTS
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_the_log_is_the_input(finished: Path) -> None:
     lines = (finished / "input.jsonl").read_bytes().splitlines()
@@ -76,6 +78,7 @@ def test_the_log_is_the_input(finished: Path) -> None:
     assert deedbook.Book.verify(finished / "log").ok
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_the_tables_count_every_event(finished: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -159,7 +162,7 @@ print("FOUND", json.dumps(found))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.spark
 def test_a_log_that_was_tampered_with_fails(tmp_path: Path) -> None:
     workspace.require()
@@ -189,7 +192,7 @@ def test_a_log_that_was_tampered_with_fails(tmp_path: Path) -> None:
     assert "FAILED" in (out / "report.md").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.spark
 def test_lines_that_are_no_json_objects_are_counted(tmp_path: Path) -> None:
     workspace.require()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import deedbook
+import tiers
 from deedbook import Book, CorruptError, Meta, Pier
 from deedbook.cli import main
 
@@ -157,7 +158,9 @@ getattr(Book, sys.argv[1])(sys.argv[2], sys.argv[3])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
-@pytest.mark.parametrize("verb", ["migrate_lmdb", "export_lmdb"])
+@pytest.mark.parametrize(
+    "verb", ["migrate_lmdb", pytest.param("export_lmdb", marks=pytest.mark.full)]
+)
 def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, verb: str) -> None:
     """Two kills at each of many moments, then a run to the end: every event once, and equal."""
     source = pier if verb == "migrate_lmdb" else tmp_path / "books"
@@ -176,7 +179,7 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
     assert whole_run.wait() == 0
     whole = time.monotonic() - began
     kills, resumed = 0, 0
-    for moment in range(10):
+    for moment in range(0, 10, 4 if tiers.tier() == "quick" else 1):
         dest = tmp_path / f"d{moment}"
         for _ in range(2):
             migrator = start(dest)
@@ -200,7 +203,7 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
             assert jams == [bytes([n // 1000]) * 1000 for n in range(EPOCH)]
         shutil.rmtree(dest)
         shutil.rmtree(tmp_path / "returned", ignore_errors=True)
-    assert kills >= 10 and resumed >= 2
+    assert kills >= 3 and resumed >= 1
     assert tree(source) == before
 
 

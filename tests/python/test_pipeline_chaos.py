@@ -23,7 +23,7 @@ from deedbook.pipeline.troubles import TROUBLES
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.slow,
+    pytest.mark.full,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc"),
 ]
 

@@ -128,6 +128,7 @@ def test_events_of_a_file(tmp_path: Path, suffix: str) -> None:
         start(tmp_path / "more", source=source, events=10**6)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 def test_what_was_killed_is_resumed(tmp_path: Path) -> None:
     """Each of the producers is killed with SIGKILL again and again, wherever it is."""

@@ -29,6 +29,7 @@ def example() -> Path:
     return TARGET / "debug" / "examples" / "spool"
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 def test_a_killed_sender_in_rust_loses_no_event(tmp_path: Path, example: Path) -> None:
     wanted = events(2000)

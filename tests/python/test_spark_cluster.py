@@ -12,7 +12,7 @@ from deedbook import Book
 from deedbook.pipeline.cluster import standalone_cluster
 from spark_cluster import require_spark, run_driver, write_book
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.full]
 
 EVENTS = 4000
 

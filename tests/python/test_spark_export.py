@@ -496,7 +496,7 @@ def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
     assert sorted(one.name for one in tmp_path.iterdir()) == ["lines", "log"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_killed_export_goes_on_where_it_was(
     spark: Any,
     tmp_path: Path,

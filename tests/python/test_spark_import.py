@@ -254,7 +254,7 @@ def test_what_cannot_be_imported_is_refused(spark: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_import_that_is_killed_ends_with_every_event_once(
     spark: Any,
     tmp_path: Path,

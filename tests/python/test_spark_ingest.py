@@ -613,7 +613,6 @@ def test_the_newline_of_a_long_line_is_looked_for_once() -> None:
     assert looked_at <= 511
 
 
-@pytest.mark.slow
 def test_a_killed_job_goes_on_where_it_was(
     spark: Any,
     tmp_path: Path,

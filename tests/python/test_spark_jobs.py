@@ -382,7 +382,7 @@ def test_a_compaction_killed_as_it_stored_its_plan_is_begun_again(
         _compact._planned(given, few, 1 << 20)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["book", "nostr"])
 def test_a_killed_compaction_goes_on_where_it_was(
     spark: Any,

@@ -198,7 +198,7 @@ def test_a_book_gets_the_layout_that_is_asked_for(spark: Any, tmp_path: Path, ki
         migrate(spark, tmp_path / "book", tmp_path / "w", format="wal", layout=kind)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_killed_migration_of_a_pier_goes_on_where_it_was(
     spark: Any,
     tmp_path: Path,

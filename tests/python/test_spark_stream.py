@@ -210,6 +210,7 @@ query.awaitTermination()
 """
 
 
+@pytest.mark.full
 def test_a_query_that_is_killed_again_and_again_loses_and_repeats_nothing(
     spark: Any, tmp_path: Path
 ) -> None:

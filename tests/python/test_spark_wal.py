@@ -195,7 +195,7 @@ print(json.dumps({"partitions": frame.rdd.getNumPartitions(), "total": list(tota
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_workers_read_a_segmented_log(log: Path, tmp_path: Path) -> None:
     require_spark()
     rows = rows_of(log)

@@ -21,7 +21,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from deedbook import Book, Wal
 from deedbook.pipeline.cluster import standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.full]
 
 DRIVER = """
 import sys

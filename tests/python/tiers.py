@@ -9,11 +9,16 @@ TIERS = ("quick", "full", "trust")
 TABLE = Path(__file__).parents[1] / "tiers.txt"
 
 
+def tier() -> str:
+    """The tier of this run."""
+    return os.environ.get("DEEDBOOK_TIER", TIERS[0])
+
+
 def number(name: str) -> int:
     """The variable ``DEEDBOOK_NAME``, or else what ``tests/tiers.txt`` has for the tier."""
     given = os.environ.get(f"DEEDBOOK_{name}")
     if given is not None:
         return int(given)
-    column = 1 + TIERS.index(os.environ.get("DEEDBOOK_TIER", TIERS[0]))
+    column = 1 + TIERS.index(tier())
     rows = (line.split() for line in TABLE.read_text().splitlines() if not line.startswith("#"))
     return int(next(row[column] for row in rows if row[0] == name))
