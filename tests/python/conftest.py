@@ -5,6 +5,7 @@ And which tests a tier leaves out, and which skips the runs that require all tes
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import struct
@@ -88,6 +89,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Where many tests start a JVM, one more is started for the others' sake."""
+    gc.freeze()  # a collection, as the tests of asyncio ask for, need not look at all modules
     many = sum(item.get_closest_marker("spark") is not None for item in session.items)
     if many >= _ARCHIVE_FROM and not session.config.option.collectonly:
         directory = tempfile.TemporaryDirectory(prefix="deedbook-jvm-")

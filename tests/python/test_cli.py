@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from commands import command, run
+
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 # uip-packed-3 of the golden files: events 1..3, and the same with one byte of deed 2 inverted.
@@ -42,14 +44,6 @@ BROKEN_CHAIN = HEADER + DEED_1 + b"\x08" + DEED_2[1:] + DEED_3
 COMMANDS = ("info", "cat", "append", "verify", "repair", "salvage", "demo")
 
 
-def command(*args: object) -> list[str]:
-    return [sys.executable, "-m", "deedbook", *map(os.fsdecode, map(_fspath, args))]
-
-
-def _fspath(arg: object) -> str | bytes:
-    return os.fspath(arg) if isinstance(arg, str | bytes | os.PathLike) else str(arg)
-
-
 def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
     """Ours, but with a buffered standard output, as users have it."""
     ours = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -59,7 +53,9 @@ def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
 def deedbook(
     *args: object, stdin: bytes = b"", env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end."""
+    """Run a command to its end; with an environment of its own, in a process of its own."""
+    if env is None:
+        return run(*args, stdin=stdin)
     return subprocess.run(
         command(*args),
         input=stdin,

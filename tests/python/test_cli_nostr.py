@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import tiers
+from commands import run
 from deedbook import EventStore
 from test_nostr import EVENTS, KEEPING, LARGE, LINES, SMALL, Endless, as_event, flip, made
 
@@ -26,12 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def nostr(*arguments: Any, code: int = 0, text: bytes = b"") -> tuple[str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "deedbook", "nostr", *map(str, arguments)],
-        input=text,
-        capture_output=True,
-        timeout=120,
-    )
+    done = run("nostr", *arguments, stdin=text)
     out, err = done.stdout.decode(), done.stderr.decode()
     assert done.returncode == code, err
     assert "Traceback" not in err and "internal error" not in err

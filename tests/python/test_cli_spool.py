@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from commands import run
 from deedbook import Ledger
 
 pytest.importorskip("urllib3")
@@ -21,16 +22,11 @@ from http_kinds import events
 
 
 def spool(*arguments: Any, code: int = 0, text: str = "") -> tuple[str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "deedbook", "spool", *map(str, arguments)],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout, done.stderr
+    done = run("spool", *arguments, stdin=text.encode())
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == code, err
+    assert "Traceback" not in err
+    return out, err
 
 
 @pytest.fixture

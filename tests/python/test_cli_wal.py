@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import run
 from deedbook import Wal
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
@@ -20,9 +21,7 @@ LINES = b"".join(b'{"n":%d}\n' % n for n in range(300))
 
 
 def deedbook(*args: object, input: bytes | None = None, code: int = 0) -> tuple[str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "deedbook", *map(str, args)], input=input, capture_output=True
-    )
+    done = run(*args, stdin=input or b"")
     out, err = done.stdout.decode(), done.stderr.decode()
     assert done.returncode == code, (done.returncode, out, err)
     assert "Traceback" not in err
@@ -284,8 +283,8 @@ def test_a_file_of_lines_named_as_the_log_is_refused_and_kept(tmp_path: Path) ->
     # `deedbook append events.jsonl events.wal`: the arguments in the wrong order.
     lines = tmp_path / "events.jsonl"
     lines.write_bytes(LINES)
-    assert "not a log: it does not begin" in deedbook("append", lines, input=b"1\n", code=2)[1]
-    assert "not a log: it does not begin" in deedbook("info", lines, code=2)[1]
+    assert "nothing in .deedbook says that it is one" in deedbook("append", lines, input=b"1\n", code=2)[1]
+    assert "nothing in .deedbook says that it is one" in deedbook("info", lines, code=2)[1]
     assert lines.read_bytes() == LINES
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import deedbook
 import deedbook.metrics
+from commands import run
 from deedbook import (
     AlreadyExistsError,
     Book,
@@ -54,9 +55,7 @@ def log_of(zod: Path) -> Path:
 
 
 def deedbook_cli(*args: object, code: int = 0, stdin: bytes | None = None) -> tuple[str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "deedbook", *map(str, args)], input=stdin, capture_output=True
-    )
+    done = run(*args, stdin=stdin or b"")
     out, err = done.stdout.decode(), done.stderr.decode()
     assert done.returncode == code, (done.returncode, out, err)
     assert "Traceback" not in err

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import commands
 from deedbook import (
     Book,
     ContiguityError,
@@ -235,11 +236,10 @@ def begun(log: Any) -> str:
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "deedbook", *map(str, arguments)], capture_output=True, text=True
-    )
-    assert done.returncode == code, done.stderr
-    return done.stdout + done.stderr
+    done = commands.run(*arguments)
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode == code, said
+    return said
 
 
 def test_a_commit_that_was_killed_is_shown_and_finished(log: Any) -> None:

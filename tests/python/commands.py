@@ -1,0 +1,82 @@
+"""Runs commands of ``deedbook`` in this process: a new process takes 0.2 s before it begins."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from deedbook.cli import main
+
+
+def words_of(args: tuple[object, ...]) -> list[str]:
+    """The arguments of a command as text."""
+    return [
+        os.fsdecode(arg) if isinstance(arg, str | bytes | os.PathLike) else str(arg) for arg in args
+    ]
+
+
+def command(*args: object) -> list[str]:
+    """The command for a process of its own."""
+    return [sys.executable, "-m", "deedbook", *words_of(args)]
+
+
+def run(*args: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end, with a standard input, output and error of its own."""
+    words = words_of(args)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, piped(stdin) as given:
+        with replaced(given, out.fileno(), err.fileno()):
+            code = main(words)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(words, code, out.read(), err.read())
+
+
+@contextlib.contextmanager
+def piped(data: bytes) -> Iterator[int]:
+    """The end of a pipe that gives these bytes."""
+    end, begin = os.pipe()
+
+    def write() -> None:
+        with contextlib.suppress(BrokenPipeError), open(begin, "wb", buffering=0) as pipe:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[pipe.write(rest) :]
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield end
+    finally:
+        os.close(end)
+        writer.join()
+
+
+@contextlib.contextmanager
+def replaced(*descriptors: int) -> Iterator[None]:
+    """Put these in the places of the standard descriptors, and of their objects in ``sys``."""
+    names = ("stdin", "stdout", "stderr")
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    kept: list[tuple[Any, int]] = [
+        (getattr(sys, name), os.dup(number)) for number, name in enumerate(names)
+    ]
+    for number, (name, given) in enumerate(zip(names, descriptors, strict=True)):
+        os.dup2(given, number)
+        errors = "surrogateescape" if name == "stdin" else "backslashreplace"
+        mode = "r" if name == "stdin" else "w"
+        setattr(sys, name, open(number, mode, encoding="utf-8", errors=errors, closefd=False))  # noqa: SIM115
+    try:
+        yield
+    finally:
+        for number, (name, (stream, copy)) in enumerate(zip(names, kept, strict=True)):
+            with contextlib.suppress(OSError, ValueError):
+                getattr(sys, name).close()
+            setattr(sys, name, stream)
+            os.dup2(copy, number)
+            os.close(copy)
