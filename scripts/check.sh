@@ -30,15 +30,15 @@ step "$venv/bin/ruff" check .
 step "$venv/bin/python" -m mypy
 allowlist=()
 [ ! -f scripts/stubtest-allowlist.txt ] || allowlist=(--allowlist scripts/stubtest-allowlist.txt)
-# In .ci/run the tests come next, and test_docs.py runs it.
-[ -n "${DEEDBOOK_TESTS_FOLLOW:-}" ] ||
-    step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}
+step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}
 
 # Workflows: unpinned actions, kept credentials, text of others in a shell.
 step "$venv/bin/zizmor" --offline --no-progress --quiet .github
 
-# What pages say of other files: quotes, figures, names, links.
-step "$venv/bin/python" -m pytest -q tests/python/test_site.py -k "not blocks_of_a_page and not commands_of"
+# Workflows, releases, the trust table, and what pages say of other files.
+step "$venv/bin/python" -m pytest -q tests/repository
+# What somebody gets who has the wheel and the pages.
+step env PYTHON="$PWD/$venv/bin/python" scripts/stranger.sh
 
 if command -v cargo-deny >/dev/null; then
     step cargo deny --log-level error check bans licenses sources # CI also asks for advisories, which needs the network

@@ -283,7 +283,10 @@ def test_a_file_of_lines_named_as_the_log_is_refused_and_kept(tmp_path: Path) ->
     # `deedbook append events.jsonl events.wal`: the arguments in the wrong order.
     lines = tmp_path / "events.jsonl"
     lines.write_bytes(LINES)
-    assert "nothing in .deedbook says that it is one" in deedbook("append", lines, input=b"1\n", code=2)[1]
+    assert (
+        "nothing in .deedbook says that it is one"
+        in deedbook("append", lines, input=b"1\n", code=2)[1]
+    )
     assert "nothing in .deedbook says that it is one" in deedbook("info", lines, code=2)[1]
     assert lines.read_bytes() == LINES
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import doctest
-import importlib
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -16,21 +14,6 @@ import deedbook
 from deedbook import _core, _errors
 
 STUB = ast.parse(Path(deedbook.__file__).with_name("_core.pyi").read_text())
-PURE = (
-    "deedbook.aio",
-    "deedbook.http",
-    "deedbook.http.endpoint",
-    "deedbook.http.presets",
-    "deedbook.spark",
-    "deedbook.spark.jobs",
-    "deedbook.transient",
-    "deedbook.formats",
-    "deedbook.metrics",
-    "deedbook._backup",
-    "deedbook._errors",
-    "deedbook._payload",
-    "deedbook._report",
-)
 SHOWN_AS_IS = {"method_descriptor", "getset_descriptor", "member_descriptor", "staticmethod"}
 
 
@@ -127,60 +110,6 @@ def parameters(node: ast.FunctionDef) -> dict[str, object]:
 
 
 # -- the modules in Python ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("module", PURE)
-def test_everything_public_in_a_module_has_a_docstring(module: str) -> None:
-    if module.startswith("deedbook.spark"):
-        pytest.importorskip("pyspark")
-    found = importlib.import_module(module)
-    assert inspect.getdoc(found)
-    for name in public(found):
-        value = getattr(found, name)
-        if inspect.isclass(value):
-            assert without(value) == [], f"{module}.{name}"
-        elif inspect.isfunction(value):
-            assert value.__doc__, f"{module}.{name}"
-
-
-def public(module: ModuleType) -> list[str]:
-    here = [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-    ]
-    return getattr(module, "__all__", here)
-
-
-def without(found: type) -> list[str]:
-    """What a class of the package shows without a docstring; fields need one in the source."""
-    missing = []
-    if not found.__doc__ or found.__doc__.startswith(f"{found.__name__}("):
-        missing.append(found.__name__)
-    for name, value in vars(found).items():
-        function = getattr(value, "__func__", value)
-        told = inspect.isroutine(function) or isinstance(value, property)
-        if told and not name.startswith("_") and not inspect.getdoc(getattr(found, name)):
-            missing.append(f"{found.__name__}.{name}")
-    if hasattr(found, "__dataclass_fields__") or issubclass(found, tuple):
-        missing += sorted({*inspect.get_annotations(found)} - told_in_source(found))
-    return missing
-
-
-def told_in_source(found: type) -> set[str]:
-    # A class may say that it is the package's: its own functions know the file.
-    codes = (getattr(value, "__code__", None) for value in vars(found).values())
-    files = {code.co_filename for code in codes if code} | {inspect.getfile(found)}
-    trees = (ast.parse(Path(file).read_text()) for file in files if Path(file).exists())
-    classes = (n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
-    node = next(n for n in classes if n.name == found.__name__)
-    texts = (ast.Expr, ast.Constant)
-    return {
-        field.target.id
-        for field, after in zip(node.body, node.body[1:], strict=False)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if isinstance(after, texts[0]) and isinstance(after.value, texts[1])
-    }
 
 
 @pytest.mark.parametrize("name", _errors.__all__)

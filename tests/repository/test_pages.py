@@ -1,0 +1,223 @@
+"""What pages say of other files is so, and they leave out nothing that they should explain."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from deedbook import _errors
+from doc_blocks import blocks
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def sections(page: str, level: str) -> dict[str, str]:
+    """The sections of a page by their titles."""
+    text = (DOCS / page).read_text()
+    parts = re.split(rf"^{level} (.+)\n", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_recovery_has_an_entry_for_every_error_in_which_it_is_raised() -> None:
+    found = sections("recovery.md", "###")
+    for name in set(_errors.__all__) - {"Error"}:
+        assert f"deedbook.{name}: " in found.get(name, ""), name
+
+
+def test_recovery_has_an_entry_for_every_verdict() -> None:
+    stub = Path(deedbook.__file__).with_name("_core.pyi").read_text()
+    verdicts = re.search(r"^_Verdict = Literal\[(.*)\]", stub, re.MULTILINE)
+    assert verdicts is not None
+    found = sections("recovery.md", "###")
+    for verdict in re.findall(r'"(\w+)"', verdicts[1]):
+        assert "```" in found.get(verdict, ""), verdict
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    pages = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    shown = re.findall(r"^::: deedbook\.(\w+)$", pages, re.MULTILINE)
+    assert sorted(shown) == sorted(set(deedbook.__all__) - {"__version__"})
+
+
+def test_every_figure_of_the_durability_page_is_in_its_source() -> None:
+    page = (DOCS / "durability.md").read_text()
+    rows = re.findall(r"^\|[^|]*\|([^|]*)\|([^|]*)\| \[.*\]\(\.\./(.*)\) \|$", page, re.MULTILINE)
+    assert len(rows) >= 10
+    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "k/s": 1e3, "M/s": 1e6}
+    names = re.findall(r"^\| ([^|]*) \| [\d.]+ [kM]/s", page, re.MULTILINE)
+    for name, (rate, each, source) in zip(names, rows, strict=True):
+        text = (ROOT / source).read_text()
+        assert rate.strip().removesuffix("/s").strip() in text, (rate, source)
+        waiting = re.search(r"of ([\d,]+) (?:threads|asyncio tasks)", name)
+        many = int(waiting[1].replace(",", "")) if waiting else 1
+        (per, of_rate), (took, of_time) = rate.split(), each.split()
+        mean = many / (float(per) * units[of_rate])
+        assert float(took) * units[of_time] == pytest.approx(mean, rel=0.005), name
+
+
+def test_the_page_on_rust_leads_to_what_make_docs_puts_beside_the_site() -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    site = importlib.import_module("site_pages")
+    shown = site.for_site((DOCS / "rust.md").read_text(), "rust.md")
+    assert f'<a href="{site.RUSTDOC}">' in shown
+    folder, crate = site.RUSTDOC.split("/")[:2]
+    recipe = (ROOT / "Makefile").read_text().split("\ndocs: ")[1].split("\n\n")[0]
+    assert crate == "deedbook" and "cargo doc" in recipe.partition("mkdocs build")[0]
+    made = '"$${CARGO_TARGET_DIR:-target}/doc"'
+    assert recipe.rstrip().endswith(f"cp -r {made} target/site/{folder}")
+
+
+def test_the_waits_of_the_durability_page_are_those_measured() -> None:
+    measured = json.loads((ROOT / "benches" / "results" / "rust.json").read_text())
+    row = r"^\| ([\w, ]+) \| ([\d.]+) us \| ([\d.]+) us \| ([\d.]+) ms \| (\d+) \| (\d+) \|$"
+    rows = re.findall(row, (DOCS / "durability.md").read_text(), re.MULTILINE)
+    assert len(rows) == 3
+    for log, half, most, longest, long, syncs in rows:
+        found = measured[f"waits: {log}, syncs of 20 ms, beside sync"]
+        assert (float(half), float(most)) == (found["median_us"], found["p99_us"])
+        assert float(longest) == round(found["longest_us"] / 1000, 1)
+        assert (int(long), int(syncs)) == (found["over_10_ms"], found["rounds"])
+
+
+def test_the_page_on_formats_quotes_all_of_the_toy() -> None:
+    """Change both together: the page is the file, in parts."""
+    quoted = [block.text for block in blocks(DOCS / "format.md", "rust")]
+    assert len(quoted) == 5
+    assert "\n".join(quoted) == (ROOT / "tests" / "toy" / "format.rs").read_text()
+
+
+def test_every_path_that_a_page_names_is_there() -> None:
+    """In backticks, of the repository: a page that is right about all else leads nowhere."""
+    named = re.compile(r"`((?:src|docs|scripts|tests|benches|capi|examples|fuzz|python)/[^`\s]*)`")
+    count = 0
+    for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("src/*/FORMAT.md")):
+        for path in named.findall(page.read_text()):
+            count += 1
+            assert (ROOT / path).exists() or [*ROOT.glob(path)], f"{page.name}: {path}"
+    assert count > 40
+
+
+# -- the README -----------------------------------------------------------------------------------
+
+README = ROOT / "README.md"
+
+
+def base() -> str:
+    """Where the site is, which mkdocs.yml alone says."""
+    found = re.search(r"^site_url: (\S+)", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def test_every_link_of_the_readme_is_absolute_and_leads_to_a_page() -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    site = importlib.import_module("site_pages")
+    brought = set(site.outside().values())
+    links = re.findall(r"\]\(([^)]+)\)", README.read_text())
+    assert len(links) > 20
+    for link in links:
+        assert link.startswith(base()), link
+        place = link.removeprefix(base()).split("#")[0]
+        page = place.removesuffix(".html") + ".md" if place.endswith(".html") else place
+        assert page in brought or (DOCS / page).exists(), link
+
+
+def test_other_files_name_the_same_site_and_move_with_it(tmp_path: Path) -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    host = importlib.import_module("host")
+    site, repository = host.wanted()
+    assert site == base() and host.rewritten() == {}
+    assert f'Documentation = "{site}"' in (ROOT / "pyproject.toml").read_text()
+    assert f'homepage = "{site}"\n' in (ROOT / "Cargo.toml").read_text()
+    assert f'repository = "{repository}"\n' in (ROOT / "Cargo.toml").read_text()
+    template = ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml"
+    assert f"url: {site}recovery.html" in template.read_text()
+    elsewhere = "https://deedbook.test/docs/", "https://deedbook.test"  # one begins with the other
+    for name in (*host.FILES, "mkdocs.yml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    settings = tmp_path / "mkdocs.yml"
+    text = settings.read_text().replace(site, elsewhere[0]).replace(repository, elsewhere[1])
+    settings.write_text(text)
+    assert host.main(["--check"], tmp_path) == 1
+    assert host.main([], tmp_path) == 0 and host.written(tmp_path) == elsewhere
+    assert host.main(["--check"], tmp_path) == 0
+    for name in host.FILES:
+        moved, kept = (tmp_path / name).read_text(), (ROOT / name).read_text()
+        assert site not in moved and repository not in moved, name
+        assert moved.count(elsewhere[0]) == kept.count(site), name
+
+
+def test_the_numbers_of_the_proof_are_those_of_the_last_run() -> None:
+    text = README.read_text().split("## How it is proved\n")[1].split("\n## ")[0]
+    counts = re.findall(r"\*\*([\d,]+(?: of \d+)?)", text)
+    table = README.read_text().split("<!-- begin trust -->")[1]
+    assert len(counts) == 3
+    assert all(count in table for count in counts)
+
+
+def test_the_figures_of_reopening_are_those_measured() -> None:
+    figures = json.loads((ROOT / "benches" / "results" / "python.json").read_text())["figures"]
+    text = " ".join(README.read_text().split())
+    found = re.search(
+        r"a book opens in (\d+) ms for reading, and in (\d+) ms for appending.*?"
+        r"SQLite takes ([\d.]+) ms, and LMDB ([\d.]+) ms",
+        text,
+    )
+    assert found is not None
+    after = {name: row["median"] for name, row in figures["reopen after kill -9"].items()}
+    reading = figures["reopen after kill -9, for reading"]["deedbook"]["median"]
+    wanted = (reading, after["deedbook"], after["sqlite3 (WAL)"], after["py-lmdb"])
+    assert list(map(float, found.groups())) == [
+        round(value, 0 if value > 5 else 1) for value in wanted
+    ]
+
+
+def test_the_cost_of_checking_lines_is_that_measured() -> None:
+    measured = (ROOT / "benches" / "results" / "append.md").read_text()
+    row = re.search(
+        r"^\| `none` \|[^|]*\|[^|]*\| ([\d.]+) \|[^|]*\|[^|]*\| ([\d.]+) \|$", measured, re.M
+    )
+    text = " ".join((DOCS / "shell.md").read_text().split())
+    found = re.search(
+        r"it takes about ([\d.]+) times as many lines for a second of processor", text
+    )
+    assert row is not None and found is not None and found[1] == row[2]
+    assert min(map(float, row.groups())) > 0.5  # it must not halve the speed
+
+
+def test_the_page_index_begins_as_the_readme() -> None:
+    def bare(text: str) -> str:
+        return re.sub(r"\]\([^)]*\)", "]", text)
+
+    first = README.read_text().split("\n## Documentation\n")[0]
+    assert bare((DOCS / "index.md").read_text()).startswith(bare(first).rstrip())
+
+
+def test_the_chart_is_made_from_the_results() -> None:
+    sys.path.insert(0, str(ROOT / "benches" / "python"))
+    first_minute = importlib.import_module("first_minute")
+    results = json.loads(first_minute.SOURCE.read_text())
+    assert first_minute.CHART.read_text() == first_minute.chart(results)
+    del results["figures"]["iterate as bytes"]["py-lmdb"]
+    assert first_minute.chart(results).count("not measured") == 1
+
+
+def test_options_of_the_crate_may_grow() -> None:
+    """A field more would break every program that names all of them."""
+    # Those of books and write-ahead logs are made by one macro.
+    places = ("log/options", "book/lmdb/trip", "ledger/options", "retention")
+    places += ("nostr/options", "nostr/wal_options", "nostr/import")
+    for place in places:
+        text = (ROOT / "src" / f"{place}.rs").read_text()
+        kept = re.findall(r"#\[non_exhaustive\]\n *pub struct (?:\w*Options|Retention) ", text)
+        assert len(kept) == 1 == len(re.findall(r"pub struct (?:\w*Options|Retention) ", text)), (
+            place
+        )
