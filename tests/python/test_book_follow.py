@@ -13,6 +13,8 @@ import pytest
 
 from deedbook import Book, ClosedError, CorruptError, InvalidArgumentError
 
+pytestmark = pytest.mark.promise("reader-beside")
+
 WRITER = """
 import sys, time, deedbook
 with deedbook.Book.open(sys.argv[1], "a", durability="manual") as book:

@@ -11,6 +11,8 @@ import pytest
 
 from deedbook import AlreadyExistsError, Book, CorruptError, Error, LostRecordsError, MissingError
 
+pytestmark = pytest.mark.promise("panic")
+
 JAMS = [b"one", b"two", b"three"]
 STARTS = [16, 43, 70, 99]  # of deeds 1 to 3, and the end
 

@@ -14,6 +14,8 @@ import pytest
 import deedbook
 from deedbook.demo import crash, generate, workspace
 
+pytestmark = pytest.mark.promise("kill")
+
 EVENTS = 3000
 SEED = 5
 

@@ -23,6 +23,8 @@ from deedbook.http.endpoint import Endpoint, Faults
 from deedbook.transient import MemoryStore
 from http_kinds import Both, DiskStore, events, store_of
 
+pytestmark = pytest.mark.promise("ledger-server")
+
 
 @pytest.fixture(params=["threads", "asyncio"])
 def kind(request: pytest.FixtureRequest) -> str:

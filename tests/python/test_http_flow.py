@@ -16,6 +16,8 @@ from deedbook.http._steps import Bury, Fetch, Remove, Send, Step, Wait, Worker, 
 from deedbook.transient import Envelope, MemoryStore
 from http_kinds import DiskStore, Highest, SkippingClock, events, store_of
 
+pytestmark = pytest.mark.promise("ledger-server")
+
 URL = "http://127.0.0.1:1/v1/batch"
 
 

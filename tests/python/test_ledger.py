@@ -23,6 +23,8 @@ from deedbook import ClosedError, CorruptError, Ledger
 from deedbook.transient import TransientDB
 from http_kinds import events
 
+pytestmark = pytest.mark.promise("ledger-several")
+
 
 def payloads(ledger: Ledger) -> list[bytes]:
     """All events of a ledger, which stay in it."""

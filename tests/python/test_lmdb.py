@@ -19,6 +19,8 @@ import tiers
 from deedbook import Book, CorruptError, Meta, Pier
 from deedbook.cli import main
 
+pytestmark = pytest.mark.promise("migrate-killed")
+
 VECTORS = Path(__file__).parents[1] / "data" / "lmdb"
 META = Meta(who=0x11223344, version=3, life=7, fake=False)
 # Events of a kilobyte in each of two epochs: two batches of a migration, so kills find one done.

@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.full,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc"),
+    pytest.mark.promise("spark-pipeline"),
 ]
 
 KILLS = tiers.number("CHAOS_KILLS")

@@ -19,6 +19,8 @@ from deedbook.spark import _checkpoint, _writer
 from deedbook.spark.jobs import ingest
 from deedbook.spark.jobs._stream import Checkpoint
 
+pytestmark = pytest.mark.promise("spark-power-loss", "spark-checkpoint")
+
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:

@@ -39,7 +39,7 @@ from deedbook.spark._paths import find_logs
 from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
 from deedbook.spark._wal import WAL
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-dropped", "spark-replaced")]
 
 KIB = 1024
 

@@ -40,7 +40,12 @@ from deedbook.spark import register
 from deedbook.spark._reader import default_schema
 from deedbook.spark._stream import DeedbookStreamReader
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.promise(
+        "spark-query-killed", "spark-power-loss", "spark-log-changed", "spark-log-appears"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

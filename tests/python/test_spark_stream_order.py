@@ -23,7 +23,10 @@ from deedbook.spark._stream import DeedbookStreamReader
 from test_cli_ledger import events, file_of
 from test_spark_stream import read, reader
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.promise("spark-log-changed", "spark-log-appears", "spark-dropped"),
+]
 
 ALL = ReadAllAvailable()
 

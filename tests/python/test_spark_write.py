@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from deedbook import Book, Log, Wal
 from deedbook import open as open_log
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-repeat", "spark-executor-killed")]
 
 
 @pytest.fixture(scope="module")

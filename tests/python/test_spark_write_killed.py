@@ -21,7 +21,13 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from deedbook import Book, Wal
 from deedbook.pipeline.cluster import standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.full]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.promise(
+        "transaction-crash", "spark-query-killed", "spark-repeat", "spark-executor-killed"
+    ),
+]
 
 DRIVER = """
 import sys

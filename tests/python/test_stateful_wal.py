@@ -29,6 +29,8 @@ import deedbook
 import tiers
 from deedbook import CorruptError, InvalidArgumentError, OutOfRangeError, Record, Wal
 
+pytestmark = pytest.mark.promise("wal-beside")
+
 LIMIT = 300_000
 SEGMENTS = st.sampled_from([None, 64, 600, 4096, 1 << 20])
 SMALL = st.binary(max_size=40)

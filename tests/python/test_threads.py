@@ -13,6 +13,8 @@ import pytest
 
 from deedbook import Book, ClosedError, Error, LockedError
 
+pytestmark = pytest.mark.promise("fork", "no-close")
+
 THREADS = 8
 
 

@@ -28,6 +28,8 @@ from deedbook import (
     _jobs,
 )
 
+pytestmark = pytest.mark.promise("spark-staged")
+
 
 @pytest.fixture(params=[Book, Wal])
 def log(request: pytest.FixtureRequest, path: Path) -> Any:
