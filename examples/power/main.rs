@@ -23,12 +23,15 @@ mod account;
 mod cuts;
 mod full;
 mod kind;
-#[path = "../../tests/support/ledger/known.rs"]
+#[path = "../../tests/support"]
 #[allow(dead_code)]
-mod known;
-#[path = "../../tests/support/ledger/spool.rs"]
-#[allow(dead_code)]
-mod ledger_spool;
+mod support {
+    pub mod ledger {
+        pub mod known;
+        pub mod spool;
+    }
+    pub mod mix;
+}
 mod mounts;
 mod spool;
 mod spool_writer;

@@ -21,9 +21,9 @@ use deedbook::{Durability, Durable, Error, ErrorKind};
 
 use crate::cuts::{each_system, start};
 use crate::full::ballast;
-use crate::known::Known;
-use crate::ledger_spool::{BASE, event, number_of, shown, small};
 use crate::mounts::{FileSystem, scratch};
+use crate::support::ledger::known::Known;
+use crate::support::ledger::spool::{BASE, event, number_of, shown, small};
 use crate::{Random, Report, number};
 
 /// The longest event, about, so that some lie in several pages.

@@ -4,8 +4,8 @@ use deedbook::ledger::LedgerStore;
 use deedbook::{Durable, Error, ErrorKind};
 
 use crate::Random;
-use crate::ledger_spool::{event, number_of, shown, small};
 use crate::spool::{EVENT_BYTES, FILE_BYTES, numbers, options};
+use crate::support::ledger::spool::{event, number_of, shown, small};
 use crate::writer::say;
 
 /// `spool DIR DURABILITY SEED STEPS`: append, fetch and remove until struck, or for so many steps.

@@ -43,6 +43,8 @@ mod nostr_layout;
 
 #[path = "../../tests/support/ledger/mod.rs"]
 mod ledger;
+#[path = "../../tests/support/mix.rs"]
+mod mix;
 #[path = "../../tests/support/store/mod.rs"]
 mod nostr_store;
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind as Io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,33 +9,30 @@ use deedbook::Durability;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 
+use crate::support::crashes::{Counts, World, all_after, by_chance, worst};
 use crate::support::ledger::oracle::{Known, Run, options, recover};
-use crate::support::ledger::spool::{DIR, event, mix, shown, small};
+use crate::support::ledger::spool::{DIR, event, shown, small};
+use crate::support::mix::mix;
 use crate::support::report;
 
 const STEPS: &str = "abmsfxrzw";
 const DURABILITIES: [&str; 5] = ["none", "rotate", "always", "bytes:300", "manual"];
 
-#[derive(Default)]
-struct Counts {
-    histories: u64,
-    moments: u64,
-    kills: u64,
-    states: u64,
-    second: u64,
-}
+/// A ledger on each disk that a crash leaves.
+struct Ledger;
 
-fn histories(steps: usize) -> Vec<String> {
-    let (mut all, mut from) = (vec![String::new()], 0);
-    for _ in 0..steps {
-        let to = all.len();
-        for at in from..to {
-            let longer: Vec<_> = STEPS.chars().map(|op| format!("{}{op}", all[at])).collect();
-            all.extend(longer);
-        }
-        from = to;
+impl World for Ledger {
+    type Known = Known;
+
+    fn recover(&self, disk: &Sim, known: &Known, power: bool) -> Result<(), String> {
+        recover(disk, known, power).map(drop)
     }
-    all
+
+    fn begin(&self, disk: &Sim) -> Result<(), String> {
+        let ledger = options(disk, Durability::None).open(small(DIR, 100_000));
+        let fetched = ledger.and_then(|ledger| ledger.fetch(None, None));
+        fetched.map(drop).map_err(|e| format!("the next fetch: {e:?}"))
+    }
 }
 
 /// Crash a history at every call of its last step.
@@ -60,48 +56,8 @@ fn crash(history: &str, durability: Durability, states: u64, counts: &mut Counts
         let during = Known::during(&before, &after);
         let mut moments: Vec<_> = run.disk.recorded().into_iter().map(|d| (d, &during)).collect();
         moments.push((run.disk.kill(), &after));
-        judge_moments(&format!("{durability} {history:?}"), &moments, states, counts);
+        counts.explore(&format!("{durability} {history:?}"), &Ledger, &moments, states);
     }
-    counts.histories += 1;
-}
-
-/// Kill the process, and cut the power, at each of these moments.
-fn judge_moments(what: &str, moments: &[(Sim, &Known)], states: u64, counts: &mut Counts) {
-    for (number, (disk, known)) in moments.iter().enumerate() {
-        counts.moments += 1;
-        let there = format!("{what}, call {number}");
-        counts.kills += 1;
-        recover(&disk.kill(), known, false).unwrap_or_else(|e| panic!("{there}, killed: {e}"));
-        let crashes = disk.crashes();
-        for index in 0..states.min(crashes.count()) {
-            let choice = match index < crashes.count().min(4) {
-                true => crashes.nth(index),
-                false => crashes.sample(mix(index)),
-            };
-            counts.states += 1;
-            let image = crashes.build(&choice);
-            recover(&image, known, true).unwrap_or_else(|e| panic!("{there}, {choice:?}: {e}"));
-            if index == 1 {
-                second(&crashes.build(&choice), known, counts)
-                    .unwrap_or_else(|e| panic!("{there}, {choice:?}, second crash: {e}"));
-            }
-        }
-    }
-}
-
-/// Crash the fetch that follows a crash, at each of its calls.
-fn second(disk: &Sim, known: &Known, counts: &mut Counts) -> Result<(), String> {
-    disk.record();
-    let ledger = options(disk, Durability::None).open(small(DIR, 100_000)).unwrap();
-    drop(ledger.fetch(None, None).unwrap());
-    for moment in disk.recorded() {
-        let crashes = moment.crashes();
-        for index in 0..crashes.count().min(3) {
-            counts.second += 1;
-            recover(&crashes.build(&crashes.nth(index)), known, true)?;
-        }
-    }
-    Ok(())
 }
 
 // Promise: ledger-power-loss.
@@ -109,15 +65,12 @@ fn second(disk: &Sim, known: &Known, counts: &mut Counts) -> Result<(), String> 
 fn every_short_history_survives_every_crash() {
     let states = report::number("DEEDBOOK_LEDGER_STATES", 24);
     let steps = report::of_tier("DEEDBOOK_LEDGER_STEPS") as usize;
-    let (begun, mut counts, mut failures) = (Instant::now(), Counts::default(), Vec::new());
+    let mut counts = Counts::default();
     for durability in DURABILITIES {
         let durability: Durability = durability.parse().unwrap();
-        for history in histories(steps) {
-            let crashed = AssertUnwindSafe(|| crash(&history, durability, states, &mut counts));
-            if catch_unwind(crashed).is_err() {
-                failures.push(format!("{durability} {history:?}"));
-            }
-            if failures.len() > 3 {
+        for history in all_after("", steps, STEPS) {
+            crash(&history, durability, states, &mut counts);
+            if counts.failures.len() > 3 {
                 break;
             }
         }
@@ -125,21 +78,15 @@ fn every_short_history_survives_every_crash() {
     // Longer ones by chance, each crashed in its last step.
     let seed = report::number("DEEDBOOK_SEED", 1);
     for number in 0..report::number("DEEDBOOK_LEDGER_HISTORIES", 150) {
-        let draw = |at: u64| mix(seed ^ mix(number) ^ mix(at));
-        let step = |at| STEPS.as_bytes()[(draw(at) % STEPS.len() as u64) as usize] as char;
-        let history: String = (0..4 + draw(99) % 9).map(step).collect();
-        let durability = DURABILITIES[(draw(98) % 5) as usize].parse().unwrap();
-        crash(&history, durability, states, &mut counts);
+        let chance = mix(seed ^ mix(number));
+        let durability = DURABILITIES[(mix(chance) % 5) as usize].parse().unwrap();
+        crash(&by_chance(STEPS, chance), durability, states, &mut counts);
     }
-    let Counts { histories, moments, kills, states, second } = counts;
-    let seconds = begun.elapsed().as_secs_f32();
-    let json = format!(
-        "{{\"histories\": {histories}, \"moments\": {moments}, \"kills\": {kills}, \
-         \"power_cuts\": {states}, \"second_power_cuts\": {second}, \"seconds\": {seconds:.1}}}\n"
-    );
-    println!("{json}");
-    report::write("ledger-crash", &json);
-    assert!(failures.is_empty(), "{failures:?}");
+    println!("{}", counts.json());
+    report::write("ledger-crash", &counts.json());
+    assert!(counts.failures.is_empty(), "{}", counts.failures.join("\n"));
+    let Counts { histories, moments, states, second, .. } = counts;
+    assert!(moments > histories && states > moments && second > moments);
 }
 
 /// The background syncs within the interval, also if nothing is appended any more; a crash at any of
@@ -148,7 +95,7 @@ fn every_short_history_survives_every_crash() {
 #[test]
 fn an_interval_makes_durable_without_another_call_and_survives_crashes() {
     let mut counts = Counts::default();
-    for history in histories(2) {
+    for history in all_after("", 2, STEPS) {
         let mut run = Run::new(Durability::Interval(Duration::from_millis(2)));
         run.open().unwrap();
         let last = history.chars().count().saturating_sub(1);
@@ -162,11 +109,11 @@ fn an_interval_makes_durable_without_another_call_and_survives_crashes() {
             let moments = run.disk.recorded().into_iter().map(|disk| (disk, &during));
             if at == last {
                 let moments: Vec<_> = moments.collect();
-                judge_moments(&format!("interval {history:?}"), &moments, 8, &mut counts);
+                counts.explore(&format!("interval {history:?}"), &Ledger, &moments, 8);
             }
         }
-        counts.histories += 1;
     }
+    assert!(counts.failures.is_empty(), "{}", counts.failures.join("\n"));
     assert!(counts.histories > 80 && counts.states > 1000, "{} states", counts.states);
 }
 
@@ -176,11 +123,6 @@ fn wait_until_durable(run: &Run) {
         assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-fn worst(disk: &Sim) -> Sim {
-    let crashes = disk.crashes();
-    crashes.build(&crashes.nth(0))
 }
 
 /// A store died after it had made the directory, and before it had synced its name. The next one found

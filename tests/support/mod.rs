@@ -3,11 +3,13 @@
 #![allow(dead_code)]
 
 pub mod common;
+pub mod crashes;
 pub mod formats;
 #[macro_use]
 pub mod harness;
 pub mod judge;
 pub mod ledger;
+pub mod mix;
 pub mod nostr_layout;
 pub mod report;
 pub mod store;

@@ -1,5 +1,6 @@
 //! Deaths, power cuts and failing calls at every step of a roll, on the simulated disk.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::ErrorKind as Io;
 use std::path::Path;
@@ -11,6 +12,7 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, ErrorKind, Recovery};
 
 use crate::pier::support::*;
+use crate::support::crashes::{Counts, World};
 
 /// States tried of a power cut that can leave more.
 const STATES: u64 = 400;
@@ -77,19 +79,26 @@ fn judge(image: &Sim, known: &Known) -> Vec<u64> {
     found
 }
 
-/// Kill the process, and cut the power, at a moment; returns how many states there were.
-fn crash(disk: &Sim, known: &Known, found: &mut BTreeSet<Vec<u64>>) -> u64 {
-    found.insert(judge(&disk.kill(), known));
-    let crashes = disk.crashes();
-    let count = crashes.count().min(STATES);
-    for index in 0..count {
-        let choice = match crashes.count() <= STATES || index < 4 {
-            true => crashes.nth(index),
-            false => crashes.sample(index),
-        };
-        found.insert(judge(&crashes.build(&choice), known));
+/// A pier on each disk that a crash leaves, and which epochs it has there.
+#[derive(Default)]
+struct Crashed {
+    found: RefCell<BTreeSet<Vec<u64>>>,
+}
+
+impl World for Crashed {
+    type Known = Known;
+
+    fn recover(&self, disk: &Sim, known: &Known, _power: bool) -> Result<(), String> {
+        self.found.borrow_mut().insert(judge(disk, known));
+        Ok(())
     }
-    count + 1
+}
+
+/// Kill the process, and cut the power, at each moment.
+fn crash(moments: &[(Sim, &Known)]) -> (Counts, BTreeSet<Vec<u64>>) {
+    let (mut counts, crashed) = (Counts::default(), Crashed::default());
+    counts.explore("roll", &crashed, moments, STATES);
+    (counts, crashed.found.into_inner())
 }
 
 // Promise: pier-roll.
@@ -103,13 +112,14 @@ fn a_crash_at_any_step_of_a_roll_leaves_the_pier_with_the_new_epoch_or_without()
         let during = Known { layout, durable: synced, tried: last, epochs };
         disk.record();
         assert_eq!(pier.roll().unwrap(), last);
-        for moment in disk.recorded() {
-            states += crash(&moment, &during, &mut found);
-            moments += 1;
-        }
+        let crashed: Vec<_> = disk.recorded().into_iter().map(|disk| (disk, &during)).collect();
+        let (counts, seen) = crash(&crashed);
+        found.extend(seen);
+        moments += counts.moments;
+        states += counts.states;
         // Once it returned, the epoch is durable, and all events before it.
         let after = Known { layout, durable: last, tried: last, epochs: vec![vec![0, last]] };
-        states += crash(&disk, &after, &mut BTreeSet::new());
+        states += crash(&[(disk.kill(), &after)]).0.states;
     }
     assert!(moments > 150 && states > 1000, "{moments} moments, {states} states");
     assert_eq!(found, BTreeSet::from([vec![0], vec![0, 3], vec![0, 5]]));
@@ -125,7 +135,7 @@ fn a_roll_is_durable_with_any_durability_and_recovery_of_the_handle() {
             let (disk, pier) = begun_with(set, layout, 3);
             assert_eq!(pier.roll().unwrap(), 5);
             let known = Known { layout, durable: 5, tried: 5, epochs: vec![vec![0, 5]] };
-            assert!(crash(&disk, &known, &mut BTreeSet::new()) > 1);
+            assert!(crash(&[(disk.kill(), &known)]).0.states > 0);
         }
     }
 }

@@ -141,7 +141,9 @@ fn cycles(role: &str) {
     let seed = number("DEEDBOOK_SEED", 1);
     let (mut next, mut lived, begun) = (0, 0, Instant::now());
     let kills = of_tier("DEEDBOOK_NOSTR_KILLS");
-    for cycle in 0..kills {
+    // On a busy machine some never get to their first append.
+    let mut cycle = 0;
+    while cycle < kills || (lived < 3 && cycle < 10 * kills) {
         let child = start(role, &dir, next);
         // Some while it opens.
         let wait = 8_000 + mix(seed ^ cycle) % 150_000;
@@ -150,10 +152,11 @@ fn cycles(role: &str) {
         lived += u32::from(end > next);
         judge(&dir, end, &format!("{role}, seed {seed}, cycle {cycle}"));
         next = end;
+        cycle += 1;
     }
-    println!("{kills} killed, {next} events, {:.1} s", begun.elapsed().as_secs_f32());
+    println!("{cycle} killed, {next} events, {:.1} s", begun.elapsed().as_secs_f32());
     // What went wrong has panicked.
-    let json = format!("{{\"cycles\": {kills}, \"events\": {next}, \"failures\": 0}}\n");
+    let json = format!("{{\"cycles\": {cycle}, \"events\": {next}, \"failures\": 0}}\n");
     report::write(&format!("store-kill-{role}"), &json);
     assert!(lived > 2 && next > 40, "no process lived long enough: {lived}, {next} events");
 }

@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::config::{Config, all_after, by_chance};
+use super::config::Config;
 use super::explore::{Counts, Explorer, Plan};
 use super::{Steps, Subject, mix};
+use crate::support::crashes::{all_after, by_chance};
 use crate::support::report;
 
 /// How histories are run, and how many steps fewer those of all have.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use deedbook::Durability;
 
-use super::{How, mix};
+use super::How;
 
 /// How the histories of a family are run.
 #[derive(Clone, Copy, Debug)]
@@ -28,27 +28,4 @@ impl Config {
         let how = How { durability, acknowledged: name.contains("acknowledged") };
         Self { name, how, allocates: name.contains("reserve") }
     }
-}
-
-/// All histories of at most so many steps of an alphabet, after those of `prefix`.
-pub fn all_after(prefix: &str, steps: usize, alphabet: &str) -> Vec<String> {
-    let mut all = vec![prefix.to_string()];
-    let mut from = 0;
-    for _ in 0..steps {
-        let to = all.len();
-        for at in from..to {
-            let longer: Vec<_> = alphabet.chars().map(|op| format!("{}{op}", all[at])).collect();
-            all.extend(longer);
-        }
-        from = to;
-    }
-    all
-}
-
-/// A history of 4 to 12 of these steps by chance.
-pub fn by_chance(steps: &str, seed: u64) -> String {
-    let steps: Vec<char> = steps.chars().collect();
-    let count = 4 + mix(seed) % 9;
-    let step = |at: u64| steps[(mix(seed ^ mix(at + 1)) % steps.len() as u64) as usize];
-    (0..count).map(step).collect()
 }

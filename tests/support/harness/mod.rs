@@ -26,7 +26,10 @@ use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{Durability, Error, ErrorKind, Result, Verdict};
 
-pub use oracle::{Expect, Seen, hash, judge, judge_any, mix};
+#[allow(unused_imports)] // not in every program
+pub use crate::support::crashes::worst;
+pub use crate::support::mix::mix;
+pub use oracle::{Expect, Seen, hash, judge, judge_any};
 
 /// One test for each of these functions and each subject, so that a failure names both and
 /// `cargo nextest run --test engine wal_tiny` runs those of one format. None may run for ever.
@@ -234,12 +237,6 @@ pub trait Log: Send + Sync {
 
 fn unsupported(what: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{what}: not supported"))
-}
-
-/// What is left if the power cut takes everything that it may.
-pub fn worst(disk: &Sim) -> Sim {
-    let crashes = disk.crashes();
-    crashes.build(&crashes.nth(0))
 }
 
 /// States that a power cut can leave: all, or so many by chance.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::Record;
+use crate::support::mix::mix;
 
 /// What a log may hold: of what was written a prefix, with everything acknowledged.
 #[derive(Clone, Debug)]
@@ -33,14 +34,6 @@ pub fn judge_any<'a>(
         }
     }
     Err(wrong.join("; and neither: "))
-}
-
-/// A well-spread number for a number.
-pub fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// A set of numbers that are hashes already.

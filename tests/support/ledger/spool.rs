@@ -9,6 +9,8 @@ use deedbook::ledger::{Fetched, LedgerConfig, LedgerReader, LedgerStore, Options
 use deedbook::storage::{Access, Memory, Storage};
 use deedbook::{ErrorKind, Result};
 
+pub use super::super::mix::mix;
+
 /// The directory of ledgers that lie in memory.
 pub const DIR: &str = "/spool";
 pub const BASE: &str = "events";
@@ -59,14 +61,6 @@ pub fn prefix(bytes: &[u8]) -> (Vec<Vec<u8>>, usize) {
         at += len;
     }
     (payloads, at)
-}
-
-/// Numbers that look random and are the same every time.
-pub fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 /// The event with this number: JSON, from 24 to 24 + `longest` bytes long.

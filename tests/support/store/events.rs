@@ -13,6 +13,8 @@ use deedbook::{Mode, OnCorrupt};
 pub mod nostr_keys;
 use nostr_keys::sealed;
 
+pub use super::super::mix::mix;
+
 /// Options for small files on some file system, with an index in memory.
 pub fn options(storage: Arc<dyn Storage>) -> Options {
     Options::new()
@@ -65,14 +67,6 @@ impl Read for Torn<'_> {
             false => self.0.read(buf),
         }
     }
-}
-
-/// Numbers that look random and are the same every time.
-pub fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 pub fn notes(numbers: std::ops::Range<u32>) -> Vec<Event> {
