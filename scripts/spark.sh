@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the Spark tests on the lowest PySpark and PyArrow that pyproject.toml promises and on the
-# newest, each pair in an environment of its own: target/spark/lowest, target/spark/newest.
+# Runs the Spark tests of the tier (DEEDBOOK_TIER) on the lowest PySpark and PyArrow that pyproject.toml
+# promises and on the newest, each pair in an environment of its own: target/spark/lowest, target/spark/newest.
 # Needs the wheel of scripts/env.sh test. Usage: scripts/spark.sh [lowest|newest] [pytest option...]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import Book, ClosedError, CorruptError, InvalidArgumentError
+from deedbook import Book, ClosedError, InvalidArgumentError
 
 pytestmark = pytest.mark.promise("reader-beside")
 
@@ -70,31 +70,6 @@ def test_following_begins_where_it_is_told_to(path: Path) -> None:
 def test_a_timeout_is_a_number_of_seconds(path: Path, timeout: float) -> None:
     with Book.create(path) as book, pytest.raises(InvalidArgumentError, match="timeout"):
         book.follow(timeout=timeout)
-
-
-def test_a_tail_that_is_being_written_is_waited_for(make_book, packed) -> None:
-    log = packed([b"one", b"two"])
-    path = make_book(log[:-10])
-    with Book.open(path) as reader:
-        deeds = reader.follow(timeout=0.05)
-        assert [deed.jam for deed in deeds] == [b"one"]
-        with open(path / "book.log", "ab") as file:
-            file.write(log[-10:])
-        assert [deed.jam for deed in deeds] == [b"two"]
-
-
-def test_damage_is_told_from_a_tail_that_is_being_written(make_book, packed) -> None:
-    log = bytearray(packed([b"one", b"two", b"three"]))
-    path = make_book(bytes(log[:43]))
-    log[43 + 12] ^= 1
-    with Book.open(path) as reader:
-        deeds = reader.follow(timeout=10)
-        assert next(deeds).jam == b"one"
-        with open(path / "book.log", "ab") as file:
-            file.write(log[43:])
-        with pytest.raises(CorruptError) as caught:
-            next(deeds)
-        assert (caught.value.offset, caught.value.next_intact) == (43, 70)
 
 
 def test_closing_the_book_ends_following(path: Path) -> None:

@@ -12,17 +12,12 @@ from deedbook import (
     AlreadyExistsError,
     Book,
     ClosedError,
-    ContiguityError,
-    CorruptError,
-    Error,
     InvalidArgumentError,
     IoError,
     LockedError,
     LostRecordsError,
     MissingError,
-    NotALogError,
     ReadOnlyError,
-    UnsupportedError,
 )
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
@@ -49,15 +44,6 @@ def test_mode_x_and_create_refuse_what_exists(path: Path) -> None:
         with pytest.raises(AlreadyExistsError):
             create()
     assert [deed.jam for deed in Book.open(path)] == [b"kept"]
-
-
-def test_an_empty_file_opened_for_writing_is_a_new_log(path: Path) -> None:
-    path.mkdir()
-    (path / "book.log").touch()
-    with pytest.raises(NotALogError):
-        Book.open(path)
-    with Book.open(path, "a") as book:
-        assert book.append(b"deed") == 1
 
 
 def test_the_log_file_itself_names_the_book(path: Path) -> None:
@@ -139,21 +125,6 @@ def test_the_properties_of_an_empty_and_of_a_filled_book(path: Path) -> None:
     assert Book.open(path).bounds == (101, 101)
 
 
-def test_the_epoch_of_an_empty_log_is_kept_and_of_a_filled_one_checked(path: Path) -> None:
-    Book.create(path, epoch=7).close()
-    with Book.open(path, "a") as book:
-        assert book.epoch == 7
-        book.append(b"deed")
-    with pytest.raises(ContiguityError, match="epoch 8"):
-        Book.open(path, "a", epoch=8)
-    assert Book.open(path, "a", epoch=7).last == 8
-
-
-def test_a_directory_name_of_a_pier_tells_the_epoch(tmp_path: Path) -> None:
-    with Book.create(tmp_path / "0i2000") as book:
-        assert book.append(b"deed") == 2001
-
-
 def test_the_repr_names_path_state_and_mode(path: Path) -> None:
     book = Book.create(path)
     assert "empty" in repr(book) and str(path) in repr(book)
@@ -197,7 +168,7 @@ def test_closing_twice_is_fine_and_every_call_on_a_closed_book_is_refused(path: 
         lambda: book.meta,
     ]
     for call in calls:
-        with pytest.raises(ClosedError, match="closed"):
+        with pytest.raises(ClosedError):
             call()
     assert len(Book.open(path)) == 1
 
@@ -268,14 +239,6 @@ except deedbook.LockedError as error:
         assert run_child(code, path).stdout == f"{os.getpid()}\n"
 
 
-@posix
-def test_a_link_to_the_directory_is_the_same_book(path: Path, tmp_path: Path) -> None:
-    with Book.create(path):
-        (tmp_path / "link").symlink_to(path)
-        with pytest.raises(LockedError):
-            Book.open(tmp_path / "link", "a")
-
-
 def test_a_reader_takes_no_lock_and_cannot_write(path: Path) -> None:
     with Book.create(path) as writer, Book.open(path) as reader:
         for write in (
@@ -291,53 +254,7 @@ def test_a_reader_takes_no_lock_and_cannot_write(path: Path) -> None:
         assert writer.append(b"first") == 1
 
 
-@posix
-@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_directory_can_be_read(path: Path) -> None:
-    with Book.create(path) as book:
-        book.append(b"deed")
-    path.chmod(0o500)
-    (path / "book.log").chmod(0o400)
-    assert len(Book.open(path)) == 1
-    with pytest.raises(Error):
-        Book.open(path, "a")
-
-
 # -- what is no book ------------------------------------------------------------------------------
-
-
-def test_other_files_are_refused_and_stay_as_they_are(make_book) -> None:
-    for number, content in enumerate([b"K", b"\0" * 16, b"no magic here " * 20]):
-        path = make_book(content, f"log{number}")
-        for mode in ("r", "a"):
-            with pytest.raises(NotALogError) as caught:
-                Book.open(path, mode)  # type: ignore[arg-type]
-            assert caught.value.path == str(path / "book.log")
-        assert (path / "book.log").read_bytes() == content
-
-
-@posix
-@pytest.mark.parametrize("kind", ["directory", "symlink", "fifo"])
-def test_what_is_no_regular_file_is_refused_at_once(path: Path, tmp_path: Path, kind: str) -> None:
-    path.mkdir()
-    log = path / "book.log"
-    if kind == "directory":
-        log.mkdir()
-    elif kind == "symlink":
-        (tmp_path / "elsewhere").write_bytes(b"")
-        log.symlink_to(tmp_path / "elsewhere")
-    else:
-        os.mkfifo(log)
-    for mode in ("r", "a"):
-        with pytest.raises(Error):
-            Book.open(path, mode)  # type: ignore[arg-type]
-
-
-def test_another_version_is_refused(make_book, packed) -> None:
-    log = packed([b"deed"])
-    path = make_book(log[:4] + b"\2\0\0\0" + log[8:])
-    with pytest.raises((UnsupportedError, NotALogError, CorruptError), match="version"):
-        Book.open(path, "a")
 
 
 @posix

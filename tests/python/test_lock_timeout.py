@@ -78,7 +78,7 @@ def test_a_pier_waits_for_the_writer_of_its_last_epoch(tmp_path: Path) -> None:
     with deedbook.Pier.create(path) as pier:
         epoch = pier.epochs[-1].path
     with held(Path(epoch), "book") as child:
-        with pytest.raises(deedbook.LockedError, match="waited"):
+        with pytest.raises(deedbook.LockedError):
             deedbook.Pier.open(path, "a", lock_timeout=0.1)
         threading.Timer(0.3, release, [child]).start()
         with deedbook.Pier.open(path, "a", lock_timeout=60) as pier:

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -68,30 +62,13 @@ def test_the_files_of_the_real_store_come_over_and_go(source: Path, tmp_path: Pa
     assert len(expected) == 9
 
 
-def test_a_torn_file_gives_its_events_and_the_rest_is_kept_aside(tmp_path: Path) -> None:
-    old(tmp_path / "old" / "3-events", ["{}", '{"a":[1,2]}', '{"b":"torn'], end="")
-    old(tmp_path / "old" / "4-events", [], end="")
-    (tmp_path / "old" / "5-events").write_bytes(b"PK\3\4")
-    (tmp_path / "old" / "notes.txt").write_text("mine")
-    torn, empty, foreign = Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "s")
-    assert (torn.events, torn.rest_from, torn.removed) == (2, 27, True)
-    assert torn.rest_reason == "byte 37: the rest of a string expected, the file ends"
-    assert torn.set_aside is not None
-    assert Path(torn.set_aside).read_text() == '{"b":"torn'
-    assert Path(torn.set_aside).parent == tmp_path / "s" / ".deedbook" / "quarantine"
-    assert (empty.events, empty.removed) == (0, True)
-    assert (foreign.rest_from, foreign.removed) == (0, False)
-    assert sorted(path.name for path in (tmp_path / "old").iterdir()) == ["5-events", "notes.txt"]
-    assert events(tmp_path / "s") == [b"{}", b'{"a":[1,2]}']
-
-
 def test_what_cannot_be_migrated_is_an_error_of_its_kind(tmp_path: Path) -> None:
     with pytest.raises(deedbook.MissingError):
         Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "s")
     old(tmp_path / "old" / "1-events", ['"%s"' % ("x" * 2_000_000)])
     with pytest.raises(deedbook.InvalidArgumentError, match="same directory"):
         Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "old")
-    with pytest.raises(deedbook.TooLargeError, match="2000002 bytes") as raised:
+    with pytest.raises(deedbook.TooLargeError) as raised:
         Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "s")
     assert raised.value.path == str(tmp_path / "old" / "1-events")
 
@@ -106,50 +83,6 @@ def test_what_cannot_be_migrated_is_an_error_of_its_kind(tmp_path: Path) -> None
     with Ledger.open(tmp_path / "s") as ledger:
         result = ledger.fetch()
         assert result is not None and [batch.count for batch in result.data] == [1]
-
-
-MIGRATOR = """
-import sys
-from deedbook import Ledger
-source, spool, mode = sys.argv[1:]
-Ledger.migrate_directory_store(source, spool, batch_bytes=5000, keep=mode == "keep")
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
-@pytest.mark.parametrize("mode", ["remove", "keep"])
-def test_a_migration_killed_at_any_moment_goes_on(tmp_path: Path, mode: str) -> None:
-    """Each event comes over; those that come twice are of the one file that each kill hit."""
-    files, each = 60, 40
-    items = [[f'{{"n":{n}}}' for n in range(f * each, (f + 1) * each)] for f in range(files)]
-    for number, some in enumerate(items):
-        old(tmp_path / "old" / f"{number}-events{'.temp' if number % 7 else ''}", some)
-    command = [sys.executable, "-c", MIGRATOR, str(tmp_path / "old"), str(tmp_path / "s"), mode]
-    kills = 0
-    for attempt in range(200):
-        migrator = subprocess.Popen(command)
-        spool = tmp_path / "s"
-        before = len(list(spool.glob("*-events"))) if spool.exists() else 0
-        give_up = time.monotonic() + 30
-        while migrator.poll() is None and time.monotonic() < give_up:
-            if len(list(spool.glob("*-events"))) > before + attempt % 4:
-                time.sleep((attempt % 5) * 0.001)
-                break
-        migrator.kill()
-        if migrator.wait() == 0:
-            break
-        assert migrator.returncode == -signal.SIGKILL
-        kills += 1
-    assert kills >= 3, "too quick to be killed"
-    counts = Counter(events(tmp_path / "s"))
-    assert set(counts) == {event.encode() for some in items for event in some}
-    twice = {
-        number for number, some in enumerate(items) if any(counts[e.encode()] > 1 for e in some)
-    }
-    if mode == "remove" or _notes_birth(tmp_path):
-        assert len(twice) <= kills and max(counts.values()) <= 1 + kills
-    left = len(list((tmp_path / "old").iterdir()))
-    assert left == (files if mode == "keep" else 0)
 
 
 def _notes_birth(path: Path) -> bool:

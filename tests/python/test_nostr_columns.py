@@ -18,7 +18,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook  # noqa: E402
 from deedbook import EventStore, InvalidArgumentError, Split  # noqa: E402
-from test_nostr import AUTHOR, EVENTS, LARGE, made  # noqa: E402
+from test_nostr import AUTHOR, EVENTS, made  # noqa: E402
 
 TAGS: list[list[list[str]]] = [
     [],
@@ -92,13 +92,6 @@ def test_the_columns_are_typed_and_say_what_the_walk_says(store: EventStore) -> 
     sink = pa.BufferOutputStream()
     parquet.write_table(pa.table(store), sink)
     assert parquet.read_table(pa.BufferReader(sink.getvalue())).to_pylist() == walked(store)
-
-
-@pytest.mark.skipif(not LARGE.exists(), reason="the large file is not beside this checkout")
-def test_real_events_are_the_same_in_columns(path: Path) -> None:
-    with EventStore.create(path, durability="manual") as store:
-        store.import_json(LARGE)
-        assert rows(store.batches(include="all")) == walked(store, include="all")
 
 
 def test_columns_and_sizes_are_those_asked_for(store: EventStore) -> None:

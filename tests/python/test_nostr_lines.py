@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook  # noqa: E402
-from deedbook import EventStore, InvalidArgumentError, parse_events  # noqa: E402
+from deedbook import InvalidArgumentError, parse_events  # noqa: E402
 from test_nostr import LARGE, LINES, made  # noqa: E402
 from test_nostr_columns import SCHEMA, TAGS  # noqa: E402
 
@@ -35,37 +33,6 @@ def damaged() -> list[bytes]:
 
 def parsed(lines: Any, **options: Any) -> Any:
     return pa.record_batch(parse_events(lines, **options))
-
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_lines_are_bad_as_in_an_import(path: Path, check: Any) -> None:
-    lines = damaged()
-    with EventStore.create(path, durability="manual") as store:
-        report = store.import_json(io.BytesIO(b"\n".join(lines)), check=check)
-    batch = parsed(lines, check=check)
-    errors = [(n, text) for n, text in enumerate(batch["error"].to_pylist(), 1) if text is not None]
-    assert errors == [(bad.line, bad.reason) for bad in report.bad_lines] != []
-    empty = sum(not line.strip() for line in lines)
-    for name in COLUMNS:
-        assert batch[name].null_count == len(errors) + empty
-
-
-def test_the_columns_are_those_of_a_store(path: Path) -> None:
-    lines = ODD + REAL
-    with EventStore.create(path, durability="manual", history="keep") as store:
-        store.import_json(io.BytesIO(b"\n".join(lines)), check="none")
-        stored = pa.table(store.batches(columns=COLUMNS, include="all"))
-    batch = parsed(lines)
-    assert batch.schema.names == [*COLUMNS, "error"]
-    assert [batch.schema.field(name).type for name in COLUMNS] == stored.schema.types
-    assert all(field.nullable for field in batch.schema)
-    assert batch["error"].null_count == len(lines)
-    kept = {row["id"]: row for row in stored.to_pylist()}
-    rows = [row for row in batch.drop_columns(["error"]).to_pylist() if row["id"] in kept]
-    # Others were deleted by their authors, or have expired.
-    assert len(rows) >= len(kept) > 0.9 * len(lines)
-    assert {row["id"]: row for row in rows} == kept
-    assert all(row == kept[row["id"]] for row in rows)
 
 
 def test_lines_come_as_arrow_as_bytes_and_as_anything_that_gives_them() -> None:
@@ -106,13 +73,6 @@ def test_what_is_refused() -> None:
         parse_events(["{}"])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="event_bytes_max"):
         parse_events(LINES, event_bytes_max="much")  # type: ignore[arg-type]
-
-
-def test_what_is_too_large_for_a_store_is_wrong() -> None:
-    lines = [json.dumps(made("x" * size)).encode() for size in (10, 1000, 10)]
-    errors = parsed(lines, event_bytes_max=500)["error"].to_pylist()
-    assert errors[::2] == [None, None] and "limit 500" in errors[1]
-    assert parsed(lines)["error"].null_count == 3
 
 
 def test_other_threads_go_on_while_lines_are_parsed() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import deedbook
 from deedbook import EventStore
 from deedbook.cli import main
 from test_nostr import made
@@ -46,50 +45,6 @@ def test_progress_of_compaction_and_of_the_index(path: Path) -> None:
             assert [done for done, _ in calls] == sorted(done for done, _ in calls)
             assert all(done <= total for done, total in calls) and len(set(calls[-1])) == 1
         assert store.compact(0, dry_run=True).segments == []
-
-
-def test_a_compaction_that_is_ended_is_done_again(path: Path) -> None:
-    expected = {event(number)["id"] for number in range(COUNT) if number % 3 or number == COUNT - 3}
-    for fail_at in range(1, 60):
-        calls = 0
-
-        def stop(done: int, total: int, fail_at: int = fail_at) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == fail_at:
-                raise Stop
-
-        with EventStore.open(path, "a") as store:
-            try:
-                store.compact(0, progress=stop)
-            except Stop:
-                assert {found.id for found in store} == expected
-                assert store.append(event(1)).what == "duplicate" and store.verify().ok
-                continue
-            break
-    assert fail_at > 3
-    with EventStore.open(path) as store:
-        assert {found.id for found in store} == expected and store.verify().ok
-        assert len(list(store.iter(include="all"))) == len(expected)
-
-
-def test_an_index_that_is_ended_is_made_by_the_next_opening(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def stop(done: int, total: int) -> None:
-        raise Stop
-
-    with EventStore.open(path, "a") as store:
-        with pytest.raises(Stop):
-            store.reindex(progress=stop)
-        with pytest.raises(deedbook.PoisonedError, match="open the store again"):
-            store.append(event(1))
-    with caplog.at_level("INFO", "deedbook"), EventStore.open(path, "a") as store:
-        said = [record.getMessage() for record in caplog.records]
-        assert "the index is made from all events" in said[0], said
-        assert f"the index is made: {COUNT} events" in said[1] and len(said) == 2, said
-        assert store.get(event(1)["id"]) is not None
-        assert len(list(store.query({"kinds": [1]}))) == COUNT * 2 // 3
 
 
 @pytest.mark.parametrize("work", ["compact", "reindex"])
@@ -165,24 +120,3 @@ def mapped(path: Path) -> set[str]:
     maps = Path("/proc/self/maps").read_text().splitlines()
     files = {Path(line.split(maxsplit=5)[5]) for line in maps if len(line.split()) > 5}
     return {file.name for file in files if file.parent == path.resolve() / "data" / "segments"}
-
-
-def test_mapped_reads_give_the_same(path: Path) -> None:
-    with EventStore.open(path) as plain:
-        expected = [found.to_json() for found in plain]
-    for mode in ("r", "a"):
-        with EventStore.open(path, mode, mapped_reads=True) as store:
-            assert [found.to_json() for found in store] == expected
-            assert store.verify().ok
-            assert sum(batch.num_rows for batch in store.batches()) == len(expected)
-            if mode == "a":
-                reader = EventStore.open(path, mapped_reads=True)
-                # What is appended, and flags in what is mapped.
-                store.append(made("new", created_at=1_800_000_000, kind=10002))
-                store.commit()
-                assert len(list(store)) == len(expected)
-                store.compact(0)
-                assert len(list(store)) == len(expected)
-                # The files of a reader are gone, and it reads on.
-                assert len(list(reader)) == len(expected) - 1
-                reader.close()

@@ -210,7 +210,11 @@ def test_producers_end_with_their_parent(tmp_path: Path) -> None:
     assert parent.stdout is not None
     pids = [int(one) for one in parent.stdout.readline().split()]
     assert len(pids) == 3
-    time.sleep(1.5)
+    begin_by = time.monotonic() + 60
+    files = [expected_file(tmp_path, name) for name in INPUTS]
+    while not all(file.exists() and file.stat().st_size > 0 for file in files):
+        assert time.monotonic() < begin_by, "a producer does not begin"
+        time.sleep(0.05)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()

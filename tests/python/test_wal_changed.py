@@ -45,27 +45,6 @@ def test_a_log_stays_where_it_is_when_the_directory_changes(
     assert Book.verify("a/book").records == 1
 
 
-def test_a_log_that_was_moved_makes_no_segments_in_another(tmp_path: Path) -> None:
-    """What was acknowledged lay in segments of a log that had got its name."""
-    path = tmp_path / "log"
-    wal = Wal.create(path, segment_bytes=4096)
-    wal.commit(b"a" * 1000)
-    path.rename(tmp_path / "moved")
-    with Wal.create(path, segment_bytes=4096) as other:
-        other.commit(b"new")
-        commits = 1
-        with pytest.raises(deedbook.IoError, match="was moved or replaced") as told:
-            while commits < 30:
-                wal.commit(b"x" * 1000)
-                commits += 1
-        assert told.value.durable == "no"
-    wal.close()
-    assert commits < 10
-    moved, new = Wal.verify(tmp_path / "moved"), Wal.verify(path)
-    assert (moved.verdict, moved.records) == ("clean", commits)
-    assert (new.verdict, new.records) == ("clean", 1)
-
-
 @pytest.mark.parametrize("mode", ["r", "a"])
 def test_an_empty_path_is_no_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
