@@ -244,7 +244,13 @@ impl Storage for Sim {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.act(Call::Rename, |inner, _| inner.machine.rename(from, to))
+        self.act(Call::Rename, |inner, what| {
+            inner.machine.rename(from, to)?;
+            if what == Some(What::Lie) {
+                inner.machine.changes.pop();
+            }
+            Ok(())
+        })
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -59,7 +59,8 @@ pub enum What {
     Short,
     /// A write that says 0 bytes.
     Zero,
-    /// A write or sync that reports success and does nothing.
+    /// A write or sync that reports success and does nothing; a rename that programs see, and that no
+    /// power cut leaves, whatever is synced.
     Lie,
     /// A write that goes so many bytes further on.
     Misdirect(u64),
@@ -121,7 +122,7 @@ impl Armed {
         let applies = match what {
             What::Short => matches!(call, Call::Read | Call::Write),
             What::Partial(_) | What::Zero | What::Misdirect(_) => call == Call::Write,
-            What::Lie => matches!(call, Call::Write | Call::Sync | Call::SyncDir),
+            What::Lie => matches!(call, Call::Write | Call::Sync | Call::SyncDir | Call::Rename),
             What::Error(_) | What::Crash => true,
         };
         let due = self.seen >= at && self.seen - at < times;

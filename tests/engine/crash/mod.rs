@@ -13,6 +13,7 @@
 mod durable;
 mod index;
 mod mend;
+mod mutations;
 mod openers;
 mod torn;
 

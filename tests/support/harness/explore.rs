@@ -132,14 +132,7 @@ impl<'a> Explorer<'a> {
 
     fn moment(&mut self, moment: &Moment, seed: u64) -> Result<(), String> {
         self.counts.crashes += 1;
-        let context = moment.allowed.iter().fold(0, |hash, expect| {
-            expect.records.iter().fold(mix(hash) ^ expect.acked as u64, |hash, record| {
-                mix(hash
-                    ^ u64::from(record.tag)
-                    ^ super::hash(&record.bytes[..record.bytes.len().min(8)]))
-                .wrapping_add(record.bytes.len() as u64)
-            })
-        });
+        let context = moment.context();
         // Only the death of the process.
         let killed = moment.disk.kill();
         if self.seen.insert(mix(killed.fingerprint() ^ context ^ 1)) {

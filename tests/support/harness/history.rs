@@ -7,7 +7,8 @@ use deedbook::storage::sim::Sim;
 use deedbook::{Durability, Durable, Error, ErrorKind, Result};
 
 use super::config::Config;
-use super::{Expect, Log, Record, Subject, judge_any, mix};
+use super::mutated::Mutated;
+use super::{Expect, Log, Record, Subject, files, hash, judge_any, mix};
 
 pub const SECTOR_BYTES: u64 = 512;
 pub const LONG_BYTES: usize = 1476;
@@ -23,6 +24,16 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// A number that moments share at which a log may hold the same.
+    pub fn context(&self) -> u64 {
+        self.allowed.iter().fold(0, |sum, expect| {
+            expect.records.iter().fold(mix(sum) ^ expect.acked as u64, |sum, record| {
+                let start = hash(&record.bytes[..record.bytes.len().min(8)]);
+                mix(sum ^ u64::from(record.tag) ^ start).wrapping_add(record.bytes.len() as u64)
+            })
+        })
+    }
+
     /// Whether a recovery may give these records, and what that log gives next.
     pub fn judge(
         &self,
@@ -51,6 +62,8 @@ pub struct Run<'a> {
     pub step: usize,
     pub moments: Vec<Moment>,
     pub recording: bool,
+    /// What lies between the log and the disk, if anything.
+    pub mutated: Option<Mutated>,
 }
 
 impl<'a> Run<'a> {
@@ -70,6 +83,7 @@ impl<'a> Run<'a> {
             step: 0,
             moments: Vec::new(),
             recording: false,
+            mutated: None,
         }
     }
 
@@ -90,16 +104,27 @@ impl<'a> Run<'a> {
 
     /// Open the log. What is found is durable from then on, unless nothing ever is.
     pub fn open(&mut self) -> Result<()> {
-        let opened = self.subject.open(&self.disk, self.config.how);
-        self.keep();
-        self.log = Some(opened?);
+        self.open_log()?;
         self.all_acknowledged();
         self.count_durable()
+    }
+
+    fn open_log(&mut self) -> Result<()> {
+        let opened = match &self.mutated {
+            Some(mutated) => self.subject.open_on(mutated.storage(), self.config.how),
+            None => self.subject.open(&self.disk, self.config.how),
+        };
+        self.keep();
+        self.log = Some(opened?);
+        Ok(())
     }
 
     /// Do one step.
     pub fn apply(&mut self, op: char) -> Result<()> {
         self.step += 1;
+        if let Some(mutated) = &self.mutated {
+            mutated.doing(doing(op));
+        }
         match op {
             's' => {
                 let synced = self.log().sync();
@@ -118,12 +143,57 @@ impl<'a> Run<'a> {
                 self.open()?;
             }
             'h' | 'm' | 'x' | 't' | 'u' | 'c' | 'C' => self.drop_some(op)?,
+            'k' => {
+                self.die(self.disk.kill());
+                self.recover()?;
+            }
+            'y' => self.copy()?,
+            'p' => {
+                let crashes = self.disk.crashes();
+                self.die(crashes.build(&crashes.sample(mix(self.step as u64))));
+                self.recover()?;
+            }
             op => {
                 let batch = self.batch(op)?;
                 self.append(&batch)?;
             }
         }
         Ok(())
+    }
+
+    /// The process dies, and leaves this disk.
+    fn die(&mut self, left: Sim) {
+        if let Some(mutated) = &mut self.mutated {
+            mutated.die(left.clone());
+        }
+        self.give_up();
+        self.disk = left;
+        if self.recording {
+            self.disk.record();
+        }
+    }
+
+    /// The log is copied, and the copy opened, which has to make it durable first.
+    fn copy(&mut self) -> Result<()> {
+        let recording = std::mem::take(&mut self.recording);
+        self.die(files::copied(&self.disk));
+        self.open()?;
+        if recording {
+            self.record();
+        }
+        self.count_durable()
+    }
+
+    /// Open what a death or a power cut left.
+    fn recover(&mut self) -> Result<()> {
+        self.open_log()?;
+        let (got, next) = (self.log().read_all()?, self.log().next_ordinal()?);
+        let base = match judge_any(&got, next, &self.allowed(), self.config.how.acknowledged) {
+            Ok(found) => found.base,
+            Err(what) => return Err(Error::new(ErrorKind::Corrupt, what)),
+        };
+        self.settle(got, base);
+        self.count_durable()
     }
 
     /// Number of the record at this place, or after the last one.
@@ -348,6 +418,18 @@ impl<'a> Run<'a> {
         self.acked = got.len();
         self.records = got;
         self.other = None;
+    }
+}
+
+/// What a step does, in a word.
+fn doing(op: char) -> &'static str {
+    match op {
+        's' | 'w' => "sync",
+        'r' => "close",
+        'h' | 'm' | 'x' => "truncate_before",
+        't' | 'u' | 'c' | 'C' => "truncate_after",
+        'k' | 'p' | 'y' => "open",
+        _ => "append",
     }
 }
 

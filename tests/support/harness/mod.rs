@@ -12,6 +12,8 @@ pub mod faulty;
 pub mod files;
 pub mod history;
 pub mod limit;
+pub mod mutated;
+pub mod mutations;
 #[cfg(feature = "nostr")]
 pub mod nostr;
 pub mod oracle;
