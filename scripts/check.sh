@@ -38,7 +38,7 @@ step "$venv/bin/zizmor" --offline --no-progress --quiet .github
 # Workflows, releases, the trust table, and what pages say of other files.
 step "$venv/bin/python" -m pytest -q tests/repository
 # What somebody gets who has the wheel and the pages.
-step env PYTHON="$PWD/$venv/bin/python" scripts/stranger.sh
+step env PYTHON="$venv/bin/python" scripts/stranger.sh
 
 if command -v cargo-deny >/dev/null; then
     step cargo deny --log-level error check bans licenses sources # CI also asks for advisories, which needs the network

@@ -206,7 +206,7 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
             assert jams == [bytes([n // 1000]) * 1000 for n in range(EPOCH)]
         shutil.rmtree(dest)
         shutil.rmtree(tmp_path / "returned", ignore_errors=True)
-    assert kills >= len(moments) and resumed >= max(1, len(moments) // 5)
+    assert kills >= len(moments) and resumed >= len(moments) // 5
     assert tree(source) == before
 
 
