@@ -32,6 +32,7 @@ allowlist=()
 [ ! -f scripts/stubtest-allowlist.txt ] || allowlist=(--allowlist scripts/stubtest-allowlist.txt)
 step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}
 
+step "$venv/bin/shellcheck" scripts/*.sh .ci/run
 # Workflows: unpinned actions, kept credentials, text of others in a shell.
 step "$venv/bin/zizmor" --offline --no-progress --quiet .github
 

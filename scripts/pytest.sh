@@ -2,7 +2,7 @@
 # All tests of Python, in two processes: those of Spark wait for a JVM a good part of their time, and the others use it.
 # The others' output comes when both have ended.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 python=${VENV:-.venv}/bin/python
 # scripts/times.py reads how long each test took.
 target=${CARGO_TARGET_DIR:-target}
