@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
@@ -201,7 +201,10 @@ fn a_leader_fails_when_the_failed_fsync_was_reported_to_another_thread() {
             std::thread::spawn(move || log.append(b"fails").unwrap_err())
         };
         // Time for it to be rolled back, unless that waits for the leader.
-        std::thread::sleep(Duration::from_millis(50));
+        let began = Instant::now();
+        while disk.fired() < 2 && began.elapsed() < Duration::from_secs(1) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         drop(go_on);
         let led = leader.join().unwrap().map_err(|error| error.kind());
         assert!(matches!(led, Err(ErrorKind::Poisoned | ErrorKind::Io)), "{kind:?}: {led:?}");
