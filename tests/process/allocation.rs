@@ -10,7 +10,6 @@ use std::path::Path;
 
 use deedbook::Mode;
 use deedbook::book::Book;
-use deedbook::wal::Layout as WalLayout;
 
 use crate::counting;
 use crate::support::formats::{book, framing, subject, wal};
@@ -18,11 +17,8 @@ use counting::peak_of;
 use framing::{Framing, crc32};
 use subject::{At, Format, How, Log, MANUAL};
 
-const SEGMENTS: wal::WalFormat = wal::WalFormat {
-    name: "wal-segments",
-    layout: WalLayout::Segmented { segment_bytes: 64 << 20 },
-};
-const FORMATS: [&dyn Format; 3] = [&book::BookFormat, &wal::SINGLE, &SEGMENTS];
+const SEGMENTS: wal::WalFormat = wal::WalFormat::segmented("wal-segments", 64 << 20);
+const FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &SEGMENTS];
 
 /// Buffers of fixed size: blocks of the scanner, batches of a salvage.
 const FIXED_BYTES: u64 = 4 << 20;

@@ -12,7 +12,7 @@ use deedbook::book::Options;
 use deedbook::ledger;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::wal::{Layout, segment_name};
+use deedbook::wal::segment_name;
 use deedbook::{Damage, Mode, Transaction};
 use log::Level;
 
@@ -20,11 +20,10 @@ use crate::support::common;
 use crate::support::formats::{book, subject, views, wal};
 use subject::{At, Format, MANUAL, Walk};
 
-const FORMATS: [&dyn Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::TINY];
-const LARGE: wal::WalFormat =
-    wal::WalFormat { name: "wal-large", layout: Layout::Segmented { segment_bytes: 1 << 20 } };
+const FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::TINY];
+const LARGE: wal::WalFormat = wal::WalFormat::segmented("wal-large", 1 << 20);
 /// With segments that hold more than one block of an index.
-const LARGE_FORMATS: [&dyn Format; 3] = [&book::BookFormat, &wal::SINGLE, &LARGE];
+const LARGE_FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &LARGE];
 
 static LOGGED: Mutex<Vec<(Level, String)>> = Mutex::new(Vec::new());
 static HANDLERS: Mutex<Vec<Handler>> = Mutex::new(Vec::new());
@@ -275,7 +274,7 @@ fn a_truncation_finished_on_opening_is_logged() {
 
 #[test]
 fn a_commit_finished_on_opening_is_logged_with_how_much_was_missing() {
-    let (disk, at) = place(&book::BookFormat, "finished");
+    let (disk, at) = place(&book::BOOK, "finished");
     let open = |disk: &Sim| {
         let options = Options::new().storage(Arc::new(disk.clone())).epoch_part_bytes(1);
         options.open_pier(at.path.join("pier"), Mode::Append).unwrap()

@@ -9,12 +9,10 @@ use deedbook::wal::{
 };
 use deedbook::{Durability, Durable, ErrorKind, Recovery, Repair, Verdict};
 
+use crate::support::formats::wal::read_all;
 use crate::support::harness;
-use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all};
-use harness::{How, Subject, mix};
-
-const MANUAL: How = How { durability: Durability::Manual, acknowledged: false };
-const ACKNOWLEDGED: How = How { durability: Durability::Manual, acknowledged: true };
+use harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
+use harness::{ACKNOWLEDGED, How, MANUAL, mix};
 
 /// Kill the process after every call of `change`, and cut the power after every call of the
 /// recovery: the log opens and holds as many records as before or as after.
@@ -375,7 +373,7 @@ fn no_crash_leaves_a_consumer_above_records_that_it_never_saw() {
                 let Some(&stands) = wal.consumers().unwrap().get("c") else { continue };
                 for record in read_all(&wal).unwrap() {
                     let seen = record.bytes[0] < 100;
-                    assert!(seen || record.ordinal >= stands.0, "call {call}, crash {index}");
+                    assert!(seen || record.number() >= stands.0, "call {call}, crash {index}");
                 }
                 lowered += u64::from(stands < unsynced);
             }

@@ -10,21 +10,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Disk, Storage};
 use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, Mode, Options, Wal, segment_name};
-use deedbook::{Durability, Durable, MarkUse, Repair};
+use deedbook::{Durable, MarkUse, Repair};
 
-use crate::support::harness;
+use crate::support::formats::wal::read_all;
 use crate::support::watch::{Seen, watched};
-use harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all};
-use harness::{How, mix};
+use crate::support::{formats, harness};
+use harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
+use harness::{ACKNOWLEDGED, How, MANUAL, mix};
 
-const MANUAL: How = How { durability: Durability::Manual, acknowledged: false };
-const ACKNOWLEDGED: How = How { durability: Durability::Manual, acknowledged: true };
 /// Segments with room for blocks of the index.
-const LARGE: WalSubject = WalSubject {
-    name: "wal-segments-100000",
-    path: "/log",
-    layout: Layout::Segmented { segment_bytes: 100_000 },
-};
+const LARGE: WalSubject = WalSubject::segments(&formats::wal::SEGMENTS);
 
 /// A log of 600 records of 1000 bytes each: the index has a block for every 66 of them.
 fn six_hundred(disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
@@ -442,7 +437,7 @@ fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
         put(&disk, &beside(subject, "mark"), &mark);
         let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
         let found: Vec<_> =
-            read_all(&wal).unwrap().into_iter().map(|record| Lsn(record.ordinal)).collect();
+            read_all(&wal).unwrap().into_iter().map(|record| Lsn(record.number())).collect();
         assert_eq!(found, lsns[2..], "{}", subject.name);
         assert_eq!(wal.recovery().cut_records, 0, "{}", subject.name);
     }

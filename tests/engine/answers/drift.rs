@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::wal::Layout;
 use deedbook::{ErrorKind, Mode, Recovery, Repair};
 
 use crate::answers::{FORMATS, LARGE};
 use crate::support::common::hooked::Hooked;
-use crate::support::formats::book::BookFormat;
+use crate::support::formats::book::BOOK;
 use crate::support::formats::framing::{Framing, crc32};
 use crate::support::formats::specimen::{Beside, DIR, Files};
 use crate::support::formats::subject::{At, Event, Format, How, MANUAL, refused};
@@ -177,11 +176,11 @@ fn a_rotten_header_is_not_forgotten_when_the_log_grows() {
     let memory = Memory::new();
     memory.create_dir(Path::new(DIR)).unwrap();
     let at = At::memory(&memory, DIR);
-    let writer = BookFormat.create(&at, &plain(3, 40));
+    let writer = BOOK.create(&at, &plain(3, 40));
     writer.sync().unwrap();
-    let log = BookFormat.first_file(&at.path);
+    let log = BOOK.first_file(&at.path);
     memory.open(&log, Access::Write).unwrap().write_at(&[9], 9).unwrap();
-    let reader = BookFormat.read(&at).unwrap();
+    let reader = BOOK.read(&at).unwrap();
     for _ in 0..2 {
         let error = reader.forward(None, None, false).error.expect("the header is damaged");
         assert!(error.message().contains("by the header"), "{error}");
@@ -196,7 +195,7 @@ fn a_rotten_header_is_not_forgotten_when_the_log_grows() {
 #[test]
 #[allow(unsafe_code)]
 fn a_buffer_that_changes_while_it_is_appended_makes_no_corrupt_record() {
-    for format in [&BookFormat as &dyn Format, &SINGLE] {
+    for format in [&BOOK as &dyn Format, &SINGLE] {
         for len in [10, 500, 3_000, 20_000] {
             let storage = Hooked::default();
             storage.create_dir(Path::new(DIR)).unwrap();
@@ -220,7 +219,7 @@ fn a_buffer_that_changes_while_it_is_appended_makes_no_corrupt_record() {
             storage.unwatch();
             log.close().unwrap();
             let report = format.verify(&at, MANUAL).unwrap();
-            let found = (report.records, report.ok);
+            let found = (report.records, report.ok());
             assert_eq!(found, (3, true), "{}, {len} bytes: {report:?}", format.name());
         }
     }
@@ -304,7 +303,7 @@ fn a_read_error_while_layouts_are_looked_for_is_a_read_error() {
     let bytes = [&Framing::Book.file_header(1)[..], &deed].concat();
     file.write_at(&bytes, 0).unwrap();
     let at = At { storage: Arc::new(disk.clone()), path: DIR.into() };
-    let read = || BookFormat.read(&at).map(|log| log.forward(None, None, true));
+    let read = || BOOK.read(&at).map(|log| log.forward(None, None, true));
     assert_eq!(read().unwrap().records.len(), 1);
     let mut errors = 0;
     for k in 1..40 {
@@ -356,8 +355,7 @@ fn a_writer_that_goes_on_says_in_the_mark_that_the_log_is_open() {
 #[test]
 fn damage_in_segments_of_any_size_has_one_answer() {
     for segment_bytes in [9, 31, 512, 5_000] {
-        let layout = Layout::Segmented { segment_bytes };
-        let format = WalFormat { name: "wal-segments", layout };
+        let format = WalFormat::segmented("wal-segments", segment_bytes);
         let events: Vec<Event> = plain(30, 40);
         for beside in [Beside::Nothing, Beside::Open(30), Beside::Closed(15)] {
             let (specimen, _, at) = broken(&format, &events, beside, |specimen, space| {

@@ -10,11 +10,11 @@ use std::time::Duration;
 use deedbook::book::{Batches, Book, Column};
 use deedbook::storage::{Memory, Storage};
 use deedbook::wal::Wal;
-use deedbook::{Durability, ErrorKind, LockTimeout, Mode, Recovery, Repair};
+use deedbook::{Durability, ErrorKind, LockTimeout, Mode, Recovery, Repair, Verdict};
 
 use crate::answers::FORMATS;
 use crate::support::common::write_file;
-use crate::support::formats::book::{BookFormat, options};
+use crate::support::formats::book::{BOOK, options};
 use crate::support::formats::framing::Framing;
 use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
 use crate::support::formats::subject::{At, Format, How, MANUAL, refused};
@@ -131,8 +131,8 @@ fn a_limit_below_the_records_never_cuts_and_says_what_to_raise() {
                 refuses(format.repair_as(&at, low, repair).unwrap_err());
             }
             let report = format.verify(&at, low).unwrap();
-            assert!(!report.lost_acknowledged && !report.ok, "{what}: {report:?}");
-            assert_eq!(report.verdict, "corrupt", "{what}");
+            assert!(!report.lost_acknowledged && !report.ok(), "{what}: {report:?}");
+            assert_eq!(report.verdict, Verdict::Corrupt, "{what}");
             assert!(Files::of(&memory).space(format) == before, "{what}: cut, {cut:?}");
             assert_eq!(format.verify(&at, MANUAL).unwrap().records, 4, "{what}");
         }
@@ -252,15 +252,15 @@ fn verify_tells_of_what_it_cannot_read() {
     let memory = Memory::new();
     memory.create_dir(Path::new(DIR)).unwrap();
     write_file(&memory, &Path::new(DIR).join("book.log"), &bytes);
-    let report = BookFormat.verify(&At::memory(&memory, DIR), MANUAL).unwrap();
-    assert_eq!((report.verdict, report.ok), ("corrupt", false));
+    let report = BOOK.verify(&At::memory(&memory, DIR), MANUAL).unwrap();
+    assert_eq!((report.verdict, report.ok()), (Verdict::Corrupt, false));
     for format in FORMATS {
         let (_, _, at) = broken(format, &plain(4, 40), Beside::Closed(4), |specimen, space| {
             space[specimen.edges[0]..].fill(0xa5);
         });
         let report = format.verify(&at, MANUAL).unwrap();
         let found = (report.verdict, report.records, report.lost_acknowledged);
-        assert_eq!(found, ("corrupt", 0, true), "{}", format.name());
+        assert_eq!(found, (Verdict::Corrupt, 0, true), "{}", format.name());
     }
 }
 

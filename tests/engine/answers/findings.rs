@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use deedbook::book::Book;
 use deedbook::storage::{Memory, Storage};
-use deedbook::{ErrorKind, Mode};
+use deedbook::{ErrorKind, Mode, Verdict};
 
 use crate::answers::{FORMATS, LARGE};
 use crate::support::common::hooked::{Event as Call, Hooked};
 use crate::support::common::{read_file, write_file};
-use crate::support::formats::book::{BookFormat, options};
+use crate::support::formats::book::{BOOK, options};
 use crate::support::formats::framing::Framing;
 use crate::support::formats::specimen::{Beside, DIR, Files};
 use crate::support::formats::subject::{At, Event, Format, Log, MANUAL, refused};
@@ -39,7 +39,7 @@ fn book(at: &At) -> Book {
 #[track_caller]
 fn numbers(at: &At, events: &[Event]) -> Vec<Option<u64>> {
     let mut all = Vec::new();
-    for (way, walk) in ways(&BookFormat, at) {
+    for (way, walk) in ways(&BOOK, at) {
         let mut numbers = Vec::new();
         for record in &walk.records {
             let i = events.iter().position(|(_, jam)| *jam == record.bytes).unwrap() as u64;
@@ -84,11 +84,11 @@ fn a_damaged_header_is_raised_first_and_keeps_the_numbers() {
         let (_, at) = epoch_100(&events, |bytes| bytes[byte] ^= 0x10);
         let expected: Vec<_> = (101..=106).map(Some).collect();
         assert_eq!(numbers(&at, &events), expected, "byte {byte}");
-        let walk = BookFormat.read(&at).unwrap().forward(None, None, false);
+        let walk = BOOK.read(&at).unwrap().forward(None, None, false);
         assert!(walk.records.is_empty(), "byte {byte}: {walk:?}");
         assert!(walk.error.unwrap().offset().unwrap() < 8, "byte {byte}");
-        let report = BookFormat.verify(&at, MANUAL).unwrap();
-        assert_eq!((report.verdict, report.records), ("corrupt", 6), "byte {byte}");
+        let report = BOOK.verify(&at, MANUAL).unwrap();
+        assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 6), "byte {byte}");
         assert!(report.damages[0].offset < 8, "{report:?}");
     }
 }
@@ -100,7 +100,7 @@ fn deeds_after_a_first_number_of_zero_have_no_numbers() {
     let events = plain(6, 30);
     let (_, at) = epoch_100(&events, |bytes| bytes[8..16].fill(0));
     assert_eq!(numbers(&at, &events), [None; 6]);
-    let walk = BookFormat.read(&at).unwrap().forward(None, None, false);
+    let walk = BOOK.read(&at).unwrap().forward(None, None, false);
     assert!(walk.records.is_empty(), "{walk:?}");
     assert_eq!(walk.error.unwrap().offset(), Some(8));
     let book = book(&at);
@@ -199,7 +199,7 @@ fn a_closed_mark_does_not_condemn_what_another_program_appended() {
 /// of its first half, and then silently left out those that really came in their place.
 #[test]
 fn a_reader_never_gives_what_is_rolled_back() {
-    for format in [&BookFormat as &dyn Format, &SINGLE] {
+    for format in [&BOOK as &dyn Format, &SINGLE] {
         let storage = Hooked::default();
         storage.create_dir(Path::new(DIR)).unwrap();
         let path = format.path_in(Path::new(DIR));

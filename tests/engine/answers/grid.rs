@@ -9,7 +9,7 @@ use deedbook::storage::{Memory, Storage as _};
 
 use crate::answers::FORMATS;
 use crate::support::common::{event_of, events, read_file, write_file};
-use crate::support::formats::book::BookFormat;
+use crate::support::formats::book::BOOK;
 use crate::support::formats::framing::Framing;
 use crate::support::formats::specimen::{Beside, DIR, Specimen, besides};
 use crate::support::formats::subject::{At, Format, MANUAL};
@@ -127,8 +127,8 @@ fn a_padded_log_whose_first_deed_is_damaged_gives_the_rest() {
             let memory = Memory::new();
             memory.create_dir(Path::new(DIR)).unwrap();
             let at = At::memory(&memory, DIR);
-            write_file(&memory, &BookFormat.first_file(&at.path), &log);
-            let got = one_answer(&BookFormat, &at, what);
+            write_file(&memory, &BOOK.first_file(&at.path), &log);
+            let got = one_answer(&BOOK, &at, what);
             assert_eq!(got.len(), 7 - second.iter().len(), "{what}: {got:?}");
         }
     }
@@ -148,18 +148,17 @@ fn deeds_are_not_numbered_by_a_header_that_the_directory_contradicts() {
             let mut log = Framing::Book.file_header(epoch + 1);
             (0..deeds).for_each(|i| log.extend(Framing::Book.encode(7, &event_of(i, 40).1)));
             log[9] ^= 2;
-            write_file(&memory, &BookFormat.first_file(&at.path), &log);
-            for (way, walk) in ways(&BookFormat, &at) {
+            write_file(&memory, &BOOK.first_file(&at.path), &log);
+            for (way, walk) in ways(&BOOK, &at) {
                 let got: Vec<_> = walk.records.iter().map(|record| record.ordinal).collect();
                 let expected: Vec<_> = (1..=deeds).map(|i| Some(epoch + i)).collect();
                 assert!(got == expected, "{name}, {way}: {:?}..", got.first());
             }
-            let copy = BookFormat.path_in(Path::new("/copy"));
-            BookFormat.salvage(&at, &copy, MANUAL).unwrap();
-            let saved =
-                BookFormat.read(&at.other(copy)).unwrap().forward(None, None, false).records;
+            let copy = BOOK.path_in(Path::new("/copy"));
+            BOOK.salvage(&at, &copy, MANUAL).unwrap();
+            let saved = BOOK.read(&at.other(copy)).unwrap().forward(None, None, false).records;
             assert_eq!(saved[0].ordinal, Some(epoch + 1));
-            assert_eq!(read_file(&memory, &BookFormat.first_file(&at.path)), log);
+            assert_eq!(read_file(&memory, &BOOK.first_file(&at.path)), log);
         }
     }
 }

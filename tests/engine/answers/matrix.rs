@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 use crate::support::common::{event_of, events};
-use crate::support::formats::book::BookFormat;
+use crate::support::formats::book::BOOK;
 use crate::support::formats::framing::Framing;
 use crate::support::formats::specimen::{Beside, Specimen, besides};
 use crate::support::formats::subject::{Event, Format};
@@ -18,7 +18,7 @@ use crate::support::judge::tally::all_passed;
 use crate::support::report;
 
 /// The toy format has this matrix alone.
-const FORMATS: [&dyn Format; 4] = [&BookFormat, &SINGLE, &TINY, &TOY];
+const FORMATS: [&dyn Format; 4] = [&BOOK, &SINGLE, &TINY, &TOY];
 
 fn in_every_state(
     format: &dyn Format,

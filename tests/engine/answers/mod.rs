@@ -19,6 +19,6 @@ mod wrong_files;
 use crate::support::formats::{book, subject, wal};
 
 /// Every format that the suites run for.
-const FORMATS: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::TINY];
+const FORMATS: [&dyn subject::Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::TINY];
 /// The same for logs of many megabytes.
-const LARGE: [&dyn subject::Format; 3] = [&book::BookFormat, &wal::SINGLE, &wal::SEGMENTS];
+const LARGE: [&dyn subject::Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::SEGMENTS];

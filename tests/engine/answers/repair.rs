@@ -36,7 +36,7 @@ fn a_loss_at_a_record_s_edge_stays_visible_after_a_repair() {
             // A backup may still bring them back, and then none is lost.
             assert!(files.named("loss").is_none(), "{what}: noted");
             let report = format.verify(&at, MANUAL).unwrap();
-            let found = (report.records, report.lost_acknowledged, report.ok);
+            let found = (report.records, report.lost_acknowledged, report.ok());
             assert_eq!(found, (7, true, false), "{what}: {report:?}");
             let walk = format.read(&at).unwrap().forward(None, None, false);
             assert_eq!(walk.records.len(), 7, "{what}");
@@ -71,7 +71,7 @@ fn an_accepted_loss_is_told_by_every_later_check() {
             let offset = specimen.edges[7] as u64;
             for appended in 0..3 {
                 let report = format.verify(&at, MANUAL).unwrap();
-                let found = (report.records, report.lost_acknowledged, report.ok);
+                let found = (report.records, report.lost_acknowledged, report.ok());
                 assert_eq!(found, (7 + appended, false, true), "{what}: {report:?}");
                 let loss = report.loss.unwrap_or_else(|| panic!("{what}: forgot the loss"));
                 assert_eq!((loss.records, loss.offset), (5, offset), "{what}");

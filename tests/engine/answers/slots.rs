@@ -9,11 +9,11 @@ use std::path::Path;
 
 use deedbook::book::Layout;
 use deedbook::storage::Memory;
-use deedbook::{ErrorKind, Mode};
+use deedbook::{ErrorKind, Mode, Verdict};
 
 use crate::answers::grid::TAILS;
 use crate::support::common::event_of;
-use crate::support::formats::book::{BookFormat, options};
+use crate::support::formats::book::{BOOK, options};
 use crate::support::formats::specimen::{DIR, Files};
 use crate::support::formats::subject::{At, Format, MANUAL, Record};
 use crate::support::formats::views::ways;
@@ -80,7 +80,7 @@ impl Whole {
             acknowledged = edges.len() - 1;
         }
         let mut files = Files::of(&memory);
-        let space = files.space(&BookFormat);
+        let space = files.space(&BOOK);
         assert_eq!(Some(&space.len()), edges.last());
         if beside == Beside::Nothing {
             (acknowledged, files) = (0, files.without_sidecar());
@@ -92,7 +92,7 @@ impl Whole {
     fn judge(&self, space: &[u8], what: &str) {
         attempt(&format!("slots, {:?}", self.beside), || {
             let what = format!("{:?}, {what}", self.beside);
-            let memory = self.files.with_space(&BookFormat, space).restore();
+            let memory = self.files.with_space(&BOOK, space).restore();
             let at = At::memory(&memory, DIR);
             let before = Files::unlocked(&memory);
             let given = self.reading(&at, space, &what);
@@ -103,12 +103,12 @@ impl Whole {
 
     /// What every way gives, damage passed over; `None` where the log is refused.
     fn reading(&self, at: &At, space: &[u8], what: &str) -> Option<Vec<Record>> {
-        if let Err(error) = BookFormat.read(at) {
+        if let Err(error) = BOOK.read(at) {
             let kinds = [ErrorKind::NotALog, ErrorKind::Corrupt, ErrorKind::LostRecords];
             assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
             return None;
         }
-        let all = ways(&BookFormat, at);
+        let all = ways(&BOOK, at);
         let given = all[0].1.records.clone();
         for (way, walk) in &all {
             assert!(walk.error.is_none(), "{what}, {way}: {:?}", walk.error);
@@ -133,8 +133,8 @@ impl Whole {
     /// deeds up to a cut: one that lies there, whole, after them would be a committed event that is taken
     /// for none.
     fn nothing_is_left_out(&self, at: &At, space: &[u8], given: &[Record], what: &str) {
-        let report = BookFormat.verify(at, MANUAL).unwrap();
-        if self.beside != Beside::Nothing || report.verdict == "corrupt" {
+        let report = BOOK.verify(at, MANUAL).unwrap();
+        if self.beside != Beside::Nothing || report.verdict == Verdict::Corrupt {
             return;
         }
         assert!(given.len() >= self.older, "{what}: {report:?}");
@@ -153,14 +153,14 @@ impl Whole {
 
     /// `verify` counts what is given, and says so where what was acknowledged is not; a salvage copies it.
     fn checking(&self, at: &At, given: &[Record], what: &str) {
-        let report = BookFormat.verify(at, MANUAL).unwrap();
+        let report = BOOK.verify(at, MANUAL).unwrap();
         assert_eq!(report.records, given.len() as u64, "{what}: {report:?}");
-        if report.ok {
+        if report.ok() {
             assert!(given.len() >= self.acknowledged, "{what}: {report:?}");
         }
-        let log = BookFormat.read(at).unwrap();
+        let log = BOOK.read(at).unwrap();
         let stops = log.forward(None, None, false);
-        let is_end = stops.error.is_none() && report.verdict != "corrupt";
+        let is_end = stops.error.is_none() && report.verdict != Verdict::Corrupt;
         assert!(given.starts_with(&stops.records), "{what}: {stops:?}");
         assert!(!is_end || stops.records.len() == given.len(), "{what}: {stops:?}");
         let mut back = log.backward(None, None);
@@ -169,9 +169,9 @@ impl Whole {
         let is_all = back.records.len() == given.len();
         assert!(is_all || back.error.is_some(), "{what}: backwards {back:?}");
         let copy = at.other(Path::new("/copy"));
-        let copied = BookFormat.salvage(at, &copy.path, MANUAL).unwrap();
+        let copied = BOOK.salvage(at, &copy.path, MANUAL).unwrap();
         assert_eq!(copied.records, given.len() as u64, "{what}: {copied:?}");
-        let copied = BookFormat.read(&copy).unwrap().forward(None, None, false);
+        let copied = BOOK.read(&copy).unwrap().forward(None, None, false);
         let contents = |records: &[Record]| -> Vec<_> {
             records.iter().map(|record| (record.tag, record.bytes.clone())).collect()
         };
@@ -187,7 +187,7 @@ impl Whole {
         memory: &Memory,
         what: &str,
     ) {
-        let opened = BookFormat.open(at, Mode::Append, MANUAL);
+        let opened = BOOK.open(at, Mode::Append, MANUAL);
         let Ok(log) = opened else {
             let mut after = Files::unlocked(memory);
             after.retain(|path, _| !path.starts_with("/copy"));
@@ -201,7 +201,7 @@ impl Whole {
         let next = log.append(7, b"goes on").unwrap();
         assert!(next > given.len() as u64 && next > self.acknowledged as u64, "{what}: {next}");
         log.close().unwrap();
-        let all = BookFormat.read(at).unwrap().forward(None, None, true).records;
+        let all = BOOK.read(at).unwrap().forward(None, None, true).records;
         assert_eq!(all[..given.len()], *given, "{what}: appended");
         assert_eq!(all.last().map(|record| &record.bytes[..]), Some(&b"goes on"[..]), "{what}");
     }

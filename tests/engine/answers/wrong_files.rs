@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use deedbook::Mode;
 use deedbook::storage::{Memory, Storage};
 use deedbook::wal::{Lsn, segment_name};
+use deedbook::{Mode, Verdict};
 
 use crate::support::common::write_file;
 use crate::support::formats::framing::crc32c;
@@ -47,7 +47,7 @@ fn a_log_of_which_all_was_dropped_needs_no_segment() {
         (Lsn(128), Lsn(128), 0)
     );
     let report = TINY.verify(&at, MANUAL).unwrap();
-    assert_eq!((report.verdict, report.ok), ("clean", true));
+    assert_eq!((report.verdict, report.ok()), (Verdict::Clean, true));
     let wal = TINY.options(&at, MANUAL).open(DIR, Mode::Append).unwrap();
     assert_eq!(wal.append(b"goes on").unwrap(), Lsn(128));
     wal.close().unwrap();
@@ -87,7 +87,11 @@ fn a_wrong_file_among_the_segments_costs_no_record() {
             assert!(TINY.open(&at, Mode::Append, MANUAL).is_err(), "{beside:?}, {what}");
             assert!(Files::unlocked(&memory) == before, "{beside:?}, {what}: changed");
             let report = TINY.verify(&at, MANUAL).unwrap();
-            assert_eq!((report.verdict, report.ok), ("corrupt", false), "{beside:?}, {what}");
+            assert_eq!(
+                (report.verdict, report.ok()),
+                (Verdict::Corrupt, false),
+                "{beside:?}, {what}"
+            );
             all_give(&specimen, &at, &all_but(20, &[]));
         }
     }

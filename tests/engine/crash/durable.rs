@@ -14,7 +14,7 @@ use crate::support::harness::config::Config;
 use crate::support::harness::files::copied;
 use crate::support::harness::history::Run;
 use crate::support::harness::{
-    ALWAYS, How, Log, MANUAL, Record, Subject, judge, states, views, worst,
+    ACKNOWLEDGED, ALWAYS, How, Log, MANUAL, Record, Subject, judge, states, views, worst,
 };
 use crate::support::report;
 use crate::support::watch::{Seen, watched};
@@ -45,7 +45,7 @@ for_every_subject! {
 }
 
 // Promise: crash-in-recovery, wal-recovery.
-fn names_left_by_a_killed_creator_are_made_durable(subject: &dyn Subject) {
+fn names_left_by_a_killed_creator_are_made_durable(subject: &Subject) {
     let nested = subject.nested();
     for call in [Call::SyncDir, Call::Rename, Call::Create, Call::CreateDir] {
         for at in 1..9 {
@@ -54,9 +54,9 @@ fn names_left_by_a_killed_creator_are_made_durable(subject: &dyn Subject) {
             let _ = subject.open(&disk, MANUAL);
             let disk = disk.kill();
             let log = subject.open(&disk, MANUAL).unwrap();
-            log.append(&[(1, b"acknowledged".to_vec())]).unwrap();
+            log.append(1, b"acknowledged").unwrap();
             log.sync().unwrap();
-            log.append(&[(2, nested.repeat(3))]).unwrap();
+            log.append(2, &nested.repeat(3)).unwrap();
             let written = log.read_all().unwrap();
             for after in states(&disk, 60) {
                 let log = subject.open(&after, MANUAL);
@@ -68,11 +68,11 @@ fn names_left_by_a_killed_creator_are_made_durable(subject: &dyn Subject) {
     }
 }
 
-fn a_copied_log_is_synced_before_it_counts_as_durable(subject: &dyn Subject) {
+fn a_copied_log_is_synced_before_it_counts_as_durable(subject: &Subject) {
     let disk = Sim::new();
     let log = subject.open(&disk, MANUAL).unwrap();
     for n in 0..9u8 {
-        log.append(&[(u32::from(n), vec![n; 200])]).unwrap();
+        log.append(u32::from(n), &[n; 200]).unwrap();
     }
     log.close().unwrap();
     let written = log_of(subject, &disk);
@@ -84,39 +84,36 @@ fn a_copied_log_is_synced_before_it_counts_as_durable(subject: &dyn Subject) {
     }
 }
 
-fn log_of(subject: &dyn Subject, disk: &Sim) -> Vec<Record> {
+fn log_of(subject: &Subject, disk: &Sim) -> Vec<Record> {
     subject.open(disk, MANUAL).unwrap().read_all().unwrap()
 }
 
-fn recovery_to_the_acknowledged_keeps_all_of_it_after_a_power_cut(subject: &dyn Subject) {
-    let exact = How { acknowledged: true, ..MANUAL };
+fn recovery_to_the_acknowledged_keeps_all_of_it_after_a_power_cut(subject: &Subject) {
     // Never acknowledged, though it may be on the disk: cut if the mark is known to be exact.
-    for (writer, kept_more) in [(exact, 0), (MANUAL, 1)] {
+    for (writer, kept_more) in [(ACKNOWLEDGED, 0), (MANUAL, 1)] {
         let disk = Sim::new();
         let log = subject.open(&disk, writer).unwrap();
         for n in 0..4u8 {
-            log.append(&[(0, vec![n; 200])]).unwrap();
+            log.append(0, &[n; 200]).unwrap();
             log.sync().unwrap();
         }
         let acknowledged = log.read_all().unwrap();
-        log.append(&[(0, vec![9; 200])]).unwrap();
+        log.append(0, &[9; 200]).unwrap();
         let written = log.read_all().unwrap();
         for after in states(&disk, 100).into_iter().chain([disk.kill()]) {
-            let got = subject.open(&after, exact).unwrap().read_all().unwrap();
+            let got = subject.open(&after, ACKNOWLEDGED).unwrap().read_all().unwrap();
             judge(&got, &written, acknowledged.len(), false).unwrap();
             assert!(got.len() <= acknowledged.len() + kept_more, "{writer:?}: {}", got.len());
         }
     }
 }
 
-fn a_mark_is_stored_only_after_what_it_vouches_for(subject: &dyn Subject) {
+fn a_mark_is_stored_only_after_what_it_vouches_for(subject: &Subject) {
     let disk = Sim::new();
     let written = |count: u8| {
-        let mut ordinal = subject.first_ordinal();
         let mut all = Vec::new();
         for n in 0..count {
-            all.push(subject.record(ordinal, 1, &[n; 700]));
-            ordinal = subject.ordinal_after(ordinal, 700);
+            all.push(subject.record(all.last(), 1, &[n; 700]));
         }
         all
     };
@@ -134,45 +131,45 @@ fn a_mark_is_stored_only_after_what_it_vouches_for(subject: &dyn Subject) {
         }
     };
     let log = subject.open(&disk, MANUAL).unwrap();
-    log.append(&[(1, vec![0; 700])]).unwrap();
+    log.append(1, &[0; 700]).unwrap();
     log.sync().unwrap();
-    log.append(&[(1, vec![1; 700])]).unwrap();
+    log.append(1, &[1; 700]).unwrap();
     crash(&disk, 1, 2, &|| log.sync().unwrap());
-    log.append(&[(1, vec![2; 700])]).unwrap();
+    log.append(1, &[2; 700]).unwrap();
     crash(&disk, 2, 3, &|| log.close().unwrap());
     let log = subject.open(&disk, MANUAL).unwrap();
-    log.append(&[(1, vec![3; 700])]).unwrap();
+    log.append(1, &[3; 700]).unwrap();
     let disk = disk.kill();
     crash(&disk, 3, 4, &|| drop(subject.open(&disk, MANUAL).unwrap()));
 }
 
 /// Whether every state that a power cut can leave has what the log says is durable, and nothing but
 /// what it holds.
-fn expect_durable(subject: &dyn Subject, log: &dyn Log, disk: &Sim, count: u64) {
+fn expect_durable(subject: &Subject, log: &dyn Log, disk: &Sim, count: u64) {
     let written = log.read_all().unwrap();
-    let durable = log.durable_end().unwrap().unwrap();
-    let acked = written.iter().take_while(|record| record.ordinal < durable).count();
+    let durable = log.durable().unwrap().unwrap();
+    let acked = written.iter().take_while(|record| record.number() < durable).count();
     for after in states(disk, count) {
         judge(&log_of(subject, &after), &written, acked, false).unwrap();
     }
 }
 
 // Promise: wal-segments-sync.
-fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &dyn Subject) {
+fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &Subject) {
     for len in [3, 20, 70, 300] {
         let disk = Sim::new();
         // After every sync of a file something is appended, but not after those of that append.
         let late: Arc<Mutex<Option<Arc<dyn Log>>>> = Arc::default();
         let count = Arc::new(AtomicU64::new(0));
         let waiting: Arc<Mutex<Vec<thread::JoinHandle<()>>>> = Arc::default();
-        let waits = subject.appends_wait_for_syncs();
+        let waits = subject.appends_wait_for_syncs;
         let hook = {
             let (late, count, waiting) = (late.clone(), count.clone(), waiting.clone());
             move |seen| {
                 let (Seen::Synced, Ok(log)) = (seen, late.try_lock()) else { return };
                 let Some(log) = log.clone() else { return };
                 if count.fetch_add(1, Ordering::Relaxed) < 12 {
-                    let append = move || log.append(&[(7, vec![7; len])]).unwrap();
+                    let append = move || log.append(7, &vec![7; len]).map(drop).unwrap();
                     match waits {
                         true => {
                             waiting.lock().unwrap().push(thread::spawn(append));
@@ -187,7 +184,7 @@ fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &dyn Su
         let storage = watched(Arc::new(disk.clone()), hook);
         let log: Arc<dyn Log> = Arc::from(subject.open_on(storage, MANUAL).unwrap());
         for n in 0..8 {
-            log.append(&[(1, vec![n; 100])]).unwrap();
+            log.append(1, &[n; 100]).unwrap();
         }
         *late.lock().unwrap() = Some(log.clone());
         for _ in 0..3 {
@@ -203,7 +200,7 @@ fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &dyn Su
     }
 }
 
-fn what_any_thread_synced_survives_a_power_cut(subject: &dyn Subject) {
+fn what_any_thread_synced_survives_a_power_cut(subject: &Subject) {
     for (failing, how) in [
         (None, MANUAL),
         (None, ALWAYS),
@@ -222,7 +219,7 @@ fn what_any_thread_synced_survives_a_power_cut(subject: &dyn Subject) {
         let append = |thread: u8| {
             for n in 0..60u8 {
                 let bytes = vec![[thread, n]; 8 + usize::from(n)].concat();
-                let mut synced = log.append(&[(9, bytes.clone())]);
+                let mut synced = log.append(9, &bytes).map(drop);
                 if how == MANUAL {
                     synced = synced.and_then(|()| log.sync());
                 }
@@ -259,13 +256,13 @@ fn what_any_thread_synced_survives_a_power_cut(subject: &dyn Subject) {
         let is_there = |bytes: &Vec<u8>| left.iter().any(|record| record.bytes == *bytes);
         assert!(!refused.lock().unwrap().iter().any(is_there), "{failing:?}");
         if failing.is_some() {
-            let refused = log.append(&[(0, b"refused".to_vec())]).unwrap_err();
+            let refused = log.append(0, b"refused").unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Poisoned);
         }
     }
 }
 
-fn what_the_background_synced_survives_a_power_cut(subject: &dyn Subject) {
+fn what_the_background_synced_survives_a_power_cut(subject: &Subject) {
     let nested = subject.nested();
     for script in ["1wLw", "bw>", "Lbw1w", "w", "KwHwB"] {
         let mut run = Run::new(subject, Config::named("interval"), &nested);
@@ -279,11 +276,11 @@ fn what_the_background_synced_survives_a_power_cut(subject: &dyn Subject) {
     let disk = Sim::new();
     let log = subject.open(&disk, how).unwrap();
     for n in 0..report::number("DEEDBOOK_INTERVAL_ROUNDS", 20) {
-        log.append(&[(1, vec![n as u8; 90])]).unwrap();
-        let durable = log.durable_end().unwrap();
+        log.append(1, &[n as u8; 90]).unwrap();
+        let durable = log.durable().unwrap();
         let left = log_of(subject, &worst(&disk));
-        let last = left.last().map(|last| subject.ordinal_after(last.ordinal, 90));
-        assert!(last.max(Some(subject.first_ordinal())) >= durable, "{n}");
+        let last = left.last().map(|last| subject.ordinal_after(last));
+        assert!(last.max(Some(subject.first)) >= durable, "{n}");
         std::thread::yield_now();
     }
 }

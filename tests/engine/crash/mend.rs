@@ -1,7 +1,5 @@
 //! Crashes while a log is repaired.
 
-use std::sync::Arc;
-
 use deedbook::ErrorKind;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
@@ -14,14 +12,14 @@ for_every_subject! {
     a_repair_loses_no_byte_at_any_crash,
 }
 
-fn a_repair_loses_no_byte_at_any_crash(subject: &dyn Subject) {
+fn a_repair_loses_no_byte_at_any_crash(subject: &Subject) {
     for without_mark in [true, false] {
         let disk = Sim::new();
         let log = subject.open(&disk, ALWAYS).unwrap();
         let mut offsets = Vec::new();
         for n in 1..8u8 {
             offsets.push(log.end().unwrap());
-            log.append(&[(0, vec![n; 100])]).unwrap();
+            log.append(0, &[n; 100]).unwrap();
         }
         let kept = log.read_all().unwrap()[..2].to_vec();
         log.close().unwrap();
@@ -35,7 +33,7 @@ fn a_repair_loses_no_byte_at_any_crash(subject: &dyn Subject) {
         let (whole, cut) = (log_bytes(subject, &disk), offsets[2] as usize);
         let first = subject.files(&disk)[0].0.clone();
         let beside = first.parent().unwrap();
-        let repair = |disk: &Sim| subject.repair_on(Arc::new(disk.clone()));
+        let repair = |disk: &Sim| subject.repair(&disk);
         disk.record();
         repair(&disk).unwrap();
         let mut checked = 0;
@@ -57,12 +55,12 @@ fn a_repair_loses_no_byte_at_any_crash(subject: &dyn Subject) {
                 repair(&after).unwrap();
                 let log = subject.open(&after, MANUAL).unwrap();
                 assert_eq!(log.read_all().unwrap(), kept);
-                log.append(&[(9, b"goes on".to_vec())]).unwrap();
+                log.append(9, b"goes on").unwrap();
                 assert_eq!(log.read_all().unwrap().len(), 3);
             }
         }
         assert!(checked > 20, "{checked}");
     }
-    let missing = subject.repair_on(Arc::new(Sim::new())).unwrap_err();
+    let missing = subject.repair(&Sim::new()).unwrap_err();
     assert!(matches!(missing.kind(), ErrorKind::Missing | ErrorKind::Io), "{missing:?}");
 }

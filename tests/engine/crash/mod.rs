@@ -21,7 +21,7 @@ use crate::support::harness;
 use harness::Subject;
 
 // Promise: power-loss, missing-data, crash-in-recovery, slots-crash, wal-power-loss, wal-recovery, wal-record-in-record, wal-acknowledged.
-fn every_short_history_survives_every_crash(subject: &dyn Subject) {
+fn every_short_history_survives_every_crash(subject: &Subject) {
     harness::campaign::crash(subject);
 }
 
@@ -29,5 +29,5 @@ for_every_subject! { every_short_history_survives_every_crash }
 // Files that appends begin; the other tests want all records in one file, or in pieces of one.
 for_subject! {
     #[cfg(feature = "nostr")]
-    nostr_wal_files, harness::nostr::FILES, every_short_history_survives_every_crash
+    nostr_wal_files, harness::subjects::NOSTR_WAL_FILES, every_short_history_survives_every_crash
 }

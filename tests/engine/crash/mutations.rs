@@ -59,7 +59,7 @@ const HISTORIES: &[History] = &[
 const EVERYWHERE: &str = "!0123456789<=>bLsrkpy";
 /// Looks at what power cuts leave.
 struct Judge<'a> {
-    subject: &'a dyn Subject,
+    subject: &'a Subject,
     config: Config,
     /// Whether the log is a copy: nobody syncs its settings, without which a reader may not know it.
     copied: bool,
@@ -82,12 +82,12 @@ impl Judge<'_> {
             if self.good.contains(&key) {
                 continue;
             }
-            let looked = self.subject.read_on(Arc::new(disk.clone()));
+            let looked = self.subject.read(&disk);
             let looked = looked.and_then(|log| log.read_all());
             let log = self.subject.open(&disk, self.config.how);
             let log = log.map_err(|error| format!("opening: {error:?}"))?;
             let got = log.read_all().map_err(|error| format!("reading: {error:?}"))?;
-            let whole = self.config.how.acknowledged;
+            let whole = self.config.how.acknowledged();
             moment.judge(&*log, &got, whole)?;
             match looked {
                 Ok(seen) if seen == got || (whole && seen.starts_with(&got)) => {}
@@ -104,7 +104,7 @@ impl Judge<'_> {
 
 /// A history on a disk that mutates one call: its moments, its calls, and whether it got to its end.
 fn run(
-    subject: &dyn Subject,
+    subject: &Subject,
     (config, died, steps): History,
     nested: &[u8],
     at: At,
@@ -137,7 +137,7 @@ fn apply_all(run: &mut Run<'_>, steps: &str) -> Result<()> {
 }
 
 /// What people call the files of a log.
-fn kinds(subject: &dyn Subject) -> Kinds {
+fn kinds(subject: &Subject) -> Kinds {
     let sidecar = subject.sidecar();
     Arc::new(move |path| {
         let name = path.file_name().unwrap_or("/".as_ref()).to_string_lossy();
@@ -153,11 +153,11 @@ fn kinds(subject: &dyn Subject) -> Kinds {
     })
 }
 
-fn every_sync_and_rename_is_needed(subject: &dyn Subject) {
+fn every_sync_and_rename_is_needed(subject: &Subject) {
     let nested = subject.nested();
-    let known = subject.steps().longer;
+    let known = subject.steps.longer;
     let is_known = |op: char| known.contains(op) || EVERYWHERE.contains(op);
-    let own = subject.steps().scripts.iter();
+    let own = subject.steps.scripts.iter();
     let own = own.flat_map(|steps| [("manual", None, *steps), ("always", None, *steps)]);
     let usual = HISTORIES.iter().copied().filter(|(.., steps)| steps.chars().all(is_known));
     let mut outcomes = Outcomes::default();
@@ -171,6 +171,6 @@ fn every_sync_and_rename_is_needed(subject: &dyn Subject) {
             (made, judged.and(done.map_err(|error| format!("{error:?}"))))
         });
     }
-    let wrong = outcomes.unlike(include_str!("mutations.txt"), subject.name());
-    assert!(wrong.is_empty(), "{}, tests/engine/crash/mutations.txt:\n{wrong}", subject.name());
+    let wrong = outcomes.unlike(include_str!("mutations.txt"), subject.name);
+    assert!(wrong.is_empty(), "{}, tests/engine/crash/mutations.txt:\n{wrong}", subject.name);
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-use deedbook::ErrorKind;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
+use deedbook::{ErrorKind, Recovery};
 
 use crate::support::harness::config::Config;
 use crate::support::harness::files::bytes_of;
@@ -33,11 +33,11 @@ struct Other {
 }
 
 impl Other {
-    fn comes_in_between(&mut self, subject: &dyn Subject, disk: &Sim, closes: bool) {
+    fn comes_in_between(&mut self, subject: &Subject, disk: &Sim, closes: bool) {
         match subject.open(disk, ALWAYS) {
             Err(error) => assert_eq!(error.kind(), ErrorKind::Locked, "{error:?}"),
             Ok(log) => {
-                log.append(&[(3, b"from the other one".to_vec())]).unwrap();
+                log.append(3, b"from the other one").unwrap();
                 self.acknowledged = Some(log.read_all().unwrap());
                 match closes {
                     true => log.close().unwrap(),
@@ -48,8 +48,8 @@ impl Other {
     }
 }
 
-fn an_opening_that_another_overtakes_keeps_all_that_it_appended(subject: &dyn Subject) {
-    let acknowledged = How { acknowledged: true, ..ALWAYS };
+fn an_opening_that_another_overtakes_keeps_all_that_it_appended(subject: &Subject) {
+    let acknowledged = How { recovery: Recovery::Acknowledged, ..ALWAYS };
     for (start, how) in beginnings(subject) {
         for closes in [true, false] {
             for how in [how, acknowledged] {
@@ -66,11 +66,11 @@ fn an_opening_that_another_overtakes_keeps_all_that_it_appended(subject: &dyn Su
 }
 
 /// No log, a closed one, one whose writer died and left a torn record, and a block of the index.
-fn beginnings(subject: &dyn Subject) -> Vec<(Sim, How)> {
+fn beginnings(subject: &Subject) -> Vec<(Sim, How)> {
     let nested = subject.nested();
     let mut beginnings = vec![(Sim::new(), ALWAYS)];
     // Not of segments so small that there would be hundreds.
-    let block = if subject.steps().blocks.0.is_empty() { "Ks1" } else { "Hs1" };
+    let block = if subject.steps.blocks.0.is_empty() { "Ks1" } else { "Hs1" };
     for (config, steps) in [("always", "1br"), ("manual", "1bsL>"), ("manual", block)] {
         let config = Config::named(config);
         let mut run = Run::new(subject, config, &nested);
@@ -85,8 +85,8 @@ fn beginnings(subject: &dyn Subject) -> Vec<(Sim, How)> {
 
 /// Let another one open the log, append and perhaps close it, before call number `at`; whether
 /// there were so many.
-fn overtaken(subject: &dyn Subject, disk: &Sim, at: u64, closes: bool, how: How) -> bool {
-    let exists = subject.read_on(Arc::new(disk.kill())).is_ok();
+fn overtaken(subject: &Subject, disk: &Sim, at: u64, closes: bool, how: How) -> bool {
+    let exists = subject.read(&disk.kill()).is_ok();
     let (turn, turns) = channel();
     let (go_on, goes_on) = channel::<()>();
     let hook = {
@@ -129,7 +129,7 @@ fn overtaken(subject: &dyn Subject, disk: &Sim, at: u64, closes: bool, how: How)
             if let Some(acknowledged) = &acknowledged {
                 assert_eq!(got, *acknowledged, "{there}");
             }
-            log.append(&[(4, b"goes on".to_vec())]).unwrap();
+            log.append(4, b"goes on").unwrap();
             let goes_on = log.read_all().unwrap();
             assert_eq!(goes_on[..got.len()], got, "{there}");
             log.close().unwrap();
@@ -142,16 +142,16 @@ fn overtaken(subject: &dyn Subject, disk: &Sim, at: u64, closes: bool, how: How)
     true
 }
 
-fn read(subject: &dyn Subject, disk: &Sim) -> Vec<Record> {
+fn read(subject: &Subject, disk: &Sim) -> Vec<Record> {
     subject.open(disk, MANUAL).unwrap().read_all().unwrap()
 }
 
-fn a_reader_does_not_believe_a_mark_of_another_log(subject: &dyn Subject) {
+fn a_reader_does_not_believe_a_mark_of_another_log(subject: &Subject) {
     let written = |sizes: &[usize], closes: bool| {
         let disk = Sim::new();
         let log = subject.open(&disk, MANUAL).unwrap();
         for (n, size) in sizes.iter().enumerate() {
-            log.append(&[(n as u32, vec![sizes.len() as u8; *size])]).unwrap();
+            log.append(n as u32, &vec![sizes.len() as u8; *size]).unwrap();
         }
         match closes {
             true => log.close().unwrap(),
@@ -164,9 +164,9 @@ fn a_reader_does_not_believe_a_mark_of_another_log(subject: &dyn Subject) {
     let sizes = [&[30, 5][..], &[30, 40, 50, 60, 70], &[5, 5, 5, 5], &[10, 20]];
     for (sizes, closes) in sizes.into_iter().flat_map(|sizes| [(sizes, true), (sizes, false)]) {
         let (disk, foreign) = (written(&[10, 20, 30], true), written(sizes, closes));
-        let reader = subject.read_on(Arc::new(disk.clone())).unwrap();
+        let reader = subject.read(&disk).unwrap();
         let records = reader.read_all().unwrap();
-        let known = reader.durable_end().unwrap();
+        let known = reader.durable().unwrap();
         let mark: PathBuf = subject.sidecar().join("mark");
         let bytes = bytes_of(&foreign, &mark);
         let file = disk.open(&mark, Access::Write).unwrap();
@@ -174,7 +174,7 @@ fn a_reader_does_not_believe_a_mark_of_another_log(subject: &dyn Subject) {
         file.write_at(&bytes, 0).unwrap();
         for _ in 0..2 {
             reader.refresh().unwrap();
-            let durable = reader.durable_end().unwrap();
+            let durable = reader.durable().unwrap();
             assert!(durable.is_none() || durable == known, "{sizes:?}: {durable:?}");
             assert_eq!(reader.read_all().unwrap(), records);
         }

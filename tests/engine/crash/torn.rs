@@ -1,7 +1,5 @@
 //! Torn records that hold whole ones, and ends below the mark.
 
-use std::sync::Arc;
-
 use deedbook::ErrorKind;
 use deedbook::storage::sim::Sim;
 
@@ -24,28 +22,33 @@ for_every_subject! {
 }
 
 /// A payload that, appended at `end`, has whole records at the next border of a file.
-fn deceiving(subject: &dyn Subject, end: u64, shift: usize) -> Vec<u8> {
-    let at = (end + subject.head_bytes()) as usize;
-    let border = subject.border_bytes() as usize;
+fn deceiving(subject: &Subject, end: u64, shift: usize) -> Vec<u8> {
+    let at = (end + subject.format.head_bytes()) as usize;
+    let border = subject.border_bytes as usize;
     let mut payload = vec![1; at.next_multiple_of(border) - at + shift];
     payload.extend(subject.nested().repeat(4));
     payload
 }
 
+/// The payloads of all records that can be read, damage or not.
+fn read_past_damage(subject: &Subject, disk: &Sim) -> Vec<Vec<u8>> {
+    let read = subject.read(disk).unwrap().forward(None, None, true).all().unwrap();
+    read.into_iter().map(|record| record.bytes).collect()
+}
+
 // Promise: wal-record-in-record.
-fn records_inside_a_torn_record_never_surface(subject: &dyn Subject) {
+fn records_inside_a_torn_record_never_surface(subject: &Subject) {
     for shift in [0, 1, 5, 8] {
         let disk = Sim::new();
         let log = subject.open(&disk, MANUAL).unwrap();
-        log.append(&[(1, b"acknowledged".to_vec())]).unwrap();
+        log.append(1, b"acknowledged").unwrap();
         log.sync().unwrap();
         let payload = deceiving(subject, log.end().unwrap(), shift);
-        log.append(&[(2, payload)]).unwrap();
+        log.append(2, &payload).unwrap();
         let written = log.read_all().unwrap();
         for after in states(&disk, 200) {
             let before = after.fingerprint();
-            let reader = subject.read_on(Arc::new(after.clone())).unwrap();
-            let got = reader.read_past_damage().unwrap();
+            let got = read_past_damage(subject, &after);
             assert!(written.iter().map(|record| &record.bytes).take(got.len()).eq(&got));
             assert!((1..=2).contains(&got.len()));
             assert_eq!(after.fingerprint(), before);
@@ -55,23 +58,22 @@ fn records_inside_a_torn_record_never_surface(subject: &dyn Subject) {
     }
 }
 
-fn records_inside_a_torn_record_never_surface_after_damage(subject: &dyn Subject) {
+fn records_inside_a_torn_record_never_surface_after_damage(subject: &Subject) {
     let disk = Sim::new();
     let log = subject.open(&disk, MANUAL).unwrap();
     let acknowledged: Vec<Vec<u8>> = (1..5).map(|n| vec![n; 20]).collect();
     for bytes in &acknowledged {
-        log.append(&[(1, bytes.clone())]).unwrap();
+        log.append(1, &bytes).unwrap();
     }
     log.sync().unwrap();
     let end = log.end().unwrap();
     let last = last_offset(subject, &log.read_all().unwrap(), end);
     let payload = deceiving(subject, end, 0);
-    log.append(&[(2, payload.clone())]).unwrap();
+    log.append(2, &payload).unwrap();
     let mut torn = 0;
     for after in states(&disk, 200) {
         damage(subject, &after, subject.telling_byte(last, end));
-        let reader = subject.read_on(Arc::new(after.clone())).unwrap();
-        let got = reader.read_past_damage().unwrap();
+        let got = read_past_damage(subject, &after);
         assert_eq!(got[..3], acknowledged[..3]);
         torn += u64::from(got.len() == 3);
         assert!(got.len() == 3 || got[3..] == [payload.clone()], "{} records", got.len());
@@ -79,16 +81,16 @@ fn records_inside_a_torn_record_never_surface_after_damage(subject: &dyn Subject
     assert!(torn > 0);
 }
 
-fn a_loss_below_the_mark_is_reported_whatever_the_log_began_with(subject: &dyn Subject) {
+fn a_loss_below_the_mark_is_reported_whatever_the_log_began_with(subject: &Subject) {
     let record = |n: u8| (u32::from(n), vec![n; 100]);
     for first in [1, 2, 3] {
         for closed in [true, false] {
             let disk = Sim::new();
             let log = subject.open(&disk, ALWAYS).unwrap();
             let batch: Vec<_> = (0..first).map(record).collect();
-            log.append(&batch).unwrap();
-            log.append(&[record(8)]).unwrap();
-            log.append(&[record(9)]).unwrap();
+            log.append_all(&batch).unwrap();
+            log.append_all(&[record(8)]).unwrap();
+            log.append_all(&[record(9)]).unwrap();
             let (records, end) = (log.read_all().unwrap(), log.end().unwrap());
             if closed {
                 log.close().unwrap();
@@ -100,8 +102,8 @@ fn a_loss_below_the_mark_is_reported_whatever_the_log_began_with(subject: &dyn S
                     at = last_offset(subject, &records[..records.len() - count], at);
                 }
                 cut(subject, &disk, at);
-                let checked = subject.check_on(Arc::new(disk.clone())).unwrap();
-                assert!(checked.lost, "{gone} of {}: {checked:?}", records.len());
+                let checked = subject.check(&disk).unwrap();
+                assert!(checked.lost_acknowledged, "{gone} of {}: {checked:?}", records.len());
                 let refused = subject.open(&disk, MANUAL).err().map(|error| error.kind());
                 assert_eq!(refused, Some(ErrorKind::LostRecords), "{gone} of {}", records.len());
             }
@@ -109,13 +111,13 @@ fn a_loss_below_the_mark_is_reported_whatever_the_log_began_with(subject: &dyn S
     }
 }
 
-fn damage_below_the_mark_is_reported_as_a_loss(subject: &dyn Subject) {
+fn damage_below_the_mark_is_reported_as_a_loss(subject: &Subject) {
     let disk = Sim::new();
     let log = subject.open(&disk, ALWAYS).unwrap();
     let mut offsets = Vec::new();
     for n in 1..6u8 {
         let offset = log.end().unwrap();
-        log.append(&[(0, vec![n; 60])]).unwrap();
+        log.append(0, &[n; 60]).unwrap();
         offsets.push((offset, log.end().unwrap()));
     }
     for closed in [false, true] {
@@ -125,8 +127,8 @@ fn damage_below_the_mark_is_reported_as_a_loss(subject: &dyn Subject) {
         for (number, &(offset, end)) in offsets.iter().enumerate() {
             let disk = disk.kill();
             damage(subject, &disk, subject.telling_byte(offset, end));
-            let checked = subject.check_on(Arc::new(disk.clone())).unwrap();
-            assert!(checked.lost, "record {number}, closed: {closed}: {checked:?}");
+            let checked = subject.check(&disk).unwrap();
+            assert!(checked.lost_acknowledged, "record {number}, closed: {closed}: {checked:?}");
             assert_eq!(checked.records, 4, "record {number}, closed: {closed}");
         }
     }

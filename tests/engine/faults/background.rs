@@ -21,7 +21,7 @@ for_every_subject! {
 /// Appends, a tenth of a millisecond apart, before the thread has had its chance to poison.
 const TAKEN_MAX: u64 = 30_000;
 
-fn a_background_sync_that_fails_poisons(subject: &dyn Subject) {
+fn a_background_sync_that_fails_poisons(subject: &Subject) {
     let how = How { durability: Durability::Interval(Duration::from_millis(1)), ..MANUAL };
     for at in 1..=4 {
         let disk = Sim::new();
@@ -38,8 +38,8 @@ fn a_background_sync_that_fails_poisons(subject: &dyn Subject) {
         disk.inject(Fault::once(at, What::Error(io::ErrorKind::Other)).of(Call::Sync));
         let mut taken_after = 0;
         let error = loop {
-            match log.append(&[(1, vec![1; 40])]) {
-                Ok(()) => taken_after += u64::from(disk.fired() > 0),
+            match log.append(1, &[1; 40]) {
+                Ok(_) => taken_after += u64::from(disk.fired() > 0),
                 // Of small segments one has to be synced for the append itself.
                 Err(error) if error.kind() == ErrorKind::Io => {}
                 Err(error) => break error,
@@ -52,8 +52,8 @@ fn a_background_sync_that_fails_poisons(subject: &dyn Subject) {
         let met = (error.kind(), error.durable());
         assert_eq!(met, (ErrorKind::Poisoned, Some(Durable::No)), "{error}");
         let written = log.read_all().unwrap();
-        let durable = log.durable_end().unwrap().unwrap();
-        let acked = written.iter().take_while(|record| record.ordinal < durable).count();
+        let durable = log.durable().unwrap().unwrap();
+        let acked = written.iter().take_while(|record| record.number() < durable).count();
         assert_eq!(log.sync().unwrap_err().kind(), ErrorKind::Poisoned);
         assert_eq!(log.close().unwrap_err().kind(), ErrorKind::Poisoned);
         for after in states(&disk, 40) {

@@ -13,7 +13,7 @@ for_every_subject! {
 }
 
 // Promise: wal-lies.
-fn a_disk_that_lies_never_makes_wrong_records(subject: &dyn Subject) {
+fn a_disk_that_lies_never_makes_wrong_records(subject: &Subject) {
     let nested = subject.nested();
     let mut refused = 0;
     for config in ["manual", "always", "always-reserve"].map(Config::named) {

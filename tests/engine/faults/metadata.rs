@@ -1,14 +1,18 @@
 //! What only a Book has: metadata beside the log.
 
+use std::sync::Arc;
+
 use deedbook::book::{Book, Meta, Mode};
 use deedbook::storage::sim::{Fault, Sim};
 
+use crate::support::formats::book::options;
 use crate::support::harness::ALWAYS;
-use crate::support::harness::book::{PATH, options};
 use crate::support::harness::faulty::HONEST;
+use crate::support::harness::subjects::BOOK;
 
 fn book(disk: &Sim) -> Book {
-    options(disk, ALWAYS).open(PATH, Mode::Append).unwrap()
+    let at = BOOK.at(Arc::new(disk.clone()));
+    options(&at, ALWAYS).open(&at.path, Mode::Append).unwrap()
 }
 
 /// Metadata is old or new, whatever fails.

@@ -42,21 +42,21 @@ for_every_subject! {
 
 for_subject! {
     #[cfg(feature = "nostr")]
-    nostr_wal_files, harness::nostr::FILES, every_call_fails_in_every_way_once_and_for_ever
+    nostr_wal_files, harness::subjects::NOSTR_WAL_FILES, every_call_fails_in_every_way_once_and_for_ever
 }
 
 // Promise: call-fails, wal-call-fails.
-fn every_call_fails_in_every_way_once_and_for_ever(subject: &dyn Subject) {
+fn every_call_fails_in_every_way_once_and_for_ever(subject: &Subject) {
     let stride = report::of_tier("DEEDBOOK_FAULT_STRIDE").max(1);
     let nested = subject.nested();
     let (mut lines, mut failures) = (Vec::new(), Vec::new());
     for kind in HONEST {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (number, config) in CONFIGS.map(Config::named).into_iter().enumerate() {
-            if subject.appends_sync() && config.how.acknowledged {
+            if subject.appends_sync && config.how.acknowledged() {
                 continue;
             }
-            let scripts = subject.steps().scripts;
+            let scripts = subject.steps.scripts;
             for &steps in &scripts[..if number < 2 { scripts.len() } else { 1 }] {
                 let script = Script { subject, config, steps, nested: &nested };
                 for (offset, &times) in kind.times.iter().enumerate() {
@@ -85,10 +85,10 @@ fn every_call_fails_in_every_way_once_and_for_ever(subject: &dyn Subject) {
     println!("{}", lines.join("\n"));
     let json = format!(
         "{{\n  \"format\": \"{}\",\n  \"failures\": {},\n  \"faults\": {{\n{}\n  }}\n}}\n",
-        subject.name(),
+        subject.name,
         failures.len(),
         lines.join(",\n")
     );
-    report::write(&format!("faults-{}", subject.name()), &json);
+    report::write(&format!("faults-{}", subject.name), &json);
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }

@@ -36,18 +36,17 @@ const EIO: What = What::Error(io::ErrorKind::Other);
 const OUTCOMES: u64 = 8;
 
 // Promise: fsync-fails, wal-fsync-fails.
-fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &dyn Subject) {
+fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &Subject) {
     // Which of the files to sync fails, if there are several.
     for at in 1..=2 {
         let disk = Sim::new();
         let log = subject.open(&disk, MANUAL).unwrap();
-        log.append(&[(1, vec![1; 700])]).unwrap();
+        log.append(1, &[1; 700]).unwrap();
         log.sync().unwrap();
-        let durable = log.durable_end().unwrap();
+        let durable = log.durable().unwrap();
         let mut written = log.read_all().unwrap();
-        let next = subject.ordinal_after(written[0].ordinal, 700);
-        written.push(subject.record(next, 2, &[2; 700]));
-        log.append(&[(2, vec![2; 700])]).unwrap();
+        written.push(subject.record(written.last(), 2, &[2; 700]));
+        log.append(2, &[2; 700]).unwrap();
         disk.inject(Fault::once(at, EIO).of(Call::Sync));
         let error = match log.sync() {
             Err(error) => error,
@@ -55,32 +54,32 @@ fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &
             Ok(()) => panic!("synced"),
         };
         assert_eq!((error.kind(), error.durable()), (ErrorKind::Io, Some(Durable::Unknown)));
-        assert_eq!(log.durable_end().unwrap(), durable);
+        assert_eq!(log.durable().unwrap(), durable);
         // An append that was refused before it began said that it may be in the log, which the event store
         // did not say: a writer that believed it looked for records that nobody had written.
         let record = |n: u8| (u32::from(n), vec![n; 9]);
         for (error, durable) in [
-            (log.append(&[record(3)]).unwrap_err(), Durable::No),
-            (log.append(&[record(3), record(4)]).unwrap_err(), Durable::No),
+            (log.append_all(&[record(3)]).unwrap_err(), Durable::No),
+            (log.append_all(&[record(3), record(4)]).unwrap_err(), Durable::No),
             (log.sync().unwrap_err(), Durable::Unknown),
             (log.close().unwrap_err(), Durable::Unknown),
         ] {
             let met = (error.kind(), error.durable());
             assert_eq!(met, (ErrorKind::Poisoned, Some(durable)), "{error}");
         }
-        assert_eq!(log.read(written[0].ordinal).unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(log.read(written[0].number()).unwrap_err().kind(), ErrorKind::Closed);
         let log = subject.open(&disk, MANUAL).unwrap();
         assert_eq!(log.read_all().unwrap(), written);
     }
 }
 
 // Promise: fsync-fails.
-fn what_a_failed_sync_left_in_the_cache_is_written_again_when_opening(subject: &dyn Subject) {
+fn what_a_failed_sync_left_in_the_cache_is_written_again_when_opening(subject: &Subject) {
     for seed in 0..OUTCOMES {
         let disk = Sim::new();
         disk.set_seed(seed);
         let log = subject.open(&disk, MANUAL).unwrap();
-        log.append(&[(1, b"one".to_vec())]).unwrap();
+        log.append(1, b"one").unwrap();
         let written = log.read_all().unwrap();
         disk.inject(Fault::once(1, EIO).of(Call::Sync));
         log.sync().unwrap_err();
@@ -93,28 +92,28 @@ fn what_a_failed_sync_left_in_the_cache_is_written_again_when_opening(subject: &
     }
 }
 
-fn a_cut_whose_sync_failed_is_made_again_by_the_next_opening(subject: &dyn Subject) {
+fn a_cut_whose_sync_failed_is_made_again_by_the_next_opening(subject: &Subject) {
     for seed in 0..OUTCOMES {
         for at in 1..=4 {
             let disk = Sim::new();
             disk.set_seed(seed);
             let log = subject.open(&disk, MANUAL).unwrap();
-            log.append(&[(1, b"kept".to_vec())]).unwrap();
+            log.append(1, b"kept").unwrap();
             log.sync().unwrap();
             // The torn record ends with a sector: else the one in its place changes the next one.
             let torn = log.end().unwrap();
             let end = (torn + 700).next_multiple_of(SECTOR_BYTES);
-            let len = (end - torn - subject.framing_bytes()) as usize;
-            log.append(&[(2, vec![2; len])]).unwrap();
-            log.append(&[(3, vec![3; 100])]).unwrap();
+            let len = (end - torn - subject.format.framing_bytes()) as usize;
+            log.append(2, &vec![2; len]).unwrap();
+            log.append(3, &[3; 100]).unwrap();
             let disk = disk.kill();
-            damage(subject, &disk, torn + subject.head_bytes() + 1);
+            damage(subject, &disk, torn + subject.format.head_bytes() + 1);
             disk.inject(Fault::once(at, EIO).of(Call::Sync));
             let opened = subject.open(&disk, MANUAL);
             disk.heal();
             drop(opened);
             let log = subject.open(&disk, MANUAL).unwrap();
-            log.append(&[(4, vec![4; len])]).unwrap();
+            log.append(4, &vec![4; len]).unwrap();
             log.sync().unwrap();
             let written = log.read_all().unwrap();
             assert_eq!(written.len(), 2);
@@ -127,7 +126,7 @@ fn a_cut_whose_sync_failed_is_made_again_by_the_next_opening(subject: &dyn Subje
 }
 
 // Promise: wal-fsync-fails.
-fn a_failed_sync_fails_all_eight_waiters(subject: &dyn Subject) {
+fn a_failed_sync_fails_all_eight_waiters(subject: &Subject) {
     for at in 1..12 {
         let disk = Sim::new();
         let log = subject.open(&disk, ALWAYS).unwrap();
@@ -136,8 +135,8 @@ fn a_failed_sync_fails_all_eight_waiters(subject: &dyn Subject) {
             let mut synced = Vec::new();
             for n in 0..6 {
                 let bytes = vec![8 * thread + n; 60 + 5 * usize::from(n)];
-                match log.append(&[(u32::from(n), bytes.clone())]) {
-                    Ok(()) => synced.push(bytes),
+                match log.append(u32::from(n), &bytes) {
+                    Ok(_) => synced.push(bytes),
                     Err(error) => {
                         // One that comes late has begun nothing.
                         let late = error.kind() == ErrorKind::Poisoned;
@@ -155,7 +154,7 @@ fn a_failed_sync_fails_all_eight_waiters(subject: &dyn Subject) {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         if disk.fired() > 0 {
-            let late = log.append(&[(0, b"late".to_vec())]).unwrap_err();
+            let late = log.append(0, b"late").unwrap_err();
             assert_eq!(late.kind(), ErrorKind::Poisoned);
         }
         let after = subject.open(&worst(&disk), MANUAL).unwrap().read_all().unwrap();
@@ -167,7 +166,7 @@ fn a_failed_sync_fails_all_eight_waiters(subject: &dyn Subject) {
 /// Longer than a thread needs that nothing holds up.
 const LONG: Duration = Duration::from_millis(300);
 
-fn a_leader_waits_for_the_append_that_met_a_failure(subject: &dyn Subject) {
+fn a_leader_waits_for_the_append_that_met_a_failure(subject: &Subject) {
     let disk = Sim::new();
     let (arrived, arrives) = channel();
     let (go_on, goes_on) = channel::<()>();
@@ -194,7 +193,7 @@ fn a_leader_waits_for_the_append_that_met_a_failure(subject: &dyn Subject) {
     };
     let storage = watched(Arc::new(disk.clone()), hook);
     let log: Arc<dyn Log> = Arc::from(subject.open_on(storage, MANUAL).unwrap());
-    log.append(&[(1, vec![1; 50])]).unwrap();
+    log.append(1, &[1; 50]).unwrap();
     let leader = {
         let log = log.clone();
         let lead = move || {
@@ -210,14 +209,14 @@ fn a_leader_waits_for_the_append_that_met_a_failure(subject: &dyn Subject) {
     }
     let appender = {
         let log = log.clone();
-        let append = move || log.append(&[(2, b"fails".to_vec())]);
+        let append = move || log.append(2, b"fails");
         Builder::new().name("appender".into()).spawn(append).unwrap()
     };
     let met = leader.join().unwrap().map_err(|error| error.kind());
     assert!(matches!(met, Err(ErrorKind::Poisoned | ErrorKind::Io)), "{met:?}");
     let durable = appender.join().unwrap().unwrap_err().durable();
     // One that waited for the leader was taken back after it.
-    let waited = subject.appends_wait_for_syncs() && durable == Some(Durable::No);
+    let waited = subject.appends_wait_for_syncs && durable == Some(Durable::No);
     assert!(waited || durable == Some(Durable::Unknown), "{durable:?}");
     for after in states(&disk, 20) {
         subject.open(&after, MANUAL).unwrap();

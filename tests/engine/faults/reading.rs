@@ -1,7 +1,6 @@
 //! Faults while a log is read, checked or recovered.
 
 use std::io;
-use std::sync::Arc;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 
@@ -21,7 +20,7 @@ for_every_subject! {
 }
 
 /// A log of some records, closed.
-fn written(subject: &dyn Subject, steps: &str) -> (Sim, Vec<Record>) {
+fn written(subject: &Subject, steps: &str) -> (Sim, Vec<Record>) {
     let nested = subject.nested();
     let mut run = Run::new(subject, Config::named("always"), &nested);
     run.open().unwrap();
@@ -31,7 +30,7 @@ fn written(subject: &dyn Subject, steps: &str) -> (Sim, Vec<Record>) {
 }
 
 // Promise: read-error, wal-read-error.
-fn a_reader_gives_all_or_an_error(subject: &dyn Subject) {
+fn a_reader_gives_all_or_an_error(subject: &Subject) {
     let (disk, records) = written(subject, "0=bL>");
     let (eio, eintr) = (io::ErrorKind::Other, io::ErrorKind::Interrupted);
     for what in [What::Error(eio), What::Error(eintr), What::Short] {
@@ -39,7 +38,7 @@ fn a_reader_gives_all_or_an_error(subject: &dyn Subject) {
             for at in 1.. {
                 let disk = disk.kill();
                 disk.inject(Fault { at, of: None, what, times });
-                let reader = subject.read_on(Arc::new(disk.clone()));
+                let reader = subject.read(&disk);
                 match reader.and_then(|reader| reader.read_all()) {
                     Ok(got) => assert_eq!(got, records, "{what:?} at {at}"),
                     Err(error) => expect_typed(&error).unwrap(),
@@ -54,12 +53,12 @@ fn a_reader_gives_all_or_an_error(subject: &dyn Subject) {
 }
 
 // Promise: read-error.
-fn a_check_gives_the_truth_or_an_error(subject: &dyn Subject) {
+fn a_check_gives_the_truth_or_an_error(subject: &Subject) {
     let (disk, records) = written(subject, "0=bL>");
     for at in 1.. {
         let disk = disk.kill();
         disk.inject(Fault::once(at, What::Error(io::ErrorKind::Other)));
-        match subject.check_on(Arc::new(disk.clone())) {
+        match subject.check(&disk) {
             // Without the mark or the index, which are advisory, less is known.
             Ok(checked) => {
                 assert_eq!(checked.records, records.len() as u64, "{at}");
@@ -75,10 +74,10 @@ fn a_check_gives_the_truth_or_an_error(subject: &dyn Subject) {
 }
 
 // Promise: crash-in-recovery, crash-in-repair, wal-recovery.
-fn a_recovery_that_fails_leaves_what_it_found(subject: &dyn Subject) {
+fn a_recovery_that_fails_leaves_what_it_found(subject: &Subject) {
     let nested = subject.nested();
     // Truncations, where the format has them.
-    let letters: Vec<char> = subject.steps().alphabet.chars().collect();
+    let letters: Vec<char> = subject.steps.alphabet.chars().collect();
     let possible = |steps: &&str| steps.chars().all(|op| letters.contains(&op));
     for steps in ["L>", ">t", "sh", "sc"].iter().filter(|steps| possible(steps)) {
         for config in ["manual", "always-reserve", "always-acknowledged"].map(Config::named) {
@@ -103,7 +102,7 @@ fn a_recovery_that_fails_leaves_what_it_found(subject: &dyn Subject) {
                             let disk = disk.kill();
                             let log = subject.open(&disk, config.how).unwrap();
                             let got = log.read_all().unwrap();
-                            moment.judge(&*log, &got, config.how.acknowledged).unwrap();
+                            moment.judge(&*log, &got, config.how.acknowledged()).unwrap();
                             if last {
                                 break;
                             }
@@ -116,7 +115,7 @@ fn a_recovery_that_fails_leaves_what_it_found(subject: &dyn Subject) {
 }
 
 // Promise: wal-call-fails.
-fn interrupted_reads_and_writes_are_repeated(subject: &dyn Subject) {
+fn interrupted_reads_and_writes_are_repeated(subject: &Subject) {
     let (disk, records) = written(subject, "0=bL");
     for call in [Call::Read, Call::Write] {
         for at in 1..30 {
@@ -124,7 +123,7 @@ fn interrupted_reads_and_writes_are_repeated(subject: &dyn Subject) {
             let interrupted = What::Error(io::ErrorKind::Interrupted);
             disk.inject(Fault { at, of: Some(call), what: interrupted, times: 3 });
             let log = subject.open(&disk, ALWAYS).unwrap();
-            log.append(&[(5, vec![5; 700])]).unwrap();
+            log.append(5, &[5; 700]).unwrap();
             assert_eq!(log.read_all().unwrap().len(), records.len() + 1);
             log.close().unwrap();
         }

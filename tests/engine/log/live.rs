@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use deedbook::{Durability, ErrorKind, Mode};
+use deedbook::{Durability, ErrorKind, Mode, Verdict};
 
 use crate::log::{LARGE, format_named, specimen};
 use crate::support::common::{event_of, in_role};
@@ -205,8 +205,8 @@ fn an_append_that_races_with_close_is_in_the_log_or_refused() {
                 appenders.into_iter().map(|thread| thread.join().unwrap()).sum()
             });
             let report = format.verify(&at, MANUAL).unwrap();
-            assert!(report.ok && report.records == count, "{}: {report:?}", format.name());
-            assert_eq!(report.verdict, "clean", "{}: {report:?}", format.name());
+            assert!(report.ok() && report.records == count, "{}: {report:?}", format.name());
+            assert_eq!(report.verdict, Verdict::Clean, "{}: {report:?}", format.name());
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use deedbook::storage::{Memory, Storage};
-use deedbook::{Durability, ErrorKind, Mode, Recovery};
+use deedbook::{Durability, ErrorKind, Mode, Recovery, Verdict};
 
 use crate::log::{LARGE, with_sums};
 use crate::support::formats::specimen::{DIR, Files};
@@ -72,7 +72,7 @@ fn records_after_an_older_mark_are_not_cut() {
         let read = reader.forward(None, None, true).events();
         assert_eq!((read.len(), read == intact), (39, true), "{name}");
         let checked = format.verify(&at, MANUAL).unwrap();
-        assert_eq!((checked.verdict, checked.records), ("corrupt", 39), "{name}");
+        assert_eq!((checked.verdict, checked.records), (Verdict::Corrupt, 39), "{name}");
         let copied = format.salvage(&at, Path::new("/copy/0i0"), MANUAL).unwrap();
         assert_eq!((copied.records, copied.uncertain), (39, 0), "{name}");
     }
@@ -130,7 +130,7 @@ fn a_log_closed_with_durability_none_is_complete() {
         let memory = files.with_space(format, &space).restore();
         let at = At::memory(&memory, format.path_in(Path::new(DIR)));
         let checked = format.verify(&at, MANUAL).unwrap();
-        assert_eq!((checked.verdict, checked.records), ("corrupt", 39), "{name}");
+        assert_eq!((checked.verdict, checked.records), (Verdict::Corrupt, 39), "{name}");
         for how in [none, MANUAL] {
             refused(format.open(&at, Mode::Append, how).map(drop), ErrorKind::Corrupt);
         }

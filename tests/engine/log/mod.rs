@@ -20,11 +20,9 @@ use crate::support::common;
 use crate::support::formats::{book, framing, specimen, subject, wal};
 
 /// Every format that the suites run for.
-const FORMATS: [&dyn subject::Format; 4] =
-    [&book::BookFormat, &wal::SINGLE, &wal::TINY, &book::SlotsFormat];
+const FORMATS: [&dyn subject::Format; 4] = [&book::BOOK, &wal::SINGLE, &wal::TINY, &book::SLOTS];
 /// The same for logs of many megabytes.
-const LARGE: [&dyn subject::Format; 4] =
-    [&book::BookFormat, &wal::SINGLE, &wal::SEGMENTS, &book::SlotsFormat];
+const LARGE: [&dyn subject::Format; 4] = [&book::BOOK, &wal::SINGLE, &wal::SEGMENTS, &book::SLOTS];
 
 /// Those of whose records each has a checksum. In the layout `slots` a batch has one, so that a changed byte
 /// is seen by it, or not at all; and what of a batch is not there takes the whole batch, back to the sync

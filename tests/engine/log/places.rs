@@ -121,7 +121,7 @@ fn what_is_no_regular_file_does_no_harm_in_place_of_mark_and_index() {
                             assert!(names_it, "{error}");
                         }
                     }
-                    assert!(format.verify(&at, MANUAL).unwrap().ok);
+                    assert!(format.verify(&at, MANUAL).unwrap().ok());
                 });
             },
         );
@@ -252,7 +252,7 @@ fn judge_read_only(format: &dyn Format, at: &At, dir: &Path) {
     let before = listing(dir);
     let walk = format.read(at).unwrap().forward(None, None, false);
     assert!(walk.error.is_none() && walk.records.len() == 3, "{:?}", walk.error);
-    assert!(format.verify(at, MANUAL).unwrap().ok);
+    assert!(format.verify(at, MANUAL).unwrap().ok());
     for mode in [Mode::Append, Mode::Create] {
         let error = format.open(at, mode, MANUAL).err().unwrap();
         assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::AlreadyExists), "{error:?}");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{ErrorKind, Mode, Recovery};
+use deedbook::{ErrorKind, Mode, Recovery, Verdict};
 
 use crate::log::{LARGE, with_sums};
 use crate::support::common::event_of;
@@ -36,12 +36,12 @@ fn assert_all_there(specimen: &Specimen<'_>, files: &Files, what: &str) {
         assert_eq!(log.len().unwrap(), specimen.events.len() as u64, "{what}");
         for i in (0..specimen.events.len()).step_by(97) {
             let read = log.read(specimen.ordinal(i)).unwrap_or_else(|e| panic!("{what}: {e}"));
-            assert!(read == specimen.events[i].1, "{what}: record {i}");
+            assert!(read == specimen.events[i], "{what}: record {i}");
         }
         log.close().unwrap();
     }
     assert!(Files::of(&memory).space(format) == specimen.space, "{what}: changed");
-    assert!(format.verify(&at, MANUAL).unwrap().ok, "{what}");
+    assert!(format.verify(&at, MANUAL).unwrap().ok(), "{what}");
 }
 
 // Promise: mark-index.
@@ -171,7 +171,7 @@ fn a_mark_ahead_of_the_log_is_refused_and_says_what_is_lost() {
                 assert!(Files::unlocked(&memory) == before, "{what}: changed");
                 let report = format.verify(&at, MANUAL).unwrap();
                 let found = (report.records, report.lost_acknowledged, report.verdict);
-                assert_eq!(found, (left as u64, true, "corrupt"), "{what}");
+                assert_eq!(found, (left as u64, true, Verdict::Corrupt), "{what}");
                 let walk = format.read(&at).unwrap().forward(None, None, false);
                 assert_eq!((walk.records.len(), walk.error.is_some()), (left, true), "{what}");
             }
@@ -208,7 +208,7 @@ fn assert_reads(format: &dyn Format, at: &At, events: &[Event], what: &str) {
     assert!(bytes.eq(events.iter().map(|(_, bytes)| bytes)), "{what}: other records");
     for record in &walk.records {
         let ordinal = record.ordinal.unwrap();
-        assert!(log.read(ordinal).unwrap() == record.bytes, "{what}: {record:?}");
+        assert!(log.read(ordinal).unwrap().1 == record.bytes, "{what}: {record:?}");
     }
     let parts = log.splits(1, None, None, false).unwrap();
     let joined: Vec<_> = parts.into_iter().flat_map(|part| part.records).collect();

@@ -17,8 +17,15 @@ use crate::support::formats::subject::{
 };
 use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt64Array};
 
-/// The packed layout.
-pub struct BookFormat;
+/// One layout.
+pub struct BookFormat {
+    layout: Option<Layout>,
+}
+
+/// The packed layout, or whatever a log is in that is there.
+pub const BOOK: BookFormat = BookFormat { layout: None };
+/// The layout whose deeds have no checksum of their own.
+pub const SLOTS: BookFormat = BookFormat { layout: Some(Layout::Slots) };
 
 pub fn options(at: &At, how: How) -> Options {
     Options::new()
@@ -28,13 +35,19 @@ pub fn options(at: &At, how: How) -> Options {
         .storage(at.storage.clone())
 }
 
+impl BookFormat {
+    fn options(&self, at: &At, how: How) -> Options {
+        options(at, how).layout(self.layout)
+    }
+}
+
 impl Format for BookFormat {
     fn name(&self) -> &'static str {
-        "book"
+        if self.layout.is_some() { "book-slots" } else { "book" }
     }
 
     fn framing(&self) -> Framing {
-        Framing::Book
+        if self.layout.is_some() { Framing::Slots } else { Framing::Book }
     }
 
     fn first_ordinal(&self) -> u64 {
@@ -46,72 +59,23 @@ impl Format for BookFormat {
     }
 
     fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
-        Ok(Box::new(BookLog(options(at, how).open(&at.path, mode)?)))
+        Ok(Box::new(BookLog(self.options(at, how).open(&at.path, mode)?)))
     }
 
     fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
-        book::verify_rest(&at.path, &options(at, how), intact, |_, _| Ok(()))
+        book::verify_rest(&at.path, &self.options(at, how), intact, |_, _| Ok(()))
     }
 
     fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
-        book::check_part(part, &options(at, how), |_, _| Ok(()))
+        book::check_part(part, &self.options(at, how), |_, _| Ok(()))
     }
 
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
-        book::salvage(&at.path, to, &options(at, how), |_, _| Ok(()))
+        book::salvage(&at.path, to, &self.options(at, how), |_, _| Ok(()))
     }
 
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
-        book::repair(&at.path, &options(at, how), may)
-    }
-
-    fn first_file(&self, path: &Path) -> PathBuf {
-        path.join("book.log")
-    }
-}
-
-/// The same in the layout `slots`, whose deeds have no checksum of their own.
-pub struct SlotsFormat;
-
-fn slots(at: &At, how: How) -> Options {
-    options(at, how).layout(Layout::Slots)
-}
-
-impl Format for SlotsFormat {
-    fn name(&self) -> &'static str {
-        "book-slots"
-    }
-
-    fn framing(&self) -> Framing {
-        Framing::Slots
-    }
-
-    fn first_ordinal(&self) -> u64 {
-        1
-    }
-
-    fn ordinal_after(&self, ordinal: u64, _payload_len: usize) -> u64 {
-        ordinal + 1
-    }
-
-    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
-        Ok(Box::new(BookLog(slots(at, how).open(&at.path, mode)?)))
-    }
-
-    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
-        book::verify_rest(&at.path, &slots(at, how), intact, |_, _| Ok(()))
-    }
-
-    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
-        book::check_part(part, &slots(at, how), |_, _| Ok(()))
-    }
-
-    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
-        book::salvage(&at.path, to, &slots(at, how), |_, _| Ok(()))
-    }
-
-    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
-        book::repair(&at.path, &slots(at, how), may)
+        book::repair(&at.path, &self.options(at, how), may)
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -181,8 +145,10 @@ impl Log for BookLog {
         self.0.recovery()
     }
 
-    fn read(&self, ordinal: u64) -> Result<Vec<u8>> {
-        self.0.read(ordinal).map(|deed| deed.jam)
+    fn read(&self, ordinal: u64) -> Result<Event> {
+        let deed = self.0.read(ordinal)?;
+        assert_eq!(deed.event, Some(ordinal), "another deed");
+        Ok((deed.mug, deed.jam))
     }
 
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {

@@ -2,6 +2,8 @@
 
 pub mod book;
 pub mod framing;
+#[cfg(feature = "nostr")]
+pub mod nostr;
 pub mod oracle;
 pub mod specimen;
 pub mod subject;

@@ -1,7 +1,8 @@
 //! A log format as the suites see it, on any file system: what it can do, and every way to read it.
 //!
-//! A further format plugs in with one implementation of [`Format`] and [`Log`]; see `book.rs` and
-//! `wal.rs`. Nothing else in this directory knows a format's types.
+//! A further format plugs in with one implementation of [`Format`] and [`Log`]; see `book.rs`, and
+//! `wal.rs` for one that can drop records at both ends. Nothing else in this directory knows a format's
+//! types.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,8 +11,7 @@ use std::time::Duration;
 use deedbook::storage::{Disk, Memory, Storage};
 use deedbook::wal::OnCorrupt;
 use deedbook::{
-    Bookmark, Damage, Durability, Error, ErrorKind, Loss, Mode, Reach, Recovery, RecoveryReport,
-    Repair,
+    Bookmark, Damage, Durability, Error, ErrorKind, Mode, Reach, Recovery, RecoveryReport, Repair,
 };
 use deedbook::{PartReport, RepairReport, Result, SalvageReport, Split, VerifyReport};
 
@@ -22,11 +22,17 @@ use crate::support::formats::framing::Framing;
 pub struct Record {
     /// Its number, or its position in a log that has no numbers; `None` where it is not known.
     pub ordinal: Option<u64>,
-    /// The byte at which it begins.
+    /// The byte at which it begins; 0 in a format that does not say.
     pub offset: u64,
     /// A number stored beside the payload; 0 in a format without one.
     pub tag: u32,
     pub bytes: Vec<u8>,
+}
+
+impl Record {
+    pub fn number(&self) -> u64 {
+        self.ordinal.expect("the number is known")
+    }
 }
 
 impl std::fmt::Debug for Record {
@@ -54,35 +60,13 @@ impl Walk {
         Self { error: Some(error), ..Self::default() }
     }
 
+    /// The records, if nothing failed.
+    pub fn all(self) -> Result<Vec<Record>> {
+        self.error.map_or(Ok(self.records), Err)
+    }
+
     pub fn events(&self) -> Vec<Event> {
         self.records.iter().map(|record| (record.tag, record.bytes.clone())).collect()
-    }
-}
-
-/// What a full check found.
-#[derive(Debug)]
-pub struct Checked {
-    pub verdict: &'static str,
-    pub records: u64,
-    pub valid_end: u64,
-    pub lost_acknowledged: bool,
-    pub ok: bool,
-    /// What an earlier repair noted as missing.
-    pub loss: Option<Loss>,
-    pub damages: Vec<Damage>,
-}
-
-impl From<VerifyReport> for Checked {
-    fn from(report: VerifyReport) -> Self {
-        Self {
-            verdict: report.verdict.name(),
-            records: report.records,
-            valid_end: report.valid_end,
-            lost_acknowledged: report.lost_acknowledged,
-            ok: report.ok(),
-            loss: report.loss,
-            damages: report.damages,
-        }
     }
 }
 
@@ -91,7 +75,7 @@ pub fn on_corrupt(skip: bool) -> OnCorrupt {
 }
 
 /// How a log is opened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
     pub durability: Durability,
     pub recovery: Recovery,
@@ -100,6 +84,15 @@ pub struct How {
 
 pub const MANUAL: How =
     How { durability: Durability::Manual, recovery: Recovery::Valid, record_bytes_max: None };
+pub const ALWAYS: How = How { durability: Durability::Always, ..MANUAL };
+pub const ACKNOWLEDGED: How = How { recovery: Recovery::Acknowledged, ..MANUAL };
+
+impl How {
+    /// Whether what nobody acknowledged is cut.
+    pub fn acknowledged(self) -> bool {
+        self.recovery == Recovery::Acknowledged
+    }
+}
 
 /// Where a log lies.
 #[derive(Clone, Debug)]
@@ -126,6 +119,14 @@ impl At {
 pub trait Format: Sync {
     fn name(&self) -> &'static str;
     fn framing(&self) -> Framing;
+    /// Bytes of a record around its payload.
+    fn framing_bytes(&self) -> u64 {
+        self.framing().around() as u64
+    }
+    /// Bytes of a record before its payload.
+    fn head_bytes(&self) -> u64 {
+        self.framing().head() as u64
+    }
     /// Where the log lies below a directory.
     fn path_in(&self, dir: &Path) -> PathBuf {
         dir.to_path_buf()
@@ -136,15 +137,33 @@ pub trait Format: Sync {
     /// The number of the first record of a new log.
     fn first_ordinal(&self) -> u64;
     fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64;
+    /// A record as it is read back, if it is appended after `last`, or as the first one, whose number
+    /// is `first`.
+    fn record_after(&self, last: Option<&Record>, first: u64, tag: u32, bytes: &[u8]) -> Record {
+        let len = |last: &Record| self.framing_bytes() + last.bytes.len() as u64;
+        let ordinal =
+            last.map_or(first, |last| self.ordinal_after(last.number(), last.bytes.len()));
+        let (offset, tag) = match (self.framing().is_book(), last) {
+            (false, _) => (ordinal, 0),
+            (true, None) => (self.framing().start() as u64, tag),
+            (true, Some(last)) => (last.offset + len(last), tag),
+        };
+        Record { ordinal: Some(ordinal), offset, tag, bytes: bytes.to_vec() }
+    }
+
     fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>>;
     /// A full check, without reading again what is known to be intact.
     fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport>;
-    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport>;
-    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport>;
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport>;
+    fn check_part(&self, _part: &Split, _at: &At, _how: How) -> Result<PartReport> {
+        unsupported("check_part")
+    }
+    fn salvage(&self, _at: &At, _to: &Path, _how: How) -> Result<SalvageReport> {
+        unsupported("salvage")
+    }
 
-    fn verify(&self, at: &At, how: How) -> Result<Checked> {
-        Ok(self.verify_rest(at, how, &[])?.into())
+    fn verify(&self, at: &At, how: How) -> Result<VerifyReport> {
+        self.verify_rest(at, how, &[])
     }
 
     fn create(&self, at: &At, events: &[Event]) -> Box<dyn Log> {
@@ -167,6 +186,12 @@ pub trait Format: Sync {
     /// The file that holds the log's first byte, below the log's path.
     fn first_file(&self, path: &Path) -> PathBuf;
 
+    /// The files with its records, the first one first, and the byte of the log at which each
+    /// begins.
+    fn files(&self, _storage: &dyn Storage, path: &Path) -> Vec<(PathBuf, u64)> {
+        vec![(self.first_file(path), 0)]
+    }
+
     /// What lies beside a log.
     fn sidecar(&self, path: &Path) -> PathBuf {
         path.join(".deedbook")
@@ -178,6 +203,13 @@ pub trait Log: Send + Sync {
     /// Returns the ordinal.
     fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64>;
     fn append_batch(&self, events: &[Event]) -> Result<u64>;
+    /// One by itself, several as a batch.
+    fn append_all(&self, events: &[Event]) -> Result<u64> {
+        match events {
+            [(tag, bytes)] => self.append(*tag, bytes),
+            _ => self.append_batch(events),
+        }
+    }
     fn commit(&self, tag: u32, bytes: &[u8]) -> Result<u64>;
     fn sync(&self) -> Result<()>;
     fn close(&self) -> Result<()>;
@@ -187,25 +219,54 @@ pub trait Log: Send + Sync {
     fn refresh(&self) -> Result<()>;
     /// The ordinal after the last record that is known to be durable.
     fn durable(&self) -> Result<Option<u64>>;
+    /// Number of the next record, where an empty log can have any.
+    fn next_ordinal(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
     fn recovery(&self) -> &RecoveryReport;
-    fn read(&self, ordinal: u64) -> Result<Vec<u8>>;
+    /// Only the record with this number.
+    fn read(&self, ordinal: u64) -> Result<Event>;
     /// Records `from..to`, by ordinal.
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk;
     /// The same, the last one first.
-    fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk;
-    fn parts(&self, bytes: u64) -> Result<Vec<Split>>;
-    /// Each part, read without the handle.
+    fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
+        let mut walk = self.forward(from, to, false);
+        walk.records.reverse();
+        walk
+    }
+    fn read_all(&self) -> Result<Vec<Record>> {
+        self.forward(None, None, false).all()
+    }
+    /// None in a format without parts.
+    fn parts(&self, _bytes: u64) -> Result<Vec<Split>> {
+        Ok(Vec::new())
+    }
+    /// Each part, read without the handle; all of a log that has none.
     fn splits(
         &self,
-        bytes: u64,
+        _bytes: u64,
         from: Option<u64>,
         to: Option<u64>,
         skip: bool,
-    ) -> Result<Vec<Walk>>;
-    fn bookmark(&self, ordinal: Option<u64>) -> Result<Bookmark>;
-    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark>;
+    ) -> Result<Vec<Walk>> {
+        Ok(vec![self.forward(from, to, skip)])
+    }
+    fn bookmark(&self, _ordinal: Option<u64>) -> Result<Bookmark> {
+        unsupported("bookmark")
+    }
+    fn advance(&self, _from: &Bookmark, _reach: &Reach) -> Result<Bookmark> {
+        unsupported("advance")
+    }
     /// The parts between two bookmarks, each read without the handle.
-    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>>;
+    fn between(
+        &self,
+        _bytes: u64,
+        _from: &Bookmark,
+        _to: &Bookmark,
+        _skip: bool,
+    ) -> Result<Vec<Walk>> {
+        unsupported("splits_between")
+    }
 
     /// Everything from the first record on, a step of `reach` at a time.
     fn steps(&self, reach: &Reach, skip: bool) -> Walk {
@@ -232,15 +293,37 @@ pub trait Log: Send + Sync {
         Walk { error, ..walk }
     }
 
-    fn arrow(&self, skip: bool) -> Walk;
+    /// Batches are made of what any cursor gives.
+    fn arrow(&self, skip: bool) -> Walk {
+        self.forward(None, None, skip)
+    }
     /// What a follower gives that waits so long for each record.
-    fn follow_for(&self, wait: Duration) -> Walk;
+    fn follow_for(&self, _wait: Duration) -> Walk {
+        unsupported("follow").unwrap_or_else(Walk::failed)
+    }
 
     fn follow(&self) -> Walk {
         self.follow_for(Duration::ZERO)
     }
 
     fn duplicate(&self) -> Box<dyn Log>;
+
+    /// Drop the records before the one with this number; with the next one's, all.
+    fn truncate_before(&self, _ordinal: u64) -> Result<()> {
+        unsupported("truncate_before")
+    }
+    /// Drop the records after the one with this number.
+    fn truncate_after(&self, _ordinal: u64) -> Result<()> {
+        unsupported("truncate_after")
+    }
+    /// Drop the record with this number and those after it.
+    fn truncate_from(&self, _ordinal: u64) -> Result<()> {
+        unsupported("truncate_from")
+    }
+}
+
+fn unsupported<T>(what: &str) -> Result<T> {
+    Err(Error::new(ErrorKind::Unsupported, format!("{what}: not supported")))
 }
 
 /// Read with `step` until it ends or fails.

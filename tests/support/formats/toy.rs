@@ -134,8 +134,8 @@ impl Log for ToyLog {
         self.0.recovery()
     }
 
-    fn read(&self, ordinal: u64) -> Result<Vec<u8>> {
-        read(&self.0, ordinal).map(|(_, bytes)| bytes)
+    fn read(&self, ordinal: u64) -> Result<Event> {
+        read(&self.0, ordinal).map(|(_, bytes)| (0, bytes))
     }
 
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
@@ -171,11 +171,6 @@ impl Log for ToyLog {
         let parts = self.0.splits_between(bytes, from, to)?;
         let part = |split| drain(read_split(split, &self.1, on_corrupt(skip)));
         Ok(parts.iter().map(part).collect())
-    }
-
-    /// Batches are made of what any cursor gives.
-    fn arrow(&self, skip: bool) -> Walk {
-        self.forward(None, None, skip)
     }
 
     fn follow_for(&self, wait: Duration) -> Walk {

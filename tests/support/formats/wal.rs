@@ -1,9 +1,11 @@
 //! The write-ahead log as a format of these suites: as one file, and in segments so small that
 //! records span them.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use deedbook::storage::Storage;
 use deedbook::wal::{
     self, Batch, Batches, Column, Cursor, Layout, Lsn, Options, RECORD_BYTES_MAX, RecordRef, Wal,
     segment_name,
@@ -22,17 +24,21 @@ use crate::support::formats::subject::{
 /// One layout.
 pub struct WalFormat {
     pub name: &'static str,
-    pub layout: Layout,
+    pub layout: Option<Layout>,
 }
 
-pub const SINGLE: WalFormat = WalFormat { name: "wal-single", layout: Layout::Single };
+/// Whatever layout is there.
+pub const ANY: WalFormat = WalFormat { name: "wal", layout: None };
+pub const SINGLE: WalFormat = WalFormat { name: "wal-single", layout: Some(Layout::Single) };
 /// Segments of which a record can have many.
-pub const TINY: WalFormat =
-    WalFormat { name: "wal-segments-64", layout: Layout::Segmented { segment_bytes: 64 } };
-pub const SEGMENTS: WalFormat =
-    WalFormat { name: "wal-segments-100000", layout: Layout::Segmented { segment_bytes: 100_000 } };
+pub const TINY: WalFormat = WalFormat::segmented("wal-segments-64", 64);
+pub const SEGMENTS: WalFormat = WalFormat::segmented("wal-segments-100000", 100_000);
 
 impl WalFormat {
+    pub const fn segmented(name: &'static str, segment_bytes: u64) -> Self {
+        Self { name, layout: Some(Layout::Segmented { segment_bytes }) }
+    }
+
     pub fn options(&self, at: &At, how: How) -> Options {
         Options::new()
             .durability(how.durability)
@@ -54,13 +60,13 @@ impl Format for WalFormat {
 
     fn path_in(&self, dir: &Path) -> PathBuf {
         match self.layout {
-            Layout::Single => dir.join("wal"),
+            Some(Layout::Single) => dir.join("wal"),
             _ => dir.to_path_buf(),
         }
     }
 
     fn segment_bytes(&self) -> Option<u64> {
-        self.layout.segment_bytes()
+        self.layout?.segment_bytes()
     }
 
     fn first_ordinal(&self) -> u64 {
@@ -93,17 +99,33 @@ impl Format for WalFormat {
 
     fn first_file(&self, path: &Path) -> PathBuf {
         match self.layout {
-            Layout::Single => path.to_path_buf(),
+            Some(Layout::Single) => path.to_path_buf(),
             _ => path.join(segment_name(0)),
         }
     }
 
+    fn files(&self, storage: &dyn Storage, path: &Path) -> Vec<(PathBuf, u64)> {
+        let Some(size) = self.segment_bytes() else { return vec![(path.into(), 0)] };
+        let place = |index| (path.join(segment_name(index)), index * size);
+        segments_in(storage, path).into_iter().map(place).collect()
+    }
+
     fn sidecar(&self, path: &Path) -> PathBuf {
         match self.layout {
-            Layout::Single => path.with_file_name(".deedbook").join(path.file_name().unwrap()),
+            Some(Layout::Single) => {
+                path.with_file_name(".deedbook").join(path.file_name().unwrap())
+            }
             _ => path.join(".deedbook"),
         }
     }
+}
+
+/// Numbers of the segments in a directory, the lowest first.
+pub fn segments_in(storage: &dyn Storage, dir: &Path) -> Vec<u64> {
+    let index = |name: OsString| name.to_str()?.strip_suffix(".wal")?.parse().ok();
+    let mut indices: Vec<u64> = storage.list(dir).unwrap().into_iter().filter_map(index).collect();
+    indices.sort_unstable();
+    indices
 }
 
 pub struct WalLog(pub Wal);
@@ -121,6 +143,10 @@ fn drain(cursor: Result<Cursor>) -> Walk {
     let mut walk = walk(|| Ok(cursor.next()?.map(record)));
     walk.damages = cursor.damages().to_vec();
     walk
+}
+
+pub fn read_all(wal: &Wal) -> Result<Vec<Record>> {
+    drain(wal.cursor(None, None, on_corrupt(false))).all()
 }
 
 impl Log for WalLog {
@@ -168,8 +194,12 @@ impl Log for WalLog {
         self.0.recovery()
     }
 
-    fn read(&self, ordinal: u64) -> Result<Vec<u8>> {
-        self.0.read(Lsn(ordinal)).map(|record| record.payload)
+    fn next_ordinal(&self) -> Result<Option<u64>> {
+        self.end().map(Some)
+    }
+
+    fn read(&self, ordinal: u64) -> Result<Event> {
+        self.0.read(Lsn(ordinal)).map(|record| (0, record.payload))
     }
 
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
@@ -240,5 +270,17 @@ impl Log for WalLog {
 
     fn duplicate(&self) -> Box<dyn Log> {
         Box::new(Self(self.0.clone()))
+    }
+
+    fn truncate_before(&self, ordinal: u64) -> Result<()> {
+        self.0.truncate_before(Lsn(ordinal)).map(drop)
+    }
+
+    fn truncate_after(&self, ordinal: u64) -> Result<()> {
+        self.0.truncate_after(Lsn(ordinal)).map(drop)
+    }
+
+    fn truncate_from(&self, ordinal: u64) -> Result<()> {
+        self.0.truncate_from(Lsn(ordinal)).map(drop)
     }
 }

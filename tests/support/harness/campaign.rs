@@ -45,8 +45,8 @@ struct Outcome {
 
 /// Crash all short histories, and longer ones by chance until there are states enough; write what
 /// was counted. Panics with how to see each failure again.
-pub fn crash(subject: &dyn Subject) {
-    let share = subject.steps().share;
+pub fn crash(subject: &Subject) {
+    let share = subject.steps.share;
     let states = report::of_tier("DEEDBOOK_CRASH_STATES") / share;
     let seed = report::number("DEEDBOOK_CRASH_SEED", 1);
     let steps = report::of_tier("DEEDBOOK_CRASH_STEPS") as usize;
@@ -57,7 +57,7 @@ pub fn crash(subject: &dyn Subject) {
     let outcomes = Mutex::new(Vec::new());
     let work = || {
         while let Some(&(config, fewer)) = CONFIGS.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if subject.appends_sync() && Config::named(config).how.acknowledged {
+            if subject.appends_sync && Config::named(config).how.acknowledged() {
                 // A crash within such an append may leave more than was acknowledged before.
                 continue;
             }
@@ -82,7 +82,7 @@ pub fn crash(subject: &dyn Subject) {
 }
 
 struct Campaign<'a> {
-    subject: &'a dyn Subject,
+    subject: &'a Subject,
     config: &'static str,
     states: u64,
     seed: u64,
@@ -96,7 +96,7 @@ impl Campaign<'_> {
 
     /// All short histories. Their first steps are the last steps of shorter ones.
     fn tasks(&self, steps: usize) -> Vec<Task> {
-        let Steps { alphabet, families, blocks, .. } = self.subject.steps();
+        let Steps { alphabet, families, blocks, .. } = self.subject.steps;
         let task = |per_moment| {
             move |history: String| {
                 let from = history.chars().count();
@@ -132,7 +132,7 @@ impl Campaign<'_> {
             let history = AssertUnwindSafe(|| explorer.history(&task.history, task.from));
             let done = catch_unwind(history).unwrap_or_else(|_| Err("panicked, see above".into()));
             if let Err(what) = done {
-                let (seed, name) = (self.seed, self.subject.name());
+                let (seed, name) = (self.seed, self.subject.name);
                 failures.push(format!(
                     "{name}: DEEDBOOK_CRASH_SEED={seed} DEEDBOOK_CRASH_HISTORY='{}:{}': {what}",
                     self.config, task.history
@@ -145,7 +145,7 @@ impl Campaign<'_> {
         // Longer ones by chance, until there are states enough.
         let configs = CONFIGS.len() as u64;
         let enough = self.states.max(short.checked * configs + self.states / 4) / configs;
-        let longer = self.subject.steps().longer;
+        let longer = self.subject.steps.longer;
         let mut number = 0;
         while going_on && then_longer && explorer.counts.checked < enough {
             number += 1;
@@ -161,7 +161,7 @@ impl Campaign<'_> {
 }
 
 fn publish(
-    subject: &dyn Subject,
+    subject: &Subject,
     outcomes: &[Outcome],
     seed: u64,
     steps: usize,
@@ -181,7 +181,7 @@ fn publish(
         println!("{line}");
         lines.push(line);
     }
-    let (name, total) = (subject.name(), total.json());
+    let (name, total) = (subject.name, total.json());
     println!("{name}, {seconds:.1} s: {total}");
     let failures: usize = outcomes.iter().map(|outcome| outcome.failures.len()).sum();
     let json = format!(

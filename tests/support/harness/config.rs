@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use deedbook::Durability;
+use deedbook::{Durability, Recovery};
 
-use super::How;
+use super::{How, MANUAL};
 
 /// How the histories of a family are run.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,11 @@ impl Config {
             name if name.starts_with("interval") => Durability::Interval(Duration::from_millis(1)),
             _ => Durability::Manual,
         };
-        let how = How { durability, acknowledged: name.contains("acknowledged") };
+        let recovery = match name.contains("acknowledged") {
+            true => Recovery::Acknowledged,
+            false => Recovery::Valid,
+        };
+        let how = How { durability, recovery, ..MANUAL };
         Self { name, how, allocates: name.contains("reserve") }
     }
 }

@@ -1,7 +1,5 @@
 //! Every crash of a history, every state it can leave, and every crash of the recovery.
 
-use std::sync::Arc;
-
 use deedbook::storage::sim::Sim;
 use deedbook::{Durability, ErrorKind};
 
@@ -69,7 +67,7 @@ impl Counts {
 
 /// Explores the histories of one configuration.
 pub struct Explorer<'a> {
-    subject: &'a dyn Subject,
+    subject: &'a Subject,
     config: Config,
     pub plan: Plan,
     nested: Vec<u8>,
@@ -79,7 +77,7 @@ pub struct Explorer<'a> {
 }
 
 impl<'a> Explorer<'a> {
-    pub fn new(subject: &'a dyn Subject, config: Config, plan: Plan) -> Self {
+    pub fn new(subject: &'a Subject, config: Config, plan: Plan) -> Self {
         Self {
             subject,
             config,
@@ -189,7 +187,7 @@ impl<'a> Explorer<'a> {
         let log = self.subject.open(image, how).map_err(refused)?;
         let during = if deep { image.recorded() } else { Vec::new() };
         let got = log.read_all().map_err(|error| format!("reading: {error:?}"))?;
-        let whole = how.acknowledged;
+        let whole = how.acknowledged();
         let found = moment.judge(&*log, &got, whole)?;
         views::check_all_durable(self.subject, &*log, &got)?;
         match deep {
@@ -262,10 +260,6 @@ impl<'a> Explorer<'a> {
         found: &Expect,
         deep: bool,
     ) -> Result<(Vec<Record>, Sim), String> {
-        let mut next = match got.last() {
-            None => found.base,
-            Some(last) => self.subject.ordinal_after(last.ordinal, last.bytes.len()),
-        };
         // Where blocks of the index were closed, over them again, with other borders.
         let blocks = found.records.iter().any(|record| record.bytes.len() >= 30_000);
         let batch = match blocks {
@@ -274,10 +268,9 @@ impl<'a> Explorer<'a> {
         };
         let mut more = got.to_vec();
         for (tag, bytes) in &batch {
-            more.push(self.subject.record(next, *tag, bytes));
-            next = self.subject.ordinal_after(next, bytes.len());
+            more.push(self.subject.format.record_after(more.last(), found.base, *tag, bytes));
         }
-        let appended = log.append(&batch).and_then(|()| log.sync());
+        let appended = log.append_all(&batch).and_then(|_| log.sync());
         appended.map_err(|error| format!("going on: {error:?}"))?;
         let after = image.kill();
         let there = |what| format!("gone on: {what}");
@@ -294,7 +287,7 @@ impl<'a> Explorer<'a> {
         let there = |what| format!("opened again: {what}");
         let log = self.subject.open(image, how).map_err(|e| there(format!("{e:?}")))?;
         let again = log.read_all().map_err(|e| there(format!("{e:?}")))?;
-        judge(&again, &more, more.len(), how.acknowledged).map_err(there)?;
+        judge(&again, &more, more.len(), how.acknowledged()).map_err(there)?;
         if deep {
             views::check_all(self.subject, &*log, &more).map_err(there)?;
         }
@@ -314,8 +307,8 @@ impl<'a> Explorer<'a> {
         }
         let disk = image.kill();
         files::cut(self.subject, &disk, files::last_offset(self.subject, records, end));
-        let checked = self.subject.check_on(Arc::new(disk.clone()));
-        if !checked.as_ref().is_ok_and(|checked| checked.lost) {
+        let checked = self.subject.check(&disk);
+        if !checked.as_ref().is_ok_and(|checked| checked.lost_acknowledged) {
             return Err(format!("the last record was cut off, but checked: {checked:?}"));
         }
         match self.subject.open(&disk, how) {

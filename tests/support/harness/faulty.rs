@@ -24,7 +24,7 @@ pub struct Met {
 
 /// Runs a script while a fault strikes, reopening where a user would.
 pub struct Script<'a> {
-    pub subject: &'a dyn Subject,
+    pub subject: &'a Subject,
     pub config: Config,
     pub steps: &'a str,
     pub nested: &'a [u8],
@@ -145,7 +145,7 @@ impl Script<'_> {
         let got = log.read_all().map_err(|e| fail("reading", e))?;
         let next = log.next_ordinal().map_err(|e| fail("looking", e))?;
         judge_any(&got, next, &run.allowed(), false)?;
-        log.append(&[(1, b"more".to_vec())]).map_err(|e| fail("appending", e))?;
+        log.append(1, b"more").map_err(|e| fail("appending", e))?;
         // The power fails again: what was found and what was appended is acknowledged.
         drop(log);
         let crashes = disk.crashes();
@@ -159,7 +159,7 @@ impl Script<'_> {
     }
 
     fn expect_poisoned(&self, run: &Run<'_>) -> Result<(), String> {
-        for attempt in [run.log().append(&[(1, b"refused".to_vec())]), run.log().sync()] {
+        for attempt in [run.log().append(1, b"refused").map(drop), run.log().sync()] {
             match attempt {
                 Err(error) if error.kind() == ErrorKind::Poisoned => {}
                 other => return Err(format!("not poisoned: {other:?}")),

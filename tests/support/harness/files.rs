@@ -16,19 +16,19 @@ pub fn bytes_of(storage: &dyn Storage, path: &Path) -> Vec<u8> {
 }
 
 /// Every byte of a log, one file after the other.
-pub fn log_bytes(subject: &dyn Subject, storage: &dyn Storage) -> Vec<u8> {
+pub fn log_bytes(subject: &Subject, storage: &dyn Storage) -> Vec<u8> {
     let files = subject.files(storage);
     files.iter().flat_map(|(path, _)| bytes_of(storage, path)).collect()
 }
 
 /// Byte of the log at which the last of these records begins, if it ends at byte `end`.
-pub fn last_offset(subject: &dyn Subject, records: &[Record], end: u64) -> u64 {
-    let len = |record: &Record| subject.framing_bytes() + record.bytes.len() as u64;
+pub fn last_offset(subject: &Subject, records: &[Record], end: u64) -> u64 {
+    let len = |record: &Record| subject.format.framing_bytes() + record.bytes.len() as u64;
     end - records.last().map_or(0, len)
 }
 
 /// End the log at a byte, as a program that knows nothing of its mark does.
-pub fn cut(subject: &dyn Subject, disk: &Sim, end: u64) {
+pub fn cut(subject: &Subject, disk: &Sim, end: u64) {
     let files = subject.files(disk);
     for (number, (path, start)) in files.iter().enumerate().rev() {
         match end.checked_sub(*start) {
@@ -41,7 +41,7 @@ pub fn cut(subject: &dyn Subject, disk: &Sim, end: u64) {
 }
 
 /// Change one byte of the log, durably.
-pub fn damage(subject: &dyn Subject, disk: &Sim, at: u64) {
+pub fn damage(subject: &Subject, disk: &Sim, at: u64) {
     let files = subject.files(disk);
     let (path, start) = files.iter().rfind(|(_, start)| *start <= at).unwrap();
     let file = disk.open(path, Access::Write).unwrap();

@@ -8,7 +8,7 @@ use deedbook::{Durability, Durable, Error, ErrorKind, Result};
 
 use super::config::Config;
 use super::mutated::Mutated;
-use super::{Expect, Log, Record, Subject, files, hash, judge_any, mix};
+use super::{Event, Expect, Log, Record, Subject, files, hash, judge_any, mix};
 
 pub const SECTOR_BYTES: u64 = 512;
 pub const LONG_BYTES: usize = 1476;
@@ -29,7 +29,8 @@ impl Moment {
         self.allowed.iter().fold(0, |sum, expect| {
             expect.records.iter().fold(mix(sum) ^ expect.acked as u64, |sum, record| {
                 let start = hash(&record.bytes[..record.bytes.len().min(8)]);
-                mix(sum ^ u64::from(record.tag) ^ start).wrapping_add(record.bytes.len() as u64)
+                let number = record.number() << 32 | u64::from(record.tag);
+                mix(sum ^ number ^ start).wrapping_add(record.bytes.len() as u64)
             })
         })
     }
@@ -48,7 +49,7 @@ impl Moment {
 
 /// A history in the making.
 pub struct Run<'a> {
-    subject: &'a dyn Subject,
+    subject: &'a Subject,
     config: Config,
     pub disk: Sim,
     log: Option<Box<dyn Log>>,
@@ -67,7 +68,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub fn new(subject: &'a dyn Subject, config: Config, nested: &'a [u8]) -> Self {
+    pub fn new(subject: &'a Subject, config: Config, nested: &'a [u8]) -> Self {
         let disk = Sim::new();
         disk.set_allocates(config.allocates);
         Self {
@@ -76,7 +77,7 @@ impl<'a> Run<'a> {
             disk,
             log: None,
             nested,
-            base: subject.first_ordinal(),
+            base: subject.first,
             records: Vec::new(),
             acked: 0,
             other: None,
@@ -188,7 +189,7 @@ impl<'a> Run<'a> {
     fn recover(&mut self) -> Result<()> {
         self.open_log()?;
         let (got, next) = (self.log().read_all()?, self.log().next_ordinal()?);
-        let base = match judge_any(&got, next, &self.allowed(), self.config.how.acknowledged) {
+        let base = match judge_any(&got, next, &self.allowed(), self.config.how.acknowledged()) {
             Ok(found) => found.base,
             Err(what) => return Err(Error::new(ErrorKind::Corrupt, what)),
         };
@@ -199,8 +200,8 @@ impl<'a> Run<'a> {
     /// Number of the record at this place, or after the last one.
     fn ordinal(&self, at: usize) -> u64 {
         match (self.records.get(at), self.records.last()) {
-            (Some(record), _) => record.ordinal,
-            (None, Some(last)) => self.subject.ordinal_after(last.ordinal, last.bytes.len()),
+            (Some(record), _) => record.number(),
+            (None, Some(last)) => self.subject.ordinal_after(last),
             (None, None) => self.base,
         }
     }
@@ -267,24 +268,23 @@ impl<'a> Run<'a> {
     }
 
     /// Append a batch, which counts as written from its first call on.
-    pub fn append(&mut self, batch: &[(u32, Vec<u8>)]) -> Result<()> {
+    pub fn append(&mut self, batch: &[Event]) -> Result<()> {
+        let format = self.subject.format;
         for (tag, bytes) in batch {
-            let ordinal = self.ordinal(self.records.len());
-            let tag = self.subject.tag(ordinal, *tag);
-            self.records.push(Record { ordinal, tag, bytes: bytes.clone() });
+            let record = format.record_after(self.records.last(), self.base, *tag, bytes);
+            self.records.push(record);
         }
-        let appended = self.log().append(batch);
+        let appended = self.log().append_all(batch);
         self.keep();
         appended?;
         match self.config.how.durability {
             Durability::Always => self.acknowledge()?,
             Durability::Bytes(most) => {
                 self.count_durable()?;
-                let unsynced = self
-                    .records
-                    .iter()
-                    .skip(self.acked)
-                    .map(|record| self.subject.framing_bytes() + record.bytes.len() as u64);
+                let unsynced =
+                    self.records.iter().skip(self.acked).map(|record| {
+                        self.subject.format.framing_bytes() + record.bytes.len() as u64
+                    });
                 let unsynced: u64 = unsynced.sum();
                 if unsynced >= most {
                     let message = format!("{unsynced} bytes are not synced, at most {most} may be");
@@ -297,12 +297,12 @@ impl<'a> Run<'a> {
     }
 
     /// The records that a step appends, the same whenever the steps before were the same.
-    pub fn batch(&self, op: char) -> Result<Vec<(u32, Vec<u8>)>> {
+    pub fn batch(&self, op: char) -> Result<Vec<Event>> {
         let count = self.records.len() as u32;
         let one = |n: u32, len: u64| (100 + count + n, payload(u64::from(count + n), len));
         let edge = |delta: i64| -> Result<u64> {
-            let used = self.log().end()? + self.subject.framing_bytes();
-            let to = (used + 2).next_multiple_of(self.subject.border_bytes());
+            let used = self.log().end()? + self.subject.format.framing_bytes();
+            let to = (used + 2).next_multiple_of(self.subject.border_bytes);
             Ok((to - used).saturating_add_signed(delta))
         };
         Ok(match op {
@@ -312,7 +312,7 @@ impl<'a> Run<'a> {
             '=' => vec![one(0, edge(0)?)],
             '>' => vec![one(0, edge(1)?)],
             // Over two borders.
-            'S' => vec![one(0, edge(self.subject.border_bytes() as i64 + 5)?)],
+            'S' => vec![one(0, edge(self.subject.border_bytes as i64 + 5)?)],
             'b' => vec![one(0, 3), one(1, 0), one(2, 300)],
             'L' => vec![(100 + count, self.deceiving())],
             'K' => vec![one(0, 5000)],
@@ -328,10 +328,10 @@ impl<'a> Run<'a> {
     fn deceiving(&self) -> Vec<u8> {
         let mut bytes = self.nested.to_vec();
         bytes.extend(self.nested);
-        bytes.resize(self.subject.long_bytes(), 7);
+        bytes.resize(self.subject.long_bytes, 7);
         if let Ok(end) = self.log().end() {
-            let payload_at = end + self.subject.head_bytes();
-            let border = payload_at.next_multiple_of(self.subject.border_bytes());
+            let payload_at = end + self.subject.format.head_bytes();
+            let border = payload_at.next_multiple_of(self.subject.border_bytes);
             let at = (border - payload_at) as usize;
             bytes[at..at + self.nested.len()].copy_from_slice(self.nested);
         }
@@ -359,8 +359,8 @@ impl<'a> Run<'a> {
 
     /// What the log says is durable counts as acknowledged from now on.
     pub fn count_durable(&mut self) -> Result<()> {
-        let durable = self.log().durable_end()?.unwrap_or(0);
-        let records = self.records.iter().take_while(|record| record.ordinal < durable);
+        let durable = self.log().durable()?.unwrap_or(0);
+        let records = self.records.iter().take_while(|record| record.number() < durable);
         self.acked = self.acked.max(records.count());
         self.push_now();
         Ok(())
@@ -369,7 +369,7 @@ impl<'a> Run<'a> {
     /// Wait until all is durable without a sync of ours.
     fn wait(&mut self) -> Result<()> {
         let next = self.ordinal(self.records.len());
-        while self.log().durable_end()?.is_some_and(|durable| durable < next) {
+        while self.log().durable()?.is_some_and(|durable| durable < next) {
             std::thread::sleep(Duration::from_micros(100));
         }
         self.keep();

@@ -77,8 +77,7 @@ pub fn judge(got: &[Record], written: &[Record], acked: usize, whole: bool) -> R
 }
 
 fn shown(record: &Record) -> String {
-    let Record { ordinal, tag, bytes } = record;
-    format!("record {ordinal} (tag {tag}, {} bytes, hash {:x})", bytes.len(), hash(bytes))
+    format!("{record:?}, tag {}, hash {:x}", record.tag, hash(&record.bytes))
 }
 
 /// A hash of some bytes.

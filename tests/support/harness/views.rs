@@ -7,7 +7,8 @@ const SPLIT_BYTES: [u64; 2] = [1, 100_000];
 
 /// The ways that cost little: backwards, only the last record, how much is durable.
 pub fn check_few(log: &dyn Log, records: &[Record]) -> Result<(), String> {
-    let mut back = log.read_back().map_err(|error| format!("backwards: {error:?}"))?;
+    let mut back =
+        log.backward(None, None).all().map_err(|error| format!("backwards: {error:?}"))?;
     back.reverse();
     same("backwards", &back, records)?;
     if let Some(last) = records.last() {
@@ -17,7 +18,7 @@ pub fn check_few(log: &dyn Log, records: &[Record]) -> Result<(), String> {
 }
 
 /// All ways: each record by itself, from each of some records on, and in parts, too.
-pub fn check_all(subject: &dyn Subject, log: &dyn Log, records: &[Record]) -> Result<(), String> {
+pub fn check_all(subject: &Subject, log: &dyn Log, records: &[Record]) -> Result<(), String> {
     check_few(log, records)?;
     for record in records {
         one(log, record)?;
@@ -25,19 +26,33 @@ pub fn check_all(subject: &dyn Subject, log: &dyn Log, records: &[Record]) -> Re
     let count = records.len();
     for from in [1, count / 2, count.saturating_sub(1)] {
         let Some(first) = records.get(from) else { continue };
-        let what = format!("from record {}", first.ordinal);
-        let got = log.read_from(first.ordinal).map_err(|error| format!("{what}: {error:?}"))?;
+        let what = format!("from record {}", first.number());
+        let got = log.forward(first.ordinal, None, false).all();
+        let got = got.map_err(|error| format!("{what}: {error:?}"))?;
         same(&what, &got, &records[from..])?;
     }
     for split_bytes in SPLIT_BYTES {
         let what = format!("in parts of {split_bytes} bytes");
-        let got = log.read_splits(split_bytes).map_err(|error| format!("{what}: {error:?}"))?;
+        let failed = |error| format!("{what}: {error:?}");
+        let parts = log.parts(split_bytes).map_err(failed)?;
+        let walks = log.splits(split_bytes, None, None, false).map_err(failed)?;
+        let (mut got, mut counts) = (Vec::new(), Vec::new());
+        for walk in walks {
+            let part = walk.all().map_err(failed)?;
+            counts.push(Some(part.len() as u64));
+            got.extend(part);
+        }
         same(&what, &got, records)?;
+        // A part says how many records it has, where there are parts.
+        let told: Vec<_> = parts.iter().map(|part| part.records).collect();
+        if !parts.is_empty() && told != counts {
+            return Err(format!("{what}: {told:?} told, {counts:?} there"));
+        }
     }
     if let Some(last) = records.last() {
-        let next = subject.ordinal_after(last.ordinal, last.bytes.len());
-        if let Ok(record) = log.read(next) {
-            return Err(format!("a record after the last one: {}", record.ordinal));
+        let next = subject.ordinal_after(last);
+        if log.read(next).is_ok() {
+            return Err(format!("a record after the last one: {next}"));
         }
     }
     Ok(())
@@ -45,13 +60,13 @@ pub fn check_all(subject: &dyn Subject, log: &dyn Log, records: &[Record]) -> Re
 
 /// Everything in a log that was just opened for writing, or synced, is durable.
 pub fn check_all_durable(
-    subject: &dyn Subject,
+    subject: &Subject,
     log: &dyn Log,
     records: &[Record],
 ) -> Result<(), String> {
-    let durable = log.durable_end().map_err(|error| format!("durable end: {error:?}"))?;
+    let durable = log.durable().map_err(|error| format!("durable end: {error:?}"))?;
     let Some(last) = records.last() else { return Ok(()) };
-    let next = subject.ordinal_after(last.ordinal, last.bytes.len());
+    let next = subject.ordinal_after(last);
     match durable {
         Some(durable) if durable == next => Ok(()),
         other => Err(format!("durable up to {other:?}, there are records up to {next}")),
@@ -59,10 +74,10 @@ pub fn check_all_durable(
 }
 
 fn one(log: &dyn Log, record: &Record) -> Result<(), String> {
-    let ordinal = record.ordinal;
+    let ordinal = record.number();
     match log.read(ordinal) {
-        Ok(got) if got == *record => Ok(()),
-        Ok(got) => Err(format!("record {ordinal} by itself is another one: {}", got.ordinal)),
+        Ok((tag, bytes)) if tag == record.tag && bytes == record.bytes => Ok(()),
+        Ok((tag, _)) => Err(format!("record {ordinal} by itself is another one, with tag {tag}")),
         Err(error) => Err(format!("record {ordinal} by itself: {error:?}")),
     }
 }

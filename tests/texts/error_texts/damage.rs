@@ -6,7 +6,7 @@ use deedbook::Mode;
 
 use crate::error_texts::FORMATS;
 use crate::error_texts::every::walked;
-use crate::support::formats::book::BookFormat;
+use crate::support::formats::book::BOOK;
 use crate::support::formats::specimen::{Beside, Specimen};
 use crate::support::formats::subject::{At, Format, MANUAL};
 use crate::support::formats::views::{broken, copy_in_place, plain};
@@ -47,9 +47,9 @@ pub fn all(texts: &mut Texts) {
         }
     }
     let (what, change) = CHANGES[5];
-    let (_, _, at) = broken(&BookFormat, &plain(4, 40), Beside::Closed(4), change);
-    copy_in_place(&BookFormat, &at);
-    read_every_way(texts, format!("book: {what}, a copy"), &BookFormat, &at);
+    let (_, _, at) = broken(&BOOK, &plain(4, 40), Beside::Closed(4), change);
+    copy_in_place(&BOOK, &at);
+    read_every_way(texts, format!("book: {what}, a copy"), &BOOK, &at);
 }
 
 fn read_every_way(texts: &mut Texts, name: String, format: &dyn Format, at: &At) {

@@ -13,15 +13,15 @@ use deedbook::storage::{Access, File, LockAttempt, Storage};
 use deedbook::{LockTimeout, Mode, book};
 
 use crate::error_texts::every::{at, events};
-use crate::support::formats::book::BookFormat;
+use crate::support::formats::book::BOOK;
 use crate::support::formats::subject::{At, Format, MANUAL};
 use crate::support::texts::Texts;
 
 pub fn all(texts: &mut Texts) {
     let dir = tempfile::tempdir().unwrap();
     texts.replace(dir.path().to_str().unwrap(), "DIR");
-    wrong_files(texts, &BookFormat, dir.path());
-    other_processes(texts, &BookFormat);
+    wrong_files(texts, &BOOK, dir.path());
+    other_processes(texts, &BOOK);
     waited_for(texts);
 }
 

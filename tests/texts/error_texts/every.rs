@@ -11,7 +11,7 @@ use deedbook::storage::{Access, Storage};
 use deedbook::{Mode, Result};
 
 use crate::error_texts::FORMATS;
-use crate::support::formats::book::BookFormat;
+use crate::support::formats::book::BOOK;
 use crate::support::formats::subject::{At, Event, Format, How, MANUAL, Walk};
 use crate::support::formats::views::plain;
 use crate::support::formats::wal::SINGLE;
@@ -49,8 +49,8 @@ pub fn all(texts: &mut Texts) {
         failed(texts, name, format);
     }
     presence(texts, SINGLE.name(), &SINGLE);
-    places(texts, &BookFormat);
-    panicked(texts, &BookFormat);
+    places(texts, &BOOK);
+    panicked(texts, &BOOK);
 }
 
 fn presence(texts: &mut Texts, name: &str, format: &dyn Format) {

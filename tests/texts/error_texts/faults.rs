@@ -11,7 +11,7 @@ use deedbook::wal::{Lsn, Retention, Wal};
 use deedbook::{Error, Mode, Result};
 
 use crate::error_texts::every::{cut, events, on};
-use crate::support::formats::book::BookFormat;
+use crate::support::formats::book::BOOK;
 use crate::support::formats::subject::{Format, MANUAL};
 use crate::support::formats::wal::TINY;
 use crate::support::texts::Texts;
@@ -41,7 +41,7 @@ type Operation = fn(&dyn Format, &mut Sim, &dyn Fn(&Sim)) -> Result<()>;
 
 /// Of the format whose texts they meet; most texts are those of every format.
 const OPERATIONS: [(&str, &dyn Format, Operation); 9] = [
-    ("append to a torn one", &BookFormat, |format, disk, begin| {
+    ("append to a torn one", &BOOK, |format, disk, begin| {
         torn(format, disk);
         begin(disk);
         format.open(&on(format, disk), Mode::Append, MANUAL).map(drop)
@@ -52,7 +52,7 @@ const OPERATIONS: [(&str, &dyn Format, Operation); 9] = [
         begin(disk);
         format.salvage(&on(format, disk), &format.path_in(Path::new("/copy")), MANUAL).map(drop)
     }),
-    ("repair", &BookFormat, |format, disk, begin| {
+    ("repair", &BOOK, |format, disk, begin| {
         lost(format, disk);
         begin(disk);
         format.repair(&on(format, disk), MANUAL).map(drop)
@@ -93,7 +93,7 @@ const OPERATIONS: [(&str, &dyn Format, Operation); 9] = [
         begin(disk);
         format.repair(&on(format, disk), MANUAL).map(drop)
     }),
-    ("metadata", &BookFormat, |format, disk, begin| {
+    ("metadata", &BOOK, |format, disk, begin| {
         let at = on(format, disk);
         let options = crate::support::formats::book::options(&at, MANUAL);
         let book = options.open(&at.path, Mode::Append).unwrap();

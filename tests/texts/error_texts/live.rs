@@ -9,14 +9,14 @@ use deedbook::{Mode, Reach};
 
 use crate::error_texts::FORMATS;
 use crate::error_texts::every::{cut, events, on, walked};
-use crate::support::formats::book::BookFormat;
+use crate::support::formats::book::BOOK;
 use crate::support::formats::specimen::DIR;
 use crate::support::formats::subject::{Format, MANUAL};
 use crate::support::formats::wal::TINY;
 use crate::support::texts::Texts;
 
 pub fn all(texts: &mut Texts) {
-    cut_by_hand(texts, &BookFormat);
+    cut_by_hand(texts, &BOOK);
     for format in FORMATS {
         damaged_beside_its_writer(texts, format);
     }

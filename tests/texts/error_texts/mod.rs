@@ -36,7 +36,7 @@ use crate::support::texts;
 use texts::Texts;
 
 /// Those whose texts differ: a book, and a write-ahead log in segments.
-const FORMATS: [&dyn subject::Format; 2] = [&book::BookFormat, &wal::TINY];
+const FORMATS: [&dyn subject::Format; 2] = [&book::BOOK, &wal::TINY];
 
 fn all() -> Texts {
     let mut texts = Texts::default();

@@ -94,12 +94,12 @@ fn pinned(format: &dyn Format) {
 
 #[test]
 fn every_report_of_a_damaged_book_says_what_the_file_says() {
-    pinned(&book::BookFormat);
+    pinned(&book::BOOK);
 }
 
 #[test]
 fn every_report_of_a_damaged_book_in_slots_says_what_the_file_says() {
-    pinned(&book::SlotsFormat);
+    pinned(&book::SLOTS);
 }
 
 #[test]

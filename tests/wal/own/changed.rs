@@ -10,9 +10,10 @@ use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::wal::{Follow, HEAD_NAME, Lsn, Mode, Wal, segment_name};
 
+use crate::support::formats::wal::read_all;
 use crate::support::harness::limit::within;
-use crate::support::harness::wal::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject, read_all};
-use crate::support::harness::{ALWAYS, MANUAL, Subject, views};
+use crate::support::harness::subjects::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject};
+use crate::support::harness::{ALWAYS, MANUAL, views};
 use crate::support::watch::{Seen, watched};
 
 const SUBJECTS: [&WalSubject; 4] = [&SINGLE, &SEGMENTS, &TINY, &LARGE];
@@ -31,7 +32,7 @@ fn a_follower_of_the_writers_handle_reports_a_cut() {
         for subject in SUBJECTS {
             // At the end; or with records left to read, more than are read at once.
             for (seen, size) in [(6, 40), (2, 40), (2, 400_000)] {
-                if size > 1000 && subject.border_bytes() < 512 {
+                if size > 1000 && subject.border_bytes < 512 {
                     continue;
                 }
                 let disk = Sim::new();
@@ -70,14 +71,14 @@ fn an_index_ends_where_a_truncation_cut_the_log() {
             let disk = Sim::new();
             let log = subject.open(&disk, MANUAL).unwrap();
             for n in 0..9u8 {
-                log.append(&[(0, vec![n; 41_000])]).unwrap();
+                log.append(0, &[n; 41_000]).unwrap();
             }
             log.sync().unwrap();
             let records = log.read_all().unwrap();
-            log.truncate_from(records[cut].ordinal).unwrap();
+            log.truncate_from(records[cut].number()).unwrap();
             views::check_all(subject, &*log, &records[..cut]).unwrap();
             for n in 0..12u8 {
-                log.append(&[(0, vec![100 + n; 29_000])]).unwrap();
+                log.append(0, &[100 + n; 29_000]).unwrap();
                 if n % 5 == 0 {
                     log.sync().unwrap();
                 }
@@ -109,10 +110,10 @@ fn an_index_knows_positions_beyond_four_gibibytes() {
     disk.create_new(&dir.join(HEAD_NAME), 0o600).unwrap().write_at(&marker, 0).unwrap();
     let log = LARGE.open(&disk, MANUAL).unwrap();
     for n in 0..60u8 {
-        log.append(&[(0, vec![n; 40_000])]).unwrap();
+        log.append(0, &[n; 40_000]).unwrap();
     }
     let records = log.read_all().unwrap();
-    assert_eq!((records[0].ordinal, records.len()), (HEAD, 60));
+    assert_eq!((records[0].number(), records.len()), (HEAD, 60));
     log.close().unwrap();
     let log = LARGE.open(&disk, MANUAL).unwrap();
     views::check_all(&LARGE, &*log, &records).unwrap();

@@ -7,7 +7,8 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Lsn, Mode};
 
-use crate::support::harness::wal::{SINGLE, TINY, read_all, segments_in};
+use crate::support::formats::wal::{read_all, segments_in};
+use crate::support::harness::subjects::{SINGLE, TINY};
 use crate::support::harness::{ALWAYS, MANUAL};
 
 fn segments(disk: &Sim) -> Vec<u64> {

@@ -7,8 +7,9 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::wal::Lsn;
 use deedbook::{Durable, ErrorKind};
 
+use crate::support::formats::wal::read_all;
 use crate::support::harness::limit::within;
-use crate::support::harness::wal::{SEGMENTS, SINGLE, TINY, read_all};
+use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY};
 use crate::support::harness::{MANUAL, worst};
 
 /// What a call of any thread acknowledged is durable, whichever thread's sync made it so, over

@@ -8,9 +8,10 @@ use deedbook::storage::sim::Sim;
 use deedbook::wal::{Cut, Dropped, Lsn, Options, Wal, segment_name};
 use deedbook::{Durable, ErrorKind, Mode};
 
+use crate::support::formats::wal::{read_all, segments_in};
 use crate::support::harness::files::bytes_of;
-use crate::support::harness::wal::{SEGMENTS, SINGLE, TINY, WalSubject, read_all, segments_in};
-use crate::support::harness::{ALWAYS, How, MANUAL, Record, Subject, judge, states, worst};
+use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
+use crate::support::harness::{ACKNOWLEDGED, ALWAYS, MANUAL, judge, states, worst};
 use crate::support::watch::{Seen, watched};
 
 fn segments(disk: &Sim) -> Vec<u64> {
@@ -180,7 +181,7 @@ fn nothing_is_dropped_up_to_a_record_that_is_not_durable() {
 #[test]
 fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
     for subject in [&SINGLE, &SEGMENTS, &TINY] {
-        let border = subject.border_bytes() as usize;
+        let border = subject.border_bytes as usize;
         for len in [border - 8, border / 2 - 8, 30, 2 * border - 8] {
             let disk = Sim::new();
             let wal = subject.wal(&disk, MANUAL).unwrap();
@@ -192,10 +193,9 @@ fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
                 assert_eq!(wal.end().unwrap(), lsns[3]);
                 let mut written = kept.clone();
                 for n in 3..6u8 {
-                    let Lsn(ordinal) = wal.append(&vec![50 + round * 10 + n; len]).unwrap();
-                    assert_eq!(Lsn(ordinal), lsns[usize::from(n)]);
                     let bytes = vec![50 + round * 10 + n; len];
-                    written.push(Record { ordinal, tag: ordinal as u32, bytes });
+                    assert_eq!(wal.append(&bytes).unwrap(), lsns[usize::from(n)]);
+                    written.push(subject.record(written.last(), 0, &bytes));
                     for after in states(&disk, 60) {
                         let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
                         judge(&got, &written, kept.len(), false).unwrap();
@@ -272,11 +272,10 @@ fn segments_that_come_back_below_the_head_are_not_read_and_go_again() {
 // Promise: wal-acknowledged.
 #[test]
 fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
-    let exact = How { acknowledged: true, ..MANUAL };
     for subject in [&SINGLE, &SEGMENTS, &TINY] {
         for dropped in [false, true] {
             let disk = Sim::new();
-            let wal = subject.wal(&disk, exact).unwrap();
+            let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
             let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
             wal.sync().unwrap();
             let mut first = 0;
@@ -293,7 +292,7 @@ fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
                 wal.append(&[50 + n; 200]).unwrap();
             }
             for after in states(&disk, 100).into_iter().chain([disk.kill()]) {
-                let wal = subject.wal(&after, exact).unwrap();
+                let wal = subject.wal(&after, ACKNOWLEDGED).unwrap();
                 assert_eq!(read_all(&wal).unwrap(), acknowledged);
             }
         }

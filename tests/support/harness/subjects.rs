@@ -1,0 +1,197 @@
+//! The logs of the crash and fault tests, and what their histories consist of.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use deedbook::storage::sim::Sim;
+use deedbook::wal::{Layout, Options, Wal};
+use deedbook::{Mode, Result};
+
+use super::history::{LONG_BYTES, SECTOR_BYTES};
+use super::{How, Steps, Subject};
+#[cfg(feature = "nostr")]
+use crate::support::formats::nostr;
+use crate::support::formats::subject::Format;
+use crate::support::formats::wal::{self, WalFormat};
+use crate::support::formats::{book, toy};
+
+/// Where the log lies: one directory deep, so that its own name can be lost, too.
+pub const PATH: &str = "/log";
+
+/// A log that drops no records.
+const USUAL: Subject = Subject {
+    name: "",
+    format: &toy::TOY,
+    looks: &toy::TOY,
+    path: PATH,
+    first: 0,
+    steps: Steps {
+        alphabet: "01<=>bLsr",
+        longer: "01<=>bLsr01<=>bLsrKHB",
+        families: &[("", 0)],
+        blocks: ("HBs", "1bHBsr"),
+        scripts: &["0=sbLr>s1rK", "Lbs", "r1r"],
+        share: 10,
+    },
+    nested: (&toy::TOY, &[8, 0, 40, 100, 1, 300]),
+    trailer_tells: false,
+    border_bytes: SECTOR_BYTES,
+    long_bytes: LONG_BYTES,
+    counts_records: false,
+    appends_sync: false,
+    appends_wait_for_syncs: false,
+};
+
+pub const TOY: Subject = Subject { name: "toy", first: 8, ..USUAL };
+
+/// A log that begins with event 1.
+pub const BOOK: Subject = Subject {
+    name: "book",
+    format: &book::BOOK,
+    looks: &book::BOOK,
+    first: 1,
+    steps: Steps {
+        // Records of many sectors, of more than an index block, too.
+        longer: "01<=>bLsr01<=>bLsr01<=>bLsr01<=>bLsr01<=>bLsr01<=>bLsrKHB",
+        share: 1,
+        ..USUAL.steps
+    },
+    nested: (&book::BOOK, USUAL.nested.1),
+    ..USUAL
+};
+/// A log whose directory says which events came before it.
+pub const EPOCH: Subject = Subject {
+    name: "book-epoch",
+    path: "/0i70000",
+    first: 70_001,
+    steps: Steps { share: 10, ..BOOK.steps },
+    ..BOOK
+};
+/// A log whose header says how far it is committed.
+pub const SLOTS: Subject = Subject {
+    name: "book-slots",
+    format: &book::SLOTS,
+    steps: Steps { share: 10, ..BOOK.steps },
+    nested: (&book::SLOTS, USUAL.nested.1),
+    trailer_tells: true,
+    counts_records: true,
+    appends_wait_for_syncs: true,
+    ..BOOK
+};
+
+/// The event store's log in one file.
+#[cfg(feature = "nostr")]
+pub const NOSTR_WAL: Subject = Subject {
+    name: "nostr-wal",
+    format: &nostr::ONE_FILE,
+    looks: &nostr::ONE_FILE,
+    first: 1,
+    nested: (&nostr::ONE_FILE, &[8, 0, 40, 100, 1, 200]),
+    ..USUAL
+};
+/// The same in many.
+#[cfg(feature = "nostr")]
+pub const NOSTR_WAL_FILES: Subject = Subject {
+    name: "nostr-wal-files-600",
+    format: &nostr::FILES,
+    looks: &nostr::FILES,
+    // Many files make many calls, each of which fails in turn.
+    steps: Steps { scripts: &["0bLsr1K", "r1r"], ..USUAL.steps },
+    appends_sync: true,
+    ..NOSTR_WAL
+};
+
+/// The write-ahead log in one layout.
+pub struct WalSubject {
+    subject: Subject,
+    pub layout: Layout,
+}
+
+impl WalSubject {
+    const fn new(format: &'static WalFormat, path: &'static str, steps: Steps) -> Self {
+        let Some(layout) = format.layout else { panic!("any layout") };
+        let border_bytes = match layout {
+            Layout::Segmented { segment_bytes } if segment_bytes < 10 * SECTOR_BYTES => {
+                segment_bytes
+            }
+            _ => SECTOR_BYTES,
+        };
+        let (sizes, long_bytes): (&[usize], _) = match border_bytes < SECTOR_BYTES {
+            true => (&[8, 0, 20], 250),
+            false => (USUAL.nested.1, LONG_BYTES),
+        };
+        let (name, nested): (_, (&dyn Format, _)) = (format.name, (&wal::SINGLE, sizes));
+        let looks = &wal::ANY;
+        let own = Subject { name, format, looks, path, steps, nested, ..USUAL };
+        Self { subject: Subject { border_bytes, long_bytes, ..own }, layout }
+    }
+
+    /// Segments in which prefixes and ends are dropped.
+    pub const fn segments(format: &'static WalFormat) -> Self {
+        Self::new(format, PATH, SEGMENT_STEPS)
+    }
+
+    pub fn options(&self, disk: &Sim, how: How) -> Options {
+        let format = WalFormat { name: self.name, layout: Some(self.layout) };
+        format.options(&self.at(Arc::new(disk.clone())), how)
+    }
+
+    pub fn wal(&self, disk: &Sim, how: How) -> Result<Wal> {
+        self.options(disk, how).open(self.path, Mode::Append)
+    }
+}
+
+impl Deref for WalSubject {
+    type Target = Subject;
+    fn deref(&self) -> &Subject {
+        &self.subject
+    }
+}
+
+/// Appends of no byte, up to a border, over one, over two, a batch, one full of records; a sync;
+/// prefixes and ends dropped; closed and opened again.
+const SEGMENT_STEPS: Steps = Steps {
+    alphabet: "0<=>SbLshxtcr",
+    longer: "0<=>SbLsr0<=>SbLsr1hmxtucC",
+    // With records to drop, which makes long histories anyway.
+    families: &[("", 0), ("bLs", 1)],
+    blocks: ("", ""),
+    scripts: &["0=sbLsh>r1x", "bLst1", "r1r"],
+    share: 25,
+};
+
+/// One file, in a directory of its own, of which no prefix can be dropped.
+pub const SINGLE: WalSubject = WalSubject::new(
+    &wal::SINGLE,
+    "/log/wal",
+    Steps {
+        alphabet: "0<=>SbLstcr",
+        longer: "0<=>SbLsr0<=>SbLsr1tucCKHB",
+        blocks: ("HBs", "1bHBsrtucC"),
+        scripts: &["0=sbLt1r>c", "Lbsu", "r1r"],
+        ..SEGMENT_STEPS
+    },
+);
+/// Segments whose ends lie within a sector.
+pub const SEGMENTS: WalSubject =
+    WalSubject::segments(&WalFormat::segmented("wal-segments-600", 600));
+/// Segments of which a record can have many. The third script has more unsynced ones than may be open.
+pub const TINY: WalSubject = WalSubject::new(
+    &wal::TINY,
+    PATH,
+    Steps { scripts: &["=S>sm0c", "Lsx1r", "LLLLLs"], ..SEGMENT_STEPS },
+);
+/// Segments of which a block of the index spans two, with longer records only: the others are those
+/// of smaller segments.
+pub const LARGE: WalSubject = WalSubject::new(
+    &WalFormat::segmented("wal-segments-50000", 50_000),
+    PATH,
+    Steps {
+        alphabet: "",
+        longer: "1HBKs1HBKsrhmxtucC",
+        families: &[],
+        blocks: ("HBs", "1HBsrhmtuc"),
+        scripts: &["Hsh1"],
+        share: 100,
+    },
+);
