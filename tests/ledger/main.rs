@@ -25,6 +25,7 @@ mod handles;
 mod lease;
 mod limits;
 mod migrate;
+mod needed;
 mod processes;
 mod properties;
 mod reader;

@@ -1,7 +1,7 @@
 //! Each sync and each rename is needed: without it, some power cut loses records, or what it leaves is
 //! refused.
 //!
-//! The disk mutates one call of a history, see `harness/mutated.rs`. Then the power fails at every change
+//! The disk mutates one call of a history, see `tests/support/harness/mutated.rs`. Then the power fails at every change
 //! from there on, and the log is opened and read. `mutations.txt` says what is caught. A call that is not in
 //! the list fails the test, so that somebody explains a new sync; so does a row that no longer holds.
 
