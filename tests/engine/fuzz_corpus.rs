@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::common;
+use crate::support::report::{number, of_tier};
 use common::Random;
 use targets::Body;
 
@@ -22,10 +23,6 @@ fn inputs(kind: &str, target: &str) -> Vec<PathBuf> {
     paths.retain(|path| path.is_file());
     paths.sort();
     paths
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
 fn check(body: Body, input: &[u8], what: &str) {
@@ -46,7 +43,7 @@ fn replay(target: &str) {
         check(body, input, &path.display().to_string());
     }
     let mut random = Random(number("DEEDBOOK_FUZZ_SEED", 1));
-    for count in 0..number("DEEDBOOK_FUZZ_VARIATIONS", 1000) {
+    for count in 0..of_tier("DEEDBOOK_FUZZ_VARIATIONS") {
         let (path, input) = one_of(&mut random, &saved, &known);
         let mut varied = input.to_vec();
         for _ in 0..=random.below(4) {
