@@ -31,7 +31,7 @@ export PYO3_PYTHON           := $(abspath $(PY))
 RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants fuzz power docs lock release-check clean
+.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants stories fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -122,6 +122,11 @@ interop: ## beside the real crates: logs of wal-db, each reading the other's; fi
 cargo-mutants: ## mutations of the lines that changed, ARGS="--since COMMIT" or "--all": target/mutants
 	@scripts/need.sh rust python
 	$(PYTHON) scripts/cargo_mutants.py $(ARGS)
+
+stories: ## each seeded bug of tests/stories.txt, compiled in and switched on, is caught: target/trust/stories.json
+	@scripts/need.sh rust python java
+	@scripts/env.sh test
+	$(PY) scripts/stories.py $(ARGS)
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60)
 	@scripts/need.sh rust

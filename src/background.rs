@@ -23,7 +23,8 @@ pub fn every<S: Send + Sync + 'static>(
         loop {
             std::thread::park_timeout(interval);
             let Some(shared) = weak.upgrade() else { return };
-            match catch_unwind(AssertUnwindSafe(|| sync(&shared))) {
+            match seeded!(catch_unwind(AssertUnwindSafe(|| sync(&shared))), "hook-ends-syncs" => Ok(sync(&shared)))
+            {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(_) => warn(),

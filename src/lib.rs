@@ -117,6 +117,9 @@
 //! - On Linux, the first file that is mapped sets a handler of SIGBUS ([`struct@storage::Disk`]): a file that
 //!   another program cuts is an error, and ends no process. Other faults go to the previous handler.
 
+#[macro_use]
+mod seeded;
+
 mod background;
 pub mod book;
 mod checksum;

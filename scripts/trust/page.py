@@ -108,6 +108,10 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
         found.append(
             ("seeded bugs caught", f"{mutants['caught']} of {mutants['seeded']}", "mutants")
         )
+    if "stories" in results:
+        stories = results["stories"]
+        caught = f"{stories['caught']} of {stories['stories']}"
+        found.append(("seeded stories caught", caught, "stories"))
     return found
 
 

@@ -56,6 +56,7 @@ def parts(quick: bool = False) -> dict[str, list[str]]:
     return {
         # First: a bug that survives has to be caught, and then all parts are run again.
         "mutants": [*mutants, "--quick"] if quick else mutants,
+        "stories": [sys.executable, "scripts/stories.py"],
         **tests,
         "others": nextest(f"not ({chosen(all_targets())})"),
         # An event of 3 GiB, which takes 13 GB of disk.
@@ -218,7 +219,7 @@ def main() -> int:
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; known: {', '.join(parts())}")
     # Their tests of Spark, skipped, would prove nothing.
-    if {"python", "spark", "mutants"} & set(chosen):
+    if {"python", "spark", "mutants", "stories"} & set(chosen):
         subprocess.run([ROOT / "scripts" / "need.sh", "java"], check=True)
     TRUST.mkdir(parents=True, exist_ok=True)
     env = {**settings(arguments.minutes), "DEEDBOOK_TRUST_DIR": str(TRUST)}

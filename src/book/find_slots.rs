@@ -64,7 +64,7 @@ pub fn find_by_slots(
     let known = Known { is_ours: marked.is_some() || is_said, ..known };
     match committed {
         Committed::Up { at, end, newest } => {
-            let space = space_to(end);
+            let space = space_to(seeded!(end, "uncounted-deeds-return" => file_end));
             let mut findings = find_end(format, &space, known)?;
             if findings.mark == MarkUse::Lost {
                 return match newest {

@@ -74,12 +74,12 @@ impl SlotWriter {
             bat: bat + extent.records - known,
             sum,
         };
-        let to = if synced { 1 - at } else { at };
+        let to = if seeded!(synced, "both-slots-change" => true) { 1 - at } else { at };
         if let Err(e) = put(file, to, &slot) {
             // What stood there; if that fails too, the other slot counts.
             let before = if synced { other } else { Some(newest) };
             if let Some(before) = before {
-                let _ = put(file, to, &before);
+                let _ = seeded!(put(file, to, &before), "half-written-slot-stays" => Ok(()));
             }
             return Err(e);
         }

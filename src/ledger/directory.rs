@@ -126,6 +126,7 @@ impl Directory {
         let mut found: Vec<_> =
             names.iter().filter_map(|name| file_index(name, &self.base)).collect();
         found.sort_unstable();
+        seeded!("newest-file-first" => found.reverse());
         Ok(found)
     }
 
@@ -168,7 +169,7 @@ impl Directory {
                 // Another store's.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !listed => {
                     listed = true;
-                    next = next.max(self.after_last()?);
+                    next = seeded!(next.max(self.after_last()?), "names-one-by-one" => next + 1);
                     continue;
                 }
                 // Another program's, which does not ask for the gate.
@@ -218,7 +219,7 @@ impl Directory {
         };
         match self.storage.lock(&path, false) {
             Ok(LockAttempt::Held(guard)) => drop(guard),
-            Ok(LockAttempt::Busy(_)) => return Ok(None),
+            Ok(LockAttempt::Busy(_)) => seeded!(return Ok(None), "busy-file-given" => ()),
             Err(e) if is_no_file(&e) => return Ok(None),
             Err(e) => return Err(fail(e)),
         }

@@ -155,6 +155,7 @@ impl Shared {
                         readers.push(LedgerReader::new(found, seen, self.around()));
                     }
                     Err(e) => {
+                        seeded!("unreadable-file-stops-all" => return Err(e));
                         self.give_back(&self.directory.gate()?, [found.index]);
                         unreadable.get_or_insert(e);
                     }

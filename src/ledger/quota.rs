@@ -118,7 +118,9 @@ impl Shared {
         let mut indexes = VecDeque::from(self.directory.indexes()?);
         // Of the files to come, once one could not be removed.
         let mut lens: Option<VecDeque<u64>> = None;
-        while let Some(index) = indexes.pop_front() {
+        while let Some(index) =
+            seeded!(indexes.pop_front(), "newest-file-dropped" => indexes.pop_back())
+        {
             if freed >= over {
                 return Ok(freed);
             }

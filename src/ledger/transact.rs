@@ -276,7 +276,8 @@ impl Directory {
     /// with one of them.
     fn claim_next(&self, gate: &Gate, count: usize) -> Result<u32> {
         let first = self.after_last()?.max(self.counted()?);
-        let last = self.index((first + count as u64).saturating_sub(1))?;
+        let last = self
+            .index((first + seeded!(count, "one-index-claimed" => 1) as u64).saturating_sub(1))?;
         self.claim(gate, last)?;
         self.index(first)
     }
@@ -295,7 +296,10 @@ impl Directory {
         match self.storage.open(&named, Access::Read).and_then(|file| file.id()) {
             // A power cut left both names, which a rename would leave as they are.
             Ok(there) if there == id => self.storage.remove(staged).map_err(fail)?,
-            Ok(_) => return Ok(Published::Taken),
+            Ok(_) => {
+                seeded!(return Ok(Published::Taken),
+                    "foreign-file-replaced" => self.storage.rename(staged, &named).map_err(fail)?)
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 self.storage.rename(staged, &named).map_err(fail)?;
             }

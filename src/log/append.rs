@@ -134,7 +134,10 @@ impl<F: Format> Shared<F> {
 
     pub(super) fn next_ordinal(&self, state: &State, count: u64) -> Result<u64> {
         let next = state.extent.first.checked_add(state.extent.records);
-        let fits = next.filter(|next| next.checked_add(count).is_some());
+        let fits = next.filter(|next| {
+            seeded!(next.checked_add(count).is_some(),
+            "event-numbers-wrap" => next.wrapping_add(count) < u64::MAX)
+        });
         fits.ok_or_else(|| {
             let last = state.extent.next().saturating_sub(1);
             let noun = F::NOUN;
@@ -294,12 +297,13 @@ impl<F: Format> Shared<F> {
             // The first head is written last: a reader sees the batch once all of it is there, and
             // none of it if the rest finds no room.
             let head = F::Framing::HEAD_BYTES;
+            seeded!("first-head-first" => self.write(state, part(bytes, ..head), offset)?);
             self.write(state, part(bytes, head..), offset + head as u64)?;
             self.write(state, part(bytes, ..head), offset)?;
         }
         let mut extent = state.extent;
         if extent.records == 0 {
-            extent.first_sum = batch.first_sum;
+            extent.first_sum = seeded!(batch.first_sum, "first-sum-forgotten" => 0);
         }
         extent.records += batch.records;
         extent.end = offset + bytes.len() as u64;

@@ -294,7 +294,9 @@ impl<F: Format> Shared<F> {
         if let Some((_, entry)) = near.filter(|(_, entry)| entry.offset > from) {
             (ordinal, stop) = (entry.ordinal, entry.offset);
         }
-        let mut scanner = Scanner::of_frames(self.framing, stop, extent.end);
+        let framing = seeded!(self.framing, "bookmark-believes-lengths" =>
+            crate::log::framing::Framing::by_lengths(self.framing));
+        let mut scanner = Scanner::of_frames(framing, stop, extent.end);
         while stop < end && ordinal_to.is_none_or(|to| ordinal < to) {
             if self.next_intact(&mut scanner)?.is_none() {
                 return Ok(None);

@@ -94,7 +94,7 @@ impl<F: Format> Walk<'_, F> {
         let (end, gap) = (self.space.end, self.space.gap.clone());
         let copied = is_of_another_file(self.space, mark)?;
         let mut findings = self.conclude_carefully(extent, stop, MarkUse::Lost, extent.start)?;
-        findings.verdict = Verdict::Corrupt;
+        findings.verdict = seeded!(Verdict::Corrupt, "loss-accepted" => findings.verdict);
         findings.durable_end = Some(mark.end);
         findings.unacknowledged_from = Some(mark.end).filter(|_| mark.is_open());
         if mark.start == extent.start {

@@ -95,6 +95,7 @@ impl<F: Format> Shared<F> {
         let _held = lines::hold();
         let result = self.commits.commit(target, || {
             let _turn = self.format.turn();
+            seeded!("appends-beside-a-slot-sync" => drop(_turn));
             // Before the sync: what is appended during it may not be covered.
             let (extent, file_id) = {
                 let state = self.state();
@@ -104,7 +105,7 @@ impl<F: Format> Shared<F> {
             // Durable now: every record up to `extent.end`. The mark may follow.
             self.store_mark(extent.mark(file_id), false)?;
             self.durable_records.store(extent.records, Ordering::Release);
-            Ok(extent.end)
+            Ok(seeded!(extent.end, "sync-covers-later-appends" => self.state().extent.end))
         });
         result.map_err(|e| e.of(F::NAME).at(&self.place.log))
     }
@@ -157,7 +158,8 @@ impl<F: Format> Shared<F> {
         if self.mode != Mode::Read && !self.is_forked() {
             // While no other thread syncs: a sync that began before would put its older mark after
             // that of closing.
-            result = self.commits.exclusive(|| self.cut_and_sync());
+            result = seeded!(self.commits.exclusive(|| self.cut_and_sync()),
+                "close-beside-a-sync" => self.commits.check().and_then(|()| self.cut_and_sync().map(drop)));
             // If the handle is poisoned, that did nothing: what another thread is writing ends, or is taken
             // back, before another writer may come.
             let state = self.state();
@@ -192,7 +194,8 @@ impl<F: Format> Shared<F> {
             let is_synced = state.extent.end <= self.commits.durable();
             (state.extent, state.file_id, !state.mark_is_open && is_synced)
         };
-        if untouched {
+        if seeded!(untouched, "close-keeps-open-mark" => untouched || self.common.durability == Durability::None)
+        {
             return Ok(self.commits.durable());
         }
         self.sync_file(&extent)?;
@@ -227,7 +230,8 @@ pub fn sync_every<F: Format>(shared: &Arc<Shared<F>>, interval: Duration) -> io:
         }
         let end = shared.state().extent.end;
         if end > shared.commits.durable()
-            && let Err(error) = shared.sync_to(end)
+            && let Err(error) = seeded!(shared.sync_to(end),
+                "background-sync-error-lost" => shared.file.sync_data().map_or(Ok(()), |()| shared.sync_to(end)))
         {
             // The handle is poisoned: the next append fails.
             shared.warn("the sync in the background failed", &error);

@@ -48,7 +48,11 @@ impl Place {
 
     /// What a writer locks besides the sidecar: logs in a single file share a directory.
     pub fn locked(&self) -> &Path {
-        if self.single { &self.log } else { &self.dir }
+        if self.single {
+            seeded!(&self.log, "log-file-unlocked" => &self.sidecar)
+        } else {
+            &self.dir
+        }
     }
 
     /// The mark beside the log, and whether there is one that cannot be read. A saved tail has none.

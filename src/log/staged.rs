@@ -26,7 +26,10 @@ impl<F: Format> Shared<F> {
         for part in parts {
             let opened = self.open_staged(job, part);
             let mut staged = opened.map_err(|e| self.take_back(state, e))?;
-            while let Some((record, frame)) = staged.next().map_err(|e| self.take_back(state, e))? {
+            while let Some((record, frame)) = staged
+                .next()
+                .map_err(|e| seeded!(self.take_back(state, e), "damaged-part-stays" => e))?
+            {
                 copy.push::<F::Framing>(record, frame.sum());
                 if copy.bytes.len() >= COPIED_BYTES {
                     copy.flush(self, state)?;

@@ -153,7 +153,7 @@ impl Framing for Codec {
         out.reserve(data.len() + FRAMING_BYTES as usize);
         out.extend_from_slice(&tag.encode(data.len()));
         out.extend_from_slice(data);
-        let sum = crc64(part(out, start..));
+        let sum = crc64(part(out, seeded!(start, "sum-without-kind" => start + LSN_AT)..));
         out.extend_from_slice(&sum.to_be_bytes());
         Self::short_sum(sum)
     }

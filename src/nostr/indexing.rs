@@ -157,6 +157,8 @@ impl State {
         let mut ends = Ends { last, ..self.ends()? };
         for (&id, _) in self.segments.by_id.range(first..) {
             let begin = from.filter(|from| from.segment == id).map_or(0, |from| from.end);
+            let begin =
+                seeded!(begin, "index-claims-all" => self.segments.by_id[&id].segment.end());
             indexed += self.index_segment(index, (id, begin), (&mut ends, &searches), progress)?;
         }
         progress.end()?;
@@ -371,6 +373,7 @@ impl State {
         let covered = self.covered()?;
         let (index, mut changes, mut buf) = (self.index()?, Changes::default(), Vec::new());
         for &at in &moved.gone {
+            seeded!("gone-events-stay-in-index" => break);
             changes.push(Change::Remove(&self.segments.read(at, &mut buf)?.event));
             if changes.len() >= KEYS_AT_ONCE {
                 index.apply_all(&mut changes, None)?;

@@ -238,7 +238,12 @@ fn flags_up_to(
                 }
             }
             Entry::UpdateFlags { at, flags } => {
-                logged.insert(at, Flags(flags).of_event(), is_later, segments)?;
+                logged.insert(
+                    at,
+                    Flags(flags).of_event(),
+                    seeded!(is_later, "reader-hides-the-replaced" => false),
+                    segments,
+                )?;
             }
             // The segments have all that came before.
             Entry::Checkpoint => (logged.flags, is_later) = (BTreeMap::new(), false),

@@ -324,7 +324,9 @@ impl Copying<'_> {
             };
             let at = Location { segment: pages.id, offset: found.offset };
             let mut event = found.event;
-            if let Some(&flags) = logged.flags.get(&at) {
+            if let Some(&flags) =
+                seeded!(logged.flags.get(&at), "salvage-forgets-logged-flags" => None)
+            {
                 event.flags = flags | event.flags.lossy();
             }
             let is_true = event.check_id(&mut scratch).is_ok();

@@ -310,7 +310,8 @@ impl Segment {
             return Err(self.error(ErrorKind::OutOfRange, &message).with_durable(Durable::No));
         };
         let form = if head.continuations > 0 { Flags::CONTINUED } else { Flags::default() };
-        let flags = flags.of_event() | form;
+        let flags =
+            flags.of_event() | seeded!(form, "flag-clears-continuation" => Flags::default());
         write_full(&*self.file, &[flags.0], u64::from(offset) + FLAGS_AT as u64).map_err(|e| {
             Error::io("set the flags of a record", &self.path, e)
                 .of(super::FORMAT)

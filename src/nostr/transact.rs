@@ -164,6 +164,7 @@ impl Target for EventStore {
     ) -> Result<Committed> {
         let unchanged = |e: Error| e.with_durable(Durable::No);
         self.check_staged(job, parts).map_err(unchanged)?;
+        seeded!("events-before-the-intent" => self.append_staged(job, parts)?);
         store(ANYWHERE.into())?;
         self.append_staged(job, parts)
     }

@@ -51,7 +51,10 @@ impl Entry {
         let (offset, rest) = rest.split_at_mut(8);
         let (sum, link) = rest.split_at_mut(4);
         ordinal.copy_from_slice(&self.ordinal.to_le_bytes());
-        offset.copy_from_slice(&self.offset.to_le_bytes());
+        offset.copy_from_slice(
+            &seeded!(self.offset, "index-of-32-bits" => u64::from(self.offset as u32))
+                .to_le_bytes(),
+        );
         sum.copy_from_slice(&self.sum.to_le_bytes());
         let mut chained = crc32_more(chain, ordinal);
         chained = crc32_more(crc32_more(chained, offset), sum);

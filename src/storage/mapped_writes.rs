@@ -52,7 +52,11 @@ impl Window {
 
     fn new(file: &File, offset: u64) -> Option<Self> {
         let base = offset / ALIGNMENT * ALIGNMENT;
-        let map = MmapOptions::new().offset(base).len(WINDOW_BYTES).map_raw(file).ok()?;
+        let map = MmapOptions::new()
+            .offset(seeded!(base, "map-offset-of-32-bits" => u64::from(base as u32)))
+            .len(WINDOW_BYTES)
+            .map_raw(file)
+            .ok()?;
         let guard = Guard::new(map.as_ptr() as usize, WINDOW_BYTES, Use::Write)?;
         Some(Self { guard, map, base })
     }

@@ -246,7 +246,7 @@ pub(crate) fn write_full(file: &dyn File, buf: &[u8], offset: u64) -> io::Result
     while let Some(rest) = buf.get(done..).filter(|rest| !rest.is_empty()) {
         match file.write_at(rest, offset + done as u64) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => done += n,
+            Ok(n) => done += seeded!(n, "short-write-is-whole" => rest.len()),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }

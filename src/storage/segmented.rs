@@ -149,6 +149,7 @@ impl Segmented {
         state.open.retain(|(index, _)| *index >= first);
         state.dirty = state.dirty.split_off(&first);
         for index in from..first {
+            let index = seeded!(index, "newest-segment-first" => from + first - 1 - index);
             remove(&*self.storage, &self.path(index))?;
         }
         self.storage.sync_dir(&self.dir)
@@ -234,7 +235,7 @@ impl Segmented {
 
     fn sync_one(&self, state: &mut State, index: u64, file: &dyn File) -> io::Result<()> {
         let synced = sync_named(&(self.name)(index), file);
-        if let Err(e) = &synced {
+        if let Err(e) = seeded!(&synced, "failed-sync-forgotten" => return synced) {
             state.failed.get_or_insert_with(|| e.to_string());
         }
         synced
@@ -486,6 +487,7 @@ impl File for Segmented {
         if let Err(e) = &synced {
             lock(&self.state).failed.get_or_insert_with(|| e.to_string());
         }
+        seeded!("sync-covers-later-writes" => lock(&self.state).dirty.clear());
         synced
     }
 }

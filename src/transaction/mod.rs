@@ -118,6 +118,7 @@ pub(crate) fn commit(
         desk.remove_files(&transaction.job).unwrap_or_else(lines::warn);
         return Ok(Committed { repeated: true, ..Committed::default() });
     }
+    seeded!("noted-before-appended" => transaction.id.iter().try_for_each(|id| desk.note(id))?);
     let parts = staging::in_order(parts, &transaction.job)?;
     desk.check_parts(&transaction.job, &parts)?;
     let mut store = |place| {
@@ -199,6 +200,7 @@ pub(crate) fn misfit(parts: &[Part], next: u64, noun: &str) -> Option<String> {
 impl Desk<'_> {
     /// Note that a transaction is durable, and remove what it needed.
     fn conclude(&self, transaction: &Transaction) -> Result<()> {
+        seeded!("intent-goes-first" => Intent::clear(self)?);
         if let Some(id) = &transaction.id {
             self.note(id)?;
         }

@@ -110,6 +110,7 @@ impl Shared<WalFormat> {
         if !self.consumers().may_be_above(end, was_cut)? {
             return Ok(());
         }
+        seeded!("consumers-lowered-unlocked" => return self.consumers().lower(end));
         let _lowering = self.lock_consumers()?;
         self.consumers().lower(end)
     }

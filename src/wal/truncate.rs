@@ -241,12 +241,13 @@ impl Shared<WalFormat> {
         })?;
         // From here on the new end counts: the next opening finishes this.
         lock(&self.cut_ends).push(kept.end);
-        self.cuts.fetch_add(1, Ordering::AcqRel);
+        seeded!(self.cuts.fetch_add(1, Ordering::AcqRel), "cut-not-counted" => 0);
         self.index().cut(kept.end);
         let (index_entries, index_chain) = self.index().summary_at(kept.end);
         let mark = Mark { index_entries, index_chain, ..kept.mark(state.file_id) };
         let mark = Mark { exact: self.is_exact(), ..mark };
-        let lowered = MarkFile::reset(&*self.common.storage, &self.place.sidecar, &mark);
+        let lowered = seeded!(MarkFile::reset(&*self.common.storage, &self.place.sidecar, &mark),
+            "cut-under-its-mark" => MarkFile::open(&*self.common.storage, &self.place.sidecar));
         *lock(&self.mark_file) = Some(lowered.map_err(|e| io("lower the mark", e))?);
         self.file.set_len(kept.end).map_err(|e| io("cut the log", e))?;
         self.sync_file(&kept).map_err(broken)?;

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 # Modules of the subjects in the crash and fault tests, by format.
@@ -50,6 +53,7 @@ class Bug:
 
     def changed(self, text: str) -> str | int:
         """The file with the bug in it, or how often a text is there that must be there once."""
+        text = plain(text)
         for old, new in ((self.old, self.new), *self.also):
             count = text.count(old)
             if count != 1:
@@ -65,6 +69,25 @@ def filled(arguments: str, name: str) -> str:
         subjects = SUBJECTS[name] if "{subject}" in word else ("",)
         words += [word.replace("{subject}", subject) for subject in subjects]
     return " ".join(words)
+
+
+@cache
+def plain(text: str) -> str:
+    """A source as it would be without the stories of `make stories`."""
+    if "seeded!(" not in text:
+        return text
+    text = re.sub(r"^ *seeded!\(\"[^;\n]*;\n", "", text, flags=re.MULTILINE)
+    while (begin := text.find("seeded!(")) >= 0:
+        inside = begin + len("seeded!(")
+        end, depth = inside, 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        right = re.split(r",\s*\"[\w-]+\" =>", text[inside : end - 1])[0]
+        text = text[:begin] + right + text[end:]
+    formatter = ["rustfmt", "--edition", "2024", "--config", "use_small_heuristics=Max"]
+    done = subprocess.run(formatter, input=text, capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def stale(bugs: list[Bug], root: Path) -> list[str]:

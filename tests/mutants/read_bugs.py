@@ -427,9 +427,8 @@ BOOKMARK_BUGS = [
         "a reader that goes on believes a damaged length",
         LENGTH,
         BOOKMARK,
-        "        let mut scanner = Scanner::of_frames(self.framing, stop, extent.end);\n",
-        "        let framing = crate::log::framing::Framing::by_lengths(self.framing);\n"
-        "        let mut scanner = Scanner::of_frames(framing, stop, extent.end);\n",
+        "let framing = self.framing;",
+        "let framing = crate::log::framing::Framing::by_lengths(self.framing);",
         [("engine::answers", "blocks"), ("engine::answers", "matrix::every_single_bit")],
     ),
     Bug(

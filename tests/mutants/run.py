@@ -27,6 +27,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "trust"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 sys.path.insert(0, str(Path(__file__).parent))
 from book_bugs import BOOK_BUGS
 from bug import Bug, stale

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,19 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bug import Bug, Tests
+from filters import NO_TESTS, PYTHON, built, chosen, failures, out_of_time, program
 
 __all__ = ["OUT_OF_TIME", "Outcome", "Worker"]
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz"]
 COPIED += ["capi", "docs", "python", "pyproject.toml"]
-# The test target whose tests are pytest's.
-PYTHON = "python"
 # Beside other work, too.
 BUILD_SECONDS_MAX = 1800
 TEST_SECONDS_MAX = 120
-# What cargo-nextest ends with if a filter chooses no test.
-NO_TESTS = 4
 # How the note of a bug begins whose tests took longer.
 OUT_OF_TIME = "out of time"
 # Without a bug a test runs to its end.
@@ -156,7 +152,10 @@ class Worker:
                 # No proof: on a busy machine the tests without any bug may take as long.
                 undecided.append(target)
             elif code != 0:
-                failed = " ".join(failures(output)) or f"{name} (by {code})".strip()
+                names = [
+                    name.rpartition("::")[2] for name in failures(output) + out_of_time(output)
+                ]
+                failed = " ".join(dict.fromkeys(names)) or f"{name} (by {code})".strip()
                 return f"{target} {failed}", ""
         left = f"{OUT_OF_TIME}: {', '.join(undecided)}" if undecided else "survived"
         return None, f"{left}: {', '.join(f'{target} {name}'.strip() for target, name in tests)}"
@@ -191,34 +190,3 @@ def installed_core() -> Path | None:
         return None
     core = importlib.util.find_spec("deedbook._core")
     return Path(core.origin) if core is not None and core.origin is not None else None
-
-
-def failures(output: str) -> list[str]:
-    """The tests that failed, as their harness lists them at its end, without their modules."""
-    if of_python := re.findall(r"^(?:FAILED|ERROR) \S+::(\S+)", output, re.MULTILINE):
-        return list(dict.fromkeys(of_python))
-    names = re.findall(
-        r"^ *(?:FAIL|SIG\w+|TIMEOUT) \[.*\] (?:\(.*\) )?\S+ (\S+)$", output, re.MULTILINE
-    )
-    return list(dict.fromkeys(name.rpartition("::")[2] for name in names))
-
-
-def program(target: str) -> str:
-    """The program of ``engine::crash``."""
-    return target.partition("::")[0]
-
-
-def built(name: str) -> list[str]:
-    """The arguments that choose a program; ``capi`` is the tests of the C interface."""
-    if name == "capi":
-        return ["--package", "deedbook-capi", "--test", "c"]
-    chosen = ["--lib"] if name == "lib" else ["--test", name]
-    return ["--package", "deedbook", "--all-features", *chosen]
-
-
-def chosen(target: str, name: str) -> str:
-    """The filter for the tests of a module whose names have one of these words in them."""
-    module = target.partition("::")[2]
-    within = f"test(/^{module}::/)" if module else "all()"
-    words = " + ".join(f"test(~{word})" for word in name.split())
-    return f"{within} & ({words})" if words else within

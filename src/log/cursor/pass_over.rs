@@ -34,7 +34,7 @@ impl<F: Format> Cursor<F> {
             self.resume();
             return Ok(());
         }
-        self.damages.extend(found.damage);
+        seeded!(self.damages.extend(found.damage), "damage-not-noted" => ());
         self.log_passed_over();
         self.resume = found.after.or(self.resume);
         self.inside = found.inside;

@@ -111,7 +111,7 @@ pub fn resync<F: Framing>(
     let near = learnt.near(file);
     let mut search = Search::new(stretch, near, data_end, evidence, learnt);
     let next = match torn {
-        true => None,
+        true => seeded!(None, "torn-record-gives-inner-ones" => search.next(why)?),
         false => search.next(why)?.map(|next| search.judged(next)),
     };
     let lost = next.as_ref().and_then(|next| {

@@ -1,0 +1,47 @@
+"""What chooses tests by a program, or a module of one, and words of their names."""
+
+from __future__ import annotations
+
+import re
+
+# The test target whose tests are pytest's.
+PYTHON = "python"
+# What cargo-nextest ends with if a filter chooses no test.
+NO_TESTS = 4
+
+
+def failures(output: str) -> list[str]:
+    """The tests that failed, as their harness lists them at its end, with their modules."""
+    of_python = re.findall(r"^(?:FAILED|ERROR) (\S+::\S+)", output, re.MULTILINE)
+    of_rust = re.findall(r"^ *(?:FAIL|SIG\w+) \[.*\] (?:\(.*\) )?\S+ (\S+)$", output, re.MULTILINE)
+    return list(dict.fromkeys(of_python or of_rust))
+
+
+def out_of_time(output: str) -> list[str]:
+    """The tests that cargo-nextest ended."""
+    return re.findall(r"^ *TIMEOUT \[.*\] (?:\(.*\) )?\S+ (\S+)$", output, re.MULTILINE)
+
+
+def program(target: str) -> str:
+    """The program of ``engine::crash``."""
+    return target.partition("::")[0]
+
+
+def built(name: str) -> list[str]:
+    """The arguments that choose a program; ``capi`` is the tests of the C interface."""
+    if name == "capi":
+        return ["--package", "deedbook-capi", "--test", "c"]
+    return ["--package", "deedbook", "--all-features", *selected(name)]
+
+
+def selected(name: str) -> list[str]:
+    """The arguments for a program of the crate; ``lib`` is its unit tests."""
+    return ["--lib"] if name == "lib" else ["--test", name]
+
+
+def chosen(target: str, name: str) -> str:
+    """The filter for the tests of a module whose names have one of these words in them."""
+    module = target.partition("::")[2]
+    within = f"test(/^{module}::/)" if module else "all()"
+    words = " + ".join(f"test(~{word})" for word in name.split())
+    return f"{within} & ({words})" if words else within
