@@ -87,7 +87,7 @@ fn an_index_ends_where_a_repair_cut_the_log(subject: &Subject) {
 }
 
 fn reader(subject: &Subject, disk: &Sim) -> Box<dyn Log> {
-    subject.read(&disk).unwrap()
+    subject.read(disk).unwrap()
 }
 
 fn an_index_finds_what_lies_before_damage(subject: &Subject) {

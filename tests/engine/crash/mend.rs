@@ -33,7 +33,7 @@ fn a_repair_loses_no_byte_at_any_crash(subject: &Subject) {
         let (whole, cut) = (log_bytes(subject, &disk), offsets[2] as usize);
         let first = subject.files(&disk)[0].0.clone();
         let beside = first.parent().unwrap();
-        let repair = |disk: &Sim| subject.repair(&disk);
+        let repair = |disk: &Sim| subject.repair(disk);
         disk.record();
         repair(&disk).unwrap();
         let mut checked = 0;

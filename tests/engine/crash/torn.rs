@@ -63,7 +63,7 @@ fn records_inside_a_torn_record_never_surface_after_damage(subject: &Subject) {
     let log = subject.open(&disk, MANUAL).unwrap();
     let acknowledged: Vec<Vec<u8>> = (1..5).map(|n| vec![n; 20]).collect();
     for bytes in &acknowledged {
-        log.append(1, &bytes).unwrap();
+        log.append(1, bytes).unwrap();
     }
     log.sync().unwrap();
     let end = log.end().unwrap();
