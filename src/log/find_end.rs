@@ -79,8 +79,10 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
             // Numbered so that the record at the mark's end keeps its ordinal: the index has those,
             // and the next mark vouches for it again.
             let first = by_file.or((mark.first + mark.records).checked_sub(extent.records));
-            let first = seeded!(first, "ordinals-begin-again" => Some(0));
-            let extent = Extent { first: first.unwrap_or(0), ..extent };
+            let extent = Extent {
+                first: seeded!(first.unwrap_or(0), "ordinals-begin-again" => 0),
+                ..extent
+            };
             let shift = extent.first.wrapping_sub(start.first);
             for (ordinal, _) in &mut walk.blocks {
                 *ordinal = ordinal.wrapping_add(shift);

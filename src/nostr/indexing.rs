@@ -156,9 +156,9 @@ impl State {
         let last = from.and_then(|from| from.ends.last);
         let mut ends = Ends { last, ..self.ends()? };
         for (&id, _) in self.segments.by_id.range(first..) {
-            let begin = from.filter(|from| from.segment == id).map_or(0, |from| from.end);
-            let begin =
-                seeded!(begin, "index-claims-all" => self.segments.by_id[&id].segment.end());
+            let begin = from.filter(|from| from.segment == id).map_or(0, |from| {
+                seeded!(from.end, "index-claims-all" => self.segments.by_id[&id].segment.end())
+            });
             indexed += self.index_segment(index, (id, begin), (&mut ends, &searches), progress)?;
         }
         progress.end()?;

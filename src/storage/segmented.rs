@@ -149,8 +149,10 @@ impl Segmented {
         state.open.retain(|(index, _)| *index >= first);
         state.dirty = state.dirty.split_off(&first);
         for index in from..first {
-            let index = seeded!(index, "newest-segment-first" => from + first - 1 - index);
-            remove(&*self.storage, &self.path(index))?;
+            remove(
+                &*self.storage,
+                &self.path(seeded!(index, "newest-segment-first" => from + first - 1 - index)),
+            )?;
         }
         self.storage.sync_dir(&self.dir)
     }

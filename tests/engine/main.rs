@@ -2,6 +2,8 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+// The fuzz targets bring a part of tests/support along.
+#![allow(clippy::duplicate_mod)]
 
 #[macro_use]
 #[path = "../support/mod.rs"]

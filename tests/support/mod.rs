@@ -16,3 +16,6 @@ pub mod store;
 pub mod texts;
 pub mod toy;
 pub mod watch;
+
+#[allow(unused_imports)] // not in every program
+pub use common::skip;

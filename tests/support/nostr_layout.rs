@@ -1,13 +1,12 @@
 //! The layout written down once more, without a line of the crate, and ways to read a segment.
 
-#[path = "common/skip.rs"]
-mod skip;
-
 use std::path::{Path, PathBuf};
 
 use deedbook::engine::nostr::{Found, Segment};
 use deedbook::nostr::{Event, Id};
 use deedbook::storage::{Access, Memory, Storage};
+
+use super::skip;
 
 pub const PATH: &str = "/data.0.seg";
 

@@ -167,7 +167,7 @@ fn longer_histories_by_chance_survive_every_crash_of_their_last_step() {
         let chance = mix(seed ^ mix(round));
         let (history, durability) =
             (by_chance(STEPS, chance), DURABILITIES[(mix(chance) % 4) as usize].0);
-        crash(&history, durability, mix(chance ^ 1) % 2 == 0, &[], states, &mut counts);
+        crash(&history, durability, mix(chance ^ 1).is_multiple_of(2), &[], states, &mut counts);
     }
     finish(Some("chance"), counts);
 }

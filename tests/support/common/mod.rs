@@ -6,7 +6,6 @@ pub mod flips;
 pub mod hooked;
 pub mod index_files;
 pub mod lmdb_pages;
-pub mod nostr_keys;
 #[cfg(unix)]
 pub mod places;
 pub mod skip;

@@ -9,9 +9,8 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Memory, Storage};
 use deedbook::{Mode, OnCorrupt};
 
-#[path = "../common/nostr_keys.rs"]
-pub mod nostr_keys;
-use nostr_keys::sealed;
+pub use super::nostr_keys;
+use super::nostr_keys::sealed;
 
 pub use super::super::mix::mix;
 

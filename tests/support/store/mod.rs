@@ -7,5 +7,6 @@ pub mod columns;
 pub mod events;
 pub mod judge;
 pub mod known;
+pub mod nostr_keys;
 pub mod ways;
 pub mod world;

@@ -12,7 +12,7 @@ use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt, Part, Result};
 
 use crate::support::common;
-use crate::support::common::nostr_keys;
+use crate::support::store::nostr_keys;
 use crate::transactions::{JOB, of_app, of_no_application, of_query};
 
 /// Pages of a segment: a transaction fits one, or spans some.
