@@ -44,7 +44,11 @@ def read(suite: str, path: Path) -> list[Test]:
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         program = case.get("classname", "").removeprefix("tests.python.").partition("::")[2]
         program = program or case.get("classname", "").rpartition(".")[2]
-        tests.append(Test(suite, program, case.get("name", ""), float(case.get("time", 0))))
+        name = case.get("name", "")
+        if suite == "Rust":
+            module, _, name = name.partition("::")
+            program += f"::{module}"
+        tests.append(Test(suite, program, name, float(case.get("time", 0))))
     return tests
 
 
