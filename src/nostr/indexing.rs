@@ -373,7 +373,6 @@ impl State {
         let covered = self.covered()?;
         let (index, mut changes, mut buf) = (self.index()?, Changes::default(), Vec::new());
         for &at in &moved.gone {
-            seeded!("gone-events-stay-in-index" => break);
             changes.push(Change::Remove(&self.segments.read(at, &mut buf)?.event));
             if changes.len() >= KEYS_AT_ONCE {
                 index.apply_all(&mut changes, None)?;

@@ -322,14 +322,6 @@ EVENT_STORE_BUGS = [
         [("nostr::store", "manifest::the_manifest_counts")],
     ),
     Bug(
-        "event store: after a compaction the index has events that went",
-        TRUNCATION,
-        INDEXING,
-        "        for &at in &moved.gone {\n",
-        "        for &at in moved.gone.iter().take(0) {\n",
-        [("nostr::store", "lifecycle::the_newest_version")],
-    ),
-    Bug(
         "event store: names that another process left unsynced stay so",
         AGAIN,
         OPENING,
