@@ -22,7 +22,7 @@ use crate::log::transact::is_staged;
 use crate::mend::{above, rewrite, save_tail, sync_names};
 use crate::mode::Recovery;
 use crate::scan::Verdict;
-use crate::sidecar::{Loss, Mark, MarkFile, MarkUse};
+use crate::sidecar::{Loss, Mark, MarkFile, MarkUse, Settings};
 
 /// What to do about a log that lost acknowledged records.
 const LOST: &str = "repair says what is missing, and goes on without it if the loss is accepted; if a \
@@ -88,6 +88,7 @@ pub fn settle<F: Format>(
         rewrite(&*found.space.file, from, extent.end)
             .map_err(|e| fail("write the tail again", e))?;
     }
+    let is_copy = found.mark.map_or(extent.records > 0, |mark| mark.file != id);
     if cut || unmarked || !found.format.is_sealed(&extent) {
         let sealed = found.format.seal(&*found.space.file, &extent);
         sealed.map_err(|e| fail("write the tail again", e))?;
@@ -129,6 +130,9 @@ pub fn settle<F: Format>(
         synced.map_err(|e| fail("sync", e))?;
     }
     found.format.after_cut(options, place, &found.more, &mut report)?;
+    if is_copy {
+        Settings::sync(storage, &place.sidecar)?;
+    }
     if !was_closed {
         sync_names(storage, &place.sidecar, &place.dir)?;
         let all = above(&place.sidecar);

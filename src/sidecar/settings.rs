@@ -90,6 +90,17 @@ impl Settings {
         Ok(text.and_then(|text| Self::decode(format, text)))
     }
 
+    /// Sync the file: a copy of a log has one that nobody synced.
+    pub fn sync(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
+        let path = sidecar.join(SETTINGS_NAME);
+        let synced = match storage.open(&path, Access::Read) {
+            Ok(file) => file.sync_data(),
+            Err(e) if is_absence(&e) => Ok(()),
+            Err(e) => Err(e),
+        };
+        synced.map_err(|e| Error::io("sync the settings", &path, e))
+    }
+
     /// Write them, durably.
     pub fn store(self, storage: &dyn Storage, sidecar: &Path) -> Result<()> {
         let path = sidecar.join(SETTINGS_NAME);

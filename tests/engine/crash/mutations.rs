@@ -61,8 +61,6 @@ const EVERYWHERE: &str = "!0123456789<=>bLsrkpy";
 struct Judge<'a> {
     subject: &'a Subject,
     config: Config,
-    /// Whether the log is a copy: nobody syncs its settings, without which a reader may not know it.
-    copied: bool,
     states: u64,
     /// States that are in order.
     good: Seen,
@@ -92,7 +90,6 @@ impl Judge<'_> {
             match looked {
                 Ok(seen) if seen == got || (whole && seen.starts_with(&got)) => {}
                 Err(error) if error.kind() == ErrorKind::Missing && got.is_empty() => {}
-                Err(_) if self.copied => {}
                 other => return Err(format!("a reader got {other:?}")),
             }
             views::check_few(&*log, &got)?;
@@ -163,8 +160,8 @@ fn every_sync_and_rename_is_needed(subject: &Subject) {
     let mut outcomes = Outcomes::default();
     for history in usual.chain(own) {
         let states = report::of_tier("DEEDBOOK_MUTATION_STATES");
-        let (config, copied) = (Config::named(history.0), history.2.contains('y'));
-        let mut judge = Judge { subject, config, copied, states, good: Seen::default() };
+        let config = Config::named(history.0);
+        let mut judge = Judge { subject, config, states, good: Seen::default() };
         outcomes.try_all(&format!("{history:?}"), |at| {
             let (moments, made, done) = run(subject, history, &nested, at);
             let judged = moments.iter().try_for_each(|moment| judge.moment(moment));
