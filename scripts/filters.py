@@ -1,4 +1,4 @@
-"""What chooses tests by a program, or a module of one, and words of their names."""
+"""Filters choose tests by a program, or a module of it, and words of their names."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 
 # The test target whose tests are pytest's.
 PYTHON = "python"
-# What cargo-nextest ends with if a filter chooses no test.
+# The exit code of cargo-nextest if a filter chooses no test.
 NO_TESTS = 4
 
 
 def failures(output: str) -> list[str]:
-    """The tests that failed, as their harness lists them at its end, with their modules."""
+    """The tests that failed, with their modules, as pytest or cargo-nextest lists them."""
     of_python = re.findall(r"^(?:FAILED|ERROR) (\S+::\S+)", output, re.MULTILINE)
     of_rust = re.findall(r"^ *(?:FAIL|SIG\w+) \[.*\] (?:\(.*\) )?\S+ (\S+)$", output, re.MULTILINE)
     return list(dict.fromkeys(of_python or of_rust))

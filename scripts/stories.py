@@ -3,9 +3,9 @@
     python scripts/stories.py                    all of them: target/trust/stories.json
     python scripts/stories.py --only NAME ...    these, and no file
 
-The test programs are built once, with ``--cfg seeded``. Without a story on, all these tests have to
-pass. With one, for each word of its line a test with this word in its name has to fail; one that
-runs out of time proves nothing. The Python package is the one that is installed.
+The command builds the test programs once, with ``--cfg seeded``. All these tests pass while no
+story is on. While a story is on, each word of its line has a test that fails and has the word in
+its name. A test that runs out of time proves nothing. The Python tests use the installed package.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ENV = {
     "CARGO_INCREMENTAL": "1",
     "CARGO_PROFILE_DEV_DEBUG": "0",
     "CARGO_PROFILE_DEV_OPT_LEVEL": "1",
-    # What a test with a bug in it writes is no result.
+    # The results of a test with a bug in it are not published.
     "DEEDBOOK_TRUST_DIR": str(TARGET / "trust"),
 }
 

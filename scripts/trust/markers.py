@@ -1,8 +1,8 @@
 """The promises, and the tests whose markers say that they prove them.
 
-``tests/promises.txt`` has the promises. A Rust test proves one that a comment above it names, ``//
-Promise: NAME.``, as does a part of ``examples/power``. A Python test, or a file of them, has the
-marker ``pytest.mark.promise("NAME")``.
+``tests/promises.txt`` has the promises. A comment ``// Promise: NAME.`` above a Rust test, or above
+a part of ``examples/power``, names the promise that the test proves. A Python test, or a file of
+them, has the marker ``pytest.mark.promise("NAME")``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PART = re.compile(r'^\s*\("(\w+)", ')
 
 @dataclass(frozen=True)
 class Promise:
-    """One promise: what comes of a fault."""
+    """One promise: the outcome of a fault."""
 
     name: str
     outcome: str
@@ -38,7 +38,7 @@ class Section:
 
 
 def outcomes(root: Path) -> str:
-    """What the letters of the outcomes mean."""
+    """The meaning of the outcomes' letters."""
     comments = [line[2:] for line in _lines(root) if line.startswith("# ")]
     return " ".join(comments).partition("Outcomes. ")[2]
 
@@ -87,7 +87,7 @@ def _of_rust(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _place(file: Path) -> str:
-    """What comes before the name of a test in this file."""
+    """The prefix of the names of a file's tests."""
     top, *rest = file.parts
     if top == "src":
         return "lib::"
@@ -121,7 +121,7 @@ def _marked(marks: ast.expr) -> Iterator[str]:
 
 
 def wrong(root: Path) -> list[str]:
-    """Promises that two lines have, and markers of none."""
+    """Names that two promises have, and markers that name no promise."""
     known = [promise.name for section in sections(root) for promise in section.promises]
     twice = {f"{name}: two promises of this name" for name in known if known.count(name) > 1}
     found = proofs(root).items()

@@ -1,4 +1,4 @@
-//! What every kind of log promises: crashes, failing calls, damage, transactions, hostile files.
+//! The promises of every kind of log: crashes, failing calls, damage, transactions, hostile files.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::panic, clippy::print_stdout, clippy::print_stderr)]

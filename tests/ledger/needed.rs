@@ -8,11 +8,11 @@ use std::sync::Arc;
 use deedbook::Durability;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 
+use crate::support::crashes::choices;
 use crate::support::harness::mutated::{At, Made, Mutated};
 use crate::support::harness::mutations::Outcomes;
 use crate::support::ledger::oracle::{Known, Run, options, recover};
 use crate::support::ledger::spool::{DIR, small};
-use crate::support::mix::mix;
 use crate::support::report;
 
 /// How a history is run, the call at which a first store died, and its steps.
@@ -51,7 +51,7 @@ fn doing(op: char) -> &'static str {
     }
 }
 
-/// What people call the files of a store.
+/// The names that people give to the files of a store.
 fn kind(path: &Path) -> String {
     let name = path.file_name().unwrap_or("/".as_ref()).to_string_lossy();
     match path.components().count() {
@@ -112,11 +112,7 @@ fn every_sync_and_rename_is_needed() {
             let (moments, made, done) = run(history, at);
             let mut judge = |(disk, number, known): &Moment| {
                 let crashes = disk.crashes();
-                for index in 0..crashes.count().min(states) {
-                    let choice = match crashes.count() <= states || index == 0 {
-                        true => crashes.nth(index),
-                        false => crashes.sample(mix(index)),
-                    };
+                for choice in choices(disk, states, 0) {
                     let image = crashes.build(&choice);
                     let key = (image.fingerprint(), *number);
                     if !good.contains(&key) {

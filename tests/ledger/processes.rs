@@ -4,42 +4,32 @@
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use deedbook::ledger::{LedgerStore, Options, files, verify};
 use deedbook::storage::{Disk, LockAttempt, Storage};
 use deedbook::{ErrorKind, Verdict};
 
+use crate::support::common::{in_role, role};
 use crate::support::ledger::spool::{BASE, event, events, mix, number_of, refused, shown, small};
 use crate::support::report;
 
-const ROLE: &str = "DEEDBOOK_LEDGER_ROLE";
-const PLACE: &str = "DEEDBOOK_LEDGER_PLACE";
-const FIRST: &str = "DEEDBOOK_LEDGER_FIRST";
+const FIRST: &str = "DEEDBOOK_FIRST";
 /// Each writer's numbers begin at a multiple of this.
 const NUMBERS_EACH: u64 = 100_000;
 const DURABILITIES: [&str; 4] = ["none", "rotate", "always", "interval:3"];
 
 /// This test binary once more, in a role.
 fn start(role: &str, place: &Path, first: u64) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["processes::child", "--exact", "--nocapture", "--test-threads=1"])
-        .env(ROLE, role)
-        .env(PLACE, place)
-        .env(FIRST, first.to_string())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    in_role("processes::child", role, place).env(FIRST, first.to_string()).spawn().unwrap()
 }
 
 /// Not a test of its own: what the children run.
 #[test]
 fn child() {
-    let Ok(role) = std::env::var(ROLE) else { return };
-    let place = PathBuf::from(std::env::var_os(PLACE).unwrap());
+    let Some((role, place)) = role() else { return };
     let first = std::env::var(FIRST).unwrap().parse().unwrap();
     match role.as_str() {
         "send" => send_for_ever(&place),

@@ -4,15 +4,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, verify};
 use tempfile::TempDir;
 
-const ROLE: &str = "DEEDBOOK_WAL_ROLE";
-const LOG: &str = "DEEDBOOK_WAL_LOG";
+use crate::support::common::{in_role, role};
+
 const APPENDERS: u32 = 16;
 
 fn options(segment_bytes: u64) -> Options {
@@ -20,21 +20,14 @@ fn options(segment_bytes: u64) -> Options {
 }
 
 fn start(role: &str, log: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["wal::child", "--exact", "--nocapture"])
-        .env(ROLE, role)
-        .env(LOG, log)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+    let mut child = in_role("wal::child", role, log);
+    child.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// Not a test of its own: what the children run.
 #[test]
 fn child() {
-    let Ok(role) = std::env::var(ROLE) else { return };
-    let log = PathBuf::from(std::env::var_os(LOG).unwrap());
+    let Some((role, log)) = role() else { return };
     match role.as_str() {
         "appenders" => appenders(&log),
         "few files" => few_files(&log),

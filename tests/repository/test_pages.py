@@ -1,4 +1,4 @@
-"""What pages say of other files is so, and they leave out nothing that they should explain."""
+"""Pages agree with the files that they describe, and explain all that they should."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ README = ROOT / "README.md"
 
 
 def base() -> str:
-    """Where the site is, which mkdocs.yml alone says."""
+    """Only mkdocs.yml says where the site is."""
     found = re.search(r"^site_url: (\S+)", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert found is not None
     return found[1]

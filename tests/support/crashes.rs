@@ -1,5 +1,5 @@
-//! The crashes of a history: at each of its calls the process dies, or the power is cut. What the next process does
-//! first is crashed, too.
+//! The crashes of a history: at each of its calls the process dies, or a power cut ends it. The first calls of the next
+//! process crash as well.
 
 use std::collections::HashSet;
 
@@ -10,17 +10,17 @@ use super::mix::mix;
 /// States of a second crash at each call.
 const SECOND_STATES: u64 = 3;
 
-/// What is crashed: a ledger, an event store, a pier.
+/// A kind of log that crashes: ledgers, event stores, piers.
 pub trait World {
-    /// What may be found.
+    /// The records that a reader may find.
     type Known;
-    /// Open what a crash left, judge it, go on with it.
+    /// Open the log after a crash, judge it, append to it.
     fn recover(&self, disk: &Sim, known: &Self::Known, power: bool) -> Result<(), String>;
-    /// What the next process does first, where that is crashed as well.
+    /// The first calls of the next process, which crash as well.
     fn begin(&self, _disk: &Sim) -> Result<(), String> {
         Ok(())
     }
-    /// What a crash takes along.
+    /// Remove the files that the crash deletes.
     fn lose(&self, disk: Sim) -> Sim {
         disk
     }
@@ -50,7 +50,7 @@ impl Counts {
         )
     }
 
-    /// Crash each of these moments, at most so many states of each; note the first failure.
+    /// Crash at each of these moments, in at most `states` states of each, and note the first failure.
     pub fn explore<W: World>(
         &mut self,
         what: &str,
@@ -77,7 +77,7 @@ impl Counts {
         self.moments += 1;
         let killed = || world.lose(disk.kill());
         world.recover(&killed(), known, false).map_err(|why| format!("killed: {why}"))?;
-        // The next process finds in the cache what the dead one had written, and the power is cut.
+        // The next process finds the writes of the dead one in the cache. Then a power cut ends it.
         self.second(world, &killed(), known).map_err(|why| format!("killed, cut: {why}"))?;
         let crashes = disk.crashes();
         let choices = choices(disk, states, 0);
@@ -94,7 +94,7 @@ impl Counts {
             .map_err(|why| format!("{last:?}, second crash: {why}"))
     }
 
-    /// Crash what the next process does first, at some of its calls.
+    /// Crash the next process at some of its first calls.
     fn second<W: World>(&mut self, world: &W, disk: &Sim, known: &W::Known) -> Result<(), String> {
         disk.record();
         world.begin(disk)?;
@@ -113,8 +113,8 @@ impl Counts {
     }
 }
 
-/// The states that a power cut at this moment may leave: all, or so many of them. Nothing that was not synced is kept
-/// in the first, all of it in the second, and a part by chance in the others.
+/// The states that a power cut at this moment may leave: all, or `states` of them. The first keeps no write that was not
+/// synced, the second keeps all of them, and each other one keeps some by chance.
 pub fn choices(disk: &Sim, states: u64, seed: u64) -> Vec<Choice> {
     let crashes = disk.crashes();
     let count = crashes.count();
@@ -127,7 +127,7 @@ pub fn choices(disk: &Sim, states: u64, seed: u64) -> Vec<Choice> {
     (0..count.min(states)).map(choice).collect()
 }
 
-/// What is left if the power cut takes everything that it may.
+/// The disk after a power cut that takes all that it may.
 pub fn worst(disk: &Sim) -> Sim {
     let crashes = disk.crashes();
     crashes.build(&crashes.nth(0))

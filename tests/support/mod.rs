@@ -1,4 +1,4 @@
-//! What the test programs share.
+//! The test programs share this library.
 
 #![allow(dead_code)]
 

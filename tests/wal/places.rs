@@ -12,6 +12,8 @@ use deedbook::storage::{Access, Memory, Storage};
 use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, repair, segment_name};
 use tempfile::TempDir;
 
+use crate::support::common::{in_role, role};
+
 fn of_size(segment_bytes: u64) -> Options {
     Options::new().layout(Layout::Segmented { segment_bytes })
 }
@@ -221,12 +223,7 @@ fn a_book_whose_sidecar_is_deleted_keeps_its_writer() {
 
 #[cfg(unix)]
 fn in_another_process(format: &str, path: &Path) -> String {
-    let out = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["places::child", "--exact", "--nocapture"])
-        .env("DEEDBOOK_PLACES", format)
-        .env("DEEDBOOK_PLACES_LOG", path)
-        .output()
-        .unwrap();
+    let out = in_role("places::child", format, path).output().unwrap();
     let said = String::from_utf8(out.stderr).unwrap();
     let line = said.lines().find_map(|line| line.strip_prefix("opened: "));
     line.unwrap_or_else(|| panic!("{said}")).to_string()
@@ -236,8 +233,7 @@ fn in_another_process(format: &str, path: &Path) -> String {
 #[test]
 #[allow(clippy::print_stderr)]
 fn child() {
-    let Ok(format) = std::env::var("DEEDBOOK_PLACES") else { return };
-    let path = PathBuf::from(std::env::var_os("DEEDBOOK_PLACES_LOG").unwrap());
+    let Some((format, path)) = role() else { return };
     let kind = match format.as_str() {
         "wal" => Wal::append_to(path).err().map(|e| e.kind()),
         _ => Book::append_to(path).err().map(|e| e.kind()),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use deedbook::storage::sim::{Call, Fault, What};
 use deedbook::{ErrorKind, Result};
 
+use crate::support::crashes::choices;
 use crate::support::harness::config::Config;
 use crate::support::harness::history::{Moment, Run};
 use crate::support::harness::mutated::{At, Kinds, Made, Mutated};
@@ -69,12 +70,7 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn moment(&mut self, moment: &Moment) -> std::result::Result<(), String> {
         let (crashes, context) = (moment.disk.crashes(), moment.context());
-        let every = crashes.count() <= self.states;
-        for index in 0..crashes.count().min(self.states) {
-            let choice = match every || index == 0 {
-                true => crashes.nth(index),
-                false => crashes.sample(mix(index)),
-            };
+        for choice in choices(&moment.disk, self.states, 0) {
             let disk = crashes.build(&choice);
             let key = mix(disk.fingerprint() ^ context);
             if self.good.contains(&key) {
@@ -133,7 +129,7 @@ fn apply_all(run: &mut Run<'_>, steps: &str) -> Result<()> {
     Ok(())
 }
 
-/// What people call the files of a log.
+/// The names that people give to the files of a log.
 fn kinds(subject: &Subject) -> Kinds {
     let sidecar = subject.sidecar();
     Arc::new(move |path| {

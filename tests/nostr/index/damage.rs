@@ -4,15 +4,14 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use deedbook::ErrorKind;
 use deedbook::nostr::{Event, Filter, Index};
 
 use super::world::{Numbers, World, event};
 use crate::support::common::index_files::vouch_for;
-
-const DIR: &str = "DEEDBOOK_TEST_INDEX_DIR";
+use crate::support::common::{in_role, role};
 
 /// Batch `number`: some are so large that they become files at once.
 fn batch(number: u64) -> Vec<Event> {
@@ -60,8 +59,8 @@ impl Models {
 /// Run by the next test in a process of its own, which is killed.
 #[test]
 fn child() {
-    let Some(dir) = std::env::var_os(DIR) else { return };
-    let (index, mut world) = (Index::open(Path::new(&dir)).unwrap(), World::default());
+    let Some((_, dir)) = role() else { return };
+    let (index, mut world) = (Index::open(&dir).unwrap(), World::default());
     for number in 1.. {
         apply(&index, &mut world, number);
         println!("\napplied {number}");
@@ -72,9 +71,7 @@ fn child() {
 fn a_killed_process_loses_nothing_that_it_applied() {
     for lines in [1, 4, 23] {
         let dir = tempfile::tempdir().unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "index::damage::child", "--nocapture"])
-            .env(DIR, dir.path())
+        let mut child = in_role("index::damage::child", "apply", dir.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

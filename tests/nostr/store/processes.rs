@@ -3,20 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use deedbook::nostr::{Check, Event, EventStore, Filter, Include, Outcome};
 use deedbook::storage::Disk;
 use deedbook::{Mode, OnCorrupt};
 
+use crate::support::common::{in_role, role};
 use crate::support::report::{self, number, of_tier};
 use crate::support::store::events::{event, mix, note};
 
-const ROLE: &str = "DEEDBOOK_NOSTR_ROLE";
-const PLACE: &str = "DEEDBOOK_NOSTR_PLACE";
-const FIRST: &str = "DEEDBOOK_NOSTR_FIRST";
+const FIRST: &str = "DEEDBOOK_FIRST";
 
 pub fn open(dir: &Path) -> EventStore {
     let options = crate::support::store::events::options(std::sync::Arc::new(Disk));
@@ -26,22 +25,13 @@ pub fn open(dir: &Path) -> EventStore {
 
 /// This test binary once more, in a role.
 pub fn start(role: &str, place: &Path, first: u32) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["store::processes::child", "--exact", "--nocapture", "--test-threads=1"])
-        .env(ROLE, role)
-        .env(PLACE, place)
-        .env(FIRST, first.to_string())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    in_role("store::processes::child", role, place).env(FIRST, first.to_string()).spawn().unwrap()
 }
 
 /// Not a test of its own: what the children run.
 #[test]
 fn child() {
-    let Ok(role) = std::env::var(ROLE) else { return };
-    let place = PathBuf::from(std::env::var_os(PLACE).unwrap());
+    let Some((role, place)) = role() else { return };
     let first: u32 = std::env::var(FIRST).unwrap().parse().unwrap();
     if role == "steps" {
         let store = open(&place);

@@ -72,7 +72,7 @@ impl Format for NostrWal {
         Ok(Box::new(NostrLog::open(self.options(at, how), at.path.clone(), mode)?))
     }
 
-    /// Of all files together.
+    /// The report of all files together.
     fn verify_rest(&self, at: &At, how: How, _intact: &[Split]) -> Result<VerifyReport> {
         let reports = self.options(at, how).open(&at.path, Mode::Read)?.verify()?;
         let ends = [Verdict::Corrupt, Verdict::Torn, Verdict::Open, Verdict::Clean];

@@ -1,4 +1,4 @@
-//! Which histories there are, and how they are run.
+//! The ways in which a history runs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the crash and fault tests share: histories of logs, an oracle, and the enumerator.
+//! The crash and fault tests share histories of logs, an oracle, and the enumerator of crashes.
 //!
 //! A further format plugs in with one [`Subject`] in `subjects.rs`, which holds the format as
 //! `formats` describes it, and one line in `for_every_subject`.
@@ -24,6 +24,7 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Error, ErrorKind, Mode, Recovery, Repair, Result, Verdict, VerifyReport};
 
+use crate::support::crashes::choices;
 #[allow(unused_imports)] // not in every program
 pub use crate::support::crashes::worst;
 #[allow(unused_imports)]
@@ -67,7 +68,7 @@ macro_rules! for_subject {
     };
 }
 
-/// What the histories of a subject consist of; see `history.rs` for the letters.
+/// The steps of a subject's histories; see `history.rs` for the letters.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps {
     /// Steps of which all short histories are tried.
@@ -85,22 +86,22 @@ pub struct Steps {
     pub share: u64,
 }
 
-/// A log on a simulated disk, and what its histories are.
+/// A log on a simulated disk, and its histories.
 #[derive(Clone, Copy)]
 pub struct Subject {
     pub name: &'static str,
     pub format: &'static dyn Format,
-    /// As what a reader, a check or a repair opens it: in whatever layout it is.
+    /// The format by which readers, checks and repairs open it: they take any layout.
     pub looks: &'static dyn Format,
     pub path: &'static str,
     /// Number of the first record.
     pub first: u64,
     pub steps: Steps,
-    /// Of which format, and how long, the records are in payloads that try to deceive recovery.
+    /// The format and the sizes of records in payloads that try to deceive recovery.
     pub nested: (&'static dyn Format, &'static [usize]),
     /// Whether a changed byte of a record shows in its trailer only.
     pub trailer_tells: bool,
-    /// Where its files may be cut in the middle of a record: sectors, or smaller pieces.
+    /// A cut may end its files at each multiple of so many bytes, also within a record.
     pub border_bytes: u64,
     /// Size of the payload full of whole records.
     pub long_bytes: usize,
@@ -203,7 +204,5 @@ impl Subject {
 /// States that a power cut can leave: all, or so many by chance.
 pub fn states(disk: &Sim, count: u64) -> Vec<Sim> {
     let crashes = disk.crashes();
-    let all = crashes.count() <= count;
-    let choice = |index| if all { crashes.nth(index) } else { crashes.sample(mix(index)) };
-    (0..crashes.count().min(count)).map(|index| crashes.build(&choice(index))).collect()
+    choices(disk, count, 0).iter().map(|choice| crashes.build(choice)).collect()
 }

@@ -1,7 +1,7 @@
 //! A disk that breaks one promise: it drops one sync, carries it out too late, or loses one rename.
 //!
-//! A log that needs that promise then loses what it acknowledged, or refuses what a power cut leaves.
-//! Where no state fails, the log does not need the promise, or no test sees that it does.
+//! A log that needs the promise then loses acknowledged records, or is refused after a power cut. If no
+//! state fails, the log does not need the promise, or no test sees that it does.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, File, FileId, LockAttempt, Storage};
 
-/// What the disk does to one call.
+/// The way in which the disk breaks its promise for one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutation {
     /// This sync, and all others of the same file or directory in the operation, do nothing.
@@ -25,13 +25,13 @@ pub enum Mutation {
     Lose,
 }
 
-/// The number of a call, and what becomes of it.
+/// The number of a call, and its mutation.
 pub type At = Option<(usize, Mutation)>;
 
 /// A call that changes what a power cut can leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Which operation of the log it belongs to, counted from the creation on, and which kind that is.
+    /// The number of the log's operation that made the call, from the creation on, and its kind.
     pub operation: usize,
     pub doing: &'static str,
     pub call: Call,
@@ -54,7 +54,7 @@ impl fmt::Display for Made {
     }
 }
 
-/// What people call a file or directory.
+/// The names that people give to files and directories.
 pub type Kinds = Arc<dyn Fn(&Path) -> String + Send + std::marker::Sync>;
 
 /// A storage that breaks the promise of one call. Clones are the same.
@@ -127,7 +127,7 @@ impl Mutated {
         self.shared().made.clone()
     }
 
-    /// Count a call; what becomes of it, and the sync that it overtakes.
+    /// Count a call; returns its mutation, and the sync that it overtakes.
     fn count(&self, call: Call, of: String) -> io::Result<(Option<Mutation>, Option<Sync>)> {
         let mut shared = self.shared();
         let Shared { operation, doing, dead, .. } = *shared;

@@ -1,4 +1,4 @@
-//! All mutations of a history, and the list of what must become of them.
+//! All mutations of a history, and the list of their outcomes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use super::mutated::{At, Made, Mutation};
 /// How often a mutation that is not caught is tried.
 const TRIES: u32 = 20;
 
-/// What became of each mutation, by its name in the list.
+/// The outcome of each mutation, by its name in the list.
 #[derive(Debug, Default)]
 pub struct Outcomes(BTreeMap<String, Outcome>);
 
@@ -42,7 +42,7 @@ impl Outcomes {
         }
     }
 
-    /// What of this is not as the list has it for a format.
+    /// The outcomes that differ from the list of a format.
     pub fn unlike(&self, list: &'static str, format: &str) -> String {
         let rows: Vec<Row> = Row::all(list).filter(|row| row.concerns(format)).collect();
         let mut wrong = String::new();
@@ -65,7 +65,7 @@ impl Outcomes {
     }
 }
 
-/// What may become of call `number`, each with its name in the list.
+/// The mutations of call `number`, each with its name in the list.
 fn mutations(made: &[Made], number: usize) -> Vec<(Mutation, String)> {
     let call = &made[number];
     let name = format!("{}: {call}", call.doing);
@@ -77,7 +77,7 @@ fn mutations(made: &[Made], number: usize) -> Vec<(Mutation, String)> {
             if let Some(then) = then {
                 let late = format!("{name} before {then}");
                 all.push((Mutation::Swap, late.clone()));
-                // Those of the same file, earlier or later, still take place.
+                // The other syncs of the same file take place.
                 if made.iter().filter(|other| *other == call).count() > 1 {
                     all.push((Mutation::Drop, late));
                 }

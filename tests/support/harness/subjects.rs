@@ -15,7 +15,7 @@ use crate::support::formats::subject::Format;
 use crate::support::formats::wal::{self, WalFormat};
 use crate::support::formats::{book, toy};
 
-/// Where the log lies: one directory deep, so that its own name can be lost, too.
+/// The log lies one directory deep, so that its own name can be lost, too.
 pub const PATH: &str = "/log";
 
 /// A log that drops no records.

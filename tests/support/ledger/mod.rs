@@ -1,4 +1,4 @@
-//! What the tests of ledgers go by: the layout once more, and what is known of events.
+//! The layout of ledgers, written down once more, and an oracle of their events.
 
 #![allow(dead_code)]
 

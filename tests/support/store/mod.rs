@@ -1,4 +1,4 @@
-//! What the tests of the event store go by: histories, and what is known of their events.
+//! Histories of event stores, and an oracle of their events.
 
 #![allow(dead_code)]
 
