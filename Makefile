@@ -31,7 +31,7 @@ export PYO3_PYTHON           := $(abspath $(PY))
 RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants stories fuzz power docs lock release-check clean
+.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants stories house fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -127,6 +127,12 @@ stories: ## each seeded bug of tests/stories.txt, compiled in and switched on, i
 	@scripts/need.sh rust python java
 	@scripts/env.sh test
 	$(PY) scripts/stories.py $(ARGS)
+
+house: ## the structure of the sources in numbers; ARGS=--why names the circles, --write: scripts/house/measures.md
+	@scripts/need.sh rust python
+	@scripts/env.sh test
+	cargo doc --no-deps --all-features --locked --package deedbook
+	$(PY) scripts/house/measures.py --doc "$${CARGO_TARGET_DIR:-target}/doc/deedbook" $(ARGS)
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60)
 	@scripts/need.sh rust
