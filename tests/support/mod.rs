@@ -10,6 +10,7 @@ pub mod harness;
 pub mod judge;
 pub mod ledger;
 pub mod mix;
+pub mod needed;
 pub mod nostr_layout;
 pub mod report;
 pub mod store;

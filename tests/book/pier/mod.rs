@@ -4,6 +4,7 @@
 
 mod crash;
 mod grid;
+mod needed;
 mod open;
 mod publish;
 mod read;

@@ -52,7 +52,10 @@ pub fn options(disk: &Sim, durability: Durability) -> Options {
 
 impl Run {
     pub fn new(durability: Durability) -> Self {
-        let disk = Sim::new();
+        Self::on(Sim::new(), durability)
+    }
+
+    pub fn on(disk: Sim, durability: Durability) -> Self {
         let removal_is_durable = durability != Durability::None;
         let second = Store { next: SECOND_FROM, ..Store::default() };
         Self {

@@ -44,7 +44,10 @@ type Done = Result<(), Error>;
 
 impl Run {
     pub fn new(durability: impl Into<Option<Durability>>, checksums: bool) -> Self {
-        let disk = Sim::new();
+        Self::on(Sim::new(), durability, checksums)
+    }
+
+    pub fn on(disk: Sim, durability: impl Into<Option<Durability>>, checksums: bool) -> Self {
         let options = options(&disk, durability).checksums(checksums);
         let known = Known { events: vec![], orders: vec![vec![]] };
         Self { disk, options, known, store: None, unsure: false, wrong: None }

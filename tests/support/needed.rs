@@ -1,0 +1,107 @@
+//! Each sync and each rename of ledgers, event stores and piers is needed: without it, some power cut loses records,
+//! or what it leaves is refused. The disk mutates one call of a history (`harness/mutated.rs`). Then the power fails at
+//! every change from there on, and the log is opened and read. A list says what is caught. A call that is not in the
+//! list fails the test; so does a row that no longer holds.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
+
+use super::crashes::choices;
+use super::harness::mutated::{At, Made, Mutated};
+use super::harness::mutations::Outcomes;
+
+/// How a log is opened, the call at which a first process died, and the steps.
+pub type History = (&'static str, Option<(Call, u64)>, &'static str);
+
+/// A history in the making.
+pub trait Run: Sized + 'static {
+    /// What a reader may find.
+    type Known: Clone;
+    /// Begin on a disk; nothing is opened yet.
+    fn on(disk: &Sim, how: &str) -> Self;
+    /// Whatever is opened from here on is on this storage.
+    fn mutate(&mut self, storage: Arc<dyn Storage>);
+    /// Do one step; `o` opens.
+    fn step(&mut self, op: char) -> deedbook::Result<()>;
+    /// The name of a step in the list.
+    fn doing(op: char) -> &'static str;
+    /// The name of a file in the list.
+    fn kind(path: &Path) -> String;
+    fn known(&self) -> Self::Known;
+    /// What is known while a step goes on.
+    fn during(before: &Self::Known, after: &Self::Known) -> Self::Known;
+    /// Open what a power cut left, judge it, go on.
+    fn recover(&self, disk: &Sim, known: &Self::Known) -> Result<(), String>;
+}
+
+/// The disk at a moment, a number for what is known then, and what that is.
+struct Moment<K>(Sim, usize, K);
+
+/// A history on a disk that mutates one call: its moments, its calls, and whether it got to its end.
+fn run<R: Run>(
+    (how, died, steps): History,
+    at: At,
+) -> (R, Vec<Moment<R::Known>>, Vec<Made>, deedbook::Result<()>) {
+    let mut disk = Sim::new();
+    if let Some((call, at)) = died {
+        disk.inject(Fault::once(at, What::Crash).of(call));
+        let _ = R::on(&disk, how).step('o');
+        disk = disk.kill();
+    }
+    let mut run = R::on(&disk, how);
+    let mutated = Mutated::new(disk.clone(), Arc::new(R::kind), at);
+    run.mutate(mutated.storage());
+    disk.record();
+    let mut moments = Vec::new();
+    let mut steps = std::iter::once('o').chain(steps.chars()).enumerate();
+    let done = steps.try_for_each(|(at, op)| {
+        let before = run.known();
+        if at > 0 {
+            mutated.doing(R::doing(op));
+        }
+        let done = run.step(op);
+        let after = run.known();
+        let during = R::during(&before, &after);
+        let disks = disk.recorded().into_iter();
+        moments.extend(disks.map(|disk| Moment(disk, 2 * at, during.clone())));
+        moments.push(Moment(disk.kill(), 2 * at + 1, after));
+        done
+    });
+    (run, moments, mutated.made(), done)
+}
+
+/// The outcomes of these histories that differ from the list of a format.
+pub fn unlike<R: Run>(
+    histories: &[History],
+    states: u64,
+    list: &'static str,
+    format: &str,
+) -> String {
+    let mut outcomes = Outcomes::default();
+    for &history in histories {
+        // States that are in order, each with what is known then.
+        let mut good = HashSet::new();
+        outcomes.try_all(&format!("{history:?}"), |at| {
+            let (run, moments, made, done) = run::<R>(history, at);
+            let mut judge = |Moment(disk, number, known): &Moment<R::Known>| {
+                let crashes = disk.crashes();
+                for choice in choices(disk, states, 0) {
+                    let image = crashes.build(&choice);
+                    let key = (image.fingerprint(), *number);
+                    if !good.contains(&key) {
+                        run.recover(&image, known)?;
+                        good.insert(key);
+                    }
+                }
+                Ok(())
+            };
+            let judged = moments.iter().try_for_each(&mut judge);
+            (made, judged.and(done.map_err(|error| format!("{error:?}"))))
+        });
+    }
+    outcomes.unlike(list, format)
+}
