@@ -32,6 +32,7 @@ mod lost_pages;
 mod manifest;
 mod matrix;
 mod mend;
+mod needed;
 mod noted;
 mod openers;
 #[cfg(feature = "arrow")]
