@@ -37,6 +37,15 @@ def run(*args: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]
         return subprocess.CompletedProcess(words, code, out.read(), err.read())
 
 
+def outputs(*args: object, stdin: bytes | str = b"", code: int = 0) -> tuple[str, str]:
+    """Run a command that ends with this code; its standard output and error."""
+    done = run(*args, stdin=stdin.encode() if isinstance(stdin, str) else stdin)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == code, (done.returncode, out, err)
+    assert "Traceback" not in err and "internal error" not in err
+    return out, err
+
+
 @contextlib.contextmanager
 def piped(data: bytes) -> Iterator[int]:
     """The end of a pipe that gives these bytes."""

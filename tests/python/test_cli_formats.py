@@ -36,6 +36,11 @@ class Kind(NamedTuple):
             return path / "book.log"
         return path if self.options == ("--single-file",) else path / f"{0:020d}.wal"
 
+    @property
+    def noun(self) -> str:
+        """What the commands call a record."""
+        return "deed" if self.name == "book" else "record"
+
     def saved(self, path: Path) -> list[Path]:
         """What repairs and openings saved."""
         return [*path.glob("*.cut*"), *path.parent.glob(f"{path.name}.cut*")]
@@ -261,15 +266,51 @@ def test_what_was_saved_is_printed(kind: Kind, log: Path, saved: Path) -> None:
 
 
 def test_what_was_saved_is_salvaged(kind: Kind, log: Path, saved: Path, tmp_path: Path) -> None:
-    done = deedbook("salvage", saved, tmp_path / "copy")
-    assert (
-        done.returncode,
-        f"copied 149 {'deed' if kind is BOOK else 'record'}s" in str(done.stdout),
-    ) == (
-        0,
-        True,
-    )
+    assert f"copied 149 {kind.noun}s" in ok("salvage", saved, tmp_path / "copy").decode()
     assert ok("cat", tmp_path / "copy", "--raw") == LINES.split(b"\n", 51)[51]
+
+
+# -- damage ---------------------------------------------------------------------------------------
+
+
+def test_damage_is_found_read_around_and_left_out_of_a_copy(
+    kind: Kind, log: Path, tmp_path: Path
+) -> None:
+    begins = [begin_of(log, number) for number in (100, 150)]
+    for begin in begins:
+        flip(kind.file(log), begin + 13)
+    before = kind.file(log).read_bytes()
+    lines = LINES.splitlines(keepends=True)
+    intact = b"".join(line for number, line in enumerate(lines) if number not in (100, 150))
+    done = deedbook("verify", log, "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, report["ok"]) == (1, b"", False)
+    assert (report["verdict"], report["records"]) == ("corrupt", 198)
+    assert [damage["offset"] for damage in report["damages"]] == begins
+    shown = deedbook("verify", log).stdout.decode()
+    assert f": corrupt: 198 of 200 {kind.noun}s are intact" in shown
+    assert all(f"\n  bytes {begin:,}.." in shown for begin in begins) and "checksum" in shown
+
+    done = deedbook("cat", log, "--raw")
+    assert "next intact record at byte" in complaint(done, 1)
+    assert done.stdout == b"".join(lines[:100])
+    for form in ("--raw", "--json"):
+        done = deedbook("cat", log, "--skip-corrupt", form)
+        assert done.returncode == 1 and done.stdout.count(b"\n") == 198
+        assert form == "--json" or done.stdout == intact
+        talk = done.stderr.decode().splitlines()
+        assert len(talk) == 2
+        for line, begin in zip(talk, begins, strict=True):
+            assert line.startswith(f"deedbook: skipping damage: bytes {begin} to "), line
+
+    report = json.loads(ok("salvage", log, tmp_path / "copy", "--json"))
+    assert (report["ok"], report["records"]) == (True, 198)
+    assert [damage["offset"] for damage in report["damages"]] == begins
+    assert ok("cat", tmp_path / "copy", "--raw") == intact
+    ok("verify", tmp_path / "copy")
+    shown = ok("salvage", log, tmp_path / "again").decode()
+    assert f"copied 198 {kind.noun}s" in shown and f"left out bytes {begins[0]:,}.." in shown
+    assert kind.file(log).read_bytes() == before
 
 
 # -- salvage reports what it did not save ---------------------------------------------------------
@@ -327,8 +368,9 @@ def test_a_repair_does_not_cut_intact_records_unasked(kind: Kind, log: Path) -> 
     assert kind.saved(log) == []
     assert b"what was cut is in" in ok("repair", log, "--force", "--accept-loss")
     assert len(kind.saved(log)) == 1
-    assert json.loads(ok("info", log, "--json"))["records"] == 50
+    assert f": ok, 50 {kind.noun}s" in ok("verify", log).decode()
     assert json.loads(ok("repair", log, "--json"))["cut_bytes"] == 0
+    ok("append", log, stdin=b"1\n")
 
 
 def test_a_repair_reports_a_loss_and_keeps_it(kind: Kind, log: Path) -> None:
@@ -337,8 +379,7 @@ def test_a_repair_reports_a_loss_and_keeps_it(kind: Kind, log: Path) -> None:
     """
     edge = begin_of(log, 150)
     os.truncate(kind.file(log), edge)
-    noun = "deed" if kind is BOOK else "record"
-    where = "event 151" if kind is BOOK else f"lsn {edge:,}"
+    noun, where = kind.noun, "event 151" if kind is BOOK else f"lsn {edge:,}"
     said = f"lost: 50 acknowledged {noun}s from {where} on (byte {edge:,})"
     for args in (["repair"], ["repair", "--json"], ["verify"], ["append"]):
         done = deedbook(*args, log, stdin=b"1\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import os
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 import tiers
-from commands import run
+from commands import outputs
 from deedbook import EventStore
 from test_nostr import EVENTS, LARGE, LINES, SMALL, Endless, as_event, flip, made
 
@@ -26,12 +27,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 ROOT = Path(__file__).parents[2]
 
 
-def nostr(*arguments: Any, code: int = 0, text: bytes = b"") -> tuple[str, str]:
-    done = run("nostr", *arguments, stdin=text)
-    out, err = done.stdout.decode(), done.stderr.decode()
-    assert done.returncode == code, err
-    assert "Traceback" not in err and "internal error" not in err
-    return out, err
+nostr = functools.partial(outputs, "nostr")
 
 
 @pytest.fixture
@@ -53,7 +49,7 @@ def test_names_that_another_program_lost_are_read_and_exported(path: Path, tmp_p
     assert [json.loads(line) for line in out.splitlines()] == expected
     assert err == "deedbook: exported 2 events\n"
     # The ids verify: an import that checks them takes all.
-    _, err = nostr("import", tmp_path / "copy", text=out.encode())
+    _, err = nostr("import", tmp_path / "copy", stdin=out.encode())
     assert err == "deedbook: stored 2 events of 2 lines\n"
     out, _ = nostr("query", path, '{"kinds":[30023]}')
     assert json.loads(out) == expected[0]
@@ -87,12 +83,12 @@ def test_import_query_export(store: Path, tmp_path: Path) -> None:
     found = [json.loads(line) for line in out.splitlines()]
     right = sorted((e for e in EVENTS if e["kind"] == 1), key=lambda e: (-e["created_at"], e["id"]))
     assert found == right[:2]
-    assert nostr("query", store, "-", text=b'{"kinds":[1],"limit":2}')[0] == out
+    assert nostr("query", store, "-", stdin=b'{"kinds":[1],"limit":2}')[0] == out
     _, err = nostr("export", store, tmp_path / "out.jsonl.gz", "--all")
     assert err == "deedbook: exported 31 events\n"
     packed = (tmp_path / "out.jsonl.gz").read_bytes()
     assert [json.loads(line) for line in gzip.decompress(packed).splitlines()] == events
-    again = json.loads(nostr("import", store, "--json", text=packed)[0])
+    again = json.loads(nostr("import", store, "--json", stdin=packed)[0])
     assert (again["ok"], again["stored"], again["duplicates"]) == (True, 0, 31)
     assert "File exists" in nostr("export", store, tmp_path / "out.jsonl.gz", code=2)[1]
 
@@ -100,7 +96,7 @@ def test_import_query_export(store: Path, tmp_path: Path) -> None:
 def test_bad_lines_are_reported_and_the_rest_goes_on(path: Path, tmp_path: Path) -> None:
     forged = json.dumps({**made("a"), "content": "b"}).encode()
     text = b"\n".join([LINES[0], b"oops", forged, LINES[1]])
-    _, err = nostr("import", path, "--aside", tmp_path / "bad", text=text, code=1)
+    _, err = nostr("import", path, "--aside", tmp_path / "bad", stdin=text, code=1)
     lines = err.splitlines()
     assert re.match(r"deedbook: line 2: expected value at column 1$", lines[0])
     assert re.match(r"deedbook: line 3: id: .*, that of the canonical form is ", lines[1])
@@ -109,15 +105,15 @@ def test_bad_lines_are_reported_and_the_rest_goes_on(path: Path, tmp_path: Path)
     (tmp_path / "lines").write_bytes(text)
     _, err = nostr("import", path, tmp_path / "lines", code=1)
     assert err.startswith(f"deedbook: {tmp_path / 'lines'}: line 2: expected value at column 1\n")
-    result = json.loads(nostr("import", path, "--json", text=text, code=1)[0])
+    result = json.loads(nostr("import", path, "--json", stdin=text, code=1)[0])
     assert not result["ok"] and [bad["line"] for bad in result["bad_lines"]] == [2, 3]
-    _, err = nostr("import", path, "--stop-at-bad", text=text, code=2)
+    _, err = nostr("import", path, "--stop-at-bad", stdin=text, code=2)
     assert "line 2: expected value" in err
-    result = json.loads(nostr("import", path, "--stop-at-bad", "--json", text=text, code=2)[0])
+    result = json.loads(nostr("import", path, "--stop-at-bad", "--json", stdin=text, code=2)[0])
     assert result["error"]["kind"] == "invalid_argument" and "line 2" in result["error"]["message"]
-    _, err = nostr("import", path, text=b"x\n" * 50, code=1)
+    _, err = nostr("import", path, stdin=b"x\n" * 50, code=1)
     assert "and 30 more bad lines" in err and len(err.splitlines()) == 22
-    assert nostr("import", path, "-q", text=b"x\n", code=1) == ("", "")
+    assert nostr("import", path, "-q", stdin=b"x\n", code=1) == ("", "")
 
 
 def test_stats_info_and_verify(store: Path) -> None:
@@ -246,7 +242,7 @@ def test_a_directory_is_no_input(path: Path, tmp_path: Path) -> None:
 
 def test_compact_and_reindex(path: Path) -> None:
     lines = [json.dumps(made(str(n), kind=0, created_at=1_700_000_000 + n)) for n in range(50)]
-    nostr("import", path, text="\n".join(lines).encode())
+    nostr("import", path, stdin="\n".join(lines))
     with EventStore.open(path, "a"):
         out, _ = nostr("compact", path, "--dry-run")
     assert "would drop 0 deleted, 49 replaced and 0 expired of 1 segment" in out
@@ -274,7 +270,7 @@ def test_errors_are_one_line(path: Path, tmp_path: Path) -> None:
     with EventStore.open(path, "a"):
         assert "has it open for writing" in nostr("import", path, SMALL, code=2)[1]
     broken = gzip.compress(SMALL.read_bytes())[:-20]
-    assert "Compressed file ended" in nostr("import", path, text=broken, code=2)[1]
+    assert "Compressed file ended" in nostr("import", path, stdin=broken, code=2)[1]
 
 
 @posix

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from commands import run
+from commands import outputs
 from deedbook import Ledger
 
 pytest.importorskip("urllib3")
@@ -20,13 +20,7 @@ from deedbook.http.endpoint import Endpoint, Faults
 from deedbook.transient import TransientDB
 from http_kinds import events
 
-
-def spool(*arguments: Any, code: int = 0, text: str = "") -> tuple[str, str]:
-    done = run("spool", *arguments, stdin=text.encode())
-    out, err = done.stdout.decode(), done.stderr.decode()
-    assert done.returncode == code, err
-    assert "Traceback" not in err
-    return out, err
+spool = functools.partial(outputs, "spool")
 
 
 @pytest.fixture
@@ -54,13 +48,13 @@ def test_lines_are_appended_sent_and_gone(tmp_path: Path, lines: Path) -> None:
 def test_a_line_that_is_too_long_for_a_ledger_is_named(tmp_path: Path) -> None:
     """The error named an option that the command has not, and did not say which line it was."""
     short, long = '{"n":1}\n' * 40_000, '"%s"\n' % ("x" * (1 << 20))
-    _, err = spool("append", tmp_path / "spool", code=2, text=short + long + short)
+    _, err = spool("append", tmp_path / "spool", code=2, stdin=short + long + short)
     assert err == "deedbook: line 40001 of standard input is longer than 1,048,576 bytes\n"
 
 
 def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -> None:
     path = tmp_path / "spool"
-    spool("append", path, text='{"n":1}\n{"n":2}\n')
+    spool("append", path, stdin='{"n":1}\n{"n":2}\n')
     with Endpoint(script=[406]) as endpoint:
         _, err = spool("send", path, endpoint.url, code=1)
         assert "2 events refused, now dead letters" in err
@@ -87,7 +81,7 @@ def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> No
     """Ledgers of one directory shared the folder: a replay put what one had sent into the other."""
     path = tmp_path / "spool"
     for base in ("events", "clicks"):
-        spool("append", path, "--base", base, text=f'{{"of":"{base}"}}\n')
+        spool("append", path, "--base", base, stdin=f'{{"of":"{base}"}}\n')
     with Endpoint(script=[406]) as endpoint:
         spool("send", path, endpoint.url, "--base", "clicks", code=1)
         assert (path / ".deedbook" / "dead-letters-clicks").is_dir()
@@ -108,7 +102,7 @@ def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> No
 
 def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> None:
     path = tmp_path / "spool"
-    spool("append", path, text="1\n")
+    spool("append", path, stdin="1\n")
     with Endpoint(script=[503] * 1000) as endpoint:
         _, err = spool("send", path, endpoint.url, "--timeout", 1, code=2)
         assert "not all is sent after 1 s" in err and "503" in err
@@ -121,7 +115,7 @@ def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> Non
 
 def test_wrong_input_is_one_line_and_what_came_before_it_stays(tmp_path: Path) -> None:
     path = tmp_path / "spool"
-    _, err = spool("append", path, code=2, text='{"n":1}\nnot json\n')
+    _, err = spool("append", path, code=2, stdin='{"n":1}\nnot json\n')
     assert "line 2 of standard input is not JSON" in err
     assert json.loads(spool("status", path, "--json")[0])["files"] == 1
     assert "no ledger there" in spool("status", tmp_path / "none", code=2)[1]
@@ -131,7 +125,7 @@ def test_wrong_input_is_one_line_and_what_came_before_it_stays(tmp_path: Path) -
 
 def test_damage_exits_with_1_and_names_the_place(tmp_path: Path) -> None:
     path = tmp_path / "spool"
-    spool("append", path, text="11\n22\n33\n")
+    spool("append", path, stdin="11\n22\n33\n")
     (file,) = Ledger.files(path)
     raw = bytearray(Path(file.path).read_bytes())
     raw[19] ^= 1
@@ -161,7 +155,7 @@ def test_what_send_needs_and_is_not_there_is_named(
 ) -> None:
     """It was an "internal error: ImportError"."""
     path = tmp_path / "spool"
-    spool("append", path, text="1\n")
+    spool("append", path, stdin="1\n")
     command = [sys.executable, "-c", MISSING, modules, "spool", "send", str(path)]
     done = subprocess.run(
         [*command, "http://127.0.0.1:9/", *options], capture_output=True, text=True, timeout=120
