@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,7 @@ from typing import Any
 import pytest
 
 from deedbook import Book, Pier, Wal
-from test_cli import (
-    GOOD,
-    command,
-    complaint,
-    deedbook,
-    environment,
-    json_lines,
-    make_book,
-    ok,
-    packed,
-    payloads,
-)
+from test_cli import command, complaint, deedbook, environment, json_lines, ok, payloads
 
 pty = pytest.importorskip("pty", reason="signals, pipes and terminals here are POSIX")
 
@@ -71,35 +60,56 @@ def next_line(process: subprocess.Popen[bytes]) -> bytes:
     return process.stdout.readline()
 
 
+def send_and_see(process: subprocess.Popen[bytes], line: bytes, ack: int) -> None:
+    """Give an `append --acks` a line; it is durable."""
+    send(process, line)
+    assert next_line(process) == b"%d\n" % ack
+
+
+def ends_quietly(process: subprocess.Popen[bytes]) -> None:
+    """Close the pipe that a command writes to."""
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.wait(GIVE_UP_SECONDS) == 141
+    assert process.stderr.read() == b""
+
+
+def book_of(path: Path, payloads: Iterable[bytes]) -> Path:
+    with Book.create(path) as book:
+        book.append_many(payloads)
+    return path
+
+
+each_format = pytest.mark.parametrize("log_format", ["book", "wal"])
+
+
 # -- interrupts -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@each_format
 def test_an_interrupted_append_ends_at_the_edge_of_a_commit(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path, number: signal.Signals, log_format: str
 ) -> None:
-    book = tmp_path / "book"
-    with running("append", book, "--acks") as process:
+    log, last = tmp_path / "log", b"3\n" if log_format == "book" else b"27\n"
+    with running("append", "--format", log_format, log, "--acks") as process:
         send(process, b"1\n2\n3\n")
-        acks = [next_line(process)]
-        while acks[-1] not in (b"3\n", b""):  # the pipe may have given the lines in pieces
-            acks.append(next_line(process))
-        assert acks[-1] == b"3\n"
+        # The pipe may give the lines in pieces.
+        assert next(ack for ack in iter(lambda: next_line(process), b"") if ack == last)
         send(process, b'{"half": "a li')
         time.sleep(0.2)
         process.send_signal(number)
         done = ended(process)
-    text = complaint(done, 128 + number)
-    assert text == "interrupted; appended 3 deeds (events 1..3); all durable"
-    assert payloads(book) == [b"1", b"2", b"3"]
-    assert json.loads(ok("verify", book, "--json"))["ok"] is True
-    ok("append", book, "--resume", stdin=b"1\n2\n3\n4\n")
+    said = "3 deeds (events 1..3)" if log_format == "book" else "3 records (bytes 0 to 27)"
+    assert complaint(done, 128 + number) == f"interrupted; appended {said}; all durable"
+    assert payloads(log) == [b"1", b"2", b"3"]
+    assert json.loads(ok("verify", log, "--json"))["ok"] is True
+    ok("append", log, stdin=b"4\n")
 
 
 def test_an_interrupted_append_tells_its_state_as_json(tmp_path: Path) -> None:
     with running("append", tmp_path / "book", "--json", "--acks") as process:
-        send(process, b"1\n")
-        assert next_line(process) == b"1\n"
+        send_and_see(process, b"1\n", 1)
         process.send_signal(signal.SIGINT)
         done = ended(process)
     assert done.returncode == 130
@@ -128,31 +138,15 @@ def test_an_interrupted_append_of_a_large_file_can_be_resumed(tmp_path: Path) ->
 def test_a_slow_producer_gets_its_acks_without_filling_a_batch(tmp_path: Path) -> None:
     with running("append", tmp_path / "book", "--acks", "--batch", "1000") as process:
         for event in (1, 2, 3):
-            send(process, b'"slow"\n')
-            assert next_line(process) == b"%d\n" % event
+            send_and_see(process, b'"slow"\n', event)
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(GIVE_UP_SECONDS) == 0
 
 
-def test_ctrl_c_ends_follow_with_everything_printed(tmp_path: Path) -> None:
-    book = make_book(tmp_path / "book", packed([b"1", b"2"]))
-    with running("cat", book, "--follow", "--raw") as process:
-        assert [next_line(process), next_line(process)] == [b"1\n", b"2\n"]
-        ok("append", book, stdin=b"3\n")
-        assert next_line(process) == b"3\n"
-        time.sleep(0.1)
-        began = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        done = ended(process)
-    assert complaint(done, 130) == "interrupted"
-    assert done.stdout == b""
-    assert time.monotonic() - began < 5
-
-
-def test_ctrl_c_while_the_reader_does_not_read_does_not_hang(tmp_path: Path) -> None:
-    book = make_book(tmp_path / "book", packed([bytes(1 << 20)] * 4))
-    with running("cat", book, "--raw") as process:
+def test_ctrl_c_while_the_reader_does_not_read_does_not_hang(path: Path) -> None:
+    book_of(path, [bytes(1 << 20)] * 4)
+    with running("cat", path, "--raw") as process:
         time.sleep(0.5)  # the pipe is full
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
@@ -163,12 +157,30 @@ def test_ctrl_c_while_the_reader_does_not_read_does_not_hang(tmp_path: Path) -> 
 # -- follow ---------------------------------------------------------------------------------------
 
 
-def test_follow_sees_another_writer_and_ends_after_the_timeout(tmp_path: Path) -> None:
-    book = tmp_path / "book"
-    with running("append", book, "--acks") as writer:
-        send(writer, b"1\n")
-        assert next_line(writer) == b"1\n"
-        with running("cat", book, "--follow", "--json", "--timeout", "1.5") as reader:
+@each_format
+def test_follow_sees_another_writer_until_ctrl_c_or_sigterm_ends_it(
+    path: Path, log_format: str
+) -> None:
+    """Only `append` heard SIGTERM, and exited with 130 as after Ctrl-C; all others just died."""
+    ok("append", "--format", log_format, path, stdin=b"1\n2\n")
+    for number, said in ((signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")):
+        with running("cat", path, "--follow", "--raw") as process:
+            for line in payloads(path):
+                assert next_line(process) == line + b"\n"
+            for line in (b"3\n", b"4\n"):
+                ok("append", path, stdin=line)
+                assert next_line(process) == line
+            began = time.monotonic()
+            process.send_signal(number)
+            done = ended(process)
+        assert complaint(done, 128 + number) == said and done.stdout == b""
+        assert time.monotonic() - began < 5
+
+
+def test_follow_sees_a_writer_that_goes_on_and_ends_after_the_timeout(path: Path) -> None:
+    with running("append", path, "--acks") as writer:
+        send_and_see(writer, b"1\n", 1)
+        with running("cat", path, "--follow", "--json", "--timeout", "1.5") as reader:
             assert json.loads(next_line(reader))["event"] == 1
             for number in (b"2", b"3"):
                 send(writer, number + b"\n")
@@ -177,12 +189,12 @@ def test_follow_sees_another_writer_and_ends_after_the_timeout(tmp_path: Path) -
             assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_follow_ends_at_the_stop_of_its_range(tmp_path: Path) -> None:
-    book = make_book(tmp_path / "book", packed([b"1", b"2", b"3"]))
-    assert ok("cat", book, "2:4", "--follow", "--raw") == b"2\n3\n"
-    with running("cat", book, "3:5", "--follow", "--raw") as process:
+def test_follow_ends_at_the_stop_of_its_range(path: Path) -> None:
+    book_of(path, [b"1", b"2", b"3"])
+    assert ok("cat", path, "2:4", "--follow", "--raw") == b"2\n3\n"
+    with running("cat", path, "3:5", "--follow", "--raw") as process:
         assert next_line(process) == b"3\n"
-        ok("append", book, stdin=b"4\n5\n")
+        ok("append", path, stdin=b"4\n5\n")
         done = ended(process)
     assert (done.returncode, done.stdout) == (0, b"4\n")
 
@@ -213,69 +225,59 @@ def test_resume_after_kill_9_loses_and_repeats_nothing(tmp_path: Path, kill_at: 
     assert json.loads(ok("verify", book, "--json"))["ok"] is True
 
 
-def test_a_second_writer_is_refused_and_info_names_the_first(tmp_path: Path) -> None:
-    book = tmp_path / "book"
-    with running("append", book, "--acks") as writer:
-        send(writer, b"1\n")
-        assert next_line(writer) == b"1\n"
-        text = complaint(deedbook("append", book, stdin=b"2\n"), 2)
-        assert str(writer.pid) in text
-        info = json.loads(ok("info", book, "--json"))
+@each_format
+def test_a_second_writer_is_refused_and_info_names_the_first(path: Path, log_format: str) -> None:
+    with running("append", "--format", log_format, path, "--acks") as writer:
+        send_and_see(writer, b"1\n", 1 if log_format == "book" else 9)
+        dropping = [["truncate", "--from", "0"], ["retain", "--consumed"]]
+        for words in (["append"], *(dropping if log_format == "wal" else ())):
+            assert str(writer.pid) in complaint(deedbook(*words, path, stdin=b"2\n"), 2)
+        info = json.loads(ok("info", path, "--json"))
         assert info["writer"]["pid"] == writer.pid
         assert info["writer"]["held"] in ((True,) if os.path.exists("/proc/locks") else (None,))
-        text = ok("info", book).decode()
-        assert f"process {writer.pid}" in text
-        # The space that a writer takes beforehand is no damage, and nothing is lost there.
-        assert "\ndamage" not in text and "torn" not in text
-        assert info["bounds"] == [1, 1]
+        assert f"process {writer.pid}" in ok("info", path).decode()
+        assert info["records"] == 1
         writer.kill()
         ended(writer)
-    info = json.loads(ok("info", book, "--json"))
+    info = json.loads(ok("info", path, "--json"))
     assert info["writer"]["held"] is not True
-    ok("append", book, stdin=b"2\n")
-    assert payloads(book) == [b"1", b"2"]
+    ok("append", path, stdin=b"2\n")
+    assert payloads(path) == [b"1", b"2"]
 
 
 # -- closed pipes ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [[], ["--json"], ["--raw"], ["--reverse"], ["--follow"]])
-def test_a_closed_pipe_ends_cat_quietly(tmp_path: Path, options: list[str]) -> None:
-    book = make_book(tmp_path / "book", packed([b"%01000d" % n for n in range(3000)]))
-    with running("cat", book, *options) as process:
+PRINTING = {
+    "cat": ["cat", "LOG"],
+    "cat --json": ["cat", "LOG", "--json"],
+    "cat --raw": ["cat", "LOG", "--raw"],
+    "cat --reverse": ["cat", "LOG", "--reverse"],
+    "cat --follow": ["cat", "LOG", "--follow"],
+    # A reader that had enough was an error of the file: exit code 2, and a line.
+    "export": ["export", "LOG", "/dev/stdout", "--jsonl"],
+}
+
+
+@pytest.mark.parametrize("words", PRINTING.values(), ids=PRINTING)
+def test_a_closed_pipe_ends_what_prints_records_quietly(path: Path, words: list[str]) -> None:
+    book_of(path, [b"%01000d" % n for n in range(3000)])
+    with running(*(path if word == "LOG" else word for word in words)) as process:
         assert len(next_line(process)) > 1000
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.close()
-        assert process.wait(GIVE_UP_SECONDS) == 141
-        assert process.stderr.read() == b""
+        ends_quietly(process)
 
 
-def test_a_closed_pipe_ends_an_export_quietly(tmp_path: Path) -> None:
-    """A reader that had enough was an error of the file: exit code 2, and a line."""
-    book = make_book(tmp_path / "book", packed([b"%01000d" % n for n in range(3000)]))
-    with running("export", book, "/dev/stdout", "--jsonl") as process:
-        assert len(next_line(process)) > 1000
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.close()
-        assert process.wait(GIVE_UP_SECONDS) == 141
-        assert process.stderr.read() == b""
-
-
-@pytest.mark.parametrize("args", [["info"], ["verify"], ["repair"], ["info", "--json"]])
-def test_a_closed_pipe_ends_every_command_quietly(tmp_path: Path, args: list[str]) -> None:
-    book = make_book(tmp_path / "book", GOOD)
+@pytest.mark.parametrize(
+    "words", [["info"], ["verify"], ["repair"], ["info", "--json"], ["cat"], ["--help"]]
+)
+@each_format
+def test_a_closed_pipe_ends_every_command_quietly(
+    path: Path, words: list[str], log_format: str
+) -> None:
+    ok("append", "--format", log_format, path, stdin=b"1\n")
     reading, writing = os.pipe()
     os.close(reading)
-    with running(*args, book, stdout=writing) as process:
-        os.close(writing)
-        done = ended(process)
-    assert (done.returncode, done.stderr) == (141, b"")
-
-
-def test_a_closed_pipe_ends_help_quietly() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with running("--help", stdout=writing) as process:
+    with running(*words, *([] if words == ["--help"] else [path]), stdout=writing) as process:
         os.close(writing)
         done = ended(process)
     assert (done.returncode, done.stderr) == (141, b"")
@@ -284,13 +286,11 @@ def test_a_closed_pipe_ends_help_quietly() -> None:
 def test_an_append_whose_acks_nobody_reads_stops_with_its_deeds_intact(tmp_path: Path) -> None:
     book = tmp_path / "book"
     with running("append", book, "--acks", "--batch", "1") as process:
-        send(process, b"1\n")
-        assert next_line(process) == b"1\n"
-        assert process.stdout is not None and process.stderr is not None
+        send_and_see(process, b"1\n", 1)
+        assert process.stdout is not None
         process.stdout.close()
         send(process, b"2\n3\n")
-        assert process.wait(GIVE_UP_SECONDS) == 141
-        assert process.stderr.read() == b""
+        ends_quietly(process)
     assert payloads(book) == [b"1", b"2"]
     assert json.loads(ok("verify", book, "--json"))["ok"] is True
 
@@ -329,8 +329,7 @@ def test_a_terminal_gets_a_bar_that_is_wiped_in_the_end(tmp_path: Path) -> None:
     with running("append", tmp_path / "book", "--acks", stderr=theirs) as process:
         os.close(theirs)
         for event in (1, 2, 3, 4):
-            send(process, b'"x"\n')
-            assert next_line(process) == b"%d\n" % event
+            send_and_see(process, b'"x"\n', event)
             time.sleep(0.15)  # the bar is drawn ten times a second
         assert process.stdin is not None
         process.stdin.close()
@@ -353,42 +352,24 @@ def test_a_terminal_gets_a_bar_that_is_wiped_in_the_end(tmp_path: Path) -> None:
 def test_a_pipe_gets_no_bar(tmp_path: Path) -> None:
     with running("append", tmp_path / "book", "--acks") as process:
         for event in (1, 2, 3):
-            send(process, b'"x"\n')
-            assert next_line(process) == b"%d\n" % event
+            send_and_see(process, b'"x"\n', event)
             time.sleep(0.15)
         done = ended(process)
     assert done.stderr.count(b"\n") == 1 and b"\r" not in done.stderr
-    assert len(json_lines(ok("cat", tmp_path / "book", "--json"))) == 3
 
 
 # -- SIGTERM --------------------------------------------------------------------------------------
 
 
-def terminated(process: subprocess.Popen[bytes]) -> None:
-    """End a command with SIGTERM: as by its default, but with what is open closed."""
-    process.send_signal(signal.SIGTERM)
-    done = ended(process)
-    assert complaint(done, 143) == "terminated"
-
-
-@pytest.mark.parametrize("log_format", ["book", "wal"])
-def test_sigterm_ends_follow(tmp_path: Path, log_format: str) -> None:
-    """Only `append` heard SIGTERM, and exited with 130 as after Ctrl-C; all others just died."""
-    log = tmp_path / "log"
-    ok("append", "--format", log_format, log, stdin=b"1\n")
-    with running("cat", log, "--follow") as process:
-        assert next_line(process).endswith(b"\t1\n")
-        terminated(process)
-
-
-def test_sigterm_ends_a_cat_that_nobody_reads(tmp_path: Path) -> None:
-    book = make_book(tmp_path / "book", packed([bytes(1000)] * 5000))
-    with running("cat", book, "--raw") as process:
+def test_sigterm_ends_a_cat_that_nobody_reads(path: Path) -> None:
+    book_of(path, [bytes(1000)] * 5000)
+    with running("cat", path, "--raw") as process:
         assert process.stdout is not None and process.stdout.read(1) == b"\0"
-        terminated(process)
+        process.send_signal(signal.SIGTERM)
+        assert complaint(ended(process), 143) == "terminated"
 
 
-@pytest.mark.parametrize("log_format", ["book", "wal"])
+@each_format
 def test_sigterm_ends_verify_between_two_logs(tmp_path: Path, log_format: str) -> None:
     log = tmp_path / "log"
     ok("append", "--format", log_format, log, stdin=b"1\n")
@@ -401,7 +382,7 @@ def test_sigterm_ends_verify_between_two_logs(tmp_path: Path, log_format: str) -
 
 
 @pytest.mark.parametrize("command_name", ["verify", "salvage"])
-@pytest.mark.parametrize("log_format", ["book", "wal"])
+@each_format
 def test_sigterm_ends_work_inside_of_one_log(
     tmp_path: Path, log_format: str, command_name: str
 ) -> None:
@@ -425,22 +406,17 @@ def test_sigterm_ends_work_inside_of_one_log(
     assert complaint(done, 143) == "terminated" and done.stdout == b""
 
 
-def test_sigterm_that_is_ignored_stays_so(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    ok("append", log, stdin=b"1\n")
+def test_sigterm_that_is_ignored_stays_so(path: Path) -> None:
+    ok("append", path, stdin=b"1\n")
 
     def ignore() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-    process = subprocess.Popen(
-        command("cat", log, "--follow"), stdout=subprocess.PIPE, preexec_fn=ignore
-    )
-    assert next_line(process) == b"1\t1\n"
-    process.send_signal(signal.SIGTERM)
-    ok("append", log, stdin=b"2\n")
-    assert next_line(process) == b"2\t2\n"
-    process.kill()
-    process.communicate()
+    with running("cat", path, "--follow", preexec_fn=ignore) as process:
+        assert next_line(process) == b"1\t1\n"
+        process.send_signal(signal.SIGTERM)
+        ok("append", path, stdin=b"2\n")
+        assert next_line(process) == b"2\t2\n"
 
 
 def test_the_handler_of_the_program_around_main_comes_back() -> None:
