@@ -20,7 +20,7 @@ import pytest
 from deedbook import Book, Pier, Wal
 from test_cli import command, complaint, deedbook, environment, json_lines, ok, payloads
 
-pty = pytest.importorskip("pty", reason="signals, pipes and terminals here are POSIX")
+pytest.importorskip("pty", reason="signals and pipes here are POSIX")
 
 GIVE_UP_SECONDS = 20
 
@@ -319,43 +319,6 @@ def test_lines_arrive_whole_however_they_are_cut(tmp_path: Path) -> None:
         done = ended(process)
     assert done.returncode == 0, done.stderr
     assert payloads(tmp_path / "book") == text.split(b"\n")[:-1]
-
-
-# -- progress -------------------------------------------------------------------------------------
-
-
-def test_a_terminal_gets_a_bar_that_is_wiped_in_the_end(tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
-    with running("append", tmp_path / "book", "--acks", stderr=theirs) as process:
-        os.close(theirs)
-        for event in (1, 2, 3, 4):
-            send_and_see(process, b'"x"\n', event)
-            time.sleep(0.15)  # the bar is drawn ten times a second
-        assert process.stdin is not None
-        process.stdin.close()
-        shown = b""
-        while True:
-            try:
-                piece = os.read(ours, 4096)
-            except OSError:  # Linux: EIO when the other end is closed
-                break
-            if not piece:
-                break
-            shown += piece
-        assert process.wait(GIVE_UP_SECONDS) == 0
-    os.close(ours)
-    # By rich or by ourselves (test_cli_terminal.py); what stands last wipes it.
-    assert re.search(rb"append .*\d+ bytes  .*/s  \d deeds?", shown)
-    assert re.search(rb"\r(\x1b\[1A)?\x1b\[2?Kdeedbook: appended 4 deeds", shown)
-
-
-def test_a_pipe_gets_no_bar(tmp_path: Path) -> None:
-    with running("append", tmp_path / "book", "--acks") as process:
-        for event in (1, 2, 3):
-            send_and_see(process, b'"x"\n', event)
-            time.sleep(0.15)
-        done = ended(process)
-    assert done.stderr.count(b"\n") == 1 and b"\r" not in done.stderr
 
 
 # -- SIGTERM --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import Book, Wal
+from deedbook import Book
 from deedbook.cli import parser
 from deedbook.cli.man import manual
 
@@ -210,18 +210,6 @@ def test_without_rich_there_is_no_colour(book: Path) -> None:
     assert "\x1b[" not in on_terminal([*PLAIN, "verify", "-q", str(book)])
 
 
-def test_rich_is_loaded_for_a_terminal_alone(tmp_path: Path) -> None:
-    Wal.create(tmp_path / "wal").close()
-    code = (
-        "import sys\nfrom deedbook.cli import main\nmain(['verify', sys.argv[1]])\n"
-        "print('rich' in sys.modules)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "wal"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "False"
-
-
 # -- progress --------------------------------------------------------------------------------------
 
 
@@ -236,34 +224,44 @@ def test_long_work_shows_how_far_it_is_and_leaves_nothing_behind(kind: str) -> N
     assert shown.rstrip("\r\n").endswith(("\x1b[K", "\x1b[2K", "\x1b[?25h"))
 
 
+EAGER = (
+    "import sys\nfrom deedbook.cli import main, progress\nprogress.REDRAW_SECONDS = 0\n"
+    "sys.exit(main(sys.argv[1:]))\n"
+)
+"""The command, which draws its bar at each step."""
+
+
 def test_quiet_draws_no_bar_on_a_terminal(book: Path) -> None:
-    eager = (
-        "import sys\nfrom deedbook.cli import main, progress\nprogress.REDRAW_SECONDS = 0\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    verify = [sys.executable, "-c", eager, "verify", str(book)]
+    verify = [sys.executable, "-c", EAGER, "verify", str(book)]
     assert f"verify {book}" in on_terminal(verify)
     assert f"verify {book}" not in on_terminal([*verify, "--quiet"])
 
 
-def test_a_migration_shows_its_events_and_leaves_its_report(
+def test_what_is_reported_stands_in_the_place_of_the_bar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = Path(__file__).parents[1] / "data" / "lmdb" / "lmdb-100"
-    eager = (
-        "import sys\nfrom deedbook.cli import main, progress\nprogress.REDRAW_SECONDS = 0\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    shutil.copytree(source, tmp_path / "env")
+    data = Path(__file__).parents[1] / "data"
+    shutil.copytree(data / "lmdb" / "lmdb-100", tmp_path / "env")
     # A long name would leave the line no room for its numbers.
     monkeypatch.chdir(tmp_path)
-    migrate = [sys.executable, "-c", eager, "migrate", "env"]
-    shown = on_terminal([*migrate, "book"])
-    bar, _, after = shown.rpartition("\x1b[2K" if "\x1b[2K" in shown else "\x1b[K")
-    assert "migrate env" in bar and "100 events of 100 events" in bar
-    assert "100%" in bar and re.search(r"events/s  \d+ s left", bar)
-    assert after.startswith("book: brought 100 events\r\n"), after
-    quiet = on_terminal([*migrate, "quiet", "--quiet"])
+    (tmp_path / "lines").write_bytes(b"1\n2\n3\n4\n")
+    for words, bars, reported in (
+        (
+            ["migrate", "env", "book"],
+            [r"migrate env", r"100 events of 100 events", r"100%", r"events/s  \d+ s left"],
+            "book: brought 100 events\r\n",
+        ),
+        (
+            ["append", "log", "lines"],
+            [r"append .*8 bytes.*/s  .*4 deeds"],
+            "deedbook: appended 4 deeds",
+        ),
+    ):
+        shown = on_terminal([sys.executable, "-c", EAGER, *words])
+        bar, _, after = shown.rpartition("\x1b[2K" if "\x1b[2K" in shown else "\x1b[K")
+        assert all(re.search(one, bar) for one in bars), shown
+        assert after.startswith(reported), after
+    quiet = on_terminal([sys.executable, "-c", EAGER, "migrate", "env", "quiet", "--quiet"])
     assert "%" not in quiet and "brought 100 events" in quiet
 
 
