@@ -8,10 +8,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from deedbook import Book, EventStore, Ledger, Pier, Wal
 from deedbook.cli import main
+from test_nostr import made
 
 
 def words_of(args: tuple[object, ...]) -> list[str]:
@@ -89,3 +92,21 @@ def replaced(*descriptors: int) -> Iterator[None]:
             setattr(sys, name, stream)
             os.dup2(copy, number)
             os.close(copy)
+
+
+def make_logs(home: Path, payloads: Sequence[bytes], events: int = 30, **of_wal: Any) -> Path:
+    """Make a log of each format, by its name: with these payloads, and with events of Nostr."""
+    third = len(payloads) // 3
+    with Book.create(home / "book", durability="manual") as book:
+        book.append_many(payloads)
+    with Pier.create(home / "pier", durability="manual") as pier:
+        pier.append_many(payloads[:third])
+        pier.roll()
+        pier.append_many(payloads[third:])
+    with Wal.create(home / "wal", **of_wal) as wal:
+        wal.append_many(payloads)
+    with Ledger.open(home / "ledger") as ledger:
+        ledger.append_many(payloads)
+    with EventStore.create(home / "nostr") as store:
+        store.append_many([made(f"event {number}") for number in range(events)])
+    return home

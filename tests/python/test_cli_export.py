@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Book, EventStore, Ledger, Pier, Wal
+from commands import make_logs
+from deedbook import Book, Ledger, Wal
 from deedbook.cli import main
 from deedbook.formats._ledger import _LedgerInfo
-from test_nostr import made
 
 KINDS = ("parquet", "arrow", "csv", "jsonl")
 PAYLOADS = [b'{"n":%d,\r\n"text":"a, \\"b\\" \xc3\xa6"}' % number for number in range(300)]
@@ -34,19 +34,7 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log of each format below one directory, not to be changed."""
-    home = tmp_path_factory.mktemp("logs")
-    with Book.create(home / "book", durability="manual") as book:
-        book.append_many(PAYLOADS)
-    with Pier.create(home / "pier", durability="manual") as pier:
-        pier.append_many(PAYLOADS[:100])
-        pier.roll()
-        pier.append_many(PAYLOADS[100:])
-    with Wal.create(home / "wal") as wal:
-        wal.append_many(PAYLOADS)
-    with Ledger.open(home / "ledger") as ledger:
-        ledger.append_many(PAYLOADS)
-    with EventStore.create(home / "nostr") as store:
-        store.append_many([deedbook.Event(**made(f"event {number}")) for number in range(30)])
+    home = make_logs(tmp_path_factory.mktemp("logs"), PAYLOADS)
     with Wal.create(home / "bytes") as wal:
         wal.append_many([b"text", b"a\xff"])
     return home

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from deedbook import Book, EventStore, Ledger, Pier, Wal
+from commands import make_logs
 from deedbook.cli import main
 from deedbook.formats import FORMATS
-from test_nostr import made
 
 Capture = pytest.CaptureFixture[str]
 
@@ -21,14 +20,7 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
     """A log of each format, by its name."""
-    for name, create in (("book", Book.create), ("pier", Pier.create), ("wal", Wal.create)):
-        with create(tmp_path / name) as log:
-            log.append_many([b"1", b"2", b"3"])
-    with Ledger.open(tmp_path / "ledger") as ledger:
-        ledger.append(b"1")
-    with EventStore.create(tmp_path / "nostr") as store:
-        store.append(made("event"))
-    return tmp_path
+    return make_logs(tmp_path, [b"1", b"2", b"3"], events=1)
 
 
 def info(path: Path, capfd: Capture) -> dict[str, Any]:

@@ -117,24 +117,6 @@ def test_an_interrupted_append_tells_its_state_as_json(tmp_path: Path) -> None:
     assert (result["ok"], result["interrupted"], result["durable_event"]) == (False, True, 1)
 
 
-def test_an_interrupted_append_of_a_large_file_can_be_resumed(tmp_path: Path) -> None:
-    book, file = tmp_path / "book", tmp_path / "lines"
-    lines = [b'{"number": %d}' % number for number in range(50_000)]
-    file.write_bytes(b"\n".join(lines) + b"\n")
-    with running("append", book, file, "--acks", "--batch", "10") as process:
-        assert next_line(process) == b"10\n"
-        process.send_signal(signal.SIGINT)
-        done = ended(process)
-    assert done.returncode == 130
-    acked = int(done.stdout.split()[-1]) if done.stdout else 10
-    found = payloads(book)
-    assert len(found) == acked < len(lines)
-    assert found == lines[:acked]
-    result = json.loads(ok("append", book, file, "--resume", "--json"))
-    assert (result["skipped"], result["last_event"]) == (acked, len(lines))
-    assert payloads(book) == lines
-
-
 def test_a_slow_producer_gets_its_acks_without_filling_a_batch(tmp_path: Path) -> None:
     with running("append", tmp_path / "book", "--acks", "--batch", "1000") as process:
         for event in (1, 2, 3):
@@ -202,22 +184,27 @@ def test_follow_ends_at_the_stop_of_its_range(path: Path) -> None:
 # -- kill -9 and other writers --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kill_at", [1, 7, 40])
-def test_resume_after_kill_9_loses_and_repeats_nothing(tmp_path: Path, kill_at: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "acks"),
+    [(signal.SIGINT, 1), (signal.SIGKILL, 1), (signal.SIGKILL, 7), (signal.SIGKILL, 40)],
+)
+def test_resume_after_an_interrupt_or_kill_9_loses_and_repeats_nothing(
+    tmp_path: Path, number: signal.Signals, acks: int
+) -> None:
     book, file = tmp_path / "book", tmp_path / "lines"
     lines = [b'{"number": %d, "text": "%s"}' % (n, b"x" * (n % 90)) for n in range(30_000)]
     file.write_bytes(b"\n".join(lines) + b"\n")
     acked = b""
     with running("append", book, file, "--acks", "--batch", "25") as process:
-        for _ in range(kill_at):
+        for _ in range(acks):
             acked = next_line(process)
-        process.kill()
+        process.send_signal(number)
         done = ended(process)
-    assert done.returncode == -signal.SIGKILL
+    assert done.returncode == (130 if number == signal.SIGINT else -number)
     acked = (acked + done.stdout).split(b"\n")[-2]  # the last whole line
     found = payloads(book)
-    assert int(acked) <= len(found) < len(lines)
-    assert found == lines[: len(found)]
+    assert int(acked) <= len(found) < len(lines) and found == lines[: len(found)]
+    assert int(acked) == len(found) or number == signal.SIGKILL
     result = json.loads(ok("append", book, file, "--resume", "--json"))
     assert int(acked) <= result["skipped"]
     assert result["skipped"] + result["appended"] == result["last_event"] == len(lines)

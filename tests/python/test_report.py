@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 import deedbook
 from browser import Browser, browser
+from commands import make_logs
 from deedbook import Book, EventStore, Ledger, Pier, Wal
 from deedbook._report import Scan
 from deedbook._text import size
@@ -43,27 +45,18 @@ def lines_of(records: int) -> list[bytes]:
     return found
 
 
+LINES = lines_of(3000)
+
+
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log of each format below one directory, not to be changed."""
-    home, lines = tmp_path_factory.mktemp("logs"), lines_of(3000)
-    for name in ("book", "slots"):
-        layout = "packed" if name == "book" else "slots"
-        with Book.create(home / name, layout=layout, durability="manual") as book:
-            book.append_many(lines)
-    with Pier.create(home / "pier", durability="manual") as pier:
-        pier.append_many(lines[:1000])
-        pier.roll()
-        pier.append_many(lines[1000:])
+    home = make_logs(tmp_path_factory.mktemp("logs"), LINES, segment_bytes=1 << 16)
+    with Book.create(home / "slots", layout="slots", durability="manual") as book:
+        book.append_many(LINES)
+    with Pier.open(home / "pier", "a") as pier, Wal.open(home / "wal", "a") as wal:
         pier.set_consumer("<b>spark</b>", 701)
-    with Wal.create(home / "wal", segment_bytes=1 << 16) as wal:
-        at = [wal.append(line) for line in lines]
-        wal.sync()
-        wal.set_consumer("<b>spark</b>", at[700])
-    with Ledger.open(home / "ledger") as ledger:
-        ledger.append_many(lines)
-    with EventStore.create(home / "nostr") as store:
-        store.append_many([deedbook.Event(**made(f"event {number}")) for number in range(30)])
+        wal.set_consumer("<b>spark</b>", next(islice(wal, 700, None)).lsn)
     return home
 
 
@@ -81,10 +74,10 @@ def damaged(log: Path, to: Path) -> Path:
 
 @pytest.mark.parametrize("name", KINDS[:5])
 def test_the_figures_are_those_of_the_payloads(logs: Path, name: str) -> None:
-    lines, calls = lines_of(3000), []
+    calls: list[tuple[int, int]] = []
     found = deedbook.report(logs / name, progress=lambda done, total: calls.append((done, total)))
-    assert found.ok and found.records == 3000 and found.bytes == sum(map(len, lines))
-    values = [json.loads(line) for line in lines if line.startswith(b"{")]
+    assert found.ok and found.records == 3000 and found.bytes == sum(map(len, LINES))
+    values = [json.loads(line) for line in LINES if line.startswith(b"{")]
     assert found.objects == len(values)
     of = Counter(value.get("type", "{created_at, text}") for value in values)
     assert {one.name: one.records for one in found.types} == {
@@ -94,7 +87,7 @@ def test_the_figures_are_those_of_the_payloads(logs: Path, name: str) -> None:
     assert found.times.records == sum(one.records for one in found.times.stretches) == len(values)
     assert found.times.outside == 0 and len(found.times.stretches) <= 150
     assert found.times.first == BEGIN + timedelta(minutes=1)
-    sizes = sorted(map(len, lines))
+    sizes = sorted(map(len, LINES))
     assert found.sizes is not None
     assert (found.sizes.least, found.sizes.most) == (sizes[0], sizes[-1])
     assert sum(step.records for step in found.sizes.steps) == 3000
