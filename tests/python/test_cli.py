@@ -193,6 +193,38 @@ def test_a_command_loads_nothing_that_it_does_not_need(
     assert done.returncode == 0 and done.stdout and not done.stderr
 
 
+@pytest.mark.parametrize(
+    ("modules", "words", "said"),
+    [
+        ("shtab", "completion bash", "completion: needs shtab: pip install 'deedbook[cli]'"),
+        ("pyarrow", "export book x.parquet", "needs pyarrow (pip install pyarrow)"),
+        ("urllib3", "spool send spool http://127.0.0.1:9/", "pip install 'deedbook[http]'"),
+        (
+            "compression.zstd,backports.zstd",
+            "spool send spool http://127.0.0.1:9/ --compression zstd",
+            "pip install 'deedbook[zstd]'",
+        ),
+    ],
+)
+def test_what_a_command_needs_and_is_not_there_is_named(
+    tmp_path: Path, modules: str, words: str, said: str
+) -> None:
+    """It was an "internal error: ImportError"."""
+    if "zstd" in modules:
+        pytest.importorskip("urllib3")
+    ok("append", tmp_path / "book", stdin=b"1\n")
+    ok("spool", "append", tmp_path / "spool", stdin=b"1\n")
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(',')))\n"
+        "from deedbook.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, modules, *words.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
+    text = complaint(done, 2)
+    assert said in text and text.startswith(" ".join(words.split()[: 1 + ("spool" in words)]))
+    assert sorted(os.listdir(tmp_path)) == ["book", "spool"]
+
+
 def test_debug_shows_the_traceback_and_keeps_the_exit_code(tmp_path: Path) -> None:
     done = deedbook("info", tmp_path / "none", env={"DEEDBOOK_DEBUG": "1"})
     assert done.returncode == 2

@@ -173,19 +173,6 @@ def test_what_cannot_be_exported_is_one_line(logs: Path, tmp_path: Path, capfd: 
     assert os.listdir(tmp_path) == []
 
 
-def test_without_pyarrow_a_line_says_so(logs: Path, tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['pyarrow'] = None\n"
-        "from deedbook.cli import main; sys.exit(main(sys.argv[1:]))"
-    )
-    wal, out = str(logs / "wal"), str(tmp_path / "x.parquet")
-    done = subprocess.run(
-        [sys.executable, "-c", code, "export", wal, out], capture_output=True, text=True
-    )
-    assert done.returncode == 2 and os.listdir(tmp_path) == []
-    assert "needs pyarrow (pip install pyarrow)" in done.stderr and done.stderr.count("\n") == 1
-
-
 def test_an_export_needs_no_more_memory_for_a_longer_log(tmp_path: Path) -> None:
     """200 MB of payloads under a limit of the address space that has no room for them."""
     resource = pytest.importorskip("resource", reason="needs POSIX")

@@ -133,32 +133,3 @@ def test_damage_exits_with_1_and_names_the_place(tmp_path: Path) -> None:
     out, _ = spool("verify", path, code=1)
     assert "1 damaged file" in out and "0-events" in out
     assert not json.loads(spool("verify", path, "--json", code=1)[0])["ok"]
-
-
-MISSING = """
-import sys
-sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(",")))
-from deedbook.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.parametrize(
-    ("modules", "options", "extra"),
-    [
-        ("urllib3", [], "deedbook[http]"),
-        ("compression.zstd,backports.zstd", ["--compression", "zstd"], "deedbook[zstd]"),
-    ],
-)
-def test_what_send_needs_and_is_not_there_is_named(
-    tmp_path: Path, modules: str, options: list[str], extra: str
-) -> None:
-    """It was an "internal error: ImportError"."""
-    path = tmp_path / "spool"
-    spool("append", path, stdin="1\n")
-    command = [sys.executable, "-c", MISSING, modules, "spool", "send", str(path)]
-    done = subprocess.run(
-        [*command, "http://127.0.0.1:9/", *options], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 2 and done.stderr.startswith("deedbook: spool send: ")
-    assert f"pip install '{extra}'" in done.stderr and done.stderr.count("\n") == 1

@@ -123,12 +123,6 @@ def test_zsh_takes_its_script() -> None:
     subprocess.run(["zsh", "-n"], input=script.stdout, check=True)
 
 
-def test_without_shtab_it_says_what_to_install() -> None:
-    done = subprocess.run([*PLAIN, "completion", "bash"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr == "deedbook: completion: needs shtab: pip install 'deedbook[cli]'\n"
-
-
 # -- the manual page -------------------------------------------------------------------------------
 
 
