@@ -218,11 +218,6 @@ BROKEN: dict[str, tuple[Break, set[str]]] = {
         {f"orders: {HAS}"},
     ),
     "a record of a WAL is missing": (change_log("spool", lambda log: log.pop()), {f"spool: {HAS}"}),
-    "a record of a WAL is doubled": (
-        change_log("spool", lambda log: log.append(log[-1])),
-        {f"spool: {HAS}"},
-    ),
-    "records of a WAL are swapped": (change_log("spool", swap), {f"spool: {HAS}"}),
     "an event of a store is missing": (change_store(lambda log: log.pop()), {f"files: {HAS}"}),
     "a store has one more": (
         change_store(lambda log: log.append(Event(**made("more")))),
