@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
@@ -18,25 +17,25 @@ from test_nostr import made
 
 Break = Callable[[Path], object]
 """Changes the pipeline in a directory."""
+P = ParamSpec("P")
 
 
-def log_again(path: Path, payloads: Iterable[bytes]) -> None:
-    """Make a log again, of the same format."""
-    is_book = (path / "book.log").exists()
+def breaking(do: Callable[Concatenate[Path, P], object]) -> Callable[P, Break]:
+    """A function that breaks a pipeline in some way, as one that makes the break."""
+    return lambda *args, **named: lambda home: do(home, *args, **named)
+
+
+@breaking
+def change_log(home: Path, name: str, change: Callable[[list[bytes]], object]) -> None:
+    """Make a log again, of the same format, with other payloads."""
+    path = home / "out" / "bronze" / name
+    kind = Book if (path / "book.log").exists() else Wal
+    with kind.open(path) as log:
+        payloads = list(log.payloads())
+    change(payloads)
     shutil.rmtree(path)
-    with Book.create(path) if is_book else Wal.create(path) as log:
-        log.append_many(list(payloads))
-
-
-def change_log(name: str, change: Callable[[list[bytes]], object]) -> Break:
-    def broken(home: Path) -> None:
-        path = home / "out" / "bronze" / name
-        with (Book.open if (path / "book.log").exists() else Wal.open)(path) as log:
-            payloads = list(log.payloads())
-        change(payloads)
-        log_again(path, payloads)
-
-    return broken
+    with kind.create(path) as log:
+        log.append_many(payloads)
 
 
 def swap(payloads: list[bytes]) -> None:
@@ -44,51 +43,40 @@ def swap(payloads: list[bytes]) -> None:
     assert payloads[40] != payloads[41]
 
 
-def change_store(change: Callable[[list[Event]], object]) -> Break:
-    def broken(home: Path) -> None:
-        path = home / "out" / "bronze" / "files"
-        with EventStore.open(path) as store:
-            events = list(store.iter(include="all"))
-        change(events)
-        shutil.rmtree(path)
-        with EventStore.create(path, durability="manual") as store:
-            store.append_many(events)
-
-    return broken
+@breaking
+def change_store(home: Path, change: Callable[[list[Event]], object]) -> None:
+    path = home / "out" / "bronze" / "files"
+    with EventStore.open(path) as store:
+        events = list(store.iter(include="all"))
+    change(events)
+    shutil.rmtree(path)
+    with EventStore.create(path, durability="manual") as store:
+        store.append_many(events)
 
 
-def flip(pattern: str) -> Break:
+@breaking
+def flip(home: Path, pattern: str) -> None:
     """Damage a byte in the middle of a file."""
-
-    def broken(home: Path) -> None:
-        file = max((home / "out" / "bronze").glob(pattern), key=lambda file: file.stat().st_size)
-        data = bytearray(file.read_bytes())
-        data[len(data.rstrip(b"\0")) // 2] ^= 0x55
-        file.write_bytes(data)
-
-    return broken
+    file = max((home / "out" / "bronze").glob(pattern), key=lambda file: file.stat().st_size)
+    data = bytearray(file.read_bytes())
+    data[len(data.rstrip(b"\0")) // 2] ^= 0x55
+    file.write_bytes(data)
 
 
-def change_table(folder: str, change: Callable[[Any], Any]) -> Break:
+@breaking
+def change_table(home: Path, folder: str, change: Callable[[Any], Any]) -> None:
     """Change the rows of the largest file of a table."""
-
-    def broken(home: Path) -> None:
-        files = (home / "out" / folder).rglob("*.parquet")
-        file = max(files, key=lambda file: (file.stat().st_size, file))
-        rows = pq.ParquetFile(file).read()
-        pq.write_table(change(rows), file)
-
-    return broken
+    files = (home / "out" / folder).rglob("*.parquet")
+    file = max(files, key=lambda file: (file.stat().st_size, file))
+    rows = pq.ParquetFile(file).read()
+    pq.write_table(change(rows), file)
 
 
-def tear(pattern: str) -> Break:
+@breaking
+def tear(home: Path, pattern: str) -> None:
     """Leave a part of the last record of a log."""
-
-    def broken(home: Path) -> None:
-        (file,) = (home / "out" / "bronze").glob(pattern)
-        file.write_bytes(file.read_bytes().rstrip(b"\0")[:-20])
-
-    return broken
+    (file,) = (home / "out" / "bronze").glob(pattern)
+    file.write_bytes(file.read_bytes().rstrip(b"\0")[:-20])
 
 
 def damage_store(home: Path) -> None:
@@ -102,14 +90,11 @@ def damage_store(home: Path) -> None:
     file.write_bytes(data)
 
 
-def cut(folder: str) -> Break:
+@breaking
+def cut(home: Path, folder: str) -> None:
     """Cut the end off a file of a table."""
-
-    def broken(home: Path) -> None:
-        file = next((home / "out" / folder).rglob("*.parquet"))
-        file.write_bytes(file.read_bytes()[:-10])
-
-    return broken
+    file = next((home / "out" / folder).rglob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:-10])
 
 
 def rename_day(home: Path) -> None:
@@ -127,52 +112,45 @@ def first_twice(rows: Any) -> Any:
     return pa.concat_tables([rows, rows.slice(0, 1)])
 
 
+def with_column(rows: Any, name: str, values: list[Any]) -> Any:
+    at = rows.schema.get_field_index(name)
+    field = rows.schema.field(at)
+    return rows.set_column(at, field, pa.array(values, field.type))
+
+
 def plus_one(column: str) -> Callable[[Any], Any]:
     """Add 1 to a number of the first row."""
 
     def change(rows: Any) -> Any:
-        values = rows[column].to_pylist()
-        values[0] += 1
-        at = rows.schema.get_field_index(column)
-        return rows.set_column(
-            at, rows.schema.field(at), pa.array(values, rows.schema.field(at).type)
-        )
+        first, *others = rows[column].to_pylist()
+        return with_column(rows, column, [first + 1, *others])
 
     return change
 
 
 def more_content(rows: Any) -> Any:
-    at = rows.schema.get_field_index("content")
-    longer = pc.binary_join_element_wise(rows["content"], pa.scalar("!"), "")
-    return rows.set_column(at, rows.schema.field(at), longer)
+    return with_column(rows, "content", [f"{one}!" for one in rows["content"].to_pylist()])
 
 
-def change_top(**fields: Any) -> Break:
-    def broken(home: Path) -> None:
-        file = home / "out" / "gold" / "top.json"
-        file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
-
-    return broken
+@breaking
+def change_top(home: Path, **fields: Any) -> None:
+    file = home / "out" / "gold" / "top.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
 
 
-def change_lines(file: str, change: Callable[[list[bytes]], object]) -> Break:
-    def broken(home: Path) -> None:
-        *lines, rest = (home / file).read_bytes().split(b"\n")
-        change(lines)
-        (home / file).write_bytes(b"\n".join([*lines, rest]))
-
-    return broken
+@breaking
+def change_lines(home: Path, file: str, change: Callable[[list[bytes]], object]) -> None:
+    *lines, rest = (home / file).read_bytes().split(b"\n")
+    change(lines)
+    (home / file).write_bytes(b"\n".join([*lines, rest]))
 
 
-def change_delta(change: Callable[[Any], Any]) -> Break:
+@breaking
+def change_delta(home: Path, change: Callable[[Any], Any]) -> None:
     """Change the rows of the Delta table in a commit."""
-
-    def broken(home: Path) -> None:
-        path = str(home / "out" / "silver" / "delta")
-        rows = DeltaTable(path).to_pyarrow_dataset().to_table()
-        write_deltalake(path, change(rows), mode="overwrite")
-
-    return broken
+    path = str(home / "out" / "silver" / "delta")
+    rows = DeltaTable(path).to_pyarrow_dataset().to_table()
+    write_deltalake(path, change(rows), mode="overwrite")
 
 
 def seen(payload: bytes) -> bytes:
@@ -180,9 +158,7 @@ def seen(payload: bytes) -> bytes:
 
 
 def rename_quarantined(rows: Any) -> Any:
-    at = rows.schema.get_field_index("file")
-    names = ["/elsewhere/000009.jsonl"] * rows.num_rows
-    return rows.set_column(at, rows.schema.field(at), pa.array(names, pa.string()))
+    return with_column(rows, "file", ["/elsewhere/000009.jsonl"] * rows.num_rows)
 
 
 HAS = "bronze has the input"

@@ -21,24 +21,14 @@ from commands import command, run
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
-# uip-packed-3 of the golden files: events 1..3, and the same with one byte of deed 2 inverted.
-HEADER = bytes.fromhex("4b4f4f42 01000000 0100000000000000")
-DEED_1 = bytes.fromhex("0500000000000000 04030201 02 bc78ff01 0500000000000000")
-DEED_2 = bytes.fromhex("0700000000000000 ffffff7f 714834 98a93f8f 0700000000000000")
-DEED_2_BAD = bytes.fromhex("0700000000000000 ffffff7f 8e4834 98a93f8f 0700000000000000")
-JAM_3 = bytes.fromhex("5feced6d0de00fad8c8ded8d05240c0eaecc8dace5cd8d2d0fe4ee4d8e8d0c")
-DEED_3 = (
-    bytes.fromhex("2400000000000000 efcdab00 01")
-    + JAM_3
-    + bytes.fromhex("fc0e0afd 2400000000000000")
-)
-JAMS = [b"\x02", b"qH4", b"\x01" + JAM_3]
-GOOD = HEADER + DEED_1 + DEED_2 + DEED_3
+# Events 1..3, deeds 2 and 3 from bytes 41 and 68 on, and the same with a damaged byte.
+GOOD = (Path(__file__).parents[1] / "data" / "book" / "uip-packed-3" / "book.log").read_bytes()
+JAMS = [b"\x02", b"qH4", GOOD[80:112]]
 TORN = GOOD[:-5]
-MIDCORRUPT = HEADER + DEED_1 + DEED_2_BAD + DEED_3
+MIDCORRUPT = GOOD[:53] + b"\x8e" + GOOD[54:]
 # Opening without a mark checks the chain of lengths (RULINGS: verify checks every CRC), so this one
 # is found corrupt at once: the length of deed 2 is wrong, and an intact deed follows.
-BROKEN_CHAIN = HEADER + DEED_1 + b"\x08" + DEED_2[1:] + DEED_3
+BROKEN_CHAIN = GOOD[:41] + b"\x08" + GOOD[42:]
 
 COMMANDS = ("info", "cat", "append", "verify", "repair", "salvage", "demo")
 
@@ -441,7 +431,7 @@ def test_append_into_a_torn_log_cuts_the_tail_and_says_so(
     assert done.returncode == 0
     assert b"cut a torn tail of" in done.stderr
     log = (book / "book.log").read_bytes()
-    assert log == HEADER + DEED_1 + DEED_2 + packed([b"3"])[16:]
+    assert log == GOOD[:68] + packed([b"3"])[16:]
 
 
 def test_unusable_input_makes_no_book(tmp_path: Path) -> None:
@@ -623,7 +613,7 @@ def make_places(top: Path) -> dict[str, str]:
     (top / "other.log").write_bytes(GOOD)
     make_book(top / "garbage", b"\xde\xad\xbe\xef" * 5000)
     make_book(top / "short", GOOD[:9])
-    make_book(top / "version", HEADER[:4] + b"\x09" + HEADER[5:])
+    make_book(top / "version", GOOD[:4] + b"\x09" + GOOD[5:16])
     (make_book(top / "both", GOOD) / f"{0:020d}.wal").write_bytes(b"")
     said = {
         "none": "No such file",

@@ -1,4 +1,4 @@
-"""``deedbook export`` and ``deedbook cat --tail``, on every format."""
+"""Commands on every format: ``export``, ``cat --tail``, and the keys of ``info --json``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import base64
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import deedbook
 from commands import make_logs
 from deedbook import Book, Ledger, Wal
 from deedbook.cli import main
+from deedbook.formats import FORMATS
 from deedbook.formats._ledger import _LedgerInfo
 
 KINDS = ("parquet", "arrow", "csv", "jsonl")
@@ -240,3 +243,55 @@ def test_tail_goes_with_follow_and_refuses_the_rest(logs: Path, capfd: Capture) 
         assert main(arguments) == 2
         told = capfd.readouterr()
         assert told.out == "" and said in told.err and told.err.count("\n") == 1, told.err
+
+
+# -- the keys of info -----------------------------------------------------------------------------
+
+
+def info(path: Path, capfd: Capture) -> dict[str, Any]:
+    assert main(["info", "--json", str(path)]) == 0
+    facts: dict[str, Any] = json.loads(capfd.readouterr().out)
+    return facts
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
+
+
+def below(value: Any) -> Iterator[str]:
+    """The keys in what a key has."""
+    if isinstance(value, dict):
+        yield from value
+    for one in value.values() if isinstance(value, dict) else value:
+        if isinstance(one, dict | list):
+            yield from below(one)
+
+
+def test_the_help_of_info_names_the_keys_of_each_format(
+    logs: Path, tmp_path: Path, capfd: Capture
+) -> None:
+    """Every format had layout, end and writer by the help, though a pier has no end; is_loss,
+    consumers of a pier and others were not named.
+    """
+    assert main(["info", "--help"]) == 0
+    text = capfd.readouterr().out
+    common, *parts = re.split(
+        r"(?m)^  (book|pier|wal|ledger|nostr) ", text.split("--json there")[1]
+    )
+    rows = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert list(rows) == [one.name for one in FORMATS]
+    rows["nostr"], after = rows["nostr"].split("\nThe saved end")
+    found = {name: info(logs / name, capfd) for name in rows}
+    known = {key for facts in found.values() for key in facts} | {"saved_from", "meta_error"}
+    for name, facts in found.items():
+        assert set(facts) <= words(common) | words(rows[name]), name
+        allowed = {*facts, *below(facts), "meta_error"}
+        assert words(rows[name]) & known <= allowed | {"records"}, name
+        assert words(common) & known <= set(facts), name
+
+    second = 40 + len(PAYLOADS[0])  # the byte at which deed 2 begins
+    end = tmp_path / f"book.log.cut-{second}"
+    end.write_bytes((logs / "book" / "book.log").read_bytes()[second:])
+    facts = info(end, capfd)
+    assert set(facts) <= words(common + rows["book"] + after)
+    assert set(found["book"]) - set(facts) == {"transactions", "staged"}

@@ -18,6 +18,7 @@ import deedbook as package
 from deedbook import Book, NotALogError, Wal, formats
 from deedbook._compressed import zstd
 from test_cli import complaint, deedbook, environment, json_lines, ok
+from test_nostr import flip
 
 LINES = b"".join(b'{"n":%d}\n' % number for number in range(1000, 1200))
 
@@ -63,13 +64,6 @@ def log(kind: Kind, path: Path) -> Path:
     """A log with 200 records, in one file."""
     ok("append", "--format", kind.name, *kind.options, path, stdin=LINES)
     return path
-
-
-def flip(file: Path, at: int) -> None:
-    """Invert a bit of a byte."""
-    data = bytearray(file.read_bytes())
-    data[at] ^= 1
-    file.write_bytes(data)
 
 
 def place_of(log: Path, number: int) -> int:

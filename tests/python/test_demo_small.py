@@ -116,19 +116,18 @@ def test_numbers_that_do_not_add_up_end_with_1(
     assert not report["ok"] and "FAILED" in (out / "report.html").read_text()
 
 
-def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert small._is_coloured()
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert not small._is_coloured()
-    monkeypatch.delenv("NO_COLOR")
-    monkeypatch.setenv("TERM", "dumb")
-    assert not small._is_coloured()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)
-    assert not small._is_coloured()
+@pytest.mark.parametrize(
+    ("term", "no_color", "is_terminal", "is_coloured"),
+    [("xterm", "", True, True), ("xterm", "1", True, False), ("dumb", "", True, False),
+     ("xterm", "", False, False)],
+)  # fmt: skip
+def test_colour_is_for_terminals_that_want_it(
+    monkeypatch: pytest.MonkeyPatch, term: str, no_color: str, is_terminal: bool, is_coloured: bool
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal, raising=False)
+    assert small._is_coloured() is is_coloured
 
 
 def small_demo(out: Path, *more: str) -> list[str]:

@@ -13,8 +13,10 @@ pytest.importorskip("aiohttp")
 
 from deedbook.http import Answer, Policy, presets
 from deedbook.http.endpoint import Endpoint
+from doc_blocks import blocks, run_python
 
 PAGE = Path(__file__).parents[2] / "docs" / "http.md"
+NUMBERS = r"([\d,]+) (events|bytes)"
 TEXT = PAGE.read_text() if PAGE.exists() else ""
 
 pytestmark = pytest.mark.skipif(not TEXT, reason="docs/http.md is not in this checkout")
@@ -38,13 +40,12 @@ def test_the_examples_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__", "endpoint_url": endpoint.url}
-    found = list(re.finditer(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL))
+    found = blocks(PAGE, "python")
     assert len(found) >= 6
-    for match in found:
-        if "import urllib3" in match[1]:
+    for block in found:
+        if "import urllib3" in block.text:
             names["db"].append(b"[4]")  # type: ignore[attr-defined]
-        line = TEXT.count("\n", 0, match.start()) + 1
-        exec(compile("\n" * line + match[1], str(PAGE), "exec"), names)
+        run_python(PAGE, block, names)
     assert len(endpoint.events) == 1006
     assert endpoint.events[0] == b'{"event":"page_view","user":1}'
     assert not names["db"].has_data()  # type: ignore[attr-defined]
@@ -69,22 +70,11 @@ def test_the_table_of_presets_is_true() -> None:
     }
     seen = {}
     for name, _, batch, event in rows("Endpoints"):
-        numbers = {
-            unit: int(number.replace(",", ""))
-            for number, unit in re.findall(r"([\d,]+) (events|bytes)", batch)
-        }
-        each = re.findall(r"([\d,]+) bytes", event)
-        seen[re.match(r"`(\w+)", name)[1]] = (  # type: ignore[index]
-            numbers.get("events"),
-            numbers.get("bytes"),
-            int(each[0].replace(",", "")) if each else None,
-        )
-    assert seen == {
-        name: (
-            preset.limits.batch_events_max,
-            preset.limits.batch_bytes_max,
-            preset.limits.event_bytes_max,
-        )
-        for name, preset in made.items()
-    }
-    assert {name for name in presets.__all__ if name != "Preset"} == set(seen)
+        numbers = {unit: int(n.replace(",", "")) for n, unit in re.findall(NUMBERS, batch)}
+        each = [int(n.replace(",", "")) for n, _ in re.findall(NUMBERS, event)]
+        limits = (numbers.get("events"), numbers.get("bytes"), each[0] if each else None)
+        seen[name.strip("`").partition("(")[0]] = limits
+    for name, preset in made.items():
+        of = preset.limits
+        assert seen[name] == (of.batch_events_max, of.batch_bytes_max, of.event_bytes_max), name
+    assert {*presets.__all__} - {"Preset"} == set(seen) == set(made)

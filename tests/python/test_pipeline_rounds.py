@@ -60,6 +60,13 @@ def answers(monkeypatch: pytest.MonkeyPatch, *given: rounds.Round | Exception) -
     return left
 
 
+def take(config: Config, source: Any = None, journal: Any = None, warned: Any = ()) -> int:
+    """Take what is at a source, the only one by default; how many rows there were."""
+    none: Any = None
+    source = source or config.sources[0]
+    return rounds._take(none, config, source, Layout(config), journal, set(warned))
+
+
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_single_round_in_which_spark_failed_is_tried_again(
     config: Config, monkeypatch: pytest.MonkeyPatch, failures: int
@@ -71,20 +78,15 @@ def test_a_single_round_in_which_spark_failed_is_tried_again(
     assert left == []
 
 
-def test_three_rounds_in_a_row_in_which_spark_failed_are_an_error(
-    config: Config, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "given",
+    [[JobFailedError("0"), JobFailedError("1"), JobFailedError("2")], [ContiguityError("2")]],
+)
+def test_the_third_failure_of_spark_or_the_first_error_of_the_data_ends_the_run(
+    config: Config, monkeypatch: pytest.MonkeyPatch, given: list[Exception]
 ) -> None:
-    left = answers(monkeypatch, *[JobFailedError(str(n)) for n in range(3)], DONE)
-    with pytest.raises(JobFailedError, match="2"):
-        rounds.run(config, once=True)
-    assert left == [DONE]
-
-
-def test_an_error_of_the_data_is_not_tried_again(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = answers(monkeypatch, ContiguityError("a gap"), DONE)
-    with pytest.raises(ContiguityError):
+    left = answers(monkeypatch, *given, DONE)
+    with pytest.raises(type(given[0]), match="2"):
         rounds.run(config, once=True)
     assert left == [DONE]
 
@@ -122,15 +124,14 @@ def test_a_log_that_is_half_there_is_yet_to_come(
         return SimpleNamespace(rows=0, batches=0, seconds=0.0)
 
     monkeypatch.setattr(rounds, "ingest", ingest)
-    none: Any = None
-    assert rounds._take(none, config, source, Layout(config), none, set()) == 0
+    assert take(config) == 0
     assert ingested == []
     if format == "wal":
         Wal.open(source.path, "a").close()
     else:
         with Ledger.open(source.path) as ledger:
             ledger.append(b"{}")
-    rounds._take(none, config, source, Layout(config), Journal(Layout(config)), set())
+    take(config, journal=Journal(Layout(config)))
     assert ingested == [source.path]
 
 
@@ -139,94 +140,59 @@ def test_a_log_that_was_read_and_is_gone_ends_the_run(
 ) -> None:
     """It counted as a source that is yet to come, whatever it had that was not read."""
     (source,) = config.sources
-    layout = Layout(config)
-    offsets = layout.checkpoint("a") / "offsets"
+    offsets = Layout(config).checkpoint("a") / "offsets"
     offsets.mkdir(parents=True)
-    none: Any = None
-    assert rounds._take(none, config, source, layout, none, set()) == 0
+    assert take(config) == 0
     for batch in ("0", "1"):
         (offsets / batch).touch()
     with pytest.raises(LostRecordsError, match=r"a\.wal: the log of source a is .* 0 to 1 of it"):
-        rounds._take(none, config, source, layout, none, set())
+        take(config)
     assert not caplog.records
     goes_on = replace(source, goes_on=True)
-    assert rounds._take(none, config, goes_on, layout, none, set()) == 0
+    assert take(config, goes_on) == 0
     assert "is not there any more" in caplog.text
-    warned = {"a"}  # by a round before
     caplog.clear()
-    assert rounds._take(none, config, goes_on, layout, none, warned) == 0
+    assert take(config, goes_on, warned={"a"}) == 0  # by a round before
     assert caplog.text == ""
     # Files may be taken away once they are read.
-    lines = replace(source, kind="lines", path=source.path.with_name("in"))
-    assert rounds._take(none, config, lines, layout, none, set()) == 0
+    assert take(config, replace(source, kind="lines", path=source.path.with_name("in"))) == 0
 
 
-def spark_that_sets(stopped: threading.Event) -> Any:
-    """A session with one stream; ending the stream sets the event."""
-    return SimpleNamespace(
-        streams=SimpleNamespace(active=[SimpleNamespace(stop=stopped.set)]),
-        sparkContext=SimpleNamespace(cancelAllJobs=lambda: None),
-    )
-
-
-def test_ctrl_c_ends_the_streams_of_the_sources(
-    config: Config, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "stops"), [(KeyboardInterrupt, 2), (LostRecordsError, 1), (JobFailedError, 0)]
+)
+def test_what_ends_a_round_ends_the_streams_of_the_other_sources(
+    config: Config, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], stops: int
 ) -> None:
-    """A run went on until all that was at its sources had been read, however long that took."""
+    """A run went on until all that was at its sources had been read, however long that took.
+
+    Ctrl-C is heard by the main thread, and a stream may begin after the first look at those that
+    run. A round in which Spark failed is tried again: what the others read stays read.
+    """
     (source,) = config.sources
     two = replace(config, sources=(source, replace(source, name="b")))
-    stopped = threading.Event()
-    ended: list[str] = []
+    stop = threading.Event()
+    spark: Any = SimpleNamespace(
+        streams=SimpleNamespace(active=[SimpleNamespace(stop=stop.set)]),
+        sparkContext=SimpleNamespace(cancelAllJobs=lambda: None),
+    )
+    stopped: list[int] = []
 
-    def take(_: Any, __: Any, one: Any, *___: Any) -> int:
+    def take_one(_: Any, __: Any, one: Any, *___: Any) -> int:
         if one.name == "a":
-            raise KeyboardInterrupt  # as in the main thread, which waits for it
-        if stopped.wait(20):  # begins to stream after the first look at those that run
-            stopped.clear()
-            if stopped.wait(20):
-                ended.append(one.name)
+            raise error("gone")
+        for number in range(stops):
+            if stop.wait(20):
+                stop.clear()
+                stopped.append(number)
         return 1
 
-    spark = spark_that_sets(stopped)
-    monkeypatch.setattr(rounds, "_take", take)
+    monkeypatch.setattr(rounds, "_take", take_one)
     none: Any = None
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(error, match="gone"):
         rounds._round(spark, two, Layout(two), none, set())
-    assert ended == ["b"]
-
-
-def test_an_error_of_one_source_ends_the_streams_of_the_others(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run reported a lost log once all other sources had been read, which may take hours."""
-    (source,) = config.sources
-    two = replace(config, sources=(replace(source, name="b"), source))
-    stopped = threading.Event()
-    ended: list[str] = []
-
-    def take(_: Any, __: Any, one: Any, *___: Any) -> int:
-        if one.name == "a":
-            raise LostRecordsError("gone")
-        if stopped.wait(20):
-            ended.append(one.name)
-        return 1
-
-    spark = spark_that_sets(stopped)
-    monkeypatch.setattr(rounds, "_take", take)
-    none: Any = None
-    with pytest.raises(LostRecordsError, match="gone"):
-        rounds._round(spark, two, Layout(two), none, set())
-    assert ended == ["b"]
-    # A round in which Spark failed is tried again: what the others read stays read.
-    stopped.clear()
-    with monkeypatch.context() as patch, pytest.raises(JobFailedError):
-        patch.setattr(rounds, "_take", lambda _, __, one, *___: one.name == "b" or failed())
-        rounds._round(spark, two, Layout(two), none, set())
-    assert not stopped.is_set()
-
-
-def failed() -> int:
-    raise JobFailedError("too many workers died")
+    assert len(stopped) == stops
+    assert stops or not stop.is_set()
 
 
 # -- one run at a time ----------------------------------------------------------------------------

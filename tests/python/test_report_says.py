@@ -15,7 +15,7 @@ import deedbook
 from deedbook import Book, EventStore, InvalidArgumentError, Ledger, Pier
 from deedbook.cli import main
 from deedbook.formats._nostr import _NostrInfo
-from test_nostr import made
+from test_nostr import flip, made
 
 CHECKED = "Every checksum was checked"
 Capture = pytest.CaptureFixture[str]
@@ -42,12 +42,6 @@ def store(tmp_path: Path) -> Path:
         opened.commit()
         shutil.copytree(opened.path, tmp_path / "store", ignore=shutil.ignore_patterns("lock"))
     return tmp_path / "store"
-
-
-def flip(file: Path, at: int) -> None:
-    data = bytearray(file.read_bytes())
-    data[at] ^= 1
-    file.write_bytes(data)
 
 
 @pytest.mark.parametrize("command", ["stats", "report"])

@@ -1,4 +1,4 @@
-"""How values look at a prompt and in a notebook."""
+"""How values look at a prompt and in a notebook, and sizes everywhere."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import pytest
 import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, _core
 from deedbook._shown import HANDLES, REPORTS
+from deedbook._text import size
+from deedbook.demo import workspace
 from test_nostr import made
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -147,3 +150,30 @@ def test_importing_loads_none_of_it() -> None:
     code = "import sys, deedbook; print([m for m in sys.modules if m.startswith('deedbook._')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not re.search(r"_page|_charts|_report", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("told", "nbytes", "text"),
+    [
+        (size, 0, "0 bytes"),
+        (size, 1, "1 byte"),
+        (size, 1023, "1023 bytes"),
+        (size, 1024, "1.0 KiB"),
+        (size, (1 << 20) - 52, "1,023.9 KiB"),
+        (size, (1 << 20) - 1, "1.0 MiB"),
+        (size, (1 << 30) - 1, "1.0 GiB"),
+        (size, (1 << 40) - 1, "1.0 TiB"),
+        (size, 3 << 50, "3,072.0 TiB"),
+        (workspace.size, 999, "999 B"),
+        (workspace.size, 1000, "1.0 kB"),
+        (workspace.size, 999_949, "999.9 kB"),
+        (workspace.size, 999_950, "1.0 MB"),
+        (workspace.size, 999_999_999, "1.0 GB"),
+        (workspace.size, 5 * 10**15, "5,000.0 TB"),
+    ],
+)
+def test_a_size_is_told_in_the_unit_that_it_rounds_to(
+    told: Callable[[int], str], nbytes: int, text: str
+) -> None:
+    """A byte below a MiB was 1,024.0 KiB, and 50 bytes below a MB were 1,000.0 kB in the demo."""
+    assert told(nbytes) == text
