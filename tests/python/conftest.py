@@ -21,6 +21,7 @@ import pytest
 
 import tiers
 from aio_kinds import KINDS, Kind, no_threads_are_left
+from browser import Browser, browser
 from jvm import archive_classes, set_options
 from pipeline_runs import run_once
 
@@ -178,3 +179,10 @@ def pipeline_ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("pipeline [1]")
     run_once(home)
     return home
+
+
+@pytest.fixture(scope="session")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A window of a browser, one for all tests: it takes seconds to start."""
+    with browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
+        yield opened

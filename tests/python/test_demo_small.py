@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from browser import browser
+from browser import Browser
 from deedbook import demo
 from deedbook.demo import crash, small
 from pages import WIDTHS, look
@@ -69,11 +69,10 @@ def test_the_small_demo_needs_the_wheel_alone_and_its_numbers_add_up(
 
 
 def test_a_reader_sees_the_page_of_the_small_demo(
-    finished: tuple[Path, str], tmp_path: Path
+    finished: tuple[Path, str], window: Browser
 ) -> None:
     out, _ = finished
-    with browser(tmp_path / "profile") as window:
-        seen_by_width = {width: look(window, out / "report.html", width) for width in WIDTHS}
+    seen_by_width = {width: look(window, out / "report.html", width) for width in WIDTHS}
     for width, seen in seen_by_width.items():
         shapes = [count for _, count in seen["charts"]]
         assert len(shapes) == small.KILLS + 1, width
@@ -136,33 +135,30 @@ def small_demo(out: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
-@pytest.mark.parametrize("as_json", [False, True])
-def test_the_names_of_files_need_not_be_utf_8(tmp_path: Path, as_json: bool) -> None:
-    """The demo ended with the traceback of a UnicodeEncodeError, at the first line or the last."""
-    lines = tmp_path / os.fsdecode(b"caf\xe9.jsonl")
+@pytest.mark.parametrize(
+    ("name", "as_json", "encoding"),
+    [(b"caf\xe9", False, "utf-8"), (b"caf\xe9", True, "utf-8"), ("café".encode(), True, "ascii")],
+)
+def test_the_names_of_files_need_not_be_utf_8_nor_what_the_output_is_encoded_in(
+    tmp_path: Path, name: bytes, as_json: bool, encoding: str
+) -> None:
+    """The demo ended with the traceback of a UnicodeEncodeError, at the first line or the last;
+    or a name was escaped in Python's way, which JSON does not have.
+    """
+    lines = tmp_path / os.fsdecode(name + b".jsonl")
     lines.write_bytes(b'{"n":1}\n' * 1000)
     out = tmp_path / os.fsdecode(b"out\xff")
-    options = ["--input", str(lines), *(["--json"] if as_json else [])]
-    done = subprocess.run(small_demo(out, *options), capture_output=True, timeout=120)
+    command = small_demo(out, "--input", str(lines), *(["--json"] if as_json else []))
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(command, capture_output=True, timeout=120, env=env)
     assert (done.returncode, done.stderr) == (0, b"")
     report = report_of(out)
     assert report["ok"] and report["input"]["name"] == lines.name
     if as_json:
-        assert json.loads(done.stdout) == report
+        assert json.loads(done.stdout.decode(encoding)) == report
     else:
         assert b"caf\\udce9.jsonl, 1,000 lines" in done.stdout
         assert b"out\\udcff/report.html" in done.stdout
-
-
-@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
-def test_json_of_the_demo_is_json_whatever_the_output_is_encoded_in(tmp_path: Path) -> None:
-    """A name was escaped in Python's way, which JSON does not have."""
-    lines = tmp_path / "caf\u00e9.jsonl"
-    lines.write_bytes(b'{"n":1}\n' * 1000)
-    command = small_demo(tmp_path / "out", "--input", str(lines), "--json")
-    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, capture_output=True, timeout=120, env=env, check=True)
-    assert json.loads(done.stdout.decode("ascii"))["input"]["name"] == lines.name
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")

@@ -8,8 +8,6 @@ from __future__ import annotations
 import glob
 import json
 import shutil
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -19,6 +17,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("deltalake", reason="deltalake is not installed")
 
+from commands import outputs
 from deedbook import Event, EventStore
 from deedbook.pipeline.check import Check, check
 from deedbook.pipeline.config import load
@@ -66,9 +65,8 @@ def test_all_is_well_after_a_run(pipeline_ran: Path) -> None:
     found = checked(ran)
     assert {name: one for name, one in found.items() if one.ok is not True} == {}
     assert len(found) == 25
-    command = [sys.executable, "-m", "deedbook", "pipeline", "check", str(ran / "pipeline.toml")]
-    shown = subprocess.run(command, capture_output=True, text=True)
-    assert (shown.returncode, shown.stdout.count("ok "), shown.stderr) == (0, 25, "")
+    out, err = outputs("pipeline", "check", ran / "pipeline.toml")
+    assert (out.count("ok "), err) == (25, "")
 
 
 def test_a_pipeline_may_lie_in_a_directory_whose_name_is_a_glob(pipeline_ran: Path) -> None:
@@ -109,15 +107,13 @@ def test_a_check_fails_when_its_thing_is_broken(home: Path, what: str) -> None:
 
 def test_the_command_shows_what_is_wrong(home: Path) -> None:
     change_top(events=1)(home)
-    command = [sys.executable, "-m", "deedbook", "pipeline", "check", str(home / "pipeline.toml")]
-    shown = subprocess.run([*command, "--json"], capture_output=True, text=True)
-    found = json.loads(shown.stdout)
-    assert (shown.returncode, found["ok"]) == (1, False)
+    command = ("pipeline", "check", home / "pipeline.toml")
+    found = json.loads(outputs(*command, "--json", code=1)[0])
+    assert found["ok"] is False
     (failed,) = [one for one in found["checks"] if not one["ok"]]
     assert (failed["name"], failed["found"]["events"]) == (TOTALS, 1)
-    shown = subprocess.run(command, capture_output=True, text=True)
-    assert shown.returncode == 1
-    assert shown.stdout.count("WRONG") == 1 and "expected: events" in shown.stdout
+    out, _ = outputs(*command, code=1)
+    assert out.count("WRONG") == 1 and "expected: events" in out
 
 
 def test_without_notes_an_input_is_not_checked(home: Path) -> None:

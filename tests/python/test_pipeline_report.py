@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("deltalake", reason="deltalake is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from browser import Browser, browser
+from browser import Browser
 from deedbook import Book, Event, EventStore, Ledger, LedgerSnapshot, Wal
 from deedbook.cli import main
 from deedbook.pipeline.check import check
@@ -222,13 +222,6 @@ def test_a_batch_of_silver_that_left_something_in_bronze_does_not_count(
 
 
 # -- the page -------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One for all tests here: it takes seconds to start."""
-    with browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
-        yield opened
 
 
 def is_red(row: list[tuple[str, str]]) -> bool:

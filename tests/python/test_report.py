@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import islice
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from browser import Browser, browser
+from browser import Browser
 from commands import make_logs
 from deedbook import Book, EventStore, Ledger, Pier, Wal
 from deedbook._report import Scan
@@ -175,13 +174,6 @@ def test_without_a_writing_handle_the_page_says_why_there_are_no_latencies(logs:
 
 
 # -- the page -------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One for all tests here: it takes seconds to start."""
-    with browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
-        yield opened
 
 
 def test_what_a_consumer_has_left_to_read_is_told_in_bytes_or_events(logs: Path) -> None:
