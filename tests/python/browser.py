@@ -75,7 +75,6 @@ def browser(profile: Path) -> Iterator[Browser]:
         [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        assert process.stdout is not None
         said = (re.search(r"successfully on port ([0-9]+)", line) for line in process.stdout)
         port = next(found[1] for found in said if found is not None)
         arguments = [*_OPTIONS.split(), f"--user-data-dir={profile}"]

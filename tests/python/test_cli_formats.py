@@ -171,7 +171,7 @@ def test_info_has_the_same_keys_for_every_format(kind: Kind, log: Path) -> None:
         assert facts["records"] == len(handle) == 200
         for name in ("bytes", "end", "durable_end", "file_end"):
             assert facts[name] == handle.end, name
-        assert handle.bounds is not None and facts["bounds"] == list(handle.bounds)
+        assert facts["bounds"] == list(handle.bounds)
         assert facts["layout"] == handle.layout
     own = {
         "book": {"epoch", "durable_event", "meta"},

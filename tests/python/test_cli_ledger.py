@@ -183,7 +183,6 @@ def test_a_drained_ledger_is_one_by_its_counter(tmp_path: Path) -> None:
     with Ledger.open(path) as ledger:
         ledger.append(b"1")
         fetched = ledger.fetch()
-        assert fetched is not None
         ledger.remove(fetched.removable)
     assert os.listdir(path) == [".deedbook"]
     facts = json.loads(ok("info", path, "--json"))
@@ -298,7 +297,6 @@ def test_info_counts_what_was_set_aside(spool: Path) -> None:
     damage(spool / "2-events")
     with Ledger.open(spool) as ledger:
         fetched = ledger.fetch()
-        assert fetched is not None
         ledger.remove(fetched.removable)
     facts = json.loads(ok("info", spool, "--json"))
     assert (facts["quarantined_files"], facts["finished_files"]) == (1, 0)
@@ -317,7 +315,6 @@ def test_cat_prints_events_in_the_order_in_which_they_are_sent(spool: Path) -> N
     assert ok("cat", spool, "--null").split(b"\0")[:-1] == ALL
     with Ledger.open(spool) as ledger:
         fetched = ledger.fetch()
-        assert fetched is not None
         sent = [payload for body in fetched.data for payload in body.records()]
     assert sent == ALL
     assert ok("cat", spool).splitlines()[3] == b'9/0\t{"file":9,"n":0}'
@@ -349,7 +346,6 @@ def test_tail_follows_a_ledger_through_its_files(tmp_path: Path) -> None:
         with subprocess.Popen(
             [*words, "--raw", "-n", "3", "-f"], stdout=subprocess.PIPE
         ) as follower:
-            assert follower.stdout is not None
             try:
                 got = [follower.stdout.readline().strip() for _ in range(3)]
                 for start in range(12, 40, 7):

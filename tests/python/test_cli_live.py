@@ -51,12 +51,10 @@ def ended(process: subprocess.Popen[bytes]) -> subprocess.CompletedProcess[bytes
 
 
 def send(process: subprocess.Popen[bytes], data: bytes) -> None:
-    assert process.stdin is not None
     process.stdin.write(data)
 
 
 def next_line(process: subprocess.Popen[bytes]) -> bytes:
-    assert process.stdout is not None
     return process.stdout.readline()
 
 
@@ -68,7 +66,6 @@ def send_and_see(process: subprocess.Popen[bytes], line: bytes, ack: int) -> Non
 
 def ends_quietly(process: subprocess.Popen[bytes]) -> None:
     """Close the pipe that a command writes to."""
-    assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
     assert process.wait(GIVE_UP_SECONDS) == 141
     assert process.stderr.read() == b""
@@ -121,7 +118,6 @@ def test_a_slow_producer_gets_its_acks_without_filling_a_batch(tmp_path: Path) -
     with running("append", tmp_path / "book", "--acks", "--batch", "1000") as process:
         for event in (1, 2, 3):
             send_and_see(process, b'"slow"\n', event)
-        assert process.stdin is not None
         process.stdin.close()
         assert process.wait(GIVE_UP_SECONDS) == 0
 
@@ -132,7 +128,6 @@ def test_ctrl_c_while_the_reader_does_not_read_does_not_hang(path: Path) -> None
         time.sleep(0.5)  # the pipe is full
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
-        assert process.stderr is not None
         assert process.stderr.read() == b"deedbook: interrupted\n"
 
 
@@ -274,7 +269,6 @@ def test_an_append_whose_acks_nobody_reads_stops_with_its_deeds_intact(tmp_path:
     book = tmp_path / "book"
     with running("append", book, "--acks", "--batch", "1") as process:
         send_and_see(process, b"1\n", 1)
-        assert process.stdout is not None
         process.stdout.close()
         send(process, b"2\n3\n")
         ends_quietly(process)
@@ -314,7 +308,7 @@ def test_lines_arrive_whole_however_they_are_cut(tmp_path: Path) -> None:
 def test_sigterm_ends_a_cat_that_nobody_reads(path: Path) -> None:
     book_of(path, [bytes(1000)] * 5000)
     with running("cat", path, "--raw") as process:
-        assert process.stdout is not None and process.stdout.read(1) == b"\0"
+        assert process.stdout.read(1) == b"\0"
         process.send_signal(signal.SIGTERM)
         assert complaint(ended(process), 143) == "terminated"
 

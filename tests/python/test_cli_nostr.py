@@ -141,7 +141,6 @@ def test_stats_info_and_verify(store: Path) -> None:
 def test_damage_exits_with_1_and_names_the_place(store: Path) -> None:
     with EventStore.open(store) as opened:
         place = list(opened)[3].location
-    assert place is not None
     (file,) = (store / "data" / "segments").iterdir()
     flip(file, place[1] + 60)
     out, _ = nostr("verify", store, code=1)
@@ -189,7 +188,6 @@ def test_verify_names_damage_in_the_log_for_which_opening_refuses_the_store(
 def test_salvage_and_repair(store: Path, tmp_path: Path) -> None:
     with EventStore.open(store) as opened:
         place = list(opened)[3].location
-    assert place is not None
     (file,) = (store / "data" / "segments").iterdir()
     flip(file, place[1] + 60)
     named = f"{file}, bytes {place[1]:,}.."
@@ -283,7 +281,6 @@ def test_a_signal_ends_an_import_at_a_commit(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    assert child.stdin is not None
     events = Endless(1)
     try:
         for _ in range(20):
@@ -314,7 +311,6 @@ def test_a_reader_that_goes_away_ends_an_export(path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert child.stdout is not None and child.stderr is not None
     child.stdout.readline()
     child.stdout.close()
     assert child.wait(60) == 141
@@ -351,7 +347,6 @@ def test_real_events_survive_kills_of_an_import_and_of_compactions(
     child = subprocess.Popen(
         [*command, "import", path, "--history", history, "--quiet"], stdin=subprocess.PIPE
     )
-    assert child.stdin is not None
     try:
         until = time.monotonic() + 60
         for part in range(0, len(text) // 2, 50):

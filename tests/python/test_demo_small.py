@@ -166,7 +166,6 @@ def test_a_reader_that_went_away_ends_the_demo_in_silence(tmp_path: Path) -> Non
     """With ``deedbook demo --small | head -1`` there was a line about a broken pipe, and exit 1."""
     command = small_demo(tmp_path / "out")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as demo:
-        assert demo.stdout is not None and demo.stderr is not None
         assert demo.stdout.readline().startswith(b"input: ")
         demo.stdout.close()
         said = demo.stderr.read()

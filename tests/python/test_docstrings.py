@@ -145,7 +145,6 @@ def test_the_example_in_a_docstring_runs_as_shown(
     for part in name.split("."):
         value = getattr(value, part)
     text = inspect.getdoc(value)
-    assert text is not None
     example = doctest.DocTestParser().get_doctest(text, {"deedbook": deedbook}, name, None, 0)
     assert example.examples
     out: list[str] = []

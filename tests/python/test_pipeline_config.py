@@ -86,9 +86,8 @@ def test_a_log_may_be_held_and_a_loss_passed(
     Wal.create(tmp_path / "a.wal").close()
     for text in (LEAST, held):
         config = load(written(tmp_path, text))
-        none: Any = None
         layout = Layout(config)
-        assert run._take(none, config, config.sources[0], layout, Journal(layout), set()) == 0
+        assert run._take(None, config, config.sources[0], layout, Journal(layout), set()) == 0
     assert asked == [(None, True), ("notes", False)]
 
 

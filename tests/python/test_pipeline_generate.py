@@ -207,7 +207,6 @@ def test_producers_end_with_their_parent(tmp_path: Path) -> None:
         "print(*(one.pid for one in found.processes.values()), flush=True); found.wait()"
     )
     parent = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE)
-    assert parent.stdout is not None
     pids = [int(one) for one in parent.stdout.readline().split()]
     assert len(pids) == 3
     begin_by = time.monotonic() + 60

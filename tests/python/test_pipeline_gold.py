@@ -167,13 +167,12 @@ def test_a_table_of_gold_that_is_gone_is_refused(
         raise LookupError
 
     monkeypatch.setattr(silver, "_events", reached)
-    none: Any = None
     with pytest.raises(LookupError):
-        silver.refine(spark, config, layout, none)
+        silver.refine(spark, config, layout, None)
     for gone in (layout.windows, layout.authors):
         kept = gone.rename(gone.with_name("kept"))
         with pytest.raises(ContiguityError, match=rf"{gone.name} has none of this source"):
-            silver.refine(spark, config, layout, none)
+            silver.refine(spark, config, layout, None)
         kept.rename(gone)
 
 

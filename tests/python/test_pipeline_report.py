@@ -110,7 +110,7 @@ def test_the_lag_of_silver_is_what_bronze_has_more(home: Path, config: Config) -
     with EventStore.open(bronze / "files", "a") as store:
         store.append_many([Event(**made(f"event {number}")) for number in range(3)])
     silver = lags(config)["silver"]
-    assert silver is not None and silver.records == 9 and silver.bytes > size
+    assert silver.records == 9 and silver.bytes > size
 
 
 def test_a_source_that_was_replaced_has_no_known_lag(home: Path, config: Config) -> None:

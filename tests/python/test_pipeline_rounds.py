@@ -62,9 +62,8 @@ def answers(monkeypatch: pytest.MonkeyPatch, *given: rounds.Round | Exception) -
 
 def take(config: Config, source: Any = None, journal: Any = None, warned: Any = ()) -> int:
     """Take what is at a source, the only one by default; how many rows there were."""
-    none: Any = None
     source = source or config.sources[0]
-    return rounds._take(none, config, source, Layout(config), journal, set(warned))
+    return rounds._take(None, config, source, Layout(config), journal, set(warned))
 
 
 @pytest.mark.parametrize("failures", [1, 2])
@@ -188,9 +187,8 @@ def test_what_ends_a_round_ends_the_streams_of_the_other_sources(
         return 1
 
     monkeypatch.setattr(rounds, "_take", take_one)
-    none: Any = None
     with pytest.raises(error, match="gone"):
-        rounds._round(spark, two, Layout(two), none, set())
+        rounds._round(spark, two, Layout(two), None, set())
     assert len(stopped) == stops
     assert stops or not stop.is_set()
 

@@ -99,7 +99,7 @@ def test_a_session_is_killed_with_those_that_left_its_group() -> None:
         [sys.executable, "-c", FAMILY], stdout=subprocess.PIPE, start_new_session=True
     )
     try:
-        assert leader.stdout is not None and leader.stdout.readline() == b"ready\n"
+        assert leader.stdout.readline() == b"ready\n"
         while len(pids := session(leader.pid)) < 3:
             pass
         assert leader.pid in pids and pids == sorted(pids, reverse=True)
@@ -149,10 +149,9 @@ class Refusing:
 
     def once(self) -> Once:
         run = pytest.importorskip("deedbook.pipeline.run", reason="pyspark is not installed")
-        none: Any = None
         try:
             layout = Layout(self._config)
-            run._take(none, self._config, self._source, layout, Journal(layout), set())
+            run._take(None, self._config, self._source, layout, Journal(layout), set())
         except Error as error:
             return Once(1, f"deedbook: {error}\n", {})
         return Once(0, "{}", {})

@@ -82,12 +82,11 @@ def test_the_figures_are_those_of_the_payloads(logs: Path, name: str) -> None:
     assert {one.name: one.records for one in found.types} == {
         name if len(name) <= 60 else name[:59] + "…": n for name, n in of.items()
     }
-    assert found.times is not None and found.times.source == "created_at"
+    assert found.times.source == "created_at"
     assert found.times.records == sum(one.records for one in found.times.stretches) == len(values)
     assert found.times.outside == 0 and len(found.times.stretches) <= 150
     assert found.times.first == BEGIN + timedelta(minutes=1)
     sizes = sorted(map(len, LINES))
-    assert found.sizes is not None
     assert (found.sizes.least, found.sizes.most) == (sizes[0], sizes[-1])
     assert sum(step.records for step in found.sizes.steps) == 3000
     for step in found.sizes.steps:
@@ -341,7 +340,7 @@ def test_what_a_scan_keeps_does_not_grow_with_the_log() -> None:
     assert len(scan._types) == 4096 and len(scan._times._counts) <= 4096
     types, times = scan.types(), scan.times()
     assert sum(one.records for one in types) == 20_000 and len(types) == 21
-    assert times is not None and sum(one.records for one in times.stretches) == 20_000
+    assert sum(one.records for one in times.stretches) == 20_000
     assert len(times.stretches) <= 150
 
 
