@@ -248,18 +248,14 @@ def test_cat_prints_the_selected_events(book: Path, args: Sequence[str], events:
     assert ok("cat", book, "--raw", *args).decode().split() == list(events)
 
 
-def test_cat_has_three_forms(book: Path) -> None:
+def test_cat_has_three_forms_and_says_what_there_is(book: Path) -> None:
     assert ok("cat", book, "2:4").decode() == "2\t2\n3\t3\n"
     assert ok("cat", book, "2:4", "--raw") == b"2\n3\n"
-    assert ok("cat", book, "2:4", "--json") == (
-        b'{"event":2,"mug":0,"jam":"2"}\n{"event":3,"mug":0,"jam":"3"}\n'
-    )
-    assert ok("cat", book, "3", "--json") == b'{"event":3,"mug":0,"jam":"3"}\n'
-
-
-def test_cat_of_an_absent_event_says_what_there_is(book: Path) -> None:
-    text = complaint(deedbook("cat", book, "6"), 2)
-    assert "6" in text and "5" in text
+    three = b'{"event":3,"mug":0,"jam":"3"}\n'
+    assert ok("cat", book, "2:4", "--json") == b'{"event":2,"mug":0,"jam":"2"}\n' + three
+    assert ok("cat", book, "3", "--json") == three
+    said = complaint(deedbook("cat", book, "6"), 2)
+    assert "6" in said and "5" in said
 
 
 def test_cat_shows_mugs_and_binary_payloads(tmp_path: Path) -> None:
@@ -328,11 +324,11 @@ def test_append_makes_a_book_and_takes_the_bytes_of_each_line(
     assert (book / "book.log").read_bytes() == packed(line.encode() for line in lines)
 
 
-def test_append_of_nothing_makes_an_empty_book(tmp_path: Path) -> None:
-    book = tmp_path / "book"
-    ok("append", book, os.devnull)
-    assert json.loads(ok("info", book, "--json"))["bounds"] is None
-    assert ok("cat", book) == b""
+def test_append_of_nothing_makes_an_empty_book_and_quiet_says_errors_alone(path: Path) -> None:
+    ok("append", "-q", path, os.devnull)
+    assert json.loads(ok("info", path, "--json"))["bounds"] is None and ok("cat", path) == b""
+    assert deedbook("append", "-q", path, stdin=b"1\n").stderr == b""
+    complaint(deedbook("append", "-q", path, stdin=b"no\n"), 2)
 
 
 @pytest.mark.parametrize(
@@ -719,20 +715,13 @@ def shell(text: str, *args: object) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def printing(book: Path) -> list[list[object]]:
-    return [["cat", book], ["cat", book, "--raw"], ["info", book], ["verify", book]]
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
-def test_a_full_standard_output_is_one_line(book: Path) -> None:
-    for args in printing(book):
-        assert "No space" in complaint(shell(">/dev/full", *args), 2)
-
-
-@posix
-def test_a_closed_standard_output_is_one_line(book: Path) -> None:
-    for args in printing(book):
-        assert "closed" in complaint(shell(">&-", *args), 2)
+@pytest.mark.parametrize(("where", "said"), [(">/dev/full", "No space"), (">&-", "closed")])
+@pytest.mark.parametrize("words", [["cat"], ["cat", "--raw"], ["info"], ["verify"]])
+def test_a_full_or_closed_standard_output_is_one_line(
+    book: Path, where: str, said: str, words: list[str]
+) -> None:
+    assert said in complaint(shell(where, *words, book), 2)
 
 
 @posix
@@ -760,9 +749,3 @@ def test_closed_descriptors_never_become_the_log(
     subprocess.run(["/bin/sh", "-c", line], timeout=30, env=environment())
     assert told.read_text() == "2 True"
     assert (book / "book.log").read_bytes() == packed([b"1", b"2"])
-
-
-def test_quiet_says_nothing_but_errors(tmp_path: Path) -> None:
-    book = tmp_path / "book"
-    assert deedbook("append", "-q", book, stdin=b"1\n").stderr == b""
-    complaint(deedbook("append", "-q", book, stdin=b"no\n"), 2)

@@ -24,15 +24,11 @@ README = ROOT / "README.md"
 # -- the stub -------------------------------------------------------------------------------------
 
 
-def stub_classes() -> list[ast.ClassDef]:
-    tree = ast.parse(STUB.read_text())
-    return [node for node in tree.body if isinstance(node, ast.ClassDef)]
-
-
 def test_every_name_in_a_see_also_of_the_stub_exists() -> None:
     names = set(re.findall(r"(?<!`)`([A-Za-z_.]+)`(?!`)", STUB.read_text()))
     known = {*vars(deedbook), "deedbook"}
-    members = {member for node in stub_classes() for member in vars(getattr(_core, node.name))}
+    classes = [node for node in ast.parse(STUB.read_text()).body if isinstance(node, ast.ClassDef)]
+    members = {member for node in classes for member in vars(getattr(_core, node.name))}
     unknown = {
         name for name in names if name not in known | members and name.split(".")[-1] not in members
     }
