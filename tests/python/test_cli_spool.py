@@ -121,15 +121,3 @@ def test_wrong_input_is_one_line_and_what_came_before_it_stays(tmp_path: Path) -
     assert "no ledger there" in spool("status", tmp_path / "none", code=2)[1]
     assert "needs --max-bytes" in spool("append", path, "--drop-oldest", code=2)[1]
     assert "NAME: VALUE" in spool("send", path, "http://x/", "--header", "oops", code=2)[1]
-
-
-def test_damage_exits_with_1_and_names_the_place(tmp_path: Path) -> None:
-    path = tmp_path / "spool"
-    spool("append", path, stdin="11\n22\n33\n")
-    (file,) = Ledger.files(path)
-    raw = bytearray(Path(file.path).read_bytes())
-    raw[19] ^= 1
-    Path(file.path).write_bytes(raw)
-    out, _ = spool("verify", path, code=1)
-    assert "1 damaged file" in out and "0-events" in out
-    assert not json.loads(spool("verify", path, "--json", code=1)[0])["ok"]

@@ -145,14 +145,25 @@ def test_a_file_without_sources_is_refused(tmp_path: Path) -> None:
         load(written(tmp_path, "[pipeline]\n"))
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "pipeline.toml: No such file or directory\n"),
+        (b"x", "pipeline.toml: Expected '='"),
+        (LEAST.encode() + b"# na\xefve\n", "pipeline.toml: 'utf-8' codec can't decode byte 0xef"),
+    ],
+)
 def test_the_command_says_what_is_wrong_in_one_line(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], content: bytes | None, said: str
 ) -> None:
-    assert main(["pipeline", "status", str(tmp_path / "none.toml")]) == 2
-    assert capfd.readouterr().err.endswith("none.toml: No such file or directory\n")
-    assert main(["pipeline", "run", str(written(tmp_path, "x"))]) == 2
-    error = capfd.readouterr().err
-    assert error.count("\n") == 1 and "pipeline.toml: Expected '='" in error
+    """A byte that is no UTF-8 was called an internal error."""
+    file = tmp_path / "pipeline.toml"
+    if content is not None:
+        file.write_bytes(content)
+    for command in ("status", "run"):
+        assert main(["pipeline", command, str(file)]) == 2
+        error = capfd.readouterr().err
+        assert said in error and "internal" not in error and error.count("\n") == 1
 
 
 def test_the_status_of_a_pipeline_that_never_ran(
@@ -162,13 +173,6 @@ def test_the_status_of_a_pipeline_that_never_ran(
     shown = capfd.readouterr().out
     assert "never run; 0 runs, 0 killed" in shown
     assert "book, no records, not there yet" in shown
-
-
-def test_a_torn_last_line_of_progress_is_left_out(tmp_path: Path) -> None:
-    file = tmp_path / "silver.jsonl"
-    file.write_text('{"a":1}\n{"a":', encoding="utf-8")
-    assert lines_of(file) == [{"a": 1}]
-    assert lines_of(tmp_path / "none.jsonl") == []
 
 
 def test_progress_goes_on_behind_a_torn_line(
@@ -187,17 +191,6 @@ def test_progress_goes_on_behind_a_torn_line(
     assert main(["pipeline", "status", str(config.file)]) == 0
     assert "ended; 2 runs, 0 killed" in capfd.readouterr().out
     assert [one.rows for one in batches_of(layout, source.name)] == [5, 5]
-
-
-def test_a_file_that_is_not_utf8_is_named_with_the_byte(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """It was called an internal error."""
-    file = tmp_path / "pipeline.toml"
-    file.write_bytes(LEAST.encode() + b"# na\xefve\n")
-    assert main(["pipeline", "status", str(file)]) == 2
-    said = capfd.readouterr().err
-    assert f"{file}: 'utf-8' codec can't decode byte 0xef" in said and "internal" not in said
 
 
 def test_a_follower_that_cannot_note_is_an_error_of_its_source(tmp_path: Path) -> None:
