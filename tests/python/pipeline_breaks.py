@@ -178,32 +178,27 @@ AUTHORS = "gold: events by author"
 LATE = "gold: late events by batch"
 TOTALS = "gold: totals"
 GOLD = {EVENTS, BYTES, AUTHORS, TOTALS}
+ORDERS, SPOOL, FILES = ({f"{source}: {HAS}"} for source in ("orders", "spool", "files"))
 
 BROKEN: dict[str, tuple[Break, set[str]]] = {
-    "a record of a book is missing": (
-        change_log("orders", lambda log: log.pop(50)),
-        {f"orders: {HAS}"},
-    ),
+    "a record of a book is missing": (change_log("orders", lambda log: log.pop(50)), ORDERS),
     "a record of a book is doubled": (
         change_log("orders", lambda log: log.insert(50, log[50])),
-        {f"orders: {HAS}"},
+        ORDERS,
     ),
-    "records of a book are swapped": (change_log("orders", swap), {f"orders: {HAS}"}),
-    "a book has one more": (
-        change_log("orders", lambda log: log.append(b"more")),
-        {f"orders: {HAS}"},
-    ),
-    "a record of a WAL is missing": (change_log("spool", lambda log: log.pop()), {f"spool: {HAS}"}),
-    "an event of a store is missing": (change_store(lambda log: log.pop()), {f"files: {HAS}"}),
+    "records of a book are swapped": (change_log("orders", swap), ORDERS),
+    "a book has one more": (change_log("orders", lambda log: log.append(b"more")), ORDERS),
+    "a record of a WAL is missing": (change_log("spool", lambda log: log.pop()), SPOOL),
+    "an event of a store is missing": (change_store(lambda log: log.pop()), FILES),
     "a store has one more": (
         change_store(lambda log: log.append(Event(**made("more")))),
-        {f"files: {HAS}", PARQUET, DELTA},
+        FILES | {PARQUET, DELTA},
     ),
-    "a book is damaged": (flip("orders/book.log"), {f"orders: {INTACT}", f"orders: {HAS}"}),
-    "a WAL is damaged": (flip("spool/*.wal"), {f"spool: {INTACT}", f"spool: {HAS}"}),
-    "a book is torn": (tear("orders/book.log"), {f"orders: {INTACT}", f"orders: {HAS}"}),
-    "a WAL is torn": (tear("spool/*.wal"), {f"spool: {INTACT}", f"spool: {HAS}"}),
-    "a store is damaged": (damage_store, {f"files: {INTACT}", f"files: {HAS}"}),
+    "a book is damaged": (flip("orders/book.log"), ORDERS | {f"orders: {INTACT}"}),
+    "a WAL is damaged": (flip("spool/*.wal"), SPOOL | {f"spool: {INTACT}"}),
+    "a book is torn": (tear("orders/book.log"), ORDERS | {f"orders: {INTACT}"}),
+    "a WAL is torn": (tear("spool/*.wal"), SPOOL | {f"spool: {INTACT}"}),
+    "a store is damaged": (damage_store, FILES | {f"files: {INTACT}"}),
     "a bad line is not in the quarantine": (change_table("quarantine/files", without_first), {BAD}),
     "a bad line is there twice": (change_table("quarantine/files", first_twice), {BAD}),
     "a bad line has another number": (change_table("quarantine/files", plus_one("line")), {BAD}),
@@ -231,18 +226,12 @@ BROKEN: dict[str, tuple[Break, set[str]]] = {
     "events are on another day in Parquet": (rename_day, {PARQUET_DAY, EQUAL}),
     "an event is missing in Delta": (change_delta(without_first), {DELTA, EQUAL}),
     "an event is doubled in Delta": (change_delta(first_twice), {DELTA, EQUAL}),
-    "events are changed in Delta": (
-        change_delta(more_content),
-        {DELTA_TRUE, EQUAL},
-    ),
+    "events are changed in Delta": (change_delta(more_content), {DELTA_TRUE, EQUAL}),
     "a file of the Delta table is another": (
         change_table("silver/delta", without_first),
         {"silver: delta can be read", DELTA, EQUAL},
     ),
-    "a file of gold is no Parquet file": (
-        cut("gold/windows"),
-        {"tables can be read"},
-    ),
+    "a file of gold is no Parquet file": (cut("gold/windows"), {"tables can be read"}),
     "a count by window is wrong": (change_table("gold/windows", plus_one("events")), {EVENTS}),
     "bytes by window are wrong": (change_table("gold/windows", plus_one("bytes")), {BYTES}),
     "an event more counts as late": (
@@ -272,10 +261,7 @@ BROKEN: dict[str, tuple[Break, set[str]]] = {
     ),
     "an input is not what was noted": (
         change_lines("in/files/000001.jsonl", lambda log: log.pop(3)),
-        {f"files: {HAS}"},
+        FILES,
     ),
-    "a note is gone": (
-        change_lines("in/expected/orders.jsonl", lambda log: log.pop()),
-        {f"orders: {HAS}"},
-    ),
+    "a note is gone": (change_lines("in/expected/orders.jsonl", lambda log: log.pop()), ORDERS),
 }

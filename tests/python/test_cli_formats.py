@@ -299,6 +299,7 @@ def test_damage_is_found_read_around_and_left_out_of_a_copy(
     assert [damage["offset"] for damage in report["damages"]] == begins
     assert ok("cat", tmp_path / "copy", "--raw") == intact
     ok("verify", tmp_path / "copy")
+    complaint(deedbook("salvage", log, tmp_path / "copy"), 2)  # there is one
     shown = ok("salvage", log, tmp_path / "again").decode()
     assert f"copied 198 {kind.noun}s" in shown and f"left out bytes {begins[0]:,}.." in shown
     assert kind.file(log).read_bytes() == before
