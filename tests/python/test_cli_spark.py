@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -86,9 +87,7 @@ def test_a_pipeline_whose_session_does_not_start_says_so_in_a_line(
         pytest.importorskip("tomli", reason="tomli is not installed")
     failing(error, monkeypatch)
     file = tmp_path / "pipeline.toml"
-    file.write_text(
-        '[pipeline]\nname = "p"\ndirectory = "out"\n[[source]]\nname = "s"\nlines = "in"\n'
-    )
+    file.write_text('[pipeline]\nname = "p"\n[[source]]\nname = "s"\nlines = "in"\n')
     assert main(["pipeline", "run", str(file), "--once", "--master", "foo://x"]) == 2
     told = capfd.readouterr().err
     assert told.startswith(f"deedbook: pipeline p: {said}") and told.endswith("spark.log\n")
@@ -110,30 +109,19 @@ def test_days_of_a_command_are_those_of_utc(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
 ) -> None:
     """A command's days began where those of its machine do, so that two machines had others."""
-    given: dict[str, str] = {}
-
-    class Builder:
-        def appName(self, name: str) -> Builder:
-            return self
-
-        def master(self, master: str) -> Builder:
-            return self
-
-        def config(self, key: str, value: str) -> Builder:
-            given[key] = value
-            return self
-
-        def getOrCreate(self) -> None:
-            raise NO_JAVA
-
+    builder = mock.MagicMock()
+    for call in (builder.appName, builder.master, builder.config):
+        call.return_value = builder
+    builder.getOrCreate.side_effect = NO_JAVA
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-    monkeypatch.setattr(SparkSession, "builder", Builder())
+    monkeypatch.setattr(SparkSession, "builder", builder)
     with (
         pytest.raises(PySparkRuntimeError),
         _session.session("test", tmp_path / "log", "local[1]", settings),
     ):
         pass
+    given = dict(call.args for call in builder.config.call_args_list)
     assert given["spark.sql.session.timeZone"] == "UTC" and given.items() >= settings.items()
 
 
