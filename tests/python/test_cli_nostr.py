@@ -17,15 +17,11 @@ from pathlib import Path
 
 import pytest
 
-import tiers
 from commands import outputs
 from deedbook import EventStore
-from test_nostr import EVENTS, LARGE, LINES, SMALL, Endless, as_event, flip, made
+from test_nostr import EVENTS, LINES, SMALL, Endless, flip, made
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
-ROOT = Path(__file__).parents[2]
-
-
 nostr = functools.partial(outputs, "nostr")
 
 
@@ -313,81 +309,3 @@ def test_a_reader_that_goes_away_ends_an_export(path: Path) -> None:
     child.stdout.close()
     assert child.wait(60) == 141
     child.stderr.close()
-
-
-def stored(path: Path) -> int:
-    """How many events a reader finds beside an import that may not have begun."""
-    try:
-        with EventStore.open(path) as store:
-            return sum(1 for _ in store.iter())
-    except FileNotFoundError:
-        return 0
-
-
-@posix
-@pytest.mark.parametrize("history", ["drop", pytest.param("keep", marks=pytest.mark.full)])
-def test_real_events_survive_kills_of_an_import_and_of_compactions(
-    path: Path, tmp_path: Path, history: str
-) -> None:
-    lines = (LARGE if LARGE.exists() else SMALL).read_bytes().splitlines()
-    # Long ones first, of which an import stores a part before it has half of all; and versions, of
-    # which most are replaced.
-    notes = [made(f"{at} " + "x" * 2000) for at in range(3000)]
-    versions = [
-        made(f"version {at}", kind=30_023, created_at=1_600_000_000 + at, tags=[["d", str(at % 9)]])
-        for at in range(900)
-    ]
-    events = notes + [as_event(line) for line in lines] + versions
-    source = tmp_path / "events.jsonl"
-    text = [json.dumps(event, ensure_ascii=False).encode() + b"\n" for event in events]
-    source.write_bytes(b"".join(text))
-    command = [sys.executable, "-m", "deedbook", "nostr"]
-    child = subprocess.Popen(
-        [*command, "import", path, "--history", history, "--quiet"], stdin=subprocess.PIPE
-    )
-    try:
-        until = time.monotonic() + 60
-        for part in range(0, len(text) // 2, 50):
-            child.stdin.write(b"".join(text[part : part + 50]))
-            child.stdin.flush()
-        # It waits for more, and has stored the parts that were whole.
-        while not stored(path):
-            assert time.monotonic() < until and child.poll() is None
-            time.sleep(0.01)
-    finally:
-        child.kill()
-        child.wait(60)
-    assert child.returncode == -signal.SIGKILL
-    out, _ = nostr("import", path, source, "--history", history, "--json")
-    again = json.loads(out)
-    assert again["ok"] and again["duplicates"] > 0, again
-    # What nobody kills.
-    whole = tmp_path / "whole"
-    nostr("import", whole, source, "--history", history)
-    with EventStore.open(whole) as store:
-        expected = {found.id: found.to_dict() for found in store.query({})}
-    assert len(notes) < len(expected) < len(events)
-    # At shares of the time that it takes on this machine.
-    begun = time.monotonic()
-    nostr("compact", whole, "--ratio", "0")
-    seconds = time.monotonic() - begun
-    killed = 0
-    kills = tiers.number("NOSTR_KILLS") // 2
-    for share in (0.4 + 0.5 * kill / kills for kill in range(kills)):
-        child = subprocess.Popen(
-            [*command, "compact", path, "--ratio", "0", "--quiet"], stdout=subprocess.PIPE
-        )
-        time.sleep(share * seconds)
-        child.kill()
-        child.communicate(timeout=60)
-        killed += child.returncode == -signal.SIGKILL
-        with EventStore.open(path) as store:
-            assert {found.id for found in store.query({})} == set(expected)
-    assert killed > 0
-    nostr("compact", path, "--ratio", "0")
-    nostr("verify", path)
-    for everything in ([], ["--all"]):
-        exported = nostr("export", path, *everything)[0].splitlines()
-        found = [json.loads(line) for line in exported]
-        assert len(found) == len(expected)
-        assert {event["id"]: event for event in found} == expected
