@@ -426,7 +426,7 @@ def test_append_takes_compressed_lines_from_files_and_pipes(
     kind: Kind, path: Path, tmp_path: Path, packer: str
 ) -> None:
     if packer == "zstd" and not has_zstd():
-        pytest.skip("zstd is not installed")
+        pytest.skip("backports.zstd is not installed")
     module = gzip if packer == "gzip" else zstd("the test")
     lines = [b'{"n":%d,"text":"%s"}' % (n, b"x" * (n % 700)) for n in range(3000)]
     half = b"".join(line + b"\n" for line in lines[:1500])

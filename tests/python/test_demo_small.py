@@ -134,10 +134,17 @@ def small_demo(out: Path, *more: str) -> list[str]:
     return [*command, "--out", str(out), *more]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 @pytest.mark.parametrize(
     ("name", "as_json", "encoding"),
-    [(b"caf\xe9", False, "utf-8"), (b"caf\xe9", True, "utf-8"), ("café".encode(), True, "ascii")],
+    [
+        pytest.param(b"caf\xe9", False, "utf-8", marks=linux),
+        pytest.param(b"caf\xe9", True, "utf-8", marks=linux),
+        ("café".encode(), True, "ascii"),
+    ],
 )
 def test_the_names_of_files_need_not_be_utf_8_nor_what_the_output_is_encoded_in(
     tmp_path: Path, name: bytes, as_json: bool, encoding: str
@@ -147,7 +154,7 @@ def test_the_names_of_files_need_not_be_utf_8_nor_what_the_output_is_encoded_in(
     """
     lines = tmp_path / os.fsdecode(name + b".jsonl")
     lines.write_bytes(b'{"n":1}\n' * 1000)
-    out = tmp_path / os.fsdecode(b"out\xff")
+    out = tmp_path / os.fsdecode(name)
     command = small_demo(out, "--input", str(lines), *(["--json"] if as_json else []))
     env = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run(command, capture_output=True, timeout=120, env=env)
@@ -158,7 +165,7 @@ def test_the_names_of_files_need_not_be_utf_8_nor_what_the_output_is_encoded_in(
         assert json.loads(done.stdout.decode(encoding)) == report
     else:
         assert b"caf\\udce9.jsonl, 1,000 lines" in done.stdout
-        assert b"out\\udcff/report.html" in done.stdout
+        assert b"caf\\udce9/report.html" in done.stdout
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
