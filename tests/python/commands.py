@@ -49,6 +49,11 @@ def outputs(*args: object, stdin: bytes | str = b"", code: int = 0) -> tuple[str
     return out, err
 
 
+def refused(*args: object, stdin: bytes | str = b"") -> str:
+    """Run a command that refuses its arguments or the log; what it says."""
+    return outputs(*args, stdin=stdin, code=2)[1]
+
+
 @contextlib.contextmanager
 def piped(data: bytes) -> Iterator[int]:
     """The end of a pipe that gives these bytes."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import outputs
+from commands import outputs, refused
 from deedbook import Ledger
 
 pytest.importorskip("urllib3")
@@ -118,6 +118,6 @@ def test_wrong_input_is_one_line_and_what_came_before_it_stays(tmp_path: Path) -
     _, err = spool("append", path, code=2, stdin='{"n":1}\nnot json\n')
     assert "line 2 of standard input is not JSON" in err
     assert json.loads(spool("status", path, "--json")[0])["files"] == 1
-    assert "no ledger there" in spool("status", tmp_path / "none", code=2)[1]
-    assert "needs --max-bytes" in spool("append", path, "--drop-oldest", code=2)[1]
-    assert "NAME: VALUE" in spool("send", path, "http://x/", "--header", "oops", code=2)[1]
+    assert "no ledger there" in refused("spool", "status", tmp_path / "none")
+    assert "needs --max-bytes" in refused("spool", "append", path, "--drop-oldest")
+    assert "NAME: VALUE" in refused("spool", "send", path, "http://x/", "--header", "oops")
