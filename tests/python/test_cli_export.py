@@ -60,13 +60,10 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
             {name: one if name.startswith("payload") else int(one) for name, one in row.items()}
             for row in found
         ]
-    if file.suffix == ".parquet":
-        parquet = pytest.importorskip("pyarrow.parquet")
-        table: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
-        return table
-    pyarrow = pytest.importorskip("pyarrow")
-    with pyarrow.ipc.open_file(file) as opened:
-        rows: list[dict[str, Any]] = opened.read_all().to_pylist()
+    dataset = pytest.importorskip("pyarrow.dataset")
+    rows: list[dict[str, Any]] = (
+        dataset.dataset(file, format=file.suffix[1:]).to_table().to_pylist()
+    )
     return rows
 
 
@@ -80,12 +77,8 @@ def test_a_file_holds_all_records(
     assert main(["export", str(logs / name), str(file), "--json"]) == 0
     told = json.loads(capfd.readouterr().out)
     with deedbook.open(logs / name) as log:
-        payloads = [
-            one.to_json().encode() if name == "nostr" else one.payload
-            for one in (log.iter(0) if name == "ledger" else log.iter())
-        ]
-        first = log.iter(0) if name == "ledger" else log.iter()
-        one: Any = next(first)
+        records = list(log.iter(0) if name == "ledger" else log.iter())
+    payloads = [one.to_json().encode() if name == "nostr" else one.payload for one in records]
     assert told["ok"] and told["records"] == len(payloads) >= 30
     assert told["payload_bytes"] == sum(map(len, payloads))
     assert told["bytes"] == file.stat().st_size
@@ -95,10 +88,8 @@ def test_a_file_holds_all_records(
     assert [row["payload"] for row in rows] == [
         payload if raw else payload.decode() for payload in payloads
     ]
-    facts = {
-        **one.to_dict(),
-        **dict(zip(COLUMNS["nostr"], getattr(one, "location", ()), strict=False)),
-    }
+    of_place = dict(zip(COLUMNS["nostr"], getattr(records[0], "location", ()), strict=False))
+    facts = {**records[0].to_dict(), **of_place}
     assert [rows[0][column] for column in COLUMNS[name]] == [facts[c] for c in COLUMNS[name]]
     assert os.listdir(tmp_path) == [file.name]
 
