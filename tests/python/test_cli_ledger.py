@@ -328,26 +328,24 @@ def test_a_range_of_cat_is_one_of_files(spool: Path) -> None:
 @posix
 def test_tail_follows_a_ledger_through_its_files(tmp_path: Path) -> None:
     """Those that are being written, and new ones, also where the older ones are sent meanwhile."""
+    from test_cli_live import ended, next_line, running
+
     with Ledger.open(tmp_path / "spool", batch_records=5) as ledger:
         sent = [b'{"n":%d}' % number for number in range(40)]
         ledger.append_many(sent[:12])
-        words = [sys.executable, "-m", "deedbook", "tail", str(tmp_path / "spool")]
-        last = subprocess.run([*words, "--raw", "-n", "4"], capture_output=True, timeout=60)
-        assert last.stdout.splitlines() == sent[8:12] and last.stderr == b""
-        with subprocess.Popen(
-            [*words, "--raw", "-n", "3", "-f"], stdout=subprocess.PIPE
-        ) as follower:
-            try:
-                got = [follower.stdout.readline().strip() for _ in range(3)]
-                for start in range(12, 40, 7):
-                    ledger.append_many(sent[start : start + 7])
-                    got += [follower.stdout.readline().strip() for _ in range(7)]
-                    if (found := ledger.fetch()) is not None:
-                        ledger.remove(found.removable)
-            finally:
-                follower.send_signal(signal.SIGINT)
-                assert follower.wait(60) == 130
-            assert got == sent[9:] and follower.stdout.read() == b""
+        with running("tail", ledger.path, "--raw", "-n", "4") as last:
+            done = ended(last)
+        assert done.stdout.splitlines() == sent[8:12] and done.stderr == b""
+        with running("tail", ledger.path, "--raw", "-n", "3", "-f") as follower:
+            got = [next_line(follower).strip() for _ in range(3)]
+            for start in range(12, 40, 7):
+                ledger.append_many(sent[start : start + 7])
+                got += [next_line(follower).strip() for _ in range(7)]
+                if (found := ledger.fetch()) is not None:
+                    ledger.remove(found.removable)
+            follower.send_signal(signal.SIGINT)
+            done = ended(follower)
+        assert (done.returncode, got, done.stdout) == (130, sent[9:], b"")
 
 
 def test_cat_ends_at_damage_and_skips_it_on_request(spool: Path) -> None:

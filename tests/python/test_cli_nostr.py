@@ -10,8 +10,6 @@ import pickle
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -268,26 +266,20 @@ def test_errors_are_one_line(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("waits", [True, False], ids=["waiting", "working"])
 def test_a_signal_ends_an_import_at_a_commit(
-    path: Path, tmp_path: Path, number: signal.Signals, waits: bool
+    path: Path, number: signal.Signals, waits: bool
 ) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "deedbook", "nostr", "import", path, "--json"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    from test_cli_live import ended, running, send
+
     events = Endless(1)
-    try:
+    with running("nostr", "import", path, "--json") as child:
         for _ in range(20):
-            child.stdin.write(events.read())
-            child.stdin.flush()
+            send(child, events.read())
         if waits:
             time.sleep(1)
         child.send_signal(number)
-        out, _ = child.communicate(timeout=60)
-    finally:
-        child.kill()
-    assert child.returncode == 128 + number
-    result = json.loads(out)
+        done = ended(child)
+    assert done.returncode == 128 + number
+    result = json.loads(done.stdout)
     assert result["interrupted"] and not result["ok"]
     with EventStore.open(path, "a") as store:
         assert store.opening.replayed == 0, "closed properly"
@@ -298,14 +290,10 @@ def test_a_signal_ends_an_import_at_a_commit(
 
 @posix
 def test_a_reader_that_goes_away_ends_an_export(path: Path) -> None:
+    from test_cli_live import ends_quietly, next_line, running
+
     with EventStore.create(path) as store:
         store.append_many(made("x" * 3000 + str(number)) for number in range(2000))
-    child = subprocess.Popen(
-        [sys.executable, "-m", "deedbook", "nostr", "export", path],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    child.stdout.readline()
-    child.stdout.close()
-    assert child.wait(60) == 141
-    child.stderr.close()
+    with running("nostr", "export", path) as child:
+        next_line(child)
+        ends_quietly(child)
