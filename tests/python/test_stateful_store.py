@@ -80,13 +80,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.store = EventStore.open(self.root, "x", durability=durability, **self.options)
 
     def teardown(self) -> None:
-        try:
-            with contextlib.suppress(AttributeError):
-                self.store.close()
-                with EventStore.open(self.root) as reader:
-                    self.check(reader)
-        finally:
-            shutil.rmtree(self.place)
+        with contextlib.suppress(AttributeError):
+            self.store.close()
+            with EventStore.open(self.root) as reader:
+                self.check(reader)
+        shutil.rmtree(self.place)
 
     # -- what has to come about
 
@@ -190,12 +188,6 @@ class StoreMachine(RuleBasedStateMachine):
         self.append_all([self.draw(data) for _ in range(count)])
 
     @rule(data=st.data())
-    def append_a_wrong_one(self, data: st.DataObject) -> None:
-        event = self.draw(data)
-        with pytest.raises(deedbook.InvalidArgumentError):
-            self.store.append({**event, "content": event["content"] + "."})
-
-    @rule(data=st.data())
     def flag_by_hand(self, data: st.DataObject) -> None:
         counting = self.counting()
         if not counting:
@@ -274,31 +266,6 @@ class StoreMachine(RuleBasedStateMachine):
         assert list(reversed(store)) == live[::-1]
         ordered = sorted(self.counting(), key=newest_first)
         assert [plain(event) for event in store.query({})] == ordered
-
-    @rule(data=st.data())
-    def query(self, data: st.DataObject) -> None:
-        wanted = {
-            "authors": data.draw(st.none() | st.lists(AUTHOR, max_size=2)),
-            "kinds": data.draw(st.none() | st.lists(KINDS, max_size=2)),
-            "#t": data.draw(st.none() | st.lists(st.sampled_from(["x", "y", "z"]), max_size=2)),
-            "since": data.draw(st.none() | SECOND),
-            "until": data.draw(st.none() | SECOND),
-        }
-        limit = data.draw(st.none() | st.integers(0, 5))
-        asked: dict[str, Any]
-        asked = {name: value for name, value in wanted.items() if value is not None}
-
-        def matches(event: dict[str, Any]) -> bool:
-            return (
-                event["pubkey"] in asked.get("authors", AUTHORS)
-                and event["kind"] in asked.get("kinds", [event["kind"]])
-                and ("#t" not in asked or not set(tagged(event, "t")).isdisjoint(asked["#t"]))
-                and asked.get("since", 0) <= event["created_at"] <= asked.get("until", 9)
-            )
-
-        found = sorted(filter(matches, self.counting()), key=newest_first)[:limit]
-        limited = asked if limit is None else {**asked, "limit": limit}
-        assert [plain(event) for event in self.store.query(limited)] == found
 
     @rule()
     def verify_while_open(self) -> None:
