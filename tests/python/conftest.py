@@ -22,6 +22,8 @@ import pytest
 import tiers
 from aio_kinds import KINDS, Kind, no_threads_are_left
 from browser import Browser, browser
+from deedbook.http.endpoint import Endpoint
+from http_kinds import Both, MakeSender
 from jvm import archive_classes, set_options
 from pipeline_runs import run_once
 
@@ -168,6 +170,26 @@ def threads_end(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert no_threads_are_left()
     below = ("asyncio", "concurrent.futures")
     assert [record for record in caplog.records if record.name in below] == []
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    """A server on this machine that takes events, and fails on request."""
+    with Endpoint() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(params=["threads", "asyncio"])
+def sender(request: pytest.FixtureRequest, tmp_path: Path) -> MakeSender:
+    """Either kind of sender, to the endpoint if no URL is given: `sender(store, **options)`."""
+
+    def make(store: Any, url: str | None = None, **options: Any) -> Both:
+        if url is None and "preset" not in options:
+            url = request.getfixturevalue("endpoint").url
+        options.setdefault("dead_letters", tmp_path / "dead")
+        return Both(request.param, store, url, **options)
+
+    return make
 
 
 @pytest.fixture(scope="session")

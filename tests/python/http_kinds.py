@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from deedbook.http import AsyncSender, Clock, Policy, Sender
-from deedbook.transient import DataResult, MemoryStore
+from deedbook.transient import MemoryStore
 
 QUICK = Policy(delay_seconds=0.001, delay_seconds_max=0.01)
 
@@ -57,51 +61,12 @@ class Highest(random.Random):
         return b
 
 
-class DiskStore:
-    """A store whose batches keep their ids when it is opened again, as a spool on disk does."""
-
-    def __init__(self, folder: Path, name: str = "spool") -> None:
-        self.memory = MemoryStore()
-        self.path = folder
-        self._name = name
-        self._batches: list[tuple[str, list[bytes]]] = []
-        self._next = 0
-
-    def add_batch(self, items: list[bytes]) -> None:
-        self._batches.append((f"{self._name}-{self._next}", items))
-        self._next += 1
-
-    def append(self, data: bytes, /) -> None:
-        self.add_batch([data])
-
-    def append_many(self, data: Iterable[bytes], /) -> None:
-        self.add_batch(list(data))
-
-    def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
-        from deedbook.transient import BatchBody, Envelope
-
-        chosen = self._batches[:count]
-        if not chosen:
-            return None
-        bodies = [
-            BatchBody(id, _of(items), len(items), sum(map(len, items)), Envelope().seal())
-            for id, items in chosen
-        ]
-        return DataResult(bodies, [id for id, _ in chosen])
-
-    def remove(self, items: Iterable[str], /) -> None:
-        gone = set(items)
-        self._batches = [batch for batch in self._batches if batch[0] not in gone]
-
-    def has_data(self) -> bool:
-        return bool(self._batches)
-
-    def reset(self) -> None:
-        self._batches.clear()
-
-
-def _of(items: list[bytes]) -> Callable[[int, int], Any]:
-    return lambda start, stop: iter(items[start:stop])
+def spool_of(items: Iterable[bytes], folder: Path) -> MemoryStore:
+    """A store with a folder, whose batch has the same id each time, as that of a store on disk."""
+    store: Any = store_of(items)
+    store._batches = {f"spool-{n}": batch for n, batch in enumerate(store._batches.values())}
+    store.path = folder
+    return store
 
 
 class Both:
@@ -111,8 +76,10 @@ class Both:
         options.setdefault("policy", QUICK)
         self._loop: asyncio.AbstractEventLoop | None = None
         if kind == "threads":
+            pytest.importorskip("urllib3")
             self.sender: Any = Sender(*args, **options)
             return
+        pytest.importorskip("aiohttp")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -144,3 +111,28 @@ class Both:
                 self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join()
                 self._loop.close()
+
+
+MakeSender = Callable[..., Both]
+
+
+@contextmanager
+def answering(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """A server that reads each request and has it answered by this; gives its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            with suppress(OSError):  # a client that has read enough may go
+                answer(self)
+            self.close_connection = True
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()

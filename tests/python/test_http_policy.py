@@ -17,7 +17,7 @@ from deedbook.http._plan import Part, plan
 from deedbook.http._policy import retry_after
 from deedbook.http._settings import settings
 from deedbook.transient import MemoryStore
-from http_kinds import DiskStore, Highest, events, store_of
+from http_kinds import Highest, events, spool_of, store_of
 
 URL = "http://127.0.0.1:1/v1/batch"
 
@@ -176,7 +176,7 @@ def test_wrong_values(make: Any) -> None:
 def test_unknown_options_and_secrets(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="no option retries"):
         settings(MemoryStore(), URL, None, {"retries": 3})  # type: ignore[typeddict-unknown-key]
-    store = DiskStore(tmp_path)
+    store = spool_of(events(1), tmp_path)
     made = settings(store, "https://me:secret@[::1]:8443/x?key=secret", None, {})
     assert made.dead_letters.path == tmp_path / ".deedbook" / "dead-letters"
     assert "secret" not in str(Flow(made).error())

@@ -2,62 +2,43 @@
 
 from __future__ import annotations
 
-import http.server
 import random
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("urllib3")
-pytest.importorskip("aiohttp")
-
 from deedbook import ClosedError, IoError
-from deedbook.http import DeadLetters, Limits
 from deedbook.http.endpoint import Endpoint, Faults
 from deedbook.transient import BatchBody, DataResult, MemoryStore
-from http_kinds import Both, SkippingClock, events, store_of
+from http_kinds import MakeSender, SkippingClock, answering, events, store_of
 
 pytestmark = pytest.mark.promise("ledger-server")
-
-
-@pytest.fixture(params=["threads", "asyncio"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    with Endpoint() as endpoint:
-        yield endpoint
-
-
-def sender(kind: str, store: Any, endpoint: Endpoint, folder: Path, **options: Any) -> Both:
-    return Both(kind, store, endpoint.url, dead_letters=folder, **options)
 
 
 # -- sending --------------------------------------------------------------------------------------
 
 
-def test_an_empty_store_sends_nothing(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
-    with sender(kind, MemoryStore(), endpoint, tmp_path) as both:
+def test_an_empty_store_sends_nothing(sender: MakeSender, endpoint: Endpoint) -> None:
+    with sender(MemoryStore()) as both:
         assert both.drain(10) and not both.send_once()
     assert endpoint.stats().requests == 0
 
 
-def test_events_arrive_and_are_removed(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_events_arrive_and_are_removed(sender: MakeSender, endpoint: Endpoint) -> None:
     items = events(3000, 250)
     store = store_of(items, batch_bytes=100_000)
-    with sender(kind, store, endpoint, tmp_path) as both:
+    with sender(store) as both:
         assert both.drain(30)
         stats = both.sender.stats()
     assert endpoint.events == items, "in order"
-    assert not store.has_data() and not DeadLetters(tmp_path)
+    assert not store.has_data() and not both.sender.dead_letters
     assert (stats.events_sent, stats.batches_sent, stats.retries) == (3000, 8, 0)
     assert stats.bytes_sent == endpoint.stats().bytes and stats.to_dict()["last_status"] == 200
     seen = endpoint.stats()
@@ -65,11 +46,11 @@ def test_events_arrive_and_are_removed(kind: str, endpoint: Endpoint, tmp_path: 
     assert endpoint.requests[0].headers["user-agent"].startswith("deedbook/")
 
 
-def test_send_once_sends_the_oldest_batch(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_send_once_sends_the_oldest_batch(sender: MakeSender, endpoint: Endpoint) -> None:
     items = events(4)
     store = store_of(items, batch_records=2)
     endpoint.script.append(503)
-    with sender(kind, store, endpoint, tmp_path) as both:
+    with sender(store) as both:
         assert not both.send_once() and endpoint.events == []
         assert both.send_once() and endpoint.events == items[:2]
         assert both.send_once() and not both.send_once()
@@ -79,14 +60,14 @@ def test_send_once_sends_the_oldest_batch(kind: str, endpoint: Endpoint, tmp_pat
 @pytest.mark.parametrize("compression", [None, "gzip", "zstd", "auto"])
 @pytest.mark.parametrize("failure", [503, "reset", "drop"])
 def test_a_failed_attempt_is_repeated_whole(
-    kind: str, endpoint: Endpoint, tmp_path: Path, failure: Any, compression: Any
+    sender: MakeSender, endpoint: Endpoint, failure: Any, compression: Any
 ) -> None:
     if compression == "zstd" and sys.version_info < (3, 14):
         pytest.importorskip("backports.zstd")
     items = events(4000, 250)
     endpoint.script.extend(["ok", failure, failure])
     store = store_of(items, batch_bytes=475_000)
-    with sender(kind, store, endpoint, tmp_path, compression=compression) as both:
+    with sender(store, compression=compression) as both:
         assert both.drain(30)
     assert endpoint.events == items
     assert endpoint.stats().duplicates == (2 if failure == "drop" else 0)
@@ -113,11 +94,11 @@ class Unreadable(MemoryStore):
         return DataResult(bodies, found.removable)
 
 
-def test_a_body_that_cannot_be_read_is_told(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_a_body_that_cannot_be_read_is_told(sender: MakeSender, endpoint: Endpoint) -> None:
     """It was taken for a server that does not answer, and sent again for ever."""
     store = Unreadable()
     store.append_many(events(1))
-    with sender(kind, store, endpoint, tmp_path) as both:
+    with sender(store) as both:
         with pytest.raises(IoError, match=r"reading failed: .*the disk is broken"):
             both.drain(30)
         with pytest.raises(OSError, match="the disk is broken"):
@@ -126,11 +107,11 @@ def test_a_body_that_cannot_be_read_is_told(kind: str, endpoint: Endpoint, tmp_p
     assert store.stats().events == 1 and endpoint.events == []
 
 
-def test_a_server_that_is_down_and_comes_back(kind: str, tmp_path: Path) -> None:
+def test_a_server_that_is_down_and_comes_back(sender: MakeSender) -> None:
     store = store_of(events(10))
     with Endpoint() as first:
         port = first.port
-    with Both(kind, store, first.url, dead_letters=tmp_path) as both:
+    with sender(store, first.url) as both:
         assert not both.drain(0.1) and store.stats().events == 10
         assert "connect" in both.sender.stats().last_error.lower()
         with Endpoint(port) as second:
@@ -138,23 +119,10 @@ def test_a_server_that_is_down_and_comes_back(kind: str, tmp_path: Path) -> None
             assert second.events == events(10)
 
 
-def test_413_is_answered_by_halves(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
-    items = events(40, 100)
-    items[17] = events(1, 900, start=17)[0]
-    endpoint.faults = Faults(max_bytes=600)
-    store = store_of(items)
-    with sender(kind, store, endpoint, tmp_path) as both:
-        assert both.drain(30).empty
-    assert endpoint.events == items[:17] + items[18:]
-    (letter,) = DeadLetters(tmp_path)
-    assert (letter.payload, letter.record, letter.status) == (items[17], 17, 413)
-    assert not store.has_data()
-
-
-def test_dead_letters_are_replayed(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_dead_letters_are_replayed(sender: MakeSender, endpoint: Endpoint) -> None:
     store = store_of(events(5))
     endpoint.script.append(406)
-    with sender(kind, store, endpoint, tmp_path) as both:
+    with sender(store) as both:
         assert both.drain(30).empty
         assert not store.has_data() and endpoint.events == []
         assert both.sender.stats().events_dead == 5
@@ -163,21 +131,13 @@ def test_dead_letters_are_replayed(kind: str, endpoint: Endpoint, tmp_path: Path
     assert endpoint.events == events(5)
 
 
-def test_limits_make_parts(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
-    store = store_of(events(10))
-    with sender(kind, store, endpoint, tmp_path, limits=Limits(batch_events_max=4)) as both:
-        assert both.drain(30)
-    assert [request.events for request in endpoint.requests] == [4, 4, 2]
-    assert endpoint.events == events(10)
-
-
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_the_background_sends_what_is_appended(
-    kind: str, endpoint: Endpoint, tmp_path: Path, concurrency: int
+    sender: MakeSender, endpoint: Endpoint, concurrency: int
 ) -> None:
     store = MemoryStore(batch_records=10)
     options = {"interval_seconds": 0.01, "concurrency": concurrency}
-    with sender(kind, store, endpoint, tmp_path, **options) as both:
+    with sender(store, **options) as both:
         both.start()
         both.start()
         for event in events(300):
@@ -188,11 +148,9 @@ def test_the_background_sends_what_is_appended(
     assert endpoint.stats().duplicates == 0 and not store.has_data()
 
 
-def test_flush_does_not_wait_for_the_interval(
-    kind: str, endpoint: Endpoint, tmp_path: Path
-) -> None:
+def test_flush_does_not_wait_for_the_interval(sender: MakeSender, endpoint: Endpoint) -> None:
     store = MemoryStore()
-    with sender(kind, store, endpoint, tmp_path, interval_seconds=1000.0) as both:
+    with sender(store, interval_seconds=1000.0) as both:
         both.start()
         assert both.drain(30)
         store.append(b"[1]")
@@ -200,13 +158,11 @@ def test_flush_does_not_wait_for_the_interval(
         assert endpoint.wait(events=1, timeout_seconds=30)
 
 
-def test_retry_after_is_honoured_without_waiting(
-    kind: str, endpoint: Endpoint, tmp_path: Path
-) -> None:
+def test_retry_after_is_honoured_without_waiting(sender: MakeSender, endpoint: Endpoint) -> None:
     endpoint.faults = Faults(retry_after="90")
     endpoint.script.extend([429, 503])
     clock = SkippingClock()
-    with sender(kind, store_of(events(1)), endpoint, tmp_path, clock=clock) as both:
+    with sender(store_of(events(1)), clock=clock) as both:
         assert both.drain(30)
     assert sum(clock.waits) >= 180 and len(endpoint.requests) == 3
 
@@ -216,75 +172,55 @@ def test_retry_after_is_honoured_without_waiting(
 
 @pytest.mark.parametrize("status", [401, 404, 302])
 def test_a_wrong_key_or_url_is_told_and_nothing_is_lost(
-    kind: str, endpoint: Endpoint, tmp_path: Path, status: int
+    sender: MakeSender, endpoint: Endpoint, status: int
 ) -> None:
     endpoint.script.extend([status, status, status])
     store = store_of(events(2))
-    with sender(kind, store, endpoint, tmp_path) as both:
+    with sender(store) as both:
         for call in ("drain", "send_once", "drain"):
             with pytest.raises(IoError, match=rf"status {status}.*the events are kept"):
                 both.call(call)
-        assert store.stats().events == 2 and not DeadLetters(tmp_path)
+        assert store.stats().events == 2 and not both.sender.dead_letters
         assert both.drain(30)
 
 
-def test_a_redirect_is_not_followed(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_a_redirect_is_not_followed(sender: MakeSender, endpoint: Endpoint) -> None:
     """The events and the key would go to another place."""
 
-    class Elsewhere(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(307)
-            self.send_header("Location", endpoint.url)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def elsewhere(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(307)
+        request.send_header("Location", endpoint.url)
+        request.send_header("Content-Length", "0")
+        request.end_headers()
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/"
-        refused = pytest.raises(IoError, match="status 307")
-        with Both(kind, store_of(events(1)), url, dead_letters=tmp_path) as both, refused:
-            both.drain(30)
-        server.shutdown()
+    refused = pytest.raises(IoError, match="status 307")
+    with answering(elsewhere) as url, sender(store_of(events(1)), url) as both, refused:
+        both.drain(30)
     assert endpoint.requests == []
 
 
 @pytest.mark.parametrize("stalls", [False, True])
 def test_an_answer_whose_body_does_not_end_counts_by_its_status(
-    kind: str, tmp_path: Path, stalls: bool
+    sender: MakeSender, stalls: bool
 ) -> None:
     """The events were sent for ever, though the server had said that it had them."""
-    requests, done = [], threading.Event()
+    answers, done = [], threading.Event()
 
-    class Short(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            requests.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
-            self.send_header("Content-Length", "100")
-            self.end_headers()
-            self.wfile.write(b"{}")
-            if stalls:
-                done.wait(30)
-            self.close_connection = True
-
-        def log_message(self, *args: object) -> None:
-            pass
+    def short(request: BaseHTTPRequestHandler) -> None:
+        answers.append(200)
+        request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}")
+        if stalls:
+            done.wait(30)
 
     store = store_of(events(1))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Short) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/"
-        with Both(kind, store, url, dead_letters=tmp_path, read_seconds=0.3) as both:
+    with answering(short) as url:
+        with sender(store, url, read_seconds=0.3) as both:
             assert both.drain(30)
         done.set()
-        server.shutdown()
-    assert len(requests) == 1 and not store.has_data()
+    assert answers == [200] and not store.has_data()
 
 
-def test_a_store_that_fails_is_told(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_a_store_that_fails_is_told(sender: MakeSender, endpoint: Endpoint) -> None:
     class Failing(MemoryStore):
         failures = 2
 
@@ -296,7 +232,7 @@ def test_a_store_that_fails_is_told(kind: str, endpoint: Endpoint, tmp_path: Pat
 
     store = Failing()
     store.append_many(events(2))
-    with sender(kind, store, endpoint, tmp_path) as both:
+    with sender(store) as both:
         with pytest.raises(IoError, match="fetching failed: the disk is gone") as info:
             both.drain(30)
         assert isinstance(info.value.__cause__, OSError)
@@ -306,9 +242,9 @@ def test_a_store_that_fails_is_told(kind: str, endpoint: Endpoint, tmp_path: Pat
     assert endpoint.events == events(2)
 
 
-def test_a_closed_sender(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_a_closed_sender(sender: MakeSender, endpoint: Endpoint) -> None:
     store = store_of(events(1))
-    with sender(kind, store, endpoint, tmp_path) as both:
+    with sender(store) as both:
         assert "idle" in repr(both.sender)
         assert not both.close() and not both.close(), "what is in the store was not sent"
         for name in ("start", "flush", "drain", "send_once"):
@@ -318,7 +254,7 @@ def test_a_closed_sender(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
-def test_a_certificate_is_checked(kind: str, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_a_certificate_is_checked(sender: MakeSender, endpoint: Endpoint, tmp_path: Path) -> None:
     """Until it is trusted the events are kept, and none is sent."""
     import ssl
 
@@ -334,11 +270,11 @@ def test_a_certificate_is_checked(kind: str, endpoint: Endpoint, tmp_path: Path)
     url = f"https://localhost:{endpoint.port}/"
     store = store_of(events(2000, 100))
     refused = pytest.raises(IoError, match=r"(?i)certificate.*the events are kept")
-    with Both(kind, store, url, dead_letters=tmp_path / "dead") as both, refused:
+    with sender(store, url) as both, refused:
         both.drain(30)
-    assert store.stats().events == 2000 and not DeadLetters(tmp_path / "dead")
+    assert store.stats().events == 2000 and not both.sender.dead_letters
     trusting = ssl.create_default_context(cafile=str(certificate))
-    with Both(kind, store, url, dead_letters=tmp_path, ssl_context=trusting) as both:
+    with sender(store, url, ssl_context=trusting) as both:
         assert both.drain(30)
     assert endpoint.events == events(2000, 100)
 
@@ -347,7 +283,7 @@ def test_a_certificate_is_checked(kind: str, endpoint: Endpoint, tmp_path: Path)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_event_arrives_whatever_the_server_does(kind: str, tmp_path: Path, seed: int) -> None:
+def test_every_event_arrives_whatever_the_server_does(sender: MakeSender, seed: int) -> None:
     """Each accepted or refused event is found once by its key, and none is lost."""
     chance = random.Random(seed)
     items = events(400, 60)
@@ -359,22 +295,21 @@ def test_every_event_arrives_whatever_the_server_does(kind: str, tmp_path: Path,
         seed=seed,
     )
     store = MemoryStore(batch_records=chance.choice([7, 40]))
-    folder = tmp_path / "dead"
     options = {
         "concurrency": chance.choice([1, 3]),
         "compression": chance.choice([None, "gzip"]),
         "interval_seconds": 0.01,
     }
     with Endpoint(faults=faults) as endpoint:
-        with sender(kind, store, endpoint, folder, **options) as both:
+        with sender(store, endpoint.url, **options) as both:
             both.start()
             for event in items:
                 store.append(event)
             both.close(0.05)  # whatever is under way is cut off
         endpoint.faults = Faults({503: 0.2}, drop=0.1, max_bytes=faults.max_bytes)
-        with sender(kind, store, endpoint, folder, **options) as both:
+        with sender(store, endpoint.url, **options) as both:
             assert both.drain(60).empty
-        dead = [letter.payload for letter in DeadLetters(folder)]
+        dead = [letter.payload for letter in both.sender.dead_letters]
         assert not store.has_data()
         assert set(endpoint.events) | set(dead) == set(items), "none is lost"
         assert len(set(endpoint.events)) == len(endpoint.events), "none is stored twice"
