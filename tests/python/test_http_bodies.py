@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+import http.client
+from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,12 +15,6 @@ from deedbook.transient import Batch
 from http_kinds import events, store_of
 
 EVENTS = events(2000, 250)
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    with Endpoint() as endpoint:
-        yield endpoint
 
 
 @pytest.fixture
@@ -31,56 +27,54 @@ def body() -> Batch:
 Send = Callable[[str, Batch, int], list[int]]
 
 
-def headers(body: Batch, explicit: bool = True) -> dict[str, str]:
-    length = {"Content-Length": str(body.content_length)} if explicit else {}
-    return {"Content-Type": "application/json", **length}
+def headers(body: Batch) -> dict[str, str]:
+    return {"Content-Type": "application/json", "Content-Length": str(body.content_length)}
+
+
+def again(body: Batch, times: int, post: Callable[[], int]) -> list[int]:
+    """The statuses of so many posts, each of the whole body."""
+    statuses = []
+    for _ in range(times):
+        body.seek(0)
+        statuses.append(post())
+    return statuses
 
 
 def by_requests(url: str, body: Batch, times: int) -> list[int]:
     requests = pytest.importorskip("requests")
+    json = {"Content-Type": "application/json"}  # it finds the length
     with requests.Session() as session:
-        statuses = []
-        for _ in range(times):
-            body.seek(0)
-            statuses.append(session.post(url, data=body, headers=headers(body, False)).status_code)
-        return statuses
+        return again(body, times, lambda: session.post(url, data=body, headers=json).status_code)
 
 
 def by_http_client(url: str, body: Batch, times: int) -> list[int]:
-    import http.client
-    from urllib.parse import urlsplit
-
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
-    statuses = []
-    for _ in range(times):
-        body.seek(0)
+
+    def post() -> int:
         connection.request("POST", parts.path, body, headers(body))
         answer = connection.getresponse()
         answer.read()
-        statuses.append(answer.status)
-    connection.close()
-    return statuses
+        return answer.status
+
+    with contextlib.closing(connection):
+        return again(body, times, post)
 
 
 def by_urllib3(url: str, body: Batch, times: int) -> list[int]:
     urllib3 = pytest.importorskip("urllib3")
+    fixed = headers(body)
     with urllib3.PoolManager(retries=False) as pool:
-        statuses = []
-        for _ in range(times):
-            body.seek(0)
-            statuses.append(pool.request("POST", url, body=body, headers=headers(body)).status)
-        return statuses
+        post = lambda: pool.request("POST", url, body=body, headers=fixed).status  # noqa: E731
+        return again(body, times, post)
 
 
 def by_httpx(url: str, body: Batch, times: int) -> list[int]:
     httpx = pytest.importorskip("httpx")
+    fixed = headers(body)
     with httpx.Client() as client:
-        statuses = []
-        for _ in range(times):
-            body.seek(0)
-            statuses.append(client.post(url, content=body, headers=headers(body)).status_code)
-        return statuses
+        post = lambda: client.post(url, content=body, headers=fixed).status_code  # noqa: E731
+        return again(body, times, post)
 
 
 def by_httpx_async(url: str, body: Batch, times: int) -> list[int]:
@@ -95,15 +89,16 @@ def by_httpx_async(url: str, body: Batch, times: int) -> list[int]:
     return asyncio.run(send())
 
 
-def by_aiohttp(url: str, body: Batch, times: int) -> list[int]:
+def by_aiohttp(url: str, body: Batch, times: int, streams: bool = False) -> list[int]:
     aiohttp = pytest.importorskip("aiohttp")
 
     async def send() -> list[int]:
+        data, fixed = body.stream() if streams else body, headers(body)
         async with aiohttp.ClientSession() as session:
             statuses = []
             for _ in range(times):
                 body.seek(0)
-                async with session.post(url, data=body, headers=headers(body)) as answer:
+                async with session.post(url, data=data, headers=fixed) as answer:
                     statuses.append(answer.status)
             return statuses
 
@@ -111,18 +106,7 @@ def by_aiohttp(url: str, body: Batch, times: int) -> list[int]:
 
 
 def by_aiohttp_stream(url: str, body: Batch, times: int) -> list[int]:
-    aiohttp = pytest.importorskip("aiohttp")
-
-    async def send() -> list[int]:
-        stream, fixed = body.stream(), headers(body)
-        async with aiohttp.ClientSession() as session:
-            statuses = []
-            for _ in range(times):
-                async with session.post(url, data=stream, headers=fixed) as answer:
-                    statuses.append(answer.status)
-            return statuses
-
-    return asyncio.run(send())
+    return by_aiohttp(url, body, times, streams=True)
 
 
 CLIENTS: dict[str, Send] = {
@@ -167,25 +151,20 @@ def test_the_body_is_whole_again_after_a_503(endpoint: Endpoint, body: Batch, se
     assert endpoint.events == EVENTS
 
 
-def test_urllib3_repeats_it_by_itself(endpoint: Endpoint, body: Batch) -> None:
-    urllib3 = pytest.importorskip("urllib3")
+@pytest.mark.parametrize("client", ["urllib3", "requests"])
+def test_a_client_repeats_it_by_itself(endpoint: Endpoint, body: Batch, client: str) -> None:
+    urllib3, requests = pytest.importorskip("urllib3"), pytest.importorskip("requests")
     endpoint.script.extend([503, 503])
     retries = urllib3.Retry(5, status_forcelist=[503], allowed_methods=None, backoff_factor=0)
-    with urllib3.PoolManager() as pool:
-        fixed = headers(body)
-        answer = pool.request("POST", endpoint.url, body=body, headers=fixed, retries=retries)
-    assert answer.status == 200 and endpoint.events == EVENTS
-
-
-def test_requests_repeats_it_by_itself(endpoint: Endpoint, body: Batch) -> None:
-    requests = pytest.importorskip("requests")
-    from urllib3 import Retry
-
-    endpoint.script.extend([503, 503])
-    retries = Retry(5, status_forcelist=[503], allowed_methods=None, backoff_factor=0)
-    with requests.Session() as session:
-        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
-        assert session.post(endpoint.url, data=body, headers=headers(body)).status_code == 200
+    fixed = headers(body)
+    if client == "urllib3":
+        with urllib3.PoolManager() as pool:
+            pool.request("POST", endpoint.url, body=body, headers=fixed, retries=retries)
+    else:
+        with requests.Session() as session:
+            session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
+            session.post(endpoint.url, data=body, headers=fixed)
+    assert [request.status for request in endpoint.requests] == [503, 503, 200]
     assert endpoint.events == EVENTS
 
 

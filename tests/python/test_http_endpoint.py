@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
+import random
 import signal
 import socket
-import threading
 import tracemalloc
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +104,8 @@ def test_requests_without_an_exact_length_are_refused(endpoint: Endpoint) -> Non
     with socket.create_connection(("127.0.0.1", endpoint.port), timeout=30) as client:
         client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n[1]")
         client.shutdown(socket.SHUT_WR)
-        with pytest.raises(ConnectionError):
-            client.recv(100) or _nothing()
+        with contextlib.suppress(ConnectionResetError):
+            assert client.recv(100) == b"", "no answer"
     with endpoint.changed:
         assert endpoint.changed.wait_for(lambda: len(endpoint.requests) == 2, 30)
     stats = endpoint.stats()
@@ -111,11 +113,9 @@ def test_requests_without_an_exact_length_are_refused(endpoint: Endpoint) -> Non
     assert stats.to_dict()["statuses"] == {"411": 1}
 
 
-def _nothing() -> None:
-    raise ConnectionError("the end instead of a reset")
-
-
 def test_what_is_not_understood_is_refused(endpoint: Endpoint) -> None:
+    short = gzip.compress(b'[{"n":1}]' * 100)[:-12]
+    assert post(endpoint.url, short, Content_Encoding="gzip")[0] == 400
     assert post(endpoint.url, b"[1")[0] == 400
     assert post(endpoint.url, b"[1]", Content_Encoding="gzip")[0] == 400
     status, _, headers = post(endpoint.url, b"[1]", Content_Encoding="br")
@@ -135,12 +135,6 @@ def test_a_body_is_not_inflated_beyond_the_limit(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert (status, said) == (413, {"error": "more than 1000 bytes, at most 1000"})
     assert peak < 8 << 20
-
-
-def test_a_compressed_body_that_ends_early_is_refused(endpoint: Endpoint) -> None:
-    body = gzip.compress(b'[{"n":1}]' * 100)[:-12]
-    status, said, _ = post(endpoint.url, body, **{"Content-Encoding": "gzip"})
-    assert status == 400 and "not understood" in said["error"]
 
 
 def test_other_machines_reach_the_endpoint_on_request_only() -> None:
@@ -165,27 +159,18 @@ def test_a_script_says_what_happens(endpoint: Endpoint) -> None:
 
 
 def test_a_stalled_request_ends_with_the_endpoint() -> None:
-    with Endpoint(script=["stall"]) as endpoint:
-        errors: list[Exception] = []
-
-        def send() -> None:
-            try:
-                post(endpoint.url, b"[1]")
-            except OSError as error:
-                errors.append(error)
-
-        thread = threading.Thread(target=send)
-        thread.start()
-        with endpoint.changed:
-            assert endpoint.changed.wait_for(lambda: endpoint.requests, 30)
-        assert thread.is_alive()
-    thread.join(30)
-    assert len(errors) == 1 and endpoint.events == []
+    with ThreadPoolExecutor(1) as pool:
+        with Endpoint(script=["stall"]) as endpoint:
+            sent = pool.submit(post, endpoint.url, b"[1]")
+            with endpoint.changed:
+                assert endpoint.changed.wait_for(lambda: endpoint.requests, 30)
+            assert not sent.done()
+        with pytest.raises(OSError):
+            sent.result(30)
+    assert endpoint.events == []
 
 
 def test_faults_come_as_often_as_they_should_and_again_with_the_same_seed() -> None:
-    import random
-
     faults = Faults({503: 0.3, 429: 0.1}, reset=0.1, stall=0.1, drop=0.1)
 
     def chosen(seed: int) -> list[Any]:
@@ -275,14 +260,6 @@ def test_a_port_that_is_taken_is_named(endpoint: Endpoint) -> None:
 
 def test_the_file_takes_events_of_many_threads(endpoint: Endpoint, tmp_path: Path) -> None:
     items = events(200)
-
-    def send(first: int) -> None:
-        for event in items[first : first + 50]:
-            post(endpoint.url, b"[" + event + b"]")
-
-    threads = [threading.Thread(target=send, args=(first,)) for first in range(0, 200, 50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda event: post(endpoint.url, b"[" + event + b"]"), items))
     assert sorted((tmp_path / "out.jsonl").read_bytes().splitlines()) == sorted(items)

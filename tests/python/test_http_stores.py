@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import doctest
 import importlib
 import io
 import random
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -116,13 +117,12 @@ def test_threads_share_a_store() -> None:
         for event in events(200, start=first):
             store.append(event)
 
-    threads = [threading.Thread(target=write, args=(n * 200,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads) or store.has_data():
-        if (result := store.fetch(3)) is not None:
-            seen += [record for batch in result.data for record in batch.records()]
-            store.remove(result.removable)
+    with ThreadPoolExecutor(4) as pool:
+        writing = [pool.submit(write, n * 200) for n in range(4)]
+        while not all(done.done() for done in writing) or store.has_data():
+            if (result := store.fetch(3)) is not None:
+                seen += [record for batch in result.data for record in batch.records()]
+                store.remove(result.removable)
     assert sorted(seen) == sorted(events(800))
 
 
@@ -220,8 +220,6 @@ def test_a_body_whose_records_changed_is_refused(count: int) -> None:
 
 
 def test_the_asynchronous_body_has_only_an_iterator() -> None:
-    import asyncio
-
     body = only(store_of([b"x" * 50_000] * 4))
     stream = body.stream()
     for name in ("read", "seek", "__len__", "__iter__", "__next__", "fileno"):
