@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -18,10 +17,11 @@ import pytest
 import deedbook
 from deedbook import Ledger
 from deedbook.aio import AsyncLedger
-from deedbook.http import AsyncSender, Policy, Sender, presets
+from deedbook.http import Policy, Sender, presets
 from deedbook.http._settings import shown_url
 from deedbook.http.endpoint import Endpoint
 from deedbook.transient import MemoryStore
+from http_kinds import MakeSender
 
 WORKER = """
 import sys
@@ -36,20 +36,6 @@ with Ledger.open(path, batch_bytes=2000) as ledger, Sender(ledger, url, key_head
     assert sender.drain(30)
 """
 
-HOLDER = """
-import sys, time
-from deedbook import Ledger
-ledger = Ledger.open(sys.argv[1])
-fetched = ledger.fetch(2)
-print(len(fetched.data), fetched.more, flush=True)
-time.sleep(60)
-"""
-
-
-def worker(text: str, *args: object, **options: Any) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", text, *map(str, args)]
-    return subprocess.Popen(command, text=True, **options)
-
 
 def filled(path: Path, files: int) -> None:
     with Ledger.open(path, batch_records=1) as ledger:
@@ -59,30 +45,13 @@ def filled(path: Path, files: int) -> None:
 def test_four_senders_in_four_processes_send_each_event_once(tmp_path: Path) -> None:
     """14,874 events arrived for 8,000, from a healthy server, in a newcomer's trial."""
     with Endpoint() as endpoint:
-        workers = [worker(WORKER, tmp_path / "s", endpoint.url, 1000 * n) for n in range(4)]
+        command = [sys.executable, "-c", WORKER, str(tmp_path / "s"), endpoint.url]
+        workers = [subprocess.Popen([*command, str(1000 * n)]) for n in range(4)]
         assert [one.wait(60) for one in workers] == [0] * 4
         with Ledger.open(tmp_path / "s") as ledger, Sender(ledger, endpoint.url) as rest:
             assert rest.drain(30)
         arrived = Counter(json.loads(event)["n"] for event in endpoint.events)
     assert arrived == Counter(1000 * n + m for n in range(4) for m in range(500))
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a ledger has no locks there")
-def test_a_killed_sender_gives_its_files_back(tmp_path: Path) -> None:
-    filled(tmp_path / "s", 3)
-    holder = worker(HOLDER, tmp_path / "s", stdout=subprocess.PIPE)
-    assert holder.stdout is not None
-    with holder, Ledger.open(tmp_path / "s") as ledger:
-        try:
-            assert holder.stdout.readline() == "2 True\n"
-            fetched = ledger.fetch()
-            assert fetched is not None and [body.index for body in fetched.data] == [2]
-            assert ledger.has_data() and not fetched.more
-        finally:
-            holder.send_signal(signal.SIGKILL)
-        holder.wait(10)
-        fetched = ledger.fetch()
-        assert fetched is not None and len(fetched.data) == 3
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a ledger has no locks there")
@@ -105,47 +74,32 @@ def test_handles_of_one_process_lease_and_release(tmp_path: Path) -> None:
             ledger.release([1])  # type: ignore[list-item]
 
 
-def test_a_sender_that_ends_gives_its_files_back(tmp_path: Path) -> None:
+def test_a_sender_that_ends_gives_its_files_back(
+    sender: MakeSender, endpoint: Endpoint, tmp_path: Path
+) -> None:
     filled(tmp_path / "s", 3)
-    with Endpoint() as endpoint, Ledger.open(tmp_path / "s") as ledger:
+    with Ledger.open(tmp_path / "s") as ledger:
         endpoint.script.extend([503] * 50)
-        sender = Sender(ledger, endpoint.url)
-        assert not sender.drain(0.2)
-        sender.close(0)
+        with sender(ledger) as both:
+            assert not both.drain(0.2)
         with Ledger.open(tmp_path / "s") as other:
             fetched = other.fetch()
             assert fetched is not None and len(fetched.data) == 3
 
 
-@pytest.mark.parametrize("status", [400, 422])
-def test_one_bad_event_takes_no_others_along(tmp_path: Path, status: int) -> None:
+def test_one_bad_event_takes_no_others_along(
+    sender: MakeSender, endpoint: Endpoint, tmp_path: Path
+) -> None:
     """One payload that is no JSON took 2,000 others to the dead letters, and `drain` said True."""
-    assert Policy().action_for(deedbook.http.Answer(status)) == "split"
-    with Endpoint() as endpoint, Ledger.open(tmp_path / "s") as ledger:
-        events = [b'{"n":%d}' % number for number in range(40)]
+    events = [b'{"n":%d}' % number for number in range(40)]
+    with Ledger.open(tmp_path / "s") as ledger, sender(ledger) as both:
         ledger.append_many([*events[:20], b"{'oops': 1}", *events[20:]])
-        sender = Sender(ledger, endpoint.url)
-        drained = sender.drain(30)
+        drained = both.drain(30)
         assert (drained.empty, drained.events_sent, drained.events_refused) == (True, 40, 1)
         assert not drained
         assert sorted(endpoint.events) == sorted(events)
-        assert [letter.payload for letter in sender.dead_letters] == [b"{'oops': 1}"]
-        assert sender.drain(30)  # nothing was refused since
-        sender.close()
-
-
-def test_an_async_drain_says_what_was_refused(tmp_path: Path) -> None:
-    async def main(url: str) -> None:
-        store = MemoryStore()
-        store.append_many([b"1", b"no json", b"2"])
-        async with AsyncSender(store, url, dead_letters=tmp_path / "refused") as sender:
-            drained = await sender.drain(30)
-            assert (bool(drained), drained.empty, drained.events_refused) == (False, True, 1)
-            assert await sender.drain(30)
-
-    with Endpoint() as endpoint:
-        asyncio.run(main(endpoint.url))
-        assert sorted(endpoint.events) == [b"1", b"2"]
+        assert [letter.payload for letter in both.sender.dead_letters] == [b"{'oops': 1}"]
+        assert both.drain(30)  # nothing was refused since
 
 
 def test_a_ledger_takes_no_mode(tmp_path: Path) -> None:
@@ -189,14 +143,12 @@ def test_the_commands_name_other_ledgers_there(tmp_path: Path) -> None:
 
 
 def test_headers_and_policy_have_their_types(tmp_path: Path) -> None:
-    def made(**options: Any) -> Sender:
-        return Sender(MemoryStore(), "http://127.0.0.1:1", dead_letters=tmp_path, **options)
-
-    for options in ({"headers": [("a", "b")]}, {"headers": {"a": 1}}, {"policy": {"a": 1}}):
+    wrong: list[dict[str, Any]] = [{"headers": [("a", "b")]}, {"headers": {"a": 1}}]
+    for options in (*wrong, {"policy": {"a": 1}}):
         with pytest.raises(TypeError):
-            made(**options)
+            Sender(MemoryStore(), "http://127.0.0.1:1", dead_letters=tmp_path, **options)
     with pytest.raises(deedbook.InvalidArgumentError):
-        made(policy=Policy(statuses={"a": "retry"}))  # type: ignore[dict-item]
+        Policy(statuses={"a": "retry"})  # type: ignore[dict-item]
 
 
 def test_a_url_is_shown_without_what_may_be_a_key() -> None:
