@@ -1,4 +1,4 @@
-"""What the tests of asyncio share: the formats, a log that notes its calls, loops and followers."""
+"""What the tests of asyncio share: logs and other handles, one that notes its calls, followers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deedbook import Book, Wal
-from deedbook.aio import AsyncBook, AsyncWal
+import deedbook
+from deedbook import Book, EventStore, Ledger, Wal
+from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncWal
 
 # What takes longer will never come.
 PATIENCE = 30.0
@@ -20,7 +21,7 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True)
 class Kind:
-    """What differs between the formats."""
+    """What differs between the logs, which can be followed."""
 
     aio: Any
     plain: Any
@@ -61,14 +62,96 @@ KINDS = {
 }
 
 
-class Witness:
-    """A log that notes which of its calls are made, and in which thread."""
+@dataclass(frozen=True)
+class Handle:
+    """What differs between all handles that asyncio has. Here they sync each append."""
 
-    def __init__(self, log: Any) -> None:
-        self.plain = log
+    name: str
+    aio: Any
+    make: Callable[[Path], Any]
+    # The numbers of the records in it, and how many were appended.
+    numbers: Callable[[Any], list[int]]
+    appended: Callable[[Any], int]
+    # The calls that append; those of the last are given a list.
+    calls: tuple[str, ...] = ("append", "commit", "append_many")
+    record: Callable[[int], Any] = b"%d".__mod__
+    # The call that syncs.
+    sync: str = "sync"
+
+    def of(self, plain: Any) -> Any:
+        """The handle for asyncio of a plain one."""
+        return self.aio(plain, always=True) if self.aio is AsyncEventStore else self.aio(plain)
+
+    def found(self, path: Path) -> list[int]:
+        """The numbers of the records at a path."""
+        with self.make(path) as plain:
+            return self.numbers(plain)
+
+
+def note(number: int) -> dict[str, Any]:
+    from test_nostr import made
+
+    return made(str(number), created_at=1_700_000_000 + number)
+
+
+def numbers_of(ledger: Ledger) -> list[int]:
+    """The events of a ledger that nobody writes, which stay in it."""
+    result = ledger.fetch()
+    return [int(e) for batch in (result.data if result else []) for e in batch.records()]
+
+
+ALL_HANDLES = [
+    Handle(
+        "book",
+        AsyncBook,
+        lambda path: Book.open(path, "a", durability="always"),
+        lambda book: [int(deed.jam) for deed in book],
+        len,
+    ),
+    Handle(
+        "wal",
+        AsyncWal,
+        lambda path: Wal.open(path, "a", durability="always"),
+        lambda wal: [int(record.payload) for record in wal],
+        len,
+    ),
+    Handle(
+        "ledger",
+        AsyncLedger,
+        lambda path: Ledger.open(path, durability="always"),
+        numbers_of,
+        lambda ledger: ledger.stats().log.records,
+        ("append", "append_batch", "append_many"),
+    ),
+    Handle(
+        "nostr",
+        AsyncEventStore,
+        # Its syncs are those of the handle for asyncio.
+        lambda path: EventStore.open(path, "a", durability="manual"),
+        lambda store: [int(event.content) for event in store],
+        lambda store: sum(1 for _ in store),
+        ("append", "append_many"),
+        note,
+        "commit",
+    ),
+]
+HANDLES = {handle.name: handle for handle in ALL_HANDLES}
+
+
+def is_durable(plain: Any) -> bool:
+    """Whether all that was appended is on stable storage."""
+    return deedbook.report(plain).lag_bytes == 0
+
+
+class Witness:
+    """A handle that notes which of its calls are made, and in which thread; one can be held up."""
+
+    def __init__(self, plain: Any, held: str = "sync") -> None:
+        self.plain = plain
         self.calls: list[tuple[str, int]] = []
-        self.may_sync = threading.Event()
-        self.may_sync.set()
+        self.held = held
+        self.may_go = threading.Event()
+        self.may_go.set()
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.plain, name)
@@ -77,8 +160,8 @@ class Witness:
 
         def call(*args: Any, **options: Any) -> Any:
             self.calls.append((name, threading.get_ident()))
-            if name == "sync":
-                assert self.may_sync.wait(PATIENCE)
+            if name == self.held:
+                assert self.may_go.wait(PATIENCE)
             return value(*args, **options)
 
         return call
@@ -86,8 +169,13 @@ class Witness:
     def __len__(self) -> int:
         return len(self.plain)
 
-    def count(self, name: str) -> int:
-        return sum(called == name for called, _ in self.calls)
+    def count(self, name: str | None = None) -> int:
+        """How often a call, or that which can be held up, was begun."""
+        return sum(called == (name or self.held) for called, _ in self.calls)
+
+    def in_loop(self) -> set[str]:
+        """The calls that were made in this thread."""
+        return {name for name, thread in self.calls if thread == threading.get_ident()}
 
 
 def own_threads() -> list[threading.Thread]:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import tiers
-from aio_kinds import KINDS, Kind, no_threads_are_left
+from aio_kinds import HANDLES, KINDS, Handle, Kind, no_threads_are_left
 from browser import Browser, browser
 from deedbook.http.endpoint import Endpoint
 from http_kinds import Both, MakeSender
@@ -159,8 +159,14 @@ def run_child() -> RunChild:
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """Each format in turn, as the tests of asyncio see it."""
+    """Each log in turn, as the tests of asyncio see it."""
     return KINDS[request.param]
+
+
+@pytest.fixture(params=HANDLES)
+def handle(request: pytest.FixtureRequest) -> Handle:
+    """Each handle that asyncio has, logs and others."""
+    return HANDLES[request.param]
 
 
 @pytest.fixture

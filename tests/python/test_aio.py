@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import deedbook.aio
-from aio_kinds import KINDS, Collected, Kind, Witness, own_threads, run
+from aio_kinds import KINDS, Collected, Handle, Kind, Witness, is_durable, own_threads, run, until
 from deedbook import Book, OutOfRangeError, Wal
 from deedbook.aio import AsyncBook, AsyncWal
 
@@ -25,30 +25,12 @@ def test_the_docstring_of_the_module_is_true() -> None:
     assert done.attempted > 0 and done.failed == 0
 
 
-@pytest.mark.parametrize("call", ["append", "commit"])
-@pytest.mark.parametrize("durability", ["always", "bytes:1"])
-def test_an_append_that_has_to_sync_does_not_do_it_in_the_loop(
-    tmp_path: Path, kind: Kind, durability: str, call: str
-) -> None:
-    """`always` synced in the loop: 2,000 commits held it for 4 seconds. So did `bytes:N`."""
-
-    async def main() -> None:
-        async with kind.create(tmp_path, durability=durability) as log:
-            task = asyncio.ensure_future(getattr(log, call)(b"x"))
-            await asyncio.sleep(0)  # the task runs until it waits
-            assert not task.done()
-            if durability == "always":
-                assert len(log.log) == 1 and not kind.durable(log.log)
-            await task
-            assert len(log.log) == 1 and kind.durable(log.log)
-
-    run(main)
-
-
 @pytest.mark.parametrize("durability", ["always", "bytes:1", "interval:1", "manual", "none"])
 def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
     tmp_path: Path, kind: Kind, durability: str
 ) -> None:
+    """`always` synced in the loop: 2,000 commits held it for 4 seconds. So did `bytes:N`."""
+
     async def main() -> None:
         witness = Witness(kind.plain.create(tmp_path / "log", durability=durability))
         async with kind.aio(witness) as log:
@@ -58,11 +40,10 @@ def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
                 await log.append_many([b"z"])
                 await log.sync()
         assert not own_threads()
-        in_loop = {name for name, thread in witness.calls if thread == threading.get_ident()}
         syncing = {"append_many", "close", "commit", "sync"}
         if durability == "always" or durability.startswith("bytes"):
             syncing.add("append")
-        assert not in_loop & syncing
+        assert not witness.in_loop() & syncing
         assert witness.count("sync") == (9 if durability == "always" else 6)
         assert witness.plain.closed
 
@@ -165,41 +146,44 @@ def test_an_append_that_need_not_sync_does_not(tmp_path: Path, kind: Kind, durab
     run(main)
 
 
-@pytest.mark.parametrize(("tasks", "each", "most"), [(2000, 1, 20), (100, 20, 60)])
-@pytest.mark.parametrize("call", ["append", "commit"])
-def test_tasks_share_syncs(
-    tmp_path: Path, kind: Kind, call: str, tasks: int, each: int, most: int
-) -> None:
-    """2,000 commits of a log opened with `always` took 2,000 syncs."""
+def test_tasks_share_syncs(path: Path, handle: Handle) -> None:
+    """2,000 commits of a log opened with `always` took 2,000 syncs.
+
+    All that is appended while a sync takes its time is made durable by the next one.
+    """
 
     async def main() -> None:
-        witness = Witness(kind.plain.create(tmp_path / "log", durability="always"))
-        async with kind.aio(witness) as log:
-
-            async def write() -> None:
-                for _ in range(each):
-                    await getattr(log, call)(b"x")
-
-            await asyncio.gather(*(write() for _ in range(tasks)))
-            assert len(log.log) == tasks * each and kind.durable(log.log)
-            assert 0 < witness.count("sync") <= most
-            assert log.log.stats().syncs <= most
+        witness = Witness(handle.make(path), handle.sync)
+        async with handle.of(witness) as log:
+            witness.may_go.clear()
+            calls = [log.append, log.commit if handle.name in KINDS else log.append]
+            tasks = [asyncio.ensure_future(calls[n % 2](handle.record(n))) for n in range(2000)]
+            await until(lambda: handle.appended(witness.plain) == 2000)
+            assert not any(task.done() for task in tasks)
+            witness.may_go.set()
+            await asyncio.gather(*tasks)
+            assert 0 < witness.count() <= 3 and is_durable(witness.plain)
 
     run(main)
+    assert handle.found(path) == list(range(2000))
 
 
-def test_an_append_returns_when_its_own_record_is_durable(tmp_path: Path, kind: Kind) -> None:
+def test_an_append_returns_when_its_own_record_is_durable(path: Path, handle: Handle) -> None:
     async def main() -> None:
-        async with kind.create(tmp_path, durability="always") as log:
+        witness = Witness(handle.make(path), handle.sync)
+        async with handle.of(witness) as log:
 
-            async def write(i: int) -> None:
-                for j in range(10):
-                    position = await log.append(b"x" * j)
-                    assert kind.reached(log.log, position)
-                    await asyncio.sleep(0.001 * (i % 3))
+            async def write(task: int) -> None:
+                for number in range(10 * task, 10 * task + 10):
+                    before = witness.count()
+                    position = await log.append(handle.record(number))
+                    assert witness.count() > before, "a sync that began after the call"
+                    if kind := KINDS.get(handle.name):
+                        assert kind.reached(witness.plain, position)
+                    await asyncio.sleep(0.001 * (task % 3))
 
-            await asyncio.gather(*(write(i) for i in range(20)))
-            assert len(log.log) == 200
+            await asyncio.gather(*(write(task) for task in range(20)))
+            assert handle.appended(witness.plain) == 200
 
     run(main)
 

@@ -5,87 +5,61 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aio_kinds import PATIENCE, Kind, Witness, run, turns, until
+from aio_kinds import Kind, Witness, note, run, turns, until
 from deedbook import EventStore, Ledger
 from deedbook.aio import AsyncEventStore, AsyncLedger
-from test_nostr import made
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
 
-class Held(Witness):
-    """A handle of which one call waits for the test."""
-
-    def __init__(self, plain: Any, held: str) -> None:
-        super().__init__(plain)
-        self.held = held
-        self.may_go = threading.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        value = super().__getattr__(name)
-        if name != self.held:
-            return value
-
-        def call(*args: Any, **options: Any) -> Any:
-            self.calls.append((f"begun {name}", threading.get_ident()))
-            assert self.may_go.wait(PATIENCE)
-            return value(*args, **options)
-
-        return call
-
-
-def test_a_ledger_closes_after_the_calls_that_wait_for_its_files(tmp_path: Path) -> None:
+def test_a_ledger_closes_after_the_calls_that_wait_for_its_files(path: Path) -> None:
     """A queued remove() met the closed ledger: what had been sent stayed, and was sent again."""
 
     async def main() -> None:
-        witness: Any = Held(Ledger.open(tmp_path / "s"), "has_data")
+        witness: Any = Witness(Ledger.open(path), "has_data")
         ledger = AsyncLedger(witness)
         await ledger.append(b"1")
         result = await ledger.fetch()
         assert result is not None
-        asking = asyncio.ensure_future(ledger.has_data())
-        await until(lambda: witness.count("begun has_data"))
-        removing = asyncio.ensure_future(ledger.remove(result.removable))
-        await asyncio.sleep(0)
-        closing = asyncio.ensure_future(ledger.close())
-        await turns(4)
-        witness.may_go.set()
-        assert await asking
-        await removing
-        await closing
-        assert witness.plain.closed
+        await closed_meanwhile(ledger, witness, ledger.has_data(), ledger.remove(result.removable))
 
     run(main)
-    with Ledger.open(tmp_path / "s") as ledger:
+    with Ledger.open(path) as ledger:
         assert not ledger.has_data()
 
 
-def test_a_store_closes_after_the_reads_that_wait(tmp_path: Path) -> None:
+def test_a_store_closes_after_the_reads_that_wait(path: Path) -> None:
     """A query that was queued before the close raised ClosedError."""
 
     async def main() -> None:
-        witness: Any = Held(EventStore.create(tmp_path / "s"), "verify")
+        witness: Any = Witness(EventStore.create(path), "verify")
         store = AsyncEventStore(witness)
-        await store.append(made("event"))
-        checking = asyncio.ensure_future(store.verify())
-        await until(lambda: witness.count("begun verify"))
-        asking = asyncio.ensure_future(store.query({}))
-        await asyncio.sleep(0)
-        closing = asyncio.ensure_future(store.close())
-        await turns(4)
-        witness.may_go.set()
-        assert (await checking).live == 1
-        assert [event.content for event in await asking] == ["event"]
-        await closing
-        assert witness.plain.closed
+        await store.append(note(7))
+        report, found = await closed_meanwhile(store, witness, store.verify(), store.query({}))
+        assert report.live == 1 and [event.content for event in found] == ["7"]
 
     run(main)
+
+
+async def closed_meanwhile(handle: Any, witness: Witness, held: Any, queued: Any) -> list[Any]:
+    """What two calls give, of which the first is held up until the handle is being closed."""
+    witness.may_go.clear()
+    first = asyncio.ensure_future(held)
+    await until(witness.count)
+    second = asyncio.ensure_future(queued)
+    await asyncio.sleep(0)
+    closing = asyncio.ensure_future(handle.close())
+    await turns(4)
+    witness.may_go.set()
+    given = await asyncio.gather(first, second)
+    await closing
+    assert witness.plain.closed
+    return given
 
 
 def open_below(path: Path) -> list[str]:

@@ -1,162 +1,183 @@
-"""Logs from asyncio: failed syncs, cancelled tasks, closing."""
+"""Every handle from asyncio: failed syncs, cancelled tasks, closing."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aio_kinds import Kind, Witness, run, turns, until
-from deedbook import ClosedError, Error, PoisonedError
-from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger
-from test_nostr import made
+from aio_kinds import Handle, Witness, is_durable, run, turns, until
+from deedbook import ClosedError, Error, InvalidArgumentError, Ledger, PoisonedError
+from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncLog
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
 
-def test_a_cancelled_waiter_disturbs_no_other(tmp_path: Path, kind: Kind) -> None:
+def appends(handle: Handle, log: Any, numbers: range) -> list[asyncio.Future[Any]]:
+    """Tasks that append these numbers."""
+    return [asyncio.ensure_future(log.append(handle.record(number))) for number in numbers]
+
+
+def later_calls(handle: Handle, log: Any) -> list[Any]:
+    """Every call that appends or syncs."""
+    *single, many = handle.calls
+    given = {"append_batch": [handle.record(1)]}
+    calls = [getattr(log, name)(given.get(name, handle.record(1))) for name in single]
+    return [*calls, getattr(log, many)([handle.record(2)]), log.sync()]
+
+
+def test_a_cancelled_waiter_disturbs_no_other(path: Path, handle: Handle) -> None:
+    """Its record stays appended."""
+
     async def main() -> None:
-        witness = Witness(kind.plain.create(tmp_path / "log", durability="always"))
-        async with kind.aio(witness) as log:
-            witness.may_sync.clear()
-            tasks = [asyncio.ensure_future(log.append(b"%d" % i)) for i in range(10)]
+        witness = Witness(handle.make(path), handle.sync)
+        async with handle.of(witness) as log:
+            witness.may_go.clear()
+            tasks = appends(handle, log, range(10))
             await asyncio.sleep(0)
             tasks[3].cancel()  # before the sync
-            await until(lambda: witness.count("sync"))
+            await until(witness.count)
             tasks[4].cancel()  # while it runs
-            witness.may_sync.set()
+            witness.may_go.set()
             done = await asyncio.gather(*tasks, return_exceptions=True)
             cancelled = [isinstance(one, asyncio.CancelledError) for one in done]
             assert [i for i, one in enumerate(cancelled) if one] == [3, 4]
-            assert isinstance(await log.append(b"more"), int)
-            assert len(log.log) == 11
+            assert not [one for one in done if isinstance(one, Exception)]
+            await log.append(handle.record(10))
 
     run(main)
+    assert handle.found(path) == list(range(11))
 
 
-def test_all_waiters_cancelled_leave_a_log_that_syncs_again(tmp_path: Path, kind: Kind) -> None:
+def test_all_waiters_cancelled_leave_a_log_that_syncs_again(path: Path, handle: Handle) -> None:
     async def main() -> None:
-        async with kind.create(tmp_path, durability="always") as log:
-            for _ in range(3):
-                tasks = [asyncio.ensure_future(log.append(b"x")) for _ in range(5)]
+        plain = handle.make(path)
+        async with handle.of(plain) as log:
+            for first in range(0, 15, 5):
+                tasks = appends(handle, log, range(first, first + 5))
                 await asyncio.sleep(0)
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-            await log.append(b"y")
-            assert len(log.log) == 16 and kind.durable(log.log)
+            await log.append(handle.record(15))
+            assert is_durable(plain)
 
     run(main)
+    assert handle.found(path) == list(range(16))
 
 
-def test_a_failed_sync_reaches_every_waiter_and_all_later_calls(tmp_path: Path, kind: Kind) -> None:
+@pytest.mark.parametrize("handle", ["book", "wal", "ledger"], indirect=True)
+def test_a_failed_sync_reaches_every_waiter_and_all_later_calls(path: Path, handle: Handle) -> None:
     async def main() -> None:
-        log = kind.create(tmp_path, durability="always")
+        plain = handle.make(path)
+        log = handle.of(plain)
         await log.append(b"fine")
-        tasks = [asyncio.ensure_future(log.append(b"x")) for _ in range(20)]
+        tasks = appends(handle, log, range(20))
         await asyncio.sleep(0)
-        for file in kind.files(log.log):
-            os.truncate(file, 3)
+        for file in path.iterdir():
+            if file.is_file() and handle.name == "ledger":
+                file.unlink()
+            elif file.is_file():
+                os.truncate(file, 3)
         tasks[7].cancel()
         done = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(done.pop(7), asyncio.CancelledError)
         assert all(isinstance(error, Error) for error in done)
-        later = [log.append(b"x"), log.commit(b"x"), log.append_many([b"x"]), log.sync()]
-        for call in later:
+        for call in later_calls(handle, log):
             with pytest.raises(PoisonedError):
                 await call
+        if isinstance(plain, Ledger):
+            assert await log.fetch() is None, "what there is can still be sent"
         with pytest.raises(KeyError, match="what is raised"):
             async with log:
                 raise KeyError("what is raised")
-        with pytest.raises(PoisonedError):
-            await log.close()
-        assert log.log.closed
+        if isinstance(log, AsyncLog):
+            with pytest.raises(PoisonedError):
+                await log.close()
+        assert plain.closed
 
     run(main)
 
 
-def test_a_closed_log_refuses_every_call(tmp_path: Path, kind: Kind) -> None:
+def test_a_closed_handle_refuses_every_call(path: Path, handle: Handle) -> None:
     async def main() -> None:
-        async with kind.create(tmp_path) as log:
-            await log.append(b"x")
-        calls = [log.append(b"x"), log.commit(b"x"), log.append_many([b"x"]), log.sync()]
+        plain = handle.make(path)
+        async with handle.of(plain) as log:
+            await log.append(handle.record(1))
+            for wrong in (1, b"") if isinstance(plain, Ledger) else (1,):
+                with pytest.raises((TypeError, InvalidArgumentError)):
+                    await log.append(wrong)
+        calls = later_calls(handle, log)
+        if isinstance(log, AsyncLedger):
+            calls += [log.remove([]), log.reset(), log.fetch(), log.has_data()]
+        if isinstance(log, AsyncEventStore):
+            calls += [log.get("00" * 32), log.query({}), log.commit()]
         for call in calls:
             with pytest.raises(ClosedError):
                 await call
-        with pytest.raises(ClosedError):
-            log.follow()
+        if isinstance(log, AsyncLog):
+            with pytest.raises(ClosedError):
+                log.follow()
         await log.close()
+        assert repr(log) == f"<{type(log).__name__} of {plain!r}>"
 
     run(main)
 
 
-def test_closing_serves_the_tasks_that_wait(tmp_path: Path, kind: Kind) -> None:
+def test_closing_serves_the_tasks_that_wait(path: Path, handle: Handle) -> None:
     async def main() -> None:
-        witness = Witness(kind.plain.create(tmp_path / "log", durability="always"))
-        log = kind.aio(witness)
-        witness.may_sync.clear()
-        first = asyncio.ensure_future(log.append(b"1"))
-        await until(lambda: witness.count("sync"))
-        second = asyncio.ensure_future(log.append(b"2"))
+        witness = Witness(handle.make(path), handle.sync)
+        log = handle.of(witness)
+        witness.may_go.clear()
+        first = appends(handle, log, range(1))
+        await until(witness.count)
+        rest = appends(handle, log, range(1, 50))
         await asyncio.sleep(0)
         closing = [asyncio.ensure_future(log.close()) for _ in range(2)]
         await asyncio.sleep(0)
-        witness.may_sync.set()
-        await asyncio.gather(first, second, *closing)
+        witness.may_go.set()
+        await asyncio.gather(*first, *rest, *closing)
         assert witness.plain.closed
-        with kind.plain.open(tmp_path / "log") as copy:
-            assert kind.payloads(copy) == [b"1", b"2"]
 
     run(main)
+    assert handle.found(path) == list(range(50))
 
 
 @pytest.mark.parametrize("seconds", [0, 0.2], ids=["waiting", "done"])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda path: AsyncBook.create(path, layout="slots"),
-        lambda path: AsyncLedger.open(path, durability="always"),
-        lambda path: AsyncEventStore.open(path, durability="always"),
-    ],
-    ids=["slots", "ledger", "nostr"],
-)
-def test_closing_serves_appends_in_a_thread(
-    tmp_path: Path, make: Callable[[Path], Any], seconds: float
-) -> None:
+@pytest.mark.parametrize("handle", ["book", "ledger", "nostr"], indirect=True)
+def test_closing_serves_appends_in_a_thread(path: Path, handle: Handle, seconds: float) -> None:
     """The thread had what 50 tasks appended, or was done with it and no task had heard of it: most
     of them got ClosedError for what was durable."""
-    events = [json.dumps(made(str(number))).encode() for number in range(50)]
 
     async def main() -> None:
-        handle = make(tmp_path / "log")
-        tasks = [asyncio.ensure_future(handle.append(event)) for event in events]
+        is_book = handle.name == "book"
+        log = AsyncBook.create(path, layout="slots") if is_book else handle.of(handle.make(path))
+        tasks = appends(handle, log, range(50))
         await asyncio.sleep(0)
         time.sleep(seconds)  # the loop stands still
-        await handle.close()
+        await log.close()
         done = await asyncio.gather(*tasks, return_exceptions=True)
         assert [error for error in done if isinstance(error, Exception)] == []
 
     run(main)
 
 
-def test_a_cancelled_close_closes(tmp_path: Path, kind: Kind) -> None:
+def test_a_cancelled_close_closes(path: Path, handle: Handle) -> None:
     async def main() -> None:
-        witness = Witness(kind.plain.create(tmp_path / "log", durability="always"))
-        log = kind.aio(witness)
-        witness.may_sync.clear()
-        append = asyncio.ensure_future(log.append(b"1"))
-        await asyncio.sleep(0)
+        witness = Witness(handle.make(path), handle.sync)
+        log = handle.of(witness)
+        witness.may_go.clear()
+        (append,) = appends(handle, log, range(1))
+        await until(witness.count)
         closing = asyncio.ensure_future(log.close())
         await turns(2)
         closing.cancel()
         await asyncio.sleep(0)
-        witness.may_sync.set()
+        witness.may_go.set()
         await append
         with pytest.raises(asyncio.CancelledError):
             await closing

@@ -28,6 +28,11 @@ class Counting(ThreadPoolExecutor):
         return super().submit(*args, **options)
 
 
+def handle_of(log: Any, mode: str) -> Any:
+    """The log's own handle, or another one that reads."""
+    return log if mode == "a" else type(log).open(log.log.path, mode)
+
+
 @pytest.mark.parametrize("mode", ["a", "r"])
 def test_idle_followers_hold_no_threads(tmp_path: Path, kind: Kind, mode: str) -> None:
     """Six idle followers filled the default executor: a commit of another log took 124 ms."""
@@ -36,7 +41,7 @@ def test_idle_followers_hold_no_threads(tmp_path: Path, kind: Kind, mode: str) -
         default = Counting()
         asyncio.get_running_loop().set_default_executor(default)
         async with kind.create(tmp_path, durability="manual") as log:
-            followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
+            followed = handle_of(log, mode)
             before = threading.active_count()
             followers = [Collected(kind, followed) for _ in range(100)]
             await turns()
@@ -97,7 +102,7 @@ def test_followers_see_what_others_append(tmp_path: Path, kind: Kind, mode: str)
 
     async def main() -> None:
         log = kind.create(tmp_path, durability="manual")
-        followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
+        followed = handle_of(log, mode)
         followers = [Collected(kind, followed, len(sizes)) for _ in range(3)]
         await turns(3)
 
@@ -190,7 +195,7 @@ def test_closing_the_plain_log_ends_followers_too(tmp_path: Path, kind: Kind, mo
     async def main() -> None:
         async with kind.create(tmp_path, durability="manual") as log:
             await log.append(b"x")
-            followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
+            followed = handle_of(log, mode)
             follower = Collected(kind, followed)
             await follower.has(1)
             await turns()
@@ -207,7 +212,7 @@ def test_a_cancelled_follower_loses_nothing(tmp_path: Path, kind: Kind, mode: st
 
     async def main() -> None:
         log = kind.create(tmp_path, durability="manual")
-        followed = log if mode == "a" else kind.aio.open(tmp_path / "log", "r")
+        followed = handle_of(log, mode)
 
         async def write() -> None:
             for first in range(0, len(payloads), 100):
@@ -303,11 +308,10 @@ def test_a_follower_finds_damage_after_the_last_record(tmp_path: Path, kind: Kin
     whole.close()
     log = bytearray(Path(name).read_bytes())
     log[log.index(b"second")] ^= 1
+    file = tmp_path / "copy"
     if kind.plain is Book:
-        (tmp_path / "copy").mkdir()
-        file = tmp_path / "copy" / "book.log"
-    else:
-        file = tmp_path / "copy"
+        file.mkdir()
+        file /= "book.log"
     file.write_bytes(log[:end])
 
     async def main() -> None:

@@ -13,51 +13,58 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import PATIENCE, Collected, Kind, Witness, no_threads_are_left, run, turns, until
+from aio_kinds import PATIENCE, Handle, Kind, Witness, is_durable, no_threads_are_left, run, until
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
 
-def run_strictly(code: str, *args: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env={**os.environ, "PYTHONASYNCIODEBUG": "1"},
-    )
-
-
-def test_logs_do_not_wait_for_each_other(tmp_path: Path, kind: Kind) -> None:
+def test_logs_do_not_wait_for_each_other(path: Path, tmp_path: Path, handle: Handle) -> None:
     async def main() -> None:
-        slow = Witness(kind.plain.create(tmp_path / "slow", durability="always"))
-        async with kind.aio(slow) as one, kind.create(tmp_path, durability="always") as other:
-            slow.may_sync.clear()
-            waits = asyncio.ensure_future(one.append(b"x"))
-            await until(lambda: slow.count("sync"))
-            for _ in range(5):
-                await other.append(b"y")
-            assert kind.durable(other.log) and not waits.done()
-            slow.may_sync.set()
+        slow, plain = Witness(handle.make(path), handle.sync), handle.make(tmp_path / "other")
+        async with handle.of(slow) as one, handle.of(plain) as other:
+            slow.may_go.clear()
+            waits = asyncio.ensure_future(one.append(handle.record(1)))
+            await until(slow.count)
+            for number in range(5):
+                await other.append(handle.record(number))
+            assert is_durable(plain) and not waits.done()
+            slow.may_go.set()
             await waits
 
     run(main)
 
 
-def test_one_loop_after_the_other(tmp_path: Path, kind: Kind) -> None:
-    log = kind.create(tmp_path, durability="always")
+def test_one_loop_after_the_other_but_not_two_at_once(path: Path, handle: Handle) -> None:
+    log = handle.of(handle.make(path))
+    used, may_end = threading.Event(), threading.Event()
 
-    async def main(i: int) -> list[bytes]:
-        first = Collected(kind, log)
-        await asyncio.gather(*(log.append(b"%d" % i) for _ in range(10)))
-        await turns(3)
-        first.task.cancel()
-        return await Collected(kind, log, 10 * (i + 1)).task
+    async def some(first: int) -> None:
+        numbers = range(first, first + 10)
+        await asyncio.gather(*(log.append(handle.record(number)) for number in numbers))
 
-    for i in range(3):
-        assert run(lambda i=i: main(i))[-10:] == [b"%d" % i] * 10
-    run(log.close)
-    assert log.log.closed
+    async def hold() -> None:
+        await some(20)
+        used.set()
+        await until(may_end.is_set)
+        await log.close()
+
+    run(lambda: some(0))
+    run(lambda: some(10))
+    thread = threading.Thread(target=asyncio.run, args=(hold(),))
+    thread.start()
+    assert used.wait(PATIENCE)
+
+    async def main() -> None:
+        for call in (log.append(handle.record(99)), log.sync(), log.append_many([])):
+            with pytest.raises(RuntimeError, match="another thread"):
+                await call
+
+    try:
+        run(main)
+    finally:
+        may_end.set()
+        thread.join(PATIENCE)
+    assert sorted(handle.found(path)) == list(range(30))
 
 
 def test_a_follower_goes_on_in_another_loop(tmp_path: Path, kind: Kind) -> None:
@@ -74,32 +81,6 @@ def test_a_follower_goes_on_in_another_loop(tmp_path: Path, kind: Kind) -> None:
     got = [payload for _ in range(4) for payload in run(some)]
     assert got == [b"%d" % i for i in range(2000)]
     run(log.close)
-
-
-def test_two_loops_at_once_are_refused(tmp_path: Path, kind: Kind) -> None:
-    log = kind.create(tmp_path)
-    used, may_end = threading.Event(), threading.Event()
-
-    async def hold() -> None:
-        await log.append(b"x")
-        used.set()
-        await until(lambda: may_end.is_set())
-        await log.close()
-
-    thread = threading.Thread(target=asyncio.run, args=(hold(),))
-    thread.start()
-    assert used.wait(PATIENCE)
-
-    async def main() -> None:
-        with pytest.raises(RuntimeError, match="another thread"):
-            await log.append(b"y")
-
-    try:
-        run(main)
-    finally:
-        may_end.set()
-        thread.join(PATIENCE)
-    assert len(kind.plain.open(tmp_path / "log")) == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
@@ -135,31 +116,43 @@ loop.close()
     assert (done.stdout, done.returncode) == ("7\n", 0), done.stderr
 
 
-def test_a_loop_that_ends_without_closing_leaves_nothing(tmp_path: Path, kind: Kind) -> None:
-    witness = Witness(kind.plain.create(tmp_path / "log", durability="always"))
+def test_a_loop_that_ends_without_closing_leaves_nothing(path: Path, handle: Handle) -> None:
+    witness = Witness(handle.make(path), handle.sync)
+
+    async def follow(log: Any) -> None:
+        async for _ in log.follow():
+            pass
 
     async def main() -> None:
-        log = kind.aio(witness)
-        witness.may_sync.clear()
-        tasks = [asyncio.ensure_future(log.append(b"x")) for _ in range(3)]
-        tasks += [Collected(kind, log).task for _ in range(3)]
-        await until(lambda: witness.count("sync"))
+        log = handle.of(witness)
+        witness.may_go.clear()
+        tasks = [asyncio.ensure_future(log.append(handle.record(n))) for n in range(3)]
+        if hasattr(log, "follow"):
+            tasks += [asyncio.ensure_future(follow(log)) for _ in range(3)]
+        await until(witness.count)
+        assert not any(task.done() for task in tasks[:3])
 
     run(main)  # cancels the tasks, while the sync goes on
-    witness.may_sync.set()
+    witness.may_go.set()
     assert no_threads_are_left()
     witness.plain.close()
+    assert handle.found(path) == [0, 1, 2]
 
 
-def test_nothing_is_written_to_stderr(tmp_path: Path, kind: Kind) -> None:
+@pytest.mark.parametrize("handle", ["book", "wal", "ledger"], indirect=True)
+def test_nothing_is_written_to_stderr(tmp_path: Path, handle: Handle) -> None:
     """Warnings as errors, asyncio in debug mode: all that may be left over at the end."""
     code = f"""
 import asyncio, sys
-from deedbook.aio import {kind.aio.__name__} as Log
+from deedbook.aio import {handle.aio.__name__} as Log
 
 path = sys.argv[1]
+options = {{"batch_records": 9}} if Log.__name__ == "AsyncLedger" else {{}}
 
-async def follow(log, count=None):
+async def read(log, count=None):
+    if options:
+        found = await log.fetch()
+        return found and await log.remove(found.removable)
     got = 0
     async for _ in log.follow():
         got += 1
@@ -168,16 +161,18 @@ async def follow(log, count=None):
 
 async def closed(log):
     async with log:
-        tasks = [asyncio.create_task(follow(log)) for _ in range(10)]
-        tasks += [asyncio.create_task(follow(log, 5)) for _ in range(10)]
-        cancelled = asyncio.create_task(follow(log))
+        await log.append(b"first")
+        tasks = [asyncio.create_task(read(log)) for _ in range(10)]
+        tasks += [asyncio.create_task(read(log, 5)) for _ in range(10)]
+        cancelled = [asyncio.create_task(read(log)), asyncio.create_task(log.append(b"x"))]
         await asyncio.gather(*(log.append(b"%d" % i) for i in range(100)))
-        cancelled.cancel()
+        for task in cancelled:
+            task.cancel()
         await asyncio.sleep(0.05)
     await asyncio.gather(*tasks)
 
 async def left(log):
-    tasks = [asyncio.create_task(follow(log)) for _ in range(10)]
+    tasks = [asyncio.create_task(read(log)) for _ in range(10)]
     tasks += [asyncio.create_task(log.append(b"%d" % i)) for i in range(100)]
     await asyncio.sleep(float(sys.argv[2]))
 
@@ -187,12 +182,18 @@ async def started(main):
 
 for name, main in (("closed", closed), ("left", left)):
     for durability in ("always", "manual", "bytes:100"):
-        log = Log.create(path + "/" + name + "-" + durability, durability=durability)
+        log = Log.open(path + "/" + name + "-" + durability, durability=durability, **options)
         asyncio.run(started(main(log)))
-        log.log.close()
+        log._handle.close()
 print("done")
 """
     for delay in (0, 0.02):
         (tmp_path / str(delay)).mkdir()
-        child = run_strictly(code, tmp_path / str(delay), delay)
+        child = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code, tmp_path / str(delay), str(delay)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env={**os.environ, "PYTHONASYNCIODEBUG": "1"},
+        )
         assert (child.stdout, child.stderr, child.returncode) == ("done\n", "", 0)
