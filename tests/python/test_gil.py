@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable
@@ -70,12 +71,7 @@ def test_other_threads_run_meanwhile(large: Path, path: Path, what: str) -> None
 
 @pytest.mark.skipif(not hasattr(sys, "_is_gil_enabled"), reason="needs Python 3.13")
 def test_the_import_leaves_a_free_threaded_build_free_threaded() -> None:
-    if os.environ.get("PYTHON_GIL") == "1" or not _built_without_gil():
+    built_without = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    if os.environ.get("PYTHON_GIL") == "1" or not built_without:
         pytest.skip("not a free-threaded build")
     assert not sys._is_gil_enabled()  # type: ignore[attr-defined]
-
-
-def _built_without_gil() -> bool:
-    import sysconfig
-
-    return bool(sysconfig.get_config_var("Py_GIL_DISABLED"))

@@ -80,12 +80,8 @@ def test_a_storm_of_interrupts_neither_tears_nor_loses_a_deed(
     path: Path, how: str, durability: str
 ) -> None:
     chance = random.Random(17)
-    child = subprocess.Popen(
-        [sys.executable, "-c", STORM, str(path), how, durability],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-c", STORM, str(path), how, durability]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None and child.stdout.readline() == "ready\n"
     for _ in range(400):
         child.send_signal(signal.SIGINT)
@@ -117,21 +113,6 @@ except KeyboardInterrupt:
     print(book.last == book.durable_last, 500_000 <= book.last <= 500_001)
 """
     assert run_child(code, path).stdout == "True True\n"
-
-
-def test_an_interrupt_ends_the_appending_of_a_long_list(path: Path, run_child) -> None:
-    code = """
-import signal, sys, deedbook
-signal.signal(signal.SIGALRM, signal.default_int_handler)
-book = deedbook.Book.create(sys.argv[1], durability="none")
-jams = [b"deed"] * 20_000_000
-signal.setitimer(signal.ITIMER_REAL, 0.02)
-try:
-    book.append_many(jams)
-except KeyboardInterrupt:
-    print(0 < book.last < 20_000_000)
-"""
-    assert run_child(code, path).stdout == "True\n"
 
 
 @pytest.mark.parametrize("kind", ["Book", "Wal", "Ledger", "EventStore"])
@@ -262,29 +243,6 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(
     assert [deed.jam for deed in Book.open(path)] == [b"before"] * 3 + [b"after", b"reopened"]
 
 
-def test_processes_forked_by_multiprocessing_read_with_handles_of_their_own(
-    path: Path, run_child
-) -> None:
-    code = """
-import multiprocessing, sys, deedbook
-book = deedbook.Book.create(sys.argv[1], durability="interval:1")
-book.append_many(b"%d" % number for number in range(1000))
-def parts(number):
-    try:
-        book.append(b"no")
-    except deedbook.ForkedError:
-        with deedbook.Book.open(sys.argv[1]) as mine:
-            return sum(len(jam) for jam in mine.jams(number * 100 + 1, number * 100 + 101))
-if __name__ == "__main__":
-    with multiprocessing.get_context("fork").Pool(4) as pool:
-        sums = pool.map(parts, range(10))
-    book.append(b"parent")
-    print(sum(sums), book.last)
-"""
-    done = run_child(code, path)
-    assert done.stdout == "2890 1001\n", done.stderr
-
-
 def test_a_fork_while_threads_append_harms_nobody(path: Path, run_child) -> None:
     code = """
 import os, sys, threading, deedbook
@@ -378,16 +336,6 @@ def test_the_last_reference_gone_syncs_and_unlocks(path: Path, durability: str) 
         time.sleep(0.01)
 
 
-def test_interval_syncs_without_another_append(path: Path) -> None:
-    with Book.create(path, durability="interval:10") as book:
-        book.append(b"deed")
-        deadline = time.monotonic() + 10
-        while book.durable_last != 1:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        assert Book.open(path).durable_last == 1
-
-
 def test_many_handles_come_and_go_without_leaving_threads_or_files(path: Path) -> None:
     def tasks() -> int:
         return len(os.listdir("/proc/self/task"))
@@ -411,6 +359,12 @@ def test_many_handles_come_and_go_without_leaving_threads_or_files(path: Path) -
 # -- endless input --------------------------------------------------------------------------------
 
 
+ENDLESS = [
+    f"itertools.repeat({payload})" for payload in ("b''", "b'deed' * 1000", "bytearray(1000)")
+]
+
+
+@pytest.mark.parametrize("iterable", [*ENDLESS, "[b'deed'] * 20_000_000"])
 @pytest.mark.parametrize(
     ("kind", "call"),
     [
@@ -421,9 +375,8 @@ def test_many_handles_come_and_go_without_leaving_threads_or_files(path: Path) -
         ("Wal", "append_atomic"),
     ],
 )
-@pytest.mark.parametrize("payload", ["b''", "b'deed' * 1000", "bytearray(1000)"])
 def test_an_interrupt_ends_an_endless_iterable(
-    path: Path, run_child, kind: str, call: str, payload: str
+    path: Path, run_child, kind: str, call: str, iterable: str
 ) -> None:
     """`append_batch(itertools.repeat(..))` did not hear Ctrl-C: 3 GB in 8 seconds."""
     code = f"""
@@ -431,13 +384,14 @@ import itertools, resource, signal, sys, deedbook
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 log = deedbook.{kind}.create(sys.argv[1], durability="none")
+payloads = {iterable}
 signal.setitimer(signal.ITIMER_REAL, 0.05)
 try:
-    log.{call}(itertools.repeat({payload}))
+    log.{call}(payloads)
 except KeyboardInterrupt:
-    print("interrupted")
+    print("interrupted", len(log) < 20_000_000)
 """
-    assert run_child(code, path).stdout == "interrupted\n"
+    assert run_child(code, path).stdout == "interrupted True\n"
 
 
 def test_waiting_takes_descriptors_of_any_number(run_child: Any) -> None:
@@ -458,23 +412,4 @@ with Stop() as stop:
     print(os.read(read, 9), stop.wait(read, 60), stop.wait(held[0], 60))
 """
     done = run_child(code)
-    assert (done.stdout, done.returncode) == ("True False\nTrue True\nb'x' True True\n", 0), (
-        done.stderr
-    )
-
-
-BUS = """
-import os, signal, sys, time
-from deedbook import Book
-book = Book.create(sys.argv[1])
-book.append(b"one")
-os.kill(os.getpid(), signal.SIGBUS)
-time.sleep(10)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="files are mapped on Linux only")
-def test_a_sent_bus_error_ends_the_process_at_once(tmp_path: Path) -> None:
-    """The handler for cut files swallowed the signal, and the next cut file ended the process."""
-    done = subprocess.run([sys.executable, "-c", BUS, str(tmp_path / "book")], timeout=60)
-    assert done.returncode == -signal.SIGBUS
+    assert done.stdout == "True False\nTrue True\nb'x' True True\n", done.stderr

@@ -1,17 +1,16 @@
-"""Threads: one handle for all, shared iterators, closing under load."""
+"""Threads: one handle for all, shared iterators, one writer."""
 
 from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from deedbook import Book, ClosedError, Error, LockedError
+from deedbook import Book, Error, LockedError
 
 pytestmark = pytest.mark.promise("fork", "no-close")
 
@@ -116,38 +115,6 @@ def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
     else:
         jams = items if kind == "jams" else [deed.jam for deed in items]
         assert sorted(map(int, jams)) == list(range(count))
-
-
-@pytest.mark.parametrize("durability", ["always", "manual", "interval:1", "none"])
-def test_a_close_while_others_append_loses_nothing_that_was_told(
-    path: Path, durability: str
-) -> None:
-    def write() -> int:
-        told = 0
-        while True:
-            try:
-                book.append(jam)
-            except ClosedError:
-                return told
-            told += 1
-
-    def close() -> tuple[int, int]:
-        time.sleep(0.005)
-        book.close()
-        # The lock is free now: whatever is written from here on, a second writer would write over.
-        size = (path / "book.log").stat().st_size
-        with Book.open(path, "a") as second:
-            return len(second), size
-
-    jam = bytes(50_000)  # long enough to write that the others queue up at the lock
-    total = 0
-    for _ in range(8):
-        book = Book.open(path, "a", durability=durability)
-        *told, (found, size) = together(*[write] * THREADS, close)  # type: ignore[misc]
-        total += sum(told)  # type: ignore[arg-type]
-        assert (found, size) == (total, 16 + total * 50_024)
-        assert (path / "book.log").stat().st_size == size
-        assert Book.verify(path).ok
 
 
 def test_only_one_of_many_threads_gets_to_write(path: Path) -> None:
