@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import deedbook
-from deedbook import Book, EventStore, Ledger, Wal
+from deedbook import Book, Deed, EventStore, Ledger, Wal
 from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncWal
 
 # What takes longer will never come.
@@ -20,67 +19,51 @@ PATIENCE = 30.0
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What differs between the logs, which can be followed."""
-
-    aio: Any
-    plain: Any
-    payload: str
-    # Paths of its files; whether a record is on stable storage; position of the last record.
-    files: Callable[[Any], list[str]]
-    reached: Callable[[Any, int], bool]
-    last: Callable[[Any], int]
-
-    def create(self, path: Path, **options: Any) -> Any:
-        return self.aio.create(path / "log", **options)
-
-    def durable(self, log: Any) -> bool:
-        """Whether all records are on stable storage."""
-        return self.reached(log, self.last(log))
-
-    def payloads(self, log: Any) -> list[bytes]:
-        return [getattr(record, self.payload) for record in log]
-
-
-KINDS = {
-    "book": Kind(
-        AsyncBook,
-        Book,
-        "jam",
-        lambda book: [os.path.join(book.path, "book.log")],
-        lambda book, event: (book.durable_last or 0) >= event,
-        lambda book: book.last,
-    ),
-    "wal": Kind(
-        AsyncWal,
-        Wal,
-        "payload",
-        lambda wal: wal.segment_paths,
-        lambda wal, lsn: wal.durable_end > lsn,
-        lambda wal: wal.bounds[1],
-    ),
-}
-
-
-@dataclass(frozen=True)
 class Handle:
-    """What differs between all handles that asyncio has. Here they sync each append."""
+    """What differs between the handles that asyncio has."""
 
     name: str
+    plain: Any
     aio: Any
-    make: Callable[[Path], Any]
-    # The numbers of the records in it, and how many were appended.
+    # The numbers of the records in a plain one, and how many were appended.
     numbers: Callable[[Any], list[int]]
-    appended: Callable[[Any], int]
+    appended: Callable[[Any], int] = len
     # The calls that append; those of the last are given a list.
     calls: tuple[str, ...] = ("append", "commit", "append_many")
     record: Callable[[int], Any] = b"%d".__mod__
     # The call that syncs.
     sync: str = "sync"
 
+    def make(self, path: Path) -> Any:
+        """A plain one, of which the one for asyncio syncs each append; there or new."""
+        if self.name == "ledger":
+            return Ledger.open(path, durability="always")
+        return self.plain.open(path, "a", durability="manual" if self.name == "nostr" else "always")
+
     def of(self, plain: Any) -> Any:
         """The handle for asyncio of a plain one."""
-        return self.aio(plain, always=True) if self.aio is AsyncEventStore else self.aio(plain)
+        return self.aio(plain, always=True) if self.name == "nostr" else self.aio(plain)
+
+    def create(self, path: Path, **options: Any) -> Any:
+        """A new one for asyncio."""
+        return self.aio.create(path / "log", **options)
+
+    @staticmethod
+    def payload(record: Any) -> bytes:
+        """That of a deed or a record."""
+        return record.jam if isinstance(record, Deed) else record.payload
+
+    @staticmethod
+    def is_durable(plain: Any) -> bool:
+        """Whether all that was appended is on stable storage."""
+        return deedbook.report(plain).lag_bytes == 0
+
+    @staticmethod
+    def is_reached(log: Any, position: int) -> bool:
+        """Whether the record at a position is on stable storage."""
+        if isinstance(log, Book):
+            return (log.durable_last or 0) >= position
+        return log.durable_end > position
 
     def found(self, path: Path) -> list[int]:
         """The numbers of the records at a path."""
@@ -100,47 +83,30 @@ def numbers_of(ledger: Ledger) -> list[int]:
     return [int(e) for batch in (result.data if result else []) for e in batch.records()]
 
 
-ALL_HANDLES = [
-    Handle(
-        "book",
-        AsyncBook,
-        lambda path: Book.open(path, "a", durability="always"),
-        lambda book: [int(deed.jam) for deed in book],
-        len,
-    ),
-    Handle(
-        "wal",
-        AsyncWal,
-        lambda path: Wal.open(path, "a", durability="always"),
-        lambda wal: [int(record.payload) for record in wal],
-        len,
-    ),
-    Handle(
+LOGS = {
+    "book": Handle("book", Book, AsyncBook, lambda book: [int(deed.jam) for deed in book]),
+    "wal": Handle("wal", Wal, AsyncWal, lambda wal: [int(record.payload) for record in wal]),
+}
+HANDLES = LOGS | {
+    "ledger": Handle(
         "ledger",
+        Ledger,
         AsyncLedger,
-        lambda path: Ledger.open(path, durability="always"),
         numbers_of,
         lambda ledger: ledger.stats().log.records,
         ("append", "append_batch", "append_many"),
     ),
-    Handle(
+    "nostr": Handle(
         "nostr",
+        EventStore,
         AsyncEventStore,
-        # Its syncs are those of the handle for asyncio.
-        lambda path: EventStore.open(path, "a", durability="manual"),
         lambda store: [int(event.content) for event in store],
         lambda store: sum(1 for _ in store),
         ("append", "append_many"),
         note,
         "commit",
     ),
-]
-HANDLES = {handle.name: handle for handle in ALL_HANDLES}
-
-
-def is_durable(plain: Any) -> bool:
-    """Whether all that was appended is on stable storage."""
-    return deedbook.report(plain).lag_bytes == 0
+}
 
 
 class Witness:
@@ -208,13 +174,13 @@ def run(main: Callable[[], Awaitable[Any]]) -> Any:
 class Collected:
     """What a follower gives, in a task: so many records, or all until the log is closed."""
 
-    def __init__(self, kind: Kind, log: Any, count: int | None = None) -> None:
+    def __init__(self, log: Any, count: int | None = None) -> None:
         self.payloads: list[bytes] = []
-        self.task = asyncio.ensure_future(self._collect(kind, log, count))
+        self.task = asyncio.ensure_future(self._collect(log, count))
 
-    async def _collect(self, kind: Kind, log: Any, count: int | None) -> list[bytes]:
+    async def _collect(self, log: Any, count: int | None) -> list[bytes]:
         async for record in log.follow():
-            self.payloads.append(getattr(record, kind.payload))
+            self.payloads.append(Handle.payload(record))
             if len(self.payloads) == count:
                 break
         return self.payloads

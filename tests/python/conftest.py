@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import tiers
-from aio_kinds import HANDLES, KINDS, Handle, Kind, no_threads_are_left
+from aio_kinds import HANDLES, LOGS, Handle, no_threads_are_left
 from browser import Browser, browser
 from deedbook.http.endpoint import Endpoint
 from http_kinds import Both, MakeSender
@@ -157,10 +157,10 @@ def run_child() -> RunChild:
     return run
 
 
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> Kind:
+@pytest.fixture(params=LOGS)
+def kind(request: pytest.FixtureRequest) -> Handle:
     """Each log in turn, as the tests of asyncio see it."""
-    return KINDS[request.param]
+    return HANDLES[request.param]
 
 
 @pytest.fixture(params=HANDLES)

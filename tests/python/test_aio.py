@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import doctest
-import inspect
 import logging
 import threading
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 import deedbook.aio
-from aio_kinds import KINDS, Collected, Handle, Kind, Witness, is_durable, own_threads, run, until
+from aio_kinds import LOGS, Collected, Handle, Witness, own_threads, run, until
 from deedbook import Book, OutOfRangeError, Wal
 from deedbook.aio import AsyncBook, AsyncWal
 
@@ -27,7 +26,7 @@ def test_the_docstring_of_the_module_is_true() -> None:
 
 @pytest.mark.parametrize("durability", ["always", "bytes:1", "interval:1", "manual", "none"])
 def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
-    tmp_path: Path, kind: Kind, durability: str
+    tmp_path: Path, kind: Handle, durability: str
 ) -> None:
     """`always` synced in the loop: 2,000 commits held it for 4 seconds. So did `bytes:N`."""
 
@@ -50,18 +49,10 @@ def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
     run(main)
 
 
-LOGGING = [
-    name for name in KINDS if "slow_sync" in inspect.signature(KINDS[name].plain.open).parameters
-]
-
-
-@pytest.mark.parametrize("name", LOGGING)
 @pytest.mark.parametrize("durability", ["always", "bytes:1", "interval:1", "manual"])
 def test_every_sync_that_is_logged_ran_outside_of_the_loop(
-    tmp_path: Path, name: str, durability: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, kind: Handle, durability: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kind = KINDS[name]
-
     async def main() -> None:
         async with kind.create(tmp_path, durability=durability, slow_sync=0.0) as log:
             for _ in range(3):
@@ -132,16 +123,18 @@ def test_the_first_append_to_a_closed_log_happens_outside_of_the_loop(
 
 
 @pytest.mark.parametrize("durability", ["manual", "interval:100000", "none", "bytes:1000000"])
-def test_an_append_that_need_not_sync_does_not(tmp_path: Path, kind: Kind, durability: str) -> None:
+def test_an_append_that_need_not_sync_does_not(
+    tmp_path: Path, kind: Handle, durability: str
+) -> None:
     async def main() -> None:
         async with kind.create(tmp_path, durability=durability) as log:
             task = asyncio.ensure_future(log.append(b"x"))
             await asyncio.sleep(0)
             assert task.done() or durability.startswith("bytes")
             await task
-            assert len(log.log) == 1 and not kind.durable(log.log)
+            assert len(log.log) == 1 and not kind.is_durable(log.log)
             await log.sync()
-            assert kind.durable(log.log)
+            assert kind.is_durable(log.log)
 
     run(main)
 
@@ -156,13 +149,13 @@ def test_tasks_share_syncs(path: Path, handle: Handle) -> None:
         witness = Witness(handle.make(path), handle.sync)
         async with handle.of(witness) as log:
             witness.may_go.clear()
-            calls = [log.append, log.commit if handle.name in KINDS else log.append]
+            calls = [log.append, log.commit if handle.name in LOGS else log.append]
             tasks = [asyncio.ensure_future(calls[n % 2](handle.record(n))) for n in range(2000)]
             await until(lambda: handle.appended(witness.plain) == 2000)
             assert not any(task.done() for task in tasks)
             witness.may_go.set()
             await asyncio.gather(*tasks)
-            assert 0 < witness.count() <= 3 and is_durable(witness.plain)
+            assert 0 < witness.count() <= 3 and handle.is_durable(witness.plain)
 
     run(main)
     assert handle.found(path) == list(range(2000))
@@ -178,8 +171,8 @@ def test_an_append_returns_when_its_own_record_is_durable(path: Path, handle: Ha
                     before = witness.count()
                     position = await log.append(handle.record(number))
                     assert witness.count() > before, "a sync that began after the call"
-                    if kind := KINDS.get(handle.name):
-                        assert kind.reached(witness.plain, position)
+                    if handle.name in LOGS:
+                        assert handle.is_reached(witness.plain, position)
                     await asyncio.sleep(0.001 * (task % 3))
 
             await asyncio.gather(*(write(task) for task in range(20)))
@@ -188,14 +181,14 @@ def test_an_append_returns_when_its_own_record_is_durable(path: Path, handle: Ha
     run(main)
 
 
-def test_many_are_appended_at_once(tmp_path: Path, kind: Kind) -> None:
+def test_many_are_appended_at_once(tmp_path: Path, kind: Handle) -> None:
     async def main() -> None:
         async with kind.create(tmp_path, durability="always") as log:
-            follower = Collected(kind, log, 1000)
+            follower = Collected(log, 1000)
             appended = await log.append_many(b"%d" % i for i in range(1000))
-            assert kind.durable(log.log)
+            assert kind.is_durable(log.log)
             assert await follower.task == [b"%d" % i for i in range(1000)]
-            if kind is KINDS["book"]:
+            if kind.name == "book":
                 assert appended == (1, 1001)
                 assert await log.append_many([b"a", b"b"], [7, 8]) == (1001, 1003)
                 assert (await log.append(b"c", 9), log.book[1003].mug) == (1003, 9)
@@ -209,12 +202,15 @@ def test_many_are_appended_at_once(tmp_path: Path, kind: Kind) -> None:
     run(main)
 
 
-def test_append_unsynced_leaves_the_sync_to_the_caller(tmp_path: Path, kind: Kind) -> None:
+def test_append_unsynced_leaves_the_sync_to_the_caller(tmp_path: Path, kind: Handle) -> None:
     with kind.plain.create(tmp_path / "log", durability="always") as log:
         first, second = log.append_unsynced(b"1"), log.append_unsynced(bytearray(b"2"))
-        assert not kind.reached(log, first)
+        assert not kind.is_reached(log, first)
         log.sync()
-        assert kind.reached(log, second) and kind.payloads(log) == [b"1", b"2"]
+        assert kind.is_reached(log, second) and [kind.payload(record) for record in log] == [
+            b"1",
+            b"2",
+        ]
         with pytest.raises(TypeError):
             log.append_unsynced("3")
         if kind.plain is Book:
@@ -230,13 +226,13 @@ def test_the_plain_log_is_at_hand(tmp_path: Path) -> None:
     wal.close()
 
 
-def test_waiting_for_a_position_to_be_durable(tmp_path: Path, kind: Kind) -> None:
+def test_waiting_for_a_position_to_be_durable(tmp_path: Path, kind: Handle) -> None:
     async def main() -> None:
         async with kind.create(tmp_path, durability="manual") as log:
             position = await log.append(b"x")
-            assert not kind.durable(log.log)
+            assert not kind.is_durable(log.log)
             await asyncio.gather(*(log.wait_durable(position) for _ in range(10)))
-            assert kind.durable(log.log)
+            assert kind.is_durable(log.log)
             with pytest.raises(OutOfRangeError):
                 await log.wait_durable(position + 1000)
 

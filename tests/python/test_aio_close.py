@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import Kind, Witness, note, run, turns, until
+from aio_kinds import Handle, Witness, note, run, turns, until
 from deedbook import EventStore, Ledger
 from deedbook.aio import AsyncEventStore, AsyncLedger
 
@@ -73,7 +73,7 @@ def open_below(path: Path) -> list[str]:
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
 @pytest.mark.parametrize("end", ["aclose", "close"])
 def test_a_follower_that_is_at_its_end_lets_go_of_the_files(
-    tmp_path: Path, kind: Kind, end: str
+    tmp_path: Path, kind: Handle, end: str
 ) -> None:
     """A log that was closed, and removed, took its place on the disk as long as its follower."""
 
@@ -96,7 +96,7 @@ def test_a_follower_that_is_at_its_end_lets_go_of_the_files(
     assert held == []
 
 
-def test_a_reading_that_begins_after_the_end_reads_nothing(tmp_path: Path, kind: Kind) -> None:
+def test_a_reading_that_begins_after_the_end_reads_nothing(tmp_path: Path, kind: Handle) -> None:
     """It gave records after aclose(), and took the log's files again."""
 
     async def main() -> None:

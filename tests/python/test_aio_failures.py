@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import Handle, Witness, is_durable, run, turns, until
+from aio_kinds import Handle, Witness, run, turns, until
 from deedbook import ClosedError, Error, InvalidArgumentError, Ledger, PoisonedError
 from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncLog
 
@@ -64,7 +64,7 @@ def test_all_waiters_cancelled_leave_a_log_that_syncs_again(path: Path, handle: 
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
             await log.append(handle.record(15))
-            assert is_durable(plain)
+            assert handle.is_durable(plain)
 
     run(main)
     assert handle.found(path) == list(range(16))

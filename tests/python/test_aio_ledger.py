@@ -45,20 +45,13 @@ def test_the_loop_makes_no_call_that_syncs_or_looks_at_files(path: Path, durabil
     run(main)
 
 
-@pytest.mark.parametrize("durability", DURABILITIES)
-def test_an_append_in_the_loop_is_one_write(path: Path, durability: str) -> None:
+def test_an_append_in_the_loop_is_one_write(path: Path) -> None:
     """What needs more than that is refused, and changes nothing."""
-    options: dict[str, Any] = {"durability": durability, "batch_records": 3, "slow_sync": 0.0}
-    with Ledger.open(path, **options) as ledger:
+    with Ledger.open(path, batch_records=3) as ledger:
         assert not ledger.try_append(b"0"), "there is no file yet"
         ledger.append(b"0")
-        syncs = ledger.stats().log.syncs
         assert ledger.try_append(b"1")
         assert not ledger.try_append(b"2"), "it would finish the file"
-        ledger.append(b"2")
-        assert not ledger.try_append(b"3")
-        if not durability.startswith(("interval", "rotate", "manual")):
-            assert ledger.stats().log.syncs - syncs == (durability == "always")
         for wrong, error in ((b"", InvalidArgumentError), (b"x" * (1 << 20) + b"x", TooLargeError)):
             with pytest.raises(error):
                 ledger.try_append(wrong)
@@ -66,23 +59,7 @@ def test_an_append_in_the_loop_is_one_write(path: Path, durability: str) -> None
             ledger.try_append("text")  # type: ignore[arg-type]
     with pytest.raises(ClosedError):
         ledger.try_append(b"4")
-    assert numbers(path) == [0, 1, 2]
-
-
-def test_an_append_in_the_loop_neither_syncs_nor_counts(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "a", durability="bytes:100") as ledger:
-        ledger.append(b"x" * 40)
-        assert ledger.try_append(b"x" * 40) and not ledger.try_append(b"x" * 40)
-        ledger.append(b"x" * 40)
-        assert ledger.try_append(b"x" * 40), "synced by the append before"
-    full: dict[str, Any] = {"batch_bytes": 200, "max_bytes": 300}
-    for on_full in ("reject", "drop_oldest"):
-        with Ledger.open(tmp_path / on_full, on_full=on_full, **full) as ledger:
-            ledger.append(b"x" * 92)
-            ledger.append(b"x" * 120)
-            ledger.append(b"x" * 52)
-            assert not ledger.try_append(b"x" * 52), "there is no room"
-            assert ledger.stats().dropped_events == ledger.stats().rejected_events == 0
+    assert numbers(path) == [0, 1]
 
 
 @pytest.mark.parametrize("durability", ["always", "interval:1"])

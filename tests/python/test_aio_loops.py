@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import PATIENCE, Handle, Kind, Witness, is_durable, no_threads_are_left, run, until
+from aio_kinds import PATIENCE, Handle, Witness, no_threads_are_left, run, until
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
@@ -27,7 +27,7 @@ def test_logs_do_not_wait_for_each_other(path: Path, tmp_path: Path, handle: Han
             await until(slow.count)
             for number in range(5):
                 await other.append(handle.record(number))
-            assert is_durable(plain) and not waits.done()
+            assert handle.is_durable(plain) and not waits.done()
             slow.may_go.set()
             await waits
 
@@ -67,13 +67,13 @@ def test_one_loop_after_the_other_but_not_two_at_once(path: Path, handle: Handle
     assert sorted(handle.found(path)) == list(range(30))
 
 
-def test_a_follower_goes_on_in_another_loop(tmp_path: Path, kind: Kind) -> None:
+def test_a_follower_goes_on_in_another_loop(tmp_path: Path, kind: Handle) -> None:
     log = kind.create(tmp_path, durability="manual")
     log.log.append_many([b"%d" % i for i in range(2000)])
     follower = log.follow()
 
     async def some() -> list[bytes]:
-        got = [getattr(await anext(follower), kind.payload) for _ in range(500)]
+        got = [kind.payload(await anext(follower)) for _ in range(500)]
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.shield(asyncio.sleep(0)), 0)
         return got
@@ -86,7 +86,7 @@ def test_a_follower_goes_on_in_another_loop(tmp_path: Path, kind: Kind) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 @pytest.mark.parametrize("syncs", [False, True])
 def test_closing_in_a_forked_child_is_refused(
-    tmp_path: Path, kind: Kind, syncs: bool, run_child: Any
+    tmp_path: Path, kind: Handle, syncs: bool, run_child: Any
 ) -> None:
     """`close` in a forked child waited for a thread, or a sync, that only the parent had."""
     code = f"""
