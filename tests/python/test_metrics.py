@@ -8,13 +8,12 @@ import os
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,11 @@ import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, metrics
 from deedbook.metrics import _server
 from deedbook.metrics._server import serve
+from test_cli import complaint, ok
+from test_cli import deedbook as command
 from test_nostr import made
 
 EVENTS = Path(__file__).parents[1] / "data" / "nostr" / "events.jsonl"
-COMMAND = [sys.executable, "-m", "deedbook", "metrics"]
 
 Labels = frozenset[tuple[str, str]]
 
@@ -220,37 +220,34 @@ def test_the_command_prints_text_json_and_a_file(tmp_path: Path) -> None:
         with Wal.create(tmp_path / name) as wal:
             wal.append_many([b"a", b"b"])
     paths = [str(tmp_path / "one"), str(tmp_path / "two")]
-    run = subprocess.run([*COMMAND, *paths], capture_output=True, text=True, check=True)
-    assert 'deedbook_records{log="two",format="wal"} 2\n' in run.stdout
+    text = ok("metrics", *paths).decode()
+    assert 'deedbook_records{log="two",format="wal"} 2\n' in text
     file = tmp_path / "node.prom"
-    subprocess.run([*COMMAND, *paths, "-o", file], check=True)
-    assert file.read_text() == run.stdout
-    run = subprocess.run([*COMMAND, *paths, "--json"], capture_output=True, text=True, check=True)
-    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    ok("metrics", *paths, "-o", file)
+    assert file.read_text() == text
+    lines = [json.loads(line) for line in ok("metrics", *paths, "--json").splitlines()]
     records = [one for one in lines if one["name"] == "deedbook_records"]
     assert [(one["labels"]["log"], one["value"]) for one in records] == [("one", 2), ("two", 2)]
-    gone = subprocess.run([*COMMAND, *paths, "nowhere"], capture_output=True, text=True)
+    gone = command("metrics", *paths, "nowhere")
     assert gone.returncode == 1
-    assert 'deedbook_up{log="nowhere"} 0' in gone.stdout and "Traceback" not in gone.stderr
+    assert b'deedbook_up{log="nowhere"} 0' in gone.stdout and b"Traceback" not in gone.stderr
     for words, said in (
         ([paths[0], paths[0]], "is named twice"),
         ([paths[0], "--listen", "x"], "is not [HOST:]PORT"),
         ([paths[0], "--listen", "0", "--json"], "goes without --json"),
         ([paths[0], "-o", f"{paths[0]}/x"], "lies in the log"),
     ):
-        wrong = subprocess.run([*COMMAND, *words], capture_output=True, text=True)
-        assert wrong.returncode == 2 and said in wrong.stderr, wrong.stderr
+        assert said in complaint(command("metrics", *words), 2)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="ends by SIGTERM")
 def test_the_command_listens_beside_a_writer_until_it_is_stopped(tmp_path: Path) -> None:
+    from test_cli_live import ended, running
+
     with Wal.create(tmp_path / "wal") as wal:
-        server = subprocess.Popen(
-            [*COMMAND, str(tmp_path / "wal"), "--listen", "0"], stderr=subprocess.PIPE, text=True
-        )
-        try:
+        with running("metrics", tmp_path / "wal", "--listen", "0") as server:
             assert server.stderr is not None
-            address = server.stderr.readline().split()[-1]
+            address = server.stderr.readline().decode().split()[-1]
             for count in (1, 2):
                 wal.append(b"one")
                 time.sleep(1.1 * (count - 1))  # within a second the same text is given again
@@ -260,55 +257,16 @@ def test_the_command_listens_beside_a_writer_until_it_is_stopped(tmp_path: Path)
                 assert f'deedbook_records{{log="wal",format="wal"}} {count}\n' in text
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(address.replace("/metrics", "/"), timeout=30)
-        finally:
             server.send_signal(signal.SIGTERM)
-        assert server.wait(30) == 143
-        assert "Traceback" not in server.stderr.read()
-        server.stderr.close()
-
-
-@pytest.mark.parametrize("is_gone", [True, False])
-def test_a_request_that_fails_leaves_no_traceback(
-    is_gone: bool, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    """A scraper that gave up left twenty lines on standard error each time."""
-    asked, go_on = threading.Event(), threading.Event()
-
-    def make() -> str:
-        asked.set()
-        assert go_on.wait(30)
-        if not is_gone:
-            raise ValueError("no such value")
-        return "x" * 1_000_000
-
-    server = serve(make, "127.0.0.1", 0)
-    server.daemon_threads = False  # so that closing waits for them
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        with socket.create_connection(server.server_address[:2]) as client:
-            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-            assert asked.wait(30)
-            if is_gone:  # a reset, not an end
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                client.close()
-            go_on.set()
-            if not is_gone:
-                assert client.recv(1) == b""
-    finally:
-        go_on.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
-    assert capfd.readouterr().err == ""
-    said = "a request for metrics failed: ValueError('no such value')"
-    assert [one.getMessage() for one in caplog.records] == ([] if is_gone else [said])
+            done = ended(server)
+        assert done.returncode == 143 and b"Traceback" not in done.stderr
 
 
 @contextlib.contextmanager
 def served(make: Callable[[], str]) -> Iterator[tuple[str, int]]:
     """A server on this machine; gives its address."""
     server = serve(make, "127.0.0.1", 0)
+    server.daemon_threads = False  # so that closing waits for them
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -324,6 +282,34 @@ def asked(address: tuple[str, int], host: str) -> bytes:
     with socket.create_connection(address, timeout=30) as client:
         client.sendall(f"GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
         return b"".join(iter(lambda: client.recv(1 << 16), b""))
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_request_that_fails_leaves_no_traceback(
+    is_gone: bool, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A scraper that gave up left twenty lines on standard error each time."""
+    is_asked, go_on = threading.Event(), threading.Event()
+
+    def make() -> str:
+        is_asked.set()
+        assert go_on.wait(30)
+        if not is_gone:
+            raise ValueError("no such value")
+        return "x" * 1_000_000
+
+    with served(make) as address, socket.create_connection(address) as client:
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert is_asked.wait(30)
+        if is_gone:  # a reset, not an end
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+        go_on.set()
+        if not is_gone:
+            assert client.recv(1) == b""
+    assert capfd.readouterr().err == ""
+    said = "a request for metrics failed: ValueError('no such value')"
+    assert [one.getMessage() for one in caplog.records] == ([] if is_gone else [said])
 
 
 def test_clients_that_drip_or_wait_hold_no_thread_for_long(
@@ -360,13 +346,9 @@ def test_requests_at_once_read_the_logs_once() -> None:
         time.sleep(0.1)
         return "x 1\n"
 
-    with served(make) as address:
-        threads = [threading.Thread(target=asked, args=(address, "localhost")) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(calls) == 1
+    with served(make) as address, ThreadPoolExecutor(8) as pool:
+        list(pool.map(asked, [address] * 8, ["localhost"] * 8))
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:9477", "LOCALHOST"])

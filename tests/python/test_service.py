@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import contextlib
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,27 +32,25 @@ pytestmark = [
 ]
 
 
-class Service:
+@contextlib.contextmanager
+def service(script: Path, log: Path, address: str = "127.0.0.1") -> Iterator[subprocess.Popen[str]]:
     """The service of the page, as a process."""
+    command = [sys.executable, script, log, address, "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
-    def __init__(self, script: Path, log: Path, address: str = "127.0.0.1") -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, script, log, address, "0"], stdout=subprocess.PIPE, text=True
-        )
 
-    def line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
 
-    def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(60)
 
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+def end(process: subprocess.Popen[str], number: signal.Signals) -> int:
+    process.send_signal(number)
+    return process.wait(60)
 
 
 def noted(port: int, lines: list[bytes], address: str = "127.0.0.1") -> list[int]:
@@ -72,24 +72,18 @@ def script(tmp_path: Path) -> Path:
 
 def test_the_service_keeps_what_it_answered_and_hands_over(script: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    first = Service(script, log)
-    second = None
-    try:
-        port = int(first.line().split()[1])
-        lines = [b"order %d" % number for number in range(50)]
+    lines = [b"order %d" % number for number in range(50)]
+    with service(script, log) as first:
+        port = int(line(first).split()[1])
         answered = noted(port, lines)
         assert len(answered) == 50
-        second = Service(script, log)  # waits for the first one's lock
-        time.sleep(0.5)
-        assert second.process.poll() is None
-        assert (first.end(signal.SIGTERM), first.line()) == (0, "closed")
-        port = int(second.line().split()[1])
-        answered += noted(port, [b"by the second"])
-        assert second.end(signal.SIGKILL) == -signal.SIGKILL
-    finally:
-        first.close()
-        if second is not None:
-            second.close()
+        with service(script, log) as second:  # waits for the first one's lock
+            time.sleep(0.5)
+            assert second.poll() is None
+            assert (end(first, signal.SIGTERM), line(first)) == (0, "closed")
+            port = int(line(second).split()[1])
+            answered += noted(port, [b"by the second"])
+            assert end(second, signal.SIGKILL) == -signal.SIGKILL
     with Wal.open(log) as wal:
         assert [record.payload for record in wal] == [*lines, b"by the second"]
         assert [record.lsn for record in wal] == answered
@@ -100,6 +94,12 @@ def dockerfile() -> dict[str, str]:
     (block,) = blocks(SERVICE, "dockerfile")
     lines = [line for line in block.text.splitlines() if not line.startswith("#")]
     return dict(line.split(" ", 1) for line in lines)
+
+
+def units() -> dict[str, str]:
+    """The units of the page, by their names."""
+    blocks_of = blocks(SERVICE, "ini")
+    return {one.text.splitlines()[0].rpartition("/")[2]: one.text for one in blocks_of}
 
 
 def pod() -> dict[str, Any]:
@@ -116,12 +116,10 @@ def test_what_the_container_runs_is_reached_from_outside(script: Path, tmp_path:
     directory, address, port = words[2:]
     assert Path(directory).parent == Path(dockerfile()["VOLUME"])
     assert port == dockerfile()["EXPOSE"]
-    service = Service(script, tmp_path / "log", address)
-    try:  # what listens at 127.0.0.1 alone refuses 127.0.0.2, as it does what comes from outside
-        assert noted(int(service.line().split()[1]), [b"order"], "127.0.0.2") == [0]
-        assert service.end(signal.SIGTERM) == 0
-    finally:
-        service.close()
+    # What listens at 127.0.0.1 alone refuses 127.0.0.2, as it does what comes from outside.
+    with service(script, tmp_path / "log", address) as process:
+        assert noted(int(line(process).split()[1]), [b"order"], "127.0.0.2") == [0]
+        assert end(process, signal.SIGTERM) == 0
 
 
 def test_the_pod_is_that_of_the_image_and_the_service_leads_to_it() -> None:
@@ -140,13 +138,12 @@ def test_the_pod_is_that_of_the_image_and_the_service_leads_to_it() -> None:
 
 
 def test_the_backup_may_read_the_log_and_write_its_copy() -> None:
-    units = {}
-    for block in blocks(SERVICE, "ini"):
-        unit = configparser.ConfigParser(strict=False)
-        unit.optionxform = str  # type: ignore[assignment,method-assign]
-        unit.read_string(block.text)
-        units[block.text.splitlines()[0].rpartition("/")[2]] = unit
-    writer, backup = units["orders.service"]["Service"], units["orders-backup.service"]["Service"]
+    parsed = {}
+    for name, text in units().items():
+        parsed[name] = configparser.ConfigParser(strict=False)
+        parsed[name].optionxform = str  # type: ignore[assignment,method-assign]
+        parsed[name].read_string(text)
+    writer, backup = parsed["orders.service"]["Service"], parsed["orders-backup.service"]["Service"]
     assert (writer["DynamicUser"], writer["User"]) == (backup["DynamicUser"], backup["User"])
     log, copy = backup["ExecStart"].split()[-2:]
     assert log in writer["ExecStart"].split()
@@ -157,17 +154,11 @@ def test_the_backup_may_read_the_log_and_write_its_copy() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
 def test_systemd_has_no_complaint_about_the_units(tmp_path: Path) -> None:
-    units = []
-    for block in blocks(SERVICE, "ini"):
-        name = block.text.splitlines()[0].rpartition("/")[2]
-        (tmp_path / name).write_text(block.text)
-        units.append(name)
-    assert len(units) == 3
-    checked = subprocess.run(
-        ["systemd-analyze", "verify", *(tmp_path / name for name in units)],
-        capture_output=True,
-        text=True,
-    )
+    for name, text in units().items():
+        (tmp_path / name).write_text(text)
+    command = ["systemd-analyze", "verify", *(tmp_path / name for name in units())]
+    assert len(command) == 2 + 3
+    checked = subprocess.run(command, capture_output=True, text=True)
     about = [line for line in checked.stderr.splitlines() if "orders" in line]
     assert about == [] and checked.returncode == 0, checked.stderr
 
