@@ -6,6 +6,7 @@ And which tests a tier leaves out, and which skips the runs that require all tes
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import signal
 import struct
@@ -20,7 +21,7 @@ from typing import Any
 import pytest
 
 import tiers
-from aio_kinds import HANDLES, LOGS, Handle, no_threads_are_left
+from aio_kinds import HANDLES, LOGS, Handle, no_threads_are_left, run
 from browser import Browser, browser
 from deedbook.http.endpoint import Endpoint
 from http_kinds import Both, MakeSender
@@ -112,6 +113,16 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         print(f"tests/allowed_skips.txt does not allow: skipped {line}")
     if refused and session.exitstatus == 0:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    run(lambda: pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture

@@ -25,28 +25,24 @@ def test_the_docstring_of_the_module_is_true() -> None:
 
 
 @pytest.mark.parametrize("durability", ["always", "bytes:1", "interval:1", "manual", "none"])
-def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
+async def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
     tmp_path: Path, kind: Handle, durability: str
 ) -> None:
     """`always` synced in the loop: 2,000 commits held it for 4 seconds. So did `bytes:N`."""
-
-    async def main() -> None:
-        witness = Witness(kind.plain.create(tmp_path / "log", durability=durability))
-        async with kind.aio(witness) as log:
-            for _ in range(3):
-                await log.append(b"x")
-                await log.commit(b"y")
-                await log.append_many([b"z"])
-                await log.sync()
-        assert not own_threads()
-        syncing = {"append_many", "close", "commit", "sync"}
-        if durability == "always" or durability.startswith("bytes"):
-            syncing.add("append")
-        assert not witness.in_loop() & syncing
-        assert witness.count("sync") == (9 if durability == "always" else 6)
-        assert witness.plain.closed
-
-    run(main)
+    witness = Witness(kind.plain.create(tmp_path / "log", durability=durability))
+    async with kind.aio(witness) as log:
+        for _ in range(3):
+            await log.append(b"x")
+            await log.commit(b"y")
+            await log.append_many([b"z"])
+            await log.sync()
+    assert not own_threads()
+    syncing = {"append_many", "close", "commit", "sync"}
+    if durability == "always" or durability.startswith("bytes"):
+        syncing.add("append")
+    assert not witness.in_loop() & syncing
+    assert witness.count("sync") == (9 if durability == "always" else 6)
+    assert witness.plain.closed
 
 
 @pytest.mark.parametrize("durability", ["always", "bytes:1", "interval:1", "manual"])
@@ -66,140 +62,119 @@ def test_every_sync_that_is_logged_ran_outside_of_the_loop(
     assert logged and threading.get_ident() not in {record.thread for record in logged}
 
 
-def test_a_log_with_many_unsynced_segments_appends_outside_of_the_loop(tmp_path: Path) -> None:
+async def test_a_log_with_many_unsynced_segments_appends_outside_of_the_loop(
+    tmp_path: Path,
+) -> None:
     """A log of segments syncs the oldest by itself when 16 are unsynced."""
-
-    async def main() -> None:
-        witness = Witness(Wal.create(tmp_path / "log", segment_bytes=64))
-        async with AsyncWal(witness) as log:
-            for _ in range(100):
-                await log.append(b"x" * 24)
-            await log.sync()
-            await log.append(b"y")
-        threads = [thread for name, thread in witness.calls if name == "append"]
-        loop = threading.get_ident()
-        assert threads[:16] == [loop] * 16 and threads[-1] == loop
-        assert loop not in threads[17:100]
-
-    run(main)
+    witness = Witness(Wal.create(tmp_path / "log", segment_bytes=64))
+    async with AsyncWal(witness) as log:
+        for _ in range(100):
+            await log.append(b"x" * 24)
+        await log.sync()
+        await log.append(b"y")
+    threads = [thread for name, thread in witness.calls if name == "append"]
+    loop = threading.get_ident()
+    assert threads[:16] == [loop] * 16 and threads[-1] == loop
+    assert loop not in threads[17:100]
 
 
-def test_an_append_that_may_wait_for_a_sync_happens_outside_of_the_loop(tmp_path: Path) -> None:
+async def test_an_append_that_may_wait_for_a_sync_happens_outside_of_the_loop(
+    tmp_path: Path,
+) -> None:
     """In layout `slots` an append waits for a sync that is under way; the loop waited with it."""
-
-    async def main() -> None:
-        witness = Witness(Book.create(tmp_path / "log", layout="slots", durability="manual"))
-        async with AsyncBook(witness) as book:
-            assert [await book.append(b"%d" % n) for n in range(3)] == [1, 2, 3]
-            assert await book.commit(b"3") == 4
-        threads = [thread for name, thread in witness.calls if name == "append"]
-        assert len(threads) == 4 and threading.get_ident() not in threads
-
-    run(main)
+    witness = Witness(Book.create(tmp_path / "log", layout="slots", durability="manual"))
+    async with AsyncBook(witness) as book:
+        assert [await book.append(b"%d" % n) for n in range(3)] == [1, 2, 3]
+        assert await book.commit(b"3") == 4
+    threads = [thread for name, thread in witness.calls if name == "append"]
+    assert len(threads) == 4 and threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize(
     ("plain", "aio", "options"),
     [(Book, AsyncBook, {}), (Wal, AsyncWal, {}), (Wal, AsyncWal, {"single_file": True})],
 )
-def test_the_first_append_to_a_closed_log_happens_outside_of_the_loop(
+async def test_the_first_append_to_a_closed_log_happens_outside_of_the_loop(
     tmp_path: Path, plain: Any, aio: Any, options: dict[str, Any]
 ) -> None:
     """It stores that the log is open again, and syncs that: the loop waited for the disk."""
     options = {"durability": "manual", **options}
     with plain.create(tmp_path / "log", **options) as log:
         log.append(b"x")
-
-    async def main() -> None:
-        witness = Witness(plain.open(tmp_path / "log", "a", **options))
-        async with aio(witness) as log:
-            for _ in range(3):
-                await log.append(b"y")
-        threads = [thread for name, thread in witness.calls if name == "append"]
-        loop = threading.get_ident()
-        assert threads[0] != loop and threads[1:] == [loop] * 2
-
-    run(main)
+    witness = Witness(plain.open(tmp_path / "log", "a", **options))
+    async with aio(witness) as log:
+        for _ in range(3):
+            await log.append(b"y")
+    threads = [thread for name, thread in witness.calls if name == "append"]
+    loop = threading.get_ident()
+    assert threads[0] != loop and threads[1:] == [loop] * 2
 
 
 @pytest.mark.parametrize("durability", ["manual", "interval:100000", "none", "bytes:1000000"])
-def test_an_append_that_need_not_sync_does_not(
+async def test_an_append_that_need_not_sync_does_not(
     tmp_path: Path, kind: Handle, durability: str
 ) -> None:
-    async def main() -> None:
-        async with kind.create(tmp_path, durability=durability) as log:
-            task = asyncio.ensure_future(log.append(b"x"))
-            await asyncio.sleep(0)
-            assert task.done() or durability.startswith("bytes")
-            await task
-            assert len(log.log) == 1 and not kind.is_durable(log.log)
-            await log.sync()
-            assert kind.is_durable(log.log)
-
-    run(main)
+    async with kind.create(tmp_path, durability=durability) as log:
+        task = asyncio.ensure_future(log.append(b"x"))
+        await asyncio.sleep(0)
+        assert task.done() or durability.startswith("bytes")
+        await task
+        assert len(log.log) == 1 and not kind.is_durable(log.log)
+        await log.sync()
+        assert kind.is_durable(log.log)
 
 
-def test_tasks_share_syncs(path: Path, handle: Handle) -> None:
+async def test_tasks_share_syncs(path: Path, handle: Handle) -> None:
     """2,000 commits of a log opened with `always` took 2,000 syncs.
 
     All that is appended while a sync takes its time is made durable by the next one.
     """
-
-    async def main() -> None:
-        witness = Witness(handle.make(path), handle.sync)
-        async with handle.of(witness) as log:
-            witness.may_go.clear()
-            calls = [log.append, log.commit if handle.name in LOGS else log.append]
-            tasks = [asyncio.ensure_future(calls[n % 2](handle.record(n))) for n in range(2000)]
-            await until(lambda: handle.appended(witness.plain) == 2000)
-            assert not any(task.done() for task in tasks)
-            witness.may_go.set()
-            await asyncio.gather(*tasks)
-            assert 0 < witness.count() <= 3 and handle.is_durable(witness.plain)
-
-    run(main)
+    witness = Witness(handle.make(path), handle.sync)
+    async with handle.of(witness) as log:
+        witness.may_go.clear()
+        calls = [log.append, log.commit if handle.name in LOGS else log.append]
+        tasks = [asyncio.ensure_future(calls[n % 2](handle.record(n))) for n in range(2000)]
+        await until(lambda: handle.appended(witness.plain) == 2000)
+        assert not any(task.done() for task in tasks)
+        witness.may_go.set()
+        await asyncio.gather(*tasks)
+        assert 0 < witness.count() <= 3 and handle.is_durable(witness.plain)
     assert handle.found(path) == list(range(2000))
 
 
-def test_an_append_returns_when_its_own_record_is_durable(path: Path, handle: Handle) -> None:
-    async def main() -> None:
-        witness = Witness(handle.make(path), handle.sync)
-        async with handle.of(witness) as log:
+async def test_an_append_returns_when_its_own_record_is_durable(path: Path, handle: Handle) -> None:
+    witness = Witness(handle.make(path), handle.sync)
+    async with handle.of(witness) as log:
 
-            async def write(task: int) -> None:
-                for number in range(10 * task, 10 * task + 10):
-                    before = witness.count()
-                    position = await log.append(handle.record(number))
-                    assert witness.count() > before, "a sync that began after the call"
-                    if handle.name in LOGS:
-                        assert handle.is_reached(witness.plain, position)
-                    await asyncio.sleep(0.001 * (task % 3))
+        async def write(task: int) -> None:
+            for number in range(10 * task, 10 * task + 10):
+                before = witness.count()
+                position = await log.append(handle.record(number))
+                assert witness.count() > before, "a sync that began after the call"
+                if handle.name in LOGS:
+                    assert handle.is_reached(witness.plain, position)
+                await asyncio.sleep(0.001 * (task % 3))
 
-            await asyncio.gather(*(write(task) for task in range(20)))
-            assert handle.appended(witness.plain) == 200
-
-    run(main)
+        await asyncio.gather(*(write(task) for task in range(20)))
+        assert handle.appended(witness.plain) == 200
 
 
-def test_many_are_appended_at_once(tmp_path: Path, kind: Handle) -> None:
-    async def main() -> None:
-        async with kind.create(tmp_path, durability="always") as log:
-            follower = Collected(log, 1000)
-            appended = await log.append_many(b"%d" % i for i in range(1000))
-            assert kind.is_durable(log.log)
-            assert await follower.task == [b"%d" % i for i in range(1000)]
-            if kind.name == "book":
-                assert appended == (1, 1001)
-                assert await log.append_many([b"a", b"b"], [7, 8]) == (1001, 1003)
-                assert (await log.append(b"c", 9), log.book[1003].mug) == (1003, 9)
-            else:
-                assert appended == (0, log.wal.end)
-            with pytest.raises(TypeError):
-                await log.append_many([b"fine", 1])
-            with pytest.raises(TypeError):
-                await log.append(1)
-
-    run(main)
+async def test_many_are_appended_at_once(tmp_path: Path, kind: Handle) -> None:
+    async with kind.create(tmp_path, durability="always") as log:
+        follower = Collected(log, 1000)
+        appended = await log.append_many(b"%d" % i for i in range(1000))
+        assert kind.is_durable(log.log)
+        assert await follower.task == [b"%d" % i for i in range(1000)]
+        if kind.name == "book":
+            assert appended == (1, 1001)
+            assert await log.append_many([b"a", b"b"], [7, 8]) == (1001, 1003)
+            assert (await log.append(b"c", 9), log.book[1003].mug) == (1003, 9)
+        else:
+            assert appended == (0, log.wal.end)
+        with pytest.raises(TypeError):
+            await log.append_many([b"fine", 1])
+        with pytest.raises(TypeError):
+            await log.append(1)
 
 
 def test_append_unsynced_leaves_the_sync_to_the_caller(tmp_path: Path, kind: Handle) -> None:
@@ -226,14 +201,11 @@ def test_the_plain_log_is_at_hand(tmp_path: Path) -> None:
     wal.close()
 
 
-def test_waiting_for_a_position_to_be_durable(tmp_path: Path, kind: Handle) -> None:
-    async def main() -> None:
-        async with kind.create(tmp_path, durability="manual") as log:
-            position = await log.append(b"x")
-            assert not kind.is_durable(log.log)
-            await asyncio.gather(*(log.wait_durable(position) for _ in range(10)))
-            assert kind.is_durable(log.log)
-            with pytest.raises(OutOfRangeError):
-                await log.wait_durable(position + 1000)
-
-    run(main)
+async def test_waiting_for_a_position_to_be_durable(tmp_path: Path, kind: Handle) -> None:
+    async with kind.create(tmp_path, durability="manual") as log:
+        position = await log.append(b"x")
+        assert not kind.is_durable(log.log)
+        await asyncio.gather(*(log.wait_durable(position) for _ in range(10)))
+        assert kind.is_durable(log.log)
+        with pytest.raises(OutOfRangeError):
+            await log.wait_durable(position + 1000)

@@ -10,40 +10,32 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import Handle, Witness, note, run, turns, until
+from aio_kinds import Handle, Witness, note, turns, until
 from deedbook import EventStore, Ledger
 from deedbook.aio import AsyncEventStore, AsyncLedger
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
 
-def test_a_ledger_closes_after_the_calls_that_wait_for_its_files(path: Path) -> None:
+async def test_a_ledger_closes_after_the_calls_that_wait_for_its_files(path: Path) -> None:
     """A queued remove() met the closed ledger: what had been sent stayed, and was sent again."""
-
-    async def main() -> None:
-        witness: Any = Witness(Ledger.open(path), "has_data")
-        ledger = AsyncLedger(witness)
-        await ledger.append(b"1")
-        result = await ledger.fetch()
-        assert result is not None
-        await closed_meanwhile(ledger, witness, ledger.has_data(), ledger.remove(result.removable))
-
-    run(main)
+    witness: Any = Witness(Ledger.open(path), "has_data")
+    ledger = AsyncLedger(witness)
+    await ledger.append(b"1")
+    result = await ledger.fetch()
+    assert result is not None
+    await closed_meanwhile(ledger, witness, ledger.has_data(), ledger.remove(result.removable))
     with Ledger.open(path) as ledger:
         assert not ledger.has_data()
 
 
-def test_a_store_closes_after_the_reads_that_wait(path: Path) -> None:
+async def test_a_store_closes_after_the_reads_that_wait(path: Path) -> None:
     """A query that was queued before the close raised ClosedError."""
-
-    async def main() -> None:
-        witness: Any = Witness(EventStore.create(path), "verify")
-        store = AsyncEventStore(witness)
-        await store.append(note(7))
-        report, found = await closed_meanwhile(store, witness, store.verify(), store.query({}))
-        assert report.live == 1 and [event.content for event in found] == ["7"]
-
-    run(main)
+    witness: Any = Witness(EventStore.create(path), "verify")
+    store = AsyncEventStore(witness)
+    await store.append(note(7))
+    report, found = await closed_meanwhile(store, witness, store.verify(), store.query({}))
+    assert report.live == 1 and [event.content for event in found] == ["7"]
 
 
 async def closed_meanwhile(handle: Any, witness: Witness, held: Any, queued: Any) -> list[Any]:

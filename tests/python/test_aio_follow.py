@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import PATIENCE, Collected, Handle, Witness, own_threads, run, turns, until
+from aio_kinds import PATIENCE, Collected, Handle, Witness, own_threads, turns, until
 from deedbook import Book, CorruptError, OutOfRangeError
 
 pytestmark = pytest.mark.usefixtures("threads_end")
@@ -35,214 +35,185 @@ def handle_of(log: Any, mode: str) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["a", "r"])
-def test_idle_followers_hold_no_threads(tmp_path: Path, kind: Handle, mode: str) -> None:
+async def test_idle_followers_hold_no_threads(tmp_path: Path, kind: Handle, mode: str) -> None:
     """Six idle followers filled the default executor: a commit of another log took 124 ms."""
-
-    async def main() -> None:
-        default = Counting()
-        asyncio.get_running_loop().set_default_executor(default)
-        async with kind.create(tmp_path, durability="manual") as log:
-            followed = handle_of(log, mode)
-            before = threading.active_count()
-            followers = [Collected(followed) for _ in range(100)]
-            await turns()
-            # Of a log that others write, a few threads look at the files for all its followers.
-            assert threading.active_count() - before <= (0 if mode == "a" else 4)
-            for count, payload in enumerate([b"seen", b"by all"], 1):
-                await log.append(payload)
-                for follower in followers:
-                    await follower.has(count)
-            await followed.close()
+    default = Counting()
+    asyncio.get_running_loop().set_default_executor(default)
+    async with kind.create(tmp_path, durability="manual") as log:
+        followed = handle_of(log, mode)
+        before = threading.active_count()
+        followers = [Collected(followed) for _ in range(100)]
+        await turns()
+        # Of a log that others write, a few threads look at the files for all its followers.
+        assert threading.active_count() - before <= (0 if mode == "a" else 4)
+        for count, payload in enumerate([b"seen", b"by all"], 1):
+            await log.append(payload)
             for follower in followers:
-                assert await follower.task == [b"seen", b"by all"]
-        assert default.jobs == 0
-
-    run(main)
-
-
-def test_one_refresh_serves_all_followers_of_a_log(tmp_path: Path, kind: Handle) -> None:
-    """It may read much, so it does not run in the loop."""
-
-    async def main() -> None:
-        kind.plain.create(tmp_path / "log").close()
-        witness = Witness(kind.plain.open(tmp_path / "log", "r"))
-        async with kind.aio(witness) as log:
-            followers = [Collected(log) for _ in range(100)]
-            await until(lambda: witness.count("refresh") >= 3)
+                await follower.has(count)
+        await followed.close()
         for follower in followers:
-            assert await follower.task == []
-        refreshed = [thread for name, thread in witness.calls if name == "refresh"]
-        assert threading.get_ident() not in refreshed and len(refreshed) < 100
-
-    run(main)
+            assert await follower.task == [b"seen", b"by all"]
+    assert default.jobs == 0
 
 
-def test_threads_that_read_for_followers_end_when_unused(tmp_path: Path, kind: Handle) -> None:
-    async def main() -> None:
-        async with kind.create(tmp_path, durability="manual") as log:
-            await log.append(b"read in a thread")
-            follower = Collected(log)
-            await follower.has(1)
-            await until(lambda: not own_threads())
-            await log.append(b"in the loop")
-            await follower.has(2)
-            assert not own_threads()
-            await log.append_many([b"in a thread" * 10_000])
-            await follower.has(3)
-        payloads = [b"read in a thread", b"in the loop", b"in a thread" * 10_000]
-        assert await follower.task == payloads
+async def test_one_refresh_serves_all_followers_of_a_log(tmp_path: Path, kind: Handle) -> None:
+    """It may read much, so it does not run in the loop."""
+    kind.plain.create(tmp_path / "log").close()
+    witness = Witness(kind.plain.open(tmp_path / "log", "r"))
+    async with kind.aio(witness) as log:
+        followers = [Collected(log) for _ in range(100)]
+        await until(lambda: witness.count("refresh") >= 3)
+    for follower in followers:
+        assert await follower.task == []
+    refreshed = [thread for name, thread in witness.calls if name == "refresh"]
+    assert threading.get_ident() not in refreshed and len(refreshed) < 100
 
-    run(main)
+
+async def test_threads_that_read_for_followers_end_when_unused(
+    tmp_path: Path, kind: Handle
+) -> None:
+    async with kind.create(tmp_path, durability="manual") as log:
+        await log.append(b"read in a thread")
+        follower = Collected(log)
+        await follower.has(1)
+        await until(lambda: not own_threads())
+        await log.append(b"in the loop")
+        await follower.has(2)
+        assert not own_threads()
+        await log.append_many([b"in a thread" * 10_000])
+        await follower.has(3)
+    payloads = [b"read in a thread", b"in the loop", b"in a thread" * 10_000]
+    assert await follower.task == payloads
 
 
 @pytest.mark.parametrize("mode", ["a", "r"])
-def test_followers_see_what_others_append(tmp_path: Path, kind: Handle, mode: str) -> None:
+async def test_followers_see_what_others_append(tmp_path: Path, kind: Handle, mode: str) -> None:
     """In order and once each: small and large, few and more than are read at a time."""
     sizes = [1] * 2000 + [0, 70_000, 3, 2_000_000, 5] + [300] * 700
     payloads = [b"%d" % i + b"." * size for i, size in enumerate(sizes)]
+    log = kind.create(tmp_path, durability="manual")
+    followed = handle_of(log, mode)
+    followers = [Collected(followed, len(sizes)) for _ in range(3)]
+    await turns(3)
 
-    async def main() -> None:
-        log = kind.create(tmp_path, durability="manual")
-        followed = handle_of(log, mode)
-        followers = [Collected(followed, len(sizes)) for _ in range(3)]
-        await turns(3)
+    def write() -> None:
+        for i, payload in enumerate(payloads):
+            log.log.append(payload)
+            if i % 500 == 0:
+                threading.Event().wait(0.03)
 
-        def write() -> None:
-            for i, payload in enumerate(payloads):
-                log.log.append(payload)
-                if i % 500 == 0:
-                    threading.Event().wait(0.03)
-
-        writer = threading.Thread(target=write)
-        writer.start()
-        followers.append(Collected(followed, len(sizes)))
-        for follower in followers:
-            assert await follower.task == payloads
-        writer.join()
-        await log.close()
-        await followed.close()
-
-    run(main)
+    writer = threading.Thread(target=write)
+    writer.start()
+    followers.append(Collected(followed, len(sizes)))
+    for follower in followers:
+        assert await follower.task == payloads
+    writer.join()
+    await log.close()
+    await followed.close()
 
 
-def test_following_begins_where_it_is_asked_to(tmp_path: Path, kind: Handle) -> None:
-    async def main() -> None:
-        async with kind.create(tmp_path, durability="manual") as log:
-            positions = [await log.append(b"%d" % i) for i in range(5)]
-            middle, end = log.follow(positions[3]), log.follow(positions[4])
-            await anext(end)
-            task = asyncio.ensure_future(anext(end))
-            assert kind.payload(await anext(middle)) == b"3"
-            next_one = await log.append(b"5")
-            assert kind.payload(await task) == b"5"
-            assert kind.payload(await anext(log.follow(next_one))) == b"5"
-
-    run(main)
+async def test_following_begins_where_it_is_asked_to(tmp_path: Path, kind: Handle) -> None:
+    async with kind.create(tmp_path, durability="manual") as log:
+        positions = [await log.append(b"%d" % i) for i in range(5)]
+        middle, end = log.follow(positions[3]), log.follow(positions[4])
+        await anext(end)
+        task = asyncio.ensure_future(anext(end))
+        assert kind.payload(await anext(middle)) == b"3"
+        next_one = await log.append(b"5")
+        assert kind.payload(await task) == b"5"
+        assert kind.payload(await anext(log.follow(next_one))) == b"5"
 
 
-def test_a_follower_from_beyond_the_end(tmp_path: Path, kind: Handle) -> None:
+async def test_a_follower_from_beyond_the_end(tmp_path: Path, kind: Handle) -> None:
     """A Book gets to its event some day; a WAL has no such record."""
-
-    async def main() -> None:
-        async with kind.create(tmp_path, durability="manual") as log:
-            await log.append(b"1")
-            task = asyncio.ensure_future(anext(log.follow(3)))
-            await turns(3)
-            if kind.name == "wal":
-                with pytest.raises(OutOfRangeError):
-                    await task
-                return
-            await log.append(b"2")
-            await turns(3)
-            assert not task.done()
-            await log.append(b"3")
-            assert (await task).jam == b"3"
-
-    run(main)
+    async with kind.create(tmp_path, durability="manual") as log:
+        await log.append(b"1")
+        task = asyncio.ensure_future(anext(log.follow(3)))
+        await turns(3)
+        if kind.name == "wal":
+            with pytest.raises(OutOfRangeError):
+                await task
+            return
+        await log.append(b"2")
+        await turns(3)
+        assert not task.done()
+        await log.append(b"3")
+        assert (await task).jam == b"3"
 
 
-def test_closing_ends_followers(tmp_path: Path, kind: Handle) -> None:
+async def test_closing_ends_followers(tmp_path: Path, kind: Handle) -> None:
     """Closing raised `ClosedError` in tasks that nothing awaits any more: followers now just end.
 
     They are caught here before their first record, between two, and while a thread reads for them.
     """
-
-    async def main() -> None:
-        async with kind.create(tmp_path, durability="manual") as log:
-            await log.append_many([b"x"] * 2000)
-            waiting = [Collected(log) for _ in range(3)]
-            slow = log.follow()
-            await anext(slow)
-            begun = log.follow()
-            reading = asyncio.ensure_future(anext(begun))
-            await asyncio.sleep(0)
-        for follower in waiting:
-            assert set(await follower.task) <= {b"x"}
-        # What was read before the close is there, and then the end, again and again.
-        assert [kind.payload(record) async for record in slow] == [b"x"] * 511
-        with suppress(StopAsyncIteration):
-            await reading
-        with pytest.raises(StopAsyncIteration):
-            while True:
-                await anext(begun)
-        with pytest.raises(StopAsyncIteration):
-            await anext(slow)
-
-    run(main)
+    async with kind.create(tmp_path, durability="manual") as log:
+        await log.append_many([b"x"] * 2000)
+        waiting = [Collected(log) for _ in range(3)]
+        slow = log.follow()
+        await anext(slow)
+        begun = log.follow()
+        reading = asyncio.ensure_future(anext(begun))
+        await asyncio.sleep(0)
+    for follower in waiting:
+        assert set(await follower.task) <= {b"x"}
+    # What was read before the close is there, and then the end, again and again.
+    assert [kind.payload(record) async for record in slow] == [b"x"] * 511
+    with suppress(StopAsyncIteration):
+        await reading
+    with pytest.raises(StopAsyncIteration):
+        while True:
+            await anext(begun)
+    with pytest.raises(StopAsyncIteration):
+        await anext(slow)
 
 
 @pytest.mark.parametrize("mode", ["a", "r"])
-def test_closing_the_plain_log_ends_followers_too(tmp_path: Path, kind: Handle, mode: str) -> None:
-    async def main() -> None:
-        async with kind.create(tmp_path, durability="manual") as log:
-            await log.append(b"x")
-            followed = handle_of(log, mode)
-            follower = Collected(followed)
-            await follower.has(1)
-            await turns()
-            followed.log.close()
-            assert await follower.task == [b"x"]
-
-    run(main)
+async def test_closing_the_plain_log_ends_followers_too(
+    tmp_path: Path, kind: Handle, mode: str
+) -> None:
+    async with kind.create(tmp_path, durability="manual") as log:
+        await log.append(b"x")
+        followed = handle_of(log, mode)
+        follower = Collected(followed)
+        await follower.has(1)
+        await turns()
+        followed.log.close()
+        assert await follower.task == [b"x"]
 
 
 @pytest.mark.parametrize("mode", ["a", "r"])
-def test_a_cancelled_follower_loses_nothing(tmp_path: Path, kind: Handle, mode: str) -> None:
+async def test_a_cancelled_follower_loses_nothing(tmp_path: Path, kind: Handle, mode: str) -> None:
     """Cancelled while it waits, while a thread reads for it, and in between."""
     payloads = [b"%d" % i for i in range(3000)]
+    log = kind.create(tmp_path, durability="manual")
+    followed = handle_of(log, mode)
 
-    async def main() -> None:
-        log = kind.create(tmp_path, durability="manual")
-        followed = handle_of(log, mode)
+    async def write() -> None:
+        for first in range(0, len(payloads), 100):
+            await log.append_many(payloads[first : first + 100])
+            await asyncio.sleep(0.001)
 
-        async def write() -> None:
-            for first in range(0, len(payloads), 100):
-                await log.append_many(payloads[first : first + 100])
-                await asyncio.sleep(0.001)
-
-        writer = asyncio.ensure_future(write())
-        got: list[bytes] = []
-        follower = followed.follow()
-        patience = 0
-        while len(got) < len(payloads):
-            task = asyncio.ensure_future(anext(follower))
-            for _ in range(patience % 7):
-                await asyncio.sleep(0)
-            patience += 1
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                got.append(kind.payload(await task))
-            if patience % 20 == 0 and len(got) < len(payloads):
-                got.append(kind.payload(await anext(follower)))
-        await writer
-        assert got == payloads
-        await follower.aclose()
-        with pytest.raises(StopAsyncIteration):
-            await anext(follower)
-        await followed.close()
-        await log.close()
-
-    run(main)
+    writer = asyncio.ensure_future(write())
+    got: list[bytes] = []
+    follower = followed.follow()
+    patience = 0
+    while len(got) < len(payloads):
+        task = asyncio.ensure_future(anext(follower))
+        for _ in range(patience % 7):
+            await asyncio.sleep(0)
+        patience += 1
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            got.append(kind.payload(await task))
+        if patience % 20 == 0 and len(got) < len(payloads):
+            got.append(kind.payload(await anext(follower)))
+    await writer
+    assert got == payloads
+    await follower.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await anext(follower)
+    await followed.close()
+    await log.close()
 
 
 class Gated:
@@ -261,44 +232,38 @@ class Gated:
             yield record
 
 
-def test_what_a_thread_reads_for_a_cancelled_task_goes_to_the_next(
+async def test_what_a_thread_reads_for_a_cancelled_task_goes_to_the_next(
     tmp_path: Path, kind: Handle
 ) -> None:
-    async def main() -> None:
-        gated = Gated(kind.plain.create(tmp_path / "log", durability="manual"))
-        async with kind.aio(gated) as log:
-            payloads = [b"%d" % i for i in range(100)]
-            await log.append_many(payloads)
-            follower = log.follow()
-            for _ in range(3):
-                task = asyncio.ensure_future(anext(follower))
-                await turns(2)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-            gated.gate.set()
-            got = [kind.payload(await anext(follower)) for _ in payloads]
-            assert got == payloads
-
-    run(main)
-
-
-def test_a_follower_serves_one_task(tmp_path: Path, kind: Handle) -> None:
-    async def main() -> None:
-        async with kind.create(tmp_path, durability="manual") as log:
-            follower = log.follow()
+    gated = Gated(kind.plain.create(tmp_path / "log", durability="manual"))
+    async with kind.aio(gated) as log:
+        payloads = [b"%d" % i for i in range(100)]
+        await log.append_many(payloads)
+        follower = log.follow()
+        for _ in range(3):
             task = asyncio.ensure_future(anext(follower))
-            await asyncio.sleep(0)
-            with pytest.raises(RuntimeError, match="another task"):
-                await anext(follower)
-            await follower.aclose()
-            with pytest.raises(StopAsyncIteration):
+            await turns(2)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
                 await task
+        gated.gate.set()
+        got = [kind.payload(await anext(follower)) for _ in payloads]
+        assert got == payloads
 
-    run(main)
+
+async def test_a_follower_serves_one_task(tmp_path: Path, kind: Handle) -> None:
+    async with kind.create(tmp_path, durability="manual") as log:
+        follower = log.follow()
+        task = asyncio.ensure_future(anext(follower))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="another task"):
+            await anext(follower)
+        await follower.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await task
 
 
-def test_a_follower_finds_damage_after_the_last_record(tmp_path: Path, kind: Handle) -> None:
+async def test_a_follower_finds_damage_after_the_last_record(tmp_path: Path, kind: Handle) -> None:
     """Nothing grows there that could wake a follower: it looks by itself now and then."""
     single = {} if kind.plain is Book else {"single_file": True}
     whole = kind.plain.create(tmp_path / "whole", **single)
@@ -314,17 +279,13 @@ def test_a_follower_finds_damage_after_the_last_record(tmp_path: Path, kind: Han
         file.mkdir()
         file /= "book.log"
     file.write_bytes(log[:end])
-
-    async def main() -> None:
-        async with kind.aio.open(tmp_path / "copy", "r") as reader:
-            follower = reader.follow()
-            assert kind.payload(await anext(follower)) == b"first"
-            task = asyncio.ensure_future(anext(follower))
-            await turns()
-            file.write_bytes(log)
-            with pytest.raises(CorruptError):
-                await task
-            with pytest.raises(StopAsyncIteration):
-                await anext(follower)
-
-    run(main)
+    async with kind.aio.open(tmp_path / "copy", "r") as reader:
+        follower = reader.follow()
+        assert kind.payload(await anext(follower)) == b"first"
+        task = asyncio.ensure_future(anext(follower))
+        await turns()
+        file.write_bytes(log)
+        with pytest.raises(CorruptError):
+            await task
+        with pytest.raises(StopAsyncIteration):
+            await anext(follower)

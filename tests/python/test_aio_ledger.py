@@ -21,28 +21,27 @@ DURABILITIES = ["always", "interval:1", "bytes:200", "rotate", "manual", "none"]
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-def test_the_loop_makes_no_call_that_syncs_or_looks_at_files(path: Path, durability: str) -> None:
-    async def main() -> None:
-        witness: Any = Witness(
-            Ledger.open(path, durability=durability, batch_records=7, max_bytes=1 << 20)
-        )
-        async with AsyncLedger(witness) as ledger:
-            for number in range(50):
-                await ledger.append(b"%d" % number)
-            await ledger.append_many([b"50", b"51"])
-            await ledger.append_batch([b"52", b"53"])
-            await ledger.sync()
-            assert await ledger.has_data()
-            result = await ledger.fetch()
-            assert result is not None and sum(batch.count for batch in result.data) == 54
-            await ledger.remove(result.removable)
-            await ledger.append(b"more")
-            await ledger.reset()
-            assert not await ledger.has_data()
-        assert not own_threads() and witness.plain.closed
-        assert witness.in_loop() == {"try_append"}
-
-    run(main)
+async def test_the_loop_makes_no_call_that_syncs_or_looks_at_files(
+    path: Path, durability: str
+) -> None:
+    witness: Any = Witness(
+        Ledger.open(path, durability=durability, batch_records=7, max_bytes=1 << 20)
+    )
+    async with AsyncLedger(witness) as ledger:
+        for number in range(50):
+            await ledger.append(b"%d" % number)
+        await ledger.append_many([b"50", b"51"])
+        await ledger.append_batch([b"52", b"53"])
+        await ledger.sync()
+        assert await ledger.has_data()
+        result = await ledger.fetch()
+        assert result is not None and sum(batch.count for batch in result.data) == 54
+        await ledger.remove(result.removable)
+        await ledger.append(b"more")
+        await ledger.reset()
+        assert not await ledger.has_data()
+    assert not own_threads() and witness.plain.closed
+    assert witness.in_loop() == {"try_append"}
 
 
 def test_an_append_in_the_loop_is_one_write(path: Path) -> None:
@@ -63,7 +62,7 @@ def test_an_append_in_the_loop_is_one_write(path: Path) -> None:
 
 
 @pytest.mark.parametrize("durability", ["always", "interval:1"])
-def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_their_time(
+async def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_their_time(
     path: Path, durability: str
 ) -> None:
     """Each of them is held up for as long as the loop needs for a thousand turns."""
@@ -74,66 +73,56 @@ def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_their_tim
         assert may_fetch.wait(PATIENCE)
         return b"["
 
-    async def main() -> None:
-        plain = Ledger.open(path, durability=durability, header=header, batch_records=2)
-        witness: Any = Witness(plain)
-        async with AsyncLedger(witness) as ledger:
-            await ledger.append(b"0")
-            witness.may_go.clear()
-            syncing = asyncio.ensure_future(ledger.sync())
-            await until(lambda: witness.count("sync") == (2 if durability == "always" else 1))
-            fetching = asyncio.ensure_future(ledger.fetch())
-            await until(lambda: witness.count("fetch"))
-            for _ in range(1000):
-                await asyncio.sleep(0)
-            held = os.open(path, os.O_RDONLY)
-            fcntl.flock(held, fcntl.LOCK_EX)  # as another process that looks at the files
-            appending = [asyncio.ensure_future(ledger.append(b"%d" % n)) for n in range(1, 4)]
-            for _ in range(1000):
-                await asyncio.sleep(0)
-            assert not any(task.done() for task in (syncing, fetching, *appending))
-            os.close(held)
-            witness.may_go.set()
-            may_fetch.set()
-            await asyncio.gather(syncing, fetching, *appending)
-
-    run(main)
+    plain = Ledger.open(path, durability=durability, header=header, batch_records=2)
+    witness: Any = Witness(plain)
+    async with AsyncLedger(witness) as ledger:
+        await ledger.append(b"0")
+        witness.may_go.clear()
+        syncing = asyncio.ensure_future(ledger.sync())
+        await until(lambda: witness.count("sync") == (2 if durability == "always" else 1))
+        fetching = asyncio.ensure_future(ledger.fetch())
+        await until(lambda: witness.count("fetch"))
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        held = os.open(path, os.O_RDONLY)
+        fcntl.flock(held, fcntl.LOCK_EX)  # as another process that looks at the files
+        appending = [asyncio.ensure_future(ledger.append(b"%d" % n)) for n in range(1, 4)]
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert not any(task.done() for task in (syncing, fetching, *appending))
+        os.close(held)
+        witness.may_go.set()
+        may_fetch.set()
+        await asyncio.gather(syncing, fetching, *appending)
     assert numbers(path) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("durability", ["always", "none"])
-def test_events_are_in_the_order_of_the_calls(path: Path, durability: str) -> None:
+async def test_events_are_in_the_order_of_the_calls(path: Path, durability: str) -> None:
     """One that goes to the thread, for a new file, is not overtaken by one that need not."""
-
-    async def main() -> None:
-        async with AsyncLedger.open(path, durability=durability, batch_records=7) as ledger:
-            await asyncio.gather(*(ledger.append(b"%d" % n) for n in range(1500)))
-
-    run(main)
+    async with AsyncLedger.open(path, durability=durability, batch_records=7) as ledger:
+        await asyncio.gather(*(ledger.append(b"%d" % n) for n in range(1500)))
     assert numbers(path) == list(range(1500))
 
 
-def test_an_endless_iterable_holds_up_no_fetch(path: Path) -> None:
+async def test_an_endless_iterable_holds_up_no_fetch(path: Path) -> None:
     may_end = threading.Event()
 
     def endless() -> Any:
         yield b"first" * 100_000
         assert may_end.wait(PATIENCE)
 
-    async def main() -> None:
-        async with AsyncLedger.open(path) as ledger:
-            appending = asyncio.ensure_future(ledger.append_many(endless()))
-            while (result := await ledger.fetch()) is None:
-                await asyncio.sleep(0.001)
-            await ledger.remove(result.removable)
-            may_end.set()
-            await appending
-
-    run(main)
+    async with AsyncLedger.open(path) as ledger:
+        appending = asyncio.ensure_future(ledger.append_many(endless()))
+        while (result := await ledger.fetch()) is None:
+            await asyncio.sleep(0.001)
+        await ledger.remove(result.removable)
+        may_end.set()
+        await appending
     assert numbers(path) == []
 
 
-def test_a_cancelled_task_closes_its_ledger(path: Path) -> None:
+async def test_a_cancelled_task_closes_its_ledger(path: Path) -> None:
     opened: list[AsyncLedger] = []
 
     async def work() -> None:
@@ -142,15 +131,12 @@ def test_a_cancelled_task_closes_its_ledger(path: Path) -> None:
             for number in range(1_000_000):
                 await ledger.append(b"%d" % number)
 
-    async def main() -> None:
-        task = asyncio.ensure_future(work())
-        await until(lambda: opened and opened[0].ledger.stats().log.records > 20)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert opened[0].ledger.closed
-
-    run(main)
+    task = asyncio.ensure_future(work())
+    await until(lambda: opened and opened[0].ledger.stats().log.records > 20)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert opened[0].ledger.closed
     assert numbers(path) == list(range(len(numbers(path))))
 
 

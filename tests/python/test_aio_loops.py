@@ -18,20 +18,17 @@ from aio_kinds import PATIENCE, Handle, Witness, no_threads_are_left, run, until
 pytestmark = pytest.mark.usefixtures("threads_end")
 
 
-def test_logs_do_not_wait_for_each_other(path: Path, tmp_path: Path, handle: Handle) -> None:
-    async def main() -> None:
-        slow, plain = Witness(handle.make(path), handle.sync), handle.make(tmp_path / "other")
-        async with handle.of(slow) as one, handle.of(plain) as other:
-            slow.may_go.clear()
-            waits = asyncio.ensure_future(one.append(handle.record(1)))
-            await until(slow.count)
-            for number in range(5):
-                await other.append(handle.record(number))
-            assert handle.is_durable(plain) and not waits.done()
-            slow.may_go.set()
-            await waits
-
-    run(main)
+async def test_logs_do_not_wait_for_each_other(path: Path, tmp_path: Path, handle: Handle) -> None:
+    slow, plain = Witness(handle.make(path), handle.sync), handle.make(tmp_path / "other")
+    async with handle.of(slow) as one, handle.of(plain) as other:
+        slow.may_go.clear()
+        waits = asyncio.ensure_future(one.append(handle.record(1)))
+        await until(slow.count)
+        for number in range(5):
+            await other.append(handle.record(number))
+        assert handle.is_durable(plain) and not waits.done()
+        slow.may_go.set()
+        await waits
 
 
 def test_one_loop_after_the_other_but_not_two_at_once(path: Path, handle: Handle) -> None:

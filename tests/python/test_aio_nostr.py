@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import Witness, note, own_threads, run
+from aio_kinds import Witness, note, own_threads
 from deedbook import EventStore, InvalidArgumentError
 from deedbook.aio import AsyncEventStore
 
@@ -20,69 +20,59 @@ DURABILITIES = [None, "always", "interval:1", "manual", "none"]
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-def test_the_loop_makes_no_call_that_may_wait(path: Path, durability: str | None) -> None:
-    async def main() -> None:
-        witness: Any = Witness(EventStore.create(path, durability=durability))
-        async with AsyncEventStore(witness, always=durability == "always") as store:
-            for number in range(20):
-                assert (await store.append(note(number))).what == "stored"
-            outcomes = await store.append_many([note(number) for number in range(15, 30)])
-            assert [outcome.stored for outcome in outcomes] == [False] * 5 + [True] * 10
-            await store.commit()
-            found = await store.get(note(3)["id"])
-            assert found is not None and found.location is not None
-            assert (await store.read(found.location)).content == "3"
-            assert (await store.get(found.location)) == found
-            assert [e.content for e in await store.query({"limit": 2})] == ["29", "28"]
-            await store.set_flags(found.location, deleted=True)
-            assert await store.get(note(3)["id"]) is None
-            report = await store.import_json(io.BytesIO(json.dumps(note(30)).encode()))
-            assert report.stored == 1
-            await store.checkpoint()
-            calls: list[tuple[int, int]] = []
-            tell = lambda done, total: calls.append((done, total))  # noqa: E731
-            assert await store.compaction_due() is False
-            assert (await store.fragmentation(progress=tell))[0].deleted == 1
-            assert (await store.compact(0, progress=tell)).deleted == 1
-            assert await store.reindex(progress=tell) == 30
-            assert (await store.verify(progress=tell)).live == 30
-            assert len(calls) == 4 and all(done == total for done, total in calls)
-        assert not own_threads() and witness.plain.closed
-        assert witness.in_loop() == set()
-
-    run(main)
+async def test_the_loop_makes_no_call_that_may_wait(path: Path, durability: str | None) -> None:
+    witness: Any = Witness(EventStore.create(path, durability=durability))
+    async with AsyncEventStore(witness, always=durability == "always") as store:
+        for number in range(20):
+            assert (await store.append(note(number))).what == "stored"
+        outcomes = await store.append_many([note(number) for number in range(15, 30)])
+        assert [outcome.stored for outcome in outcomes] == [False] * 5 + [True] * 10
+        await store.commit()
+        found = await store.get(note(3)["id"])
+        assert found is not None and found.location is not None
+        assert (await store.read(found.location)).content == "3"
+        assert (await store.get(found.location)) == found
+        assert [e.content for e in await store.query({"limit": 2})] == ["29", "28"]
+        await store.set_flags(found.location, deleted=True)
+        assert await store.get(note(3)["id"]) is None
+        report = await store.import_json(io.BytesIO(json.dumps(note(30)).encode()))
+        assert report.stored == 1
+        await store.checkpoint()
+        calls: list[tuple[int, int]] = []
+        tell = lambda done, total: calls.append((done, total))  # noqa: E731
+        assert await store.compaction_due() is False
+        assert (await store.fragmentation(progress=tell))[0].deleted == 1
+        assert (await store.compact(0, progress=tell)).deleted == 1
+        assert await store.reindex(progress=tell) == 30
+        assert (await store.verify(progress=tell)).live == 30
+        assert len(calls) == 4 and all(done == total for done, total in calls)
+    assert not own_threads() and witness.plain.closed
+    assert witness.in_loop() == set()
     with EventStore.open(path) as store:
         contents = [event.content for event in store]
     assert contents == [str(number) for number in range(31) if number != 3]
 
 
-def test_flags_and_imports_are_synced_as_appends_are(path: Path) -> None:
+async def test_flags_and_imports_are_synced_as_appends_are(path: Path) -> None:
     """With "always" both returned before anything was synced: a power cut took it."""
-
-    async def main() -> None:
-        async with AsyncEventStore.open(path, "x", durability="always") as store:
-            outcome = await store.append(note(0))
-            assert outcome.location is not None and store.store.unsynced_bytes == 0
-            await store.set_flags(outcome.location, deleted=True)
-            assert store.store.unsynced_bytes == 0
-            report = await store.import_json(io.BytesIO(json.dumps(note(1)).encode()))
-            assert report.stored == 1 and store.store.unsynced_bytes == 0
-
-    run(main)
+    async with AsyncEventStore.open(path, "x", durability="always") as store:
+        outcome = await store.append(note(0))
+        assert outcome.location is not None and store.store.unsynced_bytes == 0
+        await store.set_flags(outcome.location, deleted=True)
+        assert store.store.unsynced_bytes == 0
+        report = await store.import_json(io.BytesIO(json.dumps(note(1)).encode()))
+        assert report.stored == 1 and store.store.unsynced_bytes == 0
 
 
-def test_what_is_refused_is_raised_where_it_was_asked_for(path: Path) -> None:
-    async def main() -> None:
-        async with AsyncEventStore.open(path, "x", durability="always") as store:
-            good, bad = await asyncio.gather(
-                store.append(note(0)),
-                store.append({**note(1), "id": "00" * 32}),
-                return_exceptions=True,
-            )
-            assert isinstance(bad, InvalidArgumentError) and not isinstance(good, BaseException)
-            assert store.store.get(note(0)["id"]) is not None
-
-    run(main)
+async def test_what_is_refused_is_raised_where_it_was_asked_for(path: Path) -> None:
+    async with AsyncEventStore.open(path, "x", durability="always") as store:
+        good, bad = await asyncio.gather(
+            store.append(note(0)),
+            store.append({**note(1), "id": "00" * 32}),
+            return_exceptions=True,
+        )
+        assert isinstance(bad, InvalidArgumentError) and not isinstance(good, BaseException)
+        assert store.store.get(note(0)["id"]) is not None
 
 
 def test_the_options_of_the_store_are_those_of_the_core(path: Path) -> None:
