@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import deedbook.aio
-from aio_kinds import LOGS, Collected, Handle, Witness, own_threads, run, until
+from aio_kinds import LOGS, Collected, Handle, Witness, own_threads, until
 from deedbook import Book, OutOfRangeError, Wal
 from deedbook.aio import AsyncBook, AsyncWal
 
@@ -46,18 +46,15 @@ async def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
 
 
 @pytest.mark.parametrize("durability", ["always", "bytes:1", "interval:1", "manual"])
-def test_every_sync_that_is_logged_ran_outside_of_the_loop(
+async def test_every_sync_that_is_logged_ran_outside_of_the_loop(
     tmp_path: Path, kind: Handle, durability: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with kind.create(tmp_path, durability=durability, slow_sync=0.0) as log:
-            for _ in range(3):
-                await log.append(b"x")
-            await log.commit(b"y")
-            await log.append_many([b"z"])
-
-    with caplog.at_level(logging.WARNING, "deedbook"):
-        run(main)
+    caplog.set_level(logging.WARNING, "deedbook")
+    async with kind.create(tmp_path, durability=durability, slow_sync=0.0) as log:
+        for _ in range(3):
+            await log.append(b"x")
+        await log.commit(b"y")
+        await log.append_many([b"z"])
     logged = [record for record in caplog.records if "slow sync" in record.getMessage()]
     assert logged and threading.get_ident() not in {record.thread for record in logged}
 

@@ -88,20 +88,18 @@ def test_a_follower_that_is_at_its_end_lets_go_of_the_files(
     assert held == []
 
 
-def test_a_reading_that_begins_after_the_end_reads_nothing(tmp_path: Path, kind: Handle) -> None:
+async def test_a_reading_that_begins_after_the_end_reads_nothing(
+    tmp_path: Path, kind: Handle
+) -> None:
     """It gave records after aclose(), and took the log's files again."""
-
-    async def main() -> None:
-        async with kind.create(tmp_path, durability="manual") as log:
-            await log.append(b"1")
-            follower: Any = log.follow()
+    async with kind.create(tmp_path, durability="manual") as log:
+        await log.append(b"1")
+        follower: Any = log.follow()
+        await anext(follower)
+        await log.append(b"2")
+        source = follower._source
+        await follower.aclose()
+        follower._read(source, 1 << 40)  # as a task does that was about to
+        assert not follower._ready and follower._records is None
+        with pytest.raises(StopAsyncIteration):
             await anext(follower)
-            await log.append(b"2")
-            source = follower._source
-            await follower.aclose()
-            follower._read(source, 1 << 40)  # as a task does that was about to
-            assert not follower._ready and follower._records is None
-            with pytest.raises(StopAsyncIteration):
-                await anext(follower)
-
-    asyncio.run(main())

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import HANDLES, PATIENCE, Witness, own_threads, run, until
+from aio_kinds import HANDLES, PATIENCE, Witness, own_threads, until
 from deedbook import ClosedError, InvalidArgumentError, Ledger, TooLargeError
 from deedbook.aio import AsyncLedger
+from deedbook.http import AsyncSender
+from deedbook.http.endpoint import Endpoint
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
@@ -144,19 +146,14 @@ async def test_a_cancelled_task_closes_its_ledger(path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["plain", "asynchronous"])
-def test_a_sender_takes_either_kind_of_ledger(path: Path, which: str) -> None:
+async def test_a_sender_takes_either_kind_of_ledger(
+    path: Path, endpoint: Endpoint, which: str
+) -> None:
     pytest.importorskip("aiohttp")
-    from deedbook.http import AsyncSender
-    from deedbook.http.endpoint import Endpoint
-
-    async def main(endpoint: Endpoint) -> None:
-        async with AsyncLedger.open(path, durability="always") as ledger:
-            store = ledger if which == "asynchronous" else ledger.ledger
-            async with AsyncSender(store, endpoint.url, interval_seconds=0.01) as sender:
-                await asyncio.gather(*(ledger.append(b"%d" % n) for n in range(300)))
-                assert await sender.drain(PATIENCE)
-            assert not await ledger.has_data()
-
-    with Endpoint() as endpoint:
-        run(lambda: main(endpoint))
-        assert sorted(map(int, endpoint.events)) == list(range(300))
+    async with AsyncLedger.open(path, durability="always") as ledger:
+        store = ledger if which == "asynchronous" else ledger.ledger
+        async with AsyncSender(store, endpoint.url, interval_seconds=0.01) as sender:
+            await asyncio.gather(*(ledger.append(b"%d" % n) for n in range(300)))
+            assert await sender.drain(PATIENCE)
+        assert not await ledger.has_data()
+    assert sorted(map(int, endpoint.events)) == list(range(300))

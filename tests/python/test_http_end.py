@@ -154,37 +154,33 @@ def test_a_drain_that_times_out_does_not_end_another(
 
 
 @pytest.mark.parametrize("call", ["flush", "send_once"])
-def test_a_drain_that_fails_is_told_whatever_is_called_meanwhile(
+async def test_a_drain_that_fails_is_told_whatever_is_called_meanwhile(
     endpoint: Endpoint, tmp_path: Path, call: str
 ) -> None:
     """The call took the error away before the drain saw it, which then waited for ever."""
     endpoint.script.extend([401, 503])
+    sender = AsyncSender(store_of(events(1)), endpoint.url, dead_letters=tmp_path)
+    flow, others = sender._flow, []
+    tell = flow.tell
 
-    async def main() -> None:
-        sender = AsyncSender(store_of(events(1)), endpoint.url, dead_letters=tmp_path)
-        flow, others = sender._flow, []
-        tell = flow.tell
+    def tell_and_call() -> None:
+        tell()
+        if flow.problem is not None and not others:
+            others.append(asyncio.ensure_future(other()))
 
-        def tell_and_call() -> None:
-            tell()
-            if flow.problem is not None and not others:
-                others.append(asyncio.ensure_future(other()))
+    async def other() -> None:
+        if call == "flush":
+            sender.flush()
+        else:
+            with pytest.raises(IoError, match="status 401"):
+                await sender.send_once()
 
-        async def other() -> None:
-            if call == "flush":
-                sender.flush()
-            else:
-                with pytest.raises(IoError, match="status 401"):
-                    await sender.send_once()
-
-        flow.tell = tell_and_call
-        with pytest.raises(IoError, match="status 401"):
-            await asyncio.wait_for(sender.drain(), 10)
-        await asyncio.gather(*others)
-        assert len(others) == 1
-        await sender.close()
-
-    asyncio.run(main())
+    flow.tell = tell_and_call
+    with pytest.raises(IoError, match="status 401"):
+        await asyncio.wait_for(sender.drain(), 10)
+    await asyncio.gather(*others)
+    assert len(others) == 1
+    await sender.close()
 
 
 def test_a_start_during_a_drain_holds(sender: MakeSender, endpoint: Endpoint) -> None:

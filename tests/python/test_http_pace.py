@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 
 from deedbook import CorruptError, Ledger
 from deedbook.http import Answer, Rates
-from deedbook.http._steps import Plan, Send, Step, Wait, Worker
+from deedbook.http._steps import Plan, Send, Step, Wait
 from http_kinds import events, store_of
 from test_http_flow import Run
-
-
-def driven(run: Run, worker: Worker, damage: Callable[[Step], None]) -> None:
-    """Run a worker to its end; `damage` is called before each step, and may fail it."""
-    step = next(worker)
-    with contextlib.suppress(StopIteration):
-        while True:
-            try:
-                damage(step)
-                outcome = run.answer(step)
-            except CorruptError as error:
-                step = worker.throw(error)
-            else:
-                step = worker.send(outcome)
 
 
 def test_a_file_that_is_damaged_after_it_was_fetched_is_fetched_again(tmp_path: Path) -> None:
@@ -40,7 +25,7 @@ def test_a_file_that_is_damaged_after_it_was_fetched_is_fetched_again(tmp_path: 
         ledger.append_many(events(3))
         run = Run(ledger, tmp_path / "dead")
         run.flow.close(float("inf"))
-        driven(run, run.flow.worker(), damage)
+        run.drive(run.flow.worker(), before=damage)
         assert [records for _, records in run.sent] == [events(1)] and not ledger.has_data()
     assert (tmp_path / "spool" / ".deedbook" / "quarantine" / "0-events").exists()
     stats = run.flow.snapshot()
@@ -57,7 +42,7 @@ def test_a_batch_that_stays_damaged_ends_a_drain(tmp_path: Path) -> None:
     store = store_of(events(1))
     run = Run(store, tmp_path)
     run.flow.open(patient=False)
-    driven(run, run.flow.worker(), damage)
+    run.drive(run.flow.worker(), before=damage)
     assert run.flow.problem == "reading failed: the file was changed since"
     assert run.waits == [1.0] and store.has_data()
 

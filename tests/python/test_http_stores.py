@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import doctest
 import importlib
 import io
@@ -219,14 +218,11 @@ def test_a_body_whose_records_changed_is_refused(count: int) -> None:
             pass
 
 
-def test_the_asynchronous_body_has_only_an_iterator() -> None:
+async def test_the_asynchronous_body_has_only_an_iterator() -> None:
     body = only(store_of([b"x" * 50_000] * 4))
     stream = body.stream()
     for name in ("read", "seek", "__len__", "__iter__", "__next__", "fileno"):
         assert not hasattr(stream, name)
-
-    async def pieces() -> list[bytes]:
-        return [piece async for piece in stream]
-
-    first, second = asyncio.run(pieces()), asyncio.run(pieces())
+    first = [piece async for piece in stream]
+    second = [piece async for piece in stream]
     assert b"".join(first) == b"".join(second) == body.read() and len(first) > 1

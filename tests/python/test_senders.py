@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -55,21 +54,21 @@ def test_four_senders_in_four_processes_send_each_event_once(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a ledger has no locks there")
-def test_handles_of_one_process_lease_and_release(tmp_path: Path) -> None:
-    filled(tmp_path / "s", 3)
+async def test_handles_of_one_process_lease_and_release(path: Path) -> None:
+    filled(path, 3)
 
     async def other() -> list[int]:
-        async with AsyncLedger.open(tmp_path / "s") as ledger:
+        async with AsyncLedger.open(path) as ledger:
             fetched = await ledger.fetch()
             await ledger.release(fetched.removable if fetched else [])
             return [body.index for body in fetched.data] if fetched else []
 
-    with Ledger.open(tmp_path / "s") as ledger:
+    with Ledger.open(path) as ledger:
         mine = ledger.fetch(2)
         assert mine is not None
-        assert asyncio.run(other()) == [2]
+        assert await other() == [2]
         ledger.release(mine.removable[:1])
-        assert asyncio.run(other()) == [0, 2]
+        assert await other() == [0, 2]
         with pytest.raises(TypeError):
             ledger.release([1])  # type: ignore[list-item]
 
