@@ -13,6 +13,7 @@ import pytest
 from aio_kinds import Handle, Witness, note, turns, until
 from deedbook import EventStore, Ledger
 from deedbook.aio import AsyncEventStore, AsyncLedger
+from test_close_files import held
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
@@ -38,10 +39,10 @@ async def test_a_store_closes_after_the_reads_that_wait(path: Path) -> None:
     assert report.live == 1 and [event.content for event in found] == ["7"]
 
 
-async def closed_meanwhile(handle: Any, witness: Witness, held: Any, queued: Any) -> list[Any]:
+async def closed_meanwhile(handle: Any, witness: Witness, waiting: Any, queued: Any) -> list[Any]:
     """What two calls give, of which the first is held up until the handle is being closed."""
     witness.may_go.clear()
-    first = asyncio.ensure_future(held)
+    first = asyncio.ensure_future(waiting)
     await until(witness.count)
     second = asyncio.ensure_future(queued)
     await asyncio.sleep(0)
@@ -52,14 +53,6 @@ async def closed_meanwhile(handle: Any, witness: Witness, held: Any, queued: Any
     await closing
     assert witness.plain.closed
     return given
-
-
-def open_below(path: Path) -> list[str]:
-    """The files below a directory that this process holds, by descriptor or mapped."""
-    found = [os.readlink(fd) for fd in Path("/proc/self/fd").iterdir() if os.path.islink(fd)]
-    maps = Path("/proc/self/maps").read_text().splitlines()
-    found += [line.split(maxsplit=5)[5] for line in maps if line.count(str(path))]
-    return [file for file in found if file.startswith(str(path))]
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
@@ -83,9 +76,9 @@ def test_a_follower_that_is_at_its_end_lets_go_of_the_files(
 
     follower = asyncio.run(main())
     gc.collect()
-    held = open_below(tmp_path)
+    open_below = held(tmp_path)
     del follower
-    assert held == []
+    assert open_below == []
 
 
 async def test_a_reading_that_begins_after_the_end_reads_nothing(

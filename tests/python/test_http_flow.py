@@ -153,8 +153,10 @@ def test_dead_letters_that_cannot_be_written_keep_the_batch(tmp_path: Path) -> N
     tries = []
 
     def mend_at_the_third(step: Step) -> None:
-        tries.extend([step] if isinstance(step, Bury) else [])
-        if isinstance(step, Bury) and len(tries) == 3:
+        if not isinstance(step, Bury):
+            return
+        tries.append(step)
+        if len(tries) == 3:
             assert store.has_data() and run.waits == [1.0, 2.0]
             assert "writing dead letters failed" in run.flow.snapshot().last_error
             blocked.unlink()

@@ -336,26 +336,6 @@ def test_the_last_reference_gone_syncs_and_unlocks(path: Path, durability: str) 
         time.sleep(0.01)
 
 
-def test_many_handles_come_and_go_without_leaving_threads_or_files(path: Path) -> None:
-    def tasks() -> int:
-        return len(os.listdir("/proc/self/task"))
-
-    if not os.path.isdir("/proc/self/fd"):
-        pytest.skip("needs /proc")
-    files, threads = len(os.listdir("/proc/self/fd")), tasks()
-    for _ in range(50):
-        book = Book.open(path, "a", durability="interval:1")
-        book.append(b"deed")
-        book.close()
-        Book.open(path).close()
-    deadline = time.monotonic() + 10
-    del book
-    while len(os.listdir("/proc/self/fd")) > files or tasks() > threads:
-        gc.collect()
-        assert time.monotonic() < deadline, "left open"
-        time.sleep(0.01)
-
-
 # -- endless input --------------------------------------------------------------------------------
 
 
