@@ -286,10 +286,6 @@ class WalMachine(RuleBasedStateMachine):
     def verify_while_open(self) -> None:
         report = Wal.verify(self.wal.path)
         assert report.ok and report.records == len(self.model) and report.verdict != "corrupt"
-        with pytest.raises(deedbook.LockedError):
-            Wal.open(self.wal.path, "a")
-        with pytest.raises(deedbook.ReadOnlyError):
-            self.reader.append(b"no")
 
     @invariant()
     def it_is_as_the_model(self) -> None:
