@@ -159,18 +159,16 @@ def test_wrong_options(tmp_path: Path, options: dict[str, Any], words: str) -> N
         settings(MemoryStore(), options.pop("url"), None, options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Rates(bytes_per_second=0),
-        lambda: Limits(batch_events_max=0),
-        lambda: Policy(attempts_max=0),
-        lambda: Policy(delay_seconds=-1),
-    ],
-)
-def test_wrong_values(make: Any) -> None:
-    with pytest.raises(InvalidArgumentError):
-        make()
+def test_wrong_values() -> None:
+    wrong: list[tuple[Any, dict[str, int]]] = [
+        (Rates, {"bytes_per_second": 0}),
+        (Limits, {"batch_events_max": 0}),
+        (Policy, {"attempts_max": 0}),
+        (Policy, {"delay_seconds": -1}),
+    ]
+    for make, options in wrong:
+        with pytest.raises(InvalidArgumentError):
+            make(**options)
 
 
 def test_unknown_options_and_secrets(tmp_path: Path) -> None:

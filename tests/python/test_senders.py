@@ -21,6 +21,8 @@ from deedbook.http._settings import shown_url
 from deedbook.http.endpoint import Endpoint
 from deedbook.transient import MemoryStore
 from http_kinds import MakeSender
+from test_cli import deedbook as command
+from test_cli import ok
 
 WORKER = """
 import sys
@@ -109,35 +111,29 @@ def test_a_ledger_takes_no_mode(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
-def test_the_commands_name_other_ledgers_there(tmp_path: Path) -> None:
-    def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "deedbook", "spool", *args]
-        env = {**os.environ, **env}
-        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-
-    spool = str(tmp_path / "s")
-    with Ledger.open(spool, base="a") as ledger:
+def test_the_commands_name_other_ledgers_there(endpoint: Endpoint, path: Path) -> None:
+    with Ledger.open(path, base="a") as ledger:
         ledger.append(b"1")
-    status = run("status", spool, "--json")
-    assert (status.returncode, json.loads(status.stdout)["other_bases"]) == (0, ["a"])
-    with Endpoint() as endpoint:
-        sent = run("send", spool, endpoint.url, "--json")
-        assert (sent.returncode, json.loads(sent.stdout)["other_bases"]) == (0, ["a"])
-        with Ledger.open(spool) as ledger:
-            ledger.append_many([b"1", b"no json"])
-        headers = tmp_path / "headers"
-        headers.write_text("X-Key: one\nX-More: two\n")
-        sent = run(
-            *("send", spool, endpoint.url, "--json", "--header", f"@{headers}"),
-            DEEDBOOK_HEADER_X_KEY="lower",
-            DEEDBOOK_HEADER_AUTHORIZATION="Bearer t",
-        )
-        facts = json.loads(sent.stdout)
-        assert (sent.returncode, facts["events_dead"], facts["ok"]) == (1, 1, False)
-        given = endpoint.requests[-1].headers
-        assert (given["x-key"], given["x-more"]) == ("one", "two")
-        assert given["authorization"] == "Bearer t"
-    missing = run("send", spool, "http://127.0.0.1:1", "--header", "@/no/such/file")
+    for words in (["status", path], ["send", path, endpoint.url]):
+        assert json.loads(ok("spool", *words, "--json"))["other_bases"] == ["a"]
+
+
+def test_headers_come_from_a_file_and_the_environment(
+    endpoint: Endpoint, path: Path, tmp_path: Path
+) -> None:
+    with Ledger.open(path) as ledger:
+        ledger.append_many([b"1", b"no json"])
+    headers = tmp_path / "headers"
+    headers.write_text("X-Key: one\nX-More: two\n")
+    variables = {"DEEDBOOK_HEADER_X_KEY": "lower", "DEEDBOOK_HEADER_AUTHORIZATION": "Bearer t"}
+    words = ("spool", "send", path, endpoint.url, "--json", "--header", f"@{headers}")
+    sent = command(*words, env=variables)
+    facts = json.loads(sent.stdout)
+    assert (sent.returncode, facts["events_dead"], facts["ok"]) == (1, 1, False)
+    given = endpoint.requests[-1].headers
+    assert (given["x-key"], given["x-more"]) == ("one", "two")
+    assert given["authorization"] == "Bearer t"
+    missing = command("spool", "send", path, "http://127.0.0.1:1", "--header", "@/no/such/file")
     assert missing.returncode == 2
 
 
