@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 
 from deedbook import ClosedError, IoError
 from deedbook.http.endpoint import Endpoint, Faults
-from deedbook.transient import BatchBody, DataResult, MemoryStore
+from deedbook.transient import MemoryStore
 from http_kinds import MakeSender, SkippingClock, answering, events, store_of
 
 pytestmark = pytest.mark.promise("ledger-server")
@@ -78,33 +77,6 @@ def test_a_failed_attempt_is_repeated_whole(
         None if compression == "auto" else compression
     )
     assert requests[-1].headers.get("content-encoding") in (compression, "zstd", "gzip")
-
-
-class Unreadable(MemoryStore):
-    """Gives batches whose records cannot be read."""
-
-    def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
-        def broken(start: int, stop: int) -> Iterator[bytes]:
-            raise OSError(5, "the disk is broken")
-
-        found = super().fetch(count, max_bytes)
-        if found is None:
-            return None
-        bodies = [BatchBody(b.id, broken, b.count, 10, b.envelope) for b in found.data]
-        return DataResult(bodies, found.removable)
-
-
-def test_a_body_that_cannot_be_read_is_told(sender: MakeSender, endpoint: Endpoint) -> None:
-    """It was taken for a server that does not answer, and sent again for ever."""
-    store = Unreadable()
-    store.append_many(events(1))
-    with sender(store) as both:
-        with pytest.raises(IoError, match=r"reading failed: .*the disk is broken"):
-            both.drain(30)
-        with pytest.raises(OSError, match="the disk is broken"):
-            both.send_once()
-        assert both.sender.stats().events_dead == 0
-    assert store.stats().events == 1 and endpoint.events == []
 
 
 def test_a_server_that_is_down_and_comes_back(sender: MakeSender) -> None:
@@ -220,25 +192,27 @@ def test_an_answer_whose_body_does_not_end_counts_by_its_status(
     assert answers == [200] and not store.has_data()
 
 
-def test_a_store_that_fails_is_told(sender: MakeSender, endpoint: Endpoint) -> None:
-    class Failing(MemoryStore):
-        failures = 2
+@pytest.mark.parametrize("what", ["fetching", "reading"])
+def test_a_store_that_fails_is_told(
+    sender: MakeSender, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """A body that cannot be read was taken for a server that does not answer, and sent for ever."""
 
-        def fetch(self, count: int | None = None, max_bytes: int | None = None) -> Any:
-            if self.failures:
-                self.failures -= 1
-                raise OSError("the disk is gone")
-            return super().fetch(count, max_bytes)
+    def broken(*args: object) -> Any:
+        raise OSError(5, "the disk is broken")
 
-    store = Failing()
-    store.append_many(events(2))
+    target = {"fetching": "MemoryStore.fetch", "reading": "_memory._Records.__call__"}[what]
+    store = store_of(events(2))
     with sender(store) as both:
-        with pytest.raises(IoError, match="fetching failed: the disk is gone") as info:
-            both.drain(30)
-        assert isinstance(info.value.__cause__, OSError)
-        with pytest.raises(OSError, match="the disk is gone"):
-            both.send_once()
-        assert both.drain(30)
+        with monkeypatch.context() as breaking:
+            breaking.setattr(f"deedbook.transient.{target}", broken)
+            with pytest.raises(IoError, match=rf"{what} failed: .*the disk is broken") as info:
+                both.drain(30)
+            assert isinstance(info.value.__cause__, OSError)
+            with pytest.raises(OSError, match="the disk is broken"):
+                both.send_once()
+            assert both.sender.stats().events_dead == 0 and store.stats().events == 2
+        assert endpoint.events == [] and both.drain(30)
     assert endpoint.events == events(2)
 
 
