@@ -85,27 +85,27 @@ class Both:
         self._thread.start()
         self.sender = AsyncSender(*args, **options)
 
-    def call(self, name: str, *args: Any, **options: Any) -> Any:
-        """Call a method, in the loop if there is one, and return what comes of it."""
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """A method that is called in the loop, if there is one, and gives what comes of it."""
         method = getattr(self.sender, name)
         if self._loop is None:
-            return method(*args, **options)
+            return method
 
-        async def go() -> Any:
+        async def go(*args: Any, **options: Any) -> Any:
             made = method(*args, **options)
             return await made if asyncio.iscoroutine(made) else made
 
-        return asyncio.run_coroutine_threadsafe(go(), self._loop).result(60)
+        def call(*args: Any, **options: Any) -> Any:
+            return asyncio.run_coroutine_threadsafe(go(*args, **options), self._loop).result(60)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda *args, **options: self.call(name, *args, **options)
+        return call
 
     def __enter__(self) -> Both:
         return self
 
     def __exit__(self, *args: object) -> None:
         try:
-            self.call("close", 0)
+            self.close(0)
         finally:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._loop.stop)

@@ -65,16 +65,16 @@ def by_urllib3(url: str, body: Batch, times: int) -> list[int]:
     urllib3 = pytest.importorskip("urllib3")
     fixed = headers(body)
     with urllib3.PoolManager(retries=False) as pool:
-        post = lambda: pool.request("POST", url, body=body, headers=fixed).status  # noqa: E731
-        return again(body, times, post)
+        return again(
+            body, times, lambda: pool.request("POST", url, body=body, headers=fixed).status
+        )
 
 
 def by_httpx(url: str, body: Batch, times: int) -> list[int]:
     httpx = pytest.importorskip("httpx")
     fixed = headers(body)
     with httpx.Client() as client:
-        post = lambda: client.post(url, content=body, headers=fixed).status_code  # noqa: E731
-        return again(body, times, post)
+        return again(body, times, lambda: client.post(url, content=body, headers=fixed).status_code)
 
 
 def by_httpx_async(url: str, body: Batch, times: int) -> list[int]:

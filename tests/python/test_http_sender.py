@@ -151,7 +151,7 @@ def test_a_wrong_key_or_url_is_told_and_nothing_is_lost(
     with sender(store) as both:
         for call in ("drain", "send_once", "drain"):
             with pytest.raises(IoError, match=rf"status {status}.*the events are kept"):
-                both.call(call)
+                getattr(both, call)()
         assert store.stats().events == 2 and not both.sender.dead_letters
         assert both.drain(30)
 
@@ -223,7 +223,7 @@ def test_a_closed_sender(sender: MakeSender, endpoint: Endpoint) -> None:
         assert not both.close() and not both.close(), "what is in the store was not sent"
         for name in ("start", "flush", "drain", "send_once"):
             with pytest.raises(ClosedError):
-                both.call(name)
+                getattr(both, name)()
         assert both.sender.stats().requests == 0 and "closed" in repr(both.sender)
 
 
