@@ -1,8 +1,9 @@
-"""How senders end: by a deadline, by a restart, in the child of a fork."""
+"""When senders give up, go on and end: deadlines, restarts, forks, batches that change, rates."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -12,13 +13,13 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("urllib3")
-
-from deedbook import ForkedError, IoError
-from deedbook.http import Answer, AsyncSender, Policy
+from deedbook import CorruptError, ForkedError, IoError, Ledger
+from deedbook.http import Answer, AsyncSender, Policy, Rates
+from deedbook.http._steps import Plan, Send, Step, Wait
 from deedbook.http.endpoint import Endpoint, Faults
 from deedbook.transient import MemoryStore
 from http_kinds import MakeSender, events, spool_of, store_of
+from test_http_flow import Run
 
 pytestmark = pytest.mark.promise("ledger-server")
 
@@ -68,10 +69,9 @@ def test_a_request_that_is_held_up_until_after_the_end_does_nothing(
 
     An answer that comes then leaves the store alone: it may belong to the next sender.
     """
-    import urllib3.connection
-
+    connection = pytest.importorskip("urllib3.connection").HTTPConnection
     begun, go_on = threading.Event(), threading.Event()
-    connect = urllib3.connection.HTTPConnection.connect
+    connect = connection.connect
 
     def slow(*args: Any) -> Answer:
         begun.set()
@@ -84,7 +84,7 @@ def test_a_request_that_is_held_up_until_after_the_end_does_nothing(
     store = store_of(events(1))
     with sender(store) as both:
         if held == "connecting":
-            monkeypatch.setattr(urllib3.connection.HTTPConnection, "connect", slow)
+            monkeypatch.setattr(connection, "connect", slow)
         else:
             both.sender._transport.send = slow
         both.start()
@@ -158,6 +158,7 @@ async def test_a_drain_that_fails_is_told_whatever_is_called_meanwhile(
     endpoint: Endpoint, tmp_path: Path, call: str
 ) -> None:
     """The call took the error away before the drain saw it, which then waited for ever."""
+    pytest.importorskip("aiohttp")
     endpoint.script.extend([401, 503])
     sender = AsyncSender(store_of(events(1)), endpoint.url, dead_letters=tmp_path)
     flow, others = sender._flow, []
@@ -237,3 +238,79 @@ def test_a_child_of_a_fork_is_refused(sender: MakeSender) -> None:
             finally:
                 os._exit(0 if good else 1)
         assert os.waitpid(pid, 0)[1] == 0
+
+
+# -- by hand: batches that change, and rates ------------------------------------------------------
+
+
+def test_a_file_that_is_damaged_after_it_was_fetched_is_fetched_again(tmp_path: Path) -> None:
+    """Its reader, which knew the bytes as they had been, was asked for ever: nothing was sent."""
+    file = tmp_path / "spool" / "0-events"
+
+    def damage(step: Step) -> None:
+        if isinstance(step, Plan) and not run.sent:
+            whole = file.read_bytes()
+            file.write_bytes(whole.replace(b'"n":1', b'"n":7'))
+
+    with Ledger.open(tmp_path / "spool") as ledger:
+        ledger.append_many(events(3))
+        run = Run(ledger, tmp_path / "dead")
+        run.flow.close(float("inf"))
+        run.drive(run.flow.worker(), before=damage)
+        assert [records for _, records in run.sent] == [events(1)] and not ledger.has_data()
+    assert (tmp_path / "spool" / ".deedbook" / "quarantine" / "0-events").exists()
+    stats = run.flow.snapshot()
+    assert (stats.batches_sent, stats.batches_in_flight, stats.events_dead) == (1, 0, 0)
+
+
+def test_a_batch_that_stays_damaged_ends_a_drain(tmp_path: Path) -> None:
+    """Asking for it again at once, and again, would neither end nor tell."""
+
+    def damage(step: Step) -> None:
+        if isinstance(step, Send):
+            raise CorruptError("the file was changed since")
+
+    store = store_of(events(1))
+    run = Run(store, tmp_path)
+    run.flow.open(patient=False)
+    run.drive(run.flow.worker(), before=damage)
+    assert run.flow.problem == "reading failed: the file was changed since"
+    assert run.waits == [1.0] and store.has_data()
+
+
+def test_a_drain_that_runs_out_of_time_uses_up_no_rate(tmp_path: Path) -> None:
+    """Each was charged for the request that it waited to make: 0.1 a second became 1 in 200 s."""
+    store = store_of(events(30), batch_records=1)
+    run = Run(store, tmp_path, rates=Rates(requests_per_second=0.1))
+    for _ in range(40):
+        run.flow.open(patient=False)
+        worker, end = run.flow.worker(), run.clock.now + 5
+        step = next(worker)
+        with contextlib.suppress(StopIteration):
+            while True:
+                if isinstance(step, Wait) and run.clock.now + (step.seconds or 0) > end:
+                    run.clock.now = end
+                    run.flow.stop()
+                    step = worker.send(None)
+                else:
+                    step = worker.send(run.answer(step))
+        for released in run.flow.release():
+            released.batch.close()
+    assert len(run.sent) == 21, "the first at once, and one after 9, 19, ... 199 seconds"
+
+
+def test_what_waited_for_the_server_goes_at_the_rate(tmp_path: Path) -> None:
+    """All that had been charged before a Retry-After was over left together when it was."""
+    store = store_of(events(4), batch_records=1)
+    run = Run(store, tmp_path, rates=Rates(requests_per_second=0.5))
+    first, second, third = (run.flow.worker() for _ in range(3))
+    run.drive(first, until=Send)
+    assert first.send(Answer(503, {"retry-after": "30"})) == Wait(30)
+    for worker in (second, third):
+        run.drive(worker, until=Wait)
+    run.clock.now += 31
+    assert isinstance(second.send(None), Send)
+    assert third.send(None) == Wait(1) and first.send(None) == Wait(1)
+    run.clock.now += 1
+    assert isinstance(first.send(None), Send)
+    assert third.send(None) == Wait(2), "another was first"
