@@ -122,24 +122,6 @@ def test_a_path_may_be_bytes(kind: Any, tmp_path: Path) -> None:
         kind.open(7)
 
 
-def test_followers_end_when_the_log_is_closed(tmp_path: Path) -> None:
-    """In a thread it was ClosedError, in asyncio the end."""
-
-    async def follow() -> list[bytes]:
-        async with AsyncBook.open(tmp_path / "log", "r") as log:
-            asyncio.get_running_loop().call_later(0.1, lambda: log.book.close())
-            return [deed.jam async for deed in log.follow()]
-
-    with Book.create(tmp_path / "log") as book:
-        book.append(b"one")
-    reader = Book.open(tmp_path / "log")
-    timer = threading.Timer(0.1, reader.close)
-    timer.start()
-    in_thread = [deed.jam for deed in reader.follow()]
-    timer.join()
-    assert in_thread == asyncio.run(follow()) == [b"one"]
-    with pytest.raises(ClosedError):
-        reader.follow()
 
 
 def test_a_backup_makes_no_directories_above_the_copy(tmp_path: Path) -> None:

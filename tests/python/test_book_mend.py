@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from deedbook import AlreadyExistsError, Book, CorruptError, Error, MissingError
+from deedbook import AlreadyExistsError, Book, CorruptError, MissingError
 
 pytestmark = pytest.mark.promise("panic")
 
@@ -46,19 +45,13 @@ def test_opening_a_clean_log_with_its_mark_reads_next_to_nothing(path: Path) -> 
     assert report.damage is report.saved_to is None
 
 
-def test_without_the_mark_the_log_is_scanned(make_book, packed) -> None:
-    report = Book.open(make_book(packed(JAMS))).recovery
-    assert (report.verdict, report.source, report.mark) == ("clean", "scan", "missing")
-    assert (report.scanned_bytes, report.scanned_records, report.durable_end) == (83, 3, None)
-
-
-@pytest.mark.parametrize("cut", [1, 5, 25])
-def test_a_torn_tail_is_cut_by_a_writer_and_reported(make_book, packed, cut: int) -> None:
-    path = make_book(packed(JAMS)[:-cut])
+def test_a_torn_tail_is_cut_by_a_writer_and_reported(make_book, packed) -> None:
+    path = make_book(packed(JAMS)[:-5])
     with Book.open(path, "a") as book:
         report = book.recovery
-        assert (report.verdict, report.valid_end, report.file_end) == ("torn", 70, 99 - cut)
-        assert report.cut_bytes == 29 - cut
+        assert (report.verdict, report.valid_end, report.file_end) == ("torn", 70, 94)
+        assert (report.cut_bytes, report.source, report.mark) == (24, "scan", "missing")
+        assert (report.scanned_records, report.durable_end) == (2, None)
         assert report.damage is not None and report.damage.offset == 70
         assert book.append(b"again") == 3
     assert [deed.jam for deed in Book.open(path)] == [b"one", b"two", b"again"]
@@ -91,27 +84,12 @@ def test_recovery_spec_cuts_at_the_damage_and_saves_what_it_cuts(make_book, dama
 # -- verify ---------------------------------------------------------------------------------------
 
 
-def test_verifying_an_intact_log(path: Path) -> None:
-    with Book.create(path, epoch=10) as book:
-        book.append_many(JAMS)
-    before = contents(path)
-    report = Book.verify(path)
-    assert (report.verdict, report.ok, report.records, report.bytes) == ("clean", True, 3, 83)
-    assert (report.bounds, report.valid_end, report.file_end) == ((11, 13), 99, 99)
-    assert (report.damages, report.lost_acknowledged) == ([], False)
-    assert contents(path) == before
-
-
 def test_verifying_finds_what_opening_does_not_look_at(make_book, damaged) -> None:
     path = make_book(damaged)
     assert Book.open(path).recovery.verdict == "clean"
     report = Book.verify(path)
-    assert (report.verdict, report.ok, report.records, report.bounds) == (
-        "corrupt",
-        False,
-        2,
-        (1, 1),
-    )
+    assert (report.verdict, report.ok, report.records, report.bytes) == ("corrupt", False, 2, 56)
+    assert (report.bounds, report.lost_acknowledged) == ((1, 1), False)
     [damage] = report.damages
     assert (damage.offset, damage.end, damage.next_intact) == (43, 70, 70)
     assert (damage.first_lost, damage.records_lost) == (2, 1)
@@ -147,63 +125,37 @@ def test_repair_cuts_at_the_damage_after_saving_the_rest(make_book, damaged) -> 
         assert book.append(b"two again") == 2
 
 
-def test_repairing_an_intact_log_changes_nothing(path: Path) -> None:
-    with Book.create(path) as book:
-        book.append_many(JAMS)
-    before = contents(path)
-    report = Book.repair(path)
-    assert (report.cut_bytes, report.saved_to, report.damage) == (0, None, None)
-    assert contents(path) == before
-
-
 # -- salvage --------------------------------------------------------------------------------------
 
 
-def test_a_salvage_can_keep_numbers(make_book, damaged, tmp_path: Path) -> None:
+@pytest.mark.parametrize("keep_numbers", [False, True])
+def test_salvage_copies_what_is_intact(
+    make_book, damaged, tmp_path: Path, keep_numbers: bool
+) -> None:
     """A newcomer: deeds after a gap had new numbers, and other systems know the old ones."""
     source, target = make_book(damaged), tmp_path / "new"
-    report = Book.salvage(source, target, keep_numbers=True)
-    assert (report.records, report.stubs, report.renumbered) == (2, [2], False)
-    with Book.open(target) as book:
-        assert [(deed.event, deed.jam) for deed in book] == [
-            (1, b"one"),
-            (2, b"\x02"),
-            (3, b"three"),
-        ]
-        assert book.read(2).mug == 0x79FF04E8
-
-
-def test_salvage_copies_what_is_intact_and_tells_the_new_numbers(
-    make_book, damaged, tmp_path: Path
-) -> None:
-    source, target = make_book(damaged), tmp_path / "new"
-    report = Book.salvage(source, target)
-    assert (report.records, report.renumbered) == (2, True)
-    runs = [
-        (run.source_ordinal, run.ordinal, run.records, run.source_offset) for run in report.runs
-    ]
-    assert runs == [(1, 1, 1, 16), (3, 2, 1, 70)]
+    report = Book.salvage(source, target, keep_numbers=keep_numbers)
+    assert (report.records, report.renumbered) == (2, not keep_numbers)
+    assert report.stubs == ([2] if keep_numbers else [])
     assert [damage.offset for damage in report.damages] == [43]
-    assert [deed.jam for deed in Book.open(target)] == [b"one", b"three"]
+    if not keep_numbers:
+        first, second = report.runs
+        assert (first.source_ordinal, first.ordinal, first.records) == (1, 1, 1)
+        assert (second.source_ordinal, second.ordinal, second.source_offset) == (3, 2, 70)
+    stubs = [b"\x02"] if keep_numbers else []
+    assert [deed.jam for deed in Book.open(target)] == [b"one", *stubs, b"three"]
     assert contents(source) == {"book.log": damaged}
-    assert Book.verify(target).ok
+    with pytest.raises(AlreadyExistsError):
+        Book.salvage(source, target)
 
 
-def test_salvaging_an_intact_log_copies_it_with_its_metadata(path: Path, tmp_path: Path) -> None:
+def test_a_salvage_takes_the_metadata_along(path: Path, tmp_path: Path) -> None:
     with Book.create(path, epoch=10) as book:
         book.append_many(JAMS, [1, 2, 3])
         book.save_meta(who=5)
-    report = Book.salvage(path, tmp_path / "new")
-    assert (report.records, report.renumbered, report.damages) == (3, False, [])
+    Book.salvage(path, tmp_path / "new")
     with Book.open(path) as old, Book.open(tmp_path / "new") as new:
         assert list(old) == list(new) and old.meta == new.meta and old.epoch == new.epoch
-
-
-def test_salvage_does_not_overwrite(make_book, damaged, packed) -> None:
-    source, target = make_book(damaged), make_book(packed([b"kept"]), "new")
-    with pytest.raises(AlreadyExistsError):
-        Book.salvage(source, target)
-    assert [deed.jam for deed in Book.open(target)] == [b"kept"]
 
 
 # -- progress -------------------------------------------------------------------------------------
@@ -217,6 +169,8 @@ def big(path: Path) -> Path:
 
 
 def test_progress_goes_up_to_the_end(big: Path, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="not callable"):
+        Book.verify(big, progress=5)  # type: ignore[arg-type]
     for work in (Book.verify, lambda path, **more: Book.salvage(path, tmp_path / "new", **more)):
         seen: list[tuple[int, ...]] = []
         work(big, progress=lambda *numbers, seen=seen: seen.append(numbers))
@@ -246,11 +200,6 @@ def test_progress_may_use_the_book_that_is_checked(big: Path) -> None:
         assert book.last > 22
 
 
-def test_a_progress_that_is_no_function_is_an_error(big: Path) -> None:
-    with pytest.raises(TypeError, match="not callable"):
-        Book.verify(big, progress=5)  # type: ignore[arg-type]
-
-
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_control_c_ends_a_check_without_a_progress_function(big: Path, run_child) -> None:
     code = """
@@ -263,37 +212,3 @@ except KeyboardInterrupt:
     print("interrupted")
 """
     assert run_child(code, big).stdout == "interrupted\n"
-
-
-# -- reports --------------------------------------------------------------------------------------
-
-
-def test_every_report_becomes_json(make_book, damaged, tmp_path: Path) -> None:
-    path = make_book(damaged)
-    reports = [
-        Book.open(path).recovery,
-        Book.verify(path),
-        Book.verify(path).damages[0],
-        Book.salvage(path, tmp_path / "new"),
-        Book.salvage(path, tmp_path / "newer").runs[0],
-        Book.repair(path, force=True),
-        Book.open(path, "a").recovery,
-    ]
-    for report in reports:
-        told = report.to_dict()
-        assert json.loads(json.dumps(told)) == json.loads(json.dumps(told, sort_keys=True))
-        names = {name for name in dir(report) if not name.startswith("_")} - {"to_dict"}
-        assert set(told) == names
-        assert type(report).__name__ in repr(report)
-        assert report == report
-    assert reports[1].to_dict()["damages"][0] == reports[2].to_dict()
-    assert json.loads(json.dumps(reports[1].to_dict()))["bounds"] == [1, 1]
-
-
-def test_a_report_is_a_value(make_book, damaged) -> None:
-    path = make_book(damaged)
-    assert Book.verify(path) == Book.verify(path)
-    with pytest.raises(AttributeError):
-        Book.verify(path).records = 5  # type: ignore[misc]
-    with pytest.raises(Error):
-        Book.open(path, "x")
