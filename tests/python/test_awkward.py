@@ -5,24 +5,21 @@ The newcomer's review met each of them (D10), and the security review the links 
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import os
 import signal
 import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import deedbook
-from deedbook import Book, ClosedError, EventStore, Ledger, MissingError, Pier, Wal
+from deedbook import Book, EventStore, Ledger, MissingError, Pier, Wal
 from deedbook._backup._files import Copier
 from deedbook._regular import create_new
-from deedbook.aio import AsyncBook
 from deedbook.cli import main
 from deedbook.cli.aside import written_aside
 from deedbook.cli.failure import CliError
@@ -120,8 +117,6 @@ def test_a_path_may_be_bytes(kind: Any, tmp_path: Path) -> None:
         assert log.path == os.fsdecode(path)
     with pytest.raises(TypeError, match=r"expected str, bytes or os\.PathLike object, not int"):
         kind.open(7)
-
-
 
 
 def test_a_backup_makes_no_directories_above_the_copy(tmp_path: Path) -> None:

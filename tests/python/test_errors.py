@@ -78,13 +78,7 @@ def test_missing(path: Path) -> None:
     assert (error.errno, error.filename) == (errno.ENOENT, str(path / "book.log"))
     assert (error.kind, error.format, error.path) == ("missing", "book", str(path / "book.log"))
     assert error.offset is error.durable is None
-
-
-def test_already_exists(path: Path) -> None:
-    Book.create(path).close()
-    error = caught(AlreadyExistsError, lambda: Book.create(path))
-    assert (error.errno, error.filename) == (errno.EEXIST, str(path / "book.log"))
-    assert error.path == error.filename
+    assert not path.exists()
 
 
 def test_io_keeps_the_errno_of_the_system(path: Path) -> None:
@@ -116,21 +110,13 @@ print(book.append(b"after"), len(book))
     assert [deed.jam for deed in Book.open(path)] == [b"before", b"after"]
 
 
-def test_not_a_log(make_book) -> None:
-    path = make_book(b"something else, of more than 16 bytes")
-    error = caught(NotALogError, lambda: Book.open(path))
-    assert (error.kind, error.path) == ("not_a_log", str(path / "book.log"))
-    assert "magic" in str(error) and str(path) in str(error)
-
-
 def test_unsupported(make_book) -> None:
     body = struct.pack("<QI", 6, 7) + b"ab"
     deed = struct.pack("<QIxxxx2sIxxxxQ", 6, 7, b"ab", zlib.crc32(body), 6)
     path = make_book(struct.pack("<IIQ", 0x424F4F4B, 1, 1) + deed)
     assert [deed.jam for deed in Book.open(path)] == [b"ab"]
     error = caught(UnsupportedError, lambda: Book.open(path, "a"))
-    assert (error.kind, error.path) == ("unsupported", str(path / "book.log"))
-    assert "padded is only read" in str(error)
+    assert error.path == str(path / "book.log")
 
 
 def test_corrupt(make_book, packed) -> None:
@@ -138,12 +124,9 @@ def test_corrupt(make_book, packed) -> None:
     log[43 + 12] ^= 1
     path = make_book(bytes(log))
     error = caught(CorruptError, lambda: list(Book.open(path)))
-    assert (error.kind, error.path, error.offset) == ("corrupt", str(path / "book.log"), 43)
+    assert (error.path, error.offset) == (str(path / "book.log"), 43)
     assert error.next_intact == 70 and error.durable is None
-    assert error.reason == "deed 2: checksum a39b35be, stored a2595f89"
-    assert str(error) == (
-        f"{error.reason} (byte 43 of {path / 'book.log'}); next intact record at byte 70"
-    )
+    assert "checksum" in error.reason and error.reason in str(error)
 
 
 def test_lost_records(path: Path, packed) -> None:
@@ -151,14 +134,13 @@ def test_lost_records(path: Path, packed) -> None:
         book.append_many([b"one", b"two"])
     (path / "book.log").write_bytes(packed([b"one"]))
     error = caught(LostRecordsError, lambda: Book.open(path, "a"))
-    assert (error.kind, error.offset, error.next_intact) == ("lost_records", 43, None)
+    assert (error.offset, error.next_intact) == (43, None)
 
 
 def test_locked(path: Path) -> None:
     with Book.create(path):
         error = caught(LockedError, lambda: Book.open(path, "a"))
-    assert (error.kind, error.holder) == ("locked", os.getpid())
-    assert str(os.getpid()) in str(error)
+    assert error.holder == os.getpid()
 
 
 @posix
@@ -175,47 +157,42 @@ def test_poisoned(path: Path) -> None:
         (lambda: book.append_many([b"more"]), "no"),
     ):
         error = caught(PoisonedError, call)
-        assert (error.kind, error.durable) == ("poisoned", durable)
-        assert "reopen" in str(error)
+        assert error.durable == durable
     caught(PoisonedError, book.close)
     assert book.closed
 
 
-def test_read_only(path: Path) -> None:
-    Book.create(path).close()
-    error = caught(ReadOnlyError, lambda: Book.open(path).append(b"x"))
-    assert (error.kind, error.durable, error.path) == ("read_only", "no", str(path / "book.log"))
-
-
-def test_closed(path: Path) -> None:
-    book = Book.create(path)
+def closed(path: Path) -> None:
+    book = Book.open(path, "a")
     book.close()
-    error = caught(ClosedError, lambda: book.append(b"x"))
-    assert (error.kind, error.path) == ("closed", str(path / "book.log"))
+    book.append(b"x")
 
 
-def test_out_of_range(path: Path) -> None:
-    with Book.create(path) as book:
-        error = caught(OutOfRangeError, lambda: book[1])
-    assert (error.kind, error.path) == ("out_of_range", str(path / "book.log"))
+@pytest.mark.parametrize(
+    ("expected", "call", "durable"),
+    [
+        (AlreadyExistsError, Book.create, None),
+        (ReadOnlyError, lambda path: Book.open(path).append(b"x"), "no"),
+        (ClosedError, closed, "no"),
+        (OutOfRangeError, lambda path: Book.open(path)[1], None),
+        (ContiguityError, lambda path: Book.open(path, "a").append_batch([b""], event=7), "no"),
+        (TooLargeError, lambda path: Book.open(path, "a", deed_bytes_max=8).append(b"12345"), "no"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:unclosed")
+def test_errors_name_the_log_and_what_is_durable(path: Path, expected, call, durable) -> None:
+    Book.create(path).close()
+    error = caught(expected, lambda: call(path))
+    assert (error.path, error.durable) == (str(path / "book.log"), durable)
+    if expected is AlreadyExistsError:
+        assert (error.errno, error.filename) == (errno.EEXIST, error.path)
 
 
-def test_contiguity(path: Path) -> None:
-    with Book.create(path) as book:
-        error = caught(ContiguityError, lambda: book.append_batch([b"x"], event=7))
-    assert (error.kind, error.durable) == ("contiguity", "no")
-    assert "event 7 is not the next: the log goes on with 1" in str(error)
-
-
-def test_too_large(path: Path) -> None:
-    with Book.create(path, deed_bytes_max=8) as book:
-        error = caught(TooLargeError, lambda: book.append(b"12345"))
-    assert (error.kind, error.durable) == ("too_large", "no")
-
-
-def test_invalid_argument(path: Path) -> None:
-    error = caught(InvalidArgumentError, lambda: Book.open(path, "w"))  # type: ignore[arg-type]
-    assert (error.kind, error.path) == ("invalid_argument", None)
+def test_a_file_of_others_and_a_wrong_argument(make_book) -> None:
+    path = make_book(b"something else, of more than 16 bytes")
+    error = caught(NotALogError, lambda: Book.open(path))
+    assert error.path == str(path / "book.log") and "magic" in str(error)
+    assert caught(InvalidArgumentError, lambda: Book.open(path, "w")).path is None
 
 
 def test_errors_without_a_place_still_have_the_attributes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import multiprocessing
 import os
 import pickle
@@ -85,8 +86,11 @@ def test_values_are_matched_and_shown_by_their_fields(
     for value in values(kind, place, tmp_path):
         fields = value.to_dict()
         assert tuple(fields) == type(value).__match_args__
+        assert json.loads(json.dumps(fields, default=bytes.hex)).keys() == fields.keys()
         assert repr(value).startswith(f"{type(value).__name__}(")
         for name, plain in fields.items():
+            with pytest.raises(AttributeError):
+                setattr(value, name, plain)
             assert f"{name}=" in repr(value)
             own = getattr(value, name)
             assert plain == (own.to_dict() if hasattr(own, "to_dict") else plain_list(own))

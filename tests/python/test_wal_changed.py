@@ -11,6 +11,7 @@ import pytest
 
 import deedbook
 from deedbook import Book, OutOfRangeError, Wal
+from deedbook.cli import main
 
 
 def fill(path: Path, records: int = 100) -> tuple[Wal, list[int]]:
@@ -59,21 +60,17 @@ def test_an_empty_path_is_no_log(
 def test_a_walk_whose_records_are_dropped_is_told_so(tmp_path: Path) -> None:
     wal, lsns = fill(tmp_path / "log")
     with wal, Wal.open(tmp_path / "log") as reader:
-        walks = [iter(reader), reader.payloads(), iter(wal)]
-        backwards = reversed(reader)
-        for walk in [*walks, backwards]:
+        walks = [iter(reader), reader.payloads(), iter(wal), reversed(reader)]
+        for walk in walks:
             next(walk)
         wal.truncate_before(lsns[90])
         for walk in walks:
-            with pytest.raises(OutOfRangeError, match="was dropped since, the log begins at"):
+            with pytest.raises(OutOfRangeError, match="dropped"):
                 list(walk)
-        with pytest.raises(OutOfRangeError, match="dropped"):
-            list(backwards)
         assert len(list(reader)) == 10
 
 
-@pytest.mark.parametrize("bytes_each", [1001, 1234])
-def test_a_walk_whose_end_is_cut_is_told_so(tmp_path: Path, bytes_each: int) -> None:
+def test_a_walk_whose_end_is_cut_is_told_so(tmp_path: Path) -> None:
     """It was told of damage in a log that has none."""
     wal, lsns = fill(tmp_path / "log")
     with wal, Wal.open(tmp_path / "log") as reader:
@@ -81,7 +78,7 @@ def test_a_walk_whose_end_is_cut_is_told_so(tmp_path: Path, bytes_each: int) -> 
         next(own)
         wal.truncate_from(lsns[60])
         for _ in range(100):
-            wal.append(b"z" * bytes_each)
+            wal.append(b"z" * 1234)
         for walk in (reader.iter, lambda: reversed(reader), lambda: own):
             with pytest.raises(OutOfRangeError, match="its end was cut since"):
                 list(walk())
@@ -103,6 +100,8 @@ def test_walking_back_gives_what_lies_behind_damage(tmp_path: Path) -> None:
                 got.append(record.lsn)
         assert got == lsns[:9:-1]
         assert list(walk) == []
+        skipping = wal.iter(on_corrupt="skip")
+        assert (len(list(skipping)), len(skipping.damages)) == (29, 1)
 
 
 @pytest.mark.parametrize("last", ["sync", "close", "truncate_before"])
@@ -165,21 +164,19 @@ def test_following_ends_when_the_reader_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("command", "words"),
     [
-        ["retain", "--max-bytes", "9223372036854775807g"],
-        ["retain", "--max-age", "9223372036854775807d"],
-        ["retain", "--max-age", "9" * 5000],
-        ["truncate", "--before", "9" * 5000],
-        ["consumers", "--set", "c", "9" * 5000],
+        ("retain", ["--max-bytes", "9223372036854775807g"]),
+        ("retain", ["--max-age", "9223372036854775807d"]),
+        ("retain", ["--max-age", "9" * 5000]),
+        ("truncate", ["--before", "9" * 5000]),
+        ("consumers", ["--set", "c", "9" * 5000]),
     ],
 )
-def test_no_number_is_too_long_for_an_answer(tmp_path: Path, arguments: list[str]) -> None:
-    wal, _ = fill(tmp_path / "log", 3)
-    wal.close()
-    command = [sys.executable, "-m", "deedbook", arguments[0], str(tmp_path / "log")]
-    done = subprocess.run(command + arguments[1:], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "internal error" not in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr) < 1000
+def test_no_number_is_too_long_for_an_answer(
+    tmp_path: Path, command: str, words: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    fill(tmp_path / "log", 3)[0].close()
+    assert main([command, str(tmp_path / "log"), *words]) == 2
+    said = capfd.readouterr().err
+    assert "internal error" not in said and len(said) < 1000

@@ -22,7 +22,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ("arrow: {e}", "Arrow refuses none of the columns that we make"),
     (
         "opened before a fork, by the parent; open it again in this process",
-        "a test process has threads, and must not fork: tests/python/test_wal.py",
+        "a test process has threads, and must not fork: tests/python/test_signals.py",
     ),
     (
         "the log was truncated while it was checked, again and again: check it once more",
