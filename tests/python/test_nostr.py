@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import gzip
 import hashlib
 import io
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Event, EventOutcome, EventStore, ImportReport
+from deedbook import Event, EventStore, ImportReport
 from deedbook.pipeline._signing import public_key, sign
 
 ROOT = Path(__file__).parents[2]
@@ -108,6 +107,7 @@ def test_what_an_event_may_be_given_as(store: EventStore) -> None:
     given = [events[0], texts[1], texts[2].encode(), bytearray(texts[3].encode())]
     outcomes = [*map(store.append, given), store.append(Event(**events[4]))]
     assert [outcome.what for outcome in outcomes] == ["stored"] * 5
+    assert pickle.loads(pickle.dumps(outcomes)) == outcomes
     assert [event.to_dict() for event in store] == events
     for wrong in (1, None, ["x"]):
         with pytest.raises(TypeError, match="an event is a dict, JSON or an Event, not"):
@@ -115,26 +115,6 @@ def test_what_an_event_may_be_given_as(store: EventStore) -> None:
 
 
 # -- appending and finding ------------------------------------------------------------------------
-
-
-def test_outcomes(store: EventStore) -> None:
-    old, new = made("old", kind=0), made("new", kind=0, created_at=1_700_000_001)
-    gone = made("gone")
-    request = made("", kind=5, tags=[["e", gone["id"]]], created_at=1_700_000_002)
-    events = [new, old, new, gone, request, gone]
-    events += [made("", kind=20000), made("", tags=[["expiration", "1700000000"]])]
-    outcomes = store.append_many(events)
-    assert [outcome.what for outcome in outcomes] == [
-        *("stored", "superseded", "duplicate", "stored", "stored", "duplicate"),
-        *("ephemeral", "expired"),
-    ]
-    assert [outcome.stored for outcome in outcomes].count(True) == 4
-    assert outcomes[0].location == outcomes[2].location and outcomes[6].location is None
-    assert [event.content for event in store] == ["new", ""]
-    stored = {event.content: event for event in store.iter(include="all")}
-    assert stored["gone"].deleted and stored["old"].replaced and not stored["new"].replaced
-    assert store.get(gone["id"]) is None and gone["id"] not in store
-    assert isinstance(pickle.loads(pickle.dumps(outcomes[0])), EventOutcome)
 
 
 def test_a_request_without_a_true_signature_deletes_nothing(store: EventStore) -> None:
@@ -146,22 +126,6 @@ def test_a_request_without_a_true_signature_deletes_nothing(store: EventStore) -
     assert store.append(made("later")).what == "stored"
 
 
-def test_history_keeps_every_version(path: Path) -> None:
-    with EventStore.create(path, history="keep") as store:
-        versions = [made(str(at), kind=0, created_at=1_700_000_000 + at) for at in range(3)]
-        store.append_many(versions)
-        assert [event.content for event in store.query({"kinds": [0]})] == ["2", "1", "0"]
-    with EventStore.open(path) as reader:
-        assert reader.history == "keep"
-    with EventStore.open(path, "a", history="drop") as store:
-        assert store.history == "drop"
-        assert [event.content for event in store.query({"kinds": [0]})] == ["2", "1", "0"]
-        store.append(made("3", kind=0, created_at=1_700_000_003))
-        assert "2" not in [event.content for event in store]
-    with EventStore.open(path, "a") as store:
-        assert store.history == "drop"
-
-
 def test_events_are_found_by_id(store: EventStore) -> None:
     event = made()
     assert event["id"] not in store and store.get(event["id"]) is None
@@ -169,102 +133,50 @@ def test_events_are_found_by_id(store: EventStore) -> None:
     for key in (event["id"], bytes.fromhex(event["id"])):
         found = store.get(key)
         assert found is not None and found.to_dict() == event and key in store
-    assert found.location is not None and store.read(found.location) == found
+    place = found.location
+    assert place is not None and store.read(place) == store.get(place) == found
     for wrong in ("zz", event["id"].upper(), b"short"):
         with pytest.raises(deedbook.InvalidArgumentError):
             wrong in store  # noqa: B015
-    for other in (1, None, bytearray(32), found, found.location):
+    for other in (1, None, bytearray(32), found, place):
         with pytest.raises(TypeError, match="an id is a str or bytes, not"):
             other in store  # type: ignore[operator]  # noqa: B015
-
-
-def test_events_are_got_by_location(store: EventStore) -> None:
-    """``get`` refused a location, which only ``read`` took."""
-    place = store.append(made()).location
-    assert place is not None and store.get(place) == store.read(place) == store.get(made()["id"])
     # What does not count is still there.
     store.set_flags(place, deleted=True)
-    assert store.get(made()["id"]) is None and store.get(place).deleted
+    assert store.get(event["id"]) is None and store.get(place).deleted
     wrong: list[tuple[Any, type[Exception]]] = [
         ((0, 4095), deedbook.OutOfRangeError),
-        ((7, 4096), deedbook.OutOfRangeError),
         ((0, -1), OverflowError),
         ((0,), ValueError),
     ]
-    ways: list[Any] = [store.get, store.read]
-    for other, kind in wrong:
-        for way in ways:
+    for place, kind in wrong:
+        for way in (store.get, store.read):
             with pytest.raises(kind):
-                way(other)
+                way(place)
 
 
-def test_flags_and_compaction(store: EventStore) -> None:
-    store.append_many(made(str(number)) for number in range(100))
-    for event in list(store)[:60]:
-        assert event.location is not None
-        store.set_flags(event.location, deleted=True)
+def test_what_does_not_count_is_compacted_away(store: EventStore) -> None:
+    for outcome in store.append_many(made(str(number)) for number in range(60)):
+        assert outcome.location is not None
+        store.set_flags(outcome.location, deleted=True)
+    store.append_many(made(str(number)) for number in range(60, 100))
     assert store.census().events == 40 and store.verify().deleted == 60
     planned = store.compact(dry_run=True)
     assert (planned.kept, planned.deleted, planned.written) == (40, 60, [])
     assert store.verify().deleted == 60
     report = store.compact()
     assert (report.kept, report.deleted) == (40, 60) and report.bytes_after < report.bytes_before
-    assert store.verify().to_dict()["deleted"] == 0
     assert [event.content for event in store] == [str(number) for number in range(60, 100)]
-    assert all(event.id in store for event in store)
-    assert store.compact(0.0).segments == []
     with pytest.raises(deedbook.InvalidArgumentError, match="compaction ratio 2"):
         store.compact(2.0)
 
 
-def matches(event: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """A filter of NIP-01, once more."""
-    for name, value in wanted.items():
-        if name == "since" and event["created_at"] < value:
-            return False
-        if name == "until" and event["created_at"] > value:
-            return False
-        field = {"ids": "id", "authors": "pubkey", "kinds": "kind"}.get(name)
-        if field is not None and event[field] not in value:
-            return False
-        if name.startswith("#") and not any(
-            tag[:1] == [name[1:]] and tag[1:2] and tag[1] in value for tag in event["tags"]
-        ):
-            return False
-    return True
-
-
-FILTERS: list[dict[str, Any]] = [
-    {},
-    {"limit": 3},
-    {"kinds": [1, 5]},
-    {"kinds": []},
-    {"ids": [EVENTS[0]["id"], EVENTS[7]["id"], "00" * 32]},
-    {"authors": [EVENTS[3]["pubkey"]]},
-    {"authors": [EVENTS[3]["pubkey"]], "kinds": [EVENTS[3]["kind"]]},
-    {"since": EVENTS[4]["created_at"], "limit": 5},
-    {"until": EVENTS[4]["created_at"]},
-    {"#e": [tag[1] for event in EVENTS for tag in event["tags"] if tag[0] == "e"][:5]},
-    {"#p": [tag[1] for event in EVENTS for tag in event["tags"] if tag[0] == "p"][:5]},
-]
-
-
-def test_queries_give_what_a_filter_wants_with_an_index_and_without(path: Path) -> None:
-    with EventStore.create(path, history="keep") as store:
-        store.append_many(LINES)
-        live = [event.to_dict() for event in store]
-        assert len(live) >= 28
-        with EventStore.open(path) as reader:
-            for wanted in FILTERS:
-                right = [event for event in live if matches(event, wanted)]
-                right.sort(key=lambda event: (-event["created_at"], event["id"]))
-                right = right[: wanted.get("limit")]
-                for handle in (store, reader):
-                    assert [event.to_dict() for event in handle.query(wanted)] == right, wanted
-                    text = json.dumps([wanted])
-                    assert [event.to_dict() for event in handle.query(text)] == right
-            either = {event.id for event in store.query([{"kinds": [1]}, {"kinds": [5]}])}
-            assert either == {event["id"] for event in live if event["kind"] in (1, 5)}
+def test_a_filter_may_be_a_dict_a_list_or_json(store: EventStore) -> None:
+    store.append_many(made(str(kind), kind=kind) for kind in range(1, 4))
+    filters = [{"kinds": [1]}, {"kinds": [3]}]
+    for given in (filters, json.dumps(filters)):
+        assert {event.content for event in store.query(given)} == {"1", "3"}
+    assert [event.content for event in store.query({"kinds": [2]})] == ["2"]
 
 
 @pytest.mark.parametrize("wrong", ['{"kinds":1}', {"kinds": ["1"]}, {"oops": 1}, "[1]", "{", "1"])
@@ -275,14 +187,12 @@ def test_a_wrong_filter_is_refused(store: EventStore, wrong: Any) -> None:
         store.query(1)  # type: ignore[arg-type]
 
 
-def test_iteration_goes_both_ways_and_sees_no_later_event(store: EventStore) -> None:
+def test_iteration_sees_no_later_event(store: EventStore) -> None:
     store.append_many(made(str(number)) for number in range(200))
     walk = iter(store)
     first = next(walk)
     store.append(made("later"))
     assert [first.content, *(event.content for event in walk)] == list(map(str, range(200)))
-    assert [event.content for event in reversed(store)][:2] == ["later", "199"]
-    assert [event.id for event in store.iter(reverse=True)] == [e.id for e in store][::-1]
     with pytest.raises(deedbook.InvalidArgumentError, match='include "dead", must be one of'):
         store.iter(include="dead")  # type: ignore[arg-type]
 
@@ -306,34 +216,34 @@ def test_an_iterable_that_fails_leaves_what_came_before(store: EventStore) -> No
 def test_modes_and_errors(path: Path) -> None:
     with pytest.raises(deedbook.MissingError):
         EventStore.open(path)
-    with EventStore.open(path, "a") as store:
+    with EventStore.open(path, "a", history="keep") as store:
         assert store.mode == "a" and store.path == str(path) and store and not store.closed
-        with pytest.raises(deedbook.LockedError):
-            EventStore.open(path, "a")
         with EventStore.open(path) as reader:
-            with pytest.raises(deedbook.ReadOnlyError):
-                reader.append(made())
-            with pytest.raises(deedbook.ReadOnlyError):
-                reader.reindex()
+            assert reader.history == "keep"
+            for refused in (lambda: reader.append(made()), reader.reindex):
+                with pytest.raises(deedbook.ReadOnlyError):
+                    refused()
     assert store.closed and not store and "closed" in repr(store)
     store.close()
-    for call in (store.commit, store.census, store.verify, lambda: store.append(made())):
+    for call in (
+        store.commit,
+        store.census,
+        store.verify,
+        store.__enter__,
+        lambda: store.append(made()),
+    ):
         with pytest.raises(deedbook.ClosedError) as raised:
             call()
         assert raised.value.format == "nostr"
-    with pytest.raises(deedbook.ClosedError), store:
-        raise AssertionError("entered")
     with pytest.raises(deedbook.AlreadyExistsError):
         EventStore.create(path)
     with pytest.raises(TypeError, match="oops"):
         EventStore.create(path, oops=1)
     for options in ({"page_bytes": 5000}, {"segment_bytes": 1}, {"history": "x"}, {"mode": "w"}):
-        with pytest.raises((deedbook.InvalidArgumentError, TypeError)):
+        with pytest.raises(deedbook.InvalidArgumentError):
             EventStore.open(path.with_name("other"), **{"mode": "x", **options})  # type: ignore
     with pytest.raises(OverflowError, match=r"^page_bytes must not be negative"):
         EventStore.open(path, "a", page_bytes=-1)
-    with pytest.raises(ValueError, match="null byte"):
-        EventStore.open("a\0b")
 
 
 def test_a_log_of_another_format_is_refused(path: Path) -> None:
@@ -344,58 +254,6 @@ def test_a_log_of_another_format_is_refused(path: Path) -> None:
         with pytest.raises(deedbook.NotALogError):
             EventStore.open(path, mode)  # type: ignore[arg-type]
     assert sorted(os.listdir(path)) == before
-
-
-def test_a_handle_that_is_never_closed_is_warned_of(path: Path) -> None:
-    EventStore.create(path).close()
-    for mode in ("r", "a"):
-        store = EventStore.open(path, mode)  # type: ignore[arg-type]
-        with pytest.warns(ResourceWarning, match=f"unclosed <deedbook.EventStore .*{path}"):
-            del store
-            gc.collect()
-
-
-ENDS = """
-import gc, os, sys, warnings
-from deedbook import EventStore, ForkedError
-sys.path.insert(0, sys.argv[3])
-from test_nostr import made
-warnings.simplefilter("error")
-store = EventStore.create(sys.argv[1])
-store.append(made())
-cycle = [store]; cycle.append(cycle)
-if sys.argv[2] == "fork":
-    child = os.fork()
-    if child == 0:
-        assert "of process %d" % os.getppid() in repr(store) and not store.closed, repr(store)
-        try:
-            store.commit()
-        except ForkedError:
-            del store, cycle
-            gc.collect()
-            sys.exit(7)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert ", of process" not in repr(store)
-    try:
-        EventStore.open(sys.argv[1], "a")
-    except Exception as error:
-        assert type(error).__name__ == "LockedError", error
-    store.append(made("after the fork"))
-    store.close()
-    with EventStore.open(sys.argv[1], "a") as again:
-        assert len(list(again)) == 2
-print("end")
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs fork")
-@pytest.mark.parametrize("end", ["fork", "exit"])
-def test_neither_a_fork_nor_the_end_of_the_interpreter_hangs_or_warns(
-    path: Path, run_child: Any, end: str
-) -> None:
-    """A forked child waited for ever for threads of the index, which only its parent has."""
-    done = run_child(ENDS, path, end, Path(__file__).parent)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
 
 def test_threads_append_at_once(store: EventStore) -> None:
@@ -447,28 +305,19 @@ def test_bad_lines_are_reported_and_set_aside(store: EventStore, tmp_path: Path)
     forged = json.dumps({**made("a"), "content": "b"}).encode()
     lines = [LINES[0], b"oops", b"", forged, json.dumps(made("fine")).encode(), b'{"id":1}']
     aside = tmp_path / "aside.jsonl"
+    store.import_json(SMALL, aside=aside)
+    assert not aside.exists()
     text = b"\n".join(lines)
     report = store.import_json(io.BytesIO(text), aside=aside)
-    assert (report.lines, report.stored, report.bad) == (6, 2, 3)
+    assert (report.lines, report.stored, report.duplicates, report.bad) == (6, 1, 1, 3)
     assert [bad.line for bad in report.bad_lines] == [2, 4, 6]
-    reasons = [bad.reason for bad in report.bad_lines]
-    assert "expected value" in reasons[0] and "that of the canonical form is" in reasons[1]
-    assert reasons[2].startswith("id: ") and "column" in reasons[2]
+    assert "canonical form" in report.bad_lines[1].reason
     assert aside.read_bytes().splitlines() == [lines[1], lines[3], lines[5]]
-    into = io.BytesIO()
-    report = store.import_json(io.BytesIO(text), check="signature", aside=into)
+    report = store.import_json(io.BytesIO(text), check="signature", aside=io.BytesIO())
     assert (report.stored, report.duplicates, report.bad) == (0, 1, 4), report
-    assert "sig is not its author's" in report.bad_lines[2].reason or "pubkey" in str(report)
     assert store.import_json(io.BytesIO(forged), check="none").stored == 1
     with pytest.raises(deedbook.InvalidArgumentError, match="line 2: "):
         store.import_json(io.BytesIO(text), stop_at_bad=True)
-    with pytest.raises(deedbook.InvalidArgumentError, match="canonical form"):
-        store.append(forged)
-
-
-def test_no_file_is_made_for_bad_lines_without_one(store: EventStore, tmp_path: Path) -> None:
-    store.import_json(SMALL, aside=tmp_path / "aside")
-    assert not (tmp_path / "aside").exists()
 
 
 def test_files_of_python_and_their_errors(store: EventStore, tmp_path: Path) -> None:
@@ -534,6 +383,7 @@ def test_progress_is_told_and_may_end_the_work(store: EventStore, tmp_path: Path
         lambda: store.import_json(SMALL, progress=stop),
         lambda: store.export_json(tmp_path / "out", progress=stop),
         lambda: store.verify(progress=stop),
+        lambda: EventStore.salvage(store.path, tmp_path / "copy", progress=stop),
     ]
     for call in calls:
         with pytest.raises(KeyboardInterrupt):
@@ -551,61 +401,55 @@ def flip(file: Path, offset: int) -> None:
     file.write_bytes(raw)
 
 
-def test_damage_is_named_with_its_place(path: Path) -> None:
+@pytest.fixture
+def damaged(path: Path) -> Path:
+    """A store of 20 events, of which the eighth has a flipped bit; returns its segment."""
     with EventStore.create(path) as store:
-        outcomes = store.append_many(made(str(number)) for number in range(20))
-        place = outcomes[7].location
-        assert place is not None
-        assert store.verify().ok
+        store.append_many(made(str(number)) for number in range(20))
     (file,) = (path / "data" / "segments").iterdir()
-    flip(file, place[1] + 100)
+    flip(file, 8 * 4096 + 100)
+    return file
+
+
+REST = [str(number) for number in range(20) if number != 7]
+
+
+def test_damage_is_named_with_its_place(path: Path, damaged: Path) -> None:
     with EventStore.open(path) as store:
         report = store.verify()
         assert not report.ok and report.faults == 1 and report.live == 19
         (fault,) = report.first_faults
-        assert fault.location == place and fault.end > place[1] and fault.reason
+        assert fault.location == (0, 8 * 4096) and fault.end > 8 * 4096 and fault.reason
         walk = store.iter(on_corrupt="skip")
-        assert [event.content for event in walk] == [str(n) for n in range(20) if n != 7]
-        assert walk.damages == [fault]
-        with pytest.raises(deedbook.CorruptError) as raised:
-            list(store)
-        assert raised.value.offset == place[1] and raised.value.path == str(file)
-        with pytest.raises(deedbook.CorruptError):
-            store.read(place)
-        assert len(exported(store, on_corrupt="skip")) == 19
-        with pytest.raises(deedbook.CorruptError):
-            store.query({})
+        assert [event.content for event in walk] == REST and walk.damages == [fault]
         found = store.query({}, on_corrupt="skip")
-        assert sorted(int(event.content) for event in found) == [n for n in range(20) if n != 7]
-        assert found.damages == [fault]
-        with pytest.raises(deedbook.CorruptError):
-            store.census()
+        assert {event.content for event in found} == set(REST) and found.damages == [fault]
         census = store.census(on_corrupt="skip")
         assert (census.events, census.damages) == (19, [fault])
+        assert len(exported(store, on_corrupt="skip")) == 19
         # Damage elsewhere hides no event; where one is not found, it may have been there.
         assert store.get(made("8")["id"]).content == "8"
-        with pytest.raises(deedbook.CorruptError):
-            store.get(made("7")["id"])
-    with pytest.raises(deedbook.CorruptError) as raised:
-        EventStore.open(path, "a")
-    assert raised.value.offset == place[1]
-    with pytest.raises(deedbook.CorruptError):
-        EventStore.open(path, check="all")
-    (path / ".deedbook/damage").unlink()
-    with EventStore.open(path, "a") as store:  # by the index
-        with pytest.raises(deedbook.CorruptError):
-            store.query({"ids": [made("7")["id"]]})
-        found = store.query({"ids": [made("7")["id"], made("8")["id"]]}, on_corrupt="skip")
-        assert [event.content for event in found] == ["8"]
-        (fault,) = found.damages
-        assert fault.location == place and fault.end == place[1] + 4096
+        calls: list[Any] = [
+            lambda: store.read(fault.location),
+            lambda: store.query({}),
+            store.census,
+            lambda: store.get(made("7")["id"]),
+            lambda: EventStore.open(path, "a"),
+            lambda: EventStore.open(path, check="all"),
+        ]
+        for call in calls:
+            with pytest.raises(deedbook.CorruptError) as raised:
+                call()
+            assert raised.value.offset == 8 * 4096
+        with pytest.raises(deedbook.CorruptError) as raised:
+            list(store)
+        assert raised.value.path == str(damaged)
 
 
 def test_a_damaged_write_ahead_log_is_cut_by_the_letter_of_the_specification(path: Path) -> None:
     """Only a repair went on with such a store, where a book and a WAL have a recovery for it."""
-    events = [made(str(number)) for number in range(20)]
     with EventStore.create(path) as store:
-        store.append_many(events)
+        store.append_many(made(str(number)) for number in range(20))
     log = path / "wal" / "wal.log"
     flip(log, log.stat().st_size - 1)  # in the checkpoint of the close
     with pytest.raises(deedbook.Error) as raised:
@@ -613,72 +457,43 @@ def test_a_damaged_write_ahead_log_is_cut_by_the_letter_of_the_specification(pat
     assert raised.value.path == str(log)
     with pytest.raises(deedbook.InvalidArgumentError, match='has "valid" and "spec"'):
         EventStore.open(path, "a", recovery="acknowledged")  # type: ignore[arg-type]
-    assert not list(log.parent.glob("*.cut-*"))
     with EventStore.open(path, "a", recovery="spec") as store:
         opening = store.opening
         assert opening.is_loss and opening.cut_bytes > 0 and opening.cut_events == 0
         assert opening.saved and all(Path(file).parent == log.parent for file in opening.saved)
-        assert [event.content for event in store] == [str(number) for number in range(20)]
-        store.append(made("later"))
     with EventStore.open(path, "a") as store:
-        assert store.opening.is_loss and store.verify().is_loss and len(list(store)) == 21
+        assert store.opening.is_loss and store.verify().is_loss and len(list(store)) == 20
         assert store.opening.cut_bytes == 0 and not store.opening.saved
 
 
-def test_a_damaged_store_is_mended_or_copied(path: Path, tmp_path: Path) -> None:
-    with EventStore.create(path) as store:
-        outcomes = store.append_many(made(str(number)) for number in range(20))
-        place = outcomes[7].location
-        assert place is not None
-        with pytest.raises(deedbook.LockedError):
-            EventStore.repair(path)
-    (file,) = (path / "data" / "segments").iterdir()
-    flip(file, place[1] + 100)
-    rest = [str(number) for number in range(20) if number != 7]
-
+def test_a_damaged_store_is_copied(path: Path, damaged: Path, tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
     copied = EventStore.salvage(path, tmp_path / "to", progress=lambda *at: steps.append(at))
     # The write-ahead log still has the damaged one.
     assert (copied.events, copied.from_log, copied.complete) == (20, 1, False)
     (damage,) = copied.damages
-    assert (damage.path, damage.offset) == (str(file), place[1]) and damage.reason
+    assert (damage.path, damage.offset) == (str(damaged), 8 * 4096) and damage.reason
     assert steps[-1] == (steps[-1][1],) * 2 and copied.source_bytes == steps[-1][1]
+    assert json.loads(json.dumps(copied.to_dict()))["damages"][0]["offset"] == 8 * 4096
     with EventStore.open(tmp_path / "to") as store:
-        assert [event.content for event in store] == [*rest, "7"] and store.verify().ok
+        assert [event.content for event in store] == [*REST, "7"] and store.verify().ok
     with pytest.raises(deedbook.AlreadyExistsError):
         EventStore.salvage(path, tmp_path / "to")
-    with pytest.raises(deedbook.MissingError):
-        EventStore.salvage(tmp_path / "none", tmp_path / "other")
 
-    before = file.read_bytes()
+
+def test_a_damaged_store_is_mended(path: Path, damaged: Path) -> None:
+    before = damaged.read_bytes()
     dry = EventStore.repair(path, dry_run=True)
-    assert (dry.is_loss, dry.mended, dry.damages) == (True, False, copied.damages)
+    assert (dry.is_loss, dry.mended) == (True, False)
+    (damage,) = dry.damages
     assert not EventStore.repair(path, force=True).mended
-    assert file.read_bytes() == before
+    assert damaged.read_bytes() == before
     done = EventStore.repair(path, accept_loss=True)
-    assert (
-        done.mended
-        and done.is_loss
-        and not done.was_loss
-        and not done.cut_events
-        and done.path == str(path)
-    )
-    assert [Path(saved).read_bytes() for saved in done.saved] == [before[place[1] : damage.end]]
+    assert (done.mended, done.is_loss, done.was_loss, done.path) == (True, True, False, str(path))
+    assert [Path(saved).read_bytes() for saved in done.saved] == [before[8 * 4096 : damage.end]]
     assert pickle.loads(pickle.dumps(done)) == done
-    assert json.loads(json.dumps(copied.to_dict()))["damages"][0]["offset"] == place[1]
     with EventStore.open(path, "a") as store:
-        assert [event.content for event in store] == rest and store.verify().ok
-
-
-def test_what_progress_of_a_salvage_raises_ends_it(path: Path, tmp_path: Path) -> None:
-    with EventStore.create(path) as store:
-        store.append(made())
-
-    def stop(_done: int, _total: int) -> None:
-        raise ValueError("enough")
-
-    with pytest.raises(ValueError, match="enough"):
-        EventStore.salvage(path, tmp_path / "to", progress=stop)
+        assert [event.content for event in store] == REST and store.verify().ok
 
 
 class Endless(io.RawIOBase):
