@@ -70,12 +70,6 @@ def test_a_part_of_a_file_and_no_bytes_at_all(kind: str, tmp_path: Path) -> None
         assert log.append_from(io.BytesIO(b""), 0) > places[-1]
 
 
-def test_a_mug_goes_with_the_jam(tmp_path: Path) -> None:
-    with Book.create(tmp_path / "log") as book:
-        event = book.append_from(io.BytesIO(b"jam"), mug=7)
-        assert (book.reader(event).mug, book.read(event).mug) == (7, 7)
-
-
 class Broken(io.RawIOBase):
     """A file whose bytes end with an exception."""
 
@@ -143,8 +137,8 @@ class Answers:
 def test_a_file_that_cannot_seek_needs_a_size_only(tmp_path: Path) -> None:
     packed = io.BytesIO(gzip.compress(LONG))
     with Book.create(tmp_path / "log") as book, gzip.open(packed) as file:
-        event = book.append_from(file, len(LONG))  # type: ignore[arg-type]
-        assert book.reader(event).read() == LONG
+        event = book.append_from(file, len(LONG), mug=7)  # type: ignore[arg-type]
+        assert (book.reader(event).mug, book.reader(event).read()) == (7, LONG)
 
 
 def test_other_threads_run_while_a_file_is_read(tmp_path: Path) -> None:

@@ -89,67 +89,72 @@ def test_an_environment_comes_over_with_a_report_and_goes_back(
     assert values(tmp_path / "b2") == golden()
 
 
-def test_errors_are_of_their_kind_and_name_both_values(source: Path, tmp_path: Path) -> None:
+def stop(done: int, total: int) -> None:
+    raise LookupError("enough")
+
+
+def test_errors_are_of_their_kind(source: Path, tmp_path: Path) -> None:
     with pytest.raises(deedbook.MissingError):
         Book.migrate_lmdb(tmp_path / "none", tmp_path / "b")
+    with pytest.raises(deedbook.InvalidArgumentError, match="must be packed, slots or padded"):
+        Book.migrate_lmdb(source, tmp_path / "b", layout="tight")  # type: ignore[arg-type]
     with Book.create(tmp_path / "b") as book:
         book.append(b"another first event")
-    with pytest.raises(deedbook.AlreadyExistsError) as raised:
+    with pytest.raises(deedbook.AlreadyExistsError):
         Book.migrate_lmdb(source, tmp_path / "b")
-    assert "event 1 is another one" in str(raised.value)
+    with pytest.raises(LookupError, match="enough"):
+        Book.migrate_lmdb(source, tmp_path / "d", progress=stop)
     (source / "data.mdb").write_bytes(b"\0" * 9000)
     with pytest.raises(deedbook.NotALogError):
         Book.migrate_lmdb(source, tmp_path / "c")
 
-    def stop(done: int, total: int) -> None:
-        raise LookupError("enough")
 
-    with pytest.raises(LookupError, match="enough"):
-        Book.migrate_lmdb(VECTORS / "lmdb-100-rawmeta", tmp_path / "d", progress=stop)
-
-
-def test_the_command_says_what_it_brought(
+def test_the_commands_say_what_they_brought(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dest = str(tmp_path / "b")
+    dest, back = str(tmp_path / "b"), str(tmp_path / "back")
     assert main(["migrate", str(source), dest, "--dry-run"]) == 0
     assert "would bring 100 events" in capsys.readouterr().out
-    assert main(["migrate", str(source), dest]) == 0
+    assert main(["migrate", str(source), dest, "--layout", "slots"]) == 0
     shown = capsys.readouterr().out
     assert "brought 100 events" in shown and "epoch 0: events 1 to 100" in shown
     assert "life 7" in shown
+    with Book.open(dest) as book:
+        assert book.layout == "slots"
+    for dry_run in (True, False):
+        with pytest.raises(deedbook.InvalidArgumentError, match=r"packed asked for.*has slots"):
+            Book.migrate_lmdb(source, dest, layout="packed", dry_run=dry_run)
     assert main(["migrate", str(source), dest, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["ok"] and facts["found"] == 100 == facts["events"]
-    assert main(["export-lmdb", dest, str(tmp_path / "back"), "--json"]) == 0
+    assert main(["export-lmdb", dest, back, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["events"] == 100
     assert main(["export-lmdb", dest, dest]) == 2
-    failure = capsys.readouterr().err
-    assert "holds a book.log" in failure and "Traceback" not in failure
+    assert "holds a book.log" in capsys.readouterr().err
     assert main(["migrate", str(tmp_path / "none"), dest, "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "missing"
 
 
-def test_books_are_made_in_the_layout_that_is_named(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_metadata_of_a_pier_that_differs_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dest, back = tmp_path / "b", tmp_path / "back"
-    assert main(["migrate", str(source), str(dest), "--layout", "slots"]) == 0
-    with Book.open(dest) as book:
-        assert book.layout == "slots"
-    assert values(dest) == golden() and Book.verify(dest).ok
-    assert Book.migrate_lmdb(source, dest).found == 100  # the layout that is there will do
-    for dry_run in (True, False):
-        with pytest.raises(deedbook.InvalidArgumentError, match=r"packed asked for.*has slots"):
-            Book.migrate_lmdb(source, dest, layout="packed", dry_run=dry_run)
-    with pytest.raises(deedbook.InvalidArgumentError, match="must be packed, slots or padded"):
-        Book.migrate_lmdb(source, back, layout="tight")  # type: ignore[arg-type]
-    with pytest.raises(deedbook.UnsupportedError, match="padded is only read"):
-        Book.migrate_lmdb(source, back, layout="padded")  # type: ignore[arg-type]
-    assert Book.export_lmdb(dest, back).events == 100
-    capsys.readouterr()
-    assert main(["export-lmdb", str(dest), str(back), "--layout", "slots"]) == 2
-    assert "unrecognized arguments: --layout" in capsys.readouterr().err
+    path = tmp_path / "zod"
+    Book.migrate_lmdb(VECTORS / "pier-lmdb", path)
+    with Pier.open(path, "a") as pier:
+        assert pier.meta == Meta(who=0x100, version=3, life=4, fake=True)
+        pier.save_meta(life=5)
+    with Book.open(path / ".urb" / "log" / "0i60", "a") as copy:
+        assert copy.meta.life == 5
+        copy.save_meta(life=6)
+    with Pier.open(path) as pier, pytest.raises(CorruptError) as error:
+        pier.meta  # noqa: B018
+    assert error.value.path == str(path / ".urb" / "log" / "data.mdb")
+    assert main(["info", str(path)]) == 0
+    says = "metadata life is 5 in data.mdb, the pier's own, but 6 in 0i60/meta.bin"
+    assert says in capsys.readouterr().out
+    assert main(["info", "--json", str(path)]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["meta"] is None and says in facts["meta_error"]
 
 
 MIGRATOR = """
@@ -169,15 +174,15 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
     before = tree(source)
 
     def start(dest: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-c", MIGRATOR, verb, str(source), str(dest)])
-
-    def begun(dest: Path, process: subprocess.Popen[bytes]) -> float:
+        """A migration that has begun."""
+        command = [sys.executable, "-c", MIGRATOR, verb, str(source), str(dest)]
+        process = subprocess.Popen(command)
         while not (dest / ".urb" / "log" / "0i0").exists() and process.poll() is None:
             time.sleep(0.0005)
-        return time.monotonic()
+        return process
 
     whole_run = start(tmp_path / "whole")
-    began = begun(tmp_path / "whole", whole_run)
+    began = time.monotonic()
     assert whole_run.wait() == 0
     whole = time.monotonic() - began
     kills, resumed = 0, 0
@@ -186,7 +191,6 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
         dest = tmp_path / f"d{moment}"
         for _ in range(2):
             migrator = start(dest)
-            begun(dest, migrator)
             time.sleep(whole * 0.08 * moment)
             migrator.kill()
             kills += migrator.wait() == -signal.SIGKILL
@@ -202,8 +206,7 @@ def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, ve
         for epoch in (0, EPOCH):
             with Book.open(books / ".urb" / "log" / f"0i{epoch}") as book:
                 assert book.bounds == (epoch + 1, epoch + EPOCH)
-                jams = [deed.jam for deed in book]
-            assert jams == [bytes([n // 1000]) * 1000 for n in range(EPOCH)]
+                assert list(book.jams()) == [bytes([n // 1000]) * 1000 for n in range(EPOCH)]
         shutil.rmtree(dest)
         shutil.rmtree(tmp_path / "returned", ignore_errors=True)
     assert kills >= len(moments) and resumed >= len(moments) // 5
@@ -223,36 +226,3 @@ def test_ctrl_c_ends_it_between_batches_without_a_traceback(pier: Path, tmp_path
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 130 and b"Traceback" not in shown
     assert Book.migrate_lmdb(pier, dest).events == 2 * EPOCH
-
-
-def test_the_metadata_of_a_pier_is_what_lmdb_holds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def shown(*args: object) -> str:
-        assert main(list(map(str, args))) == 0
-        return capsys.readouterr().out
-
-    path = tmp_path / "zod"
-    Book.migrate_lmdb(VECTORS / "pier-lmdb", path)
-    golden = Meta(who=0x100, version=3, life=4, fake=True)
-    with Pier.open(path, "a") as pier:
-        assert pier.meta == golden
-        pier.save_meta(life=5)
-        assert pier.meta.life == 5
-        with Book.open(path / ".urb" / "log" / "0i60") as copy:
-            assert copy.meta.life == 5
-    with Book.open(path / ".urb" / "log" / "0i60", "a") as copy:
-        copy.save_meta(life=6)
-    says = "metadata life is 5 in data.mdb, the pier's own, but 6 in 0i60/meta.bin"
-    with Pier.open(path, "a") as pier:
-        with pytest.raises(CorruptError) as error:
-            pier.meta  # noqa: B018
-        assert error.value.path == str(path / ".urb" / "log" / "data.mdb")
-        assert says in shown("info", path)
-        facts = json.loads(shown("info", "--json", path))
-        assert facts["meta"] is None and says in facts["meta_error"]
-        with pytest.raises(CorruptError):
-            pier.save_meta(version=4)
-        pier.save_meta(life=6)
-        assert pier.meta.life == 6
-    assert json.loads(shown("info", "--json", path))["meta"]["life"] == 6

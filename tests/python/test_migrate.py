@@ -63,26 +63,24 @@ def test_the_files_of_the_real_store_come_over_and_go(source: Path, tmp_path: Pa
 
 
 def test_what_cannot_be_migrated_is_an_error_of_its_kind(tmp_path: Path) -> None:
+    source, spool = tmp_path / "old", tmp_path / "s"
+    migrate = Ledger.migrate_directory_store
     with pytest.raises(deedbook.MissingError):
-        Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "s")
-    old(tmp_path / "old" / "1-events", ['"%s"' % ("x" * 2_000_000)])
+        migrate(source, spool)
+    old(source / "1-events", ['"%s"' % ("x" * 2_000_000)])
     with pytest.raises(deedbook.InvalidArgumentError, match="same directory"):
-        Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "old")
+        migrate(source, source)
     with pytest.raises(deedbook.TooLargeError) as raised:
-        Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "s")
-    assert raised.value.path == str(tmp_path / "old" / "1-events")
+        migrate(source, spool)
+    assert raised.value.path == str(source / "1-events")
 
     def stop(done: int, total: int) -> None:
         raise LookupError("enough")
 
     with pytest.raises(LookupError, match="enough"):
-        Ledger.migrate_directory_store(
-            tmp_path / "old", tmp_path / "s", record_bytes_max=1 << 22, progress=stop
-        )
-    Ledger.migrate_directory_store(tmp_path / "old", tmp_path / "s", record_bytes_max=1 << 22)
-    with Ledger.open(tmp_path / "s") as ledger:
-        result = ledger.fetch()
-        assert result is not None and [batch.count for batch in result.data] == [1]
+        migrate(source, spool, record_bytes_max=1 << 22, progress=stop)
+    migrate(source, spool, record_bytes_max=1 << 22)
+    assert [len(event) for event in events(spool)] == [2_000_002]
 
 
 def _notes_birth(path: Path) -> bool:
@@ -124,20 +122,13 @@ def test_the_shell_migrates_and_tells(source: Path, tmp_path: Path, capfd: Any) 
 def test_the_shell_names_what_is_left_over(tmp_path: Path, capfd: Any) -> None:
     source, spool = tmp_path / "old", tmp_path / "s"
     old(source / "1-events", ["{}", '{"torn'], end="")
-    old(source / "2-events", ["{}", "\0\0"], end="\0")
     (source / "3-events").write_text("?")
-    why = "byte 21: the rest of a string expected, the file ends"
     code, out, _ = shell(capfd, "spool", "migrate", source, spool, "--dry-run")
-    assert code == 1 and f"{source}/1-events: {why}; 6 bytes from byte 15 on would be left" in out
+    assert code == 1 and "6 bytes from byte 15 on would be left" in out
     code, out, _ = shell(capfd, "spool", "migrate", source, spool)
     aside = f"{spool}/.deedbook/quarantine/1-events.cut-15"
-    assert (
-        code == 1 and f"{source}/1-events: {why}; 6 bytes from byte 15 on are in {aside}\n" in out
-    )
-    assert (
-        "2-events: byte 15: a value expected, byte 0x00 found; 3 bytes from byte 15 on were" in out
-    )
-    assert "3-events: byte 0: { \"batch\": [ expected, '?' found; not a file of a Dir" in out
-    assert out.endswith(f"{spool}: moved 2 events of 3 files\n")
+    assert code == 1 and f"6 bytes from byte 15 on are in {aside}\n" in out
+    assert f"{source}/1-events: byte 21: " in out and f"{source}/3-events: byte 0: " in out
+    assert out.endswith(f"{spool}: moved 1 event of 2 files\n")
     code, _, err = shell(capfd, "spool", "migrate", tmp_path / "none", spool)
     assert code == 2 and err.count("\n") == 1 and "Traceback" not in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
@@ -12,7 +13,6 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,34 +54,25 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-End = Callable[["subprocess.Popen[bytes]"], None]
+def imported(path: Path, *words: Any, end: Any = None, seconds: float = 0) -> dict[str, Any]:
+    """What an import printed. `end` ends it, these seconds after it noted what is done."""
+    note = path / ".deedbook" / "imports.json"
 
+    def noted() -> int | None:
+        with contextlib.suppress(FileNotFoundError):
+            return note.stat().st_mtime_ns
+        return None
 
-class Kill:
-    """Imports that are killed some time after they noted what is done."""
-
-    def __init__(self, path: Path, *arguments: Any) -> None:
-        self._note = path / ".deedbook" / "imports.json"
-        words = ["nostr", "import", "--json", path, *arguments]
-        self._command = [sys.executable, "-c", NOTING, *map(str, words)]
-
-    def run(self, seconds: float | None, end: End = subprocess.Popen.kill) -> dict[str, Any]:
-        """One import; what it printed, nothing if it was killed before its end."""
-        before = self._noted()
-        child = subprocess.Popen(self._command, stdout=subprocess.PIPE)
-        if seconds is not None:
-            while child.poll() is None and self._noted() in (before, None):
-                time.sleep(0.001)
-            time.sleep(seconds)
-            end(child)
-        out, _ = child.communicate(timeout=120)
-        return json.loads(out) if out else {}
-
-    def _noted(self) -> int | None:
-        try:
-            return self._note.stat().st_mtime_ns
-        except FileNotFoundError:
-            return None
+    before = noted()
+    command = [sys.executable, "-c", NOTING, "nostr", "import", "--json", path, *words]
+    child = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE)
+    if end is not None:
+        while child.poll() is None and noted() in (before, None):
+            time.sleep(0.001)
+        time.sleep(seconds)
+        end(child)
+    out, _ = child.communicate(timeout=120)
+    return json.loads(out) if out else {}
 
 
 @posix
@@ -92,14 +83,14 @@ def test_a_killed_import_goes_on_where_it_was(
     source, aside = tmp_path / "events.jsonl", tmp_path / "bad"
     text = b"\n".join(lines)
     source.write_bytes(gzip.compress(text, 1) if packed else text)
-    chance, kills = random.Random(7), 0
-    kill = Kill(path, source, "--aside", aside)
-    for _ in range(40):
-        result = kill.run(chance.uniform(0, 0.05) if kills < 3 else None)
-        if result:
+    words, chance, kill = (source, "--aside", aside), random.Random(7), subprocess.Popen.kill
+    for _ in range(3):
+        result = imported(path, *words, end=kill, seconds=chance.uniform(0, 0.05))
+        if result:  # a quick machine may end before the last kill
             break
-        kills += 1
-    assert kills and result["resumed_lines"] > 0
+    else:
+        result = imported(path, *words)
+    assert result["resumed_lines"] > 0
     bad = [(at, line) for at, line in enumerate(lines, 1) if is_bad(line)]
     assert [one["line"] for one in result["bad_lines"]] == [at for at, _ in bad]
     assert (result["lines"], result["bad"]) == (len(lines), len(bad))
@@ -112,8 +103,7 @@ def test_a_killed_import_goes_on_where_it_was(
     with EventStore.open(path) as store:
         stored = [json.loads(event.to_json()) for event in store]
         assert store.verify().ok
-    expected = [json.loads(line) for line in dict.fromkeys(lines) if not is_bad(line)]
-    assert stored == expected
+    assert stored == [json.loads(line) for line in dict.fromkeys(lines) if not is_bad(line)]
     # Once it is done, nothing is noted.
     assert not (path / ".deedbook" / "imports.json").exists()
 
@@ -124,43 +114,39 @@ def test_an_import_that_a_signal_ended_repeats_nothing(
 ) -> None:
     source = tmp_path / "events.jsonl"
     source.write_bytes(b"\n".join(lines))
-    kill = Kill(path, source)
-    stopped = kill.run(0, subprocess.Popen.terminate)
+    stopped = imported(path, source, end=subprocess.Popen.terminate)
     assert stopped["interrupted"], stopped
-    result = kill.run(None)
+    result = imported(path, source)
     assert result["resumed_lines"] == stopped["lines"] < result["lines"] == len(lines)
     assert result["stored"] == COUNT and result["duplicates"] == len(lines) - COUNT - result["bad"]
 
 
 @posix
-def test_a_pipe_is_opened_once(path: Path, tmp_path: Path, lines: list[bytes]) -> None:
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_pipe_is_opened_once_and_a_signal_ends_the_wait_for_it(
+    path: Path, tmp_path: Path, lines: list[bytes], writes: bool
+) -> None:
     """A look at it beforehand ended what wrote to it, and the import waited for ever."""
     from test_cli_live import ended, running
 
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with running("nostr", "import", path, fifo, "--json") as process:
-        with open(fifo, "wb", buffering=0) as writer:
-            for line in lines[:3]:
-                writer.write(line + b"\n")
-                time.sleep(0.1)
+        if writes:
+            with open(fifo, "wb", buffering=0) as writer:
+                for line in lines[:3]:
+                    writer.write(line + b"\n")
+                    time.sleep(0.1)
+        else:
+            while not path.exists() and process.poll() is None:
+                time.sleep(0.01)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
         done = ended(process)
-    assert done.returncode == 0 and json.loads(done.stdout)["stored"] == 3
-
-
-@posix
-def test_a_signal_ends_the_wait_for_what_writes_to_a_pipe(path: Path, tmp_path: Path) -> None:
-    from test_cli_live import ended, running
-
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    with running("nostr", "import", path, fifo, "--json") as process:
-        while not path.exists() and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGTERM)
-        done = ended(process)
-    assert done.returncode == 143 and b"Traceback" not in done.stderr
+    if writes:
+        assert done.returncode == 0 and json.loads(done.stdout)["stored"] == 3
+    else:
+        assert done.returncode == 143 and b"Traceback" not in done.stderr
 
 
 def report(lines: int, size: int, **more: int) -> ImportReport:

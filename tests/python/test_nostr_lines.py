@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import Any
 
 import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-import deedbook  # noqa: E402
 from deedbook import InvalidArgumentError, parse_events  # noqa: E402
+from test_gil import counts_during  # noqa: E402
 from test_nostr import LARGE, LINES, made  # noqa: E402
 from test_nostr_columns import SCHEMA, TAGS  # noqa: E402
 
@@ -77,24 +76,5 @@ def test_what_is_refused() -> None:
 
 def test_other_threads_go_on_while_lines_are_parsed() -> None:
     lines = pa.array(REAL * (20_000 // len(REAL)))
-    turns = 0
-    done = threading.Event()
-
-    def turn() -> None:
-        nonlocal turns
-        while not done.wait(0.001):
-            turns += 1
-
-    thread = threading.Thread(target=turn)
-    thread.start()
-    try:
-        before = turns
-        parse_events(lines, check="signature")
-        assert turns > before + 10
-    finally:
-        done.set()
-        thread.join()
-
-
-def test_it_is_documented_where_it_is_called() -> None:
-    assert "JSON lines" in (deedbook.parse_events.__doc__ or "")
+    during, _ = counts_during(lambda: parse_events(lines, check="signature"))
+    assert during > 10
