@@ -58,19 +58,6 @@ def test_a_path_has_the_encoding_of_the_locale(tmp_path: Path) -> None:
         assert len(book) == 1 and book.path == str(tmp_path / "copy ☃")
 
 
-@posix
-def test_ctrl_c_while_modules_load_is_one_line(tmp_path: Path) -> None:
-    """It was a traceback of importlib, and exit code -2."""
-    (tmp_path / "deedbook.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {COMMAND}"],
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (130, b"deedbook: interrupted\n")
-
-
 INTERRUPTS = """
 import signal
 import sys
@@ -87,14 +74,15 @@ sys.meta_path.insert(0, Finder())
 
 
 @posix
+@pytest.mark.parametrize("way", [["-c", COMMAND], ["-m", "deedbook"]], ids=["script", "module"])
 @pytest.mark.parametrize("name", ["_core", "_methods", "cli", "cli.output"])
 def test_ctrl_c_while_the_modules_of_the_package_load_is_one_line(
-    name: str, tmp_path: Path
+    name: str, way: list[str], tmp_path: Path
 ) -> None:
-    """``python -m deedbook`` went on with a traceback of importlib, and exit code -2."""
+    """It was a traceback of importlib, and exit code -2."""
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTS.format(name=f"deedbook.{name}"))
     done = subprocess.run(
-        [sys.executable, "-m", "deedbook", "info", str(tmp_path)],
+        [sys.executable, *way, "info", str(tmp_path)],
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         timeout=60,

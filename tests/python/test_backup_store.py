@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import os
 import shutil
 import signal
@@ -20,29 +18,24 @@ import deedbook
 import tiers
 from deedbook import EventStore, backup
 from deedbook._backup import _target
-from deedbook.pipeline._signing import public_key, sign
+from test_nostr import made
 
 MIB = 1 << 20
 # Every third step at least is one that fails: else the few states that are refused could be missed.
 FAULT_STRIDE = max(1, min(tiers.number("FAULT_STRIDE"), 3))
-SECRET = 7
-AUTHOR = public_key(SECRET)
 SIZES: dict[str, Any] = {"segment_bytes": 10 * MIB, "wal_segment_bytes": 10 * MIB}
 
 
 @functools.cache
 def event(number: int) -> dict[str, Any]:
     """The event of this number: most are notes, some replace another or delete a note."""
-    fields: dict[str, Any] = {"pubkey": AUTHOR, "created_at": 1_700_000_000 + number}
-    fields |= {"kind": 1, "tags": [], "content": f"note {number} " * 2000}
+    created_at = 1_700_000_000 + number
     if number % 10 == 3:
-        fields |= {"kind": 10002, "content": f"relays {number}"}
-    elif number % 10 == 7:
-        fields |= {"kind": 5, "tags": [["e", event(number - 2)["id"]]], "content": ""}
-    names = ("pubkey", "created_at", "kind", "tags", "content")
-    text = json.dumps([0, *(fields[name] for name in names)], separators=(",", ":"))
-    id = hashlib.sha256(text.encode()).hexdigest()
-    return fields | {"id": id, "sig": sign(id, SECRET) if fields["kind"] == 5 else "cd" * 64}
+        return made(f"relays {number}", kind=10002, created_at=created_at)
+    if number % 10 == 7:
+        tags = [["e", event(number - 2)["id"]]]
+        return made("", kind=5, tags=tags, created_at=created_at)
+    return made(f"note {number} " * 2000, created_at=created_at)
 
 
 def write(path: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -55,20 +54,6 @@ def test_a_torn_tail_is_cut_by_a_writer_and_reported(make_book, packed) -> None:
         assert report.damage is not None and report.damage.offset == 70
         assert book.append(b"again") == 3
     assert [deed.jam for deed in Book.open(path)] == [b"one", b"two", b"again"]
-
-
-def test_recovery_acknowledged_cuts_back_to_what_was_synced(path: Path) -> None:
-    with Book.open(path, "x", durability="manual", recovery="acknowledged") as book:
-        book.append_many([b"kept", b"kept"])
-        book.sync()
-        book.append(b"not acknowledged")
-        crashed = path.with_name("crashed")
-        shutil.copytree(path, crashed)
-    with Book.open(crashed) as book:
-        assert len(book) == 3
-    with Book.open(crashed, "a", recovery="acknowledged") as book:
-        assert [deed.jam for deed in book] == [b"kept", b"kept"]
-        assert book.recovery.cut_records == 1
 
 
 def test_recovery_spec_cuts_at_the_damage_and_saves_what_it_cuts(make_book, damaged) -> None:

@@ -7,8 +7,9 @@ closed book kept one file open, a closed WAL up to 16 segments.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,36 +37,25 @@ def held(below: Path) -> list[str]:
     return [path for path in found if path.startswith(str(below))]
 
 
-def fill(kind: str, path: Path) -> None:
-    """Make a log with many records, in several files where the format has them."""
-    if kind == "book":
-        with Book.open(path, "a") as book:
-            book.append_many([PAYLOAD] * 500)
-    elif kind == "wal":
-        with Wal.open(path, "a", segment_bytes=65536) as wal:
-            wal.append_many([PAYLOAD] * 500)
-    elif kind == "single":
-        with Wal.open(path, "a", single_file=True) as wal:
-            wal.append_many([PAYLOAD] * 500)
-    else:
-        with Pier.open(path, "a") as pier:
-            pier.append_many([PAYLOAD] * 250)
-            pier.roll()
-            pier.append_many([PAYLOAD] * 250)
-
-
-def opened(kind: str, path: Path, mode: str) -> Any:
-    """The log that `fill` made."""
-    return {"book": Book, "wal": Wal, "single": Wal, "pier": Pier}[kind].open(path, mode)
+OPEN: dict[str, Callable[..., Any]] = {
+    "book": Book.open,
+    "wal": functools.partial(Wal.open, segment_bytes=65536),
+    "single": functools.partial(Wal.open, single_file=True),
+    "pier": Pier.open,
+}
 
 
 @pytest.mark.parametrize("mode", ["r", "a"])
-@pytest.mark.parametrize("kind", ["book", "wal", "single", "pier"])
+@pytest.mark.parametrize("kind", OPEN)
 def test_a_closed_log_holds_nothing_even_while_iterators_live(
     kind: str, mode: str, tmp_path: Path
 ) -> None:
-    fill(kind, tmp_path / "log")
-    log = opened(kind, tmp_path / "log", mode)
+    with OPEN[kind](tmp_path / "log", "a") as log:
+        for _ in range(2):
+            log.append_many([PAYLOAD] * 250)
+            if kind == "pier":
+                log.roll()
+    log = OPEN[kind](tmp_path / "log", mode)
     if mode == "a":
         log.append(PAYLOAD)
         log.sync()
@@ -88,16 +78,15 @@ def test_a_closed_log_holds_nothing_even_while_iterators_live(
 
 @pytest.mark.parametrize("kind", ["book", "wal", "single"])
 def test_a_walk_over_a_log_that_was_not_closed_goes_on(kind: str, tmp_path: Path) -> None:
-    fill(kind, tmp_path / "log")
-    assert sum(1 for _ in iter(opened(kind, tmp_path / "log", "r"))) == 500
+    with OPEN[kind](tmp_path / "log", "a") as log:
+        log.append_many([PAYLOAD] * 500)
+    assert sum(1 for _ in iter(OPEN[kind](tmp_path / "log", "r"))) == 500
 
 
 @pytest.mark.parametrize("mode", ["r", "a"])
 def test_a_closed_event_store_holds_nothing(mode: str, tmp_path: Path) -> None:
-    events = [made(content=str(number)) for number in range(20)]
     with EventStore.open(tmp_path / "store", "a") as store:
-        for event in events:
-            store.append(event)
+        store.append_many(made(content=str(number)) for number in range(20))
     store = EventStore.open(tmp_path / "store", mode)
     assert len(list(store.query({}))) == 20
     store.close()

@@ -64,22 +64,18 @@ def unfit(data: bytes) -> list[str]:
     return [one for one in text if ord(one) in bidi | controls | {*range(0xDC80, 0xDCA0)}]
 
 
-def commands() -> Iterator[tuple[str, argparse.ArgumentParser]]:
+def commands(
+    of: argparse.ArgumentParser | None = None, words: tuple[str, ...] = ()
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """All commands that take a log, with their parsers."""
-
-    def within(
-        of: argparse.ArgumentParser, words: list[str]
-    ) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-        below = [one for one in of._actions if isinstance(one, argparse._SubParsersAction)]
-        if not below:
-            yield " ".join(words), of
-        for action in below:
-            for name, each in action.choices.items():
-                yield from within(each, [*words, name])
-
-    for name, of in within(parser.whole(), []):
-        if name not in NO_LOG and name.split()[0] not in JOBS:
-            yield name, of
+    of = of or parser.whole()
+    below = [one for one in of._actions if isinstance(one, argparse._SubParsersAction)]
+    for action in below:
+        for name, each in action.choices.items():
+            yield from commands(each, (*words, name))
+    name = " ".join(words)
+    if not below and name not in NO_LOG and words[0] not in JOBS:
+        yield name, of
 
 
 def make(top: Path) -> dict[str, str]:
