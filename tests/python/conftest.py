@@ -154,6 +154,17 @@ def make_book(tmp_path: Path) -> MakeBook:
 
 
 @pytest.fixture
+def damaged() -> bytes:
+    """The bytes of a packed log of "one", "two", "three": deed 2 has a wrong payload byte.
+
+    Deed 2 lies at byte 43 and deed 3 at byte 70.
+    """
+    log = bytearray(_packed([b"one", b"two", b"three"]))
+    log[43 + 12] ^= 1
+    return bytes(log)
+
+
+@pytest.fixture
 def run_child() -> RunChild:
     """Run Python code in a process of its own: `run_child(code, *args)`, stopped after 60 s."""
 

@@ -18,7 +18,7 @@ import deedbook
 import tiers
 from deedbook import EventStore, backup
 from deedbook._backup import _target
-from test_nostr import made
+from test_nostr import flip, made
 
 MIB = 1 << 20
 # Every third step at least is one that fails: else the few states that are refused could be missed.
@@ -191,10 +191,7 @@ def test_damage_replaces_no_backup_and_other_stores_are_refused(tmp_path: Path) 
         store.append_many(event(number) for number in range(100))
     backup(source, target)
     kept = {file: file.read_bytes() for file in target.rglob("*.seg")}
-    segment = next(source.rglob("*.seg"))
-    damaged = bytearray(segment.read_bytes())
-    damaged[5000] ^= 1
-    segment.write_bytes(damaged)
+    flip(next(source.rglob("*.seg")), 5000)
     with pytest.raises(deedbook.CorruptError, match=r"its backup .* stays as it is"):
         backup(source, target)
     assert kept == {file: file.read_bytes() for file in target.rglob("*.seg")}

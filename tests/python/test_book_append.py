@@ -95,15 +95,6 @@ def test_a_payload_in_place_of_an_iterable_of_them_is_refused(book: Book) -> Non
     assert len(book) == 0
 
 
-def test_mugs_are_stored_over_their_whole_range(book: Book) -> None:
-    book.append(b"a", 2**32 - 1)
-    book.append(b"b", mug=7)
-    book.append_many([b"c", b"d"], [1, 2])
-    book.append_many([b"e"], mugs=iter([3]))
-    book.append_batch([b"f", b"g"], (4, 5))
-    assert [deed.mug for deed in book] == [2**32 - 1, 7, 1, 2, 3, 4, 5]
-
-
 @pytest.mark.parametrize("mugs", [[1], [1, 2, 3]], ids=["fewer", "more"])
 def test_a_batch_with_another_number_of_mugs_is_refused(book: Book, mugs: list[int]) -> None:
     with pytest.raises(InvalidArgumentError, match="more"):

@@ -14,14 +14,6 @@ pytestmark = pytest.mark.promise("panic")
 JAMS = [b"one", b"two", b"three"]
 
 
-@pytest.fixture
-def damaged(packed) -> bytes:
-    """Deed 2 has a wrong payload byte."""
-    log = bytearray(packed(JAMS))
-    log[43 + 12] ^= 1
-    return bytes(log)
-
-
 def contents(path: Path) -> dict[str, bytes]:
     return {
         str(file.relative_to(path)): file.read_bytes()

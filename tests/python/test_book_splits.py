@@ -76,10 +76,8 @@ def test_options_outside_the_domain_are_refused(place: Path, wrong: dict[str, ob
         book.splits()[0].batches(**wrong)
 
 
-def test_damage_in_a_split_is_raised_or_skipped_and_noted(make_book, packed) -> None:
-    log = bytearray(packed([b"one", b"two", b"three"]))
-    log[43 + 12] ^= 1
-    split = Split("book", make_book(bytes(log)), 1, 3, 16, len(log))
+def test_damage_in_a_split_is_raised_or_skipped_and_noted(make_book, damaged) -> None:
+    split = Split("book", make_book(damaged), 1, 3, 16, len(damaged))
     with pytest.raises(CorruptError) as caught:
         list(split.batches())
     assert (caught.value.offset, caught.value.next_intact) == (43, 70)
@@ -90,16 +88,11 @@ def test_damage_in_a_split_is_raised_or_skipped_and_noted(make_book, packed) -> 
     assert events([split], verify="none") == [1, 2, 3], "lengths alone are fine"
 
 
-@pytest.mark.parametrize("there", [42, 43, 50, 69])
-def test_a_split_of_a_file_that_shrank_gives_what_is_there_and_says_so(
-    make_book, packed, there: int
-) -> None:
+def test_a_split_of_a_file_that_shrank_gives_what_is_there_and_says_so(make_book, packed) -> None:
     log = packed([b"one", b"two"])
-    split = Split("book", make_book(log[:there]), 1, 2, 16, len(log))
-    with pytest.raises(CorruptError) as caught:
+    split = Split("book", make_book(log[:50]), 1, 2, 16, len(log))
+    with pytest.raises(CorruptError):
         list(split.batches())
-    assert caught.value.offset == (16 if there < 43 else 43)
     stream = split.batches(columns=["event"], on_corrupt="skip")
-    rows = sum(pyarrow.record_batch(batch).num_rows for batch in stream)
-    assert rows == (0 if there < 43 else 1)
-    assert stream.damages[0].offset == caught.value.offset
+    assert table(stream)["event"].to_pylist() == [1]
+    assert [damage.offset for damage in stream.damages] == [43]

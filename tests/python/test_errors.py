@@ -119,10 +119,8 @@ def test_unsupported(make_book) -> None:
     assert error.path == str(path / "book.log")
 
 
-def test_corrupt(make_book, packed) -> None:
-    log = bytearray(packed([b"one", b"two", b"three"]))
-    log[43 + 12] ^= 1
-    path = make_book(bytes(log))
+def test_corrupt(make_book, damaged) -> None:
+    path = make_book(damaged)
     error = caught(CorruptError, lambda: list(Book.open(path)))
     assert (error.path, error.offset) == (str(path / "book.log"), 43)
     assert error.next_intact == 70 and error.durable is None
@@ -203,10 +201,8 @@ def test_errors_without_a_place_still_have_the_attributes() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_no_error_leaves_a_file_open(path: Path, make_book, packed) -> None:
-    log = bytearray(packed([b"one", b"two", b"three"]))
-    log[43 + 12] ^= 1
-    damaged = make_book(bytes(log) + b"torn", "damaged")
+def test_no_error_leaves_a_file_open(path: Path, make_book, damaged) -> None:
+    damaged = make_book(damaged + b"torn", "damaged")
     for _ in range(20):
         for call in (
             lambda: Book.open(path),

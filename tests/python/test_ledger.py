@@ -20,6 +20,7 @@ import deedbook
 from deedbook import ClosedError, CorruptError, Ledger
 from deedbook.transient import TransientDB
 from http_kinds import events
+from test_nostr import flip
 
 pytestmark = pytest.mark.promise("ledger-several")
 
@@ -125,9 +126,7 @@ def damaged(tmp_path: Path) -> Path:
     with Ledger.open(tmp_path / "s") as ledger:
         ledger.append_many(b"%02d" % n for n in range(10))
     (file,) = Ledger.files(tmp_path / "s")
-    raw = bytearray(Path(file.path).read_bytes())
-    raw[3 * 10 + 9] ^= 1
-    Path(file.path).write_bytes(raw)
+    flip(Path(file.path), 3 * 10 + 9)
     return tmp_path / "s"
 
 

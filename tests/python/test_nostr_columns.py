@@ -16,7 +16,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 import deedbook  # noqa: E402
 from deedbook import EventStore, InvalidArgumentError, Split  # noqa: E402
 from test_gil import counts_during  # noqa: E402
-from test_nostr import AUTHOR, EVENTS, made  # noqa: E402
+from test_nostr import AUTHOR, EVENTS, flip, made  # noqa: E402
 
 TAGS: list[list[list[str]]] = [
     [],
@@ -184,10 +184,7 @@ def test_parts_together_are_the_store_in_other_processes_too(store: EventStore) 
 def test_damage_is_raised_or_named(store: EventStore) -> None:
     store.checkpoint()
     whole = walked(store)
-    segment = Path(store.path, "data", "segments", "data.0.seg")
-    bytes_ = bytearray(segment.read_bytes())
-    bytes_[4096 + 60] ^= 1
-    segment.write_bytes(bytes_)
+    flip(Path(store.path, "data", "segments", "data.0.seg"), 4096 + 60)
     with EventStore.open(store.path) as reader:
         with pytest.raises(deedbook.CorruptError, match="checksum"):
             next(reader.batches())

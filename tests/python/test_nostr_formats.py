@@ -12,7 +12,7 @@ import deedbook
 from deedbook import Book, EventStore, InvalidArgumentError, NotALogError, formats
 from deedbook.cli import main
 from test_cli import deedbook as run
-from test_nostr import made
+from test_nostr import flip, made
 
 EVENTS = [made(f"event {number}", created_at=1_700_000_000 + number) for number in range(5)]
 
@@ -56,10 +56,7 @@ def test_info_and_verify_say_what_the_commands_of_the_store_say(store: Path) -> 
     assert (facts["format"], facts["records"], facts["segments"]) == ("nostr", 5, 1)
     assert ok("verify", store) == ok("nostr", "verify", store)
     assert json.loads(ok("verify", "--json", store))["live"] == 5
-    segment = store / "data" / "segments" / "data.0.seg"
-    damaged = bytearray(segment.read_bytes())
-    damaged[2 * 4096 + 60] ^= 1
-    segment.write_bytes(damaged)
+    flip(store / "data" / "segments" / "data.0.seg", 2 * 4096 + 60)
     found = run("verify", store)
     assert found.returncode == 1 and b"segment 0, bytes 8,192..12,288: checksum" in found.stdout
 
@@ -76,10 +73,7 @@ def test_cat_prints_the_events(store: Path) -> None:
 
 
 def test_cat_goes_on_after_damage_where_that_is_asked_for(store: Path) -> None:
-    segment = store / "data" / "segments" / "data.0.seg"
-    damaged = bytearray(segment.read_bytes())
-    damaged[2 * 4096 + 60] ^= 1
-    segment.write_bytes(damaged)
+    flip(store / "data" / "segments" / "data.0.seg", 2 * 4096 + 60)
     found = run("cat", store)
     assert found.returncode == 1 and len(found.stdout.splitlines()) == 1
     found = run("cat", "--skip-corrupt", store)

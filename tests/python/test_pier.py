@@ -30,6 +30,7 @@ from deedbook import (
     Pier,
     ReadOnlyError,
 )
+from test_nostr import flip
 
 JAMS = [b'{"n":%d}' % n for n in range(1, 10)]
 
@@ -121,10 +122,7 @@ def test_arrow_has_the_deeds_of_every_epoch(zod: Path) -> None:
 def test_after_damage_no_batches_of_a_later_epoch_come(zod: Path) -> None:
     """The stream went on with the next epoch, and what was lost between was a gap in silence."""
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    file = zod / ".urb" / "log" / "0i3" / "book.log"
-    content = bytearray(file.read_bytes())
-    content[-20] ^= 1  # in the last of its two deeds
-    file.write_bytes(content)
+    flip(zod / ".urb" / "log" / "0i3" / "book.log", -20)  # in the last of its two deeds
     with Pier.open(zod) as pier:
         stream = pier.batches(columns=["event"])
         for events in ([1, 2, 3], [4]):

@@ -15,6 +15,7 @@ import pytest
 
 import deedbook
 from deedbook import Split, Wal
+from test_nostr import flip
 
 
 def test_an_atomic_append_is_one_record_of_several_parts(tmp_path: Path) -> None:
@@ -104,9 +105,7 @@ def test_a_salvage_takes_consumers_along(tmp_path: Path) -> None:
         lsns = [wal.append(b"%02d" % i * 10) for i in range(10)]
         wal.set_consumer("gap", lsns[4])
         wal.set_consumer("after", lsns[7])
-    raw = bytearray(path.read_bytes())
-    raw[lsns[4] + 9] ^= 1
-    path.write_bytes(raw)
+    flip(path, lsns[4] + 9)
     report = Wal.salvage(path, tmp_path / "copy")
     assert (report.records, report.consumers, report.moved_consumers) == (9, 2, ["gap"])
     assert (report.transactions, report.unfinished_transactions, report.not_carried) == (0, 0, [])

@@ -12,6 +12,7 @@ import pytest
 import deedbook
 from deedbook import Book, OutOfRangeError, Wal
 from deedbook.cli import main
+from test_nostr import flip
 
 
 def fill(path: Path, records: int = 100) -> tuple[Wal, list[int]]:
@@ -89,9 +90,7 @@ def test_walking_back_gives_what_lies_behind_damage(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with Wal.create(path, single_file=True) as wal:
         lsns = [wal.append(b"%03d" % i) for i in range(30)]
-    content = bytearray(path.read_bytes())
-    content[100] ^= 1  # in record 9
-    path.write_bytes(content)
+    flip(path, 100)  # in record 9
     with Wal.open(path) as wal:
         walk = reversed(wal)
         got = []
