@@ -27,8 +27,7 @@ import deedbook._backup._logs
 from deedbook import EventStore, Ledger
 from deedbook.cli import main
 from deedbook.http._dead import DeadLetters, folder_of
-from test_backup import KINDS as LOGS
-from test_backup_store import event
+from test_backup_files import write
 from test_hostile_texts import unfit
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs links, FIFOs and /proc")
@@ -113,25 +112,16 @@ FOLDERS = {
 }  # fmt: skip
 
 
-def make(name: str, top: Path) -> Path:
-    """A log of a format in a directory of its own; returns its path."""
+def make(name: str, top: Path) -> None:
+    """Make a log of a format in a directory of its own."""
     path = top / "log"
+    write(name, path)
     if name == "store":
-        with EventStore.open(path, "a", durability="manual") as store:
-            store.append_many(event(number) for number in range(5))
         shutil.rmtree(path / ".deedbook" / "events", ignore_errors=True)
-        return path
-    if name == "ledger":
-        with Ledger.open(path) as ledger:
-            ledger.append_many([b'{"n":1}'] * 20)
+    elif name == "ledger":
         letters = DeadLetters(folder_of(path, "events"))
         letters.write("x", [(0, b"no")], reason="no", status=400, attempts=1, now=0, url="http://h")
         (path / ".deedbook" / "quarantine").mkdir()
-        return path
-    kind, options = LOGS[name]
-    with kind.open(path, "a", **options) as log:
-        log.append_many([b'{"n":1}' * 20] * 80)
-    return path
 
 
 @pytest.fixture(scope="module")

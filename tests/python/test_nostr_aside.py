@@ -14,7 +14,7 @@ import pytest
 from deedbook import EventStore, InvalidArgumentError
 from deedbook.cli import _import_notes, main
 from deedbook.cli._import_notes import Aside
-from test_compressed import Short
+from test_writes import Short
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -155,41 +156,58 @@ def report(lines: int, size: int, **more: int) -> ImportReport:
     return ImportReport(lines=lines, bytes=size, bad_lines=[], **numbers)
 
 
-def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = tmp_path / "events.jsonl"
-    events = [json.dumps(made(str(number))).encode() + b"\n" for number in range(10)]
-    source.write_bytes(b"".join(events))
-    before = source.stat()
-    settings = {"check": "id", "history": "drop", "aside": None}
+def of(numbers: Iterable[int]) -> list[bytes]:
+    """Lines of events."""
+    return [json.dumps(made(str(number))).encode() + b"\n" for number in numbers]
 
-    def imported(*more: str) -> dict[str, Any]:
-        # Nothing is stored of what is noted, so that what is passed over shows.
-        with EventStore.open(path, "a") as store:
-            Notes(store.path, settings).keep(
-                str(source), report(4, len(b"".join(events[:4])), stored=4), 0
-            )
-        assert main(["nostr", "import", str(path), str(source), "--json", *more]) == 0
-        assert not (path / ".deedbook" / "imports.json").exists()
+
+@pytest.fixture
+def run(path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+    """Import into the store, end with this code, and return what was printed as JSON."""
+
+    def run(*words: object, code: int = 0) -> dict[str, Any]:
+        assert main(["nostr", "import", str(path), "--json", *map(str, words)]) == code
         result: dict[str, Any] = json.loads(capsys.readouterr().out)
         return result
 
-    result = imported()
+    return run
+
+
+def noted(path: Path, source: Path, done: ImportReport | None = None) -> bool:
+    """Note what an import has done, if anything; whether the next one would pass over it."""
+    notes = Notes(str(path), {"check": "id", "history": "drop", "aside": None})
+    if done is not None:
+        with EventStore.open(path, "a"):
+            notes.keep(str(source), done, 0)
+    return notes.find(str(source)) is not None
+
+
+def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
+    path: Path, tmp_path: Path, run: Any
+) -> None:
+    source, events = tmp_path / "events.jsonl", of(range(10))
+    source.write_bytes(b"".join(events))
+    before = source.stat()
+
+    def again(*more: object) -> dict[str, Any]:
+        # Nothing is stored of what is noted, so that what is passed over shows.
+        noted(path, source, report(4, len(b"".join(events[:4])), stored=4))
+        result: dict[str, Any] = run(source, *more)
+        assert not (path / ".deedbook" / "imports.json").exists()
+        return result
+
+    result = again()
     assert (result["stored"], result["lines"], result["resumed_lines"]) == (10, 10, 4)
     with EventStore.open(path) as store:
         assert [event.content for event in store] == [str(number) for number in range(4, 10)]
     # In other ways, nothing is passed over: the four that are missing are stored, once.
-    result = imported("--no-resume")
+    result = again("--no-resume")
     assert (result["stored"], result["duplicates"], "resumed_lines" in result) == (4, 6, False)
     for way in (["--check", "none"], ["--aside", str(tmp_path / "bad")], ["--history", "keep"]):
-        assert "resumed_lines" not in imported(*way), way
+        assert "resumed_lines" not in again(*way), way
     for change in ("time", "head", "size"):
         os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
-        with EventStore.open(path, "a") as store:
-            notes = Notes(store.path, settings)
-            notes.keep(str(source), report(4, 10), 0)
-        assert Notes(str(path), settings).find(str(source)) is not None
+        assert noted(path, source, report(4, 10))
         if change == "time":
             os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
         else:
@@ -197,52 +215,43 @@ def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
             data[0:1] = b" " if change == "head" else data[0:1] + b" "
             source.write_bytes(data)
             os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
-        assert Notes(str(path), settings).find(str(source)) is None, change
+        assert not noted(path, source), change
         source.write_bytes(b"".join(events))
     (path / ".deedbook" / "imports.json").write_text("{damaged")
-    assert Notes(str(path), settings).find(str(source)) is None
+    assert not noted(path, source)
 
 
 def test_an_import_begins_again_after_each_repair_that_lost_events(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: Path, tmp_path: Path, run: Any
 ) -> None:
     """Only the first one ended what was noted: what a later one lost was passed over."""
     source = tmp_path / "events.jsonl"
-    text = "".join(json.dumps(made(str(number))) + "\n" for number in range(20))
-    source.write_text(text)
-    command = ["nostr", "import", str(path), str(source), "--json"]
-    assert main(command) == 0
-    capsys.readouterr()
+    text = b"".join(of(range(20)))
+    source.write_bytes(text)
+    run(source)
     for page in (3, 5):
-        with EventStore.open(path, "a") as store:
-            notes = Notes(store.path, {"check": "id", "history": "drop", "aside": None})
-            notes.keep(str(source), report(20, len(text), stored=20), 0)
+        noted(path, source, report(20, len(text), stored=20))
         (segment,) = (path / "data" / "segments").glob("data.*.seg")
         flip(segment, page * 4096 + 80)
         assert EventStore.repair(path, accept_loss=True).mended
-        assert main(command) == 0
-        result = json.loads(capsys.readouterr().out)
+        result = run(source)
         assert (result["stored"], result["duplicates"]) == (1, 19), page
         assert "resumed_lines" not in result
 
 
 def test_many_files_are_one_import(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: Path, tmp_path: Path, run: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sources = [tmp_path / f"{name}.jsonl" for name in "abc"]
     for at, source in enumerate(sources):
-        events = [json.dumps(made(str(number))) for number in range(at, at + 5)]
-        source.write_text("\n".join([*events, "oops"]))
-    command = ["nostr", "import", str(path), *map(str, sources)]
+        source.write_bytes(b"".join([*of(range(at, at + 5)), b"oops"]))
     # The last one cannot be read to its end; the first ones are in then, and its whole lines.
     sources[2].write_bytes(gzip.compress(sources[2].read_bytes())[:-5])
-    assert main([*command, "--json"]) == 2
-    result = json.loads(capsys.readouterr().out)
+    result = run(*sources, code=2)
     assert (result["stored"], result["interrupted"], result["ok"]) == (7, True, False)
-    assert main([*command, "--json"]) == 2
-    assert json.loads(capsys.readouterr().out)["resumed_lines"] == 12 + 5
+    assert run(*sources, code=2)["resumed_lines"] == 12 + 5
     sources[2].write_text("\n".join([json.dumps(made("last")), "", "oops"]))
-    assert main(command) == 1
+    assert main(["nostr", "import", str(path), *map(str, sources)]) == 1
     said = capsys.readouterr().err.splitlines()
     places = [
         f"deedbook: {source}: line {at}" for source, at in zip(sources, (6, 6, 3), strict=True)
@@ -288,25 +297,19 @@ def test_the_whole_lines_of_a_torn_file_are_stored(path: Path, tmp_path: Path, k
         assert (found.lines, found.stored, found.bytes) == (400, 400, len(text))
 
 
-def test_an_error_names_the_file_that_cannot_be_read(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_names_the_file_that_cannot_be_read(path: Path, tmp_path: Path, run: Any) -> None:
     """Of several files, it was not known which: the error said ``events`` of any."""
     sources = [tmp_path / f"{name}.jsonl.gz" for name in "ab"]
-    packed = gzip.compress("".join(json.dumps(made(str(at))) + "\n" for at in range(9)).encode())
+    packed = gzip.compress(b"".join(of(range(9))))
     sources[0].write_bytes(packed)
     sources[1].write_bytes(packed[:-12])
-    command = ["nostr", "import", str(path), *map(str, sources)]
-    assert main(command) == 2
-    said = capsys.readouterr().err
-    assert f"({sources[1]})" in said and str(sources[0]) not in said
-    assert main([*command, "--json"]) == 2
-    assert json.loads(capsys.readouterr().out)["error"]["path"] == str(sources[1])
+    assert run(*sources, code=2)["error"]["path"] == str(sources[1])
     with EventStore.open(path, "a") as store, sources[1].open("rb") as file:
-        for source, name in [(sources[1], str(sources[1])), (file, str(sources[1]))]:
+        for source in (sources[1], file):
             with pytest.raises(deedbook.IoError) as raised:
                 store.import_json(source)
-            assert raised.value.path == name and f"({name})" in str(raised.value)
+            assert raised.value.path == str(sources[1])
+            assert f"({sources[1]})" in str(raised.value)
         with pytest.raises(deedbook.IoError, match=r"cannot read the events: .* \(lines\)"):
             store.import_json(io.BytesIO(packed[:-12]))
 
