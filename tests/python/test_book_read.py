@@ -58,13 +58,8 @@ def test_other_keys_are_type_errors(book: Book, key: object) -> None:
     [
         (slice(None), [11, 12, 13, 14, 15]),
         (slice(12, 14), [12, 13]),
-        (slice(14, None), [14, 15]),
-        (slice(None, 12), [11]),
-        (slice(-2, None), [14, 15]),
-        (slice(None, -2), [11, 12, 13]),
         (slice(-3, -1), [13, 14]),
         (slice(0, 12), [11]),
-        (slice(14, 1000), [14, 15]),
         (slice(14, 2**64), [14, 15]),
         (slice(-(2**80), 2**80), [11, 12, 13, 14, 15]),
         (slice(14, 12), []),

@@ -31,13 +31,9 @@ def events(splits: list[Split], **options: object) -> list[int]:
     return [event for column in columns for event in column.to_pylist()]
 
 
-@pytest.mark.parametrize("indexed", [True, False])
 @pytest.mark.parametrize("split_bytes", [1, 100_000, 2**62])
-def test_splits_cover_every_deed_once_and_in_order(
-    place: Path, make_book, split_bytes: int, indexed: bool
-) -> None:
-    path = place if indexed else make_book((place / "book.log").read_bytes())
-    with Book.open(path) as book:
+def test_splits_cover_every_deed_once_and_in_order(place: Path, split_bytes: int) -> None:
+    with Book.open(place) as book:
         splits = book.splits(split_bytes)
         assert events(splits) == list(range(101, 101 + DEEDS))
         assert sum(split.records for split in splits) == DEEDS

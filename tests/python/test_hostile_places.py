@@ -24,7 +24,6 @@ import pytest
 
 import deedbook
 import deedbook._backup._logs
-from deedbook import EventStore, Ledger
 from deedbook.cli import main
 from deedbook.http._dead import DeadLetters, folder_of
 from test_backup_files import write

@@ -32,10 +32,6 @@ def event(number: int) -> dict[str, Any]:
     return made(f"{number} " * 600, created_at=1_700_000_000 + number, kind=kind)
 
 
-class Stop(Exception):
-    """What a progress function raises."""
-
-
 def test_progress_of_compaction_and_of_the_index(path: Path) -> None:
     with EventStore.open(path, "a") as store:
         for work in (store.compact, store.reindex):
