@@ -143,8 +143,6 @@ def test_what_does_not_fit_is_refused(log: Any) -> None:
     for wrong in ({"app": "a"}, {"version": 1}, {"query": "q"}, {"app": "a b", "version": 1}):
         with pytest.raises(InvalidArgumentError):
             commit("job", parts, **wrong)
-    with pytest.raises(InvalidArgumentError, match="is there twice"):
-        commit("job", [*parts, *stage(log, "job", b"x", attempt=2)])
     with pytest.raises(MissingError) as missing:
         commit("other", parts)
     assert missing.value.durable == "no"
