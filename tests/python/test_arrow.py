@@ -147,6 +147,7 @@ def test_columns_come_as_asked_for(book: Book) -> None:
         ({"columns": "event"}, TypeError),
         ({"columns": [1]}, TypeError),
         ({"columns": 5}, TypeError),
+        ({"columns": iter(["event"])}, TypeError),
         ({"columns": ["sum"]}, InvalidArgumentError),
         ({"columns": []}, InvalidArgumentError),
     ],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import Book, InvalidArgumentError
+from deedbook import Book, ContiguityError, InvalidArgumentError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 
@@ -153,4 +153,14 @@ def test_a_batch_is_stored_whole_or_not_at_all(book: Book) -> None:
     with pytest.raises(TypeError):
         book.append_batch([b"c", None])  # type: ignore[list-item]
     assert book.append_batch([]) == (3, 3)
+    with pytest.raises(ContiguityError):
+        book.append_batch([b"c"], epoch=99)
     assert jams(book) == [b"a", b"b"]
+
+
+def test_mugs_are_stored_in_every_way(book: Book) -> None:
+    book.append(b"a", mug=7)
+    book.commit(b"b", mug=2**32 - 1)
+    book.append_many([b"c"], mugs=iter([3]))
+    book.append_batch([b"d", b"e"], (4, 5))
+    assert [deed.mug for deed in book] == [7, 2**32 - 1, 3, 4, 5]
