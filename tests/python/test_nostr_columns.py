@@ -15,8 +15,8 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook  # noqa: E402
 from deedbook import EventStore, InvalidArgumentError, Split  # noqa: E402
-from test_gil import counts_during  # noqa: E402
 from test_nostr import AUTHOR, EVENTS, flip, made  # noqa: E402
+from test_threads import counts_during  # noqa: E402
 
 TAGS: list[list[list[str]]] = [
     [],

@@ -10,9 +10,9 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from deedbook import InvalidArgumentError, parse_events  # noqa: E402
-from test_gil import counts_during  # noqa: E402
 from test_nostr import LARGE, LINES, made  # noqa: E402
 from test_nostr_columns import SCHEMA, TAGS  # noqa: E402
+from test_threads import counts_during  # noqa: E402
 
 CHECKS = ("none", "id", "signature")
 COLUMNS = [name for name in SCHEMA.names if name != "flags"]
