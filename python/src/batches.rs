@@ -20,7 +20,7 @@ pub const BATCH_ROWS: usize = 65_536;
 pub const BATCH_BYTES: usize = 2 << 20;
 
 /// The columns by name, or the default ones.
-pub fn columns<C: Clone + FromStr<Err = deedbook::Error>>(
+pub fn columns<C: Clone + Send + FromStr<Err = deedbook::Error>>(
     py: Python<'_>,
     names: Option<Vec<String>>,
     default: &[C],

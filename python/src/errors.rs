@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
 
 use crate::fs_path::FsPath;
+use crate::logging;
 
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -101,13 +102,20 @@ fn build<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
 
 /// `?` for the crate's results.
 pub trait OrRaise<T> {
-    /// The value, or the exception for the error.
+    /// The value, or the exception for the error; or that of a signal, see [`logging::raised`].
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }
 
-impl<T> OrRaise<T> for deedbook::Result<T> {
+impl<T: Send> OrRaise<T> for deedbook::Result<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T> {
-        self.map_err(|error| to_py(py, &error))
+        let done = self.map_err(|error| to_py(py, &error));
+        let Some(raised) = logging::raised() else { return done };
+        match done {
+            // A log that was opened is closed, which may wait for a thread that logs.
+            Ok(value) => py.detach(|| drop(value)),
+            Err(error) => raised.set_cause(py, Some(error)),
+        }
+        Err(raised)
     }
 }
 

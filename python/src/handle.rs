@@ -116,7 +116,7 @@ pub fn number_in(item: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<u64>> {
 }
 
 /// A record that was looked for: None if there is none with that number.
-pub fn found<T>(py: Python<'_>, read: deedbook::Result<T>) -> PyResult<Option<T>> {
+pub fn found<T: Send>(py: Python<'_>, read: deedbook::Result<T>) -> PyResult<Option<T>> {
     match read {
         Err(error) if error.kind() == deedbook::ErrorKind::OutOfRange => Ok(None),
         read => read.or_raise(py).map(Some),

@@ -70,7 +70,7 @@ impl Files {
                     Ok(None) => {}
                     Err(e) => {
                         self.end();
-                        return Err(e).or_raise(py);
+                        return Err::<(), _>(e).or_raise(py).map(|()| None);
                     }
                 }
             }

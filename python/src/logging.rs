@@ -1,14 +1,20 @@
 //! What the crate tells the `log` facade, to Python's `logging`.
 
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 /// Whether the interpreter ends: its modules go, and a thread that wants the GIL may never get it.
 static ENDED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// See [`raised`].
+    static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
+}
 
 struct Bridge;
 
@@ -44,19 +50,26 @@ fn log_in_python(py: Python<'_>, record: &Record<'_>) {
         logger.call_method1(name, ("%s", record.args().to_string()))
     });
     match logged {
-        // Python's code takes signals. Ctrl-C is for the caller of the core, not for a line.
-        Err(raised) if raised.is_instance_of::<PyKeyboardInterrupt>(py) => interrupt(py),
+        Err(raised) if is_of_a_signal(py, &raised) => RAISED.set(Some(raised)),
         Err(raised) => raised.write_unraisable(py, None),
         Ok(_) => {}
     }
 }
 
-/// Have the next check for signals raise `KeyboardInterrupt`.
-fn interrupt(py: Python<'_>) {
-    let asked = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
-    if let Err(raised) = asked {
-        raised.write_unraisable(py, None);
-    }
+/// Whether a signal's handler raised this: Ctrl-C, or what a program raises for SIGTERM. Python runs handlers in the main
+/// thread, between any two instructions, so also in a logger.
+fn is_of_a_signal(py: Python<'_>, raised: &PyErr) -> bool {
+    let is_main = || -> PyResult<bool> {
+        let threading = py.import("threading")?;
+        let main = threading.call_method0("main_thread")?;
+        threading.call_method0("current_thread").map(|current| current.is(&main))
+    };
+    !raised.is_instance_of::<PyException>(py) && is_main().unwrap_or(false)
+}
+
+/// The exception of a signal that came while a line was logged. It is for the caller of the core, not for the line.
+pub fn raised() -> Option<PyErr> {
+    RAISED.take()
 }
 
 #[pyfunction]

@@ -50,11 +50,31 @@ def test_dropped_segments_are_told_to_those_that_ask_for_it(
     assert level == "INFO" and line.startswith("segments dropped: 4, ")
 
 
-def test_ctrl_c_that_comes_while_a_line_is_logged_ends_the_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+class Ended(BaseException):
+    """What a program may raise for SIGTERM: no ``except Exception`` catches it."""
+
+
+def end(*_: object) -> None:
+    raise Ended
+
+
+@pytest.mark.parametrize(
+    ("number", "handle", "error"),
+    [
+        (signal.SIGINT, signal.default_int_handler, KeyboardInterrupt),
+        (signal.SIGTERM, end, Ended),
+    ],
+    ids=["SIGINT", "SIGTERM"],
+)
+def test_a_signal_that_comes_while_a_line_is_logged_ends_the_call(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    handle: Any,
+    error: type[BaseException],
 ) -> None:
-    """Python takes a signal where its code runs next: in the logger, too. What it raised there was
-    shown as unraisable, and the program went on as if nobody had pressed Ctrl-C."""
+    """Python takes a signal where its code runs next: in the logger, too. What the signal's handler
+    raised there was shown as unraisable, and the program went on as if no signal had come."""
     with Wal.create(tmp_path / "wal") as wal:
         wal.append(b"x" * 40)
     with (tmp_path / "wal" / f"{0:020}.wal").open("ab") as file:
@@ -64,17 +84,18 @@ def test_ctrl_c_that_comes_while_a_line_is_logged_ends_the_call(
     class Interrupted(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             lines.append(record.getMessage())
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
 
     handler = Interrupted()
     monkeypatch.setattr(logging.getLogger("deedbook"), "handlers", [handler])
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(number, handle)
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(error):
             Wal.open(tmp_path / "wal", "a")
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
     assert len(lines) == 1 and "4 bytes cut" in lines[0]
+    Wal.open(tmp_path / "wal", "a").close()  # the log was closed
 
 
 @pytest.mark.parametrize("kept", ["", "del wal, cycle"], ids=["until the end", "for the collector"])
