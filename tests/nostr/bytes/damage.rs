@@ -31,123 +31,68 @@ fn summary(bytes: &[u8]) -> Vec<String> {
     read(&open(bytes).unwrap()).into_iter().map(line).collect()
 }
 
-#[test]
-fn an_intact_segment_has_no_damage() {
-    let bytes = segment_of(&five(), false, PAGE);
-    let expected = ["1: event 0", "2: event 1", "3: event 2", "7: event 3", "8: event 4"];
-    assert_eq!(summary(&bytes), expected);
+/// A damage, what is read of it, and at which page each event is then; 0 for one that is lost.
+type Case = (fn(&mut Vec<u8>), &'static str, [usize; 5]);
+
+fn zero(bytes: &mut [u8], page: usize) {
+    bytes[page * PAGE..(page + 1) * PAGE].fill(0);
 }
+
+/// Put a copy of a continuation page before another page.
+fn orphan(bytes: &mut Vec<u8>, page: usize) {
+    let orphan = bytes[5 * PAGE..6 * PAGE].to_vec();
+    drop(bytes.splice(page * PAGE..page * PAGE, orphan));
+}
+
+const CASES: [Case; 12] = [
+    (|_| {}, "", [1, 2, 3, 7, 8]),
+    // What is last now has the chunk of what was last.
+    (
+        |b| drop(b.drain(4 * PAGE..5 * PAGE)),
+        "3-5: chunk_len 2897, left of the record 4090",
+        [1, 2, 0, 6, 7],
+    ),
+    (
+        |b| drop(b.drain(3 * PAGE..4 * PAGE)),
+        "3-5: continuation pages 1, records before them 0",
+        [1, 2, 0, 6, 7],
+    ),
+    (|b| zero(b, 4), "3-6: magic of a continuation page 0, expected 1129270868", [1, 2, 0, 7, 8]),
+    (|b| zero(b, 2), "2-2: unwritten pages 1, expected before the last record 0", [1, 0, 3, 7, 8]),
+    (|b| b[5 * PAGE + 4] ^= 1, "3-6: chunk_len 3834, left of the record 4090", [1, 2, 0, 7, 8]),
+    (|b| b[3 * PAGE + 6] = 4, "3-6: continuation_count 4, pages needed 3", [1, 2, 0, 7, 8]),
+    (|b| b[3 * PAGE] = 0x7F, "3-6: record_len 2130721605, limit 100000000", [1, 2, 0, 7, 8]),
+    (|b| b[3 * PAGE + 4] = 0, "3-6: record_len 15173, limit 4095", [1, 2, 0, 7, 8]),
+    (
+        |b| [2, 2].iter().for_each(|page| orphan(b, *page)),
+        "2-3: continuation pages 1, records before them 0",
+        [1, 4, 5, 9, 10],
+    ),
+    // After a record that goes on itself, and at the very beginning.
+    (|b| orphan(b, 7), "7-7: continuation pages 1, records before them 0", [1, 2, 3, 8, 9]),
+    (|b| orphan(b, 1), "1-1: continuation pages 1, records before them 0", [2, 3, 4, 8, 9]),
+];
 
 // Promise: store-damage.
 #[test]
-fn a_lost_page_costs_its_record_alone() {
-    let bytes = segment_of(&five(), false, PAGE);
-    let without = |page: usize| [&bytes[..page * PAGE], &bytes[(page + 1) * PAGE..]].concat();
-    assert_eq!(
-        summary(&without(4)),
-        [
-            "1: event 0",
-            "2: event 1",
-            // What is last now has the chunk of what was last.
-            "3-5: chunk_len 2897, left of the record 4090",
-            "6: event 3",
-            "7: event 4",
-        ]
-    );
-    assert_eq!(
-        summary(&without(3)),
-        [
-            "1: event 0",
-            "2: event 1",
-            "3-5: continuation pages 1, records before them 0",
-            "6: event 3",
-            "7: event 4",
-        ]
-    );
-    let mut zeros = bytes.clone();
-    zeros[4 * PAGE..5 * PAGE].fill(0);
-    assert_eq!(
-        summary(&zeros),
-        [
-            "1: event 0",
-            "2: event 1",
-            "3-6: magic of a continuation page 0, expected 1129270868",
-            "7: event 3",
-            "8: event 4",
-        ]
-    );
-    let mut zeros = bytes;
-    zeros[2 * PAGE..3 * PAGE].fill(0);
-    assert_eq!(
-        summary(&zeros),
-        [
-            "1: event 0",
-            "2-2: unwritten pages 1, expected before the last record 0",
-            "3: event 2",
-            "7: event 3",
-            "8: event 4",
-        ]
-    );
-}
-
-#[test]
-fn a_damaged_chunk_length_is_named_with_both_values() {
+fn damage_costs_its_record_alone_and_is_named_with_both_values() {
+    for (number, (damage, expected, pages)) in CASES.into_iter().enumerate() {
+        let mut bytes = segment_of(&five(), false, PAGE);
+        damage(&mut bytes);
+        let there = pages.iter().enumerate().filter(|(_, page)| **page > 0);
+        let mut lines: Vec<String> =
+            there.map(|(event, page)| format!("{page}: event {event}")).collect();
+        lines.extend((!expected.is_empty()).then(|| expected.to_owned()));
+        let page = |line: &String| line.split([':', '-']).next().unwrap().parse::<u32>().unwrap();
+        lines.sort_by_key(page);
+        assert_eq!(summary(&bytes), lines, "case {number}");
+    }
     let mut bytes = segment_of(&five(), false, PAGE);
     bytes[5 * PAGE + 4] ^= 1;
-    assert_eq!(
-        summary(&bytes),
-        [
-            "1: event 0",
-            "2: event 1",
-            "3-6: chunk_len 3834, left of the record 4090",
-            "7: event 3",
-            "8: event 4",
-        ]
-    );
     let error = open(&bytes).unwrap().read(3 * PAGE as u32, &mut Vec::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert_eq!(
-        error.to_string(),
-        "chunk_len 3834, left of the record 4090 (byte 12,288 of /data.0.seg)"
-    );
-}
-
-// Promise: store-damage.
-#[test]
-fn a_damaged_count_or_length_is_named_with_both_values() {
-    let intact = segment_of(&five(), false, PAGE);
-    for (at, value, reason) in [
-        (3 * PAGE + 6, 4, "continuation_count 4, pages needed 3"),
-        (3 * PAGE, 0x7F, "record_len 2130721605, limit 100000000"),
-        (3 * PAGE + 4, 0, "record_len 15173, limit 4095"),
-    ] {
-        let mut bytes = intact.clone();
-        bytes[at] = value;
-        let seen = summary(&bytes);
-        assert_eq!(seen[2], format!("3-6: {reason}"));
-        assert_eq!(seen[3..], ["7: event 3", "8: event 4"]);
-    }
-}
-
-#[test]
-fn orphan_continuation_pages_are_named() {
-    let bytes = segment_of(&five(), false, PAGE);
-    let orphan = &bytes[5 * PAGE..6 * PAGE];
-    let with = [&bytes[..2 * PAGE], orphan, orphan, &bytes[2 * PAGE..]].concat();
-    let expected = [
-        "1: event 0",
-        "2-3: continuation pages 1, records before them 0",
-        "4: event 1",
-        "5: event 2",
-        "9: event 3",
-        "10: event 4",
-    ];
-    assert_eq!(summary(&with), expected);
-    // After a record that goes on itself, and at the very beginning.
-    let with = [&bytes[..7 * PAGE], orphan, &bytes[7 * PAGE..]].concat();
-    assert_eq!(summary(&with)[3], "7-7: continuation pages 1, records before them 0");
-    let with = [&bytes[..PAGE], orphan, &bytes[PAGE..]].concat();
-    assert_eq!(summary(&with)[0], "1-1: continuation pages 1, records before them 0");
+    let said = "chunk_len 3834, left of the record 4090 (byte 12,288 of /data.0.seg)";
+    assert_eq!(error.to_string(), said);
 }
 
 #[test]

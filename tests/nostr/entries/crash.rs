@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
 use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Mode, OnCorrupt, Result};
+
+use crate::support::harness;
 
 /// States that a power cut leaves, tried of each moment.
 const STATES: u64 = 40;
@@ -33,14 +36,9 @@ fn open(disk: &Sim) -> Result<EventWal> {
         .open("/wal", Mode::Append)
 }
 
+/// What a power cut may leave, and a kill.
 fn states(disk: &Sim) -> Vec<Sim> {
-    let crashes = disk.crashes();
-    let all = crashes.count() <= STATES;
-    let choice = |at: u64| {
-        if all { crashes.nth(at) } else { crashes.sample(at.wrapping_mul(0x9E37_79B9_7F4A_7C15)) }
-    };
-    let cut = (0..crashes.count().min(STATES)).map(|at| crashes.build(&choice(at)));
-    cut.chain([disk.kill()]).collect()
+    [harness::states(disk, STATES), vec![disk.kill()]].concat()
 }
 
 impl Known {
@@ -179,11 +177,7 @@ fn a_header_is_a_hint() {
         wal.close().unwrap();
         known.acked = known.written.len();
         for path in wal.paths() {
-            let file = deedbook::storage::Storage::open(
-                &disk,
-                Path::new(&path),
-                deedbook::storage::Access::Write,
-            );
+            let file = disk.open(Path::new(&path), Access::Write);
             file.unwrap().write_at(&named.to_be_bytes(), 12).unwrap();
         }
         known.check(&disk).unwrap_or_else(|why| panic!("{named}: {why}"));

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::support::harness::files::bytes_of;
+
 const DIR: &str = "/wal";
 
 fn on(storage: &Arc<dyn Storage>, mode: Mode) -> Result<EventWal> {
@@ -129,15 +131,6 @@ fn a_missing_file_is_no_end_of_the_log() {
     }
 }
 
-#[test]
-fn one_writer_holds_the_log() {
-    let storage = memory();
-    let wal = filled(&storage, 3);
-    assert_eq!(on(&storage, Mode::Append).unwrap_err().kind(), ErrorKind::Locked);
-    drop(wal);
-    on(&storage, Mode::Append).unwrap();
-}
-
 /// The bytes of one file of a log that had these numbers: entries of other logs, put together.
 fn spliced(storage: &Arc<dyn Storage>, numbers: &[u64]) {
     let other = memory();
@@ -146,15 +139,13 @@ fn spliced(storage: &Arc<dyn Storage>, numbers: &[u64]) {
     let most = numbers.iter().max().copied().unwrap_or(0);
     (1..=most).for_each(|lsn| assert_eq!(insert(&wal, &[lsn as u8; 50]), lsn));
     wal.close().unwrap();
-    let file = other.open(&Path::new(DIR).join("wal.log"), Access::Read).unwrap();
-    let mut bytes = vec![0; 24 + 79 * most as usize];
-    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
+    let path = Path::new(DIR).join("wal.log");
+    let bytes = bytes_of(&*other, &path);
     let mut spliced = bytes[..24].to_vec();
     for lsn in numbers {
         let at = 24 + 79 * (*lsn as usize - 1);
         spliced.extend_from_slice(&bytes[at..at + 79]);
     }
-    let path = Path::new(DIR).join("wal.log");
     let file = match storage.open(&path, Access::Write) {
         Ok(file) => file,
         Err(_) => {
@@ -217,9 +208,7 @@ fn entries_after_an_older_mark_are_not_cut() {
     let (entry, mark) = (24 + 79 * 3 + 60, "/wal/.deedbook/wal.log/mark");
     let copy: Arc<dyn Storage> = Arc::new(Memory::new());
     for path in ["/wal/wal.log", mark] {
-        let file = storage.open(Path::new(path), Access::Read).unwrap();
-        let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
-        assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
+        let mut bytes = bytes_of(&*storage, Path::new(path));
         if path == mark {
             let seq = |at: usize| u64::from_le_bytes(bytes[at + 8..at + 16].try_into().unwrap());
             let newest = if seq(0) > seq(512) { 0 } else { 512 };

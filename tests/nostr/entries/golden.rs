@@ -9,6 +9,7 @@ use deedbook::storage::{Access, Memory, Storage};
 use deedbook::{Mode, OnCorrupt, Verdict};
 
 use crate::support::common::skip;
+use crate::support::harness::files::bytes_of;
 
 const GOLDEN: &[u8] = include_bytes!("../../data/nostr/wal.log");
 const FILE: &str = "/store/wal/wal.log";
@@ -35,13 +36,6 @@ fn with(bytes: &[u8]) -> Arc<dyn Storage> {
     let file = storage.create_new(Path::new(FILE), 0o600).unwrap();
     assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
     storage
-}
-
-fn bytes_of(storage: &dyn Storage) -> Vec<u8> {
-    let file = storage.open(Path::new(FILE), Access::Read).unwrap();
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
-    bytes
 }
 
 #[test]
@@ -96,7 +90,7 @@ fn the_same_entries_are_written_byte_for_byte() {
     assert_eq!(wal.checkpoint(1_655_000_004).unwrap(), Lsn(5));
     assert_eq!(wal.append(&record(RECORDS[2]), RECORDS[2].2).unwrap(), Lsn(6));
     wal.close().unwrap();
-    assert!(bytes_of(&*storage) == GOLDEN);
+    assert!(bytes_of(&*storage, Path::new(FILE)) == GOLDEN);
 }
 
 /// The manifest's `wal.torn.log`: the last 40 bytes are missing.
@@ -110,7 +104,7 @@ fn a_torn_tail_is_cut_and_saved_and_the_numbers_go_on() {
     assert_eq!(saved.len().unwrap(), 139);
     assert_eq!(wal.append(&record(RECORDS[2]), RECORDS[2].2).unwrap(), Lsn(6));
     wal.close().unwrap();
-    assert!(bytes_of(&*storage) == GOLDEN);
+    assert!(bytes_of(&*storage, Path::new(FILE)) == GOLDEN);
 }
 
 /// The manifest's `wal.bitflip.log`: one bit of the data of entry 3.
@@ -122,7 +116,7 @@ fn damage_with_entries_after_it_is_refused_for_writing_and_skipped_on_request() 
     let error = on(&storage, Mode::Append).unwrap_err();
     assert_eq!(error.kind(), deedbook::ErrorKind::Corrupt);
     assert_eq!((error.offset(), error.next_intact()), (Some(12_563), Some(12_601)));
-    assert!(bytes_of(&*storage) == bytes);
+    assert!(bytes_of(&*storage, Path::new(FILE)) == bytes);
     let wal = on(&storage, Mode::Read).unwrap();
     let mut raising = wal.entries(Lsn(1), OnCorrupt::Raise).unwrap();
     assert!(raising.next().unwrap().is_some() && raising.next().unwrap().is_some());

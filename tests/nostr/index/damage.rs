@@ -3,15 +3,17 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use deedbook::ErrorKind;
 use deedbook::nostr::{Event, Filter, Index};
+use tempfile::TempDir;
 
 use super::world::{Numbers, World, event};
-use crate::support::common::index_files::vouch_for;
+use crate::support::common::index_files::{files_below, vouch_for};
 use crate::support::common::{in_role, role};
+use crate::support::store::events::copy;
 
 /// Batch `number`: some are so large that they become files at once.
 fn batch(number: u64) -> Vec<Event> {
@@ -20,7 +22,7 @@ fn batch(number: u64) -> Vec<Event> {
     (0..count).map(|_| event(&mut numbers)).collect()
 }
 
-pub fn apply(index: &Index, world: &mut World, number: u64) {
+fn apply(index: &Index, world: &mut World, number: u64) {
     world.insert(index, &batch(number), Some(&number.to_be_bytes()));
 }
 
@@ -90,58 +92,40 @@ fn a_killed_process_loses_nothing_that_it_applied() {
     }
 }
 
-pub fn files(dir: &Path) -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => all.extend(files(&path)),
-            false => all.push(path),
-        }
-    }
-    all.sort();
-    all
-}
-
-pub fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let to = to.join(path.file_name().unwrap());
-        match path.is_dir() {
-            true => copy(&path, &to),
-            false => drop(fs::copy(&path, &to).unwrap()),
-        }
-    }
-}
-
 const BATCHES: u64 = 9;
+
+/// An index of some batches in files.
+pub fn made(batches: u64) -> TempDir {
+    let (dir, mut world) = (tempfile::tempdir().unwrap(), World::default());
+    let index = Index::open(dir.path()).unwrap();
+    (1..=batches).for_each(|number| apply(&index, &mut world, number));
+    dir
+}
+
+/// A copy that counts as made where it is, with one of its files changed.
+pub fn changed(index: &Path, file: &Path, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
+    let scratch = tempfile::tempdir().unwrap();
+    copy(index, scratch.path());
+    vouch_for(scratch.path());
+    let mut bytes = fs::read(file).unwrap();
+    change(&mut bytes);
+    fs::write(scratch.path().join(file.strip_prefix(index).unwrap()), bytes).unwrap();
+    scratch
+}
 
 /// Damage each file at some places; gives how often it was noticed and how often batches were lost.
 fn damage_all(damage: impl Fn(&mut Vec<u8>, usize)) -> (usize, usize) {
-    let (dir, mut world) = (tempfile::tempdir().unwrap(), World::default());
-    let index = Index::open(dir.path()).unwrap();
-    (1..=BATCHES).for_each(|number| apply(&index, &mut world, number));
-    drop(index);
-    let models = Models::up_to(BATCHES);
+    let (dir, models) = (made(BATCHES), Models::up_to(BATCHES));
     let (mut noticed, mut lost) = (0, 0);
     let mut numbers = Numbers(5);
-    for file in files(dir.path()) {
-        let bytes = fs::read(&file).unwrap();
+    for file in files_below(dir.path()) {
         // A journal ends in zeros that were never written.
+        let bytes = fs::read(&file).unwrap();
         let used = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        let places = used.min(8);
-        for _ in 0..places {
+        for _ in 0..used.min(8) {
             let at = numbers.below(used as u64) as usize;
-            let scratch = tempfile::tempdir().unwrap();
-            copy(dir.path(), scratch.path());
-            vouch_for(scratch.path());
-            let mut damaged = bytes.clone();
-            damage(&mut damaged, at);
-            let name = file.strip_prefix(dir.path()).unwrap();
-            fs::write(scratch.path().join(name), damaged).unwrap();
-            let opened = Index::open(scratch.path());
-            match opened.and_then(|index| models.whole(&index)) {
+            let scratch = changed(dir.path(), &file, |bytes| damage(bytes, at));
+            match Index::open(scratch.path()).and_then(|index| models.whole(&index)) {
                 Ok(BATCHES) => {}
                 Ok(_) => lost += 1,
                 Err(error) => {
@@ -149,7 +133,7 @@ fn damage_all(damage: impl Fn(&mut Vec<u8>, usize)) -> (usize, usize) {
                         error.kind(),
                         ErrorKind::Corrupt,
                         "{} {at}: {error}",
-                        name.display()
+                        file.display()
                     );
                     assert!(error.message().starts_with("damaged index: "), "{error}");
                     noticed += 1;
@@ -176,24 +160,14 @@ fn a_flipped_byte_is_noticed_or_the_index_is_an_earlier_one() {
 /// Which bytes of it end the process, if nothing looks at its checksum before, is a matter of luck.
 #[test]
 fn a_flipped_byte_in_the_file_that_names_the_others_is_found_by_its_checksum() {
-    let (dir, mut world) = (tempfile::tempdir().unwrap(), World::default());
-    let index = Index::open(dir.path()).unwrap();
-    (1..=BATCHES).for_each(|number| apply(&index, &mut world, number));
-    drop(index);
-    let all = files(dir.path());
+    let dir = made(BATCHES);
     let mut found = 0;
-    for current in all.iter().filter(|file| file.ends_with("current")) {
+    for current in files_below(dir.path()).iter().filter(|file| file.ends_with("current")) {
         let version = u64::from_le_bytes(fs::read(current).unwrap()[..8].try_into().unwrap());
         let names = current.with_file_name(format!("v{version}"));
         let len = fs::read(&names).unwrap().len();
         for at in [0, len / 2, len - 1] {
-            let scratch = tempfile::tempdir().unwrap();
-            copy(dir.path(), scratch.path());
-            vouch_for(scratch.path());
-            let names = scratch.path().join(names.strip_prefix(dir.path()).unwrap());
-            let mut bytes = fs::read(&names).unwrap();
-            bytes[at] ^= 0x10;
-            fs::write(&names, bytes).unwrap();
+            let scratch = changed(dir.path(), &names, |bytes| bytes[at] ^= 0x10);
             let error = Index::open(scratch.path()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{at}: {error}");
             let checksum = format!("the checksum of v{version} is another");
@@ -206,24 +180,15 @@ fn a_flipped_byte_in_the_file_that_names_the_others_is_found_by_its_checksum() {
 
 #[test]
 fn a_missing_file_is_noticed() {
-    let (dir, mut world) = (tempfile::tempdir().unwrap(), World::default());
-    let index = Index::open(dir.path()).unwrap();
-    (1..=BATCHES).for_each(|number| apply(&index, &mut world, number));
-    drop(index);
+    let dir = made(BATCHES);
     let (models, mut noticed) = (Models::up_to(BATCHES), 0);
-    for file in files(dir.path()) {
-        let scratch = tempfile::tempdir().unwrap();
-        copy(dir.path(), scratch.path());
-        vouch_for(scratch.path());
-        let name = file.strip_prefix(dir.path()).unwrap();
-        fs::remove_file(scratch.path().join(name)).unwrap();
+    for file in files_below(dir.path()) {
+        let scratch = changed(dir.path(), &file, |_| {});
+        fs::remove_file(scratch.path().join(file.strip_prefix(dir.path()).unwrap())).unwrap();
         let opened = Index::open(scratch.path());
-        match opened.and_then(|index| models.whole(&index)) {
-            Ok(_) => {}
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::Corrupt, "{name:?}: {error}");
-                noticed += 1;
-            }
+        if let Err(error) = opened.and_then(|index| models.whole(&index)) {
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{}: {error}", file.display());
+            noticed += 1;
         }
     }
     assert!(noticed > 3, "{noticed}");

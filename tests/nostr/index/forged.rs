@@ -9,15 +9,9 @@ use std::path::Path;
 use deedbook::ErrorKind;
 use deedbook::nostr::{Id, Index};
 
-use super::damage::{apply, copy, files};
-use super::world::World;
-use crate::support::common::index_files::vouch_for;
-
-fn made(dir: &Path) {
-    let (index, mut world) = (Index::open(dir).unwrap(), World::default());
-    (1..=4).for_each(|number| apply(&index, &mut world, number));
-    index.sync().unwrap();
-}
+use super::damage::{changed, made};
+use crate::support::common::index_files::files_below;
+use crate::support::store::events::copy;
 
 fn damage_of(dir: &Path) -> String {
     let error = Index::open(dir).unwrap_err();
@@ -29,7 +23,7 @@ fn damage_of(dir: &Path) -> String {
 fn an_index_from_another_place_is_not_opened() {
     let place = tempfile::tempdir().unwrap();
     let [own, copied, moved] = ["own", "copied", "moved"].map(|name| place.path().join(name));
-    made(&own);
+    fs::rename(made(4).keep(), &own).unwrap();
     copy(&own, &copied);
     assert!(damage_of(&copied).contains("made at another place"));
     fs::remove_file(copied.join("made-here")).unwrap();
@@ -43,12 +37,10 @@ fn an_index_from_another_place_is_not_opened() {
 /// fjall asks for the memory before it compares a checksum: one flipped bit is enough.
 #[test]
 fn no_length_in_an_index_asks_for_more_than_its_file_explains() {
-    let place = tempfile::tempdir().unwrap();
-    let own = place.path().join("own");
-    made(&own);
+    let own = made(4);
     let (mut tables, mut journals) = (0, 0);
-    for file in files(&own) {
-        let mut bytes = fs::read(&file).unwrap();
+    for file in files_below(own.path()) {
+        let bytes = fs::read(&file).unwrap();
         let at = if file.parent().unwrap().ends_with("tables") {
             tables += 1;
             bytes.windows(4).rposition(|part| part == b"TOC!").unwrap() + 4
@@ -59,11 +51,7 @@ fn no_length_in_an_index_asks_for_more_than_its_file_explains() {
         } else {
             continue;
         };
-        let scratch = tempfile::tempdir().unwrap();
-        copy(&own, scratch.path());
-        vouch_for(scratch.path());
-        bytes[at + 3] ^= 0x80;
-        fs::write(scratch.path().join(file.strip_prefix(&own).unwrap()), &bytes).unwrap();
+        let scratch = changed(own.path(), &file, |bytes| bytes[at + 3] ^= 0x80);
         let why = damage_of(scratch.path());
         assert!(
             why.contains("entries of its table of contents") || why.contains("a value of"),
@@ -77,15 +65,9 @@ fn no_length_in_an_index_asks_for_more_than_its_file_explains() {
 /// checksum and ended the process.
 #[test]
 fn a_version_without_its_checksum_is_damage() {
-    let place = tempfile::tempdir().unwrap();
-    let own = place.path().join("own");
-    made(&own);
-    for file in files(&own).iter().filter(|file| file.ends_with("current")) {
-        let scratch = tempfile::tempdir().unwrap();
-        copy(&own, scratch.path());
-        vouch_for(scratch.path());
-        let bytes = fs::read(file).unwrap();
-        fs::write(scratch.path().join(file.strip_prefix(&own).unwrap()), &bytes[..8]).unwrap();
+    let own = made(4);
+    for file in files_below(own.path()).iter().filter(|file| file.ends_with("current")) {
+        let scratch = changed(own.path(), file, |bytes| bytes.truncate(8));
         assert!(damage_of(scratch.path()).contains("8 bytes, must be 25"));
     }
 }

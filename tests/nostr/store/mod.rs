@@ -9,45 +9,39 @@
 //! DEEDBOOK_SEED             seed of the samples
 //! ```
 
-mod addresses;
-mod columns;
-mod covered;
-mod crash;
-mod damage;
-mod damaged_pages;
-mod expiration;
-mod faults;
-mod foreign_index;
-mod goes_bad;
-mod gone;
-mod history;
-mod imports;
-mod large_compaction;
-mod lifecycle;
-mod logged_flags;
-mod long_work;
-mod lossy;
-mod lost_log;
-mod lost_pages;
-mod manifest;
-mod matrix;
-mod mend;
-mod needed;
-mod noted;
-mod openers;
-#[cfg(feature = "arrow")]
-mod parsed;
-mod parts;
-mod processes;
-mod reference;
-mod rescue;
-mod rotation;
-mod salvage_log;
-mod sizes;
-mod spec;
-mod stale_index;
-mod stories;
-mod torn;
-mod witnesses;
+mod disks;
+mod index;
+mod opening;
+mod pages;
+mod power;
+mod reading;
+mod repair;
+mod writing;
 
-use crate::support::watch;
+/// What nearly every test here uses.
+#[allow(unused_imports)]
+mod prelude {
+    pub use std::collections::{BTreeMap, BTreeSet};
+    pub use std::fs;
+    pub use std::io::ErrorKind as Io;
+    pub use std::ops::Range;
+    pub use std::path::{Path, PathBuf};
+    pub use std::sync::Arc;
+
+    pub use deedbook::nostr::{
+        Check, Event, EventStore, Filter, Flags, Id, ImportOptions, ImportReport, Include,
+        Location, Options, Outcome, StoredEvent, repair, salvage,
+    };
+    pub use deedbook::storage::sim::{Call, Fault, Sim, What};
+    pub use deedbook::storage::{Access, Disk, Memory, Storage};
+    pub use deedbook::{Durability, Durable, Error, ErrorKind, Mode, OnCorrupt, Recovery, Repair};
+
+    pub use crate::store::disks::*;
+    pub use crate::support::crashes::worst;
+    pub use crate::support::report::{self, of_tier};
+    pub use crate::support::store::events::nostr_keys::{author, number_of};
+    pub use crate::support::store::events::*;
+    pub use crate::support::store::ways::everything;
+    pub use crate::support::store::world::{DIR, Run, options};
+    pub use crate::support::watch::{Seen, watched};
+}

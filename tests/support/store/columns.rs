@@ -79,10 +79,10 @@ pub fn batches(store: &EventStore, include: Include, rows: usize, bytes: usize) 
 
 /// All events of a store, by way of Arrow.
 pub fn read_all(store: &EventStore) -> Vec<StoredEvent> {
-    read(batches(store, Include::All, 1000, 1 << 20))
+    gathered(batches(store, Include::All, 1000, 1 << 20))
 }
 
-pub fn read(batches: Batches) -> Vec<StoredEvent> {
+pub fn gathered(batches: Batches) -> Vec<StoredEvent> {
     batches.flat_map(|batch| rows(&batch.unwrap())).collect()
 }
 

@@ -4,10 +4,13 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use deedbook::nostr::{Event, EventStore, Id, Include, Options};
+use deedbook::nostr::{
+    Event, EventStore, Filter, Flags, Id, ImportOptions, ImportReport, Include, Location, Options,
+    Outcome, StoredEvent,
+};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{Mode, OnCorrupt};
+use deedbook::{Mode, OnCorrupt, Split};
 
 pub use super::nostr_keys;
 use super::nostr_keys::sealed;
@@ -15,7 +18,7 @@ use super::nostr_keys::sealed;
 pub use super::super::mix::mix;
 
 /// Options for small files on some file system, with an index in memory.
-pub fn options(storage: Arc<dyn Storage>) -> Options {
+pub fn on_storage(storage: Arc<dyn Storage>) -> Options {
     Options::new()
         .storage(storage)
         .segment_bytes(40 * 4096)
@@ -27,12 +30,31 @@ pub fn options(storage: Arc<dyn Storage>) -> Options {
 
 pub fn in_memory() -> (Memory, Options) {
     let memory = Memory::new();
-    let options = options(Arc::new(memory.clone()));
+    let options = on_storage(Arc::new(memory.clone()));
     (memory, options)
 }
 
 pub fn open(options: &Options) -> EventStore {
     options.open("/events", Mode::Append).unwrap()
+}
+
+/// These files in memory, and options for a store of them.
+pub fn memory_of(files: &[(&str, &[u8])]) -> (Memory, Options) {
+    let (memory, options) = in_memory();
+    for (path, bytes) in files {
+        let above: Vec<_> = Path::new(path).ancestors().skip(1).collect();
+        above.iter().rev().for_each(|dir| drop(memory.create_dir(dir)));
+        let file = memory.create_new(Path::new(path), 0o600).unwrap();
+        assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
+    }
+    (memory, options)
+}
+
+/// A new store in memory, and its options.
+pub fn memory_store() -> (Options, EventStore) {
+    let (_, options) = in_memory();
+    let store = open(&options);
+    (options, store)
 }
 
 /// An event with its true id; a deletion request also has a true signature.
@@ -47,6 +69,11 @@ pub fn event(author: u8, created_at: u32, kind: u16, tags: &[&[&str]], content: 
         content: content.to_owned(),
         sig: [7; 64],
     })
+}
+
+/// A request for the deletion of an event.
+pub fn request(by: u8, created_at: u32, of: &Event) -> Event {
+    event(by, created_at, 5, &[&["e", &of.id.to_string()]], "")
 }
 
 /// A note whose content is a few pages long now and then.
@@ -72,10 +99,71 @@ pub fn notes(numbers: std::ops::Range<u32>) -> Vec<Event> {
     numbers.map(note).collect()
 }
 
+/// All that is stored, as it is found.
+pub fn walked(store: &EventStore, include: Include) -> Vec<StoredEvent> {
+    store.iter(include, OnCorrupt::Raise).unwrap().map(Result::unwrap).collect()
+}
+
 /// All events, those that do not count as well.
 pub fn all(store: &EventStore) -> Vec<Event> {
-    let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
+    walked(store, Include::All).into_iter().map(|found| found.event).collect()
+}
+
+/// The events that count.
+pub fn live(store: &EventStore) -> Vec<Event> {
+    walked(store, Include::Live).into_iter().map(|found| found.event).collect()
+}
+
+/// The events that count, by their times.
+pub fn sorted(store: &EventStore) -> Vec<Event> {
+    let mut found = live(store);
+    found.sort_by_key(|event| event.created_at);
+    found
+}
+
+/// The events that filters find.
+pub fn found(store: &EventStore, filters: &str) -> Vec<Event> {
+    let filters = Filter::parse_any(filters).unwrap();
+    store.query(&filters).unwrap().map(|found| found.unwrap().event).collect()
+}
+
+/// The events of a part that is read apart.
+pub fn part(part: &Split, options: &Options, include: Include) -> Vec<Event> {
+    let walk = EventStore::read_split(part, options, include, OnCorrupt::Raise).unwrap();
     walk.map(|found| found.unwrap().event).collect()
+}
+
+/// How many events a query for all of them finds.
+pub fn queried(store: &EventStore) -> usize {
+    store.query(&[Filter::default()]).unwrap().count()
+}
+
+/// Import lines of which none is an error.
+pub fn import(store: &EventStore, lines: &str, options: &ImportOptions) -> ImportReport {
+    store.import(&mut lines.as_bytes(), options, None, &mut |_| Ok(())).unwrap()
+}
+
+/// Append an event, which is stored.
+pub fn stored(store: &EventStore, event: &Event) -> Location {
+    match store.append(event).unwrap() {
+        Outcome::Stored(at) => at,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Append events one after the other, all of which are stored.
+pub fn one_by_one(store: &EventStore, events: &[Event]) {
+    events.iter().for_each(|event| assert!(store.append(event).unwrap().is_stored()));
+}
+
+/// Where an event that counts is.
+pub fn place(store: &EventStore, event: &Event) -> Location {
+    store.find(&event.id).unwrap().unwrap().location
+}
+
+/// Flag an event by hand.
+pub fn delete(store: &EventStore, event: &Event) {
+    store.set_flags(place(store, event), Flags::DELETED).unwrap();
 }
 
 /// Copy a directory of the real disk: of a store that is open, what the death of its process would leave.

@@ -1,10 +1,8 @@
 //! What a store says of its events, by every way of reading, held against what is known of them.
 
-use std::cmp::Reverse;
-
-use deedbook::nostr::{Check, EventStore, Filter, Include, Options, StoredEvent};
+use deedbook::nostr::{Check, EventStore, Options, StoredEvent};
 use deedbook::storage::sim::Sim;
-use deedbook::{Error, Mode, OnCorrupt};
+use deedbook::{Error, Mode};
 
 use super::events::event;
 use super::known::{Got, Known};
@@ -15,48 +13,16 @@ fn fail(doing: &str) -> impl Fn(Error) -> String {
     move |error| format!("{doing}: {error:?}")
 }
 
-fn all(store: &EventStore, include: Include, doing: &str) -> Result<Vec<StoredEvent>, String> {
-    let walk = store.iter(include, OnCorrupt::Raise).map_err(fail(doing))?;
-    walk.collect::<Result<_, _>>().map_err(fail(doing))
-}
-
 /// All events that a handle gives, which it gives in every way.
 pub fn look(store: &EventStore, known: &Known, doing: &str) -> Result<Vec<Got>, String> {
-    let stored = all(store, Include::All, doing)?;
-    let back = store.iter_reverse(Include::All, OnCorrupt::Raise).map_err(fail(doing))?;
-    let mut back: Vec<_> = back.collect::<Result<_, _>>().map_err(fail(doing))?;
-    back.reverse();
-    let live: Vec<_> = stored.iter().filter(|found| found.flags.is_live()).cloned().collect();
-    let mut newest = live.clone();
-    newest.sort_by_key(|found| (Reverse(found.event.created_at), found.event.id));
-    let queried = store.query(&[Filter::default()]).map_err(fail(doing))?;
-    let queried: Vec<_> = queried.collect::<Result<_, _>>().map_err(fail(doing))?;
-    if back != stored {
-        return Err(format!("{doing}: other events the other way round"));
-    }
-    if all(store, Include::Live, doing)? != live {
-        return Err(format!("{doing}: what counts is not all with such flags"));
-    }
-    if queried != newest {
-        return Err(format!("{doing}: a query gives {}, not {}", queried.len(), newest.len()));
-    }
-    for found in &stored {
-        let again = store.read(found.location).map_err(fail(doing))?;
-        if again != *found {
-            return Err(format!("{doing}: another event at {}", found.location));
-        }
-    }
-    for id in known.ids() {
-        let found = store.find(&id).map_err(fail(doing))?;
-        if found.as_ref() != live.iter().find(|found| found.event.id == id) {
-            return Err(format!("{doing}: {id} is found by its id: {}", found.is_some()));
-        }
-    }
+    let told = |why| format!("{doing}: {why}");
+    let stored = ways::stored(store, known.ids()).map_err(told)?;
+    let live = stored.iter().filter(|found| found.flags.is_live()).count();
     let report = store.verify(Check::Id).map_err(fail(doing))?;
-    if !report.is_ok() || report.live != live.len() as u64 {
+    if !report.is_ok() || report.live != live as u64 {
         return Err(format!("{doing}: {report:?}"));
     }
-    ways::now_and_then(store, &stored).map_err(|why| format!("{doing}: {why}"))?;
+    ways::now_and_then(store, &stored).map_err(told)?;
     let numbered = |found: &StoredEvent| Ok((known.number_of(&found.event)?, found.flags));
     stored.iter().map(numbered).collect()
 }

@@ -1,5 +1,5 @@
-//! The ways of reading that `judge` does not take each time: queries with filters, parts, Arrow columns
-//! and counts. Each says what the walk over all events says.
+//! The ways of reading: walks, ids and places, and those that `judge` does not take each time: queries with
+//! filters, parts, Arrow columns and counts. Each says what the walk over all events says.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -20,6 +20,44 @@ thread_local! {
 
 type Outcome = Result<(), String>;
 
+/// All that is stored, which a store gives from both ends, where it counts, by a query, by its place, and by
+/// these ids.
+pub fn stored(
+    store: &EventStore,
+    ids: impl IntoIterator<Item = Id>,
+) -> Result<Vec<StoredEvent>, String> {
+    let said = |error| format!("{error:?}");
+    let walk = |include| -> Result<Vec<StoredEvent>, String> {
+        store.iter(include, OnCorrupt::Raise).map_err(said)?.collect::<Result<_, _>>().map_err(said)
+    };
+    let stored = walk(Include::All)?;
+    let back = store.iter_reverse(Include::All, OnCorrupt::Raise).map_err(said)?;
+    let mut back: Vec<_> = back.collect::<Result<_, _>>().map_err(said)?;
+    back.reverse();
+    if back != stored {
+        return Err("other events the other way round".into());
+    }
+    let live: Vec<_> = stored.iter().filter(|found| found.flags.is_live()).cloned().collect();
+    if walk(Include::Live)? != live {
+        return Err("what counts is not all with such flags".into());
+    }
+    let mut newest: Vec<&StoredEvent> = live.iter().collect();
+    newest.sort_by_key(|found| (Reverse(found.event.created_at), found.event.id));
+    same(store, &[Filter::default()], &newest)?;
+    for found in &stored {
+        if store.read(found.location).map_err(said)? != *found {
+            return Err(format!("another event at {}", found.location));
+        }
+    }
+    for id in ids {
+        let found = store.find(&id).map_err(said)?;
+        if found.as_ref() != live.iter().find(|found| found.event.id == id) {
+            return Err(format!("{id} is found by its id: {}", found.is_some()));
+        }
+    }
+    Ok(stored)
+}
+
 /// Take all ways now and then; `stored` is what the walk gave.
 pub fn now_and_then(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
     let look = LOOKS.replace(LOOKS.get() + 1);
@@ -29,8 +67,16 @@ pub fn now_and_then(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
     all(store, stored)
 }
 
+/// All that is stored, in all ways.
+pub fn everything(store: &EventStore) -> Vec<StoredEvent> {
+    let ids = super::events::all(store).into_iter().map(|event| event.id);
+    let stored = stored(store, ids).unwrap();
+    all(store, &stored).unwrap();
+    stored
+}
+
 /// Take all ways.
-pub fn all(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
+fn all(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
     queries(store, stored)?;
     parts(store, stored)?;
     #[cfg(feature = "arrow")]
@@ -56,7 +102,7 @@ fn filters(stored: &[StoredEvent]) -> Vec<Asked<'_>> {
     let tags = BTreeMap::from([(b'e', BTreeSet::from([target.clone()]))]);
     vec![
         (kinds(&[0]), Box::new(|found| found.event.kind == 0)),
-        (kinds(&[5, 1]), Box::new(|found| found.event.kind > 0)),
+        (kinds(&[5, 1]), Box::new(|found| [1, 5].contains(&found.event.kind))),
         (kinds(&[]), Box::new(|_| false)),
         (
             Filter { authors: of.clone(), ..kinds(&[1]) },

@@ -18,7 +18,7 @@ const BATCH_BYTES: u64 = 5_000;
 
 /// Five pages of records in a segment, so that nearly every history begins another.
 pub fn options(disk: &Sim, durability: impl Into<Option<Durability>>) -> Options {
-    let mut options = super::events::options(Arc::new(disk.clone()))
+    let mut options = super::events::on_storage(Arc::new(disk.clone()))
         // By default: the log is synced once a long note comes, and else by the steps that say so.
         .batch_bytes(BATCH_BYTES)
         .batch_interval(Duration::from_secs(1))

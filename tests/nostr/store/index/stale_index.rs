@@ -1,0 +1,149 @@
+//! Stores whose process was killed, with an index in files that is older than the segments, damaged, or
+//! gone: what is found by it is what a scan finds.
+#![cfg(unix)]
+
+use std::time::Duration;
+
+use crate::store::power::processes::{judge, kill, open, start};
+use crate::store::prelude::*;
+use crate::support::common::index_files::{files_below, vouch_for};
+
+fn index(store: &Path) -> PathBuf {
+    store.join(".deedbook/events")
+}
+
+/// A copy of a store that lies elsewhere, with another index.
+fn with_index(store: &Path, to: &Path, older: Option<&Path>) {
+    if to.exists() {
+        fs::remove_dir_all(to).unwrap();
+    }
+    copy(store, to);
+    fs::remove_dir_all(index(to)).unwrap();
+    if let Some(older) = older {
+        copy(older, &index(to));
+        vouch_for(&index(to));
+    }
+}
+
+/// Each process is killed and leaves its index as it is. The next one finds that of any before it.
+// Promise: store-index.
+#[test]
+fn an_index_older_than_the_segments_or_gone_finds_what_a_scan_finds() {
+    let (place, dir) = on_real_disk();
+    let (mut next, mut before, mut older) = (0, Vec::<PathBuf>::new(), 0);
+    for cycle in 0..40 {
+        if before.len() == 7 && next > 40 {
+            break;
+        }
+        let role = ["append", "compact"][cycle % 2];
+        let child = start(role, &dir, next);
+        std::thread::sleep(Duration::from_micros(60_000 + mix(cycle as u64) % 120_000));
+        next = kill(child, next);
+        if !index(&dir).exists() {
+            continue;
+        }
+        let trial = place.path().join("trial");
+        with_index(&dir, &trial, None);
+        judge(&trial, next, &format!("cycle {cycle}, no index"));
+        for (number, kept) in before.iter().enumerate().rev().take(3) {
+            with_index(&dir, &trial, Some(kept));
+            judge(&trial, next, &format!("cycle {cycle}, the index of {number}"));
+            older += 1;
+        }
+        let kept = place.path().join(format!("index-{cycle}"));
+        copy(&index(&dir), &kept);
+        before.push(kept);
+        judge(&dir, next, &format!("cycle {cycle}"));
+    }
+    println!("{next} events, {older} older ones");
+    assert!(older > 8 && next > 40, "{older} older ones, {next} events");
+}
+
+/// An index that says of itself that it is damaged is made again, or the call that meets the damage is an
+/// error and makes it again on request; none gives other events than a scan.
+// Promise: store-index.
+#[test]
+fn a_damaged_index_of_a_store_that_died_finds_what_a_scan_finds_or_is_made_again() {
+    let (place, dir) = on_real_disk();
+    let mut next = 0;
+    for cycle in 0..40 {
+        let child = start("append", &dir, next);
+        std::thread::sleep(Duration::from_millis(150 + 20 * cycle));
+        next = kill(child, next);
+        if next > 40 {
+            break;
+        }
+    }
+    assert!(next > 8, "{next} events");
+    let (trial, mut sound, mut errors) = (place.path().join("trial"), 0, 0);
+    for (number, file) in files_below(&index(&dir)).iter().enumerate() {
+        let bytes = fs::read(file).unwrap();
+        let name = file.strip_prefix(&dir).unwrap();
+        for which in 0..4 {
+            with_index(&dir, &trial, Some(&index(&dir)));
+            let mut bytes = bytes.clone();
+            let at = mix(number as u64 ^ which) as usize % bytes.len().max(1);
+            match which {
+                0 => bytes.truncate(at),
+                _ => bytes.get_mut(at).into_iter().for_each(|byte| *byte ^= 0x20),
+            }
+            fs::write(trial.join(name), bytes).unwrap();
+            let what = format!("{}, {which} at byte {at}", name.display());
+            if is_sound(&trial) {
+                sound += 1;
+            } else {
+                errors += 1;
+                fs::remove_dir_all(index(&trial)).unwrap();
+            }
+            judge(&trial, next, &what);
+        }
+    }
+    println!("{next} events, {sound} made again or not concerned, {errors} errors");
+    assert!(sound > 8, "{sound} sound, {errors} errors");
+}
+
+/// Whether a store whose index may be damaged opens and finds events by it; else the error says that the
+/// index is damaged, and how to have it made again.
+fn is_sound(store: &Path) -> bool {
+    let opened = std::panic::catch_unwind(|| open(store));
+    let Ok(store) = opened else { return false };
+    let queried = store.query(&[deedbook::nostr::Filter::default()]);
+    let found = queried.and_then(|mut found| found.try_for_each(|each| each.map(drop)));
+    match found {
+        Ok(()) => true,
+        Err(error) => {
+            assert!([ErrorKind::Corrupt, ErrorKind::Io].contains(&error.kind()), "{error:?}");
+            false
+        }
+    }
+}
+
+/// A power cut took a deletion from the log. The index syncs itself and still had it, so that queries gave
+/// other events than scans.
+#[test]
+fn an_index_with_flags_that_the_log_lost_is_made_again() {
+    let place = tempfile::tempdir().unwrap();
+    let [dir, trial, log] = ["events", "trial", "log"].map(|name| place.path().join(name));
+    let options = Options::default().durability(Durability::Manual);
+    let store = options.open(&dir, Mode::Append).unwrap();
+    store.append_many(&notes(0..5)).unwrap();
+    store.checkpoint().unwrap();
+    copy(&dir.join("wal"), &log);
+    delete(&store, &note(2));
+    assert_eq!(queried(&store), 4);
+    copy(&dir, &trial);
+    vouch_for(&index(&trial));
+    let store = options.open(&trial, Mode::Append).unwrap();
+    assert_eq!((all(&store).len(), store.opening().indexed), (5, 0));
+    assert_eq!(queried(&store), 4);
+    drop(store);
+
+    fs::remove_dir_all(&trial).unwrap();
+    copy(&dir, &trial);
+    vouch_for(&index(&trial));
+    fs::remove_dir_all(trial.join("wal")).unwrap();
+    copy(&log, &trial.join("wal"));
+    let store = options.open(&trial, Mode::Append).unwrap();
+    assert_eq!((all(&store).len(), store.opening().indexed), (5, 5));
+    assert_eq!(queried(&store), 5);
+}

@@ -1,0 +1,73 @@
+//! What went wrong once, each with its story.
+
+use crate::store::prelude::*;
+
+/// What the index covers says nothing of flags: where a power cut took the last change of the index, an
+/// event whose flag was taken off was never found again.
+// Promise: store-index.
+#[test]
+fn the_index_learns_flags_that_it_lacks_from_the_log() {
+    let place = tempfile::tempdir().unwrap();
+    let (dir, kept) = (place.path().join("events"), place.path().join("kept"));
+    let on = on_storage(Arc::new(Disk)).index_on_disk(true);
+    let store = on.open(&dir, Mode::Append).unwrap();
+    let at = stored(&store, &note(0));
+    store.append(&note(1)).unwrap();
+    store.set_flags(at, Flags::DELETED).unwrap();
+    store.close().unwrap();
+    copy(&dir.join(".deedbook/events"), &kept);
+    let store = on.open(&dir, Mode::Append).unwrap();
+    store.set_flags(at, Flags::default()).unwrap();
+    store.append(&note(2)).unwrap();
+    store.commit().unwrap();
+    // As a power cut leaves it: the log and the segments are durable, the index is as it was.
+    let cut = place.path().join("cut");
+    copy(&dir, &cut);
+    fs::remove_dir_all(cut.join(".deedbook/events")).unwrap();
+    copy(&kept, &cut.join(".deedbook/events"));
+    crate::support::common::index_files::vouch_for(&cut.join(".deedbook/events"));
+    drop(store);
+    let store = on.open(&cut, Mode::Append).unwrap();
+    assert_eq!(found(&store, "{}"), [note(2), note(1), note(0)]);
+    assert_eq!(store.opening().indexed, 1);
+}
+
+/// A thread tells the index what was appended. An event that is on its way there is found by its id, is a
+/// duplicate, is replaced and deleted like any other.
+#[test]
+fn events_on_their_way_to_the_index_are_known() {
+    let place = tempfile::tempdir().unwrap();
+    let on = Options::new().small(true);
+    let store = on.open(place.path().join("store"), Mode::Append).unwrap();
+    let mut live = Vec::new();
+    for number in 0..400u32 {
+        let author = (number % 7) as u8;
+        let next = match number % 3 {
+            0 => event(author, number, 0, &[], "profile"),
+            _ => event(author, number, 1, &[], "note"),
+        };
+        assert!(store.append(&next).unwrap().is_stored(), "{number}");
+        assert!(matches!(store.append(&next).unwrap(), Outcome::Duplicate(_)), "{number}");
+        live.retain(|event: &Event| (next.kind, event.kind, event.pubkey) != (0, 0, next.pubkey));
+        live.push(next);
+        if number % 50 == 49 {
+            let gone = live.remove(live.len() - 20);
+            let request = request(number_of(&gone.pubkey), number, &gone);
+            store.append(&request).unwrap();
+            live.push(request);
+        }
+        let is_found = |event: &Event| store.find(&event.id).unwrap().is_some();
+        assert!(live.iter().rev().take(30).all(is_found), "{number}");
+    }
+    live.sort_by_key(|event| (std::cmp::Reverse(event.created_at), event.id));
+    assert_eq!(found(&store, "{}"), live);
+    store.compact(0.0, false).unwrap();
+    assert_eq!(found(&store, "{}"), live);
+    let next = event(3, 1_000, 0, &[], "profile");
+    store.append(&next).unwrap();
+    live.retain(|event| (event.kind, event.pubkey) != (0, next.pubkey));
+    live.insert(0, next);
+    assert_eq!(found(&store, "{}"), live);
+    store.close().unwrap();
+    assert_eq!(found(&on.open(place.path().join("store"), Mode::Append).unwrap(), "{}"), live);
+}

@@ -1,0 +1,195 @@
+//! What becomes of replaced versions is stored with the store: openings that do not say it go on as before.
+
+use deedbook::nostr::History;
+
+use crate::store::prelude::*;
+
+const LIVE: Flags = Flags(0);
+
+fn version(at: u32) -> Event {
+    event(9, at, 0, &[], &format!("profile {at}"))
+}
+
+fn keeping(disk: &Sim) -> EventStore {
+    on(disk).history(History::Keep).open(DIR, Mode::Append).unwrap()
+}
+
+/// The profiles, by their times, with their flags.
+fn versions(store: &EventStore) -> Vec<(u32, Flags)> {
+    let mut all = walked(store, Include::All);
+    all.retain(|found| found.event.kind == 0);
+    let live = all.iter().filter(|found| found.flags.is_live()).count();
+    assert_eq!(found(store, r#"{"kinds": [0]}"#).len(), live);
+    all.iter().map(|found| (found.event.created_at, found.flags)).collect()
+}
+
+const BOTH: [(u32, Flags); 2] = [(1, LIVE), (2, LIVE)];
+
+/// A note that a checkpoint covers, and two versions of a profile after it, both kept: committed, and then
+/// the process was killed.
+fn kept() -> Sim {
+    let disk = Sim::new();
+    let store = keeping(&disk);
+    store.append(&note(0)).unwrap();
+    store.checkpoint().unwrap();
+    store.append_many(&[version(1), version(2)]).unwrap();
+    store.commit().unwrap();
+    let killed = disk.kill();
+    assert_eq!(versions(&store), BOTH);
+    killed
+}
+
+/// As the death of the process, and power cuts, may leave it.
+fn states(disk: &Sim) -> Vec<Sim> {
+    let crashes = disk.crashes();
+    let ends = [crashes.nth(0), crashes.nth(crashes.count() - 1)];
+    let choices = ends.into_iter().chain((0..4).map(|seed| crashes.sample(mix(seed))));
+    choices.map(|choice| crashes.build(&choice)).chain([disk.kill()]).collect()
+}
+
+/// The store forgot that it kept versions: after the death of the writer, the next opening that did not say
+/// it flagged all but the newest, and a compaction dropped them.
+#[test]
+fn versions_that_were_kept_stay_whoever_opens_the_store_next() {
+    for lost in [&[][..], &[MANIFEST], &[COPY], &[COPY, "/events/.deedbook/lock"]] {
+        for disk in states(&kept()) {
+            lost.iter().for_each(|path| drop(disk.remove(Path::new(path))));
+            let store = writer(&disk);
+            assert_eq!((store.history(), store.options().history), (History::Keep, None));
+            assert_eq!(versions(&store), BOTH, "{lost:?}");
+            assert_eq!(store.compact(0.0, false).unwrap().segments, [0u32; 0], "{lost:?}");
+            stored(&store, &version(3));
+            store.commit().unwrap();
+            let next = disk.kill();
+            drop(store);
+            let store = writer(&next);
+            assert_eq!(versions(&store), [(1, LIVE), (2, LIVE), (3, LIVE)], "{lost:?}");
+        }
+    }
+}
+
+/// Another program writes a manifest without it: the copy has it.
+#[test]
+fn a_manifest_of_another_program_does_not_change_what_is_kept() {
+    let disk = kept();
+    changed(&disk, MANIFEST, |bytes| {
+        let mut value: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+        let object = value.as_object_mut().unwrap();
+        assert!(object.remove("compactions").is_some());
+        assert_eq!(object.remove("history").unwrap(), "keep");
+        *bytes = value.to_string().into_bytes();
+    });
+    let store = writer(&disk);
+    assert_eq!((store.history(), versions(&store)), (History::Keep, BOTH.to_vec()));
+    store.close().unwrap();
+    for path in [MANIFEST, COPY] {
+        let text = String::from_utf8(read(&disk, path)).unwrap();
+        assert!(text.contains("\"history\": \"keep\""), "{text}");
+    }
+}
+
+/// A flipped bit in the name of one field: the manifest said nothing of replaced versions any more, and its
+/// copy, which has a checksum, that they are kept. The next append hid them, and a compaction dropped them.
+#[test]
+fn a_flipped_bit_in_the_manifest_does_not_change_what_is_kept() {
+    let disk = Sim::new();
+    let store = keeping(&disk);
+    store.append_many(&[version(1), version(2)]).unwrap();
+    store.close().unwrap();
+    let text = String::from_utf8(read(&disk, MANIFEST)).unwrap();
+    let at = text.find("\"history\"").unwrap() + 5;
+    changed(&disk, MANIFEST, |bytes| bytes[at] ^= 1);
+    let reader = reader(&disk);
+    assert_eq!((reader.history(), reader.opening().manifest_rebuilt), (History::Keep, true));
+    let store = writer(&disk);
+    assert_eq!((store.history(), store.opening().manifest_rebuilt), (History::Keep, true));
+    store.append(&version(3)).unwrap();
+    assert_eq!(store.compact(0.0, false).unwrap().replaced, 0);
+    assert_eq!(versions(&store), [(1, LIVE), (2, LIVE), (3, LIVE)]);
+    store.close().unwrap();
+    assert_eq!(String::from_utf8(read(&disk, COPY)).unwrap().matches("\"keep\"").count(), 1);
+    assert!(!writer(&disk).opening().manifest_rebuilt);
+}
+
+#[test]
+fn a_repair_keeps_what_the_store_keeps() {
+    for is_damaged in [false, true] {
+        for lost in [None, Some(MANIFEST)] {
+            let disk = kept();
+            lost.iter().for_each(|path| remove(&disk, path));
+            if is_damaged {
+                changed(&disk, &segment(0), |bytes| bytes[PAGE + 80] ^= 1);
+            }
+            let may = if is_damaged { ACCEPT } else { PLAIN };
+            let report = mended(&disk, may).unwrap();
+            assert!(report.mended && report.is_loss == is_damaged, "{report:?}");
+            let store = writer(&disk);
+            assert_eq!((store.history(), versions(&store)), (History::Keep, BOTH.to_vec()));
+        }
+    }
+}
+
+#[test]
+fn a_salvage_keeps_what_the_source_keeps_unless_it_is_asked_not_to() {
+    let dropped = vec![(1, Flags::REPLACED), (2, LIVE)];
+    for lost in [&[][..], &[MANIFEST], &[COPY]] {
+        let asked = [
+            (None, History::Keep, BOTH.to_vec()),
+            (Some(History::Drop), History::Drop, dropped.clone()),
+        ];
+        for (asked, history, expected) in asked {
+            let disk = kept();
+            lost.iter().for_each(|path| remove(&disk, path));
+            let mut options = on(&disk);
+            options.history = asked;
+            let report = salvaged_by(&options);
+            assert_eq!(report.events, 3, "{report:?}");
+            let copy = on(&disk).open(COPY_DIR, Mode::Append).unwrap();
+            assert_eq!((copy.history(), versions(&copy)), (history, expected), "{lost:?}");
+        }
+    }
+}
+
+#[test]
+fn another_history_counts_from_the_opening_on_that_asks_for_it() {
+    let disk = Sim::new();
+    let store = writer(&disk);
+    assert_eq!(store.history(), History::Drop);
+    store.append_many(&[version(1), version(2)]).unwrap();
+    store.close().unwrap();
+    let reader = on(&disk).history(History::Keep).open(DIR, Mode::Read).unwrap();
+    assert_eq!(reader.history(), History::Drop, "a reader asks for nothing");
+    let store = keeping(&disk);
+    store.append(&version(3)).unwrap();
+    store.commit().unwrap();
+    let kept = [(1, Flags::REPLACED), (2, LIVE), (3, LIVE)];
+    for disk in states(&disk) {
+        let store = writer(&disk);
+        assert_eq!((store.history(), versions(&store)), (History::Keep, kept.to_vec()));
+    }
+    drop(store);
+    let store = on(&disk).history(History::Drop).open(DIR, Mode::Append).unwrap();
+    assert_eq!(versions(&store), kept);
+    store.append(&version(4)).unwrap();
+    assert_eq!(versions(&store)[2..], [(3, Flags::REPLACED), (4, LIVE)]);
+    store.close().unwrap();
+    assert_eq!(writer(&disk).history(), History::Drop);
+}
+
+/// What the log had was appended under the history of before: it is completed under that, and the other one
+/// is not stored before.
+#[test]
+fn a_change_of_history_that_crashes_at_any_call_drops_nothing_that_was_kept() {
+    let disk = kept();
+    disk.record();
+    let store = on(&disk).history(History::Drop).open(DIR, Mode::Append).unwrap();
+    let moments = disk.recorded();
+    assert_eq!((store.history(), versions(&store)), (History::Drop, BOTH.to_vec()));
+    assert!(moments.len() > 10);
+    for (call, moment) in moments.iter().enumerate() {
+        for state in states(moment) {
+            let store = writer(&state);
+            assert_eq!(versions(&store), BOTH, "call {call}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A write-ahead log that is gone as a whole, which the manifest knows of, and one whose end was cut.
+
+use crate::store::prelude::*;
+
+/// The last checkpoint by the manifest.
+fn checkpoint(disk: &Sim) -> u64 {
+    manifest(disk)["last_checkpoint_lsn"].as_u64().unwrap()
+}
+
+/// Events before and after a checkpoint, committed; then the process was killed.
+fn killed() -> Sim {
+    let (disk, store) = fresh();
+    store.append_many(&[1, 2, 4].map(note)).unwrap();
+    store.checkpoint().unwrap();
+    store.append_many(&[1, 2].map(|at| event(9, at, 0, &[], "profile"))).unwrap();
+    store.commit().unwrap();
+    disk.kill()
+}
+
+/// The store after a repair, or opened by the letter, both of which go on without the log.
+fn gone_on(disk: &Sim, by_repair: bool) -> EventStore {
+    if by_repair {
+        assert!(mended(disk, ACCEPT).unwrap().mended);
+        return writer(disk);
+    }
+    on(disk).recovery(Recovery::Spec).open(DIR, Mode::Append).unwrap()
+}
+
+/// The store is refused and nothing changes; a reader, a check and a repair name the log that is gone or ends too
+/// early, and who goes on without it has what the segments have, with numbers after those that were lost.
+fn is_refused_and_goes_on(disk: &Sim, said: &str, left: &[u32]) {
+    let (known, before, is_gone) = (checkpoint(disk), read(disk, MANIFEST), logs(disk).is_empty());
+    let error = on(disk).open(DIR, Mode::Append).unwrap_err();
+    assert_eq!((error.kind(), error.path()), (ErrorKind::LostRecords, Some(Path::new(WAL))));
+    let expected = format!("; the manifest names the checkpoint with lsn {known},");
+    assert!(error.message().starts_with(said) && error.message().contains(&expected), "{error}");
+    assert_eq!(read(disk, MANIFEST), before);
+    let report = reader(disk).verify(Check::Id).unwrap();
+    assert_eq!((report.faults, report.log_damages.len()), (1, 1), "{report:?}");
+    assert!(error.message().starts_with(&report.log_damages[0].reason), "{report:?}");
+    let dry = mended(disk, DRY).unwrap();
+    assert!(dry.is_loss && dry.damages == report.log_damages, "{dry:?}");
+    let plain = mended(disk, PLAIN).unwrap();
+    assert!(!plain.mended && plain.is_loss && plain.cut_events == 0, "{plain:?}");
+    assert!(on(disk).open(DIR, Mode::Append).is_err());
+    for by_repair in [true, false] {
+        let disk = disk.kill();
+        let store = gone_on(&disk, by_repair);
+        assert!(store.opening().is_loss, "{:?}", store.opening());
+        assert!(!is_gone || store.opening().saved.is_empty(), "{:?}", store.opening());
+        let report = store.verify(Check::Id).unwrap();
+        assert!(report.is_ok() && report.is_loss, "{report:?}");
+        assert_eq!(sorted(&store).iter().map(|e| e.created_at).collect::<Vec<_>>(), left);
+        store.append(&note(8)).unwrap();
+        store.close().unwrap();
+        assert!(checkpoint(&disk) > known);
+        assert!(mended(&disk, PLAIN).unwrap().damages.is_empty());
+        assert_eq!(live(&writer(&disk)).len(), left.len() + 1);
+    }
+}
+
+/// When a note was made.
+fn at(number: u32) -> u32 {
+    note(number).created_at
+}
+
+/// Without `wal.log` alone a store was refused; without `wal` it was opened without a word, and what only the
+/// log had was gone.
+#[test]
+fn a_log_that_is_gone_is_refused_and_named() {
+    let disk = killed();
+    assert!(checkpoint(&disk) > 0);
+    remove_log(&disk);
+    // Which version of the profile counts the segments say, too.
+    is_refused_and_goes_on(
+        &disk,
+        "the write-ahead log has no file, and so no entry",
+        &[2, at(1), at(2), at(4)],
+    );
+    let copied = disk.kill();
+    remove(&copied, MANIFEST);
+    let said = "no entry; the copy of the manifest names the checkpoint with lsn ";
+    refused(on(&copied).open(DIR, Mode::Append), ErrorKind::LostRecords, said);
+    // Another program may keep no such log.
+    changed(&disk, MANIFEST, |bytes| {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        *bytes = text.replace("\"compactions\"", "\"generations\"").into_bytes();
+    });
+    assert_eq!(events(&writer(&disk)).len(), 5);
+}
+
+/// An older `wal` was put back: what it had after its checkpoint was appended again, also what a compaction had
+/// dropped since, and the numbers of its entries came a second time.
+#[test]
+fn a_log_that_ends_before_the_checkpoint_of_the_manifest_is_refused_and_named() {
+    let (disk, store) = fresh();
+    store.append_many(&[1, 2].map(note)).unwrap();
+    store.checkpoint().unwrap();
+    store.append_many(&[4, 5].map(note)).unwrap();
+    store.commit().unwrap();
+    let older = listed(&disk, Path::new("/events/wal"));
+    delete(&store, &note(4));
+    store.compact(0.0, false).unwrap();
+    store.append(&note(6)).unwrap();
+    store.close().unwrap();
+    older.iter().for_each(|(path, bytes)| write(&disk, path.to_str().unwrap(), bytes));
+    is_refused_and_goes_on(&disk, "the write-ahead log ends with lsn ", &[1, 2, 5, 6].map(at));
+}
+
+/// The end of the log was cut and saved, and a line in the program's log said so, but not the store.
+#[test]
+fn the_saved_end_of_the_log_is_named() {
+    let (disk, store) = fresh();
+    store.append(&note(1)).unwrap();
+    store.commit().unwrap();
+    store.append(&note(2)).unwrap();
+    let disk = disk.kill();
+    drop(store);
+    changed(&disk, &newest_log(&disk), |bytes| bytes.truncate(last_byte(bytes) - 40));
+    let store = writer(&disk);
+    let saved = &store.opening().saved;
+    assert_eq!(saved.len(), 1, "{:?}", store.opening());
+    assert!(saved[0].starts_with("/events/wal") && is_cut(&saved[0]));
+    assert!(disk.open(&saved[0], Access::Read).is_ok());
+}

@@ -1,0 +1,11 @@
+//! What opening makes of manifests, logs and settings.
+
+mod history;
+mod lost_log;
+mod manifest;
+mod matrix;
+mod noted;
+mod openers;
+mod sizes;
+mod stories;
+pub mod witnesses;

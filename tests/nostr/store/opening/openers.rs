@@ -1,0 +1,128 @@
+//! A writer, and others that open its store meanwhile.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::store::prelude::*;
+use crate::support::store::judge::look;
+use crate::support::store::known::Known;
+
+fn on(run: &Run, disk: &Sim) -> Options {
+    on_disk(&run.options, disk)
+}
+
+/// A second writer is refused between any two steps, and changes nothing.
+fn refused(run: &Run, what: &str) {
+    for mode in [Mode::Append, Mode::Create] {
+        let before = run.disk.fingerprint();
+        let error = on(run, &run.disk).open(DIR, mode).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked, "{what}: {error:?}");
+        assert_eq!(run.disk.fingerprint(), before, "{what}: a writer that was refused wrote");
+    }
+}
+
+/// A reader opens the store as it is between any two calls of the writer.
+// Promise: store-second-writer.
+#[test]
+fn a_reader_beside_a_writer_sees_all_that_was_written_and_a_second_writer_is_refused() {
+    let (mut readers, mut steps) = (0, 0);
+    for (number, history) in
+        ["amvdfckxr", "vmfvxaxdr", "mmfxmmfxc", "akdkvkmfxr"].into_iter().enumerate()
+    {
+        let durability = [Durability::Manual, Durability::Always][number % 2];
+        let mut run = Run::new(durability, true);
+        run.open().unwrap();
+        for (at, step) in history.chars().enumerate() {
+            let what = format!("{durability} {history:?}, step {at}");
+            refused(&run, &what);
+            let before = run.known.clone();
+            run.disk.record();
+            run.apply(step).unwrap();
+            let during = Known::during(&before, &run.known);
+            steps += 1;
+            let moments = run.disk.recorded();
+            let now = (&run.disk, &run.known);
+            for (call, (disk, known)) in
+                moments.iter().map(|moment| (moment, &during)).chain([now]).enumerate()
+            {
+                // Closing and opening may take hundreds of calls.
+                if moments.len() > 40 && call < moments.len() && !mix(call as u64).is_multiple_of(3)
+                {
+                    continue;
+                }
+                let judged = || {
+                    let reader = on(&run, disk).open(DIR, Mode::Read);
+                    let reader = reader.map_err(|e| format!("opening: {e:?}"))?;
+                    known.judge_beside(&look(&reader, known, "a reader")?)
+                };
+                judged().unwrap_or_else(|why| panic!("{what}, call {call}: {why}"));
+                readers += 1;
+            }
+        }
+        refused(&run, history);
+        // The lock goes with the writer.
+        run.store.take().unwrap().close().unwrap();
+        on(&run, &run.disk).open(DIR, Mode::Append).unwrap().close().unwrap();
+    }
+    println!("{steps} steps, {readers} readers");
+    assert!(readers > 10 * steps);
+}
+
+/// Have a disk hold what another one does. The segment stays the file that it is: a reader may have it open.
+fn finish(disk: &Sim, as_on: &Sim) {
+    let before = listed(disk, Path::new(DIR));
+    for (path, bytes) in listed(as_on, Path::new(DIR)) {
+        if path == Path::new(FIRST) {
+            let file = disk.open(&path, Access::Write).unwrap();
+            assert_eq!(file.write_at(&bytes, 0).unwrap(), bytes.len());
+        } else if before.get(&path) != Some(&bytes) {
+            // That of a further file of the log, which is not there yet.
+            let _ = disk.create_dir(path.parent().unwrap());
+            write(disk, path.to_str().unwrap(), &bytes);
+        }
+    }
+}
+
+/// A reader asked where the segment ends while a long event was being written, and found damage there; when
+/// it asked again, the event was whole, so that the damage passed for what it was: every walk ended at it.
+#[test]
+fn an_event_that_becomes_whole_while_a_reader_opens_is_no_damage() {
+    let disk = Sim::new();
+    let on = options(&disk, Durability::Manual).segment_bytes(40 * 4096);
+    let store = open(&on);
+    store.append_many(&[note(0), note(1)]).unwrap();
+    let expected = [note(0), note(1), event(9, 4, 0, &[], &"long ".repeat(2000))];
+    store.append(&expected[2]).unwrap();
+    store.commit().unwrap();
+    let logged = disk.kill();
+    store.checkpoint().unwrap();
+    let emptied = disk.kill();
+    let whole = read(&logged, FIRST).len();
+    for (after, missing) in
+        [&logged, &emptied].into_iter().flat_map(|after| [3000, 4096, 8192].map(|by| (after, by)))
+    {
+        let mut seen = 0;
+        for call in 0.. {
+            let begun = logged.kill();
+            changed(&begun, FIRST, |bytes| bytes.truncate(whole - missing));
+            let (calls, from, to) = (AtomicU64::new(0), begun.clone(), after.kill());
+            let storage = watched(Arc::new(begun.clone()), move |seen| {
+                if seen == Seen::Calling && calls.fetch_add(1, Ordering::Relaxed) == call {
+                    finish(&from, &to);
+                }
+            });
+            let what = format!("{missing} bytes come before call {call}");
+            let reader = on.clone().storage(storage).open(DIR, Mode::Read);
+            let reader = reader.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+            let walk = reader.iter(Include::All, OnCorrupt::Raise).unwrap();
+            let found: Result<Vec<Event>, _> = walk.map(|one| one.map(|one| one.event)).collect();
+            let found = found.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+            // Whether it was there when the reader came or not, it sees all that was before.
+            assert!(found == expected[..2] || found == expected, "{what}: {} events", found.len());
+            seen += found.len() - 2;
+            if read(&begun, FIRST).len() < whole {
+                break;
+            }
+        }
+        assert!(seen > 0, "{missing} bytes: no reader has the event");
+    }
+}

@@ -1,0 +1,94 @@
+//! What went wrong once, each with its story.
+
+use crate::store::prelude::*;
+
+/// A reader that opened a store while a long event was being written raised an error about damage.
+#[test]
+fn an_event_that_is_being_written_is_no_damage_for_a_reader() {
+    let (disk, on, store) = small();
+    let events = [note(0), note(1), event(9, 4, 0, &[], &"long ".repeat(2000))];
+    store.append_many(&events).unwrap();
+    let file = disk.open(Path::new(FIRST), Access::Write).unwrap();
+    let whole = file.len().unwrap();
+    let reader = || on.open(DIR, Mode::Read).unwrap();
+    for missing in [3000, 4096, 8192] {
+        file.set_len(whole - missing).unwrap();
+        assert_eq!(live(&reader()), events, "{missing}");
+        assert!(reader().verify(Check::Id).unwrap().is_ok(), "{missing}");
+    }
+    // Once it was acknowledged by a checkpoint, it is.
+    store.checkpoint().unwrap();
+    assert!(!reader().verify(Check::Id).unwrap().is_ok());
+}
+
+/// With a smaller limit, events above it were damage: the store was called damaged, an index made
+/// meanwhile did not have them, and they were stored twice.
+#[test]
+fn a_smaller_limit_is_for_new_events_alone() {
+    let (_place, dir) = on_real_disk();
+    let on = Options::new().small(true).segment_bytes(10 * 4096);
+    let small = on.clone().event_bytes_max(4096);
+    let stored = [note(1), note(2), note(3)];
+    let long = &stored[2];
+    let store = on.open(&dir, Mode::Append).unwrap();
+    store.append_many(&stored).unwrap();
+    store.close().unwrap();
+    let store = small.open(&dir, Mode::Append).unwrap();
+    assert_eq!(store.reindex().unwrap(), 3);
+    assert_eq!(live(&store), stored);
+    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(store.find(&long.id).unwrap().is_some());
+    refused(store.append(&note(10)), ErrorKind::TooLarge, "");
+    delete(&store, &note(1));
+    assert_eq!(store.compact(0.0, false).unwrap().kept, 2);
+    store.close().unwrap();
+    let store = on.open(&dir, Mode::Append).unwrap();
+    assert!(store.find(&long.id).unwrap().is_some());
+    assert!(matches!(store.append(long).unwrap(), Outcome::Duplicate(_)));
+    assert_eq!(live(&store), stored[1..]);
+}
+
+/// The same of an event that the write-ahead log still has, and of a rescue.
+#[test]
+fn a_smaller_limit_leaves_what_the_log_has() {
+    let (disk, on, store) = small();
+    let stored = [note(1), note(2), note(3)];
+    store.append_many(&stored).unwrap();
+    store.commit().unwrap();
+    for is_torn in [false, true] {
+        let disk = disk.kill();
+        if is_torn {
+            changed(&disk, FIRST, |bytes| bytes.truncate(4 * PAGE));
+        }
+        let small = on_disk(&on, &disk).event_bytes_max(4096);
+        let report = salvaged_by(&small);
+        assert_eq!((report.events, report.damages.len()), (3, usize::from(is_torn)), "{report:?}");
+        assert_eq!(live(&small.open(COPY_DIR, Mode::Append).unwrap()).len(), 3);
+        let store = open(&small);
+        assert_eq!(store.opening().appended_again, u64::from(is_torn));
+        assert_eq!(live(&store), stored);
+    }
+}
+
+/// The header of a segment counted no event that came after the last checkpoint, and a process that was
+/// killed counted none either: the segment passed for empty, grew beyond its size, and the counters
+/// stayed wrong.
+#[test]
+fn events_that_no_checkpoint_counted_are_counted_by_the_next_opening() {
+    for was_killed in [true, false] {
+        let (mut disk, on, store) = small();
+        one_by_one(&store, &notes(4..9));
+        if was_killed {
+            disk = disk.kill();
+        } else {
+            // As a process before left it.
+            store.close().unwrap();
+            changed(&disk, FIRST, |bytes| bytes[20..24].fill(0));
+        }
+        let store = open(&on_disk(&on, &disk));
+        assert_eq!(stored(&store, &note(9)).segment, 1);
+        store.close().unwrap();
+        assert_eq!(manifest(&disk)["total_records"], 6);
+        assert_eq!(read(&disk, FIRST)[20..24], 5u32.to_be_bytes());
+    }
+}

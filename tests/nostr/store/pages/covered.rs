@@ -1,0 +1,186 @@
+//! What a checkpoint covers that the manifest does not know: no opening cuts it, and no flag of the log meets
+//! another event.
+
+use crate::store::prelude::*;
+
+/// Where the page of a note begins, if the notes before it are there.
+fn at(number: u32) -> usize {
+    (1 + number as usize) * PAGE
+}
+
+fn flip(disk: &Sim, number: u32) {
+    changed(disk, FIRST, |bytes| bytes[at(number) + 80] ^= 1);
+}
+
+/// Without these, nothing is missing or flagged but what was flagged by hand.
+fn check(found: &Events, numbers: Range<u32>, gone: &[u32], flagged: &[u32]) {
+    for number in numbers {
+        let flags = found.get(&short(number).id).map(|(_, flags)| *flags);
+        let expected = match flagged.contains(&number) {
+            true => Flags::DELETED,
+            false => Flags::default(),
+        };
+        let expected = Some(expected).filter(|_| !gone.contains(&number));
+        assert_eq!(flags, expected, "note {number}, gone {gone:?}");
+    }
+}
+
+/// Of a store without its manifest, the copy says the size that the opening found. A flipped bit before the last
+/// checkpoint had all after it cut, acknowledged events included; the log's events came to lie elsewhere, and
+/// its flag named a byte after the end, so that neither an opening nor a repair came to an end.
+#[test]
+fn damage_before_the_last_checkpoint_is_not_cut_without_the_manifest() {
+    let (disk, store) = fresh();
+    append(&store, 0..20);
+    store.checkpoint().unwrap();
+    append(&store, 20..23);
+    delete(&store, &short(22));
+    store.commit().unwrap();
+    let disk = disk.kill();
+    drop(store);
+    remove(&disk, MANIFEST);
+    // The last but one is the log's first event, which it has once more; where all of them are damaged, nobody
+    // knows where they lay.
+    let cases: [(&[u32], &[u32], &[u32]); 5] = [
+        (&[4], &[4], &[22]),
+        (&[4, 19], &[4, 19], &[22]),
+        (&[4, 19, 20], &[4, 19], &[22]),
+        (&[4, 20], &[4], &[22]),
+        (&[19, 20, 21, 22], &[19], &[]),
+    ];
+    for (damaged, gone, flagged) in cases {
+        let disk = disk.kill();
+        damaged.iter().for_each(|number| flip(&disk, *number));
+        let store = writer(&disk);
+        check(&events(&store), 0..23, gone, flagged);
+        assert!(store.verify(Check::Id).unwrap().faults > 0, "{damaged:?}: it is still there");
+        store.close().unwrap();
+        assert!(mended(&disk, ACCEPT).unwrap().mended);
+        let store = writer(&disk);
+        // A segment that is written again keeps what counts.
+        check(&events(&store), 0..23, &[gone, flagged].concat(), &[]);
+        assert!(store.verify(Check::Id).unwrap().is_ok());
+    }
+    // Less is there than the log speaks of, and no manifest says so: the log has the rest.
+    changed(&disk, FIRST, |bytes| bytes.truncate(at(10)));
+    refused(on(&disk).open(DIR, Mode::Append), ErrorKind::LostRecords, "");
+    assert!(mended(&disk, ACCEPT).unwrap().mended);
+    check(&events(&writer(&disk)), 0..23, &[], &[]);
+}
+
+/// A process died between a checkpoint and its manifest. What was damaged between the two sizes was cut with all
+/// after it, and the store was said to be whole.
+#[test]
+fn damage_between_the_manifest_and_a_later_checkpoint_is_not_cut() {
+    for checksums in [true, false] {
+        let disk = Sim::new();
+        let on = on(&disk).checksums(checksums);
+        let store = open(&on);
+        append(&store, 0..5);
+        store.checkpoint().unwrap();
+        let (older, header) = (read(&disk, MANIFEST), read(&disk, FIRST)[..PAGE].to_vec());
+        append(&store, 5..7);
+        // Without a checksum only its id could tell it from a torn one.
+        let mut stranger = short(7);
+        stranger.id.0[0] ^= 1;
+        let unchecked = ImportOptions::new().check(Check::None);
+        import(&store, &stranger.to_json(), &unchecked);
+        append(&store, 8..20);
+        store.checkpoint().unwrap();
+        let disk = disk.kill();
+        drop(store);
+        write(&disk, MANIFEST, &older);
+        changed(&disk, FIRST, |bytes| bytes[..PAGE].copy_from_slice(&header));
+        let cases: [&[u32]; 5] = [&[], &[8], &[9], &[9, 10], &[18, 19]];
+        for damaged in cases {
+            let disk = disk.kill();
+            damaged.iter().for_each(|number| flip(&disk, *number));
+            let store = on.clone().storage(Arc::new(disk.clone())).open(DIR, Mode::Append);
+            let store = store.unwrap();
+            assert!(store.opening().saved.is_empty(), "{:?}", store.opening());
+            let found = events(&store);
+            check(&found, 0..7, &[], &[]);
+            check(&found, 8..20, damaged, &[]);
+            assert!(found.contains_key(&stranger.id));
+            let faults = store.verify(Check::Id).unwrap().faults;
+            assert_eq!(faults, u64::from(!damaged.is_empty()) + 1, "{damaged:?}");
+            append(&store, 30..32);
+            assert!(events(&store).contains_key(&short(31).id));
+        }
+    }
+}
+
+/// A repair of lost pages was killed once it had appended the log's events after them. The next opening found
+/// them where the manifest's checkpoint ended, and set the flags of where they had been on other events.
+#[test]
+fn a_repair_of_lost_pages_that_was_killed_hides_no_other_event() {
+    let (disk, store) = fresh();
+    append(&store, 0..2);
+    store.checkpoint().unwrap();
+    let older = read(&disk, MANIFEST);
+    append(&store, 2..4);
+    store.checkpoint().unwrap();
+    append(&store, 10..16);
+    delete(&store, &short(10));
+    store.commit().unwrap();
+    let disk = disk.kill();
+    drop(store);
+    write(&disk, MANIFEST, &older);
+    changed(&disk, FIRST, |bytes| {
+        let mut logged = bytes[at(4)..at(10)].to_vec();
+        logged.iter_mut().skip(4).step_by(PAGE).for_each(|flags| *flags = 0);
+        bytes.truncate(at(1));
+        bytes.resize(at(2), 0);
+        bytes.extend(logged);
+    });
+    for by_repair in [false, true] {
+        let disk = disk.kill();
+        if !by_repair {
+            refused(on(&disk).open(DIR, Mode::Append), ErrorKind::LostRecords, "");
+        }
+        // The log has what came after the first checkpoint.
+        assert!(mended(&disk, ACCEPT).unwrap().mended);
+        let found = events(&writer(&disk));
+        check(&found, 0..4, &[1], &[]);
+        check(&found, 10..16, &[], &[]);
+    }
+}
+
+/// A repair cut the log, which alone could have said that an event with another signature than its author's was
+/// acknowledged; then the opening cut that event and all after it, of which the repair had said nothing.
+#[test]
+fn a_repair_that_cut_the_log_asks_for_no_signature() {
+    let disk = Sim::new();
+    let on = |disk: &Sim| -> Options { on(disk).checksums(false) };
+    let store = open(&on(&disk));
+    append(&store, 0..3);
+    store.checkpoint().unwrap();
+    append(&store, 3..9);
+    store.commit().unwrap();
+    let disk = disk.kill();
+    drop(store);
+    let damages: [fn(&Sim); 2] = [remove_log, |disk| {
+        let log = logs(disk).pop().unwrap();
+        changed(disk, &log, |bytes| {
+            let used = last_byte(bytes);
+            bytes[used - 100] ^= 1;
+        });
+    }];
+    for (number, damage) in damages.into_iter().enumerate() {
+        for by_repair in [true, false] {
+            let disk = disk.kill();
+            damage(&disk);
+            let on = on(&disk);
+            let store = match by_repair {
+                true => {
+                    let report = repair(Path::new(DIR), &on, ACCEPT).unwrap();
+                    assert!(report.mended && report.cut_events == 0, "{report:?}");
+                    open(&on)
+                }
+                false => on.recovery(Recovery::Spec).open(DIR, Mode::Append).unwrap(),
+            };
+            assert_eq!(store.opening().cut_events, 0, "{number}, {by_repair}");
+            check(&events(&store), 0..9, &[], &[]);
+        }
+    }
+}

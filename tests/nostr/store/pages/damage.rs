@@ -1,0 +1,250 @@
+//! Damaged files of a whole store: what opening, walks and verifying say of them, and what is there.
+
+use crate::store::prelude::*;
+
+/// Where the header of a segment says what is free.
+const NEXT_FREE_AT: usize = 24;
+
+/// Notes 0 to 4, of which 3 has pages 4 to 6; durable, and the log is empty.
+fn five() -> Sim {
+    closed(&notes(0..5))
+}
+
+/// A damaged segment costs the event that is damaged, and it is named.
+#[test]
+fn damaged_pages_are_named_by_walks_and_verify_and_stay_where_they_are() {
+    type Change = fn(&mut Vec<u8>);
+    // Which event is lost, and the pages that are damaged.
+    let cases: [(&str, Change, usize, Range<usize>); 6] = [
+        ("a lost page", |b| b[2 * PAGE..3 * PAGE].fill(0), 1, 2..3),
+        ("a lost page of a longer event", |b| b[5 * PAGE..6 * PAGE].fill(0), 3, 4..7),
+        ("a damaged chunk length", |b| b[5 * PAGE + 4] ^= 1, 3, 4..7),
+        ("the first page of a longer event lost", |b| b[4 * PAGE..5 * PAGE].fill(0), 3, 4..7),
+        ("a flipped bit", |b| b[PAGE + 60] ^= 4, 0, 1..2),
+        ("a length beyond the limit", |b| b[3 * PAGE] = 0x40, 2, 3..4),
+    ];
+    for (what, change, lost, pages) in cases {
+        let disk = five();
+        changed(&disk, FIRST, change);
+        let bytes = read(&disk, FIRST);
+        let mut rest = notes(0..5);
+        let lost = rest.remove(lost);
+        let (from, to) = (pages.start * PAGE, pages.end * PAGE);
+        for (mode, round) in [(Mode::Read, 0), (Mode::Append, 1), (Mode::Append, 2)] {
+            let what = format!("{what}, round {round}");
+            let store = on(&disk).open(DIR, mode).unwrap();
+            assert_eq!(store.opening().saved.len(), 0, "{what}");
+            let report = store.verify(Check::Id).unwrap();
+            assert_eq!((report.faults, report.live), (1, 4), "{what}");
+            // So that it opens for writing once more.
+            remove(&disk, "/events/.deedbook/damage");
+            let fault = &report.first_faults[0];
+            assert_eq!((fault.location.offset as usize, fault.end as usize), (from, to), "{what}");
+            let named = |error: &Error, reason: &str| {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
+                assert_eq!(error.offset(), Some(from as u64), "{what}: {error}");
+                assert_eq!(error.path(), Some(Path::new(FIRST)), "{what}: {error}");
+                assert!(error.message().contains(reason), "{what}: {error}");
+            };
+            for reverse in [false, true] {
+                let walk = |on_corrupt| match reverse {
+                    false => store.iter(Include::All, on_corrupt).unwrap(),
+                    true => store.iter_reverse(Include::All, on_corrupt).unwrap(),
+                };
+                let error = walk(OnCorrupt::Raise).find_map(Result::err).expect(&what);
+                named(&error, &fault.reason);
+                #[cfg(feature = "arrow")]
+                named(
+                    &crate::support::store::columns::error_after_rows(|| walk(OnCorrupt::Raise)),
+                    &fault.reason,
+                );
+                let mut skips = walk(OnCorrupt::Skip);
+                let mut found: Vec<Event> = skips.by_ref().map(|f| f.unwrap().event).collect();
+                found.sort_by_key(|event| event.created_at);
+                assert_eq!(found, rest, "{what}");
+                let [(0, damage)] = skips.damage() else { panic!("{what}: {:?}", skips.damage()) };
+                assert_eq!((damage.offset as usize, damage.end as usize), (from, to), "{what}");
+            }
+            named(&store.read(fault.location).unwrap_err(), "");
+            if mode == Mode::Append {
+                for event in &rest {
+                    assert_eq!(store.find(&event.id).unwrap().unwrap().event, *event, "{what}");
+                }
+                assert_eq!(store.find(&lost.id).unwrap(), None, "{what}");
+                // Nothing is copied: the damaged one would be lost.
+                let first = place(&store, &rest[0]);
+                store.set_flags(first, Flags::DELETED).unwrap();
+                named(&store.compact(0.0, false).unwrap_err(), &fault.reason);
+                store.set_flags(first, Default::default()).unwrap();
+            }
+        }
+        assert_eq!(read(&disk, FIRST)[PAGE..], bytes[PAGE..], "{what}: it was changed");
+    }
+}
+
+/// The reference leaves the last page as long as its record.
+#[test]
+fn a_last_page_that_is_not_padded_is_read_and_appended_to() {
+    let disk = five();
+    changed(&disk, FIRST, |bytes| bytes.truncate(last_byte(bytes) + 1));
+    let store = writer(&disk);
+    assert_eq!(all(&store), notes(0..5));
+    assert!(store.verify(Check::Id).unwrap().is_ok());
+    store.append(&note(5)).unwrap();
+    store.close().unwrap();
+    assert_eq!(all(&writer(&disk)), notes(0..6));
+}
+
+/// Notes 0 to 4 before the last checkpoint, 5 to 8 after it, by a process that died.
+fn nine() -> Sim {
+    let disk = five();
+    let store = writer(&disk);
+    one_by_one(&store, &notes(5..9));
+    store.commit().unwrap();
+    disk.kill()
+}
+
+/// Replaying went by the header alone, whose counters are hints: where that named a later byte, the
+/// events of the log were appended a second time; a byte within an event cut that event.
+#[test]
+fn a_wrong_or_old_header_neither_doubles_nor_cuts_events() {
+    let end = read(&nine(), FIRST).len() as u32;
+    let page = PAGE as u32;
+    let ends = [0, 1, page, 2 * page, 3 * page + 7, 5 * page, 6 * page, 7 * page, 9 * page, end];
+    for next_free in ends.into_iter().chain([end + page, u32::MAX]) {
+        for lost in [None, Some(8), Some(9)] {
+            let disk = nine();
+            changed(&disk, FIRST, |bytes| {
+                bytes[NEXT_FREE_AT..NEXT_FREE_AT + 4].copy_from_slice(&next_free.to_be_bytes());
+            });
+            if let Some(lost) = lost {
+                zero_pages(&disk, lost..lost + 1);
+            }
+            let store = writer(&disk);
+            assert_eq!(all(&store), notes(0..9), "{next_free}, page {lost:?} lost");
+            let opening = store.opening();
+            assert_eq!(opening.replayed, 4, "{next_free}");
+            let saved = usize::from(lost.is_some());
+            assert_eq!(opening.saved.len(), saved, "{next_free}, page {lost:?} lost");
+        }
+    }
+}
+
+/// The same where an old event is damaged: what follows it is not cut, whatever the hints say.
+#[test]
+fn old_damage_stays_where_it_is_when_the_log_is_replayed() {
+    for manifest in [true, false] {
+        for lost in [None, Some(7), Some(9)] {
+            let disk = nine();
+            changed(&disk, FIRST, |bytes| bytes[2 * PAGE + 60] ^= 1);
+            if let Some(lost) = lost {
+                zero_pages(&disk, lost..lost + 1);
+            }
+            if !manifest {
+                remove(&disk, MANIFEST);
+            }
+            let store = writer(&disk);
+            let (found, damage) = skipping(&store);
+            let mut rest = notes(0..9);
+            rest.remove(1);
+            if lost == Some(7) {
+                // Note 4 is old as well.
+                rest.remove(3);
+            }
+            let what = format!("manifest {manifest}, page {lost:?} lost");
+            assert_eq!(found, rest, "{what}");
+            assert_eq!(damage.len(), 1 + usize::from(lost == Some(7)), "{what}");
+        }
+    }
+}
+
+/// What the segment lost comes back from the log as far as the log is whole, and no further.
+#[test]
+fn a_torn_log_gives_what_it_has_and_a_flipped_one_is_refused() {
+    let whole = nine();
+    let wal = &newest_log(&whole);
+    let used = last_byte(&read(&whole, wal)) + 1;
+    let is_named = |disk: &Sim, what: &str| {
+        let error = on(disk).open(DIR, Mode::Append).expect_err(what);
+        let expected = [ErrorKind::Corrupt, ErrorKind::LostRecords];
+        assert!(expected.contains(&error.kind()), "{what}: {error}");
+        assert!(
+            error.path().is_some_and(|path| path.starts_with("/events/wal")),
+            "{what}: {error}"
+        );
+    };
+    for cut in (24..=used).step_by(13).chain([used - 1, used]) {
+        let disk = whole.kill();
+        changed(&disk, wal, |bytes| bytes[cut..].fill(0));
+        // Acknowledged by a commit: its mark says how much was durable.
+        match cut < used {
+            true => is_named(&disk, &format!("cut at {cut}")),
+            false => assert_eq!(all(&writer(&disk)), notes(0..9)),
+        }
+    }
+    for at in (24..used).step_by(17) {
+        let disk = whole.kill();
+        changed(&disk, wal, |bytes| bytes[at] ^= 0x10);
+        is_named(&disk, &format!("flipped at {at}"));
+        // Who only reads needs no log.
+        assert_eq!(all(&reader(&disk)), notes(0..9), "flipped at {at}");
+    }
+}
+
+/// `verify` said ok of a store whose write-ahead log was damaged, and opening for writing refused it.
+#[test]
+fn verify_names_the_damage_in_the_log_for_which_opening_refuses_a_store() {
+    let (whole, stored) = world();
+    let verified = |disk: &Sim| {
+        let reader = reader(disk);
+        assert_eq!(events(&reader).len(), stored.len());
+        let report = reader.verify(Check::Id).unwrap();
+        assert_eq!(report.log_damages, reader.verify_log().unwrap());
+        assert_eq!(report.faults, report.log_damages.len() as u64, "{report:?}");
+        report.log_damages
+    };
+    assert_eq!(verified(&whole), []);
+    let is_refused = |disk: &Sim| on(&disk.kill()).open(DIR, Mode::Append).is_err();
+    let mut refused = 0;
+    for (what, disk) in flipped_logs(&whole, 7) {
+        let damages = verified(&disk);
+        assert_eq!(damages, mended(&disk, DRY).unwrap().damages, "{what}");
+        if is_refused(&disk) {
+            refused += 1;
+            assert!(what.starts_with(&format!("{},", damages[0].path.display())), "{what}");
+        }
+    }
+    for log in logs(&whole) {
+        let used = last_byte(&read(&whole, &log));
+        // A cut end: of the newest file it may be a torn one.
+        for left in [used / 2, 10] {
+            let disk = whole.kill();
+            changed(&disk, &log, |bytes| bytes.truncate(left));
+            assert_eq!(verified(&disk).is_empty(), !is_refused(&disk), "{log}, {left} bytes left");
+        }
+        // And such an end hides no file that is missing.
+        if let Some(newest) = logs(&whole).last().filter(|newest| **newest != log) {
+            let disk = whole.kill();
+            remove(&disk, &log);
+            changed(&disk, newest, |bytes| {
+                bytes.truncate(last_byte(bytes) + 1);
+                bytes.extend([0xff; 20]);
+            });
+            assert!(is_refused(&disk) && verified(&disk)[0].reason.contains("missing"), "{log}");
+            assert!(mended(&disk, ACCEPT).unwrap().mended && !is_refused(&disk), "{log}");
+            assert_eq!(events(&writer(&disk)), stored, "{log} removed");
+        }
+        let disk = whole.kill();
+        remove(&disk, &log);
+        let damages = verified(&disk);
+        assert_eq!(damages, mended(&disk, DRY).unwrap().damages, "{log} removed");
+        assert!(is_refused(&disk) && damages[0].reason.contains("missing"), "{log}: {damages:?}");
+        assert!(!mended(&disk, PLAIN).unwrap().mended, "{log} removed");
+        // The segments have all.
+        let report = mended(&disk, ACCEPT).unwrap();
+        assert!(report.mended && report.is_loss && !report.was_loss, "{log}: {report:?}");
+        assert_eq!(verified(&disk), []);
+        assert_eq!(events(&writer(&disk)), stored, "{log} removed");
+    }
+    assert!(refused > 100, "{refused}");
+}

@@ -1,0 +1,186 @@
+//! Damaged pages of a store whose process was killed, on the real disk with the index in files, which knows
+//! what lay there: the store opens and takes events, `verify` names the page, and a repair takes it out.
+
+use deedbook::Transaction;
+
+use crate::store::prelude::*;
+use crate::support::common::index_files::vouch_for;
+
+fn on() -> Options {
+    on_storage(Arc::new(Disk)).index_on_disk(true)
+}
+
+fn open(dir: &Path) -> EventStore {
+    on().open(dir, Mode::Append).unwrap()
+}
+
+fn article(d: &str, at: u32) -> Event {
+    event(9, at, 30_023, &[&["d", d]], &format!("{d} of {at}"))
+}
+
+fn asked(at: u32, tag: &[&str]) -> Event {
+    event(9, at, 5, &[tag], "")
+}
+
+/// Change a byte of an event.
+fn damage(dir: &Path, at: Location) {
+    let path = dir.join(format!("data/segments/data.{}.seg", at.segment));
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[at.offset as usize + 80] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+fn live(store: &EventStore) -> Vec<Event> {
+    let walk = store.iter(Include::Live, OnCorrupt::Skip).unwrap();
+    walk.map(|found| found.unwrap().event).collect()
+}
+
+/// The store opens with this damage, names it, takes an event, and a repair mends it.
+fn goes_on(dir: &Path, damaged: Location, left: &[Event], what: &str) {
+    let store = on().open(dir, Mode::Append).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+    assert_eq!(live(&store), left, "{what}");
+    let report = store.verify(Check::Id).unwrap();
+    let found: Vec<Location> = report.first_faults.iter().map(|fault| fault.location).collect();
+    assert_eq!((report.faults, found), (1, vec![damaged]), "{what}");
+    stored(&store, &article("more", 90));
+    store.close().unwrap();
+    let report = repair(dir, &on(), ACCEPT).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+    assert!(report.mended && report.is_loss && report.damages.len() == 1, "{what}: {report:?}");
+    let store = open(dir);
+    let expected = [left, &[article("more", 90)]].concat();
+    assert_eq!(live(&store), expected, "{what}");
+    assert!(store.verify(Check::Id).unwrap().is_ok(), "{what}");
+    assert_eq!(queried(&store), expected.len(), "{what}");
+}
+
+/// Opening read the versions of what the log had, and failed at a damaged one, as did the repair that opens the
+/// store; and each append that replaced or deleted it failed for good. The same where the log says which flags
+/// the damaged one got.
+#[test]
+fn a_damaged_version_keeps_no_store_from_being_opened_appended_to_and_repaired() {
+    let (first, second) = (article("a", 1), article("b", 2));
+    let address = format!("30023:{}:a", Id(author(9)));
+    let after = [
+        ("another address", Some(article("c", 3))),
+        ("a newer version of it", Some(article("a", 3))),
+        ("a request for its address", Some(asked(3, &["a", &address]))),
+        ("a request for its id", Some(request(9, 3, &first))),
+        ("a flag by hand", None),
+    ];
+    for (what, third) in after {
+        for is_open in [true, false] {
+            let place = tempfile::tempdir().unwrap();
+            let [dir, killed] = ["events", "killed"].map(|name| place.path().join(name));
+            let store = open(&dir);
+            let damaged = stored(&store, &first);
+            stored(&store, &second);
+            store.checkpoint().unwrap();
+            // No flag is put on an event that cannot be read.
+            if is_open && third.is_some() {
+                damage(&dir, damaged);
+            }
+            match &third {
+                Some(third) => drop(store.append(third).unwrap()),
+                None => store.set_flags(damaged, Flags::DELETED).unwrap(),
+            }
+            store.commit().unwrap();
+            copy(&dir, &killed);
+            if !is_open || third.is_none() {
+                damage(&killed, damaged);
+            }
+            let what = format!("{what}, damaged while open: {is_open}");
+            let left: Vec<Event> = [second.clone()].into_iter().chain(third.clone()).collect();
+            goes_on(&killed, damaged, &left, &what);
+        }
+    }
+}
+
+/// What a request deleted is not known once it cannot be read: nothing is appended, and the error says what
+/// helps.
+#[test]
+fn a_damaged_request_ends_appends_until_a_repair() {
+    let (_place, dir) = on_real_disk();
+    let store = open(&dir);
+    stored(&store, &article("a", 1));
+    let asked = stored(&store, &request(9, 2, &article("a", 1)));
+    store.close().unwrap();
+    damage(&dir, asked);
+    let store = open(&dir);
+    for _ in 0..2 {
+        let error = store.append(&note(1)).unwrap_err();
+        assert_eq!((error.kind(), error.durable()), (ErrorKind::Corrupt, Some(Durable::No)));
+        assert_eq!(error.offset(), Some(asked.offset.into()));
+        let said = error.to_string();
+        assert!(said.contains("a deletion request") && said.contains("repair"), "{said}");
+    }
+    store.close().unwrap();
+    assert!(repair(&dir, &on(), ACCEPT).unwrap().mended);
+    let store = open(&dir);
+    stored(&store, &note(1));
+    assert_eq!(live(&store), [note(1)]);
+}
+
+/// A commit that had begun could not end for a damaged request, and neither did the repair.
+#[test]
+fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
+    let place = tempfile::tempdir().unwrap();
+    let [dir, killed] = ["events", "killed"].map(|name| place.path().join(name));
+    let store = open(&dir);
+    let asked = stored(&store, &asked(2, &["e", &"ab".repeat(32)]));
+    store.close().unwrap();
+    // As it is when the intent is there and nothing is appended.
+    let (from, to, intent) = (dir.clone(), killed.clone(), dir.join(".deedbook/transaction"));
+    let storage = watched(Arc::new(Disk), move |seen| {
+        if seen == Seen::Calling && intent.exists() && !to.exists() {
+            copy(&from, &to);
+        }
+    });
+    let store = on().storage(storage).open(&dir, Mode::Append).unwrap();
+    let mut stage = store.stage("job", 0, 0).unwrap();
+    stage.push(&note(1)).unwrap();
+    let parts = [stage.finish().unwrap()];
+    let transaction = Transaction { job: "job".into(), id: None };
+    assert_eq!(store.commit_staged(&transaction, &parts).unwrap().records, 1);
+    vouch_for(&killed.join(".deedbook/events"));
+    damage(&killed, asked);
+    let error = on().open(&killed, Mode::Append).unwrap_err();
+    assert!(error.to_string().contains("a deletion request"), "{error}");
+    assert!(repair(&killed, &on(), ACCEPT).unwrap().mended);
+    let store = open(&killed);
+    assert_eq!(live(&store), [note(1)]);
+    assert!(store.staged().unwrap().is_empty());
+}
+
+/// One damaged page ended every query of a reader, and each query whose events an index had there.
+#[test]
+fn queries_and_counts_pass_over_damage_only_on_request() {
+    let (_place, dir) = on_real_disk();
+    let store = open(&dir);
+    let damaged = stored(&store, &article("a", 1));
+    let intact = article("b", 2);
+    stored(&store, &intact);
+    store.close().unwrap();
+    damage(&dir, damaged);
+    let refused = |error: Option<Error>| {
+        let error = error.unwrap();
+        let place = (ErrorKind::Corrupt, Some(u64::from(damaged.offset)));
+        assert_eq!((error.kind(), error.offset()), place);
+    };
+    let all = [Filter::default()];
+    for mode in [Mode::Read, Mode::Append] {
+        let store = on().open(&dir, mode).unwrap();
+        refused(store.query(&all).err());
+        let query = store.query_with(&all, OnCorrupt::Skip, &mut || Ok(())).unwrap();
+        let passed = query.damage().to_vec();
+        let found: Vec<Event> = query.map(|found| found.unwrap().event).collect();
+        assert_eq!(found, std::slice::from_ref(&intact), "{mode:?}");
+        let [(segment, page)] = &passed[..] else { panic!("{mode:?}: {passed:?}") };
+        assert_eq!((*segment, page.offset, page.end), (0, damaged.offset, damaged.offset + 4096));
+        refused(store.census().err());
+        let census = store.census_with(OnCorrupt::Skip, &mut |_| Ok(())).unwrap();
+        assert_eq!((census.events, &census.damage), (1, &passed));
+        // Damage elsewhere hides no event. Where one is not found, it may have been there.
+        assert_eq!(store.find(&intact.id).unwrap().unwrap().event, intact);
+        refused(store.find(&article("a", 1).id).err());
+    }
+}

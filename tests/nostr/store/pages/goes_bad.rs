@@ -1,0 +1,85 @@
+//! Pages that go bad between two reads of the same work: what was intact at first must not go unseen.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::store::prelude::*;
+use crate::store::writing::large_compaction::{EVENTS, is_left, on, stored};
+
+/// Change a byte of an event in the first segment, or change it back.
+fn flip(disk: &Sim, at: Location) {
+    let file = disk.open(Path::new(FIRST), Access::Write).unwrap();
+    let (mut byte, place) = ([0], u64::from(at.offset) + 80);
+    assert_eq!(file.read_at(&mut byte, place).unwrap(), 1);
+    assert_eq!(file.write_at(&[byte[0] ^ 1], place).unwrap(), 1);
+}
+
+/// A page was intact when a compaction looked at it, and bad when it was copied: its event was passed over,
+/// the old segment went, and no error was given.
+#[test]
+fn a_page_that_goes_bad_after_the_look_ends_a_compaction_and_stays() {
+    // Read in this thread, and in another.
+    for count in [300, EVENTS] {
+        let disk = Sim::new();
+        let (store, left) = stored(&disk, count, |number| number % 4 == 0);
+        let at = place(&store, &left[0]);
+        assert_eq!(at.segment, 0);
+        store.close().unwrap();
+        let (by, is_due) = (disk.clone(), Arc::new(AtomicBool::new(false)));
+        let due = is_due.clone();
+        // The look is over, and the checkpoint before the copies begins.
+        let storage = watched(Arc::new(disk.clone()), move |seen| {
+            if seen == Seen::Syncing && due.swap(false, Ordering::SeqCst) {
+                flip(&by, at);
+            }
+        });
+        let store = open(&on(&disk).storage(storage).durability(Durability::Manual));
+        is_due.store(true, Ordering::SeqCst);
+        let error = store.compact(0.0, false).unwrap_err();
+        assert!(!is_due.load(Ordering::SeqCst), "{error:?}");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Corrupt, Some(Path::new(FIRST))));
+        assert_eq!(error.offset(), Some(at.offset.into()), "{error:?}");
+        // All others are there, and it is if the page was bad on the way only.
+        let walk = store.iter(Include::All, OnCorrupt::Skip).unwrap();
+        assert_eq!(walk.map(Result::unwrap).count(), count as usize - 1);
+        flip(&disk, at);
+        assert_eq!(store.compact(0.0, false).unwrap().kept, left.len() as u64);
+        is_left(&store, &left);
+    }
+}
+
+/// The same of a repair, which had saved other pages: the event was not even saved.
+#[test]
+fn damage_that_comes_after_a_repair_saved_what_was_there_ends_it() {
+    for count in [300, EVENTS] {
+        let disk = Sim::new();
+        let (store, mut left) = stored(&disk, count, |_| false);
+        // With an event between them: else they are one damage.
+        let [known, later] = [&left[1], &left[3]].map(|event| place(&store, event));
+        store.close().unwrap();
+        flip(&disk, known);
+        let saved = format!("{FIRST}.cut-{}", known.offset);
+        let (by, is_due) = (disk.clone(), AtomicBool::new(true));
+        let storage = watched(Arc::new(disk.clone()), move |seen| {
+            let is_saved = || by.open(Path::new(&saved), Access::Read).is_ok();
+            if seen == Seen::Syncing && is_saved() && is_due.swap(false, Ordering::SeqCst) {
+                flip(&by, later);
+            }
+        });
+        let options =
+            |storage: Arc<dyn Storage>| on(&disk).storage(storage).durability(Durability::Manual);
+        let mend = |options: &Options| repair(Path::new("/events"), options, ACCEPT);
+        let error = mend(&options(storage)).unwrap_err();
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Corrupt, Some(Path::new(FIRST))));
+        assert_eq!(error.offset(), Some(later.offset.into()), "{error:?}");
+        flip(&disk, later);
+        let options = options(Arc::new(disk.clone()));
+        assert!(mend(&options).unwrap().mended);
+        left.remove(1);
+        // The segment that was written again comes after the others.
+        let store = open(&options);
+        let mut found = all(&store);
+        found.sort_by_key(|event| event.created_at);
+        assert!(found == left, "other events");
+        assert!(store.verify(Check::Id).unwrap().is_ok());
+    }
+}

@@ -1,0 +1,203 @@
+//! Segments that lost pages which a checkpoint had made durable: the manifest knows that they were there.
+
+use crate::store::prelude::*;
+
+/// Four events, closed.
+fn four() -> (Sim, Events) {
+    let (disk, store) = fresh();
+    append(&store, 0..4);
+    let all = events(&store);
+    store.close().unwrap();
+    (disk, all)
+}
+
+/// How a file loses what comes after a byte.
+const LOSSES: [fn(&mut Vec<u8>, usize); 2] =
+    [|bytes, at| bytes.truncate(at), |bytes, at| bytes[at..].fill(0)];
+
+/// Of four events two pages were cut off, or were zeros: the store was opened without a word, `verify` found
+/// nothing wrong, and the manifest, the last that knew of them, was replaced.
+#[test]
+fn a_segment_that_lost_pages_is_refused_and_every_reading_says_so() {
+    let (whole, all) = four();
+    for loss in LOSSES {
+        let disk = whole.kill();
+        changed(&disk, FIRST, |bytes| loss(bytes, 3 * PAGE));
+        let before = read(&disk, MANIFEST);
+        for recovery in [Recovery::Valid, Recovery::Spec] {
+            let error = on(&disk).recovery(recovery).open(DIR, Mode::Append).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::LostRecords, "{error}");
+            assert_eq!(error.path(), Some(Path::new(FIRST)));
+            assert_eq!(error.offset(), Some(12_288));
+            let expected = "segment 0 ends at byte 12288, the manifest says 20480";
+            assert!(error.message().contains(expected), "{error}");
+        }
+        assert_eq!(read(&disk, MANIFEST), before, "what knows of the loss");
+        let reader = reader(&disk);
+        assert!(reader.opening().is_loss);
+        let report = reader.verify(Check::Id).unwrap();
+        let fault = &report.first_faults[0];
+        assert_eq!((report.faults, report.live, report.bytes), (1, 2, 3 * PAGE as u64));
+        assert_eq!((fault.location, fault.end), (Location { segment: 0, offset: 12_288 }, 20_480));
+        let reason = "pages are missing from byte 12288, events were stored up to 20480";
+        assert_eq!(fault.reason, reason);
+        let walks = [
+            reader.iter(Include::All, OnCorrupt::Raise).unwrap().collect::<Vec<_>>(),
+            reader.iter_reverse(Include::All, OnCorrupt::Raise).unwrap().collect(),
+        ];
+        for walk in walks {
+            let wrong = walk.into_iter().find_map(Result::err).unwrap();
+            assert_eq!((wrong.kind(), wrong.offset()), (ErrorKind::Corrupt, Some(12_288)));
+        }
+        let split = reader.splits(1 << 20).unwrap().remove(0);
+        let checked = EventStore::verify_part(&split, &on(&disk), Check::Id, &mut |_, _| Ok(()));
+        assert_eq!(checked.unwrap().report.faults, 1);
+        assert_eq!(events(&reader).len(), 2);
+        // The log still has them.
+        let copied = copied(&disk, COPY_DIR).unwrap();
+        assert_eq!((copied.events, copied.from_log, copied.damages.len()), (4, 2, 1));
+        assert_eq!(events(&on(&disk).open(COPY_DIR, Mode::Read).unwrap()), all);
+    }
+}
+
+/// A repair found nothing to repair.
+#[test]
+fn a_repair_goes_on_without_lost_pages_if_the_loss_is_accepted() {
+    let (whole, _) = four();
+    for loss in LOSSES {
+        let disk = whole.kill();
+        changed(&disk, FIRST, |bytes| loss(bytes, 3 * PAGE));
+        let dry = mended(&disk, DRY).unwrap();
+        assert!(dry.is_loss && dry.cut_bytes == 0 && dry.damages.len() == 1, "{dry:?}");
+        let part = &dry.damages[0];
+        assert_eq!((part.offset, part.end), (12_288, 20_480));
+        assert!(!mended(&disk, PLAIN).unwrap().mended);
+        assert!(on(&disk).open(DIR, Mode::Append).is_err());
+        let report = mended(&disk, ACCEPT).unwrap();
+        assert!(report.mended && report.saved.is_empty(), "{report:?}");
+        let store = writer(&disk);
+        assert!(store.opening().is_loss);
+        let verified = store.verify(Check::Id).unwrap();
+        assert!(verified.is_ok() && verified.is_loss && verified.live == 2, "{verified:?}");
+        for number in 0..4 {
+            let outcome = store.append(&short(number)).unwrap();
+            assert_eq!(outcome.is_stored(), number > 1, "{number}: {outcome:?}");
+        }
+        assert_eq!(queried(&store), 4);
+        store.close().unwrap();
+        assert!(mended(&disk, PLAIN).unwrap().damages.is_empty());
+    }
+}
+
+/// A segment in the middle was cut in half. The index still had what it had held: a query ended with an error,
+/// and to append a lost event again gave that it was there.
+#[test]
+fn a_segment_in_the_middle_that_lost_half_of_it_is_refused_and_mended() {
+    let (_place, dir) = on_real_disk();
+    let on = on_storage(Arc::new(Disk)).index_on_disk(true);
+    let store = on.open(&dir, Mode::Append).unwrap();
+    notes(0..120).chunks(10).for_each(|some| drop(store.append_many(some).unwrap()));
+    assert!(store.segments().unwrap().len() > 2);
+    store.close().unwrap();
+    let path = dir.join("data/segments/data.1.seg");
+    let bytes = fs::read(&path).unwrap();
+    let half = bytes.len() / PAGE / 2 * PAGE;
+    fs::write(&path, &bytes[..half]).unwrap();
+    refused(on.open(&dir, Mode::Append), ErrorKind::LostRecords, "");
+    assert!(repair(&dir, &on, ACCEPT).unwrap().mended);
+    let store = on.open(&dir, Mode::Append).unwrap();
+    let left = events(&store);
+    assert!((80..120).contains(&left.len()), "{}", left.len());
+    assert_eq!(queried(&store), left.len());
+    for note in notes(0..120) {
+        let is_there = left.contains_key(&note.id);
+        assert_eq!(store.find(&note.id).unwrap().is_some(), is_there);
+        assert_eq!(store.append(&note).unwrap().is_stored(), !is_there);
+    }
+    assert_eq!(queried(&store), 120);
+    assert!(store.verify(Check::Id).unwrap().is_ok());
+}
+
+/// The last segment was shorter than the checkpoint had left it, and events came after that. They were appended
+/// again, at lower bytes than those of which the log asks for flags: the flags hid other events.
+#[test]
+fn what_the_log_flags_after_the_loss_hides_no_other_event() {
+    let (disk, store) = fresh();
+    append(&store, 0..2);
+    store.checkpoint().unwrap();
+    let (older, header) = (read(&disk, MANIFEST), read(&disk, FIRST)[..PAGE].to_vec());
+    append(&store, 2..4);
+    store.checkpoint().unwrap();
+    let versions = [1, 2].map(|at| event(9, at, 0, &[], &format!("profile {at}")));
+    let later: Vec<Event> = (10..14).map(short).collect();
+    one_by_one(&store, &versions);
+    one_by_one(&store, &later);
+    store.append(&short(20)).unwrap();
+    delete(&store, &short(20));
+    store.commit().unwrap();
+    let all = events(&store);
+    let disk = disk.kill();
+    drop(store);
+    // As it is; with the header of an earlier checkpoint, as a power cut leaves it; and with the manifest of
+    // one, which does not say where the events of the log lay.
+    let cases = [(0, 2), (1, 2), (2, 1)];
+    for ((case, kept), loss) in cases.into_iter().flat_map(|case| LOSSES.map(|loss| (case, loss))) {
+        let disk = disk.kill();
+        changed(&disk, FIRST, |bytes| {
+            loss(bytes, (1 + kept) * PAGE);
+            if case > 0 {
+                bytes[..PAGE].copy_from_slice(&header);
+            }
+        });
+        if case == 2 {
+            write(&disk, MANIFEST, &older);
+        }
+        let error = on(&disk).open(DIR, Mode::Append).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::LostRecords, "{case}: {error}");
+        assert!(mended(&disk, ACCEPT).unwrap().mended, "{case}");
+        let found = events(&writer(&disk));
+        for number in kept as u32..4 {
+            // The log has what came after the checkpoint of the manifest.
+            let is_logged = case == 2 && number >= 2;
+            assert_eq!(found.contains_key(&short(number).id), is_logged, "{case}: {number}");
+        }
+        for event in (0..kept as u32).map(short).chain(later.iter().cloned()) {
+            assert_eq!(found.get(&event.id), all.get(&event.id), "{case}: {}", event.content);
+        }
+        // A segment that is written again keeps what counts.
+        assert!(found.contains_key(&versions[1].id) && !found.contains_key(&versions[0].id));
+        assert_eq!(
+            found.contains_key(&short(20).id),
+            case == 2,
+            "{case}: where it lay is not known"
+        );
+    }
+}
+
+/// A damaged page before the last checkpoint, and a header that a power cut kept old: the segment was cut there,
+/// and what came after the checkpoint lay elsewhere than the log's flags say.
+#[test]
+fn damage_before_the_last_checkpoint_moves_nothing_after_it() {
+    let (disk, store) = fresh();
+    store.append(&short(0)).unwrap();
+    store.checkpoint().unwrap();
+    let header = read(&disk, FIRST)[..PAGE].to_vec();
+    store.append(&short(1)).unwrap();
+    store.checkpoint().unwrap();
+    append(&store, 2..5);
+    delete(&store, &short(3));
+    store.commit().unwrap();
+    let disk = disk.kill();
+    drop(store);
+    changed(&disk, FIRST, |bytes| {
+        bytes[..PAGE].copy_from_slice(&header);
+        bytes[2 * PAGE + 80] ^= 1;
+        // What came after the checkpoint was in the cache only.
+        bytes.truncate(3 * PAGE);
+    });
+    let found = events(&writer(&disk));
+    let flagged = |number: u32| found.get(&short(number).id).map(|(_, flags)| *flags);
+    let live = Some(Flags::default());
+    assert_eq!([0, 2, 4].map(flagged), [live; 3]);
+    assert_eq!((flagged(1), flagged(3)), (None, Some(Flags::DELETED)));
+}

@@ -1,0 +1,156 @@
+//! Power cuts and deaths at every storage call of every short history, on the simulated disk.
+
+use crate::store::prelude::*;
+use crate::support::crashes::{Counts, World, all_after, by_chance};
+use crate::support::report::number;
+use crate::support::store::judge::recover;
+use crate::support::store::known::Known;
+
+const STEPS: &str = "amvdfckxr";
+/// How appends are synced, and how many steps fewer all histories have; `None` is the default.
+const DURABILITIES: [(Option<Durability>, usize); 4] = [
+    (Some(Durability::Manual), 0),
+    (Some(Durability::Always), 0),
+    (None, 1),
+    (Some(Durability::None), 1),
+];
+
+/// A store on each disk that a crash leaves, without the files that go with it.
+struct Store<'a> {
+    options: &'a Options,
+    lost: &'static [&'static str],
+}
+
+impl World for Store<'_> {
+    type Known = Known;
+
+    fn recover(&self, disk: &Sim, known: &Known, power: bool) -> Result<(), String> {
+        recover(disk, self.options, known, power).map(drop)
+    }
+
+    fn begin(&self, disk: &Sim) -> Result<(), String> {
+        let on = self.options.clone().storage(Arc::new(disk.clone()));
+        on.open(DIR, Mode::Append).map(drop).map_err(|e| format!("opening: {e:?}"))
+    }
+
+    fn lose(&self, disk: Sim) -> Sim {
+        for path in self.lost {
+            drop(disk.remove(Path::new(path)));
+        }
+        disk
+    }
+}
+
+/// Crash histories at every call of their last steps, in many states.
+pub fn crashed(histories: &[&str], durability: Durability, checksums: bool) {
+    for history in histories {
+        let mut counts = Counts::default();
+        crash(history, durability, checksums, &[], of_tier("DEEDBOOK_NOSTR_STATES"), &mut counts);
+        finish(None, counts);
+    }
+}
+
+/// Crash a history at every call of its last step.
+fn crash(
+    history: &str,
+    durability: impl Into<Option<Durability>>,
+    checksums: bool,
+    lost: &'static [&'static str],
+    states: u64,
+    counts: &mut Counts,
+) {
+    let durability = durability.into();
+    let mut run = Run::new(durability, checksums);
+    let how = durability.map_or_else(|| "default".into(), |durability| durability.to_string());
+    let what = format!("{how} {history:?}, checksums {checksums}");
+    let last = history.chars().count();
+    // Opening is a step as well.
+    for (at, step) in std::iter::once('o').chain(history.chars()).enumerate() {
+        let before = run.known.clone();
+        if at == last {
+            run.disk.record();
+        }
+        match step {
+            'o' => run.open().unwrap(),
+            step => run.apply(step).unwrap_or_else(|e| panic!("{what}, {step}: {e:?}")),
+        }
+        if at < last {
+            continue;
+        }
+        let during = Known::during(&before, &run.known);
+        let mut moments: Vec<_> = run.disk.recorded().into_iter().map(|d| (d, &during)).collect();
+        moments.push((run.disk.kill(), &run.known));
+        let store = Store { options: &run.options, lost };
+        counts.explore(&what, &store, &moments, states);
+    }
+}
+
+/// Say what was tried; with a name, also for the published table.
+fn finish(name: Option<&str>, counts: Counts) {
+    println!("{}", counts.json());
+    if let Some(name) = name {
+        report::write(&format!("store-crash-{name}"), &counts.json());
+    }
+    let Counts { histories, moments, states, second, failures, .. } = counts;
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+    assert!(moments > histories && states > moments && second > moments);
+}
+
+// Promise: store-power-loss.
+#[test]
+fn every_short_history_survives_every_crash() {
+    let states = of_tier("DEEDBOOK_NOSTR_STATES").min(4);
+    let steps = of_tier("DEEDBOOK_NOSTR_STEPS") as usize;
+    let mut counts = Counts::default();
+    for (durability, fewer) in DURABILITIES {
+        for history in all_after("", steps.saturating_sub(fewer), STEPS) {
+            crash(&history, durability, true, &[], states, &mut counts);
+            if counts.failures.len() > 5 {
+                break;
+            }
+        }
+    }
+    finish(Some("short"), counts);
+}
+
+// Promise: store-compaction.
+#[test]
+fn a_checkpoint_survives_a_crash_at_every_call() {
+    crashed(&["mk", "cmak", "vfvk"], Durability::Manual, true);
+}
+
+// Promise: store-compaction.
+#[test]
+fn a_compaction_survives_a_crash_at_every_call() {
+    crashed(&["afx", "mmfx", "mvfvmdx"], Durability::Manual, true);
+}
+
+/// Without its manifest, a store took the old segments of an interrupted compaction and the new ones:
+/// every event was there twice.
+#[test]
+fn a_compaction_that_a_crash_interrupted_doubles_nothing_without_a_manifest() {
+    let states = of_tier("DEEDBOOK_NOSTR_STATES").min(16);
+    let histories = ["mmfx", "mmfxr", "afx", "mmmmfx", "mvfvmdx", "mfxmmfx"];
+    for history in &histories[..of_tier("DEEDBOOK_NOSTR_INTERRUPTED") as usize] {
+        for lost in [&[MANIFEST][..], &[COPY], &[MANIFEST, COPY]] {
+            let mut counts = Counts::default();
+            crash(history, Durability::Manual, true, lost, states, &mut counts);
+            finish(None, counts);
+        }
+    }
+}
+
+// Promise: store-power-loss.
+#[test]
+fn longer_histories_by_chance_survive_every_crash_of_their_last_step() {
+    let states = of_tier("DEEDBOOK_NOSTR_STATES").min(8);
+    let seed = number("DEEDBOOK_SEED", 1);
+    let mut counts = Counts::default();
+    for round in 0..of_tier("DEEDBOOK_NOSTR_HISTORIES") {
+        let chance = mix(seed ^ mix(round));
+        let (history, durability) =
+            (by_chance(STEPS, chance), DURABILITIES[(mix(chance) % 4) as usize].0);
+        crash(&history, durability, mix(chance ^ 1).is_multiple_of(2), &[], states, &mut counts);
+    }
+    finish(Some("chance"), counts);
+}

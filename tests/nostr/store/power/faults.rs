@@ -1,0 +1,141 @@
+//! Histories on a disk with faults: the k-th call fails, for every k, in every way that a disk can
+//! fail and stay honest.
+
+use std::collections::HashSet;
+
+use crate::store::prelude::*;
+use crate::support::crashes::choices;
+use crate::support::store::judge::{look, recover};
+
+const SCRIPTS: [&str; 3] = ["avmcvdxamfa", "mkavfxvmrad", "dmmxmcxvr"];
+const STATES: u64 = 3;
+
+#[derive(Default)]
+struct Met {
+    fired: u64,
+    no: u64,
+    unknown: u64,
+    poisoned: u64,
+}
+
+/// What a broken disk may cause.
+fn expect_typed(error: &Error) -> Result<(), String> {
+    match error.kind() {
+        ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::Missing => Ok(()),
+        _ => Err(format!("unexpected {error:?}")),
+    }
+}
+
+/// Run a script while a fault strikes. Whatever fails is a typed error, and what was acknowledged is
+/// there afterwards; a handle that is not poisoned has it, too.
+fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Result<bool, String> {
+    let mut run = Run::new(durability, true);
+    run.disk.inject(fault);
+    for _ in 0..3 {
+        match run.open() {
+            Ok(()) => break,
+            Err(error) => expect_typed(&error)?,
+        }
+    }
+    let mut poisoned = false;
+    for step in script.chars() {
+        if run.store.is_none() {
+            break;
+        }
+        let Err(error) = run.apply(step) else { continue };
+        expect_typed(&error).map_err(|what| format!("step {step:?}: {what}"))?;
+        match (error.kind(), error.durable()) {
+            (ErrorKind::Poisoned, _) => met.poisoned += 1,
+            (_, Some(Durable::No)) => met.no += 1,
+            _ => met.unknown += 1,
+        }
+        if error.kind() == ErrorKind::Poisoned || run.store.is_none() {
+            // Given up and opened again, as a user would.
+            run.store = None;
+            if let Err(error) = run.open() {
+                expect_typed(&error)?;
+                poisoned = true;
+                break;
+            }
+        }
+    }
+    if let Some(wrong) = run.wrong {
+        return Err(wrong);
+    }
+    let fired = run.disk.fired() > 0;
+    met.fired += u64::from(fired);
+    run.disk.heal();
+    let is_dead = fired && fault.what == What::Crash;
+    if !poisoned
+        && !is_dead
+        && let Some(store) = &run.store
+    {
+        // One that failed halfway says so, and its index may lack what the segments have.
+        if store.checkpoint().is_ok() {
+            let got = look(store, &run.known, "the handle")?;
+            run.known.judge(&got, false).map_err(|what| format!("the handle: {what}"))?;
+        }
+    }
+    let killed = run.disk.kill();
+    recover(&killed, &run.options, &run.known, false).map_err(|what| format!("killed: {what}"))?;
+    for choice in choices(&run.disk, STATES, 0) {
+        let cut = run.disk.crashes().build(&choice);
+        let recovered = recover(&cut, &run.options, &run.known, true);
+        recovered.map_err(|what| format!("{choice:?}: {what}"))?;
+    }
+    Ok(fired)
+}
+
+// Promise: store-call-fails.
+#[test]
+fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
+    let faults: [(&str, What, u64); 9] = [
+        ("EIO", What::Error(Io::Other), 1),
+        ("EIO for ever", What::Error(Io::Other), u64::MAX),
+        ("ENOSPC", What::Error(Io::StorageFull), 1),
+        ("ENOSPC for ever", What::Error(Io::StorageFull), u64::MAX),
+        ("half a write, then EIO", What::Partial(Io::Other), 1),
+        ("half a write, then ENOSPC", What::Partial(Io::StorageFull), 2),
+        ("half a read or write", What::Short, 1),
+        ("a write of 0", What::Zero, 1),
+        ("death", What::Crash, 1),
+    ];
+    let stride = crate::support::report::of_tier("DEEDBOOK_NOSTR_FAULT_STRIDE");
+    let mut struck = HashSet::new();
+    let (mut met, mut failures, begun) = (Met::default(), Vec::new(), std::time::Instant::now());
+    for (number, script) in SCRIPTS.into_iter().enumerate() {
+        let durability = [Durability::Manual, Durability::Always, Durability::Manual][number];
+        let mut calls = Run::new(durability, true);
+        calls.open().unwrap();
+        script.chars().for_each(|step| calls.apply(step).unwrap());
+        let calls = calls.disk.calls();
+        for (which, (name, what, times)) in faults.iter().enumerate() {
+            // Every call is struck by some fault, and by each of them every few runs.
+            let first = 1 + (number + which) as u64 % stride;
+            for k in (first..calls).step_by(stride as usize) {
+                struck.insert((number, k));
+                let fault = Fault { times: *times, ..Fault::once(k, *what) };
+                if let Err(failed) = run(script, durability, fault, &mut met) {
+                    failures.push(format!("{script} {durability}, {name} at call {k}: {failed}"));
+                }
+                if failures.len() > 8 {
+                    break;
+                }
+            }
+        }
+    }
+    let Met { fired, no, unknown, poisoned } = met;
+    println!(
+        "{fired} faults: {no} not there, {unknown} unknown, {poisoned} refused after, {:.1} s",
+        begun.elapsed().as_secs_f32()
+    );
+    let json = format!(
+        "{{\"calls\": {}, \"ways\": {}, \"faults\": {fired}, \"failures\": {}}}\n",
+        struck.len(),
+        faults.len(),
+        failures.len()
+    );
+    crate::support::report::write("store-faults", &json);
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+    assert!(fired > 500 && no > 100 && unknown > 50 && poisoned > 50);
+}

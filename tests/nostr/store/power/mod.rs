@@ -1,0 +1,9 @@
+//! Power cuts, deaths and calls that fail.
+
+pub mod crash;
+mod faults;
+mod needed;
+pub mod processes;
+mod rotation;
+mod stories;
+mod torn;

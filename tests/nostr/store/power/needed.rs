@@ -1,0 +1,85 @@
+//! Each sync and each rename of an event store is needed: see `tests/support/needed.rs`, and `needed.txt` for what is
+//! caught.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::Durability;
+use deedbook::storage::Storage;
+use deedbook::storage::sim::{Call, Sim};
+
+use crate::support::needed::{self, History, unlike};
+use crate::support::report;
+use crate::support::store::judge::recover;
+use crate::support::store::known::Known;
+use crate::support::store::world::{DIR, Run};
+
+const HISTORIES: &[History] = &[
+    ("manual", None, "amcmkac"),
+    ("always", None, "amvdr"),
+    ("manual", None, "mmcfxac"),
+    ("manual", None, "amcrmr"),
+    ("always", Some((Call::SyncDir, 1)), "a"),
+    ("always", Some((Call::Rename, 1)), "a"),
+];
+
+impl needed::Run for Run {
+    type Known = Known;
+
+    fn on(disk: &Sim, how: &str) -> Self {
+        Self::on(disk.clone(), how.parse::<Durability>().unwrap(), true)
+    }
+
+    fn mutate(&mut self, storage: Arc<dyn Storage>) {
+        self.options.storage = storage;
+    }
+
+    fn step(&mut self, op: char) -> deedbook::Result<()> {
+        if op == 'o' { self.open() } else { self.apply(op) }
+    }
+
+    fn doing(op: char) -> &'static str {
+        match op {
+            'c' => "sync",
+            'f' => "flag",
+            'k' => "checkpoint",
+            'x' => "compact",
+            'r' => "reopen",
+            _ => "append",
+        }
+    }
+
+    fn kind(path: &Path) -> String {
+        let Ok(inside) = path.strip_prefix(DIR) else { return "/".into() };
+        let name = |part: &OsStr| match part.to_str().unwrap() {
+            part if part.starts_with("data.") => part.replace(|c: char| c.is_ascii_digit(), ""),
+            part if part.starts_with("wal.") => part.replace(|c: char| c.is_ascii_digit(), ""),
+            part => part.into(),
+        };
+        let parts: Vec<_> = inside.iter().map(name).collect();
+        match parts.is_empty() {
+            true => "store".into(),
+            false => parts.join("/").replace("..", "."),
+        }
+    }
+
+    fn known(&self) -> Known {
+        self.known.clone()
+    }
+
+    fn during(before: &Known, after: &Known) -> Known {
+        Known::during(before, after)
+    }
+
+    fn recover(&self, disk: &Sim, known: &Known) -> Result<(), String> {
+        recover(disk, &self.options, known, true).map(drop)
+    }
+}
+
+#[test]
+fn every_sync_and_rename_is_needed() {
+    let states = report::of_tier("DEEDBOOK_NOSTR_MUTATION_STATES");
+    let wrong = unlike::<Run>(HISTORIES, states, include_str!("needed.txt"), "store");
+    assert!(wrong.is_empty(), "tests/nostr/store/power/needed.txt:\n{wrong}");
+}

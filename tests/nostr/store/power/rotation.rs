@@ -1,0 +1,91 @@
+//! When a segment is begun, and disks that fail meanwhile.
+
+use crate::store::prelude::*;
+use crate::support::crashes::choices;
+use crate::support::store::judge::recover;
+
+const PAGE: u64 = 4096;
+const SEGMENT_PAGES: u64 = 40;
+
+/// Have the next append of a store begin a segment.
+fn full() -> Run {
+    let mut run = Run::new(Durability::Manual, true);
+    run.open().unwrap();
+    "aaaaa".chars().for_each(|step| run.apply(step).unwrap());
+    run
+}
+
+/// The segment was begun and the disk had no room for the manifest that names it. Appends went on in it; a
+/// power cut left it empty, opening took it for what a compaction had begun, and the flags of the log, which
+/// spoke of its events, were dropped: what was replaced counted again.
+#[test]
+fn what_is_replaced_stays_so_where_a_new_segment_could_not_be_named_at_first() {
+    let (mut failed, mut went_on) = (0, 0);
+    for call in [Call::Create, Call::Write, Call::Sync, Call::Rename, Call::SyncDir] {
+        for k in 1.. {
+            let mut run = full();
+            run.disk.inject(Fault::once(k, What::Error(Io::StorageFull)).of(call));
+            let begun = run.apply('a');
+            let fired = run.disk.fired() > 0;
+            run.disk.heal();
+            if !fired {
+                begun.unwrap();
+                break;
+            }
+            let what = format!("{call:?} {k}");
+            let is_refused = begun.is_err();
+            failed += u32::from(is_refused);
+            let mut is_reopened = false;
+            for step in "vvac".chars() {
+                let Err(error) = run.apply(step) else { continue };
+                assert_eq!(error.kind(), ErrorKind::Poisoned, "{what}, {step}: {error:?}");
+                // As a user does then.
+                run.store = None;
+                run.open().unwrap();
+                is_reopened = true;
+                run.apply(step).unwrap_or_else(|e| panic!("{what}, {step} again: {e:?}"));
+            }
+            assert_eq!(run.wrong, None, "{what}");
+            went_on += u32::from(is_refused && !is_reopened);
+            let killed = run.disk.kill();
+            recover(&killed, &run.options, &run.known, false)
+                .unwrap_or_else(|why| panic!("{what}, killed: {why}"));
+            for choice in choices(&run.disk, 10, 0) {
+                let cut = run.disk.crashes().build(&choice);
+                recover(&cut, &run.options, &run.known, true)
+                    .unwrap_or_else(|why| panic!("{what}, {choice:?}: {why}"));
+            }
+        }
+    }
+    println!("{failed} failed, {went_on} went on");
+    assert!(failed > 5 && went_on > 2, "{failed} failed, {went_on} went on");
+}
+
+/// One call, or a part of a salvage, went to one segment as a whole: of small events, each of which has a page,
+/// ten times as much as a segment is meant to have.
+#[test]
+fn a_call_of_many_small_events_fills_segments_up_to_their_size() {
+    let (_, options) = in_memory();
+    let options = options.segment_bytes(SEGMENT_PAGES * PAGE);
+    let small = |number: u32| event(1, number, 1, &[], &number.to_string());
+    // Of more pages than a segment has: it is alone in one.
+    let large = event(1, 200, 1, &[], &"x".repeat(50 * PAGE as usize));
+    let events: Vec<Event> =
+        (0..100).map(small).chain([large]).chain((300..310).map(small)).collect();
+    let store = open(&options);
+    one_by_one(&store, &events[..10]);
+    let outcomes = store.append_many(&events[10..]).unwrap();
+    assert!(outcomes.iter().all(|outcome| outcome.is_stored()), "{outcomes:?}");
+    // Without the header's page: 39 events and 39, 22, the large one in 51 pages, and 10.
+    let pages = [40, 40, 23, 52, 11].map(|pages| pages * PAGE);
+    let sizes =
+        || -> Vec<u64> { store.segments().unwrap().iter().map(|(_, bytes)| *bytes).collect() };
+    assert_eq!((sizes(), all(&store)), (pages.to_vec(), events.clone()));
+    store.close().unwrap();
+    assert_eq!(all(&open(&options)), events);
+
+    salvaged_by(&options);
+    let rescued = options.open(COPY_DIR, deedbook::Mode::Read).unwrap();
+    let sizes: Vec<u64> = rescued.segments().unwrap().iter().map(|(_, bytes)| *bytes).collect();
+    assert_eq!((sizes, all(&rescued)), (pages.to_vec(), events));
+}

@@ -1,0 +1,158 @@
+//! What went wrong once, each with its story.
+
+use deedbook::storage::sim::Choice;
+
+use crate::store::power::crash::crashed;
+use crate::store::prelude::*;
+use crate::support::store::judge::recover;
+use crate::support::store::known::Known;
+
+/// The flag of a replaced event was in the page cache before the log was synced. A power cut kept the
+/// flag and took the log's end, and with it the event that replaces it: the old one was hidden by one
+/// that was never there.
+// Promise: store-power-loss.
+#[test]
+fn no_event_is_hidden_by_one_that_a_power_cut_took() {
+    crashed(&["vcv", "acd", "aacd", "mcvv"], Durability::Manual, true);
+}
+
+/// The log's end was torn between the new version and the flag of the old one: both counted, for ever.
+#[test]
+fn one_version_counts_where_the_flag_of_the_other_was_lost() {
+    crashed(&["vv", "vcvv", "cmrmv", "ad"], Durability::Manual, true);
+}
+
+/// A power cut took the log's end, and left in the segment a version, the request that deletes it, and an
+/// older version that was stored after it. Opening had the deleted one replace the older one: none counted.
+#[test]
+fn a_version_that_a_lost_flag_deleted_replaces_none_that_came_later() {
+    let (disk, on, store) = small();
+    let version = |at: u32| event(9, at, 0, &[], "profile");
+    store.append(&version(10)).unwrap();
+    store.commit().unwrap();
+    let log = read(&disk, WAL);
+    for event in [version(20), request(9, 30, &version(20)), version(15)] {
+        stored(&store, &event);
+    }
+    let flags = |store: &EventStore| -> Vec<(u32, Flags)> {
+        let all = walked(store, Include::All).into_iter();
+        all.map(|found| (found.event.created_at, found.flags)).collect()
+    };
+    let before = flags(&store);
+    let live = Flags::default();
+    assert_eq!(before, [(10, Flags::REPLACED), (20, Flags::DELETED), (30, live), (15, live)]);
+    // As the power cut leaves it, with so many of the events.
+    for (lost, after) in [(0, &before[..]), (1, &before[..3])] {
+        let image = disk.kill();
+        write(&image, WAL, &log);
+        changed(&image, FIRST, |bytes| bytes.truncate(bytes.len() - lost * PAGE));
+        let on = on_disk(&on, &image);
+        for _ in 0..2 {
+            assert_eq!(flags(&open(&on)), after);
+        }
+    }
+    crashed(&["vcavp", "vcavpw", "cvavpw"], Durability::Manual, true);
+}
+
+/// A process died, and its successor found its events and flags in the cache, took them for durable,
+/// and emptied the log. A power cut took them.
+#[test]
+fn what_a_dead_process_left_in_the_cache_is_synced_by_the_next() {
+    for durability in [Durability::Manual, Durability::Always] {
+        crashed(&["aaafxmcmfa", "cxvmmv", "mvmvmvvrf"], durability, true);
+    }
+}
+
+/// A store died after it had made the directory, and before it had synced its name. The next one found
+/// it there, synced its files, and a power cut took all of it.
+#[test]
+fn names_that_a_store_left_unsynced_are_synced_by_the_next() {
+    crashed(&[""], Durability::Always, true);
+}
+
+/// Setting flags returned before they were durable, with a durability that promises it.
+#[test]
+fn flags_are_as_durable_as_appends() {
+    crashed(&["af"], Durability::Always, true);
+}
+
+/// Without checksums, a page of which a power cut kept some sectors was taken for an event.
+#[test]
+fn a_torn_event_without_a_checksum_is_not_taken_for_one() {
+    crashed(&["xrm", "m", "mm", "mcm", "mk", "mkm"], Durability::Manual, false);
+}
+
+/// A sync of the segment failed, and the handle with it. The next process found the events in the
+/// cache, synced them, which wrote nothing, and emptied the log. A power cut took what was committed.
+// Promise: store-call-fails.
+#[test]
+fn what_a_failed_sync_left_in_the_cache_is_written_again() {
+    let mut failed = 0;
+    // What reaches the disk of a sync that fails is chance.
+    for (k, seed) in (1..4).flat_map(|k| (0..8).map(move |seed| (k, seed))) {
+        let disk = Sim::new();
+        disk.set_seed(seed);
+        let store = open(&options(&disk, Durability::Manual));
+        let notes = notes(0..2);
+        store.append_many(&notes).unwrap();
+        store.commit().unwrap();
+        disk.inject(Fault::once(k, What::Error(Io::Other)).of(Call::Sync));
+        let Err(error) = store.checkpoint() else { continue };
+        assert_eq!(error.kind(), ErrorKind::Io, "sync {k}");
+        assert_eq!(store.append(&note(2)).unwrap_err().kind(), ErrorKind::Poisoned, "sync {k}");
+        assert_eq!(live(&store), notes);
+        drop(store);
+        let next = disk.kill();
+        drop(open(&options(&next, Durability::Manual)));
+        let store = open(&options(&worst(&next), Durability::Manual));
+        assert_eq!(live(&store), notes, "sync {k}");
+        failed += 1;
+    }
+    assert!(failed > 8, "{failed} syncs");
+}
+
+/// A call failed while opening flagged the version whose successor had lost the flag for it. The dropped
+/// handle emptied the log, and no later opening looked again: both versions counted for ever.
+#[test]
+fn an_opening_that_fails_leaves_it_to_the_next_to_flag_what_is_replaced() {
+    let (mut states, mut failed) = (0, 0);
+    for history in ["vcv", "acd"] {
+        let mut run = Run::new(Durability::Manual, true);
+        run.open().unwrap();
+        let (first, last) = history.split_at(2);
+        first.chars().for_each(|step| run.apply(step).unwrap());
+        let before = run.known.clone();
+        last.chars().for_each(|step| run.apply(step).unwrap());
+        let known = Known::during(&before, &run.known);
+        let on = |disk: &Sim| on_disk(&run.options, disk);
+        let crashes = run.disk.crashes();
+        let choices = (0..1_000).map(|index| crashes.sample(mix(index)));
+        let count =
+            |store: &EventStore| store.iter(Include::Live, OnCorrupt::Skip).unwrap().count();
+        // The new one is there, and nothing flags the old one.
+        let lacks_flag = |choice: &Choice| {
+            let disk = crashes.build(choice);
+            let has_both = on(&disk).open(DIR, Mode::Read).is_ok_and(|store| count(&store) == 2);
+            has_both && open(&on(&disk)).opening().flags_set_again == 0
+        };
+        for choice in choices.filter(lacks_flag).take(3) {
+            states += 1;
+            for k in 1.. {
+                let disk = crashes.build(&choice);
+                disk.inject(Fault::once(k, What::Error(Io::Other)));
+                let opened = on(&disk).open(DIR, Mode::Append);
+                let (is_over, is_refused) = (disk.fired() == 0, opened.is_err());
+                drop(opened);
+                if is_over {
+                    break;
+                }
+                failed += u32::from(is_refused);
+                disk.heal();
+                recover(&disk, &run.options, &known, true)
+                    .unwrap_or_else(|why| panic!("{history}, {choice:?}, call {k}: {why}"));
+            }
+        }
+    }
+    println!("{states} states, {failed} openings failed");
+    assert!(states > 1 && failed > 100, "{states} states, {failed} openings failed");
+}

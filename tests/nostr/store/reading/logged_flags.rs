@@ -1,0 +1,228 @@
+//! What a reader hides before the segments have the flags: the write-ahead log has them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::store::prelude::*;
+use crate::support::store::events;
+
+fn on(disk: &Sim) -> Options {
+    options(disk, Durability::Manual)
+        .segment_bytes(40 * PAGE as u64)
+        .wal_segment_bytes(64 << 10)
+        .checkpoint_bytes(256 << 10)
+}
+
+fn made() -> (Sim, EventStore) {
+    let disk = Sim::new();
+    let store = open(&on(&disk));
+    (disk, store)
+}
+
+/// The events that count for a new reader, in every way.
+fn read(disk: &Sim) -> Vec<Event> {
+    let reader = on(disk).open(DIR, Mode::Read).unwrap();
+    let found = everything(&reader).into_iter().filter(|found| found.flags.is_live());
+    found.map(|found| found.event).collect()
+}
+
+fn profile(at: u32) -> Event {
+    event(9, at, 0, &[], &format!("profile {at} {}", "long ".repeat(at as usize * 900)))
+}
+
+fn gone(number: u32) -> Event {
+    request(number_of(&note(number).pubkey), 1_800_000_000, &note(number))
+}
+
+/// The log had a new version and a deletion request, and long after they were durable a new reader still gave the
+/// old version and the deleted note: the segments got their flags with the writer's next call. After a
+/// writer that died, it was so until the next opening for writing.
+#[test]
+fn a_new_reader_hides_what_is_replaced_or_deleted_before_the_segments_have_the_flags() {
+    let (disk, store) = made();
+    store.append_many(&[profile(1), note(1), note(2), note(4), note(5)]).unwrap();
+    store.commit().unwrap();
+    for event in [profile(2), gone(1), profile(3), gone(2), gone(4)] {
+        stored(&store, &event);
+    }
+    let left = [note(5), gone(1), profile(3), gone(2), gone(4)];
+    assert_eq!(live(&store), left);
+    assert_eq!(read(&disk), left);
+    let killed = disk.kill();
+    assert_eq!(read(&killed), left);
+    let next = on(&killed).open(DIR, Mode::Append).unwrap();
+    assert_eq!((live(&next), read(&killed)), (left.to_vec(), left.to_vec()));
+    // What comes after a reader was opened is hidden from it by the writer's commit.
+    let reader = on(&disk).open(DIR, Mode::Read).unwrap();
+    store.append(&gone(5)).unwrap();
+    assert_eq!(live(&reader), left);
+    store.commit().unwrap();
+    assert_eq!(live(&reader), left[1..]);
+    store.close().unwrap();
+    assert_eq!(read(&disk), [&left[1..], &[gone(5)]].concat());
+}
+
+/// The flags were in the log, and the version that replaces another one was not in the segment yet, or a power
+/// cut took it from there. A reader has the new one from the log; or the old one where no manifest says that the log
+/// goes with the segment.
+#[test]
+fn a_reader_has_one_version_where_the_segment_lacks_the_new_one() {
+    let (disk, store) = made();
+    store.append_many(&[profile(1), note(1), note(2)]).unwrap();
+    store.checkpoint().unwrap();
+    store.append(&gone(1)).unwrap();
+    let file = disk.open(Path::new(FIRST), Access::Read).unwrap();
+    let before = file.len().unwrap() as usize;
+    store.append(&profile(2)).unwrap();
+    store.append(&gone(2)).unwrap();
+    assert_eq!(read(&disk), [gone(1), profile(2), gone(2)]);
+    let without_profile = [profile(1), note(2), gone(1)];
+    let without_request = [profile(1), note(1), note(2)];
+    for (end, left) in [(before, without_profile), (before - PAGE, without_request)] {
+        let image = disk.kill();
+        changed(&image, FIRST, |bytes| bytes.truncate(end));
+        let new = [gone(1), profile(2), gone(2)];
+        assert_eq!(read(&image), new, "the segment ends at {end}");
+        remove_manifests(&image);
+        assert_eq!(read(&image), left, "the segment ends at {end}, without manifest");
+    }
+}
+
+/// The last word of the log counts, and flags that no longer hide an event are the segment's.
+#[test]
+fn flags_that_were_taken_back_hide_nothing_from_a_reader() {
+    let (disk, store) = made();
+    let notes: Vec<Event> = [1, 2, 4, 5, 6].map(note).to_vec();
+    store.append_many(&notes).unwrap();
+    store.commit().unwrap();
+    let set = |note: &Event, flags| {
+        let all = walked(&store, Include::All);
+        let found = all.iter().find(|found| found.event == *note).unwrap();
+        store.set_flags(found.location, flags).unwrap();
+    };
+    notes.iter().for_each(|note| set(note, Flags::DELETED));
+    assert_eq!(read(&disk), []);
+    set(&notes[1], Flags::default());
+    assert_eq!(read(&disk), notes[1..2]);
+    store.append(&note(8)).unwrap();
+    set(&notes[1], Flags::REPLACED);
+    assert_eq!(read(&disk), [note(8)]);
+    set(&notes[3], Flags::default());
+    store.commit().unwrap();
+    assert_eq!(read(&disk), [notes[3].clone(), note(8)]);
+}
+
+/// Of a log that is damaged, torn or missing, a reader takes what there is, and opens.
+#[test]
+fn a_reader_opens_whatever_is_wrong_with_the_log() {
+    let (disk, store) = made();
+    store.append_many(&[note(1), note(2)]).unwrap();
+    store.commit().unwrap();
+    store.append(&gone(1)).unwrap();
+    store.append(&gone(2)).unwrap();
+    let whole = events::read(&disk, WAL);
+    let used = last_byte(&whole) + 1;
+    let mut hidden = [0; 3];
+    for at in (0..used).rev().step_by(7) {
+        let (torn, flipped) = (disk.kill(), disk.kill());
+        changed(&torn, WAL, |bytes| bytes.truncate(at));
+        changed(&flipped, WAL, |bytes| bytes[at] ^= 0x10);
+        for image in [torn, flipped] {
+            let found = read(&image);
+            assert_eq!(found[found.len() - 2..], [gone(1), gone(2)], "byte {at}");
+            hidden[4 - found.len()] += 1;
+        }
+    }
+    assert!(hidden.iter().all(|&count| count > 0), "{hidden:?}");
+    let missing = disk.kill();
+    remove(&missing, WAL);
+    let on = on(&missing).storage(Arc::new(missing));
+    assert_eq!(live(&on.open(DIR, Mode::Read).unwrap()).len(), 4);
+}
+
+/// Each part read the whole log, twice.
+#[test]
+fn parts_that_are_read_one_after_the_other_share_a_reading_of_the_log() {
+    let disk = Sim::new();
+    let on = on(&disk).segment_bytes(8 << 20).wal_segment_bytes(8 << 20).checkpoint_bytes(16 << 20);
+    let store = open(&on);
+    let long = |number| event(1, number, 1, &[], &"long ".repeat(1_800));
+    let notes: Vec<Event> = (0..200).map(long).collect();
+    store.append_many(&notes).unwrap();
+    let delete = |number: u32| {
+        store.append(&request(1, 500 + number, &notes[number as usize])).unwrap();
+        store.commit().unwrap();
+    };
+    delete(1);
+    let count = Arc::new(AtomicUsize::new(0));
+    let by_hook = count.clone();
+    let storage = watched(Arc::new(disk.clone()), move |seen| {
+        if let Seen::Read(bytes) = seen {
+            by_hook.fetch_add(bytes, Ordering::Relaxed);
+        }
+    });
+    let on = on.storage(storage);
+    let parts = store.splits(10 * 3 * PAGE as u64).unwrap();
+    let look = |number: usize| {
+        let before = count.load(Ordering::Relaxed);
+        let found = part(&parts[number], &on, Include::Live);
+        (found, count.load(Ordering::Relaxed) - before)
+    };
+    let log = 200 * 9_000;
+    let (found, bytes) = look(0);
+    assert_eq!((found.len(), found.contains(&notes[1])), (9, false));
+    assert!(bytes > log, "{bytes}");
+    for number in [1, 2] {
+        assert_eq!(look(number).0, notes[number * 10..(number + 1) * 10]);
+        // Other tests read parts meanwhile, and one reading is kept.
+        let least = (0..20).map(|_| look(number).1).min().unwrap();
+        assert!(least < log * 3 / 4, "{least}");
+    }
+    // Whatever is logged between two of them is seen.
+    delete(31);
+    let (found, _) = look(3);
+    assert_eq!((found.len(), found.contains(&notes[31])), (9, false));
+    assert!(!look(0).0.contains(&notes[1]));
+}
+
+/// The flags stand after the last event that was appended with them. Where the process died while the segment had
+/// some of these events only, a reader has the others from the log. Where no manifest says that the log goes with the
+/// segment, a reader has both versions; the next opening for writing has one.
+#[test]
+fn a_reader_has_one_version_while_a_segment_has_a_part_of_what_was_appended_at_once() {
+    let (disk, store) = made();
+    store.append_many(&[profile(1), note(1)]).unwrap();
+    store.checkpoint().unwrap();
+    store.append_many(&[profile(2), note(2), note(4)]).unwrap();
+    let image = disk.kill();
+    changed(&image, FIRST, |bytes| {
+        bytes.truncate(last_byte(bytes) / PAGE * PAGE);
+    });
+    let left = [note(1), profile(2), note(2), note(4)];
+    assert_eq!(read(&image), left);
+    let unknown = image.kill();
+    remove_manifests(&unknown);
+    assert_eq!(read(&unknown), [profile(1), note(1), profile(2), note(2)]);
+    let next = on(&image).open(DIR, Mode::Append).unwrap();
+    assert_eq!((live(&next), read(&image)), (left.to_vec(), left.to_vec()));
+}
+
+/// The entry of the last event was damaged, and no flag of the log counted.
+#[test]
+fn a_damaged_entry_of_the_last_event_keeps_no_flag_from_a_reader() {
+    let (disk, store) = made();
+    store.append_many(&[note(1), note(2), note(4)]).unwrap();
+    store.checkpoint().unwrap();
+    store.append(&gone(1)).unwrap();
+    store.append(&gone(2)).unwrap();
+    let before = events::read(&disk, FIRST);
+    store.commit().unwrap();
+    let image = disk.kill();
+    // The log is synced, and the writer's next call has not come.
+    write(&image, FIRST, &before);
+    changed(&image, WAL, |bytes| {
+        let id = gone(2).id.0;
+        let at = bytes.windows(id.len()).position(|found| found == id).unwrap();
+        bytes[at] ^= 1;
+    });
+    assert_eq!(read(&image), [note(4), gone(1), gone(2)]);
+}

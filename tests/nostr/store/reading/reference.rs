@@ -1,0 +1,189 @@
+//! The files that the reference implementation left, in its directories, opened as a store.
+
+use deedbook::nostr::wal::{Entry, Lsn, WalOptions};
+use serde_json::{Value, json};
+
+use crate::store::prelude::*;
+use crate::support::harness::files::bytes_of;
+
+const SEGMENT: &[u8] = include_bytes!("../../../data/nostr/data.0.seg");
+const LOG: &[u8] = include_bytes!("../../../data/nostr/wal.log");
+const EXPECTED: &str = include_str!("../../../data/nostr/data.0.expected.jsonl");
+/// The places of the records whose flags are not 0, in their order.
+const FLAGGED: [(usize, Flags); 2] = [(2, Flags::DELETED), (3, Flags::REPLACED)];
+/// In the first segment: the one after it has nothing but events that are written again.
+const REPLACED: [Location; 2] = [
+    Location { segment: 0, offset: 3 * PAGE as u32 },
+    Location { segment: 0, offset: 4 * PAGE as u32 },
+];
+/// An entry that is cut in the middle by so many bytes less.
+const TORN: usize = 40;
+
+fn store_of(log: &[u8]) -> (Memory, Options) {
+    memory_of(&[("/events/data/segments/data.0", SEGMENT), (WAL, log)])
+}
+
+fn expected() -> Vec<(Event, Flags)> {
+    let events = EXPECTED.lines().map(|line| Event::from_json(line.as_bytes()).unwrap());
+    let flags = |at| FLAGGED.iter().find(|(flagged, _)| *flagged == at).map_or(Flags(0), |f| f.1);
+    events.enumerate().map(|(at, event)| (event, flags(at))).collect()
+}
+
+fn found(options: &Options, mode: Mode) -> Vec<(Event, Flags)> {
+    let all = walked(&options.open(DIR, mode).unwrap(), Include::All).into_iter();
+    all.map(|found| (found.event, found.flags)).collect()
+}
+
+/// The last entry of the log is an event that the segment has: it is not stored twice.
+#[test]
+fn a_store_of_the_reference_has_each_event_once() {
+    for log in [LOG, &LOG[..LOG.len() - TORN]] {
+        let (memory, options) = store_of(log);
+        assert_eq!(found(&options, Mode::Read), expected());
+        assert_eq!(found(&options, Mode::Append), expected());
+        let store = open(&options);
+        let report = store.verify(Check::Id).unwrap();
+        assert!(report.is_ok(), "{report:?}");
+        assert_eq!((report.live, report.deleted, report.replaced), (6, 1, 1));
+        for (event, flags) in expected() {
+            assert_eq!(store.find(&event.id).unwrap().is_some(), flags.is_live());
+        }
+        let more = note(1);
+        assert!(store.append(&more).unwrap().is_stored());
+        store.close().unwrap();
+        assert_eq!(found(&options, Mode::Read), [expected(), vec![(more, Flags(0))]].concat());
+        // The pages of the reference stand as they were: the header counts, and nothing else changed.
+        let pages = bytes_of(&memory, Path::new("/events/data/segments/data.0"));
+        assert_eq!(pages[PAGE..SEGMENT.len()], SEGMENT[PAGE..]);
+    }
+}
+
+/// Flags and index entries before the checkpoint are in the segments: they are not applied again.
+#[test]
+fn what_the_reference_noted_before_its_checkpoint_is_not_done_again() {
+    let (_, options) = store_of(LOG);
+    let store = open(&options);
+    let opening = store.opening();
+    assert_eq!((opening.replayed, opening.appended_again, opening.flags_set_again), (1, 0, 0));
+    assert!(opening.saved.is_empty());
+}
+
+fn segment(id: u32) -> String {
+    format!("/events/data/segments/data.{id}")
+}
+
+/// A manifest of another program, which names so many bytes of each of the first segments.
+fn manifest(sizes: &[usize], checkpoint: Lsn) -> Vec<u8> {
+    let listed = |(id, size): (usize, &usize)| {
+        json!({
+            "id": id,
+            "created_at": 1,
+            "size_bytes": size,
+            "record_count": 0,
+            "is_compacted": false,
+        })
+    };
+    let listed: Vec<Value> = sizes.iter().enumerate().map(listed).collect();
+    let manifest = json!({
+        "version": 1,
+        "created_at": 1,
+        "last_checkpoint_lsn": checkpoint.0,
+        "next_segment_id": sizes.len(),
+        "active_segments": listed,
+        "page_size": PAGE,
+    });
+    manifest.to_string().into_bytes()
+}
+
+/// Ten notes in three segments, of which the log has all that came after the checkpoint, and the flags of
+/// two; nothing but the log is on stable storage.
+fn rotated(checkpoint_after: usize, named: Option<&[usize]>) -> (Sim, Options, Vec<Event>) {
+    let note = |number: u8| {
+        let content = format!("note {number}");
+        event(number, 1_700_000_000 + u32::from(number), 1, &[], &content)
+    };
+    let notes: Vec<Event> = (0..10).map(note).collect();
+    let made = Sim::new();
+    let options = on_storage(Arc::new(made.clone())).checksums(false);
+    let store = open(&options.clone().segment_bytes(5 * PAGE as u64));
+    one_by_one(&store, &notes);
+    store.close().unwrap();
+
+    let disk = Sim::new();
+    let options = on_storage(Arc::new(disk.clone()));
+    for dir in ["/events", "/events/data", "/events/data/segments"] {
+        disk.create_dir(Path::new(dir)).unwrap();
+    }
+    let mut records = Vec::new();
+    for id in 0..3 {
+        let mut bytes = read(&made, &format!("{}.seg", segment(id)));
+        // No record, and the first page is free.
+        bytes[20..24].fill(0);
+        bytes[24..28].copy_from_slice(&(PAGE as u32).to_be_bytes());
+        for page in bytes.chunks(PAGE).skip(1) {
+            let len = u32::from_be_bytes(page[..4].try_into().unwrap()) as usize;
+            records.push(page[..len].to_vec());
+        }
+        write(&disk, &segment(id), &bytes);
+    }
+    assert_eq!(records.len(), notes.len());
+    let wal = WalOptions::new().storage(options.storage.clone()).small(true);
+    let wal = wal.open("/events/wal", Mode::Append).unwrap();
+    let (before, after) = records.split_at(checkpoint_after);
+    let inserts = |records: &[Vec<u8>]| {
+        for record in records {
+            wal.append(&Entry::Insert { record }, 1).unwrap();
+        }
+    };
+    inserts(before);
+    let checkpoint = if before.is_empty() { Lsn(0) } else { wal.checkpoint(1).unwrap() };
+    inserts(after);
+    for at in REPLACED {
+        wal.append(&Entry::UpdateFlags { at, flags: Flags::REPLACED.0 }, 1).unwrap();
+    }
+    wal.sync().unwrap();
+    drop(wal);
+    if let Some(sizes) = named {
+        write(&disk, "/events/manifest.json", &manifest(sizes, checkpoint));
+    }
+    (disk, options, notes)
+}
+
+/// Another program begins segments without a checkpoint. The walk along the last one met its first event
+/// where that of the log's beginning was due, cut it, and appended all that the log has: what the segments
+/// before have was there twice, and flags of the log went to other events.
+#[test]
+fn events_of_the_log_that_stand_in_earlier_segments_are_not_stored_twice() {
+    let named: [Option<&[usize]>; 4] =
+        [None, Some(&[PAGE]), Some(&[5 * PAGE]), Some(&[5 * PAGE, 5 * PAGE, PAGE])];
+    for (checkpoint_after, named) in [0, 2].into_iter().flat_map(|after| named.map(|n| (after, n)))
+    {
+        let what = format!("{checkpoint_after} before the checkpoint, a manifest of {named:?}");
+        let judge = |store: &EventStore, notes: &[Event]| {
+            let found = walked(store, Include::All);
+            assert!(found.iter().map(|found| &found.event).eq(notes), "{what}: {found:?}");
+            let replaced = found.iter().filter(|found| !found.flags.is_live());
+            let places: Vec<Location> = replaced.map(|found| found.location).collect();
+            assert_eq!(places, REPLACED, "{what}");
+        };
+        let (disk, options, notes) = rotated(checkpoint_after, named);
+        let store = open(&options);
+        let opening = store.opening();
+        assert_eq!(opening.replayed, 12 - checkpoint_after as u64, "{what}: {opening:?}");
+        assert_eq!((opening.appended_again, opening.flags_set_again), (0, 2), "{what}");
+        assert!(opening.saved.is_empty(), "{what}: {opening:?}");
+        judge(&store, &notes);
+        assert_eq!(queried(&store), 8, "{what}");
+        // The log is empty now: the segments have on stable storage what it had.
+        judge(&open(&on_disk(&options, &worst(&disk))), &notes);
+        store.close().unwrap();
+        judge(&open(&options), &notes);
+
+        // What is missing comes back, and only that.
+        let (disk, options, notes) = rotated(checkpoint_after, named);
+        changed(&disk, &segment(2), |bytes| bytes.truncate(bytes.len() - PAGE));
+        let store = open(&options);
+        assert_eq!(store.opening().appended_again, 1, "{what}: {:?}", store.opening());
+        judge(&store, &notes);
+    }
+}

@@ -1,0 +1,343 @@
+//! Repair and salvage of damaged stores.
+
+use crate::store::prelude::*;
+
+/// Of a checkpoint in the write-ahead log.
+const CHECKPOINT_BYTES: usize = 29;
+
+#[test]
+fn a_salvage_of_a_store_that_died_copies_all_with_its_flags() {
+    let (disk, all) = world();
+    let (report, found) = salvaged(&disk);
+    assert_eq!(found, all);
+    assert!(report.is_complete(), "{report:?}");
+    refused(copied(&disk, COPY_DIR), ErrorKind::AlreadyExists, "");
+    let none = salvage(Path::new("/none"), Path::new("/to"), &on(&disk), &mut |_, _| Ok(()));
+    refused(none, ErrorKind::Missing, "");
+}
+
+/// Of each damage, all comes over but what was in the damaged place.
+#[test]
+fn a_salvage_copies_all_that_is_intact_once() {
+    let (disk, all) = world();
+    for lost in [&[MANIFEST][..], &[MANIFEST, COPY]] {
+        let disk = disk.kill();
+        lost.iter().for_each(|path| remove(&disk, path));
+        assert_eq!(salvaged(&disk).1, all, "{lost:?}");
+    }
+    for id in ids(&disk) {
+        // A header that is lost is made up for by the pages.
+        let headless = disk.kill();
+        changed(&headless, &segment(id), |bytes| bytes[..PAGE].fill(0));
+        if read(&disk, &segment(id)).len() > PAGE {
+            let (report, found) = salvaged(&headless);
+            assert_eq!((found, report.damages.len()), (all.clone(), 1), "segment {id}");
+        }
+        let twin = disk.kill();
+        write(&twin, &segment(id).replace(".seg", ""), &read(&disk, &segment(id)));
+        assert_eq!(salvaged(&twin).1, all, "segment {id} twice");
+        let flipped = disk.kill();
+        changed(&flipped, &segment(id), |bytes| {
+            bytes.get_mut(PAGE + 80).into_iter().for_each(|byte| *byte ^= 1);
+        });
+        let (report, found) = salvaged(&flipped);
+        assert!(found.len() + 1 >= all.len(), "segment {id}: {} events", found.len());
+        assert!(found.iter().all(|(id, event)| all.get(id) == Some(event)));
+        assert!(found.len() == all.len() || report.damages.len() == 1);
+        let gone = disk.kill();
+        remove(&gone, &segment(id));
+        let (report, found) = salvaged(&gone);
+        assert_eq!(report.lost_segments, [id]);
+        assert!(found.keys().all(|id| all.contains_key(id)));
+    }
+    for log in logs(&disk) {
+        let gone = disk.kill();
+        changed(&gone, &log, |bytes| bytes[..24].fill(0xEE));
+        let (report, found) = salvaged(&gone);
+        assert!(found.keys().eq(all.keys()), "{log}");
+        assert_eq!(report.damages.first().unwrap().path, Path::new(&log));
+    }
+}
+
+/// Events after the last checkpoint that only the log has: a power cut took the segment's pages.
+#[test]
+fn a_salvage_takes_from_the_log_and_from_what_was_cut_off_what_the_segments_lack() {
+    let (disk, all) = world();
+    zero_last(&disk, 0..3);
+    let (report, found) = salvaged(&disk);
+    assert_eq!((found, report.from_log), (all, 3));
+    // The end of a segment that was cut off and saved.
+    let (disk, mut all) = world();
+    let more = note(300);
+    let page = &read(&closed(std::slice::from_ref(&more)), FIRST)[PAGE..];
+    write(&disk, &format!("{}.cut-{}", last_segment(&disk), 9 * PAGE), page);
+    all.insert(more.id, (more, Flags::default()));
+    let (report, found) = salvaged(&disk);
+    assert_eq!((found, report.from_saved), (all, 1));
+}
+
+/// The log had the flag, and a power cut took it from the segment.
+#[test]
+fn a_salvage_takes_flags_from_the_log() {
+    let (disk, store) = fresh();
+    store.append_many(&notes(0..3)).unwrap();
+    store.checkpoint().unwrap();
+    let at = place(&store, &note(1));
+    store.set_flags(at, Flags::DELETED).unwrap();
+    store.commit().unwrap();
+    let (disk, all) = (disk.kill(), events(&store));
+    changed(&disk, &segment(at.segment), |bytes| bytes[at.offset as usize + 4] = 0);
+    assert_eq!(salvaged(&disk).1, all);
+}
+
+/// The log still has what a compaction dropped. It was dropped on purpose.
+// Promise: store-repair.
+#[test]
+fn a_salvage_brings_nothing_back_that_a_compaction_dropped() {
+    let (disk, store) = fresh();
+    store.append_many(&notes(0..3)).unwrap();
+    delete(&store, &note(1));
+    store.compact(0.0, false).unwrap();
+    let all = events(&store);
+    assert_eq!(all.len(), 2);
+    let (report, found) = salvaged(&disk.kill());
+    assert_eq!((found, report.from_log), (all, 0));
+}
+
+#[test]
+fn a_repair_of_a_sound_store_changes_nothing_of_its_events() {
+    let (disk, all) = world();
+    let before = files(&disk);
+    let report = mended(&disk, DRY).unwrap();
+    assert_eq!(files(&disk), before);
+    assert!(!report.mended && report.damages.is_empty() && !report.is_loss, "{report:?}");
+    let report = mended(&disk, PLAIN).unwrap();
+    assert!(report.mended && report.saved.is_empty() && report.cut_bytes == 0, "{report:?}");
+    assert_eq!(events(&writer(&disk)), all);
+}
+
+/// A damaged page is skipped by walks, but no compaction takes a segment with one: a repair takes the
+/// page out, saves it, and says that an acknowledged event is lost.
+// Promise: store-repair.
+#[test]
+fn a_repair_takes_damaged_pages_out_if_their_loss_is_accepted() {
+    let (disk, all) = world();
+    let first = &segment(ids(&disk)[0]);
+    flip_page(&disk, first, 1);
+    let damaged = read(&disk, first)[PAGE..2 * PAGE].to_vec();
+    let before = files(&disk);
+    let report = mended(&disk, DRY).unwrap();
+    assert_eq!(files(&disk), before, "a dry run changed something");
+    assert!(report.is_loss && !report.mended && report.cut_bytes == PAGE as u64, "{report:?}");
+    let report = mended(&disk, FORCE).unwrap();
+    assert!(report.is_loss && !report.mended, "{report:?}");
+    assert_eq!(read(&disk, first), before[Path::new(first)]);
+    let report = mended(&disk, ACCEPT).unwrap();
+    assert!(report.mended && !report.was_loss, "a refused repair noted a loss: {report:?}");
+    let saved = report.saved.iter().map(|path| read(&disk, path.to_str().unwrap()));
+    assert!(saved.into_iter().any(|bytes| bytes == damaged), "{report:?}");
+    let store = writer(&disk);
+    let verified = store.verify(Check::Id).unwrap();
+    assert!(verified.is_ok() && verified.is_loss, "{verified:?}");
+    assert_eq!(live_in(&events(&store)) + 1, live_in(&all));
+    assert_eq!(queried(&store) + 1, live_in(&all));
+    store.compact(0.0, false).unwrap();
+    store.close().unwrap();
+    let again = mended(&disk, PLAIN).unwrap();
+    assert!(again.mended && again.was_loss && again.damages.is_empty(), "{again:?}");
+}
+
+#[test]
+fn a_repair_makes_a_lost_header_again_and_loses_nothing() {
+    let (disk, all) = world();
+    let whole = disk.kill();
+    writer(&whole).close().unwrap();
+    for segment in [segment(ids(&disk)[0]), last_segment(&disk)] {
+        let disk = disk.kill();
+        changed(&disk, &segment, |bytes| bytes[..PAGE].fill(0xEE));
+        assert!(on(&disk).open(DIR, Mode::Append).is_err());
+        let report = mended(&disk, PLAIN).unwrap();
+        assert!(report.mended && !report.is_loss && report.saved.len() == 1, "{report:?}");
+        let counted = |disk: &Sim| read(disk, &segment)[20..24].to_vec();
+        assert_eq!(counted(&disk), counted(&whole), "{segment}");
+        assert_eq!(events(&writer(&disk)), all);
+    }
+}
+
+#[test]
+fn a_repair_goes_on_without_a_missing_segment_if_its_loss_is_accepted() {
+    let (disk, all) = world();
+    for id in ids(&disk) {
+        let disk = disk.kill();
+        let mut lost = walked(&reader(&disk), Include::All);
+        lost.retain(|found| found.location.segment == id);
+        remove(&disk, &segment(id));
+        let report = mended(&disk, PLAIN).unwrap();
+        assert_eq!((report.lost_segments.as_slice(), report.mended), (&[id][..], false));
+        assert!(on(&disk).open(DIR, Mode::Append).is_err());
+        assert!(mended(&disk, ACCEPT).unwrap().mended);
+        let store = writer(&disk);
+        let found = events(&store);
+        // The log has what came after the last checkpoint.
+        let is_known = |id: &Id| lost.iter().any(|lost| lost.event.id == *id);
+        assert!(all.keys().filter(|id| !found.contains_key(id)).all(is_known));
+        assert_eq!(queried(&store), live_in(&found), "segment {id}");
+    }
+}
+
+/// A flipped bit in any file of the write-ahead log refused the whole store, and nothing mended it.
+#[test]
+fn a_repair_cuts_a_damaged_log_and_brings_nothing_back_or_twice() {
+    let (disk, all) = world();
+    let (mut refused, mut lossy) = (0, 0);
+    for (what, disk) in flipped_logs(&disk, 211) {
+        let dry = mended(&disk, DRY).unwrap();
+        // The segments have all that the log has.
+        assert_eq!(dry.cut_events, 0, "{what}: {dry:?}");
+        refused += u32::from(on(&disk).open(DIR, Mode::Append).is_err());
+        let mut report = mended(&disk, PLAIN).unwrap();
+        if !report.mended {
+            lossy += 1;
+            assert!(report.is_loss, "{what}: {report:?}");
+            report = mended(&disk, ACCEPT).unwrap();
+        }
+        assert!(report.mended, "{what}: {report:?}");
+        let store = writer(&disk);
+        assert!(events(&store).keys().eq(all.keys()), "{what}");
+        store.append(&note(200)).unwrap();
+        store.close().unwrap();
+        assert_eq!(events(&writer(&disk)).len(), all.len() + 1, "{what}");
+    }
+    println!("{refused} refused, {lossy} with a loss");
+    assert!(refused > 20, "{refused}");
+}
+
+/// The log was cut before its last checkpoint. It went on from its beginning then, and an event came back
+/// that a compaction had dropped.
+#[test]
+fn a_repair_keeps_the_last_checkpoint_of_the_log() {
+    let (disk, store) = fresh();
+    store.append_many(&notes(0..3)).unwrap();
+    delete(&store, &note(1));
+    store.compact(0.0, false).unwrap();
+    store.append(&note(4)).unwrap();
+    store.commit().unwrap();
+    let (disk, all) = (disk.kill(), events(&store));
+    let mut mends = 0;
+    for (what, disk) in flipped_logs(&disk, 31) {
+        mends += u32::from(on(&disk).open(DIR, Mode::Append).is_err());
+        let report = mended(&disk, ACCEPT).unwrap();
+        assert!(report.mended, "{what}: {report:?}");
+        assert_eq!(events(&writer(&disk)), all, "{what}");
+    }
+    assert!(mends > 5, "{mends}");
+}
+
+/// The last entry of the log of a closed store was damaged: it is a checkpoint, and the log went on from
+/// the one before. Every event since was there twice, and what was deleted counted again.
+#[test]
+fn events_are_there_once_after_the_last_checkpoint_of_the_log_is_lost() {
+    lost_checkpoint(4);
+}
+
+/// Where the log had been rotated, too, verify said ok, opening refused it, and repair found nothing.
+#[test]
+fn a_rotated_log_that_lost_its_last_checkpoint_is_opened() {
+    lost_checkpoint(20);
+}
+
+fn lost_checkpoint(first: u32) {
+    let (disk, store) = fresh();
+    store.append_many(&notes(9..first.max(9))).unwrap();
+    store.append_many(&notes(4..9)).unwrap();
+    delete(&store, &note(5));
+    let all = events(&store);
+    store.close().unwrap();
+    let [log] = &logs(&disk)[..] else { panic!("{:?}", logs(&disk)) };
+    let is_rotated = !log.ends_with("wal.log");
+    assert_eq!(is_rotated, first > 9, "{log}");
+    let end = read(&disk, log).len();
+    for at in end - CHECKPOINT_BYTES..end {
+        let flipped = disk.kill();
+        changed(&flipped, log, |bytes| bytes[at] ^= 0x10);
+        let cut = disk.kill();
+        changed(&cut, log, |bytes| bytes.truncate(at));
+        // There the header names an older one. It must not where the first entries are gone.
+        let older = (!is_rotated).then(|| flipped.kill());
+        if let Some(older) = &older {
+            changed(older, log, |bytes| bytes[12..20].copy_from_slice(&1u64.to_be_bytes()));
+        }
+        for disk in [flipped, cut].into_iter().chain(older) {
+            does_without_checkpoint(&disk, &all, &format!("byte {at}"));
+        }
+    }
+}
+
+/// Nothing is missing or there twice once the last checkpoint of the log is lost.
+fn does_without_checkpoint(disk: &Sim, all: &Events, what: &str) {
+    let without = disk.kill();
+    assert!(on(disk).open(DIR, Mode::Append).is_err(), "{what}");
+    assert_eq!(salvaged(&disk.kill()).1, *all, "{what}");
+    assert!(mended(disk, ACCEPT).unwrap().mended, "{what}");
+    assert_eq!(events(&writer(disk)), *all, "{what}");
+    // Nothing tells the damage from a torn end there.
+    remove_sidecar(&without);
+    assert_eq!(reader(&without).verify_log().unwrap(), [], "{what}");
+    let store = writer(&without);
+    assert_eq!(events(&store), *all, "{what}, opened: {:?}", store.opening());
+    store.append(&note(70)).unwrap();
+    store.close().unwrap();
+    assert_eq!(events(&writer(&without)).len(), all.len() + 1, "{what}");
+}
+
+/// The same after a compaction: what it moved came back beside its copies, and what it dropped came back.
+#[test]
+fn a_compaction_stays_done_after_the_last_checkpoint_of_the_log_is_lost() {
+    let (disk, store) = fresh();
+    store.append_many(&notes(4..9)).unwrap();
+    delete(&store, &note(5));
+    store.compact(0.0, false).unwrap();
+    let (disk, all) = (disk.kill(), events(&store));
+    let log = &logs(&disk)[0];
+    let end = last_byte(&read(&disk, log));
+    changed(&disk, log, |bytes| bytes[end] ^= 0x10);
+    does_without_checkpoint(&disk, &all, "a compaction");
+}
+
+/// What only the log has after its damage goes with the cut, unless it is salvaged before.
+// Promise: store-repair.
+#[test]
+fn a_repair_asks_before_it_cuts_events_that_only_the_log_has() {
+    let (disk, all) = damaged_log_alone();
+    let dry = mended(&disk, DRY).unwrap();
+    assert!(dry.cut_events > 0 && dry.cut_events <= 3, "{dry:?}");
+    let before = files(&disk);
+    let error = mended(&disk, ACCEPT).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    let expected = format!("{} intact event", dry.cut_events);
+    assert!(error.message().contains(&expected) && error.message().contains("salvage"), "{error}");
+    assert_eq!(files(&disk), before);
+    let rescued = disk.kill();
+    let report = mended(&disk, ALL).unwrap();
+    assert!(report.mended && !report.saved.is_empty(), "{report:?}");
+    let found = events(&writer(&disk));
+    assert!(found.len() as u64 >= all.len() as u64 - 3, "{}", found.len());
+    // What was cut is beside the log, and a salvage finds it there.
+    let (report, found) = salvaged(&disk.kill());
+    assert!(report.from_saved >= dry.cut_events, "{report:?}");
+    assert!(salvaged(&rescued).1.len() >= found.len());
+}
+
+/// Opening cuts a segment at damage after the last checkpoint, because the log has what follows. A repair
+/// cut the log as well: with the log lost or shorter, all intact events after the damage went, and it counted none.
+#[test]
+fn a_repair_keeps_events_that_follow_damage_after_the_last_checkpoint() {
+    let (disk, all) = world();
+    zero_last(&disk, 2..3);
+    flip_log(&disk);
+    let dry = mended(&disk, DRY).unwrap();
+    assert!(dry.cut_events <= 1, "{dry:?}");
+    assert!(mended(&disk, ALL).unwrap().mended);
+    let found = events(&writer(&disk));
+    assert!(found.len() + 1 >= all.len(), "{} of {}", found.len(), all.len());
+}

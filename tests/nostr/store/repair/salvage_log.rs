@@ -1,0 +1,71 @@
+//! What a salvage takes from the write-ahead log where segments are damaged.
+
+use std::sync::Mutex;
+
+use crate::store::prelude::*;
+
+/// Three notes, of which a compaction dropped the second if there was one; the first is damaged. After the
+/// checkpoint, the log has one more.
+fn damaged(was_compacted: bool) -> Sim {
+    let (disk, store) = fresh();
+    store.append_many(&notes(0..3)).unwrap();
+    if was_compacted {
+        delete(&store, &note(1));
+        assert_eq!(store.compact(0.0, false).unwrap().deleted, 1);
+    } else {
+        store.checkpoint().unwrap();
+    }
+    store.append(&note(4)).unwrap();
+    store.commit().unwrap();
+    let disk = disk.kill();
+    changed(&disk, &last_segment(&disk), |bytes| {
+        bytes[PAGE + 80] ^= 1;
+        bytes.truncate(bytes.len() - PAGE);
+    });
+    disk
+}
+
+/// One damaged page brought back what compactions had dropped, as far as the log had it, and the report said
+/// that it was certain.
+#[test]
+fn what_a_compaction_may_have_dropped_is_uncertain_where_a_salvage_takes_it_from_the_log() {
+    let (report, found) = salvaged(&damaged(true));
+    assert_eq!((report.events, report.from_log, report.uncertain), (4, 3, 2), "{report:?}");
+    assert!(found.contains_key(&note(1).id));
+    // Nothing was ever dropped; without a manifest, because no segment has a marker and their numbers begin with 0.
+    for has_manifest in [true, false] {
+        let disk = damaged(false);
+        if !has_manifest {
+            remove_manifests(&disk);
+        }
+        let (report, _) = salvaged(&disk);
+        assert_eq!((report.events, report.from_log, report.uncertain), (4, 2, 0), "{report:?}");
+    }
+}
+
+/// All events of a file of the log, which may be a gibibyte long, were in memory before the first was
+/// appended.
+#[test]
+fn a_salvage_appends_the_events_of_the_log_while_it_reads_it() {
+    let (memory, options) = in_memory();
+    let options = options.wal_segment_bytes(64 << 20).segment_bytes(64 << 20);
+    let store = open(&options);
+    let events: Vec<Event> =
+        (0..2_000).map(|at| event(1, at, 1, &[], &format!("{at} {}", "x".repeat(1_000)))).collect();
+    store.append_many(&events).unwrap();
+    store.close().unwrap();
+    memory.remove(Path::new(FIRST)).unwrap();
+    // How long the log of the copy is whenever a part of the source's log is read.
+    let (lens, copy) = (Arc::new(Mutex::new(BTreeSet::new())), memory.clone());
+    let seen = lens.clone();
+    let storage = watched(Arc::new(memory), move |what| {
+        if matches!(what, Seen::Read(bytes) if bytes > 4 * PAGE) {
+            let log = copy.open(Path::new("/rescued/wal/wal.log"), Access::Read);
+            seen.lock().unwrap().extend(log.ok().map(|log| log.len().unwrap()));
+        }
+    });
+    let report = salvaged_by(&options.storage(storage));
+    assert_eq!(report.events, 2_000, "{report:?}");
+    let lens = lens.lock().unwrap();
+    assert!(lens.len() > 3, "{lens:?}");
+}

@@ -1,0 +1,176 @@
+//! Opening with `recovery="spec"`: a damaged write-ahead log is cut where its damage begins.
+
+use super::worlds::{Damaged, Left, at_every_call, given, of_logs};
+use crate::store::prelude::*;
+
+fn by_the_letter(disk: &Sim) -> Result<EventStore, Error> {
+    on(disk).recovery(Recovery::Spec).open(DIR, Mode::Append)
+}
+
+/// Ruling 2 gives every format this recovery, and a store had none: a log with one flipped bit could not be
+/// gone on with, except by a repair.
+#[test]
+fn a_log_that_is_refused_is_cut_and_saved_and_the_events_of_the_segments_stay() {
+    let (disk, all) = world();
+    let (mut refused, mut lossy) = (0, 0);
+    for (what, disk) in flipped_logs(&disk, 101) {
+        let is_refused = on(&disk).open(DIR, Mode::Append).is_err();
+        let dry = mended(&disk, DRY).unwrap();
+        let store = by_the_letter(&disk).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+        assert!(events(&store).keys().eq(all.keys()), "{what}");
+        let opening = store.opening();
+        let is_loss = is_refused && dry.is_loss;
+        assert_eq!((opening.is_loss, opening.cut_events), (is_loss, 0), "{what}: {opening:?}");
+        assert!(!is_refused || !opening.saved.is_empty(), "{what}: {opening:?}");
+        assert_eq!(store.verify(Check::Id).unwrap().is_loss, is_loss, "{what}");
+        store.append(&note(200)).unwrap();
+        store.close().unwrap();
+        let store = writer(&disk);
+        assert_eq!(events(&store).len(), all.len() + 1, "{what}");
+        assert_eq!(store.opening().is_loss, is_loss, "{what}: the note of the loss is gone");
+        refused += u32::from(is_refused);
+        lossy += u32::from(is_loss);
+    }
+    assert!(refused > 40 && lossy > 10, "{refused} refused, {lossy} with a loss");
+}
+
+/// What only the log has after its damage goes with the cut, is counted, and is found by a salvage.
+#[test]
+fn intact_events_that_only_the_log_has_are_counted_and_saved() {
+    let (disk, all) = damaged_log_alone();
+    let dry = mended(&disk, DRY).unwrap();
+    let store = by_the_letter(&disk).unwrap();
+    let opening = store.opening().clone();
+    assert_eq!((opening.cut_events, opening.cut_bytes), (dry.cut_events, dry.cut_bytes));
+    assert!(opening.cut_events > 0 && opening.cut_bytes > 0, "{opening:?}");
+    let left = events(&store);
+    assert!(opening.is_loss && store.verify(Check::Id).unwrap().is_loss, "{opening:?}");
+    // The damaged entry is the only copy of one more.
+    assert_eq!(left.len() as u64 + opening.cut_events + 1, all.len() as u64, "{opening:?}");
+    store.close().unwrap();
+    let report = copied(&disk, COPY_DIR).unwrap();
+    assert_eq!(report.from_saved, opening.cut_events, "{report:?}");
+}
+
+/// Without marks nothing says that the damaged entries were acknowledged; the damage itself says what is missing.
+#[test]
+fn a_loss_is_noted_without_marks_too() {
+    let (disk, _) = damaged_log_alone();
+    remove_sidecar(&disk);
+    let opening = by_the_letter(&disk).unwrap().opening().clone();
+    assert!(opening.cut_events > 0 && opening.is_loss, "{opening:?}");
+    // Both copies of an event are damaged, and a flag follows it in the log.
+    let (disk, store) = fresh();
+    store.append(&note(1)).unwrap();
+    store.checkpoint().unwrap();
+    store.append(&note(2)).unwrap();
+    delete(&store, &note(1));
+    store.commit().unwrap();
+    let disk = disk.kill();
+    remove_sidecar(&disk);
+    for path in [FIRST.to_owned(), newest_log(&disk)] {
+        changed(&disk, &path, |bytes| {
+            let id = note(2).id.0;
+            let at = bytes.windows(32).position(|window| window == id).unwrap();
+            bytes[at] ^= 1;
+        });
+    }
+    assert!(on(&disk).open(DIR, Mode::Append).is_err());
+    let store = by_the_letter(&disk).unwrap();
+    assert_eq!((store.opening().cut_events, store.opening().is_loss), (0, true));
+    assert!(!events(&store).contains_key(&note(2).id));
+}
+
+/// Only the log is cut. What is wrong with segments is refused, and then the log stays as it is, too.
+#[test]
+fn nothing_is_cut_for_another_damage_and_by_another_recovery() {
+    let lost = [ErrorKind::LostRecords, ErrorKind::Corrupt];
+    let no_log = b"a journal of another program, which is no log of a store";
+    type Damage = fn(&Sim);
+    let cases: [(&[ErrorKind], Recovery, Damage); 5] = [
+        (&lost[..1], Recovery::Spec, |disk| remove(disk, &segment(ids(disk)[0]))),
+        (&[ErrorKind::Corrupt, ErrorKind::NotALog], Recovery::Spec, |disk| {
+            changed(disk, &segment(ids(disk)[0]), |bytes| bytes[..PAGE].fill(0xEE));
+        }),
+        (&lost, Recovery::Valid, |_| {}),
+        // Without a segment there is no store that the log would be of.
+        (&lost, Recovery::Spec, |disk| {
+            ids(disk).iter().for_each(|id| remove(disk, &segment(*id)));
+            remove_manifests(disk);
+        }),
+        (&[ErrorKind::InvalidArgument], Recovery::Acknowledged, |_| {}),
+    ];
+    let refused = |disk: &Sim, recovery, kinds: &[ErrorKind]| {
+        let opened = on(disk).recovery(recovery).open(DIR, Mode::Append);
+        let kind = opened.map(drop).unwrap_err().kind();
+        assert!(kinds.contains(&kind), "{kind:?}");
+        assert!(!files(disk).keys().any(|path| is_cut(path)), "{kind:?}");
+    };
+    let (whole, _) = world();
+    flip_log(&whole);
+    for (kinds, recovery, damage) in cases {
+        let disk = whole.kill();
+        damage(&disk);
+        refused(&disk, recovery, kinds);
+    }
+    let other = Sim::new();
+    ["/events", "/events/wal"].iter().for_each(|dir| other.create_dir(Path::new(dir)).unwrap());
+    write(&other, WAL, no_log);
+    refused(&other, Recovery::Spec, &[ErrorKind::NotALog]);
+    // A reader writes nothing, whatever it is told.
+    let before = files(&whole);
+    on(&whole).recovery(Recovery::Spec).open(DIR, Mode::Read).unwrap();
+    assert_eq!(files(&whole), before);
+}
+
+/// Whether what is there hides what it replaces or deletes, although the log lost the flags.
+fn hides(found: &Events) -> Result<(), String> {
+    let [old, new] = [1, 2].map(|at| event(9, at, 0, &[], &format!("profile {at}")).id);
+    let request = request(0, 50, &note(5)).id;
+    for (id, by) in [(old, new), (note(5).id, request)] {
+        let is_live = found.get(&id).is_some_and(|(_, flags)| flags.is_live());
+        if is_live && found.contains_key(&by) {
+            return Err(format!("event {id} counts beside {by}"));
+        }
+    }
+    Ok(())
+}
+
+/// Judge a store whose opening was interrupted: it opens, and what is not in it any more was saved.
+fn judge(damaged: &Damaged, disk: &Sim) -> Result<(), String> {
+    let store = by_the_letter(disk).map_err(|e| format!("opening: {e:?}"))?;
+    let found = given(&store)?;
+    // Flags that only the log had go with it.
+    for (id, (event, flags)) in &found {
+        if damaged.left.get(id).map(|(event, _)| event) != Some(event) {
+            return Err(format!("event {id}, flags {flags:?}, is none of the store's"));
+        }
+    }
+    hides(&found)?;
+    if damaged.is_loss && !store.opening().is_loss {
+        return Err("the loss is not noted".into());
+    }
+    drop(store);
+    copied(disk, COPY_DIR).map_err(|e| format!("salvage: {e:?}"))?;
+    let copy = on(disk).open(COPY_DIR, Mode::Append).map_err(|e| format!("the copy: {e:?}"))?;
+    let copy = events(&copy);
+    match damaged.safe.iter().find(|id| !copy.contains_key(id)) {
+        Some(id) => Err(format!("event {id} is lost")),
+        None => Ok(()),
+    }
+}
+
+#[test]
+fn an_opening_that_crashes_at_any_call_of_the_cut_loses_nothing_intact() {
+    let mut count = 0;
+    for damaged in of_logs() {
+        let name = damaged.name;
+        let opened = |disk: &Sim| drop(by_the_letter(disk).unwrap());
+        for Left { call, ended, disk, .. } in at_every_call(&damaged.disk, opened) {
+            count += 1;
+            judge(&damaged, &disk)
+                .unwrap_or_else(|why| panic!("{name}, call {call}, {ended}: {why}"));
+        }
+    }
+    assert!(count > 200, "{count}");
+}

@@ -1,0 +1,113 @@
+//! Addressable events: what counts of an address is found by it, also by an opening after a kill.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::store::prelude::*;
+
+const KIND: u16 = 30_078;
+
+/// Options of a store that has one segment, and how often its files were read.
+fn counted(disk: &Sim) -> (Options, Arc<AtomicU64>) {
+    let count = Arc::new(AtomicU64::new(0));
+    let counting = count.clone();
+    let storage = watched(Arc::new(disk.clone()), move |seen| {
+        counting.fetch_add(u64::from(matches!(seen, Seen::Read(_))), Ordering::Relaxed);
+    });
+    let options = on_storage(storage).segment_bytes(64 << 20).checkpoint_bytes(64 << 20);
+    (options.wal_segment_bytes(64 << 20), count)
+}
+
+/// Each of the events after the last checkpoint had all that are of its author and kind read, so that an
+/// application with many addresses took minutes to open after a kill; and so had each request for a deletion.
+#[test]
+fn each_of_many_addresses_is_read_a_few_times() {
+    const COUNT: u32 = 2_000;
+    let count = u64::from(COUNT);
+    let data = |number: u32| event(9, number, KIND, &[&["d", &number.to_string()]], "data");
+    let pubkey = Id(author(9));
+    let asks = |number: u32| {
+        let address = format!("{KIND}:{pubkey}:{number}");
+        event(9, COUNT + number, 5, &[&["a", &address]], "")
+    };
+    let opened = |disk: Sim| {
+        let (options, reads) = counted(&disk);
+        let store = open(&options);
+        assert_eq!(live(&store).len() as u64, count);
+        (reads.load(Ordering::Relaxed), store.opening().replayed)
+    };
+    let disk = Sim::new();
+    let (options, reads) = counted(&disk);
+    let store = open(&options);
+    store.append_many(&(0..COUNT).map(data).collect::<Vec<_>>()).unwrap();
+    store.commit().unwrap();
+    let (read, replayed) = opened(disk.kill());
+    assert_eq!(replayed, count);
+    assert!(read < 10 * count, "{read} reads of {COUNT} events");
+    store.checkpoint().unwrap();
+    let before = reads.load(Ordering::Relaxed);
+    store.append_many(&(0..COUNT).map(asks).collect::<Vec<_>>()).unwrap();
+    let read = reads.load(Ordering::Relaxed) - before;
+    assert!(read < 10 * count, "{read} reads for {COUNT} requests");
+    store.commit().unwrap();
+    let (read, replayed) = opened(disk.kill());
+    assert_eq!(replayed, 2 * count);
+    assert!(read < 20 * count, "{read} reads of {COUNT} requests");
+}
+
+type Tags = &'static [&'static [&'static str]];
+
+/// Every form of a `d` tag, and the address that it means.
+const FORMS: [(Tags, &str); 9] = [
+    (&[], ""),
+    (&[&["d"]], ""),
+    (&[&["d", ""]], ""),
+    (&[&["d"], &["d", "x"]], ""),
+    (&[&["d", "x"]], "x"),
+    (&[&["t", "y"], &["d", "x", "more"], &["d", "y"]], "x"),
+    (&[&["D", "x"], &["d", "X"]], "X"),
+    (&[&["description", "x"], &["", "x"]], ""),
+    (&[&["d", "a:b"]], "a:b"),
+];
+
+/// The flags of the first event.
+fn first_flags(store: &EventStore) -> Flags {
+    let mut all = store.iter(Include::All, OnCorrupt::Raise).unwrap();
+    all.next().unwrap().unwrap().flags
+}
+
+/// What becomes of an event that another one follows, when that is appended, and by an opening after a power
+/// cut that took the log's end: the segment has both events, and no flag.
+fn becomes(first: &Event, then: &Event) -> [Flags; 2] {
+    let (disk, on, store) = small();
+    store.append(first).unwrap();
+    store.commit().unwrap();
+    let log = read(&disk, WAL);
+    store.append(then).unwrap();
+    let cut = disk.kill();
+    write(&cut, WAL, &log);
+    let completed = open(&on.clone().storage(Arc::new(cut)));
+    assert_eq!(all(&completed).len(), 2);
+    [first_flags(&store), first_flags(&completed)]
+}
+
+#[test]
+fn versions_and_requests_meet_the_events_of_their_address_whatever_its_form() {
+    let pubkey = Id(author(9));
+    for (tags, d) in FORMS {
+        let first = event(9, 10, KIND, tags, "first");
+        for (other_tags, other_d) in FORMS {
+            let replaced = if d == other_d { Flags::REPLACED } else { Flags::default() };
+            let newer = event(9, 20, KIND, other_tags, "newer");
+            assert_eq!(becomes(&first, &newer), [replaced; 2], "{tags:?}, {other_tags:?}");
+            for stranger in [event(8, 20, KIND, other_tags, ""), event(9, 20, 30_023, tags, "")] {
+                assert_eq!(becomes(&first, &stranger), [Flags::default(); 2], "{tags:?}");
+            }
+            let deleted = if d == other_d { Flags::DELETED } else { Flags::default() };
+            let address = format!("{KIND}:{pubkey}:{other_d}");
+            for (at, expected) in [(9, Flags::default()), (10, deleted), (20, deleted)] {
+                let request = event(9, at, 5, &[&["a", &address]], "");
+                assert_eq!(becomes(&first, &request), [expected; 2], "{tags:?}, {address} at {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What appending, replacing, deleting, importing and compacting do.
+
+mod addresses;
+mod imports;
+pub mod large_compaction;
+mod lifecycle;
+mod long_work;
+mod stories;

@@ -1,0 +1,219 @@
+//! What went wrong once, each with its story.
+
+use crate::store::prelude::*;
+
+/// Another size of pages was asked for: records were made for the pages of the old segment, written to
+/// the log, and refused by the new one; and at every opening again.
+#[test]
+fn another_size_of_pages_begins_with_a_segment() {
+    for (before, after) in [(4096, 16_384), (16_384, 4096)] {
+        let disk = Sim::new();
+        let with = |page_bytes| {
+            options(&disk, Durability::Manual).page_bytes(page_bytes).segment_bytes(10 * 16_384)
+        };
+        let notes = notes(0..60);
+        let store = with(before).open(DIR, Mode::Append).unwrap();
+        one_by_one(&store, &notes[..10]);
+        drop(store);
+        let store = with(after).open(DIR, Mode::Append).unwrap();
+        one_by_one(&store, &notes[10..]);
+        assert_eq!(live(&store), notes);
+        drop(store);
+        let killed = with(after).storage(Arc::new(disk.kill()));
+        assert_eq!(live(&open(&killed)), notes);
+    }
+}
+
+/// A compaction failed and left its copies. An event was deleted; at the next opening its copy was an
+/// event of its own, and came back. And no segment could be begun: the number was taken.
+#[test]
+fn a_compaction_that_failed_leaves_nothing_that_comes_back() {
+    let mut failed = 0;
+    for k in 1..40 {
+        for call in [Call::Write, Call::Sync, Call::SyncDir, Call::Rename, Call::Create] {
+            let (disk, on, store) = small();
+            let first: [Event; 9] = std::array::from_fn(|number| note(number as u32));
+            let places = first.each_ref().map(|note| stored(&store, note));
+            store.set_flags(places[0], Flags::DELETED).unwrap();
+            store.commit().unwrap();
+            disk.inject(Fault::once(k, What::Error(Io::StorageFull)).of(call));
+            if store.compact(0.0, false).is_ok() {
+                disk.heal();
+                continue;
+            }
+            failed += 1;
+            disk.heal();
+            let mut left = first[1..].to_vec();
+            // A handle that goes on does all that it did.
+            match store.set_flags(places[1], Flags::DELETED) {
+                Ok(()) => {
+                    left.remove(0);
+                    store.commit().unwrap();
+                    one_by_one(&store, &notes(9..15));
+                    left.extend(notes(9..15));
+                    assert_eq!(store.compact(0.0, false).unwrap().deleted, 2, "{call:?} {k}");
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Poisoned, "{call:?} {k}: {error}")
+                }
+            }
+            drop(store);
+            assert_eq!(sorted(&open(&on)), left, "{call:?} {k}");
+        }
+    }
+    assert!(failed > 15, "{failed}");
+}
+
+/// A compaction that failed, or was killed, began again from its start: one that does not fit into the
+/// time or the space that there is never ended. What it has done stays, and the next one does the rest.
+#[test]
+fn a_compaction_that_fails_keeps_what_it_has_done() {
+    let (disk, _, store) = small();
+    let notes = notes(0..90);
+    one_by_one(&store, &notes);
+    notes.iter().step_by(3).for_each(|note| delete(&store, note));
+    let left = live(&store);
+    assert_eq!(left.len(), 60);
+    store.close().unwrap();
+    let (mut failed, mut kept) = (0, 0);
+    for k in (1..).step_by(5) {
+        let disk = disk.kill();
+        let on = options(&disk, Durability::Manual);
+        let store = open(&on);
+        disk.inject(Fault::once(k, What::Error(Io::StorageFull)).of(Call::Write));
+        if store.compact(0.0, false).is_ok() {
+            break;
+        }
+        drop(store);
+        let store = open(&on);
+        let count = all(&store).len();
+        assert!((left.len()..=notes.len()).contains(&count), "write {k}: {count} events");
+        failed += 1;
+        kept += u32::from(count < notes.len() && count > left.len());
+        let report = store.compact(0.0, false).unwrap();
+        assert!(!report.segments.is_empty() || count == left.len(), "write {k}");
+        assert_eq!((sorted(&store), all(&store).len()), (left.clone(), left.len()), "write {k}");
+    }
+    assert!(failed > 5 && kept > 2, "{failed} failed, {kept} kept some");
+}
+
+/// Each deletion request ended the write before it, so that an import of which a third are requests took
+/// as many writes as requests. What they ask for counts within one write since, also for the events that
+/// follow them in it.
+#[test]
+fn requests_in_one_call_delete_what_was_stored_and_what_comes_after_them() {
+    let (on, store) = memory_store();
+    let page = |at: u32| event(9, at, 30_023, &[&["d", "page"]], "page");
+    let author: String = page(2).pubkey.iter().map(|byte| format!("{byte:02x}")).collect();
+    let address = format!("30023:{author}:page");
+    let profile = |at: u32| event(9, at, 0, &[], "profile");
+    let stored = [event(9, 1, 1, &[], "note"), page(2), profile(3), event(8, 4, 1, &[], "other's")];
+    store.append_many(&stored).unwrap();
+    let ids: Vec<String> = stored.iter().map(|event| event.id.to_string()).collect();
+    let late = event(9, 5, 1, &[], "late");
+    let late_id = late.id.to_string();
+    let asks = |at: u32, tags: &[&[&str]]| event(9, at, 5, tags, "");
+    let given = [
+        asks(10, &[&["e", &ids[0]], &["e", &ids[3]]]),
+        asks(11, &[&["e", &ids[0]], &["e", &late_id]]),
+        late.clone(),
+        asks(12, &[&["a", &address]]),
+        page(9),
+        page(13),
+        asks(14, &[&["e", &ids[2]]]),
+        profile(2),
+        // Of its own call.
+        event(9, 15, 1, &[], "own"),
+        asks(16, &[&["e", &event(9, 15, 1, &[], "own").id.to_string()]]),
+    ];
+    let became = store.append_many(&given).unwrap();
+    let is_deleted = |at: usize| became[at] == Outcome::Deleted;
+    assert!(is_deleted(2) && is_deleted(4), "{became:?}");
+    assert_eq!(became.iter().filter(|outcome| outcome.is_stored()).count(), 8, "{became:?}");
+    assert_eq!(queried(&store), 8);
+    let left = |store: &EventStore| found(store, r#"{"kinds": [0, 1, 30023]}"#);
+    let expected = [page(13), stored[3].clone(), profile(2)];
+    assert_eq!(left(&store), expected);
+    store.close().unwrap();
+    assert_eq!(left(&open(&on)), expected);
+}
+
+/// Each replaced event waited for a sync of the log, so that an import of profiles took thirty times as
+/// long as one of notes. Flags wait in memory since: the handle sees them at once, and the segment gets
+/// them when the log is durable.
+#[test]
+fn flags_are_seen_at_once_and_written_when_the_log_is_synced() {
+    let (disk, on, store) = small();
+    let versions: Vec<Event> = (1..4).map(|at| event(9, at, 0, &[], "profile")).collect();
+    let long = event(9, 4, 0, &[], &"long ".repeat(2000));
+    // As the segment alone has it: a reader looks into the log, too.
+    let in_file = || {
+        let image = disk.kill();
+        let wal = Path::new("/events/wal");
+        let logs = image.list(wal).unwrap().into_iter().filter(|name| name != ".deedbook");
+        logs.for_each(|name| image.remove(&wal.join(name)).unwrap());
+        live(&on_disk(&on, &image).open(DIR, Mode::Read).unwrap())
+    };
+    store.append_many(&versions).unwrap();
+    assert_eq!((live(&store), in_file()), (versions[2..].to_vec(), versions.clone()));
+    let mut back = store.iter_reverse(Include::Live, OnCorrupt::Raise).unwrap();
+    let Some(Ok(newest)) = back.next() else { panic!() };
+    assert!(back.next().is_none() && store.find(&versions[0].id).unwrap().is_none());
+    store.commit().unwrap();
+    assert_eq!((live(&store), in_file()), (versions[2..].to_vec(), versions[2..].to_vec()));
+    store.append(&long).unwrap();
+    store.append(&event(9, 5, 0, &[], "last")).unwrap();
+    let flags = store.read(newest.location).unwrap().flags;
+    assert_eq!((flags, in_file().len()), (Flags::REPLACED, 3));
+    // By hand as well, and the last one counts.
+    store.set_flags(newest.location, Flags::default()).unwrap();
+    assert_eq!(live(&store).len(), 2);
+    store.checkpoint().unwrap();
+    assert_eq!(in_file(), live(&store));
+    store.set_flags(newest.location, Flags::DELETED).unwrap();
+    assert_eq!((live(&store).len(), in_file().len()), (1, 2));
+    store.close().unwrap();
+    assert_eq!(in_file().len(), 1);
+}
+
+/// Closing once more after a failure said that all was well.
+#[test]
+fn closing_that_failed_fails_again() {
+    let (disk, on, store) = small();
+    store.append(&note(1)).unwrap();
+    disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Sync));
+    assert_eq!(store.close().unwrap_err().kind(), ErrorKind::Io);
+    let again = store.close().unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Poisoned);
+    assert!(again.message().contains("closing failed: "), "{again}");
+    // The lock is free.
+    disk.heal();
+    let store = open(&on);
+    assert_eq!(live(&store), [note(1)]);
+    store.close().unwrap();
+    store.close().unwrap();
+}
+
+/// An append that failed after a part of its events was stored said that nothing is there.
+#[test]
+fn an_append_that_is_there_in_part_says_so() {
+    let versions: Vec<Event> = (1..5).map(|at| event(9, at, 0, &[], "profile")).collect();
+    let (mut met, mut writes) = ([0, 0], 0);
+    for k in 1..60 {
+        let (disk, _, store) = small();
+        disk.inject(Fault::once(k, What::Error(Io::StorageFull)).of(Call::Write));
+        let Err(error) = store.append_many(&versions) else { break };
+        disk.heal();
+        writes += 1;
+        let store = options(&disk.kill(), Durability::Manual).open(DIR, Mode::Append).unwrap();
+        let there = all(&store).len();
+        if error.durable() == Some(Durable::No) {
+            assert_eq!(there, 0, "write {k}: {error:?}");
+            met[0] += 1;
+        } else {
+            assert_eq!(error.durable(), Some(Durable::Unknown), "write {k}: {error:?}");
+            met[1] += usize::from(there > 0);
+        }
+    }
+    assert!(writes > 4 && met[0] > 0 && met[1] > 3, "{writes} writes, {met:?}");
+}
