@@ -11,9 +11,9 @@ use deedbook::nostr::{Event, Filter, Index};
 use tempfile::TempDir;
 
 use super::world::{Numbers, World, event};
-use crate::support::common::index_files::{files_below, vouch_for};
+use crate::support::common::index_files::vouch_for;
 use crate::support::common::{in_role, role};
-use crate::support::store::events::copy;
+use crate::support::store::events::{copy, files_below};
 
 /// Batch `number`: some are so large that they become files at once.
 fn batch(number: u64) -> Vec<Event> {

@@ -10,8 +10,7 @@ use deedbook::ErrorKind;
 use deedbook::nostr::{Id, Index};
 
 use super::damage::{changed, made};
-use crate::support::common::index_files::files_below;
-use crate::support::store::events::copy;
+use crate::support::store::events::{copy, files_below};
 
 fn damage_of(dir: &Path) -> String {
     let error = Index::open(dir).unwrap_err();

@@ -1,5 +1,8 @@
 //! Stores on simulated disks, what their files hold, and damage to them.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use deedbook::nostr::{PageDamage, StoreRepair, StoreSalvage};
 
 use tempfile::TempDir;
@@ -60,11 +63,46 @@ pub fn small() -> (Sim, Options, EventStore) {
     (disk, on, store)
 }
 
+/// The ways in which calls of a disk fail that stays honest, and how often.
+pub const FAULTS: [(&str, What, u64); 9] = [
+    ("EIO", What::Error(Io::Other), 1),
+    ("EIO for ever", What::Error(Io::Other), u64::MAX),
+    ("ENOSPC", What::Error(Io::StorageFull), 1),
+    ("ENOSPC for ever", What::Error(Io::StorageFull), u64::MAX),
+    ("half a write, then EIO", What::Partial(Io::Other), 1),
+    ("half a write, then ENOSPC", What::Partial(Io::StorageFull), 2),
+    ("half a read or write", What::Short, 1),
+    ("a write of 0", What::Zero, 1),
+    ("death", What::Crash, 1),
+];
+
+thread_local! {
+    /// The time of a test.
+    pub static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+pub fn clock() -> u64 {
+    NOW.get()
+}
+
 /// A directory that is removed in the end, and the place of a store in it.
 pub fn on_real_disk() -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("events");
     (place, dir)
+}
+
+/// A disk that counts how often files are read, and how many bytes.
+pub fn counting(disk: &Sim) -> (Arc<dyn Storage>, Arc<[AtomicUsize; 2]>) {
+    let counts = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let by_hook = counts.clone();
+    let storage = watched(Arc::new(disk.clone()), move |seen| {
+        if let Seen::Read(bytes) = seen {
+            by_hook[0].fetch_add(1, Ordering::Relaxed);
+            by_hook[1].fetch_add(bytes, Ordering::Relaxed);
+        }
+    });
+    (storage, counts)
 }
 
 /// The same options on another disk.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 /// Have an index that was copied to a directory count as made there: it is opened, and its own checks say
@@ -20,13 +20,4 @@ pub fn vouch_for(index: &Path) {
     let inode = 0;
     let lines = format!("inode {inode}\ncreated {created}\n");
     writeln!(file, "{lines}crc {:08x}", crc32fast::hash(lines.as_bytes())).unwrap();
-}
-
-/// All files below a directory.
-pub fn files_below(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let below = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };
-    let mut all: Vec<PathBuf> = entries.flat_map(below).collect();
-    all.sort();
-    all
 }

@@ -1,7 +1,7 @@
 //! Events, and stores on a file system in memory.
 
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deedbook::nostr::{
@@ -176,6 +176,15 @@ pub fn copy(from: &Path, to: &Path) {
             false => drop(std::fs::copy(entry.path(), target).unwrap()),
         }
     }
+}
+
+/// All files below a directory of the real disk.
+pub fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };
+    let mut all: Vec<PathBuf> = entries.flat_map(below).collect();
+    all.sort();
+    all
 }
 
 pub fn read(disk: &Sim, path: &str) -> Vec<u8> {

@@ -111,22 +111,17 @@ impl Known {
 
     /// Whether a store may hold these events, after the death of the process or a power cut.
     pub fn judge(&self, got: &[Got], power: bool) -> Result<(), String> {
+        self.holds(got, |about| if power { about.durable } else { about.written })?;
         let there: BTreeMap<usize, Flags> = got.iter().copied().collect();
-        if there.len() != got.len() {
-            return Err(format!("an event is there twice: {got:?}"));
-        }
         for (&number, flags) in &there {
             let about = &self.events[number];
-            if !about.tried || about.gone {
-                return Err(format!("event {number} should not be there: {got:?}"));
-            }
             let first = if power { about.flags_durable } else { about.flags_written };
-            if !about.flags[first..].contains(flags) {
-                let allowed = &about.flags[first..];
+            let allowed = &about.flags[first..];
+            if !allowed.contains(flags) {
                 return Err(format!("event {number} has {flags:?}, may have {allowed:?}"));
             }
             // The same may be left of flags by hand that it had before.
-            let before = about.flags[first..].split_last().is_some_and(|(_, b)| b.contains(flags));
+            let before = allowed.split_last().is_some_and(|(_, before)| before.contains(flags));
             match about.hidden_by {
                 Some(by) if !flags.is_live() && !before && self.is_lost(by, &there) => {
                     return Err(format!("event {number} is hidden by {by}, which is not there"));
@@ -137,36 +132,30 @@ impl Known {
                 _ => {}
             }
         }
-        let must = |about: &About| if power { about.durable } else { about.written };
-        let lost =
-            self.events.iter().enumerate().find(|(number, about)| {
-                must(about) && !about.leaving && !there.contains_key(number)
-            });
-        if let Some((number, _)) = lost {
-            return Err(format!("event {number} is lost: {got:?}"));
-        }
-        let numbers: Vec<usize> = got.iter().map(|(number, _)| *number).collect();
-        match self.orders.iter().any(|order| is_part_of(&numbers, order)) {
-            true => Ok(()),
-            false => Err(format!("order {numbers:?}, may be {:?}", self.orders)),
-        }
+        Ok(())
     }
 
     /// Whether a reader beside the writer may see these: all that was written, nothing that was never
     /// tried, in order. Flags come to it with the next sync.
     pub fn judge_beside(&self, got: &[Got]) -> Result<(), String> {
+        self.holds(got, |about| about.written)
+    }
+
+    /// Whether these are all that must be there, each once and in order, and none that may not.
+    fn holds(&self, got: &[Got], must: impl Fn(&About) -> bool) -> Result<(), String> {
         let numbers: Vec<usize> = got.iter().map(|(number, _)| *number).collect();
         let there: BTreeSet<usize> = numbers.iter().copied().collect();
-        let wrong = |number: &&usize| !self.events[**number].tried || self.events[**number].gone;
-        if let Some(number) = numbers.iter().find(wrong) {
-            return Err(format!("event {number} should not be there: {got:?}"));
+        if there.len() != got.len() {
+            return Err(format!("an event is there twice: {got:?}"));
         }
-        let lost = |number: &usize| {
-            let about = &self.events[*number];
-            about.written && !about.leaving && !there.contains(number)
-        };
-        if let Some(number) = (0..self.events.len()).find(lost) {
-            return Err(format!("event {number} is not seen: {got:?}"));
+        for (number, about) in self.events.iter().enumerate() {
+            let is_there = there.contains(&number);
+            if is_there && (!about.tried || about.gone) {
+                return Err(format!("event {number} should not be there: {got:?}"));
+            }
+            if !is_there && must(about) && !about.leaving {
+                return Err(format!("event {number} is lost: {got:?}"));
+            }
         }
         match self.orders.iter().any(|order| is_part_of(&numbers, order)) {
             true => Ok(()),

@@ -115,7 +115,6 @@ fn the_saved_end_of_the_log_is_named() {
     store.commit().unwrap();
     store.append(&note(2)).unwrap();
     let disk = disk.kill();
-    drop(store);
     changed(&disk, &newest_log(&disk), |bytes| bytes.truncate(last_byte(bytes) - 40));
     let store = writer(&disk);
     let saved = &store.opening().saved;

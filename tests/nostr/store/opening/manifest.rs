@@ -1,42 +1,33 @@
 //! Manifests and segments that are missing, wrong or older.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use crate::store::prelude::*;
-use crate::support::common::index_files::files_below;
 
 /// A manifest of a later version counted as missing and was written over, and what it alone said was lost.
 #[test]
 fn a_manifest_of_another_version_is_refused_and_nothing_changes() {
-    for name in ["manifest.json", ".deedbook/manifest"] {
-        let (place, dir) = on_real_disk();
-        let on = on_storage(Arc::new(Disk));
-        let store = on.open(&dir, Mode::Append).unwrap();
-        store.append_many(&notes(0..12)).unwrap();
-        store.close().unwrap();
-        let mut text = fs::read_to_string(dir.join(name)).unwrap();
-        text = text.replace("\"version\": 1", "\"version\": 2");
-        if name != "manifest.json" {
-            let at = text.trim_end_matches('\n').rfind('\n').unwrap();
-            let sum = crc32fast::hash(&text.as_bytes()[..at]);
-            text.replace_range(at.., &format!("\ncrc {sum:08x}\n"));
-        }
-        fs::write(dir.join(name), text).unwrap();
-        let files = || files_below(&dir).into_iter().map(|path| (fs::read(&path).unwrap(), path));
-        let before: Vec<_> = files().collect();
-        let target = place.path().join("target");
-        for error in [
-            on.open(&dir, Mode::Read).err(),
-            on.open(&dir, Mode::Append).err(),
-            repair(&dir, &on, Repair::default()).err(),
-            salvage(&dir, &target, &on, &mut |_, _| Ok(())).err(),
+    for path in [MANIFEST, COPY] {
+        let disk = closed(&notes(0..12));
+        changed(&disk, path, |bytes| {
+            let text = String::from_utf8(bytes.clone()).unwrap();
+            let mut text = text.replace("\"version\": 1", "\"version\": 2");
+            if path == COPY {
+                let at = text.trim_end_matches('\n').rfind('\n').unwrap();
+                let sum = crc32fast::hash(&text.as_bytes()[..at]);
+                text.replace_range(at.., &format!("\ncrc {sum:08x}\n"));
+            }
+            *bytes = text.into_bytes();
+        });
+        let before = files(&disk);
+        for refused_by in [
+            on(&disk).open(DIR, Mode::Read).map(drop),
+            on(&disk).open(DIR, Mode::Append).map(drop),
+            mended(&disk, PLAIN).map(drop),
+            copied(&disk, COPY_DIR).map(drop),
         ] {
-            let error = error.unwrap();
-            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-            assert!(error.to_string().contains("version 2, known is 1"), "{error}");
+            refused(refused_by, ErrorKind::Unsupported, "version 2, known is 1");
         }
-        assert!(files().eq(before));
-        assert!(!target.exists());
+        assert_eq!(files(&disk), before);
+        assert!(!disk.is_dir(Path::new(COPY_DIR)));
     }
 }
 
@@ -105,10 +96,8 @@ fn made_again(copied: bool) {
         // An older one does not name all. Those have events of their own, and stay.
         let rebuilt = copied || number != 1;
         let store = open(&on);
-        for note in notes(0..12) {
-            assert!(store.find(&note.id).unwrap().is_some(), "manifest {number}: not found");
-        }
-        assert_eq!(all(&store), notes(0..12), "manifest {number}");
+        everything(&store);
+        assert_eq!(live(&store), notes(0..12), "manifest {number}");
         assert_eq!(store.opening().manifest_rebuilt, rebuilt, "manifest {number}");
         assert_eq!(store.opening().removed.len(), 0, "manifest {number}");
         store.append(&note(12)).unwrap();
@@ -133,11 +122,8 @@ fn a_missing_segment_is_named_with_the_events_it_had() {
     }
     let twin = disk.kill();
     write(&twin, "/events/data/segments/data.0", &read(&twin, FIRST));
-    refused(
-        options(&twin, Durability::Manual).open(DIR, Mode::Append),
-        ErrorKind::Corrupt,
-        "segment 0 has two files",
-    );
+    let said = "segment 0 has two files";
+    refused(on_disk(&on, &twin).open(DIR, Mode::Append), ErrorKind::Corrupt, said);
 }
 
 /// A missing segment is refused, and to a reader it is damage.
@@ -260,14 +246,13 @@ fn an_older_copy_is_passed_over() {
 /// these that event was one of their own, so that they stayed, and the others were there twice.
 #[test]
 fn an_expired_event_does_not_keep_the_segments_of_a_finished_compaction() {
-    let (disk, on, store) = small();
-    let soon = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 2;
-    let expiring = event(4, 5, 1, &[&["expiration", &soon.to_string()]], "for a moment");
-    store.append_many(&notes(0..2)).unwrap();
-    stored(&store, &expiring);
-    store.close().unwrap();
+    let disk = Sim::new();
+    let on = options(&disk, Durability::Manual).clock(clock);
+    NOW.set(10);
+    let expiring = event(4, 5, 1, &[&["expiration", "20"]], "for a moment");
+    append_and_close(&on, &[note(0), note(1), expiring.clone()]);
     let old = read(&disk, FIRST);
-    std::thread::sleep(Duration::from_secs(3));
+    NOW.set(20);
     let store = open(&on);
     assert_eq!(store.compact(0.0, false).unwrap().expired, 1);
     store.close().unwrap();

@@ -63,8 +63,7 @@ fn a_reader_beside_a_writer_sees_all_that_was_written_and_a_second_writer_is_ref
         run.store.take().unwrap().close().unwrap();
         on(&run, &run.disk).open(DIR, Mode::Append).unwrap().close().unwrap();
     }
-    println!("{steps} steps, {readers} readers");
-    assert!(readers > 10 * steps);
+    assert!(readers > 10 * steps, "{steps} steps, {readers} readers");
 }
 
 /// Have a disk hold what another one does. The segment stays the file that it is: a reader may have it open.

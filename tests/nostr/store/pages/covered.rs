@@ -9,7 +9,7 @@ fn at(number: u32) -> usize {
 }
 
 fn flip(disk: &Sim, number: u32) {
-    changed(disk, FIRST, |bytes| bytes[at(number) + 80] ^= 1);
+    flip_page(disk, FIRST, 1 + number as usize);
 }
 
 /// Without these, nothing is missing or flagged but what was flagged by hand.
@@ -37,7 +37,6 @@ fn damage_before_the_last_checkpoint_is_not_cut_without_the_manifest() {
     delete(&store, &short(22));
     store.commit().unwrap();
     let disk = disk.kill();
-    drop(store);
     remove(&disk, MANIFEST);
     // The last but one is the log's first event, which it has once more; where all of them are damaged, nobody
     // knows where they lay.
@@ -88,15 +87,13 @@ fn damage_between_the_manifest_and_a_later_checkpoint_is_not_cut() {
         append(&store, 8..20);
         store.checkpoint().unwrap();
         let disk = disk.kill();
-        drop(store);
         write(&disk, MANIFEST, &older);
         changed(&disk, FIRST, |bytes| bytes[..PAGE].copy_from_slice(&header));
         let cases: [&[u32]; 5] = [&[], &[8], &[9], &[9, 10], &[18, 19]];
         for damaged in cases {
             let disk = disk.kill();
             damaged.iter().for_each(|number| flip(&disk, *number));
-            let store = on.clone().storage(Arc::new(disk.clone())).open(DIR, Mode::Append);
-            let store = store.unwrap();
+            let store = open(&on_disk(&on, &disk));
             assert!(store.opening().saved.is_empty(), "{:?}", store.opening());
             let found = events(&store);
             check(&found, 0..7, &[], &[]);
@@ -124,7 +121,6 @@ fn a_repair_of_lost_pages_that_was_killed_hides_no_other_event() {
     delete(&store, &short(10));
     store.commit().unwrap();
     let disk = disk.kill();
-    drop(store);
     write(&disk, MANIFEST, &older);
     changed(&disk, FIRST, |bytes| {
         let mut logged = bytes[at(4)..at(10)].to_vec();
@@ -133,9 +129,9 @@ fn a_repair_of_lost_pages_that_was_killed_hides_no_other_event() {
         bytes.resize(at(2), 0);
         bytes.extend(logged);
     });
-    for by_repair in [false, true] {
+    for was_tried in [true, false] {
         let disk = disk.kill();
-        if !by_repair {
+        if was_tried {
             refused(on(&disk).open(DIR, Mode::Append), ErrorKind::LostRecords, "");
         }
         // The log has what came after the first checkpoint.
@@ -158,13 +154,9 @@ fn a_repair_that_cut_the_log_asks_for_no_signature() {
     append(&store, 3..9);
     store.commit().unwrap();
     let disk = disk.kill();
-    drop(store);
     let damages: [fn(&Sim); 2] = [remove_log, |disk| {
-        let log = logs(disk).pop().unwrap();
-        changed(disk, &log, |bytes| {
-            let used = last_byte(bytes);
-            bytes[used - 100] ^= 1;
-        });
+        let used = last_byte(&read(disk, &newest_log(disk)));
+        changed(disk, &newest_log(disk), |bytes| bytes[used - 100] ^= 1);
     }];
     for (number, damage) in damages.into_iter().enumerate() {
         for by_repair in [true, false] {

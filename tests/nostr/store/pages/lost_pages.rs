@@ -137,7 +137,6 @@ fn what_the_log_flags_after_the_loss_hides_no_other_event() {
     store.commit().unwrap();
     let all = events(&store);
     let disk = disk.kill();
-    drop(store);
     // As it is; with the header of an earlier checkpoint, as a power cut leaves it; and with the manifest of
     // one, which does not say where the events of the log lay.
     let cases = [(0, 2), (1, 2), (2, 1)];
@@ -188,7 +187,6 @@ fn damage_before_the_last_checkpoint_moves_nothing_after_it() {
     delete(&store, &short(3));
     store.commit().unwrap();
     let disk = disk.kill();
-    drop(store);
     changed(&disk, FIRST, |bytes| {
         bytes[..PAGE].copy_from_slice(&header);
         bytes[2 * PAGE + 80] ^= 1;

@@ -89,27 +89,16 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
 // Promise: store-call-fails.
 #[test]
 fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
-    let faults: [(&str, What, u64); 9] = [
-        ("EIO", What::Error(Io::Other), 1),
-        ("EIO for ever", What::Error(Io::Other), u64::MAX),
-        ("ENOSPC", What::Error(Io::StorageFull), 1),
-        ("ENOSPC for ever", What::Error(Io::StorageFull), u64::MAX),
-        ("half a write, then EIO", What::Partial(Io::Other), 1),
-        ("half a write, then ENOSPC", What::Partial(Io::StorageFull), 2),
-        ("half a read or write", What::Short, 1),
-        ("a write of 0", What::Zero, 1),
-        ("death", What::Crash, 1),
-    ];
     let stride = crate::support::report::of_tier("DEEDBOOK_NOSTR_FAULT_STRIDE");
     let mut struck = HashSet::new();
-    let (mut met, mut failures, begun) = (Met::default(), Vec::new(), std::time::Instant::now());
+    let (mut met, mut failures) = (Met::default(), Vec::new());
     for (number, script) in SCRIPTS.into_iter().enumerate() {
         let durability = [Durability::Manual, Durability::Always, Durability::Manual][number];
         let mut calls = Run::new(durability, true);
         calls.open().unwrap();
         script.chars().for_each(|step| calls.apply(step).unwrap());
         let calls = calls.disk.calls();
-        for (which, (name, what, times)) in faults.iter().enumerate() {
+        for (which, (name, what, times)) in FAULTS.iter().enumerate() {
             // Every call is struck by some fault, and by each of them every few runs.
             let first = 1 + (number + which) as u64 % stride;
             for k in (first..calls).step_by(stride as usize) {
@@ -125,14 +114,10 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
         }
     }
     let Met { fired, no, unknown, poisoned } = met;
-    println!(
-        "{fired} faults: {no} not there, {unknown} unknown, {poisoned} refused after, {:.1} s",
-        begun.elapsed().as_secs_f32()
-    );
     let json = format!(
         "{{\"calls\": {}, \"ways\": {}, \"faults\": {fired}, \"failures\": {}}}\n",
         struck.len(),
-        faults.len(),
+        FAULTS.len(),
         failures.len()
     );
     crate::support::report::write("store-faults", &json);

@@ -57,7 +57,6 @@ fn what_is_replaced_stays_so_where_a_new_segment_could_not_be_named_at_first() {
             }
         }
     }
-    println!("{failed} failed, {went_on} went on");
     assert!(failed > 5 && went_on > 2, "{failed} failed, {went_on} went on");
 }
 

@@ -153,6 +153,5 @@ fn an_opening_that_fails_leaves_it_to_the_next_to_flag_what_is_replaced() {
             }
         }
     }
-    println!("{states} states, {failed} openings failed");
     assert!(states > 1 && failed > 100, "{states} states, {failed} openings failed");
 }

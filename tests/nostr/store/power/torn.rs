@@ -18,7 +18,6 @@ fn torn(last: &Event, lost: impl Fn(&[u8]) -> Range<usize>) {
         store.append(&note(2)).unwrap();
         store.commit().unwrap();
         let image = disk.kill();
-        drop(store);
         changed(&image, &segment(at.segment), |bytes| {
             let page = &mut bytes[at.offset as usize..];
             let lost = lost(page);
@@ -89,7 +88,6 @@ fn what_only_a_segment_has_needs_a_true_signature_where_no_checksum_vouches_for_
         let log = read(&disk, WAL);
         let at = stored(&store, last);
         let image = disk.kill();
-        drop(store);
         write(&image, WAL, &log);
         if !is_known {
             remove_manifests(&image);

@@ -1,18 +1,8 @@
 //! An event whose time is over (NIP-40) is given by no way of asking for events that count.
 
-use std::cell::Cell;
-
 use crate::store::prelude::*;
 
 const OVER_AT: u64 = 5_000;
-
-thread_local! {
-    static NOW: Cell<u64> = const { Cell::new(0) };
-}
-
-fn clock() -> u64 {
-    NOW.get()
-}
 
 /// Whether an event is given, asked in all ways, which agree.
 fn is_given(store: &EventStore, event: &Event) -> bool {

@@ -1,6 +1,6 @@
 //! What a reader hides before the segments have the flags: the write-ahead log has them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::store::prelude::*;
 use crate::support::store::events;
@@ -70,8 +70,7 @@ fn a_reader_has_one_version_where_the_segment_lacks_the_new_one() {
     store.append_many(&[profile(1), note(1), note(2)]).unwrap();
     store.checkpoint().unwrap();
     store.append(&gone(1)).unwrap();
-    let file = disk.open(Path::new(FIRST), Access::Read).unwrap();
-    let before = file.len().unwrap() as usize;
+    let before = events::read(&disk, FIRST).len();
     store.append(&profile(2)).unwrap();
     store.append(&gone(2)).unwrap();
     assert_eq!(read(&disk), [gone(1), profile(2), gone(2)]);
@@ -119,8 +118,7 @@ fn a_reader_opens_whatever_is_wrong_with_the_log() {
     store.commit().unwrap();
     store.append(&gone(1)).unwrap();
     store.append(&gone(2)).unwrap();
-    let whole = events::read(&disk, WAL);
-    let used = last_byte(&whole) + 1;
+    let used = last_byte(&events::read(&disk, WAL)) + 1;
     let mut hidden = [0; 3];
     for at in (0..used).rev().step_by(7) {
         let (torn, flipped) = (disk.kill(), disk.kill());
@@ -135,8 +133,7 @@ fn a_reader_opens_whatever_is_wrong_with_the_log() {
     assert!(hidden.iter().all(|&count| count > 0), "{hidden:?}");
     let missing = disk.kill();
     remove(&missing, WAL);
-    let on = on(&missing).storage(Arc::new(missing));
-    assert_eq!(live(&on.open(DIR, Mode::Read).unwrap()).len(), 4);
+    assert_eq!(live(&on(&missing).open(DIR, Mode::Read).unwrap()).len(), 4);
 }
 
 /// Each part read the whole log, twice.
@@ -153,19 +150,13 @@ fn parts_that_are_read_one_after_the_other_share_a_reading_of_the_log() {
         store.commit().unwrap();
     };
     delete(1);
-    let count = Arc::new(AtomicUsize::new(0));
-    let by_hook = count.clone();
-    let storage = watched(Arc::new(disk.clone()), move |seen| {
-        if let Seen::Read(bytes) = seen {
-            by_hook.fetch_add(bytes, Ordering::Relaxed);
-        }
-    });
+    let (storage, counts) = counting(&disk);
     let on = on.storage(storage);
     let parts = store.splits(10 * 3 * PAGE as u64).unwrap();
     let look = |number: usize| {
-        let before = count.load(Ordering::Relaxed);
+        let before = counts[1].load(Ordering::Relaxed);
         let found = part(&parts[number], &on, Include::Live);
-        (found, count.load(Ordering::Relaxed) - before)
+        (found, counts[1].load(Ordering::Relaxed) - before)
     };
     let log = 200 * 9_000;
     let (found, bytes) = look(0);
@@ -194,9 +185,7 @@ fn a_reader_has_one_version_while_a_segment_has_a_part_of_what_was_appended_at_o
     store.checkpoint().unwrap();
     store.append_many(&[profile(2), note(2), note(4)]).unwrap();
     let image = disk.kill();
-    changed(&image, FIRST, |bytes| {
-        bytes.truncate(last_byte(bytes) / PAGE * PAGE);
-    });
+    changed(&image, FIRST, |bytes| bytes.truncate(last_byte(bytes) / PAGE * PAGE));
     let left = [note(1), profile(2), note(2), note(4)];
     assert_eq!(read(&image), left);
     let unknown = image.kill();

@@ -1,7 +1,7 @@
 //! Parts of a store, read apart: together they give what the walk over the store gives.
 
 use deedbook::Split;
-use deedbook::nostr::{PageDamage, StorePartReport, StoreReport};
+use deedbook::nostr::{Events, PageDamage, StorePartReport, StoreReport};
 
 use crate::store::prelude::*;
 
@@ -10,24 +10,19 @@ fn made() -> Sim {
     closed(&notes(0..100))
 }
 
+/// The events of a walk with their places, and the damage that it passed over.
 type Read = (Vec<(Id, Location)>, Vec<(u32, PageDamage)>);
 
-fn whole(store: &EventStore) -> Read {
-    let mut walk = store.iter(Include::All, OnCorrupt::Skip).unwrap();
-    let mut found = Vec::new();
-    while let Some(one) = walk.next_with(|at, event| (event.id, at)).unwrap() {
-        found.push(one);
-    }
-    (found, walk.damage().to_vec())
-}
-
-fn of_part(disk: &Sim, split: &Split) -> deedbook::Result<Read> {
-    let mut walk = EventStore::read_split(split, &on(disk), Include::All, OnCorrupt::Skip)?;
+fn all_of(mut walk: Events) -> deedbook::Result<Read> {
     let mut found = Vec::new();
     while let Some(one) = walk.next_with(|at, event| (event.id, at))? {
         found.push(one);
     }
     Ok((found, walk.damage().to_vec()))
+}
+
+fn of_part(disk: &Sim, split: &Split) -> deedbook::Result<Read> {
+    all_of(EventStore::read_split(split, &on(disk), Include::All, OnCorrupt::Skip)?)
 }
 
 #[test]
@@ -44,15 +39,17 @@ fn parts_give_together_what_the_store_gives_also_around_damage() {
         let disk = made();
         changed(&disk, FIRST, change);
         let store = reader(&disk);
-        let expected = whole(&store);
+        let expected = all_of(store.iter(Include::All, OnCorrupt::Skip).unwrap()).unwrap();
         assert_eq!(expected.1.is_empty(), what == "none");
         for pages in [1, 2, 3, 8, 39, 1000] {
             let splits = store.splits((pages * PAGE) as u64).unwrap();
-            let parts: Vec<Read> =
-                splits.iter().map(|part| of_part(&disk, part).unwrap()).collect();
-            let found = parts.iter().flat_map(|(found, _)| found.clone()).collect::<Vec<_>>();
-            let passed = parts.iter().flat_map(|(_, passed)| passed.clone()).collect::<Vec<_>>();
-            assert_eq!((found, passed), expected, "{what}, parts of {pages} pages");
+            let parts = splits.iter().map(|part| of_part(&disk, part).unwrap());
+            let (found, passed): (Vec<_>, Vec<_>) = parts.unzip();
+            assert_eq!(
+                (found.concat(), passed.concat()),
+                expected,
+                "{what}, parts of {pages} pages"
+            );
             let segments = store.splits(u64::MAX).unwrap().len();
             assert!(pages < 1000 || splits.len() == segments, "{what}");
             assert!(pages > 8 || splits.len() > segments, "{what}, parts of {pages} pages");

@@ -1,20 +1,16 @@
 //! Addressable events: what counts of an address is found by it, also by an opening after a kill.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::store::prelude::*;
 
 const KIND: u16 = 30_078;
 
 /// Options of a store that has one segment, and how often its files were read.
-fn counted(disk: &Sim) -> (Options, Arc<AtomicU64>) {
-    let count = Arc::new(AtomicU64::new(0));
-    let counting = count.clone();
-    let storage = watched(Arc::new(disk.clone()), move |seen| {
-        counting.fetch_add(u64::from(matches!(seen, Seen::Read(_))), Ordering::Relaxed);
-    });
+fn counted(disk: &Sim) -> (Options, impl Fn() -> usize) {
+    let (storage, counts) = counting(disk);
     let options = on_storage(storage).segment_bytes(64 << 20).checkpoint_bytes(64 << 20);
-    (options.wal_segment_bytes(64 << 20), count)
+    (options.wal_segment_bytes(64 << 20), move || counts[0].load(Ordering::Relaxed))
 }
 
 /// Each of the events after the last checkpoint had all that are of its author and kind read, so that an
@@ -22,7 +18,7 @@ fn counted(disk: &Sim) -> (Options, Arc<AtomicU64>) {
 #[test]
 fn each_of_many_addresses_is_read_a_few_times() {
     const COUNT: u32 = 2_000;
-    let count = u64::from(COUNT);
+    let count = COUNT as usize;
     let data = |number: u32| event(9, number, KIND, &[&["d", &number.to_string()]], "data");
     let pubkey = Id(author(9));
     let asks = |number: u32| {
@@ -32,8 +28,8 @@ fn each_of_many_addresses_is_read_a_few_times() {
     let opened = |disk: Sim| {
         let (options, reads) = counted(&disk);
         let store = open(&options);
-        assert_eq!(live(&store).len() as u64, count);
-        (reads.load(Ordering::Relaxed), store.opening().replayed)
+        assert_eq!(live(&store).len(), count);
+        (reads(), store.opening().replayed as usize)
     };
     let disk = Sim::new();
     let (options, reads) = counted(&disk);
@@ -44,9 +40,9 @@ fn each_of_many_addresses_is_read_a_few_times() {
     assert_eq!(replayed, count);
     assert!(read < 10 * count, "{read} reads of {COUNT} events");
     store.checkpoint().unwrap();
-    let before = reads.load(Ordering::Relaxed);
+    let before = reads();
     store.append_many(&(0..COUNT).map(asks).collect::<Vec<_>>()).unwrap();
-    let read = reads.load(Ordering::Relaxed) - before;
+    let read = reads() - before;
     assert!(read < 10 * count, "{read} reads for {COUNT} requests");
     store.commit().unwrap();
     let (read, replayed) = opened(disk.kill());
@@ -69,12 +65,6 @@ const FORMS: [(Tags, &str); 9] = [
     (&[&["d", "a:b"]], "a:b"),
 ];
 
-/// The flags of the first event.
-fn first_flags(store: &EventStore) -> Flags {
-    let mut all = store.iter(Include::All, OnCorrupt::Raise).unwrap();
-    all.next().unwrap().unwrap().flags
-}
-
 /// What becomes of an event that another one follows, when that is appended, and by an opening after a power
 /// cut that took the log's end: the segment has both events, and no flag.
 fn becomes(first: &Event, then: &Event) -> [Flags; 2] {
@@ -85,9 +75,11 @@ fn becomes(first: &Event, then: &Event) -> [Flags; 2] {
     store.append(then).unwrap();
     let cut = disk.kill();
     write(&cut, WAL, &log);
-    let completed = open(&on.clone().storage(Arc::new(cut)));
-    assert_eq!(all(&completed).len(), 2);
-    [first_flags(&store), first_flags(&completed)]
+    [store, open(&on_disk(&on, &cut))].map(|store| {
+        let both = walked(&store, Include::All);
+        assert_eq!(both.len(), 2);
+        both[0].flags
+    })
 }
 
 #[test]
