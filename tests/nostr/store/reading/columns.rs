@@ -117,8 +117,7 @@ fn a_long_walk_past_what_a_filter_does_not_match_gives_batches_without_rows() {
 
 #[test]
 fn an_unknown_column_is_named_with_those_that_are_known() {
-    let error = "payload".parse::<Column>().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    let said = error.to_string();
-    assert!(said.contains("\"payload\"") && said.contains("created_at, kind, tags"), "{said}");
+    for said in ["\"payload\"", "created_at, kind, tags"] {
+        refused("payload".parse::<Column>(), ErrorKind::InvalidArgument, said);
+    }
 }
