@@ -56,8 +56,8 @@ fn log_in_python(py: Python<'_>, record: &Record<'_>) {
     }
 }
 
-/// Whether a signal's handler raised this: Ctrl-C, or what a program raises for SIGTERM. Python runs handlers in the main
-/// thread, between any two instructions, so also in a logger.
+/// Whether a signal's handler raised this: Ctrl-C, or what a program raises for SIGTERM. Python runs
+/// handlers in the main thread, between any two instructions, so also in a logger.
 fn is_of_a_signal(py: Python<'_>, raised: &PyErr) -> bool {
     let is_main = || -> PyResult<bool> {
         let threading = py.import("threading")?;
