@@ -9,11 +9,9 @@ import gc
 import inspect
 import os
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,18 +25,12 @@ from deedbook.http.endpoint import Endpoint
 from http_kinds import Both, MakeSender
 from jvm import archive_classes, set_options
 from pipeline_runs import run_once
+from spark_cluster import Ran, local_session, run_here
+from spark_cluster import packed as book_bytes
 
 Packed = Callable[..., bytes]
 MakeBook = Callable[..., Path]
 RunChild = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def _packed(jams: Iterable[bytes], first: int = 1) -> bytes:
-    parts = [struct.pack("<IIQ", 0x424F4F4B, 1, first)]
-    for jam in jams:
-        head = struct.pack("<QI", len(jam) + 4, 0) + jam
-        parts += head, struct.pack("<IQ", zlib.crc32(head), len(jam) + 4)
-    return b"".join(parts)
 
 
 # Fewer tests of Spark are done sooner without an archive of its classes.
@@ -131,7 +123,7 @@ def packed() -> Packed:
 
     A deed takes 24 bytes and its payload; the first begins at byte 16.
     """
-    return _packed
+    return book_bytes
 
 
 @pytest.fixture
@@ -218,6 +210,25 @@ def sender(request: pytest.FixtureRequest, tmp_path: Path) -> MakeSender:
         return Both(request.param, store, url, **options)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def spark() -> Any:
+    """The session of Spark that all tests share."""
+    return local_session()
+
+
+@pytest.fixture
+def run_spark(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ran]:
+    """Run a command of ``deedbook`` in the tests' session: `run_spark(*words)`."""
+
+    def run(*words: object) -> Ran:
+        code = run_here([str(word) for word in words], monkeypatch)
+        return Ran(code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import functools
 import os
+import pickle
 import shutil
 import signal
 import struct
@@ -17,29 +18,32 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+
+import deedbook
+from deedbook.pipeline.processes import kill_all
 
 DEED_FRAMING_BYTES = 24
 HEADER_BYTES = 16
 
 
-def encode_deed(jam: bytes, mug: int = 0) -> bytes:
-    """A deed of the packed layout, made from the specification alone."""
-    head = struct.pack("<QI", len(jam) + 4, mug) + jam
-    return head + struct.pack("<IQ", zlib.crc32(head), len(jam) + 4)
+def packed(jams: Iterable[bytes], first: int = 1) -> bytes:
+    """The bytes of a packed book, made from the specification alone; all mugs are 0."""
+    parts = [struct.pack("<IIQ", 0x424F4F4B, 1, first)]
+    for jam in jams:
+        head = struct.pack("<QI", len(jam) + 4, 0) + jam
+        parts += head, struct.pack("<IQ", zlib.crc32(head), len(jam) + 4)
+    return b"".join(parts)
 
 
-def write_book(path: Path, jams: Sequence[bytes], mugs: Sequence[int] = (), first: int = 1) -> Path:
-    """A book made from the specification alone, without Deedbook's own writer."""
+def write_book(path: Path, jams: Sequence[bytes], first: int = 1) -> Path:
+    """A book made from the specification alone, without Deedbook's own writer and its mark."""
     path.mkdir(parents=True)
-    mugs = mugs or [0] * len(jams)
-    deeds = b"".join(encode_deed(jam, mug) for jam, mug in zip(jams, mugs, strict=True))
-    header = struct.pack("<IIQ", 0x424F4F4B, 1, first if jams else 0)
-    (path / "book.log").write_bytes(header + deeds)
+    (path / "book.log").write_bytes(packed(jams, first if jams else 0))
     (path / "meta.bin").write_bytes(bytes(256))
     return path
 
@@ -58,6 +62,90 @@ def overwrite(file: Path, offset: int, data: bytes) -> None:
     with file.open("r+b") as stream:
         stream.seek(offset)
         stream.write(data)
+
+
+def flip(file: Path, at: int, bits: int = 1) -> None:
+    """Invert bits of a byte of a file."""
+    overwrite(file, at, bytes([file.read_bytes()[at] ^ bits]))
+
+
+def append_to(format: str, log: Path, records: Iterable[Any], **options: Any) -> None:
+    """Append to a log of this format, which is made with the options if there is none."""
+    mugs = options.pop("mugs", None)
+    with deedbook.open(log, "a", format=format, **options) as opened:  # type: ignore[call-overload]
+        opened.append_many(records) if mugs is None else opened.append_many(records, mugs=mugs)
+
+
+def make_epochs(pier: Path, jams: Mapping[int, Sequence[bytes]], **options: Any) -> Path:
+    """Epochs of a pier by their numbers; gives their directory."""
+    log = pier / ".urb" / "log"
+    log.mkdir(parents=True, exist_ok=True)
+    for number, payloads in jams.items():
+        append_to("book", log / f"0i{number}", payloads, epoch=number, **options)
+    return log
+
+
+def payloads(log: Path) -> list[bytes]:
+    """What a log holds, by Deedbook itself."""
+    with deedbook.open(log) as opened:
+        assert isinstance(opened, deedbook.Log)
+        return list(opened.payloads())
+
+
+def load(spark: Any, path: object, schema: str | None = None, **options: Any) -> Any:
+    """A DataFrame of a log, or of several."""
+    frame = spark.read.format("deedbook").options(**options)
+    paths = [str(one) for one in path] if isinstance(path, list) else str(path)
+    return (frame.schema(schema) if schema else frame).load(paths)
+
+
+def tuples(frame: Any) -> list[tuple[Any, ...]]:
+    """The rows of a DataFrame, in their order."""
+    return [
+        tuple(bytes(v) if isinstance(v, bytearray) else v for v in row) for row in frame.collect()
+    ]
+
+
+def reader_of(path: object, **options: Any) -> Any:
+    """The reader that Spark would make, without Spark."""
+    from deedbook.spark._reader import default_schema, make_reader
+
+    given = {"path": str(path), **{name: str(value) for name, value in options.items()}}
+    return make_reader(given, default_schema(given))
+
+
+def rows_of(reader: Any, parts: Any = None) -> list[dict[str, Any]]:
+    """The rows of these parts, or of all, as executors read them: pickled, each part apart."""
+    parts = reader.partitions() if parts is None else parts
+    there = pickle.loads(pickle.dumps(reader))
+    given = [pickle.loads(pickle.dumps(part)) for part in parts]
+    return [row for part in given for batch in there.read(part) for row in batch.to_pylist()]
+
+
+def write(frame: Any, at: Path, mode: str = "append", **options: Any) -> None:
+    """Write a DataFrame to a log."""
+    frame.write.format("deedbook").mode(mode).options(**options).save(str(at))
+
+
+def finish(writer: Any, checkpoint: Path, at: Path | None = None, **trigger: Any) -> Any:
+    """Run a stream until it has read what is there; raises what ended it, else gives the query."""
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    writer = writer.trigger(**(trigger or {"availableNow": True}))
+    query = writer.start() if at is None else writer.start(str(at))
+    try:
+        query.awaitTermination(120)
+        if query.exception() is not None:
+            raise query.exception()
+        assert not query.isActive, "the query does not end"
+    finally:
+        query.stop()
+    return query
+
+
+def forget_end(checkpoint: Path, batch: int) -> None:
+    """As if Spark had died before it noted a batch as done: it repeats the batch."""
+    (checkpoint / "commits" / str(batch)).unlink()
+    (checkpoint / "commits" / f".{batch}.crc").unlink(missing_ok=True)
 
 
 def require_spark() -> None:
@@ -115,6 +203,14 @@ def shared_session(
     yield local_session()
 
 
+class Ran(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
 def run_here(words: Sequence[str], patch: pytest.MonkeyPatch) -> int:
     """Run a command of ``deedbook`` in this process and in the tests' session; its exit code."""
     from deedbook.cli import main
@@ -123,27 +219,18 @@ def run_here(words: Sequence[str], patch: pytest.MonkeyPatch) -> int:
     return main(words)
 
 
-def kill_all(process: subprocess.Popen[Any]) -> None:
-    """Kill a command that has a session of its own, and its JVM; wait until its workers have ended.
-
-    These are a group of their own, and end when the JVM is gone: what comes next finds none of them
-    at work. Where there is no /proc, nothing waits.
-    """
-    os.killpg(process.pid, signal.SIGKILL)
-    until = time.monotonic() + 60
-    while _is_alive(process.pid):
-        assert time.monotonic() < until, "a process of the command does not end"
-        time.sleep(0.01)
-
-
-def _is_alive(session: int) -> bool:
-    """Whether a process of a session is left that has not ended."""
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            state, _, _, of = file.read_text().rpartition(")")[2].split()[:4]
-            if int(of) == session and state not in ("Z", "X"):
-                return True
-    return False
+def kill_when(
+    happened: Callable[[], bool], words: Sequence[object], look_every_s: float = 0.02
+) -> None:
+    """Begin a command of ``deedbook``; kill it, its JVM and its workers once this happened."""
+    command = [sys.executable, "-m", "deedbook", *map(str, words)]
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as process:
+        until = time.monotonic() + 120
+        while not happened():
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(look_every_s)
+        os.killpg(process.pid, signal.SIGKILL)
+        kill_all(process.pid)  # the workers are a group of their own
 
 
 def run_driver(

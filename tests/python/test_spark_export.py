@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from spark_cluster import in_time_zone, kill_all, local_session, run_here
+from spark_cluster import append_to, forget_end, in_time_zone, kill_when
 from test_spark_stream import events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -32,20 +31,14 @@ from deedbook import (
     InvalidArgumentError,
     LockedError,
     MissingError,
-    Wal,
 )
 from deedbook._lock import alone
 from deedbook.formats import find
 from deedbook.spark import jobs
-from deedbook.spark.jobs import _stream, _tables, export
+from deedbook.spark.jobs import _tables, export
 
 pytestmark = pytest.mark.spark
 KINDS = ("parquet", "delta")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
 
 
 @pytest.fixture
@@ -69,15 +62,21 @@ def rows_of(kind: str, table: Path) -> list[dict[str, Any]]:
     return sorted(found.to_pylist(), key=lambda row: row["event"])
 
 
-class NoRows:
-    """All that a table asks of rows where none are staged."""
-
-    def __init__(self, schema: StructType) -> None:
-        self.schema = schema
-
-
 def rows_with(*columns: str) -> Any:
-    return NoRows(StructType([StructField(name, LongType()) for name in columns]))
+    """All that a table asks of rows where none are staged."""
+    return SimpleNamespace(schema=StructType([StructField(name, LongType()) for name in columns]))
+
+
+def table_at(home: Path, kind: Any = "parquet", partition_by: list[str] | None = None) -> Any:
+    return _tables.table(kind, home / "table", "export-x", home / "work", partition_by or [])
+
+
+@contextlib.contextmanager
+def killed_after_intent() -> Iterator[None]:
+    """What is added to plain files is begun, and not brought to its end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_tables.ParquetTable, "_finish", lambda _: None)
+        yield
 
 
 def test_the_same_export_at_once_is_refused(spark: Any, tmp_path: Path) -> None:
@@ -104,27 +103,14 @@ def test_each_record_is_in_the_table_once(spark: Any, tmp_path: Path, kind: Any)
     append(log, 301, 50)
     later = export(spark, log, table, **options)
     assert (later.rows, later.last_batch) == (50, 1)
+    # A driver died after the table had the batch, and before the checkpoint knew.
+    forget_end(Path(first.checkpoint), 1)
+    assert export(spark, log, table, **options).batches == 1
     rows = rows_of(kind, table)
     assert [row["event"] for row in rows] == list(range(1, 351))
     assert all(row["jam"] == b"event %d" % row["event"] for row in rows)
     folders = sorted(path.name for path in table.iterdir() if path.name[0] != "_")
     assert folders == ["tens=0", "tens=1", "tens=2", "tens=3"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_that_is_repeated_after_its_commit_adds_nothing(
-    spark: Any, tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The driver dies after the table has the batch, and before the checkpoint knows."""
-    log, table = tmp_path / "log", tmp_path / "table"
-    append(log, 1, 20)
-    first = export(spark, log, table, kind=kind)
-    (commit,) = (Path(first.checkpoint) / "commits").glob("[0-9]*")
-    commit.unlink()
-    (commit.parent / f".{commit.name}.crc").unlink(missing_ok=True)
-    again = export(spark, log, table, kind=kind)
-    assert again.batches == 1
-    assert len(rows_of(kind, table)) == 20
 
 
 @pytest.mark.parametrize("step", range(4))
@@ -159,18 +145,14 @@ def test_a_batch_of_plain_files_is_added_once_wherever_the_driver_dies(
     assert [row["event"] for row in rows_of("parquet", table)] == list(range(1, 21))
 
 
-def test_a_staged_file_that_is_nowhere_is_refused(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_staged_file_that_is_nowhere_is_refused(spark: Any, tmp_path: Path) -> None:
     """A run is killed after its intent; somebody removes what it had staged."""
-    table, work = tmp_path / "table", tmp_path / "work"
-    made = _tables.table("parquet", table, "export-x", work)
+    made = table_at(tmp_path)
     rows = spark.range(3).selectExpr("id as event").coalesce(1)
-    with monkeypatch.context() as patch:
-        patch.setattr(_tables.ParquetTable, "_finish", lambda _: None)
+    with killed_after_intent():
         made.add(rows, "one", 0)
     assert made.committed() == 0 and not made.files("one", 0)
-    (staged,) = (work / "staged").glob("*.parquet")
+    (staged,) = (tmp_path / "work" / "staged").glob("*.parquet")
     staged.unlink()
     for _ in range(2):
         with pytest.raises(MissingError, match="a staged file of the table") as caught:
@@ -179,19 +161,18 @@ def test_a_staged_file_that_is_nowhere_is_refused(
 
 
 def test_a_batch_that_was_begun_is_not_finished_in_another_table(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, tmp_path: Path
 ) -> None:
     """A run was killed after the intent of its third batch, and the table was removed, or an older
     copy restored: the next run brought that batch to its end, and the table had it and a hole.
     """
     table, older = tmp_path / "table", tmp_path / "older"
-    made = _tables.table("parquet", table, "export-x", tmp_path / "work")
+    made = table_at(tmp_path)
     rows = spark.range(3).selectExpr("id as event").coalesce(1)
     made.add(rows, "one", 0)
     shutil.copytree(table, older)
     made.add(rows, "one", 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(_tables.ParquetTable, "_finish", lambda _: None)
+    with killed_after_intent():
         made.add(rows, "one", 2)
     table.rename(tmp_path / "kept")
     for had, missing in ((None, "none of export-x, so batches 0 to 1"), (older, "1 to 1")):
@@ -218,7 +199,7 @@ def test_files_are_on_stable_storage_before_they_count(
 
     What columns a plain table has is there before any of its files.
     """
-    made = _tables.table(kind, tmp_path / "table", "export-x", tmp_path / "work", ["half"])
+    made = table_at(tmp_path, kind, ["half"])
     steps: list[str] = []
 
     def note(name: str, step: Any) -> None:
@@ -232,17 +213,12 @@ def test_files_are_on_stable_storage_before_they_count(
         note(name, getattr(_tables, name))
     made.add(spark.range(1).selectExpr("id as event", "id > 5 as half"), "one", 0)
     staged = ["sync_file work", "sync_folders work"]
-    if kind == "delta":
-        assert steps == [*staged, "sync_folders table"]
-    else:
-        expected = [
-            "store_json table",
-            *staged,
-            "store_json work",
-            "sync_folders table",
-            "store_json table",
-        ]
-        assert steps == expected
+    noted = ["store_json work", "sync_folders table", "store_json table"]
+    expected = {
+        "delta": [*staged, "sync_folders table"],
+        "parquet": ["store_json table", *staged, *noted],
+    }
+    assert steps == expected[kind]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -255,12 +231,7 @@ def test_without_the_checkpoint_nothing_is_added_a_second_time(
     Path(first.checkpoint).rename(tmp_path / "kept")
     with pytest.raises(InvalidArgumentError, match=r"batches 0 to 0 .* written a second time"):
         export(spark, log, table, kind=kind)
-    made = _tables.table(kind, table, "export-x", tmp_path / "work")
-    rows = spark.range(3).selectExpr("id as event", "0 as mug", "cast('x' as binary) as jam")
-    made.add(rows, "one", 0)
-    with pytest.raises(InvalidArgumentError, match=r"are of query .*, not other"):
-        made.add(rows, "other", 1)
-    assert len(rows_of(kind, table)) == 8
+    assert len(rows_of(kind, table)) == 5
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -285,49 +256,31 @@ def test_a_table_without_the_batches_of_its_checkpoint_is_refused(
             shutil.rmtree(table, ignore_errors=True)
 
 
+OTHERS = {
+    "columns": ("event day", "day", "has columns event bigint, mug bigint, day bigint, part"),
+    "no partition": ("event mug day", "", "by day; this run has .* day bigint, no partition"),
+    "partitions": ("event mug day", "mug day", "by day; this run has .* partitioned by mug, day:"),
+    "case": ("event mug DAY", "DAY", "day bigint, .* has .* DAY bigint, partitioned by DAY"),
+}
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("columns", "partition_by", "said"),
-    [
-        (
-            ("event", "day"),
-            ["day"],
-            "has columns event bigint, mug bigint, day bigint, partitioned",
-        ),
-        (
-            ("event", "mug", "day"),
-            [],
-            "partitioned by day; this run has .* day bigint, no partition",
-        ),
-        (
-            ("event", "mug", "day"),
-            ["mug", "day"],
-            "by day; this run has .* partitioned by mug, day:",
-        ),
-        (("event", "mug", "DAY"), ["DAY"], "day bigint, .* has .* DAY bigint, partitioned by DAY"),
-    ],
-    ids=["columns", "no partition", "partitions", "case"],
-)
+@pytest.mark.parametrize("other", OTHERS)
 def test_other_columns_or_partitions_than_those_of_the_table_are_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: Any,
-    columns: tuple[str, ...],
-    partition_by: list[str],
-    said: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, other: str
 ) -> None:
     """The rows were added: readers then refused the table, or missed columns."""
+    columns, partition_by, said = OTHERS[other]
     monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
     path = tmp_path / "table"
-    made = _tables.table(kind, path, "export-x", tmp_path / "work", ["day"])
-    made.add(rows_with("event", "mug", "day"), "one", 0)
+    table_at(tmp_path, kind, ["day"]).add(rows_with("event", "mug", "day"), "one", 0)
     for app, query, batch in (("export-x", "one", 1), ("export-y", "two", 0)):
-        other = _tables.table(kind, path, app, tmp_path / app, partition_by)
-        rows = rows_with(*columns)
+        wrong = _tables.table(kind, path, app, tmp_path / app, partition_by.split())
+        rows = rows_with(*columns.split())
         with pytest.raises(InvalidArgumentError, match=said):
-            other.check(rows.schema)
+            wrong.check(rows.schema)
         with pytest.raises(InvalidArgumentError, match=said):
-            other.add(rows, query, batch)
+            wrong.add(rows, query, batch)
         same = _tables.table(kind, path, app, tmp_path / app, ["day"])
         same.add(rows_with("day", "mug", "event"), query, batch)
         assert same.committed() == batch
@@ -353,7 +306,7 @@ def test_a_plain_table_of_an_earlier_version_is_taken_as_it_is(
 ) -> None:
     """It has its columns nowhere: the next batch notes those of its run, for the runs after it."""
     monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
-    made = _tables.table("parquet", tmp_path / "table", "export-x", tmp_path / "work")
+    made = table_at(tmp_path)
     made.add(rows_with("event", "mug"), "one", 0)
     noted = tmp_path / "table" / "_deedbook" / "table.json"
     columns = {"event": "bigint", "mug": "bigint"}
@@ -365,59 +318,37 @@ def test_a_plain_table_of_an_earlier_version_is_taken_as_it_is(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_after_a_gap_is_refused(spark: Any, tmp_path: Path, kind: Any) -> None:
-    made = _tables.table(kind, tmp_path / "table", "export-x", tmp_path / "work")
-    rows = spark.range(3).selectExpr("id as event")
+def test_a_batch_that_is_not_the_next_of_its_query_is_refused(
+    tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint of an earlier time was restored: rows were skipped as a repeat, in silence."""
+    monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
+    made, rows = table_at(tmp_path, kind), rows_with("event")
     with pytest.raises(ContiguityError, match="has none of export-x, so batches 0 to 1 are"):
         made.add(rows, "one", 2)
     assert made.committed() is None
     made.add(rows, "one", 0)
     with pytest.raises(ContiguityError, match="up to 0, so batches 1 to 1 are missing"):
         made.add(rows, "one", 2)
-    made.add(rows, "one", 1)
-    assert made.committed() == 1
-    assert len(rows_of(kind, tmp_path / "table")) == 6
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_older_batch_or_checkpoint_is_refused(
-    tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A checkpoint of an earlier time was restored: rows were skipped as a repeat, in silence."""
-    log, path, checkpoint = tmp_path / "log", tmp_path / "table", tmp_path / "checkpoint"
-    append(log, 1, 5)
-    app = _stream.Checkpoint.of("export", str(log), path, None).app
-    made = _tables.table(kind, path, app, tmp_path / "table.jobs" / f"{app}.work")
-    monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
-    rows = rows_with("event")
-    for batch in (0, 1, 2, 2):  # the last one is what Spark repeats
+    for batch in (1, 2, 2):  # the last one is what Spark repeats
         made.add(rows, "one", batch)
     with pytest.raises(ContiguityError, match=r"batch 1 of query one is older .* up to 2: the"):
         made.add(rows, "one", 1)
+    with pytest.raises(InvalidArgumentError, match=r"are of query .*, not other"):
+        made.add(rows, "other", 3)
     assert made.committed() == 2
-    for name in ("metadata", "offsets/0", "commits/0", "offsets/1"):
-        (checkpoint / name).parent.mkdir(parents=True, exist_ok=True)
-        (checkpoint / name).write_text('{"id": "one"}')
-    none: Any = None
-    with pytest.raises(ContiguityError, match=r"has batches 0 to 2 .* knows only batches 0 to"):
-        export(none, log, path, kind=kind, checkpoint=checkpoint)
 
 
 def test_typed_columns_of_events_are_partitioned_by_day(
     spark: Any, tmp_path: Path, far_east: None
 ) -> None:
     """Days were those of the machine, and the names of folders said its hours, read as UTC."""
-    with EventStore.create(tmp_path / "notes") as store:
-        store.append_many(events(0, 40))
-    options = {
-        "kind": "delta",
-        "partition_by": [
-            "day=date(created_at)",
-            "hour=date_trunc('hour', created_at)",
-            "odd=concat('a b:', kind)",
-        ],
-    }
-    report = export(spark, tmp_path / "notes", tmp_path / "table", **options)
+    append_to("nostr", tmp_path / "notes", events(0, 40))
+    columns = ["day=date(created_at)", "hour=date_trunc('hour', created_at)"]
+    columns.append("odd=concat('a b:', kind)")
+    report = export(
+        spark, tmp_path / "notes", tmp_path / "table", kind="delta", partition_by=columns
+    )
     assert report.rows == 40
     table = deltalake.DeltaTable(tmp_path / "table")
     found = table.to_pyarrow_table()
@@ -497,34 +428,21 @@ def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.full
-def test_a_killed_export_goes_on_where_it_was(
-    spark: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_killed_export_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:
     """The driver, its JVM and the workers are killed in the middle of the batches."""
     log, table = tmp_path / "log", tmp_path / "table"
-    with Wal.create(log) as wal:
-        wal.append_many([b"%08d" % n + bytes(1000) for n in range(4000)])
-    command = ["spark", "export", str(log), str(table)]
-    command += ["--to", "delta", "--batch-size", "500k", "--master", "local[2]", "--json"]
+    append_to("wal", log, [b"%08d" % n + bytes(1000) for n in range(4000)])
+    command = ["spark", "export", log, table, "--to", "delta", "--batch-size", "500k"]
+    command += ["--master", "local[2]", "--json"]
 
     def batches() -> int:
         return len(list(table.glob("_delta_log/*.json")))
 
-    own = [sys.executable, "-m", "deedbook", *command]
-    with subprocess.Popen(own, start_new_session=True, stdout=subprocess.PIPE) as killed:
-        until = time.monotonic() + 120
-        while batches() < 4:
-            assert killed.poll() is None and time.monotonic() < until
-            time.sleep(0.02)
-        kill_all(killed)
+    kill_when(lambda: batches() >= 4, command)
     assert batches() < 8
-    code = run_here(command, monkeypatch)
-    out, err = capsys.readouterr()
-    assert code == 0, err
-    assert json.loads(out)["last_batch"] >= 7
+    ran = run_spark(*command)
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["last_batch"] >= 7
     found = deltalake.DeltaTable(table).to_pyarrow_table().to_pylist()
     numbers = sorted(int(row["payload"][:8]) for row in found)
     assert numbers == list(range(4000))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
+import contextlib
 import io
 import json
-import os
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_cluster import kill_all, local_session, run_here
+from spark_cluster import kill_when
 from test_nostr import EVENTS, LARGE, LINES, made
+from test_spark_ingest import put
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -29,29 +26,11 @@ from deedbook import (
     InvalidArgumentError,
     MissingError,
 )
-from deedbook._compressed import zstd
-from deedbook.spark.jobs import EventImportReport, JobFailedError, import_events
-from deedbook.spark.jobs._stream import Destination
+from deedbook.spark.jobs import EventImportReport, import_events
 
 pytestmark = pytest.mark.spark
 
 REAL = LARGE.read_bytes().splitlines() if LARGE.exists() else LINES
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
-
-
-def put(path: Path, lines: list[bytes]) -> list[bytes]:
-    """Write a file of lines, which appears when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = b"".join(line + b"\n" for line in lines)
-    hidden = path.parent / f".{path.name}"
-    packed = {".gz": gzip.compress, ".zst": lambda data: zstd("a test").compress(data)}
-    hidden.write_bytes(packed.get(path.suffix, bytes)(data))
-    hidden.replace(path)
-    return lines
 
 
 def line_of(content: str, **fields: Any) -> bytes:
@@ -155,40 +134,6 @@ def test_nothing_is_stored_twice_whatever_is_repeated(spark: Any, tmp_path: Path
         assert opened.transactions.staged() == []
 
 
-def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The batch was repeated without it, and Spark, which had planned it, never read it."""
-    source, store = tmp_path / "in", tmp_path / "store"
-    for name, first in (("a", 0), ("b", 50)):
-        put(source / f"{name}.jsonl", [*notes(first, first + 50), b"{}"])
-    commit = Destination.commit
-    ran: list[bool] = []
-
-    def killed(*given: Any) -> None:
-        if ran:
-            commit(*given)
-        ran.append(True)
-        raise KeyError("killed")
-
-    monkeypatch.setattr(Destination, "commit", killed)
-    with pytest.raises(JobFailedError, match="killed"):
-        import_events(spark, source, store, check="id")
-    away = (source / "a.jsonl").rename(tmp_path / "away")
-    with pytest.raises(MissingError, match=r"batch 0 of .* reads this file.*/a\.jsonl"):
-        import_events(spark, source, store, check="id")
-    away.rename(source / "a.jsonl")
-    with pytest.raises(JobFailedError, match="killed"):
-        import_events(spark, source, store, check="id")
-    monkeypatch.setattr(Destination, "commit", commit)
-    assert len(stored(store)) == 100
-    for file in source.iterdir():  # what the store has may go
-        file.unlink()
-    report = import_events(spark, source, store, check="id")
-    assert (report.batches, report.stored, len(stored(store))) == (1, 0, 100)
-    assert len(put_aside(spark, report.aside)) == 2
-
-
 def test_a_store_that_lacks_batches_of_the_checkpoint_is_refused(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -256,52 +201,38 @@ def test_what_cannot_be_imported_is_refused(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_an_import_that_is_killed_ends_with_every_event_once(
-    spark: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, run_spark: Any
 ) -> None:
     """The driver, its JVM and the workers are killed in the middle of the batches."""
     source, store = tmp_path / "in", tmp_path / "store"
     expected: list[bytes] = []
     for number in range(6):
-        lines = put(source / f"{number}.jsonl", notes(1000 * number, 1000 * number + 1500))
-        os.utime(source / f"{number}.jsonl", (1_700_000_000 + number,) * 2)
-        expected += lines
-    put(source / "7.jsonl", [b"{"])
-    os.utime(source / "7.jsonl", (1_700_000_009,) * 2)
-    command = ["spark", "import", str(source), str(store)]
-    command += ["--check", "id", "--batch-size", "40k", "--master", "local[2]", "--json"]
+        lines = notes(1000 * number, 1000 * number + 1500)
+        expected += put(source / f"{number}.jsonl", lines, 1_700_000_000 + number)
+    put(source / "7.jsonl", [b"{"], 1_700_000_009)
+    command = ["spark", "import", source, store, "--check", "id", "--batch-size", "40k"]
+    command += ["--master", "local[2]", "--json"]
 
     def count() -> int:
-        try:
+        with contextlib.suppress(MissingError):
             return len(stored(store))
-        except MissingError:
-            return 0
+        return 0
 
-    own = [sys.executable, "-m", "deedbook", *command]
-    with subprocess.Popen(own, start_new_session=True, stdout=subprocess.PIPE) as killed:
-        until = time.monotonic() + 120
-        while count() < 2500:  # the second batch: the first one is not done again
-            assert killed.poll() is None and time.monotonic() < until
-            time.sleep(0.2)  # a look reads the whole store
-        kill_all(killed)
-    there = count()
-    assert 2500 <= there < 6500
-    code = run_here(command, monkeypatch)
-    out, err = capsys.readouterr()
-    assert (code, err) == (1, "")
-    result = json.loads(out)
+    # In the second batch, as the first one is not done again; a look reads the whole store.
+    kill_when(lambda: count() >= 2500, command, look_every_s=0.2)
+    assert 2500 <= count() < 6500
+    ran = run_spark(*command)
+    assert (ran.code, ran.err) == (1, "")
+    result = json.loads(ran.out)
     assert not result["ok"] and result["bad"] == 1 and result["lines"] < len(expected)
     assert stored(store) == [
         (Event.from_json(line).to_json(), False, False) for line in dict.fromkeys(expected)
     ]
     with EventStore.open(store) as opened:
         assert opened.verify().ok and opened.transactions.staged() == []
-    code = run_here(command[:-1], monkeypatch)
-    out, err = capsys.readouterr()
-    assert (code, out) == (0, "")
-    assert f"stored 0 events in {store}" in err
+    ran = run_spark(*command[:-1])
+    assert (ran.code, ran.out) == (0, "")
+    assert f"stored 0 events in {store}" in ran.err
 
 
 def test_a_report_is_plain() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_cluster import kill_all, local_session, run_here
+from spark_cluster import append_to, finish, forget_end, kill_when, payloads
+from test_nostr import made
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -30,47 +30,53 @@ from pyspark.errors import StreamingQueryException
 from deedbook import (
     Book,
     ContiguityError,
+    EventStore,
     InvalidArgumentError,
-    Ledger,
     LockedError,
-    Log,
     LostRecordsError,
     MissingError,
     Wal,
 )
-from deedbook import open as open_log
+from deedbook._compressed import zstd
 from deedbook.spark.jobs import IngestReport, JobFailedError, import_events, ingest, migrate
 from deedbook.spark.jobs import _lines as lines_module
 from deedbook.spark.jobs import _stream as stream_module
 from deedbook.spark.jobs._ingest import kind_of
-from deedbook.spark.jobs._stream import Checkpoint
+from deedbook.spark.jobs._stream import Checkpoint, Destination
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
-
-
-def payloads(log: Path) -> list[bytes]:
-    with open_log(log) as opened:
-        assert isinstance(opened, Log)
-        return list(opened.payloads())
 
 
 def records(file: int, count: int) -> list[bytes]:
     return [json.dumps({"file": file, "n": n}).encode() for n in range(count)]
 
 
-def put(path: Path, lines: list[bytes]) -> list[bytes]:
+def put(path: Path, lines: list[bytes], changed_at: float | None = None) -> list[bytes]:
     """Write a file of lines as a careful producer does: it appears when it is complete."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     data = b"".join(line + b"\n" for line in lines)
+    packed = {".gz": gzip.compress, ".zst": lambda data: zstd("a test").compress(data)}
     hidden = path.parent / f".{path.name}"
-    hidden.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    hidden.write_bytes(packed.get(path.suffix, bytes)(data))
+    if changed_at is not None:
+        os.utime(hidden, (changed_at, changed_at))
     hidden.replace(path)
     return lines
+
+
+@contextlib.contextmanager
+def killed(commit: bool) -> Iterator[None]:
+    """A job that is killed in its first batch: before the target has it, or after."""
+    real = Destination.commit
+
+    def die(*given: Any) -> None:
+        if commit:
+            real(*given)
+        raise KeyError("killed")
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(JobFailedError, match="killed"):
+        patch.setattr(Destination, "commit", die)
+        yield
 
 
 def test_lines_are_appended_once_in_the_order_of_files_and_lines(
@@ -92,11 +98,9 @@ def test_lines_are_appended_once_in_the_order_of_files_and_lines(
 def test_each_batch_is_reported_after_the_log_has_it(spark: Any, tmp_path: Path) -> None:
     """A pipeline noted those of a round together: what a killed round did was in no figure."""
     source, log = tmp_path / "in", tmp_path / "events"
-    put(source / "a.jsonl", records(1, 30))
-    put(source / "b.jsonl", records(2, 50))
-    os.utime(source / "a.jsonl", (1, 1))  # Spark takes the older file first
+    put(source / "a.jsonl", records(1, 30), changed_at=1)  # Spark takes the oldest file first
+    put(source / "b.jsonl", records(2, 50), changed_at=2)
     put(source / "c.jsonl", [b"no JSON"])
-    os.utime(source / "b.jsonl", (2, 2))
     told: list[tuple[int, int]] = []
 
     def note(number: int, rows: int, seconds: float) -> None:
@@ -129,9 +133,8 @@ def test_a_run_killed_before_its_first_batch_is_begun_again(spark: Any, tmp_path
     (other / "offsets").mkdir(parents=True)
     (other / "offsets" / left.name).write_bytes(b"v1")
     stream = spark.readStream.format("deedbook").load(str(log)).writeStream.format("parquet")
-    stream = stream.option("checkpointLocation", str(other)).trigger(availableNow=True)
     with pytest.raises(StreamingQueryException, match="CHECKPOINT_LOCATION_NOT_EMPTY"):
-        stream.start(str(tmp_path / "sink")).awaitTermination()
+        finish(stream, other, tmp_path / "sink")
 
 
 def test_a_bad_line_ends_the_job_with_its_place_and_nothing_is_appended(
@@ -159,19 +162,6 @@ def test_lines_that_are_no_json_are_taken_where_nothing_is_checked(
     assert payloads(tmp_path / "log") == lines
 
 
-def test_without_the_checkpoint_nothing_is_appended_a_second_time(
-    spark: Any, tmp_path: Path
-) -> None:
-    source, log = tmp_path / "in", tmp_path / "events"
-    put(source / "a.jsonl", records(1, 3))
-    first = ingest(spark, source, log, format="book")
-    Path(first.checkpoint).rename(tmp_path / "kept")
-    with pytest.raises(InvalidArgumentError, match=r"batches 0 to 0 .* written a second time"):
-        ingest(spark, source, log)
-    assert ingest(spark, source, log, checkpoint=tmp_path / "kept").appended == 0
-    assert payloads(log) == records(1, 3)
-
-
 def test_what_the_log_had_before_is_not_counted_as_appended(spark: Any, tmp_path: Path) -> None:
     """A run is killed after the log's commit and before Spark's: the next counted its records."""
     source, log, copy = tmp_path / "in", tmp_path / "events", tmp_path / "copy"
@@ -180,61 +170,35 @@ def test_what_the_log_had_before_is_not_counted_as_appended(spark: Any, tmp_path
     copied = migrate(spark, log, copy, format="wal")
     assert (first.appended, copied.appended) == (3, 3)
     for checkpoint in (first.checkpoint, copied.checkpoint):
-        commit = Path(checkpoint) / "commits" / "0"
-        commit.unlink()
-        commit.with_name(".0.crc").unlink(missing_ok=True)
+        forget_end(Path(checkpoint), 0)
     again = ingest(spark, source, log)
     assert (again.batches, again.rows, again.appended, again.last_batch) == (1, 3, 0, 0)
     assert migrate(spark, log, copy).appended == 0
     assert payloads(log) == payloads(copy) == records(1, 3)
 
 
-def test_a_checkpoint_of_an_earlier_time_is_refused(spark: Any, tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_lost_or_of_an_earlier_time_is_refused(
+    spark: Any, tmp_path: Path
+) -> None:
     """Its next batch, of files never read, had a number of the log's: it was skipped as a repeat.
 
     The job counted its lines as appended, and Spark noted the batch as done.
     """
-    source, log, copy = tmp_path / "in", tmp_path / "events", tmp_path / "copy"
+    source, log, older = tmp_path / "in", tmp_path / "events", tmp_path / "older"
     expected = put(source / "1.jsonl", records(1, 3))
-    first = ingest(spark, source, log, format="book")
-    checkpoint = Path(first.checkpoint)
-    shutil.copytree(checkpoint, copy)
+    checkpoint = Path(ingest(spark, source, log, format="book").checkpoint)
+    shutil.copytree(checkpoint, older)
     expected += put(source / "2.jsonl", records(2, 4))
     ingest(spark, source, log)
-    put(source / "3.jsonl", records(3, 5))
+    expected += put(source / "3.jsonl", records(3, 5))
     checkpoint.rename(tmp_path / "last")
-    copy.rename(checkpoint)
-    with pytest.raises(ContiguityError, match=r"0 to 1 .* knows only batches 0 to 0: it is of"):
+    with pytest.raises(InvalidArgumentError, match=r"batches 0 to 1 .* written a second time"):
         ingest(spark, source, log)
+    with pytest.raises(ContiguityError, match=r"0 to 1 .* knows only batches 0 to 0: it is of"):
+        ingest(spark, source, log, checkpoint=older)
+    assert payloads(log) == expected[:7]
+    assert ingest(spark, source, log, checkpoint=tmp_path / "last").appended == 5
     assert payloads(log) == expected
-    shutil.rmtree(checkpoint)
-    (tmp_path / "last").rename(checkpoint)
-    assert ingest(spark, source, log).appended == 5
-    assert payloads(log) == [*expected, *records(3, 5)]
-
-
-def test_another_query_of_the_same_application_is_refused_in_foreach_batch(
-    spark: Any, tmp_path: Path
-) -> None:
-    rows = spark.range(3).selectExpr("cast(id as string) as payload")
-
-    def append(**options: Any) -> None:
-        writer = rows.write.format("deedbook").mode("append").option("log", "book")
-        writer.options(**options).save(str(tmp_path / "log"))
-
-    append(txnAppId="a", txnVersion=0, txnQuery="q")
-    append(txnAppId="a", txnVersion=0, txnQuery="q")
-    append(txnAppId="a", txnVersion=1, txnQuery="q")
-    assert len(payloads(tmp_path / "log")) == 6
-    with pytest.raises(Exception, match="batch 0 of application a is older than the log"):
-        append(txnAppId="a", txnVersion=0, txnQuery="q")
-    with pytest.raises(Exception, match="give another txnAppId"):
-        append(txnAppId="a", txnVersion=2, txnQuery="other")
-    with pytest.raises(Exception, match="batch"):
-        append(txnAppId="a", txnVersion=3, txnQuery="q")
-    with pytest.raises(Exception, match="txnQuery goes together with txnAppId"):
-        append(txnQuery="q")
-    assert len(payloads(tmp_path / "log")) == 6
 
 
 def test_parquet_columns_become_records(spark: Any, tmp_path: Path) -> None:
@@ -264,13 +228,10 @@ def test_rows_of_parquet_files_come_in_the_order_of_names_and_rows(
 
 def test_records_of_other_logs_become_records(spark: Any, tmp_path: Path) -> None:
     lines = records(1, 40)
-    with Ledger.open(tmp_path / "spool") as ledger:
-        for line in lines:
-            ledger.append(line)
+    append_to("ledger", tmp_path / "spool", lines)
     first = ingest(spark, tmp_path / "spool", tmp_path / "log", format="book")
     assert (first.kind, first.appended) == ("log", 40)
-    with Book.open(tmp_path / "log", "a") as book:
-        book.append_many([b"more"], mugs=[7])
+    append_to("book", tmp_path / "log", [b"more"], mugs=[7])
     report = ingest(spark, tmp_path / "log", tmp_path / "copy", format="book")
     assert report.appended == 41
     assert payloads(tmp_path / "copy") == [*lines, b"more"]
@@ -284,10 +245,8 @@ def test_a_log_that_is_one_file_is_no_file_of_lines(spark: Any, tmp_path: Path) 
     logs = tmp_path / "logs"
     logs.mkdir()
     for name, part in (("a.wal", lines[:20]), ("b.wal", lines[20:])):
-        with Wal.create(logs / name, single_file=True) as wal:
-            wal.append_many(part)
-    with Ledger.open(tmp_path / "spool") as ledger:
-        ledger.append(lines[0])
+        append_to("wal", logs / name, part, single_file=True)
+    append_to("ledger", tmp_path / "spool", [lines[0]])
     assert {kind_of(str(path)) for path in (logs, logs / "a.wal", logs / "?.wal")} == {"log"}
     assert kind_of(str(tmp_path / "spool" / "0-events")) == "log"
     report = ingest(spark, logs / "?.wal", tmp_path / "log", format="book")
@@ -301,8 +260,7 @@ def test_a_wal_keeps_what_was_not_ingested_yet_and_a_loss_may_be_passed(
 ) -> None:
     source, log = tmp_path / "app.wal", tmp_path / "log"
     lines = records(1, 150)
-    with Wal.create(source, segment_bytes=1000) as wal:
-        wal.append_many(lines[:100])
+    append_to("wal", source, lines[:100], segment_bytes=1000)
     ingest(spark, source, log, format="book", consumer="notes")
     with Wal.open(source, "a") as wal:
         wal.append_many(lines[100:])
@@ -361,36 +319,25 @@ def test_a_dry_run_appends_nothing(spark: Any, tmp_path: Path) -> None:
     put(tmp_path / "in" / "a.jsonl", records(1, 3))
     log = tmp_path / "log"
     report = ingest(spark, tmp_path / "in", log, format="book", dry_run=True)
-    assert report == IngestReport(
-        source=str(tmp_path / "in"),
-        kind="lines",
-        log=str(log),
-        format="book",
-        checkpoint=report.checkpoint,
-        batches=0,
-        rows=0,
-        bad=0,
-        appended=0,
-        last_batch=None,
-        seconds=0.0,
-    )
+    given = (str(tmp_path / "in"), "lines", str(log), "book", report.checkpoint)
+    nothing = {"batches": 0, "rows": 0, "bad": 0, "appended": 0, "last_batch": None}
+    assert report == IngestReport(*given, **nothing, seconds=0.0)
     assert not log.exists() and not Path(report.checkpoint).exists()
 
 
-def aged(file: Path, days: int) -> None:
-    """Have a file changed so many days ago."""
-    at = time.time() - days * 86400
-    os.utime(file, (at, at))
+def test_the_age_of_a_file_does_not_matter(spark: Any, tmp_path: Path) -> None:
+    """Spark leaves out new files that are a week older than the newest one, and says nothing.
 
-
-def test_a_new_file_that_was_changed_long_ago_is_read(spark: Any, tmp_path: Path) -> None:
-    """Spark leaves out files that are a week older than the newest one, and says nothing."""
-    source, log = tmp_path / "in", tmp_path / "events"
-    expected = put(source / "1.jsonl", records(1, 3))
-    ingest(spark, source, log, format="book")
+    It also forgets such files that it has read, and reads them again when they are touched.
+    """
+    source, log, old = tmp_path / "in", tmp_path / "events", time.time() - 30 * 86400
+    expected = put(source / "1.jsonl", records(1, 3), old)
     expected += put(source / "2.jsonl", records(2, 4))
-    aged(source / "2.jsonl", 30)
-    assert ingest(spark, source, log).rows == 4
+    ingest(spark, source, log, format="book")
+    os.utime(source / "1.jsonl")
+    assert ingest(spark, source, log).rows == 0
+    expected += put(source / "3.jsonl", records(3, 5), old)
+    assert ingest(spark, source, log).rows == 5
     assert payloads(log) == expected
 
 
@@ -413,83 +360,74 @@ def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
     assert seen == [(0, True, 0), (1, True, 3)]
 
 
-@pytest.mark.parametrize("kind", ["lines", "parquet"])
+@pytest.mark.parametrize("kind", ["lines", "parquet", "events"])
 def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    spark: Any, tmp_path: Path, kind: str
 ) -> None:
     """The batch was repeated without it, and Spark, which had planned it, never read it."""
-    source, log = tmp_path / "in", tmp_path / "events"
-    expected = []
+    source, target, expected = tmp_path / "in", tmp_path / "target", []
+    suffix = "parquet" if kind == "parquet" else "jsonl"
     for name in ("a b%", "b", "c"):
-        one = b'"%s"' % name.encode()
+        one = json.dumps(made(name) if kind == "events" else name).encode()
         expected.append(one)
-        if kind == "lines":
-            put(source / f"{name}.jsonl", [one])
-        else:
+        if kind == "parquet":
             source.mkdir(exist_ok=True)
             pq.write_table(pa.table({"jam": pa.array([one])}), source / f"{name}.parquet")
+        else:
+            put(source / f"{name}.jsonl", [one, b"{}"] if kind == "events" else [one])
 
-    def killed(*_: object) -> None:
-        raise KeyError("killed")
+    def run() -> Any:
+        if kind == "events":
+            return import_events(spark, source, target, check="id")
+        return ingest(spark, source, target, format="book")
 
-    # The first batch is planned, and then the job dies: before the log has it, and after.
-    append = stream_module.Destination.append
-    with monkeypatch.context() as patch, pytest.raises(JobFailedError, match="killed"):
-        patch.setattr(stream_module.Destination, "append", killed)
-        ingest(spark, source, log, format="book")
+    def held() -> list[bytes]:
+        if not target.exists():
+            return []
+        if kind != "events":
+            return payloads(target)
+        with EventStore.open(target) as store:
+            return [one for one in expected if store.get(json.loads(one)["id"])]
+
+    with killed(commit=False):  # the first batch is planned, and then the job dies
+        run()
     away = next(source.glob("a*")).rename(tmp_path / "away")
     with pytest.raises(MissingError, match=r"batch 0 of .* reads this file.*/a b%"):
-        ingest(spark, source, log, format="book")
-    assert not log.exists() or payloads(log) == []
-    away.rename(source / f"a b%.{'jsonl' if kind == 'lines' else 'parquet'}")
-
-    def appended_and_killed(*given: Any) -> None:
-        append(*given)
-        raise KeyError("killed")
-
-    with monkeypatch.context() as patch, pytest.raises(JobFailedError, match="killed"):
-        patch.setattr(stream_module.Destination, "append", appended_and_killed)
-        ingest(spark, source, log, format="book")
-    assert payloads(log) == expected
-    for file in source.iterdir():  # what the log has may go
+        run()
+    assert held() == []
+    away.rename(source / f"a b%.{suffix}")
+    with killed(commit=True):
+        run()
+    assert held() == expected
+    for file in source.iterdir():  # what the target has may go
         file.unlink()
-    report = ingest(spark, source, log)
-    assert (report.batches, report.appended, payloads(log)) == (1, 0, expected)
+    report = run()
+    assert (report.batches, held()) == (1, expected)
+    if kind == "events":
+        assert (report.stored, spark.read.parquet(report.aside).count()) == (0, 3)
+    else:
+        assert report.appended == 0
 
 
 def test_bad_lines_of_a_batch_that_a_killed_run_appended_are_reported(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, tmp_path: Path
 ) -> None:
     """The run that went on said that no line was bad, and ended as if none had been put aside."""
     source, log, aside = tmp_path / "in", tmp_path / "events", tmp_path / "bad"
     put(source / "1.jsonl", [b"1", b"{", b"2", b"["])
-    append = stream_module.Destination.append
-
-    def appended_and_killed(*given: Any) -> None:
-        append(*given)
-        raise KeyError("killed")
-
-    with monkeypatch.context() as patch, pytest.raises(JobFailedError, match="killed"):
-        patch.setattr(stream_module.Destination, "append", appended_and_killed)
+    with killed(commit=True):
         ingest(spark, source, log, format="book", aside=aside)
     report = ingest(spark, source, log, aside=aside)
     assert (report.rows, report.bad, report.appended) == (4, 2, 0)
 
 
-def test_a_batch_of_another_log_is_no_repeat(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_of_another_log_is_no_repeat(spark: Any, tmp_path: Path) -> None:
     """It counted as done, and the log to which it belonged never got it."""
     source, one, other = tmp_path / "in", tmp_path / "one", tmp_path / "other"
+    checkpoint = tmp_path / "checkpoint"
     expected = put(source / "1.jsonl", records(1, 3))
     ingest(spark, source, one, format="book")
-
-    def killed(*_: object) -> None:
-        raise KeyError("killed")
-
-    checkpoint = tmp_path / "checkpoint"
-    with monkeypatch.context() as patch, pytest.raises(JobFailedError, match="killed"):
-        patch.setattr(stream_module.Destination, "append", killed)
+    with killed(commit=False):
         ingest(spark, source, other, format="book", checkpoint=checkpoint)
     with pytest.raises(InvalidArgumentError, match="query"):
         ingest(spark, source, one, checkpoint=checkpoint)
@@ -513,20 +451,6 @@ def test_a_second_process_with_the_checkpoint_is_refused(
                 ingest(spark, source, tmp_path / "log", format="book", checkpoint=checkpoint)
             else:
                 import_events(spark, source, tmp_path / "log", checkpoint=checkpoint)
-
-
-def test_an_old_file_that_was_read_and_is_touched_is_not_read_again(
-    spark: Any, tmp_path: Path
-) -> None:
-    """Spark forgot files that were a week older than the newest one it had read."""
-    source, log = tmp_path / "in", tmp_path / "events"
-    expected = put(source / "1.jsonl", records(1, 3))
-    aged(source / "1.jsonl", 30)
-    expected += put(source / "2.jsonl", records(2, 4))
-    ingest(spark, source, log, format="book")
-    aged(source / "1.jsonl", 0)
-    assert ingest(spark, source, log).rows == 0
-    assert payloads(log) == expected
 
 
 @given(
@@ -613,38 +537,24 @@ def test_the_newline_of_a_long_line_is_looked_for_once() -> None:
     assert looked_at <= 511
 
 
-def test_a_killed_job_goes_on_where_it_was(
-    spark: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:
     """The driver, its JVM and the workers are killed in the middle of the batches."""
     source, log = tmp_path / "in", tmp_path / "events"
     expected: list[bytes] = []
     for number in range(6):
-        expected += put(source / f"{number}.jsonl", records(number, 2000))
-        os.utime(source / f"{number}.jsonl", (1_700_000_000 + number,) * 2)
-    command = ["spark", "ingest", str(source), str(log)]
-    command += ["--format", "wal", "--batch-size", "40k", "--master", "local[2]", "--json"]
+        expected += put(source / f"{number}.jsonl", records(number, 2000), 1_700_000_000 + number)
+    command = ["spark", "ingest", source, log, "--format", "wal", "--batch-size", "40k"]
+    command += ["--master", "local[2]", "--json"]
 
-    def written() -> int:
-        with suppress(MissingError):  # the job is creating it
+    def count() -> int:
+        with contextlib.suppress(MissingError):  # the job is creating it
             return len(payloads(log))
         return 0
 
-    own = [sys.executable, "-m", "deedbook", *command]
-    with subprocess.Popen(own, start_new_session=True, stdout=subprocess.PIPE) as killed:
-        until = time.monotonic() + 120
-        while written() < 2000:
-            assert killed.poll() is None and time.monotonic() < until
-            time.sleep(0.05)
-        kill_all(killed)
-    there = len(payloads(log))
-    assert there % 2000 == 0 and there < len(expected)
-    code = run_here(command, monkeypatch)
-    out, err = capsys.readouterr()
-    assert (code, err) == (0, "")
-    result = json.loads(out)
+    kill_when(lambda: count() >= 2000, command)
+    assert count() % 2000 == 0 and count() < len(expected)
+    ran = run_spark(*command)
+    assert (ran.code, ran.err) == (0, "")
+    result = json.loads(ran.out)
     assert result["ok"] and result["last_batch"] == 5
     assert payloads(log) == expected

@@ -6,16 +6,13 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from spark_cluster import kill_all, local_session, run_here
+from spark_cluster import append_to, kill_when, make_epochs, payloads
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -27,7 +24,6 @@ from deedbook import (
     InvalidArgumentError,
     MissingError,
     Pier,
-    Wal,
 )
 from deedbook.spark.jobs import _migrate_pier, is_lmdb_pier, migrate, migrate_pier
 
@@ -36,18 +32,12 @@ pytestmark = pytest.mark.spark
 GOLDEN = Path(__file__).parents[1] / "data" / "lmdb" / "pier-lmdb"
 
 
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
-
-
 def pier_of(home: Path, epochs: int, events: int, size: int) -> Path:
     """A pier in LMDB, made by the way back from books."""
-    log = home / "books" / ".urb" / "log"
-    log.mkdir(parents=True)
-    for number in range(epochs):
-        with Book.create(made := log / f"0i{number * events}", epoch=number * events) as book:
-            book.append_many([b"%0*d" % (size, n) for n in range(events)], mugs=range(events))
+    jams = [b"%0*d" % (size, n) for n in range(events)]
+    numbers = [number * events for number in range(epochs)]
+    log = make_epochs(home / "books", dict.fromkeys(numbers, jams), mugs=range(events))
+    for made in list(log.iterdir()):
         (made / "epoc.txt").write_text("3")
         (made / "vere.txt").write_text("3.1")
     shutil.copy(GOLDEN / ".urb" / "log" / "data.mdb", log)
@@ -94,8 +84,7 @@ def test_what_differs_from_the_source_is_noticed(spark: Any, tmp_path: Path) -> 
     dest = tmp_path / "dest"
     migrate_pier(spark, GOLDEN, dest)
     shutil.rmtree(dest / ".urb" / "log" / "0i60")
-    with Book.create(dest / ".urb" / "log" / "0i60", epoch=60) as book:
-        book.append(b"another event")
+    append_to("book", dest / ".urb" / "log" / "0i60", [b"another event"], epoch=60)
     with pytest.raises(AlreadyExistsError, match="event 61 is another one in the destination"):
         migrate_pier(spark, GOLDEN, dest)
 
@@ -119,8 +108,7 @@ def test_attempts_at_one_time_make_one_epoch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Speculation, or an executor whose driver is dead: another attempt is at the same epoch."""
-    log = tmp_path / ".urb" / "log"
-    log.mkdir(parents=True)
+    log = make_epochs(tmp_path, {})
     task = _migrate_pier._Task(GOLDEN, tmp_path, None, False, [0, 60])
     context = SimpleNamespace(taskAttemptId=lambda: 7)
     monkeypatch.setattr(_migrate_pier, "TaskContext", SimpleNamespace(get=lambda: context))
@@ -154,11 +142,10 @@ def test_an_epoch_that_was_ready_and_grew_gets_the_rest(spark: Any, tmp_path: Pa
     """It got its name without what had come since, and the report said that all was there."""
     before = pier_of(tmp_path / "a", 2, 5, 10)
     dest, books = tmp_path / "dest", tmp_path / "a" / "books"
-    (dest / ".urb" / "log").mkdir(parents=True)
+    make_epochs(dest, {})
     _migrate_pier._Task(before, dest, None, False, [0, 5]).bring(5)
     assert names(dest) == [".making-0i5"]
-    with Book.open(books / ".urb" / "log" / "0i5", "a") as book:
-        book.append_many([b"later"] * 3, mugs=range(3))
+    append_to("book", books / ".urb" / "log" / "0i5", [b"later"] * 3, mugs=range(3))
     Book.export_lmdb(books, tmp_path / "grown")
     report = migrate_pier(spark, tmp_path / "grown", dest)
     assert (report.events, report.brought) == (13, 8)
@@ -169,21 +156,20 @@ def test_a_pier_of_books_that_is_longer_than_a_batch_becomes_one_book(
     spark: Any, tmp_path: Path
 ) -> None:
     """The first batch went on with an event of epoch 3, whose number was not the next."""
-    pier = tmp_path / "pier"
-    with Pier.create(pier) as writer:
+    with Pier.create(tmp_path / "pier") as writer:
         writer.append_many([b"%0600d" % number for number in (1, 2, 3)])
         writer.roll()
         writer.append_many([b"%0600d" % number for number in (4, 5)])
-    report = migrate(spark, pier, tmp_path / "book", format="book", batch_bytes=900)
-    assert report.records == 5
-    with Book.open(tmp_path / "book") as book:
-        assert [int(deed.jam) for deed in book] == [1, 2, 3, 4, 5]
+    options = {"format": "book", "batch_bytes": 900}
+    assert migrate(spark, tmp_path / "pier", tmp_path / "book", **options).records == 5
+    assert [int(jam) for jam in payloads(tmp_path / "book")] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("kind", ["packed", "slots"])
 def test_a_book_gets_the_layout_that_is_asked_for(spark: Any, tmp_path: Path, kind: Any) -> None:
-    with Wal.create(tmp_path / "wal") as wal:
-        wal.append_many([b"one", b"two"])
+    append_to("wal", tmp_path / "wal", [b"one", b"two"])
+    if kind == "slots":  # a run that was killed as it made the book left its directory
+        (tmp_path / "book").mkdir()
     migrate(spark, tmp_path / "wal", tmp_path / "book", format="book", layout=kind)
     other: Any = "slots" if kind == "packed" else "packed"
     with Book.open(tmp_path / "book") as book:
@@ -199,30 +185,18 @@ def test_a_book_gets_the_layout_that_is_asked_for(spark: Any, tmp_path: Path, ki
 
 
 @pytest.mark.full
-def test_a_killed_migration_of_a_pier_goes_on_where_it_was(
-    spark: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_killed_migration_of_a_pier_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:
     """The driver, its JVM and the workers are killed when the first epoch has its name."""
     # Many small epochs give the kill as much time as few large ones, for less data.
     epochs, events = 8, 5000
     source, dest = pier_of(tmp_path, epochs, events, 1000), tmp_path / "dest"
-    command = ["spark", "migrate", str(source), str(dest), "--master", "local[1]", "--json"]
+    command = ["spark", "migrate", source, dest, "--master", "local[1]", "--json"]
     first = dest / ".urb" / "log" / "0i0" / "epoc.txt"
-    own = [sys.executable, "-m", "deedbook", *command]
-    with subprocess.Popen(own, start_new_session=True, stdout=subprocess.PIPE) as killed:
-        until = time.monotonic() + 120
-        while not first.exists():
-            assert killed.poll() is None and time.monotonic() < until
-            time.sleep(0.002)
-        kill_all(killed)
+    kill_when(first.exists, command, look_every_s=0.002)
     assert not (dest / ".urb" / "log" / "data.mdb").exists()
-    code = run_here(command, monkeypatch)
-    out, err = capsys.readouterr()
-    assert code == 0, err
-    report = json.loads(out)
+    ran = run_spark(*command)
+    assert ran.code == 0, ran.err
+    report = json.loads(ran.out)
     assert report["ok"] and report["events"] == epochs * events
     assert 0 < report["brought"] <= (epochs - 1) * events
     made = {f"0i{number * events}" for number in range(epochs)}

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import encode_deed, write_book
+from spark_cluster import append_to, flip, overwrite, reader_of, write_book
+from test_nostr import made
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -24,7 +25,6 @@ from deedbook import (
     Book,
     EventStore,
     InvalidArgumentError,
-    Ledger,
     MissingError,
     UnsupportedError,
     Wal,
@@ -36,7 +36,7 @@ from deedbook.spark._format import Damaged, read_piece
 from deedbook.spark._option_table import OPTIONS
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import find_logs, input_paths, local_path
-from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
+from deedbook.spark._reader import make_reader
 from deedbook.spark._schema import bind, resolve
 from deedbook.spark._wal import WAL
 
@@ -67,30 +67,15 @@ def test_table_and_parsed_options_name_the_same() -> None:
 
 
 def test_options_parse_in_any_case() -> None:
-    parsed = parse(
-        {
-            "path": "x",
-            "START": "5",
-            "end": "9",
-            "columns": "jam, event",
-            "splitsize": "64K",
-            "minPartitions": "12",
-            "batchRows": "7",
-            "batchBytes": "3 mb",
-            "verify": "NONE",
-            "mode": "permissive",
-            "columnNameOfCorruptRecord": "bad",
-            "log": "Book",
-        }
-    )
-    assert parsed == ReadOptions(
+    given = {"path": "x", "START": "5", "columns": "jam, event", "splitsize": "64K"}
+    given |= {"minPartitions": "12", "batchBytes": "3 mb", "verify": "NONE", "log": "Book"}
+    given |= {"mode": "permissive", "columnNameOfCorruptRecord": "bad"}
+    assert parse(given) == ReadOptions(
         log="book",
         start=5,
-        end=9,
         columns=("jam", "event"),
         split_size=65536,
         min_partitions=12,
-        batch_rows=7,
         batch_bytes=3 << 20,
         verify="none",
         mode="PERMISSIVE",
@@ -98,31 +83,52 @@ def test_options_parse_in_any_case() -> None:
     )
 
 
+BAD_VALUES = {
+    "log": ["tape"],
+    "start": ["-1", "ten"],
+    "end": ["9223372036854775808"],
+    "columns": ["event,,jam"],
+    "splitSize": ["0", "64x", "1025g"],
+    "minPartitions": ["0"],
+    "batchRows": ["0", "1000001"],
+    "batchBytes": ["2g"],
+    "verify": ["sha256"],
+    "mode": ["IGNORE"],
+    "columnNameOfCorruptRecord": [""],
+    "ignoreMissingFiles": ["yes"],
+    "include": ["dead"],
+}
+
+
+@pytest.mark.parametrize("name", BAD_VALUES)
+def test_bad_value_names_option_value_and_allowed(name: str) -> None:
+    allowed = next(option.allowed for option in OPTIONS if option.name == name)
+    for text in BAD_VALUES[name]:
+        with pytest.raises(InvalidArgumentError) as caught:
+            parse({name.lower(): text})
+        assert str(caught.value) == f"option {name}: {text!r} is not allowed; allowed: {allowed}"
+
+
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("option", "value", "of"),
     [
-        ("log", "tape"),
-        ("start", "-1"),
-        ("start", "ten"),
-        ("end", "9223372036854775808"),
-        ("columns", "event,,jam"),
-        ("splitSize", "0"),
-        ("splitSize", "64x"),
-        ("splitSize", "1025g"),
-        ("minPartitions", "0"),
-        ("batchRows", "0"),
-        ("batchRows", "1000001"),
-        ("batchBytes", "2g"),
-        ("verify", "sha256"),
-        ("mode", "IGNORE"),
-        ("columnNameOfCorruptRecord", ""),
+        ("base", "events", "ledgers"),
+        ("ignoreMissingFiles", "true", "ledgers"),
+        ("filter", "{}", "event stores"),
+        ("include", "all", "event stores"),
     ],
 )
-def test_bad_value_names_option_value_and_allowed(name: str, text: str) -> None:
-    allowed = next(option.allowed for option in OPTIONS if option.name == name)
-    with pytest.raises(InvalidArgumentError) as caught:
-        parse({name.lower(): text})
-    assert str(caught.value) == f"option {name}: {text!r} is not allowed; allowed: {allowed}"
+def test_options_of_one_format_are_refused_for_others(
+    tmp_path: Path, option: str, value: str, of: str
+) -> None:
+    formats = {"book": [b"1"], "wal": [b"1"]}
+    formats |= {"ledger": [b"1"]} if of == "event stores" else {"nostr": [made()]}
+    for format, records in formats.items():
+        append_to(format, tmp_path / format, records)
+        with pytest.raises(
+            InvalidArgumentError, match=f"option {option}: is for {of}, there is a {format}"
+        ):
+            reader_of(tmp_path / format, **{option: value})
 
 
 def test_unknown_option_names_the_nearest_and_all() -> None:
@@ -236,9 +242,12 @@ def test_a_name_with_a_time_is_no_url(tmp_path: Path, monkeypatch: pytest.Monkey
             local_path(url, "aside")
 
 
-def test_pier_leads_to_its_epochs(tmp_path: Path) -> None:
-    book = write_book(tmp_path / "zod" / ".urb" / "log" / "0i0", [b"x"])
-    assert find_logs([str(tmp_path / "zod")], books_at) == [book]
+def test_a_pier_and_a_name_like_a_glob_are_taken_as_they_are(tmp_path: Path) -> None:
+    epoch = write_book(tmp_path / "zod" / ".urb" / "log" / "0i0", [b"x"])
+    assert find_logs([str(tmp_path / "zod")], books_at) == [epoch]
+    book = write_book(tmp_path / "a[1]", [b"x"])
+    write_book(tmp_path / "a1", [b"x"])
+    assert find_logs([str(book)], books_at) == [book]
 
 
 def test_a_log_that_is_being_made_is_not_listed(tmp_path: Path) -> None:
@@ -248,18 +257,11 @@ def test_a_log_that_is_being_made_is_not_listed(tmp_path: Path) -> None:
     for log in ("wal", "ledger", "store"):
         (tmp_path / "few" / f".{log}").mkdir()
     (tmp_path / "few" / ".wal" / f"{0:020d}.wal").touch()
-    with Ledger.open(tmp_path / "few" / ".ledger") as ledger:
-        ledger.append(b"x")
+    append_to("ledger", tmp_path / "few" / ".ledger", [b"x"])
     EventStore.create(tmp_path / "few" / ".store").close()
     log, series = detect_logs({"path": str(tmp_path / "few")}, parse({}))
     assert (log, [one.logs for one in series]) == (BOOK, [(str(book),)])
     assert find_logs([str(making)], books_at) == [making]  # as it is named
-
-
-def test_name_with_glob_characters_is_taken_literally(tmp_path: Path) -> None:
-    book = write_book(tmp_path / "a[1]", [b"x"])
-    write_book(tmp_path / "a1", [b"x"])
-    assert find_logs([str(book)], books_at) == [book]
 
 
 def test_paths_without_a_log_are_named(tmp_path: Path) -> None:
@@ -285,18 +287,11 @@ def test_epoch_in_lmdb_is_refused_not_passed_over(tmp_path: Path) -> None:
 
 def test_pickles_are_small(tmp_path: Path) -> None:
     book = write_book(tmp_path / "book", [bytes(1000)] * 5000)
-    options = {"path": str(book), "splitsize": "64k"}
-    reader = make_reader(options, default_schema(options))
-    assert isinstance(reader, DeedbookReader)
+    reader = reader_of(book, splitSize="64k")
     parts = reader.partitions()
     assert len(parts) > 50
     assert len(pickle.dumps(reader)) < 1500 + len(str(tmp_path))
     assert max(len(pickle.dumps(part)) for part in parts) < 250 + len(str(tmp_path))
-
-
-def test_encoder_of_these_tests_agrees_with_the_specification() -> None:
-    deed = encode_deed(b"\x02", 0x01020304)  # the first deed of the golden file uip-packed-3
-    assert deed.hex() == "05000000000000000403020102bc78ff010500000000000000"
 
 
 def _schema(ddl: str) -> StructType:
@@ -326,11 +321,9 @@ def test_an_executor_needs_no_mark(tmp_path: Path, log: Any, plain: Any) -> None
         writer.append(phantoms)
         shutil.copytree(path, tmp_path / "killed")  # as a kill leaves it: the mark is open
     file = log_file(tmp_path / "killed")
-    data = bytearray(file.read_bytes())
-    data[data.index(phantoms) + len(phantoms) :] = b""  # the end of the last record is not there,
-    data[acknowledged : acknowledged + 8] = bytes(8)  # nor is its beginning
-    data[acknowledged - (14 if plain is Book else 1)] ^= 1  # damage below the mark
-    file.write_bytes(data)
+    os.truncate(file, file.read_bytes().index(phantoms) + len(phantoms))  # the last one's end is
+    overwrite(file, acknowledged, bytes(8))  # not there, nor is its beginning
+    flip(file, acknowledged - (14 if plain is Book else 1))  # damage below the mark
     options = ReadOptions(mode="PERMISSIVE")
     pieces = log.plan(tmp_path / "killed", options, options.split_size).pieces
     shutil.rmtree(tmp_path / "killed" / ".deedbook")

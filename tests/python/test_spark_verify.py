@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import local_session
+from spark_cluster import append_to, flip, make_epochs, overwrite
+from test_nostr import made
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook
 from deedbook import (
-    Book,
     ContiguityError,
     Event,
     EventStore,
@@ -30,7 +30,6 @@ from deedbook import (
     Wal,
 )
 from deedbook.formats import Outcome, find
-from deedbook.pipeline._signing import public_key, sign
 from deedbook.spark.jobs import _checks, verify
 from deedbook.spark.jobs import _verify as job
 
@@ -43,58 +42,53 @@ DAMAGED = 600_000
 
 
 def write_book(path: Path) -> Path:
-    with Book.open(path, "x") as book:
-        book.append_many(PAYLOADS)
+    append_to("book", path, PAYLOADS)
     return path / "book.log"
 
 
 def write_single(path: Path) -> Path:
-    with Wal.open(path, "x", single_file=True) as wal:
-        wal.append_many(PAYLOADS)
+    append_to("wal", path, PAYLOADS, single_file=True)
     return path
 
 
 def write_segments(path: Path) -> Path:
     """The segment in which the damage is is of 200,000 bytes."""
-    with Wal.open(path, "x", segment_bytes=200_000) as wal:
-        wal.append_many(PAYLOADS)
+    append_to("wal", path, PAYLOADS, segment_bytes=200_000)
     return path / f"{DAMAGED // 200_000:020d}.wal"
 
 
 WRITERS = {"book": write_book, "single": write_single, "segments": write_segments}
 
 
-def flip(file: Path, size: int) -> None:
-    with file.open("r+b") as stream:
-        stream.seek(DAMAGED % size)
-        byte = stream.read(1)[0]
-        stream.seek(DAMAGED % size)
-        stream.write(bytes([byte ^ 0x10]))
+def damage(file: Path) -> None:
+    flip(file, DAMAGED % (200_000 if file.name.startswith("0") else 1 << 40), 0x10)
 
 
-def append_half(file: Path, size: int) -> None:
-    last = sorted(file.parent.glob("*.wal"))[-1] if file.suffix == ".wal" else file
-    with last.open("ab") as stream:
+def last_of(file: Path) -> Path:
+    """The last segment, or the one file of the log."""
+    return sorted(file.parent.glob("*.wal"))[-1] if file.suffix == ".wal" else file
+
+
+def append_half(file: Path) -> None:
+    with last_of(file).open("ab") as stream:
         stream.write(PAYLOADS[0][:40])
 
 
-def cut_end(file: Path, size: int) -> None:
-    last = sorted(file.parent.glob("*.wal"))[-1] if file.suffix == ".wal" else file
-    with last.open("r+b") as stream:
-        stream.truncate(stream.seek(0, 2) - 1000)
+def cut_end(file: Path) -> None:
+    os.truncate(last_of(file), last_of(file).stat().st_size - 1000)
 
 
-def forget(file: Path, size: int) -> None:
+def forget(file: Path) -> None:
     """Without a mark nothing says what was acknowledged."""
-    flip(file, size)
+    damage(file)
     at = file.parent if file.parent.name == "log" else file
     beside = at / ".deedbook" if at.is_dir() else at.parent / ".deedbook"
     shutil.rmtree(beside)
 
 
-CHANGES: dict[str, Callable[[Path, int], None]] = {
-    "healthy": lambda file, size: None,
-    "damaged in the middle": flip,
+CHANGES: dict[str, Callable[[Path], None]] = {
+    "healthy": lambda file: None,
+    "damaged in the middle": damage,
     "a torn end": append_half,
     "a lost end": cut_end,
     "no mark": forget,
@@ -137,7 +131,7 @@ def shared(
 def test_a_log_has_one_answer_alone_and_shared(tmp_path: Path, name: str, change: str) -> None:
     path = tmp_path / "log"
     file = WRITERS[name](path)
-    CHANGES[change](file, 200_000 if name == "segments" else 1 << 40)
+    CHANGES[change](file)
     expected = alone(path)
     assert expected.ok == (change == "healthy")
     outcome, parts, rounds = shared(path)
@@ -153,8 +147,7 @@ def test_a_log_that_changes_while_it_is_checked_is_read_as_it_is_now(tmp_path: P
     write_book(path)
 
     def append() -> None:
-        with Book.open(path, "a") as book:
-            book.append_many(PAYLOADS[:500])
+        append_to("book", path, PAYLOADS[:500])
 
     outcome, _, rounds = shared(path, before=append)
     assert (outcome, rounds) == (alone(path), 1)
@@ -162,8 +155,7 @@ def test_a_log_that_changes_while_it_is_checked_is_read_as_it_is_now(tmp_path: P
 
     def replace() -> None:
         shutil.rmtree(path)
-        with Book.open(path, "x") as book:
-            book.append_many(PAYLOADS[7:3500])
+        append_to("book", path, PAYLOADS[7:3500])
 
     outcome, _, rounds = shared(path, before=replace)
     assert (outcome, rounds) == (alone(path), 2)
@@ -194,10 +186,7 @@ def test_the_files_of_a_ledger_are_checked_apart(tmp_path: Path) -> None:
     expected = alone(path)
     outcome, parts, _ = shared(path)
     assert outcome == expected and outcome.ok and parts > 8
-    file = sorted(path.glob("*-other"))[2]
-    data = bytearray(file.read_bytes())
-    data[5000] ^= 1
-    file.write_bytes(data)
+    flip(sorted(path.glob("*-other"))[2], 5000)
     expected = alone(path)
     assert shared(path)[0] == expected and not expected.ok
     # A file that was sent meanwhile is none of the ledger's any more.
@@ -205,31 +194,26 @@ def test_the_files_of_a_ledger_are_checked_apart(tmp_path: Path) -> None:
     assert outcome == alone(path) and len(outcome.facts["files"]) == parts - 1
 
 
-SECRET = 3
-AUTHOR = public_key(SECRET)
-
-
 def note(number: int, kind: int = 1, *tag: str) -> Event:
-    fields = {
-        "pubkey": AUTHOR,
-        "created_at": number,
-        "kind": kind,
-        "tags": [[*(tag or ("n", "note"))]],
-    }
+    """A long note; the signature is wrong of all but requests to delete, which would not count."""
     content = f"note {number} " * 40
-    listed = [0, fields["pubkey"], number, kind, fields["tags"], content]
-    packed = json.dumps(listed, separators=(",", ":")).encode()
-    id_ = hashlib.sha256(packed).hexdigest()
-    # A request to delete counts with a true signature only.
-    known = {"id": id_, "content": content, "sig": sign(id_, SECRET) if kind == 5 else "00" * 64}
-    return Event.from_json(json.dumps({**fields, **known}))
+    fields = made(content, created_at=number, kind=kind, tags=[[*(tag or ("n", "note"))]])
+    return Event.from_json(json.dumps(fields))
+
+
+def store_of(home: Path, count: int) -> Path:
+    """A store of so many notes, in one segment."""
+    append_to("nostr", home / "store", [note(number) for number in range(count)])
+    return home / "store"
+
+
+def segment_of(store: Path) -> Path:
+    return next((store / "data" / "segments").iterdir())
 
 
 @pytest.mark.parametrize("check", ["none", "id", "signature"])
 def test_a_store_has_one_answer_alone_and_shared(tmp_path: Path, check: _checks.Level) -> None:
-    path = tmp_path / "store"
-    with EventStore.open(path, "x") as store:
-        store.append_many([note(number) for number in range(900)])
+    path = store_of(tmp_path, 900)
     expected = alone(path, check=check)
     assert expected.ok == (check != "signature")
     outcome, parts, rounds = shared(path, check)
@@ -240,10 +224,7 @@ def test_a_store_has_one_answer_alone_and_shared(tmp_path: Path, check: _checks.
     with EventStore.open(path, "a") as store:
         assert store.import_json(lines, check="none").stored == 500
     writer = EventStore.open(path, "a")  # before a check notes the damage
-    segment = next((path / "data" / "segments").iterdir())
-    data = bytearray(segment.read_bytes())
-    data[3 * 4096 : 9 * 4096] = bytes(6 * 4096)
-    segment.write_bytes(data)
+    overwrite(segment_of(path), 3 * 4096, bytes(6 * 4096))
     expected = alone(path, check=check)
     assert expected.facts["faults"] > (0 if check == "none" else 20)
     outcome, parts, rounds = shared(path, check)
@@ -259,61 +240,43 @@ def test_a_store_has_one_answer_alone_and_shared(tmp_path: Path, check: _checks.
 
 
 def test_an_event_that_is_stored_twice_is_a_fault_shared_as_well(tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    with EventStore.open(path, "x") as store:
-        store.append_many([note(number) for number in range(300)])
-    segment = next((path / "data" / "segments").iterdir())
-    data = bytearray(segment.read_bytes())
-    data[280 * 4096 : 281 * 4096] = data[4096 : 2 * 4096]
-    segment.write_bytes(data)
+    path = store_of(tmp_path, 300)
+    segment = segment_of(path)
+    overwrite(segment, 280 * 4096, segment.read_bytes()[4096 : 2 * 4096])
     expected = alone(path)
     assert "stored twice" in expected.facts["first_faults"][0]["reason"]
     outcome, parts, rounds = shared(path)
     assert (outcome, rounds) == (expected, 2) and parts > 5
 
 
-def test_a_store_that_is_compacted_while_it_is_checked_is_checked_again(tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    with EventStore.open(path, "x") as store:
-        notes = [note(number) for number in range(900)]
-        store.append_many(notes + [note(901 + n, 5, "e", notes[n].id) for n in range(30)])
-
-    def compact() -> None:
-        with EventStore.open(path, "a") as store:
-            assert store.compact(0.0).deleted == 30
-
-    outcome, parts, rounds = shared(path, before=compact)
-    assert (outcome, rounds) == (alone(path), 2) and parts > 5
-    assert outcome.facts["live"] == 900
-
-
 def test_a_loss_that_a_repair_noted_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    with EventStore.open(path, "x") as store:
-        store.append_many([note(number) for number in range(300)])
-    segment = next((path / "data" / "segments").iterdir())
-    data = bytearray(segment.read_bytes())
-    data[9 * 4096 : 10 * 4096] = bytes(4096)
-    segment.write_bytes(data)
+    path = store_of(tmp_path, 300)
+    overwrite(segment_of(path), 9 * 4096, bytes(4096))
     assert EventStore.repair(path, accept_loss=True).mended
     outcome, parts, rounds = shared(path)
     assert (outcome, rounds) == (alone(path), 1) and parts > 5
     assert outcome.facts["is_loss"]
 
 
-def test_pages_that_a_store_lost_while_it_is_checked_are_missed(tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    with EventStore.open(path, "x") as store:
-        store.append_many([note(number) for number in range(900)])
-    segment = next((path / "data" / "segments").iterdir())
+@pytest.mark.parametrize("change", ["compacted", "cut"])
+def test_a_store_that_changes_while_it_is_checked_is_checked_again(
+    tmp_path: Path, change: str
+) -> None:
+    path = store_of(tmp_path, 900)
+    with EventStore.open(path, "a") as store:
+        ids = [event.id for event in store]
+        store.append_many([note(901 + n, 5, "e", ids[n]) for n in range(30)])
 
-    def lose() -> None:
-        with segment.open("r+b") as stream:
-            stream.truncate(500 * 4096)
+    def happens() -> None:
+        if change == "cut":
+            os.truncate(segment_of(path), 500 * 4096)
+            return
+        with EventStore.open(path, "a") as store:
+            assert store.compact(0.0).deleted == 30
 
-    outcome, _, rounds = shared(path, before=lose)
-    assert (outcome, rounds) == (alone(path), 2)
-    assert outcome.facts["live"] == 499
+    outcome, parts, rounds = shared(path, before=happens)
+    assert (outcome, rounds) == (alone(path), 2) and parts > 5
+    assert outcome.facts["live"] == {"compacted": 900, "cut": 499 - 30}[change]
 
 
 @pytest.mark.parametrize(
@@ -330,27 +293,16 @@ def test_all_cores_get_as_many_tasks(total_mib: int, cores: int, tasks: int) -> 
 
 
 @pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
-
-
-@pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log of each format, three of which are not as they should be."""
     logs = tmp_path_factory.mktemp("logs")
     write_book(logs / "book")
-    flip(write_book(logs / "damaged"), 1 << 40)
-    cut_end(write_segments(logs / "lost"), 0)
-    with Ledger.open(logs / "spool") as ledger:
-        ledger.append(PAYLOADS[0])
-    with EventStore.open(logs / "store", "x") as store:
-        store.append_many([note(number) for number in range(300)])
+    damage(write_book(logs / "damaged"))
+    cut_end(write_segments(logs / "lost"))
+    append_to("ledger", logs / "spool", [PAYLOADS[0]])
+    store_of(logs, 300)
     (logs / "none").mkdir()
-    epochs = logs / "pier" / ".urb" / "log"
-    epochs.mkdir(parents=True)
-    for number in range(30):
-        with Book.open(epochs / f"0i{number}", "x", epoch=number) as book:
-            book.append(b"one")
+    make_epochs(logs / "pier", {number: [b"one"] for number in range(30)})
     return logs
 
 
@@ -364,13 +316,9 @@ def test_logs_of_all_formats_are_checked_by_tasks(spark: Any, logs: Path) -> Non
         part_bytes=PART_BYTES,
         progress=lambda done, total, note: seen.append((done, total)),
     )
-    names = ["book", "damaged", "lost", "spool", "store"]
-    assert [Path(one.path).name for one in found] == [
-        *names,
-        "book",
-        *(f"0i{number}" for number in range(30)),
-        "none",
-    ]
+    names = ["book", "damaged", "lost", "spool", "store", "book"]
+    names += [*(f"0i{number}" for number in range(30)), "none"]
+    assert [Path(one.path).name for one in found] == names
     for one in found[:-1]:
         assert one.error is None and one.outcome == alone(Path(one.path)), one
     assert [one.ok for one in found[:5]] == [True, False, False, True, True]
@@ -382,11 +330,7 @@ def test_logs_of_all_formats_are_checked_by_tasks(spark: Any, logs: Path) -> Non
 
 def test_a_pier_without_an_epoch_is_not_well(spark: Any, tmp_path: Path) -> None:
     """Each epoch that is left is intact, and the answer was that all is well."""
-    epochs = tmp_path / "pier" / ".urb" / "log"
-    epochs.mkdir(parents=True)
-    for number in (0, 1, 3):
-        with Book.open(epochs / f"0i{number}", "x", epoch=number) as book:
-            book.append(b"one")
+    make_epochs(tmp_path / "pier", {number: [b"one"] for number in (0, 1, 3)})
     write_book(tmp_path / "other")
     for dry_run in (True, False):
         *each, pier, other = verify(spark, tmp_path / "pier", tmp_path / "other", dry_run=dry_run)
@@ -437,25 +381,20 @@ def test_wrong_arguments_are_refused(spark: Any, logs: Path) -> None:
 
 def test_the_command_prints_what_verify_prints(logs: Path) -> None:
     """In a process of its own: with one JSON object for each log, in the order of the paths."""
-    paths = [str(logs / name) for name in ("book", "damaged", "lost", "spool", "store", "gone")]
-    deedbook_command = [sys.executable, "-m", "deedbook"]
-    local = subprocess.run(
-        [*deedbook_command, "verify", "--json", *paths], capture_output=True, text=True, check=False
-    )
-    command = [*deedbook_command, "spark", "verify", "--json", "--part-size", "100k"]
-    spread = subprocess.run(
-        [*command, "--master", "local[2]", *paths],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert [json.loads(line) for line in spread.stdout.splitlines()][:-1] == [
-        json.loads(line) for line in local.stdout.splitlines()
-    ][:-1]
+
+    def ran(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "deedbook", *words, "--json"]
+        command += [
+            str(logs / name) for name in ("book", "damaged", "lost", "spool", "store", "gone")
+        ]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+    local = ran("verify")
+    spread = ran("spark", "verify", "--part-size", "100k", "--master", "local[2]")
+    *found, gone = [json.loads(line) for line in spread.stdout.splitlines()]
+    assert found == [json.loads(line) for line in local.stdout.splitlines()][:-1]
     assert spread.returncode == local.returncode == 2, spread.stderr
+    assert not gone["ok"] and gone["error"]["kind"] == "missing"
     # What Spark and its JVM have to say is in a file.
     said = spread.stderr.splitlines()
     assert said and all(line.startswith("deedbook: ") for line in said), spread.stderr
-    gone = json.loads(spread.stdout.splitlines()[-1])
-    assert not gone["ok"] and gone["error"]["kind"] == "missing"
