@@ -1,72 +1,70 @@
-"""A read on a standalone cluster: a master and two workers, each executor a JVM of its own."""
+"""Reads and jobs on a standalone cluster: a master and two workers, each executor a JVM."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deedbook import Book
+from deedbook import Book, Wal
 from deedbook.pipeline.cluster import standalone_cluster
 from spark_cluster import require_spark, run_driver, write_book
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 
-EVENTS = 4000
+RECORDS = 4000
 
-# What each task reports comes from an executor's Python worker; its working directory ends with
-# the executor's number, and its parent's parent is the executor.
-DRIVER = """
+BEGIN = """
 import json, os, sys
-from pyspark.sql import SparkSession
+from pathlib import Path
+from deedbook.spark import jobs
+from deedbook.spark._session import session
 
-master, book = sys.argv[1:]
-spark = (
-    SparkSession.builder.master(master)
-    .config("spark.ui.enabled", "false")
-    .config("spark.ui.showConsoleProgress", "false")
-    .config("spark.driver.memory", "512m")
-    .config("spark.executor.memory", "512m")
-    .config("spark.executor.cores", "1")
-    .config("spark.cores.max", "2")
-    .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
-    .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "60s")
-    .getOrCreate()
-)
+master, home = sys.argv[1], Path(sys.argv[2])
+settings = {
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.cores.max": "2",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+}
+"""
 
+# What each task reports comes from an executor's Python worker, whose working directory ends with
+# the executor's number.
+READ = """
 def task(batches):
     import time
     import pyarrow as pa
     count = total = size = 0
     for batch in batches:
         count += batch.num_rows
-        total += sum(batch.column("event").to_pylist())
-        size += sum(map(len, batch.column("jam").to_pylist()))
+        total += sum(batch.column(0).to_pylist())
+        size += sum(map(len, batch.column(batch.num_columns - 1).to_pylist()))
     time.sleep(0.2)
     executor = os.path.basename(os.getcwd())
     yield pa.RecordBatch.from_pylist(
         [{"executor": executor, "count": count, "total": total, "size": size}]
     )
 
-frame = spark.read.format("deedbook").option("splitSize", "512k").load(book)
-rows = frame.mapInArrow(task, "executor string, count long, total long, size long").collect()
-print("REPORT " + json.dumps([row.asDict() for row in rows]))
-spark.stop()
+report = {}
+with session("read", home / "spark.log", master, settings) as spark:
+    for name, size in (("book", "512k"), ("wal", "64k")):
+        frame = spark.read.format("deedbook").option("splitSize", size).load(str(home / name))
+        columns = "executor string, count long, total long, size long"
+        rows = frame.mapInArrow(task, columns).collect()
+        report[name] = [row.asDict() for row in rows]
+print("REPORT " + json.dumps(report))
 """
 
-
 JOBS = """
-import json, sys
-from pathlib import Path
-from deedbook.spark import jobs
-from deedbook.spark._session import session
-
-master, home = sys.argv[1], Path(sys.argv[2])
-few = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.cores.max": "2",
-       "spark.sql.shuffle.partitions": "2"}
-with session("jobs", home / "spark.log", master, few) as spark:
+with session("jobs", home / "spark.log", master, settings) as spark:
     taken = jobs.ingest(spark, home / "in", home / "book", format="book", batch_bytes=20_000)
     (checked,) = jobs.verify(spark, home / "book")
     made = jobs.export(spark, home / "book", home / "table")
@@ -77,44 +75,6 @@ with session("jobs", home / "spark.log", master, few) as spark:
 print("REPORT " + json.dumps(report))
 """
 
-
-def test_jobs_run_on_a_cluster(tmp_path: Path) -> None:
-    """Each executor has a JVM and a working directory of its own."""
-    require_spark()
-    (tmp_path / "in").mkdir()
-    for file in range(4):
-        lines = (b'{"n":%d}\n' % (250 * file + line) for line in range(250))
-        (tmp_path / "in" / f"{file}.jsonl").write_bytes(b"".join(lines))
-    (tmp_path / "cluster").mkdir()
-    with standalone_cluster(tmp_path / "cluster") as cluster:
-        output = run_driver(
-            JOBS, cluster.master, str(tmp_path), timeout_s=240, environment=cluster.environment
-        )
-    report = next(line for line in output.splitlines() if line.startswith("REPORT "))
-    found = json.loads(report.removeprefix("REPORT "))
-    assert sorted(found.pop("events")) == list(range(1, 1001))
-    assert found == {"taken": 1000, "ok": True, "records": 1000, "rows": 1000}
-    with Book.open(tmp_path / "book") as book:
-        assert [json.loads(payload)["n"] for payload in book.payloads()] == list(range(1000))
-
-
-def test_both_executors_read_their_part(tmp_path: Path) -> None:
-    require_spark()
-    jams = [bytes(10 * (number % 200)) for number in range(EVENTS)]
-    book = write_book(tmp_path / "book", jams)
-    (tmp_path / "cluster").mkdir()
-    with standalone_cluster(tmp_path / "cluster") as cluster:
-        output = run_driver(DRIVER, cluster.master, str(book), environment=cluster.environment)
-    report = next(line for line in output.splitlines() if line.startswith("REPORT "))
-    tasks = json.loads(report.removeprefix("REPORT "))
-    assert len(tasks) > 4
-    assert {task["executor"] for task in tasks} == {"0", "1"}
-    assert all(task["count"] > 0 for task in tasks)
-    assert sum(task["count"] for task in tasks) == EVENTS
-    assert sum(task["total"] for task in tasks) == EVENTS * (EVENTS + 1) // 2
-    assert sum(task["size"] for task in tasks) == sum(map(len, jams))
-
-
 REFUSED = """
 import sys
 from pyspark import SparkConf, SparkContext
@@ -124,11 +84,54 @@ print("RAN", SparkContext(conf=conf).parallelize([1]).map(lambda one: one + 1).c
 """
 
 
-def test_a_driver_without_the_secret_is_refused(tmp_path: Path) -> None:
-    """Any local user ran code as the one whose cluster it was."""
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     require_spark()
-    (tmp_path / "cluster").mkdir()
-    with standalone_cluster(tmp_path / "cluster") as cluster:
-        with pytest.raises((AssertionError, subprocess.TimeoutExpired)) as raised:
-            run_driver(REFUSED, cluster.master, timeout_s=90)
-        assert cluster.executors() == [] and "RAN" not in str(raised.value)
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+def reported(script: str, cluster: Any, home: Path) -> Any:
+    """What a driver of the cluster reports."""
+    output = run_driver(
+        BEGIN + script, cluster.master, str(home), timeout_s=240, environment=cluster.environment
+    )
+    report = next(line for line in output.splitlines() if line.startswith("REPORT "))
+    return json.loads(report.removeprefix("REPORT "))
+
+
+def test_a_driver_without_the_secret_is_refused(cluster: Any) -> None:
+    """Any local user ran code as the one whose cluster it was."""
+    with pytest.raises((AssertionError, subprocess.TimeoutExpired)) as raised:
+        run_driver(REFUSED, cluster.master, timeout_s=90)
+    assert cluster.executors() == [] and "RAN" not in str(raised.value)
+
+
+def test_both_executors_read_their_part(cluster: Any, tmp_path: Path) -> None:
+    payloads = [bytes(10 * (number % 200)) for number in range(RECORDS)]
+    write_book(tmp_path / "book", payloads)
+    with Wal.create(tmp_path / "wal", segment_bytes=128 << 10) as wal:
+        wal.append_many(payloads)
+        lsns = [record.lsn for record in wal]
+    found = reported(READ, cluster, tmp_path)
+    for name, positions in (("book", range(1, RECORDS + 1)), ("wal", lsns)):
+        tasks = found[name]
+        assert len(tasks) > 4
+        assert {task["executor"] for task in tasks} == {"0", "1"}
+        assert all(task["count"] > 0 for task in tasks)
+        assert sum(task["count"] for task in tasks) == RECORDS
+        assert sum(task["total"] for task in tasks) == sum(positions)
+        assert sum(task["size"] for task in tasks) == sum(map(len, payloads))
+
+
+def test_jobs_run_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    """Each executor has a JVM and a working directory of its own."""
+    (tmp_path / "in").mkdir()
+    for file in range(4):
+        lines = (b'{"n":%d}\n' % (250 * file + line) for line in range(250))
+        (tmp_path / "in" / f"{file}.jsonl").write_bytes(b"".join(lines))
+    found = reported(JOBS, cluster, tmp_path)
+    assert sorted(found.pop("events")) == list(range(1, 1001))
+    assert found == {"taken": 1000, "ok": True, "records": 1000, "rows": 1000}
+    with Book.open(tmp_path / "book") as book:
+        assert [json.loads(payload)["n"] for payload in book.payloads()] == list(range(1000))

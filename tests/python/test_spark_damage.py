@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_cluster import DEED_FRAMING_BYTES, deed_offsets, local_session, overwrite, write_book
+from spark_cluster import (
+    DEED_FRAMING_BYTES,
+    deed_offsets,
+    load,
+    overwrite,
+    tuples,
+    write_book,
+)
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.errors import PySparkException
 
-from deedbook import Book
-from test_spark_read import events, load
+from deedbook import Book, Wal
+from test_spark_read import events
 
 pytestmark = pytest.mark.spark
 
@@ -27,151 +35,126 @@ INTACT = [event for event in range(1, 301) if event != BAD]
 ALL = "event bigint, jam binary, offset bigint, length bigint, path string, _corrupt_record string"
 
 
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
+@pytest.fixture(scope="module", params=["payload", "length"])
+def damaged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Event `BAD` has a wrong byte in its payload or length; the latter hides where the next is."""
+    path = write_book(tmp_path_factory.mktemp("damaged") / request.param, JAMS)
+    at, data = (12, b"P") if request.param == "payload" else (0, b"\xff" * 8)
+    overwrite(path / "book.log", OFFSETS[BAD - 1] + at, data)
+    return path
 
 
-@pytest.fixture(scope="module")
-def flipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A book with a payload byte of event `BAD` inverted: its framing is intact."""
-    path = write_book(tmp_path_factory.mktemp("flipped") / "book", JAMS)
+@pytest.fixture
+def flipped(tmp_path: Path) -> Path:
+    """A book with a wrong byte in the payload of event `BAD`."""
+    path = write_book(tmp_path / "book", JAMS)
     overwrite(path / "book.log", OFFSETS[BAD - 1] + 12, b"P")
     return path
 
 
-@pytest.fixture(scope="module")
-def unframed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A book with the length of event `BAD` overwritten: the hop to the next deed is lost."""
-    path = write_book(tmp_path_factory.mktemp("unframed") / "book", JAMS)
-    overwrite(path / "book.log", OFFSETS[BAD - 1], b"\xff" * 8)
-    return path
-
-
 @pytest.mark.parametrize("split", ["64m", "64k"])
-def test_failfast_names_file_byte_and_reason(spark: Any, flipped: Path, split: str) -> None:
+def test_failfast_names_file_and_byte(spark: Any, damaged: Path, split: str) -> None:
     with pytest.raises(PySparkException) as caught:
-        load(spark, str(flipped), splitSize=split).collect()
-    message = str(caught.value)
-    assert f"{flipped}/book.log: byte {OFFSETS[BAD - 1]}: " in message
-    assert "checksum" in message
-    assert "mode DROPMALFORMED or PERMISSIVE reads on after it" in message
+        load(spark, damaged, splitSize=split).collect()
+    assert f"{damaged}/book.log: byte {OFFSETS[BAD - 1]}: " in str(caught.value)
+    assert "mode DROPMALFORMED or PERMISSIVE reads on after it" in str(caught.value)
 
 
 @pytest.mark.parametrize("split", ["64m", "64k"])
-def test_dropmalformed_reads_every_intact_deed(spark: Any, flipped: Path, split: str) -> None:
-    frame = load(spark, str(flipped), mode="DROPMALFORMED", splitSize=split)
+def test_every_intact_deed_is_read_and_the_damage_is_a_row(
+    spark: Any, damaged: Path, split: str
+) -> None:
+    frame = load(spark, damaged, mode="DROPMALFORMED", splitSize=split)
     assert frame.columns == ["event", "mug", "jam"]
-    assert [(row.event, row.jam) for row in frame.collect()] == [
-        (event, JAMS[event - 1]) for event in INTACT
-    ]
-
-
-@pytest.mark.parametrize("split", ["64m", "64k"])
-def test_permissive_adds_a_row_for_the_damage(spark: Any, flipped: Path, split: str) -> None:
-    rows = load(spark, str(flipped), ALL, mode="PERMISSIVE", splitSize=split).collect()
+    dropped = frame.collect()
+    rows = load(spark, damaged, ALL, mode="PERMISSIVE", splitSize=split).collect()
     good = [row for row in rows if row._corrupt_record is None]
-    assert [(row.event, row.jam) for row in good] == [(event, JAMS[event - 1]) for event in INTACT]
+    assert [row.offset for row in good] == [OFFSETS[event - 1] for event in INTACT]
+    # Behind a length that is lost, nothing says which number an event has.
+    known = INTACT if damaged.name == "payload" else INTACT[: BAD - 1]
+    for found in (dropped, good):
+        assert [row.jam for row in found] == [JAMS[event - 1] for event in INTACT]
+        assert [row.event for row in found][: len(known)] == known
     (bad,) = (row for row in rows if row._corrupt_record is not None)
-    start, end = OFFSETS[BAD - 1], OFFSETS[BAD - 1] + LENGTH
-    assert (bad.event, bad.jam) == (BAD, None)
-    assert (bad.path, bad.offset, bad.length) == (f"{flipped}/book.log", start, LENGTH)
-    assert bad._corrupt_record.startswith(f"{flipped}/book.log: bytes {start} to {end}: ")
-    assert "checksum" in bad._corrupt_record and str(BAD) in bad._corrupt_record
+    start, file = OFFSETS[BAD - 1], f"{damaged}/book.log"
+    assert (bad.jam, bad.path, bad.offset, bad.length) == (None, file, start, LENGTH)
+    assert bad._corrupt_record.startswith(f"{file}: bytes {start} to {start + LENGTH}: ")
+    if damaged.name == "payload":
+        assert bad.event == BAD and "checksum" in bad._corrupt_record
 
 
-def test_permissive_column_by_default_and_by_another_name(spark: Any, flipped: Path) -> None:
-    assert load(spark, str(flipped), mode="PERMISSIVE").columns == [
+def test_the_column_of_the_damage(spark: Any, flipped: Path) -> None:
+    """By default, by another name, in a schema without it, and in another mode."""
+    assert load(spark, flipped, mode="PERMISSIVE").columns == [
         "event", "mug", "jam", "_corrupt_record",
     ]  # fmt: skip
-    named = load(spark, str(flipped), mode="PERMISSIVE", columnNameOfCorruptRecord="damage")
+    named = load(spark, flipped, mode="PERMISSIVE", columnNameOfCorruptRecord="damage")
     assert named.columns == ["event", "mug", "jam", "damage"]
     assert named.where("damage IS NOT NULL").count() == 1
+    without = load(spark, flipped, "event bigint", mode="PERMISSIVE")
+    assert [row.event for row in without.collect() if row.event] == INTACT
+    assert without.where("event IS NULL").count() == 1
+    dropped = load(spark, flipped, ALL, mode="DROPMALFORMED")
+    assert dropped.where("_corrupt_record IS NULL").count() == len(INTACT)
 
 
-def test_permissive_without_the_column_still_has_the_row(spark: Any, flipped: Path) -> None:
-    frame = load(spark, str(flipped), "event bigint", mode="PERMISSIVE")
-    assert frame.where("event IS NULL").count() == 1
-
-
-def test_corrupt_column_is_null_in_the_other_modes(spark: Any, flipped: Path) -> None:
-    frame = load(spark, str(flipped), ALL, mode="DROPMALFORMED")
-    assert frame.where("_corrupt_record IS NULL").count() == len(INTACT)
-
-
-def test_damage_outside_the_range_does_not_matter(spark: Any, flipped: Path) -> None:
-    assert events(load(spark, str(flipped), end=BAD)) == list(range(1, BAD))
-    assert events(load(spark, str(flipped), start=BAD + 1)) == list(range(BAD + 1, 301))
-    behind = load(spark, str(flipped), mode="PERMISSIVE", start=BAD + 1)
-    assert behind.where("_corrupt_record IS NOT NULL").count() == 0
+def test_damage_outside_the_range_does_not_matter(spark: Any, damaged: Path) -> None:
+    assert events(load(spark, damaged, end=BAD)) == list(range(1, BAD))
+    if damaged.name == "payload":
+        assert events(load(spark, damaged, start=BAD + 1)) == list(range(BAD + 1, 301))
+        behind = load(spark, damaged, mode="PERMISSIVE", start=BAD + 1)
+        assert behind.where("_corrupt_record IS NOT NULL").count() == 0
 
 
 def test_without_verification_a_wrong_checksum_passes(spark: Any, flipped: Path) -> None:
-    rows = load(spark, str(flipped), verify="none").collect()
+    rows = load(spark, flipped, verify="none").collect()
     assert len(rows) == 300 and rows[BAD - 1].jam == b"P" + JAMS[BAD - 1][1:]
 
 
-@pytest.mark.parametrize("split", ["64m", "64k"])
-def test_lost_framing_fails_fast(spark: Any, unframed: Path, split: str) -> None:
-    with pytest.raises(PySparkException) as caught:
-        load(spark, str(unframed), splitSize=split).collect()
-    assert f"{unframed}/book.log: byte {OFFSETS[BAD - 1]}: " in str(caught.value)
-
-
-@pytest.mark.parametrize("split", ["64m", "64k"])
-def test_lost_framing_is_passed_over(spark: Any, unframed: Path, split: str) -> None:
-    rows = load(spark, str(unframed), ALL, mode="PERMISSIVE", splitSize=split).collect()
-    good = [row for row in rows if row._corrupt_record is None]
-    assert [row.jam for row in good] == [JAMS[event - 1] for event in INTACT]
-    assert [row.offset for row in good] == [OFFSETS[event - 1] for event in INTACT]
-    assert [row.event for row in good[: BAD - 1]] == list(range(1, BAD))
-    (bad,) = (row for row in rows if row._corrupt_record is not None)
-    assert (bad.offset, bad.length) == (OFFSETS[BAD - 1], LENGTH)
-
-
-def test_lost_framing_behind_the_range_does_not_matter(spark: Any, unframed: Path) -> None:
-    assert events(load(spark, str(unframed), end=BAD)) == list(range(1, BAD))
-
-
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
-def test_incomplete_end_is_no_damage(spark: Any, tmp_path: Path, mode: str) -> None:
-    path = write_book(tmp_path / "book", JAMS[:20])
-    log = path / "book.log"
-    log.write_bytes(log.read_bytes()[:-5])
-    assert events(load(spark, str(path), mode=mode)) == list(range(1, 20))
-
-
-@pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])
-def test_preallocated_end_is_no_damage(spark: Any, tmp_path: Path, mode: str) -> None:
-    path = write_book(tmp_path / "book", JAMS[:20])
-    with (path / "book.log").open("ab") as log:
-        log.write(bytes(65536))
-    assert events(load(spark, str(path), mode=mode)) == list(range(1, 21))
+def test_an_incomplete_and_a_preallocated_end_are_no_damage(
+    spark: Any, tmp_path: Path, mode: str
+) -> None:
+    file = write_book(tmp_path / "book", JAMS[:20]) / "book.log"
+    whole = file.read_bytes()
+    for content, last in ((whole[:-5], 19), (whole + bytes(65536), 20)):
+        file.write_bytes(content)
+        assert events(load(spark, file, mode=mode)) == list(range(1, last + 1))
 
 
 @pytest.mark.parametrize("cut_bytes", [0, 5])
-def test_loss_of_acknowledged_deeds_is_damage(spark: Any, tmp_path: Path, cut_bytes: int) -> None:
-    with Book.create(tmp_path / "book") as writer:
-        writer.append_many(JAMS[:20])
-    log = tmp_path / "book" / "book.log"
-    log.write_bytes(log.read_bytes()[: OFFSETS[15] - cut_bytes])
-    left = list(range(1, 16 - (cut_bytes > 0)))
+@pytest.mark.parametrize("plain", [Book, Wal])
+def test_lost_acknowledged_records_are_counted(
+    spark: Any, tmp_path: Path, plain: Any, cut_bytes: int
+) -> None:
+    """How many were acknowledged and are not there was known, and neither error nor row said it."""
+    with plain.create(tmp_path / "log") as log:
+        log.append_many([b"%03d" % number * 10 for number in range(1, 21)])
+        begin = 16 if plain is Book else 0
+        framed = (log.end - begin) // 20
+    file = tmp_path / "log" / ("book.log" if plain is Book else f"{0:020d}.wal")
+    os.truncate(file, begin + 15 * framed - cut_bytes)
+    lost, noun = (5 if cut_bytes == 0 else 6), "deed" if plain is Book else "record"
     with pytest.raises(PySparkException) as caught:
-        load(spark, str(log)).collect()
-    assert f"{log}: byte " in str(caught.value)
-    assert events(load(spark, str(log), mode="DROPMALFORMED")) == left
-    rows = load(spark, str(log), mode="PERMISSIVE").collect()
-    assert [row.event for row in rows if row._corrupt_record is None] == left
-    # The deed that was cut and what is missing after it are one damage, as for every other reader.
-    assert len(rows) == len(left) + 1
-    assert events(load(spark, str(log), end=10)) == list(range(1, 10))
+        load(spark, tmp_path / "log").collect()
+    assert f"{lost} acknowledged {noun}s are lost" in str(caught.value)
+    left = tuples(load(spark, tmp_path / "log", mode="DROPMALFORMED"))
+    assert len(left) == 20 - lost
+    *good, bad = load(spark, tmp_path / "log", mode="PERMISSIVE").collect()
+    # The record that was cut and what is missing after it are one damage.
+    assert [tuple(row)[:-1] for row in good] == left
+    assert f"{lost} acknowledged {noun}s are lost" in bad._corrupt_record
+    if plain is Book:
+        assert bad.event == 21 - lost
+        assert f"(events {21 - lost} to 20)" in bad._corrupt_record
+        assert events(load(spark, tmp_path / "log", end=10)) == list(range(1, 10))
 
 
 def test_header_without_a_first_event_is_damage(spark: Any, tmp_path: Path) -> None:
     path = write_book(tmp_path / "book", JAMS[:3])
     overwrite(path / "book.log", 8, bytes(8))
     with pytest.raises(PySparkException, match=r"book\.log: byte 8: "):
-        load(spark, str(path)).collect()
-    rows = load(spark, str(path), ALL, mode="PERMISSIVE").collect()
+        load(spark, path).collect()
+    rows = load(spark, path, ALL, mode="PERMISSIVE").collect()
     assert [row.jam for row in rows if row._corrupt_record is None] == JAMS[:3]
     assert [row.offset for row in rows if row._corrupt_record is not None] == [8]

@@ -11,20 +11,18 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import local_session
+from spark_cluster import append_to, load, reader_of, rows_of, tuples
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from deedbook import (
-    Book,
     InvalidArgumentError,
     Ledger,
     MissingError,
     NotALogError,
-    Wal,
 )
-from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
+from test_cli import obey_permissions
 from test_cli_ledger import damage, events, file_of
 
 pytestmark = pytest.mark.spark
@@ -33,40 +31,12 @@ INDEXES = (2, 9, 10)
 ROWS = [(index, n, event) for index in INDEXES for n, event in enumerate(events(index))]
 
 
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
-
-
 @pytest.fixture
 def spool(tmp_path: Path) -> Path:
     """A ledger of the files 2, 9 and 10, three events each."""
     for index in INDEXES:
         file_of(tmp_path / "spool", index, events(index))
     return tmp_path / "spool"
-
-
-def load(spark: Any, path: object, **options: Any) -> Any:
-    paths = [str(one) for one in path] if isinstance(path, list) else str(path)
-    return spark.read.format("deedbook").options(**options).load(paths)
-
-
-def tuples(frame: Any) -> list[tuple[Any, ...]]:
-    return [
-        tuple(bytes(v) if isinstance(v, bytearray) else v for v in row) for row in frame.collect()
-    ]
-
-
-def reader(path: object, **options: Any) -> DeedbookReader:
-    """The reader that Spark would make, without Spark."""
-    given = {"path": str(path), **{name: str(value) for name, value in options.items()}}
-    return make_reader(given, default_schema(given))
-
-
-def read(planned: DeedbookReader, parts: Any = None) -> list[dict[str, Any]]:
-    """The rows of the parts, which are all that there are if none are given."""
-    parts = planned.partitions() if parts is None else parts
-    return [row for part in parts for batch in planned.read(part) for row in batch.to_pylist()]
 
 
 def payloads(rows: list[dict[str, Any]]) -> list[bytes]:
@@ -96,10 +66,8 @@ def test_paths_globs_and_directories_lead_to_ledgers(spark: Any, tmp_path: Path)
     assert [p for _, _, p in tuples(load(spark, tmp_path))] == [b"a1", b"a2", b"b"]
     both = load(spark, [tmp_path / "b", tmp_path / "a1" / "0-events"])
     assert [p for _, _, p in tuples(both)] == [b"b", b"a1"]
-    with Wal.create(tmp_path / "b" / "log") as wal:
-        wal.append(b"x")
-    with Book.create(tmp_path / "book") as book:
-        book.append(b"x")
+    append_to("wal", tmp_path / "b" / "log", [b"x"])
+    append_to("book", tmp_path / "book", [b"x"])
     with pytest.raises(Exception, match=r"logs of several formats"):
         load(spark, tmp_path).count()
     assert load(spark, tmp_path, log="ledger").count() == 3
@@ -137,13 +105,13 @@ def test_a_file_under_a_living_writer_is_left_out(spool: Path) -> None:
         [sys.executable, "-c", WRITER, str(spool)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as writer:
         assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
-        planned = reader(spool)
-        assert payloads(read(planned)) == [payload for _, _, payload in ROWS]
+        planned = reader_of(spool)
+        assert payloads(rows_of(planned)) == [payload for _, _, payload in ROWS]
         # Named, it is the same: what is read must stay as it is.
-        assert read(reader(spool / "11-events")) == []
-        assert len(read(reader(spool / "*-events"))) == 9
+        assert rows_of(reader_of(spool / "11-events")) == []
+        assert len(rows_of(reader_of(spool / "*-events"))) == 9
         writer.communicate()
-    assert payloads(read(planned))[-1] == b"being written"  # planned again, as Spark does
+    assert payloads(rows_of(planned))[-1] == b"being written"  # planned again, as Spark does
 
 
 def test_blank_and_empty_files_have_no_rows(spool: Path) -> None:
@@ -152,7 +120,7 @@ def test_blank_and_empty_files_have_no_rows(spool: Path) -> None:
     (spool / "5-other").write_bytes(b"no ledger's")
     torn = spool / "9-events"
     torn.write_bytes(torn.read_bytes() + b"\x20\0\0\0torn")
-    assert len(read(reader(spool))) == 9
+    assert len(rows_of(reader_of(spool))) == 9
 
 
 def test_a_drained_ledger_has_no_rows_and_an_empty_directory_is_none(tmp_path: Path) -> None:
@@ -161,70 +129,55 @@ def test_a_drained_ledger_has_no_rows_and_an_empty_directory_is_none(tmp_path: P
         fetched = ledger.fetch()
         assert fetched is not None
         ledger.remove(fetched.removable)
-    assert reader(tmp_path / "spool").partitions() == []
+    assert reader_of(tmp_path / "spool").partitions() == []
     (tmp_path / "empty").mkdir()
     (tmp_path / "like").mkdir()
     (tmp_path / "like" / "2024-report").write_bytes(b"up and down\n" * 100)
     for name in ("empty", "like"):
         with pytest.raises(MissingError, match="files N-BASE of a ledger"):
-            reader(tmp_path / name)
+            reader_of(tmp_path / name)
 
 
 def test_start_and_end_are_files(spool: Path) -> None:
     damage(spool / "2-events")  # outside of the range
-    assert payloads(read(reader(spool, start=3, end=10))) == events(9)
-    assert payloads(read(reader(spool, start=10))) == events(10)
-    assert read(reader(spool, start=9, end=9)) == []
+    assert payloads(rows_of(reader_of(spool, start=3, end=10))) == events(9)
+    assert payloads(rows_of(reader_of(spool, start=10))) == events(10)
+    assert rows_of(reader_of(spool, start=9, end=9)) == []
 
 
-def test_two_ledgers_in_one_directory_need_the_base(spool: Path) -> None:
+def test_two_logs_in_one_directory_need_the_base_or_the_format(spool: Path) -> None:
     file_of(spool, 0, [b"1"], "clicks")
     for mode in ("FAILFAST", "PERMISSIVE"):
         with pytest.raises(
             InvalidArgumentError, match=r"option base: there are several.*clicks, ev"
         ):
-            reader(spool, mode=mode)
-    assert payloads(read(reader(spool, base="clicks"))) == [b"1"]
-    assert len(read(reader(spool, base="events"))) == 9
+            reader_of(spool, mode=mode)
+    assert payloads(rows_of(reader_of(spool, base="clicks"))) == [b"1"]
+    assert len(rows_of(reader_of(spool, base="events"))) == 9
     with pytest.raises(MissingError):
-        reader(spool, base="none")
-
-
-def test_options_of_ledgers_are_refused_for_others(tmp_path: Path) -> None:
-    with Book.create(tmp_path / "book") as book:
-        book.append(b"1")
-    with Wal.create(tmp_path / "wal") as wal:
-        wal.append(b"1")
-    for name in ("book", "wal"):
-        for option in ({"base": "events"}, {"ignoreMissingFiles": "true"}):
-            with pytest.raises(InvalidArgumentError, match=f"is for ledgers, there is a {name}"):
-                reader(tmp_path / name, **option)
-    with pytest.raises(InvalidArgumentError, match="ignoreMissingFiles: 'yes' is not allowed"):
-        reader(tmp_path / "book", ignoreMissingFiles="yes")
-
-
-def test_a_wal_beside_it_is_read_only_by_name(spool: Path) -> None:
+        reader_of(spool, base="none")
+    (spool / "0-clicks").unlink()
     (spool / f"{0:020d}.wal").write_bytes(b"")
     with pytest.raises(InvalidArgumentError, match="holds both a write-ahead log"):
-        reader(spool)
-    assert len(read(reader(spool, log="ledger"))) == 9
+        reader_of(spool)
+    assert len(rows_of(reader_of(spool, log="ledger"))) == 9
 
 
 def test_many_small_files_share_tasks_and_a_large_one_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     for index in range(200):
         file_of(path, index, [b"%d" % index])
-    parts = reader(path).partitions()
+    parts = reader_of(path).partitions()
     assert [len(part.pieces) for part in parts] == [200]
-    parts = reader(path, splitSize="600").partitions()  # of a few bytes each
+    parts = reader_of(path, splitSize="600").partitions()  # of a few bytes each
     assert 2 <= len(parts) <= 6 and sum(len(part.pieces) for part in parts) == 200
-    assert len(reader(path, minPartitions=8).partitions()) >= 8
+    assert len(reader_of(path, minPartitions=8).partitions()) >= 8
     large = [b"%06d" % n * 100 for n in range(5000)]
     file_of(path, 300, large)
-    planned = reader(path, start=300, splitSize="256k")
+    planned = reader_of(path, start=300, splitSize="256k")
     parts = planned.partitions()
     assert 10 <= len(parts) <= 14
-    rows = read(planned, parts)
+    rows = rows_of(planned, parts)
     assert payloads(rows) == large and [row["record"] for row in rows] == list(range(5000))
 
 
@@ -235,63 +188,50 @@ def test_a_file_that_was_sent_since_is_an_error_or_passed_over(
     spool: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
-        planned = reader(spool, mode=mode)
+        planned = reader_of(spool, mode=mode)
         parts = planned.partitions()
         (spool / "9-events").rename(spool / "away")
         with pytest.raises(
             MissingError, match=r"since the query was planned.*ignoreMissingFiles"
         ) as e:
-            read(planned, parts)
+            rows_of(planned, parts)
         assert e.value.path == str(spool / "9-events") and e.value.filename == e.value.path
         (spool / "away").rename(spool / "9-events")
-    planned = reader(spool, ignoreMissingFiles=True)
+    planned = reader_of(spool, ignoreMissingFiles=True)
     parts = planned.partitions()
     (spool / "9-events").unlink()
     with caplog.at_level(logging.WARNING, "deedbook"):
-        rows = read(planned, parts)
+        rows = rows_of(planned, parts)
     assert payloads(rows) == events(2) + events(10)
     assert f"passed over {spool / '9-events'}" in caplog.text
     # What is planned afterwards does not know of it.
-    assert payloads(read(reader(spool))) == events(2) + events(10)
+    assert payloads(rows_of(reader_of(spool))) == events(2) + events(10)
 
 
 def test_another_file_of_that_name_is_refused(spool: Path) -> None:
     for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
-        planned = reader(spool, mode=mode, ignoreMissingFiles=True)
+        planned = reader_of(spool, mode=mode, ignoreMissingFiles=True)
         parts = planned.partitions()
         for file, others in (("9", [b"another"]), ("9", [*events(9)[:2], b'{"file":9,"n":X}'])):
             file_of(spool, int(file), others)
             with pytest.raises(NotALogError, match="another log than the one that was split"):
-                read(planned, parts)
+                rows_of(planned, parts)
         file_of(spool, 9, events(9))
-        assert len(read(planned, parts)) == 9  # the same bytes are the same file
+        assert len(rows_of(planned, parts)) == 9  # the same bytes are the same file
 
 
 UNREADABLE = """
-import ctypes, sys
-for capability in (1, 2):  # those with which root reads everything
-    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
-import os
-os.execv(sys.executable, [sys.executable, "-c", sys.argv[1], *sys.argv[2:]])
-"""
-PLAN = """
 import sys
-from test_spark_ledger import payloads, read, reader
-path = sys.argv[1]
-try:
-    reader(path).partitions()
-except OSError as error:
-    print(error.filename)
-print(len(read(reader(path, mode="DROPMALFORMED"))))
-rows = read(reader(path, mode="PERMISSIVE"))
-print(len(rows), *[(row["file"], row["_corrupt_record"]) for row in rows if row["_corrupt_record"]])
-"""
-
-
-STREAM = """
-import sys
+from spark_cluster import reader_of, rows_of
 from test_spark_stream import read, reader
 path = sys.argv[1]
+try:
+    reader_of(path).partitions()
+except OSError as error:
+    print(error.filename)
+print(len(rows_of(reader_of(path, mode="DROPMALFORMED"))))
+rows = rows_of(reader_of(path, mode="PERMISSIVE"))
+print(len(rows), *[(row["file"], row["_corrupt_record"]) for row in rows if row["_corrupt_record"]])
 for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
     stream = reader(path, mode=mode, failOnDataLoss="false", maxRowsPerTrigger="4")
     place, counts = stream.initialOffset(), []
@@ -305,31 +245,21 @@ for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
 """
 
 
-def run_without_rights(script: str, spool: Path) -> Any:
-    """Run a script by a user that may not read the file 9."""
-    (spool / "9-events").chmod(0)
+@pytest.mark.skipif(sys.platform != "linux", reason="root may read everything")
+def test_a_file_that_cannot_be_read_hides_no_other(spool: Path) -> None:
+    """With a limit of rows a stream counted its records in advance, and failed in every mode."""
+    hidden = spool / "9-events"
+    hidden.chmod(0)
     done = subprocess.run(
-        [sys.executable, "-c", UNREADABLE, script, str(spool)],
+        [sys.executable, "-c", UNREADABLE, str(spool)],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parent,
+        preexec_fn=obey_permissions,
     )
     assert done.returncode == 0, done.stderr
-    return done
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="root may read everything")
-def test_a_file_that_cannot_be_read_stops_a_stream_by_its_mode_alone(spool: Path) -> None:
-    """With a limit of rows the stream counted its records in advance, and failed in every mode."""
-    failed, dropped, permissive = run_without_rights(STREAM, spool).stdout.splitlines()
-    assert failed.endswith(str(spool / "9-events"))
-    assert (dropped, permissive) == ("3 3", "3 4")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="root may read everything")
-def test_a_file_that_cannot_be_read_hides_no_other(spool: Path) -> None:
-    done = run_without_rights(PLAN, spool)
-    failed, dropped, permissive = done.stdout.splitlines()
-    assert (failed, dropped) == (str(spool / "9-events"), "6")
-    assert permissive.startswith("7 (9, ") and "does not open" in permissive
-    assert f"passed over {spool / '9-events'}" in done.stderr
+    batch, stream = done.stdout.splitlines()[:3], done.stdout.splitlines()[3:]
+    assert batch[:2] == [str(hidden), "6"]
+    assert batch[2].startswith("7 (9, ") and "does not open" in batch[2]
+    assert f"passed over {hidden}" in done.stderr
+    assert stream[0].endswith(str(hidden)) and stream[1:] == ["3 3", "3 4"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import local_session
+from spark_cluster import append_to, flip, load, reader_of, rows_of, tuples
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -23,21 +23,14 @@ from deedbook import (
     MissingError,
     NotALogError,
     OutOfRangeError,
-    Wal,
 )
 from deedbook.spark._format import Limits
 from deedbook.spark._nostr import NOSTR
 from deedbook.spark._options import ReadOptions
-from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
 from test_nostr import AUTHOR, EVENTS, made
 from test_nostr_columns import TAGS, walked
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
 
 
 @pytest.fixture
@@ -58,21 +51,6 @@ def place(tmp_path: Path) -> Path:
 def expected(path: Path, **options: Any) -> list[dict[str, Any]]:
     with EventStore.open(path) as store:
         return walked(store, **options)
-
-
-def load(spark: Any, path: object, **options: Any) -> Any:
-    return spark.read.format("deedbook").options(**options).load(str(path))
-
-
-def reader(path: object, **options: Any) -> DeedbookReader:
-    """The reader that Spark would make, without Spark."""
-    given = {"path": str(path), **{name: str(value) for name, value in options.items()}}
-    return make_reader(given, default_schema(given))
-
-
-def read(planned: DeedbookReader, parts: Any = None) -> list[dict[str, Any]]:
-    parts = planned.partitions() if parts is None else parts
-    return [row for part in parts for batch in planned.read(part) for row in batch.to_pylist()]
 
 
 # -- through Spark --------------------------------------------------------------------------------
@@ -120,7 +98,7 @@ def test_columns_and_filter_are_applied_to_the_pages(spark: Any, place: Path) ->
         or (event["pubkey"].hex() == AUTHOR and event["created_at"].timestamp() <= 1_600_000_009)
     ]
     assert len(events) >= 10
-    assert [tuple(row) for row in frame.collect()] == events
+    assert tuples(frame) == events
     assert frame.count() == len(events)
     where = load(spark, place).schema
     mine = spark.read.format("deedbook").schema("OFFSET bigint, segment bigint").load(str(place))
@@ -129,10 +107,7 @@ def test_columns_and_filter_are_applied_to_the_pages(spark: Any, place: Path) ->
 
 def test_damage_fails_the_query_or_is_a_row(spark: Any, place: Path) -> None:
     events = expected(place)
-    segment = place / "data" / "segments" / "data.0.seg"
-    damaged = bytearray(segment.read_bytes())
-    damaged[4096 + 60] ^= 1
-    segment.write_bytes(damaged)
+    flip(place / "data" / "segments" / "data.0.seg", 4096 + 60)
     with pytest.raises(Exception, match=r"data\.0\.seg.*byte 4.?096.*checksum") as raised:
         load(spark, place).collect()
     assert "mode DROPMALFORMED or PERMISSIVE" in str(raised.value)
@@ -150,7 +125,7 @@ def test_damage_fails_the_query_or_is_a_row(spark: Any, place: Path) -> None:
 def test_deleted_events_come_on_request(place: Path) -> None:
     with EventStore.open(place, "a") as store:
         store.set_flags(next(iter(store)).location, deleted=True)  # type: ignore[arg-type]
-    live, everything = read(reader(place)), read(reader(place, include="all"))
+    live, everything = rows_of(reader_of(place)), rows_of(reader_of(place, include="all"))
     assert [row["flags"] for row in everything if row["flags"]] == [1, 2]
     assert everything == expected(place, include="all") and live == expected(place)
     assert len(everything) == len(live) + 2
@@ -160,7 +135,7 @@ def test_parts_are_as_large_as_was_asked_for(place: Path) -> None:
     sizes = {
         size: [
             sum(piece.end - piece.offset for piece in part.pieces)
-            for part in reader(place, splitSize=size).partitions()
+            for part in reader_of(place, splitSize=size).partitions()
         ]
         for size in ("256k", "1m", "64m")
     }
@@ -168,26 +143,26 @@ def test_parts_are_as_large_as_was_asked_for(place: Path) -> None:
     assert len({sum(parts) for parts in sizes.values()}) == 1
     # The longest event may be at the end of a part, and a remnant that is not worth one.
     assert max(sizes["256k"]) <= (1 << 18) * 9 // 8 + 160_000
-    assert len(reader(place, minPartitions=6).partitions()) >= 6
-    assert len(read(reader(place, start=1))) + len(read(reader(place, end=1))) == len(
+    assert len(reader_of(place, minPartitions=6).partitions()) >= 6
+    assert len(rows_of(reader_of(place, start=1))) + len(rows_of(reader_of(place, end=1))) == len(
         expected(place)
     )
 
 
 def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:
     before = expected(place)
-    planned = reader(place, splitSize="1m")
+    planned = reader_of(place, splitSize="1m")
     parts = planned.partitions()
     with EventStore.open(place, "a") as store:
         store.append_many(made(f"later {number}") for number in range(50))
-        assert read(planned, parts) == before
-        assert len(read(reader(place))) == len(before) + 50
+        assert rows_of(planned, parts) == before
+        assert len(rows_of(reader_of(place))) == len(before) + 50
         store.set_flags(next(iter(store)).location, deleted=True)  # type: ignore[arg-type]
         assert store.compact(0).segments
         with pytest.raises(MissingError, match="a compaction does") as raised:
-            read(planned, parts)
+            rows_of(planned, parts)
         assert str(raised.value.path).endswith(".seg")
-        assert len(read(reader(place))) == len(before) + 49
+        assert len(rows_of(reader_of(place))) == len(before) + 49
 
 
 def test_a_read_after_a_power_cut_has_what_was_committed(
@@ -231,8 +206,7 @@ def test_a_stream_goes_on_where_a_compaction_left_no_event(tmp_path: Path) -> No
 def test_a_stream_tells_that_a_store_lost_what_was_read(tmp_path: Path) -> None:
     """The segment that was read up to is there and has no event any more, or is not there."""
     options, path = ReadOptions(), tmp_path / "notes"
-    with EventStore.create(path) as store:
-        store.append_many(made(f"note {number}") for number in range(20))
+    append_to("nostr", path, (made(f"note {number}") for number in range(20)))
     place = NOSTR.advance(path, {}, Limits(), options).place
     shutil.rmtree(path)
     EventStore.create(path).close()
@@ -244,25 +218,23 @@ def test_a_stream_tells_that_a_store_lost_what_was_read(tmp_path: Path) -> None:
 
 
 def test_another_store_under_the_path_is_refused(place: Path, tmp_path: Path) -> None:
-    planned = reader(place)
+    planned = reader_of(place)
     parts = planned.partitions()
     place.rename(tmp_path / "moved")
-    with EventStore.create(place) as store:
-        store.append_many(made(f"other {number}") for number in range(2000))
+    append_to("nostr", place, (made(f"other {number}") for number in range(2000)))
     with pytest.raises(NotALogError, match="another log than the one that was split"):
-        read(planned, parts)
+        rows_of(planned, parts)
 
 
 def test_stores_of_a_directory_and_other_formats(place: Path, tmp_path: Path) -> None:
-    with EventStore.create(tmp_path / "b") as store:
-        store.append(made("of b"))
-    rows = read(reader(tmp_path, columns="content,path"))
+    append_to("nostr", tmp_path / "b", [made("of b")])
+    rows = rows_of(reader_of(tmp_path, columns="content,path"))
     assert rows[0]["content"] == "of b" and len(rows) == 1 + len(expected(place))
     assert rows[0]["path"] == str(tmp_path / "b" / "data" / "segments" / "data.0.seg")
     Book.create(tmp_path / "book").close()
     with pytest.raises(InvalidArgumentError, match=r"logs of several formats, book.*nostr"):
-        reader(tmp_path)
-    assert read(reader(tmp_path, log="nostr", columns="content"))[0] == {"content": "of b"}
+        reader_of(tmp_path)
+    assert rows_of(reader_of(tmp_path, log="nostr", columns="content"))[0] == {"content": "of b"}
 
 
 @pytest.mark.parametrize(
@@ -270,34 +242,24 @@ def test_stores_of_a_directory_and_other_formats(place: Path, tmp_path: Path) ->
     [
         ({"filter": "kinds=1"}, "option filter: 'kinds=1' is not allowed"),
         ({"filter": '{"limit":1}'}, "without `limit`"),
-        ({"include": "dead"}, "`live`, `all`"),
-        ({"base": "x"}, "option base: is for ledgers, there is a nostr"),
         ({"columns": "payload"}, "unknown column payload; allowed: id binary"),
     ],
 )
 def test_wrong_options_are_refused(place: Path, options: dict[str, str], says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
-        reader(place, **options)
+        reader_of(place, **options)
 
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])
 def test_a_wrong_field_of_a_filter_is_never_an_empty_result(place: Path, mode: str) -> None:
     with pytest.raises(InvalidArgumentError, match='unknown field "kind"'):
-        read(reader(place, filter='{"kind":[1]}', mode=mode))
-
-
-def test_options_of_stores_are_refused_of_other_logs(tmp_path: Path) -> None:
-    with Wal.create(tmp_path / "wal") as wal:
-        wal.append(b"1")
-    for name, value in (("filter", "{}"), ("include", "all")):
-        with pytest.raises(InvalidArgumentError, match=f"option {name}: is for event stores"):
-            reader(tmp_path / "wal", **{name: value})
+        rows_of(reader_of(place, filter='{"kind":[1]}', mode=mode))
 
 
 def test_a_store_that_does_not_open_is_a_row_or_an_error(place: Path) -> None:
     (place / "data" / "segments" / "data.0.seg").write_bytes(b"not a segment")
     with pytest.raises((NotALogError, CorruptError), match=r"segment of 13 bytes"):
-        read(reader(place))
-    (row,) = read(reader(place, mode="PERMISSIVE"))
+        rows_of(reader_of(place))
+    (row,) = rows_of(reader_of(place, mode="PERMISSIVE"))
     assert "does not open" in row["_corrupt_record"] and row["id"] is None
-    assert read(reader(place, mode="DROPMALFORMED")) == []
+    assert rows_of(reader_of(place, mode="DROPMALFORMED")) == []

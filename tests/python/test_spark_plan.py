@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import pickle
 import shutil
@@ -14,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import write_book
+from spark_cluster import append_to, flip, reader_of, rows_of, write_book
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -27,7 +25,6 @@ from deedbook import (
     Error,
     EventStore,
     InvalidArgumentError,
-    Ledger,
     LedgerSnapshot,
     MissingError,
     NotALogError,
@@ -36,25 +33,10 @@ from deedbook import (
 )
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import find_logs
-from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
 from deedbook.spark._wal import WAL
+from test_nostr import made
 
 pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-dropped", "spark-replaced")]
-
-KIB = 1024
-
-
-def reader_of(path: Path | str, **options: Any) -> DeedbookReader:
-    given = {"path": str(path), **{name: str(value) for name, value in options.items()}}
-    return make_reader(given, default_schema(given))
-
-
-def rows_of(reader: DeedbookReader) -> list[dict[str, Any]]:
-    """The rows as executors read them: the reader and each partition travel there apart."""
-    parts = reader.partitions()
-    there = pickle.loads(pickle.dumps(reader))
-    given = [pickle.loads(pickle.dumps(part)) for part in parts]
-    return [row for part in given for batch in there.read(part) for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("plain", [Book, Wal])
@@ -83,8 +65,8 @@ def test_a_range_has_no_more_partitions_than_its_bytes_ask_for(
 def test_a_ledger_has_no_more_partitions_than_its_bytes_ask_for(
     tmp_path: Path, records: int, length: int
 ) -> None:
-    with Ledger.open(tmp_path / "log") as ledger:
-        ledger.append_many([b'"%0*d"' % (length - 2, number) for number in range(records)])
+    payloads = [b'"%0*d"' % (length - 2, number) for number in range(records)]
+    append_to("ledger", tmp_path / "log", payloads)
     with LedgerSnapshot.open(tmp_path / "log") as snapshot:
         sizes = [file.bytes for file in snapshot.files]
     assert sum(sizes) > records * length
@@ -102,7 +84,9 @@ def test_a_store_has_no_more_partitions_than_its_bytes_ask_for(
     tmp_path: Path, records: int, length: int
 ) -> None:
     with EventStore.create(tmp_path / "log", segment_bytes=10 << 20) as store:
-        store.append_many(short_events(records, length))
+        store.append_many(
+            made(str(number).zfill(length), created_at=number) for number in range(records)
+        )
         store.checkpoint()
         sizes = dict(store.segments)
     assert len(sizes) > 1
@@ -114,17 +98,6 @@ def test_a_store_has_no_more_partitions_than_its_bytes_ask_for(
             most = sum(sizes[one] for one in numbers) / split_size + 2
             assert len(parts) <= most, (split_size, at)
         assert len(rows_of(reader_of(tmp_path / "log", splitSize=split_size))) == records
-
-
-def short_events(count: int, length: int) -> list[dict[str, Any]]:
-    made = []
-    for number in range(count):
-        content = str(number).zfill(length)
-        event: dict[str, Any] = {"pubkey": "ab" * 32, "created_at": number, "kind": 1}
-        event.update(tags=[], content=content)
-        text = json.dumps([0, *event.values()], separators=(",", ":"))
-        made.append({**event, "id": hashlib.sha256(text.encode()).hexdigest(), "sig": "cd" * 64})
-    return made
 
 
 def test_small_segments_make_no_partitions(tmp_path: Path) -> None:
@@ -177,38 +150,34 @@ def test_min_partitions_cannot_cut_what_the_index_does_not(tmp_path: Path) -> No
     assert reader_of(tmp_path / "empty", minPartitions=5).partitions() == []
 
 
-@pytest.mark.parametrize("plain", [Book, Wal])
-def test_an_executor_refuses_another_log_than_the_one_planned(tmp_path: Path, plain: Any) -> None:
+@pytest.mark.parametrize("format", ["book", "wal"])
+def test_an_executor_refuses_another_log_than_the_one_planned(tmp_path: Path, format: str) -> None:
     """A log that was replaced between planning and reading gave the new one's records under the old
     plan, in every mode and without a word.
     """
 
-    def make(name: str, items: list[bytes]) -> Path:
-        with plain.create(tmp_path / name) as log:
-            log.append_many(items)
-        return tmp_path / name
-
-    log = make("log", [b"one", b"two", b"three"])
+    log = tmp_path / "log"
     others = {
+        "planned": [b"one", b"two", b"three"],
         "other": [b"ONE", b"two", b"three"],
         "begins alike, is longer": [b"one", b"two", b"THREE", b"four"],
     }
-    for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
-        for name, items in others.items():
-            reader = reader_of(log, mode=mode)
-            (part,) = reader.partitions()
-            (split,) = part.pieces
-            other = make(f"{name} {mode}", items)
-            shutil.move(log, tmp_path / "kept")
-            shutil.move(other, log)
-            with pytest.raises(NotALogError, match="another log") as caught:
-                list(reader.read(part))
-            assert split.identity in str(caught.value)
-            with plain.open(log) as now:
-                found = now.splits()[0].identity
-            assert found != split.identity and found.split()[0] in str(caught.value)
-            shutil.rmtree(log)
-            shutil.move(tmp_path / "kept", log)
+    for name, items in others.items():
+        append_to(format, tmp_path / name, items)
+    for mode, name in product(("FAILFAST", "DROPMALFORMED", "PERMISSIVE"), list(others)[1:]):
+        shutil.copytree(tmp_path / "planned", log)
+        reader = reader_of(log, mode=mode)
+        (part,) = reader.partitions()
+        (split,) = part.pieces
+        shutil.rmtree(log)
+        shutil.copytree(tmp_path / name, log)
+        with pytest.raises(NotALogError, match="another log") as caught:
+            list(reader.read(part))
+        assert split.identity in str(caught.value)
+        with deedbook.open(log) as now:
+            found = now.splits()[0].identity
+        assert found != split.identity and found.split()[0] in str(caught.value)
+        shutil.rmtree(log)
 
 
 @pytest.mark.parametrize("plain", [Book, Wal])
@@ -231,9 +200,7 @@ def test_the_same_log_is_known_again(tmp_path: Path, plain: Any) -> None:
     shutil.rmtree(path / ".deedbook")
     assert payloads() == [b"one", b"two", b"three"]
     file = path / "book.log" if plain is Book else path / f"{0:020d}.wal"
-    data = bytearray(file.read_bytes())
-    data[data.index(b"three")] ^= 1
-    file.write_bytes(data)
+    flip(file, file.read_bytes().index(b"three"))
     assert payloads() == [b"one", b"two"]
 
 
@@ -331,8 +298,7 @@ def test_a_log_that_does_not_open_is_damage(
 def test_a_single_file_that_does_not_open_is_damage(tmp_path: Path) -> None:
     """Detection opens each file that a glob matched, and raised what opening one raised."""
     for name in ("a.wal", "b.wal"):
-        with Wal.create(tmp_path / name, single_file=True) as wal:
-            wal.append_many([b"x" * 100] * 10)
+        append_to("wal", tmp_path / name, [b"x" * 100] * 10, single_file=True)
     (tmp_path / ".deedbook" / "b.wal" / "loss").write_bytes(b"no note of a loss")
     with pytest.raises(CorruptError):
         reader_of(tmp_path / "*.wal").partitions()

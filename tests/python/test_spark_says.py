@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import deed_offsets, local_session, overwrite, write_book
+from spark_cluster import deed_offsets, load, overwrite, write_book
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -20,16 +20,10 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, LessThan
 
-from deedbook import Book, CorruptError, Wal
-from deedbook.spark._reader import DeedbookReader, default_schema, make_reader
-from test_spark_read import events, load
+from deedbook import CorruptError
+from deedbook.spark._reader import default_schema, make_reader
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
 
 
 @pytest.fixture(scope="module")
@@ -64,21 +58,7 @@ def test_a_table_with_columns_says_so_when_it_is_read(spark: Any, book: Path) ->
 
 def test_options_that_spark_adds_are_not_unknown(spark: Any, book: Path) -> None:
     added = {"checkpointLocation": "/nowhere", "queryName": "deeds"}
-    assert load(spark, str(book), columns="event", **added).count() == 100
-
-
-def test_a_view_is_a_snapshot_until_it_is_made_again(spark: Any, tmp_path: Path) -> None:
-    """A user waited for new events in a view, which never sees any."""
-    with Book.create(tmp_path / "book") as writer:
-        writer.append_many([b"a", b"b"])
-        make = f"CREATE OR REPLACE TEMPORARY VIEW now USING deedbook OPTIONS (path '{writer.path}')"
-        spark.sql(make)
-        count = "SELECT count(*) FROM now"
-        assert spark.sql(count).head()[0] == 2
-        writer.append(b"c")
-        assert spark.sql(count).head()[0] == 2
-        spark.sql(make)
-        assert spark.sql(count).head()[0] == 3
+    assert load(spark, book, columns="event", **added).count() == 100
 
 
 # -- filters
@@ -115,37 +95,36 @@ def pushing_source() -> type[DataSource]:
     return Source
 
 
-def test_spark_still_answers_wrongly_with_a_source_that_takes_filters(spark: Any) -> None:
+@pytest.fixture
+def pushing(spark: Any) -> Iterator[None]:
+    """Have Spark push filters to sources."""
+    setting = "spark.sql.python.filterPushdown.enabled"
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, "true")
+    yield
+    spark.conf.set(setting, before)
+
+
+def test_spark_still_answers_wrongly_with_a_source_that_takes_filters(
+    spark: Any, pushing: None
+) -> None:
     """Why Deedbook takes none: two queries on one DataFrame share what was pushed. If this test
     fails, Spark answers rightly, and `DeedbookReader` may get ``pushFilters``.
     """
     spark.dataSource.register(pushing_source())
-    setting = "spark.sql.python.filterPushdown.enabled"
-    before = spark.conf.get(setting)
-    spark.conf.set(setting, "true")
-    try:
-        frame = spark.read.format("pushing").load()
-        both = frame.where("event < 7").union(frame.where("event < 3"))
-        assert (7 + 3, both.count()) == (10, 6)
-        frame = spark.read.format("pushing").load()
-        assert (7 + 100, frame.where("event < 7").union(frame).count()) == (107, 14)
-    finally:
-        spark.conf.set(setting, before)
+    frame = spark.read.format("pushing").load()
+    both = frame.where("event < 7").union(frame.where("event < 3"))
+    assert (7 + 3, both.count()) == (10, 6)
+    frame = spark.read.format("pushing").load()
+    assert (7 + 100, frame.where("event < 7").union(frame).count()) == (107, 14)
 
 
-def test_two_filters_on_one_frame_of_deedbook_are_right(spark: Any, book: Path) -> None:
-    setting = "spark.sql.python.filterPushdown.enabled"
-    before = spark.conf.get(setting)
-    spark.conf.set(setting, "true")
-    try:
-        frame = load(spark, str(book), columns="event")
-        assert not hasattr(DeedbookReader, "pushFilters") or (
-            DeedbookReader.pushFilters is DataSourceReader.pushFilters
-        )
-        assert frame.where("event < 8").union(frame.where("event < 4")).count() == 10
-        assert frame.where("event < 8").union(frame).count() == 107
-    finally:
-        spark.conf.set(setting, before)
+def test_two_filters_on_one_frame_of_deedbook_are_right(
+    spark: Any, book: Path, pushing: None
+) -> None:
+    frame = load(spark, book, columns="event")
+    assert frame.where("event < 8").union(frame.where("event < 4")).count() == 10
+    assert frame.where("event < 8").union(frame).count() == 107
 
 
 # -- workers
@@ -209,46 +188,7 @@ print(gc.get_freeze_count())
     assert driver.stdout.strip() == b"0"
 
 
-# -- damage and errors
-
-
-def test_a_damage_row_has_the_number_of_the_event(spark: Any, tmp_path: Path) -> None:
-    """The number was known, and null in the row."""
-    jams = [b"payload %d" % number * 9 for number in range(9)]
-    path = write_book(tmp_path / "book", jams)
-    overwrite(path / "book.log", deed_offsets(jams)[4] + 12, b"P")
-    rows = load(spark, str(path), mode="PERMISSIVE").collect()
-    assert sorted(row.event for row in rows) == list(range(1, 10))
-    assert [row.event for row in rows if row._corrupt_record] == [5]
-    # Without the column that says what it is, nothing tells such a row from an event.
-    without = load(spark, str(path), "event bigint", mode="PERMISSIVE").collect()
-    assert len(without) == 9
-    assert [row.event for row in without if row.event] == [1, 2, 3, 4, 6, 7, 8, 9]
-
-
-@pytest.mark.parametrize("cut_bytes", [0, 5])
-@pytest.mark.parametrize("plain", [Book, Wal])
-def test_lost_acknowledged_records_are_counted(
-    spark: Any, tmp_path: Path, plain: Any, cut_bytes: int
-) -> None:
-    """How many were acknowledged and are not there was known, and neither error nor row said it."""
-    with plain.create(tmp_path / "log") as log:
-        log.append_many([b"%03d" % number * 10 for number in range(1, 21)])
-        begin = 16 if plain is Book else 0
-        framed = (log.end - begin) // 20
-    file = tmp_path / "log" / ("book.log" if plain is Book else f"{0:020d}.wal")
-    os.truncate(file, begin + 15 * framed - cut_bytes)
-    lost, noun = (5 if cut_bytes == 0 else 6), "deed" if plain is Book else "record"
-    with pytest.raises(PySparkException) as caught:
-        load(spark, str(tmp_path / "log")).collect()
-    assert f"{lost} acknowledged {noun}s are lost" in str(caught.value)
-    rows = load(spark, str(tmp_path / "log"), mode="PERMISSIVE").collect()
-    assert len(rows) == 20 - lost + 1
-    (bad,) = (row for row in rows if row._corrupt_record is not None)
-    assert f"{lost} acknowledged {noun}s are lost" in bad._corrupt_record
-    if plain is Book:
-        assert bad.event == 21 - lost
-        assert f"(events {21 - lost} to 20)" in bad._corrupt_record
+# -- errors
 
 
 def test_errors_have_public_names(spark: Any, tmp_path: Path) -> None:
@@ -258,6 +198,6 @@ def test_errors_have_public_names(spark: Any, tmp_path: Path) -> None:
     path = write_book(tmp_path / "book", jams)
     overwrite(path / "book.log", deed_offsets(jams)[1] + 12, b"P")
     with pytest.raises(PySparkException) as caught:
-        events(load(spark, str(path)))
+        load(spark, path).collect()
     assert "deedbook.CorruptError: " in str(caught.value)
     assert "deedbook._errors" not in str(caught.value)
