@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_cluster import local_session
+from spark_cluster import append_to, finish, flip, make_epochs
+from test_nostr import made
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -25,6 +18,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
+import deedbook
 from deedbook import (
     Book,
     ContiguityError,
@@ -40,6 +34,8 @@ from deedbook.spark import register
 from deedbook.spark._reader import default_schema
 from deedbook.spark._stream import DeedbookStreamReader
 
+ALL = ReadAllAvailable()
+
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.promise(
@@ -48,17 +44,12 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
-
-
 class Query:
     """A streaming query that is run until it has read what is there, again and again."""
 
     def __init__(self, spark: Any, path: Path | str, checkpoint: Path, **options: Any) -> None:
         self._spark, self._path = spark, str(path)
-        self._checkpoint, self._options = str(checkpoint), options
+        self._checkpoint, self._options = checkpoint, options
         self.batches: list[list[Any]] = []
         self.progress: list[Any] = []
 
@@ -69,16 +60,7 @@ class Query:
         writer = frame.load(self._path).writeStream.foreachBatch(
             lambda batch, _: self.batches.append(batch.collect())
         )
-        query = writer.option("checkpointLocation", self._checkpoint)
-        query = query.trigger(**(trigger or {"availableNow": True})).start()
-        try:
-            query.awaitTermination(60)
-            if query.exception() is not None:
-                raise query.exception()
-            assert not query.isActive, "the query does not end"
-        finally:
-            self.progress = list(query.recentProgress)
-            query.stop()
+        self.progress = finish(writer, self._checkpoint, **trigger).recentProgress
         return [row for batch in self.batches[before:] for row in batch]
 
 
@@ -86,20 +68,21 @@ def payloads(start: int, stop: int) -> list[bytes]:
     return [b"%d:" % number * (number % 30 + 1) for number in range(start, stop)]
 
 
+def append(log: Path, start: int, stop: int, **options: Any) -> None:
+    """Append records to a WAL, which is made if there is none."""
+    append_to("wal", log, payloads(start, stop), **options)
+
+
 @pytest.fixture(params=["book", "wal"])
-def grow(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    """A log and a function that appends records to it: `log, append = grow`."""
+def grow(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A log and a function that appends records to it: `log, more = grow`."""
     log = tmp_path / "log"
 
-    def append(start: int, stop: int) -> None:
-        if request.param == "book":
-            with Book.open(log, "a") as book:
-                book.append_many(payloads(start, stop))
-        else:
-            with Wal.open(log, "a", segment_bytes=20_000) as wal:
-                wal.append_many(payloads(start, stop))
+    def more(start: int, stop: int) -> None:
+        options = {"segment_bytes": 20_000} if request.param == "wal" else {}
+        append_to(request.param, log, payloads(start, stop), **options)
 
-    yield log, append
+    return log, more
 
 
 def given(rows: list[Any]) -> list[bytes]:
@@ -110,12 +93,12 @@ def given(rows: list[Any]) -> list[bytes]:
 def test_a_query_reads_every_record_once_over_restarts(
     spark: Any, grow: Any, tmp_path: Path
 ) -> None:
-    log, append = grow
-    append(0, 500)
+    log, more = grow
+    more(0, 500)
     query = Query(spark, log, tmp_path / "checkpoint")
     assert given(query.run()) == payloads(0, 500)
     assert query.run() == []
-    append(500, 1300)
+    more(500, 1300)
     assert given(query.run()) == payloads(500, 1300)
     assert [given([row]) for batch in query.batches for row in batch] == [
         [payload] for payload in payloads(0, 1300)
@@ -127,12 +110,12 @@ def test_a_query_reads_every_record_once_over_restarts(
 def test_a_query_of_one_trigger_reads_all_that_is_there(
     spark: Any, grow: Any, tmp_path: Path
 ) -> None:
-    log, append = grow
-    append(0, 500)
+    log, more = grow
+    more(0, 500)
     query = Query(spark, log, tmp_path / "checkpoint", maxRowsPerTrigger="40")
     assert given(query.run(once=True)) == payloads(0, 500)
     assert len(query.batches) == 1, "Spark asks for everything, whatever the limits"
-    append(500, 600)
+    more(500, 600)
     assert given(query.run(once=True)) == payloads(500, 600)
 
 
@@ -140,8 +123,8 @@ def test_a_query_of_one_trigger_reads_all_that_is_there(
 def test_a_batch_of_a_query_has_at_most_so_many_bytes(
     spark: Any, grow: Any, tmp_path: Path
 ) -> None:
-    log, append = grow
-    append(0, 200)
+    log, more = grow
+    more(0, 200)
     query = Query(spark, log, tmp_path / "checkpoint", maxBytesPerTrigger="4k")
     assert given(query.run()) == payloads(0, 200)
     sizes = [sum(map(len, given(batch))) for batch in query.batches]
@@ -155,8 +138,7 @@ def test_a_stream_adds_nothing_to_what_all_streams_share(spark: Any, tmp_path: P
     manager = session._jsparkSession.sessionState().dataSourceManager()
     shared = manager.lookupDataSource("deedbook").dataSourceCls().envVars()
     before = sorted(shared.keySet())
-    with Book.create(tmp_path / "log") as book:
-        book.append(b"one")
+    append_to("book", tmp_path / "log", [b"one"])
     assert len(Query(session, tmp_path / "log", tmp_path / "checkpoint").run()) == 1
     assert "SPARK_LOCAL_DIRS" in before
     assert sorted(shared.keySet()) == before
@@ -165,14 +147,14 @@ def test_a_stream_adds_nothing_to_what_all_streams_share(spark: Any, tmp_path: P
 def test_a_batch_has_at_most_so_many_rows_and_progress_shows_how_far_the_log_goes(
     spark: Any, grow: Any, tmp_path: Path
 ) -> None:
-    log, append = grow
-    append(0, 1000)
+    log, more = grow
+    more(0, 1000)
     query = Query(spark, log, tmp_path / "checkpoint", maxRowsPerTrigger=300)
     assert given(query.run()) == payloads(0, 1000)
     assert [len(batch) for batch in query.batches if batch] == [300, 300, 300, 100]
     source = query.progress[0]["sources"][0]
     ends = [json.loads(source[name])["logs"][str(log)] for name in ("endOffset", "latestOffset")]
-    with (Book if log.joinpath("book.log").exists() else Wal).open(log) as opened:
+    with deedbook.open(log) as opened:
         assert ends[1]["byte"] == opened.end
     assert ends[0]["byte"] < ends[1]["byte"]
     lags = [json.loads(one["sources"][0]["latestOffset"])["lag"] for one in query.progress]
@@ -183,8 +165,8 @@ def test_a_batch_has_at_most_so_many_rows_and_progress_shows_how_far_the_log_goe
 
 def test_a_cut_log_ends_the_query_or_is_told(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with Wal.create(log) as wal:
-        wal.append_many(payloads(0, 100))
+    append(log, 0, 100)
+    with Wal.open(log) as wal:
         middle = list(wal)[60].lsn
     query = Query(spark, log, tmp_path / "checkpoint")
     assert len(query.run()) == 100
@@ -195,60 +177,8 @@ def test_a_cut_log_ends_the_query_or_is_told(spark: Any, tmp_path: Path) -> None
         query.run()
     goes_on = Query(spark, log, tmp_path / "checkpoint", failOnDataLoss="false")
     assert goes_on.run() == []
-    with Wal.open(log, "a") as wal:
-        wal.append_many(payloads(200, 210))
+    append(log, 200, 210)
     assert given(goes_on.run()) == payloads(200, 210)
-
-
-DRIVER = """
-import sys
-from spark_cluster import local_session
-log, checkpoint, sink = sys.argv[1:]
-spark = local_session()
-# Else Spark refuses a checkpoint for ever whose query was killed before its first batch.
-spark.conf.set("spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart", "false")
-frame = spark.readStream.format("deedbook").option("maxRowsPerTrigger", 500).load(log)
-query = frame.writeStream.format("parquet").option("checkpointLocation", checkpoint)
-query = query.trigger(processingTime="50 milliseconds").start(sink)
-print("started", flush=True)
-query.awaitTermination()
-"""
-
-
-@pytest.mark.full
-def test_a_query_that_is_killed_again_and_again_loses_and_repeats_nothing(
-    spark: Any, tmp_path: Path
-) -> None:
-    log = tmp_path / "log"
-
-    def append(start: int, stop: int) -> None:
-        with Wal.open(log, "a", segment_bytes=20_000) as wal:
-            wal.append_many(payloads(start, stop))
-
-    append(0, 2000)
-    checkpoint, sink = tmp_path / "checkpoint", tmp_path / "sink"
-    chance = random.Random(11)
-    for round_ in range(3):
-        command = [sys.executable, "-c", DRIVER, str(log), str(checkpoint), str(sink)]
-        driver = subprocess.Popen(
-            command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, start_new_session=True
-        )
-        try:
-            assert driver.stdout is not None
-            assert driver.stdout.readline() == b"started\n"
-            append(2000 + 1000 * round_, 3000 + 1000 * round_)
-            time.sleep(chance.uniform(0.5, 4))
-            assert driver.poll() is None
-        finally:
-            os.killpg(driver.pid, signal.SIGKILL)  # the JVM and the workers as well
-            driver.wait()
-            driver.stdout.close()
-    frame = spark.readStream.format("deedbook").option("maxRowsPerTrigger", 500).load(str(log))
-    query = frame.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
-    query = query.trigger(availableNow=True).start(str(sink))
-    assert query.awaitTermination(120)
-    assert query.exception() is None
-    assert given(spark.read.parquet(str(sink)).collect()) == payloads(0, 5000)
 
 
 # What follows needs no query: the reader's own answers, as Spark asks for them.
@@ -267,11 +197,15 @@ def read(stream: DeedbookStreamReader, start: Any, stop: Any) -> list[tuple[Any,
     return rows
 
 
-def everything(stream: DeedbookStreamReader) -> tuple[list[tuple[Any, ...]], dict[str, Any]]:
-    """The rows from where the stream begins, and where they end."""
+def begin(stream: DeedbookStreamReader, limit: Any = ALL) -> tuple[Any, Any]:
+    """Where the first batch of a stream begins, and where it ends."""
     start = stream.initialOffset()
-    stop = stream.latestOffset(start, ReadAllAvailable())
-    return read(stream, start, stop), stop
+    return start, stream.latestOffset(start, limit)
+
+
+def everything(stream: DeedbookStreamReader) -> list[tuple[Any, ...]]:
+    """The rows of the first batch."""
+    return read(stream, *begin(stream))
 
 
 def all_after(stream: DeedbookStreamReader, place: Any, limit: Any) -> list[tuple[Any, ...]]:
@@ -310,8 +244,8 @@ def test_a_wrong_option_is_raised_by_the_first_call(tmp_path: Path) -> None:
 
 
 def test_limits_of_rows_and_bytes_hold_together(grow: Any) -> None:
-    log, append = grow
-    append(0, 400)
+    log, more = grow
+    more(0, 400)
     stream = reader(log, maxRowsPerTrigger="50", maxBytesPerTrigger="900")
     limit = stream.getDefaultReadLimit()
     assert limit == ReadMaxRows(50)
@@ -326,28 +260,27 @@ def test_limits_of_rows_and_bytes_hold_together(grow: Any) -> None:
     assert reader(log, maxBytesPerTrigger="1k").getDefaultReadLimit() == ReadMaxBytes(1024)
     # Trigger.Once asks for everything, whatever the options.
     assert len(read(stream, stream.initialOffset(), stop)) == 400
-    assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable()) == stop
+    assert stream.latestOffset(stream.initialOffset(), ALL) == stop
 
 
-@pytest.mark.parametrize(("position", "first"), [("earliest", 0), ("latest", 40), ("17", 17)])
-def test_a_query_begins_where_it_is_told(grow: Any, position: str, first: int) -> None:
-    log, append = grow
-    append(0, 40)
+@pytest.mark.parametrize(
+    ("position", "first"), [("earliest", 0), ("latest", 40), ("17", 17), ("99999", None)]
+)
+def test_a_query_begins_where_it_is_told(grow: Any, position: str, first: int | None) -> None:
+    log, more = grow
+    more(0, 40)
     if position == "17":
-        with (Book if log.joinpath("book.log").exists() else Wal).open(log) as opened:
+        with deedbook.open(log) as opened:
             position = str(getattr(list(opened)[17], "event", None) or list(opened)[17].lsn)
     stream = reader(log, startingPosition=position)
+    if first is None:
+        with pytest.raises(OutOfRangeError, match=position):
+            stream.initialOffset()
+        return
     start = stream.initialOffset()
-    append(40, 60)
-    rows = read(stream, start, stream.latestOffset(start, ReadAllAvailable()))
+    more(40, 60)
+    rows = read(stream, start, stream.latestOffset(start, ALL))
     assert [row[-1] for row in rows] == payloads(first, 60)
-
-
-def test_a_position_that_no_log_has_is_refused(grow: Any) -> None:
-    log, append = grow
-    append(0, 40)
-    with pytest.raises(OutOfRangeError, match="99999"):
-        reader(log, startingPosition="99999").initialOffset()
 
 
 def test_only_what_is_durable_is_read_unless_asked_for(
@@ -358,49 +291,43 @@ def test_only_what_is_durable_is_read_unless_asked_for(
         wal.append_many(payloads(0, 10))
         wal.sync()
         wal.append_many(payloads(10, 15))
-        rows, stop = everything(reader(log))
-        assert len(rows) == 10
-        assert reader(log).latestOffset(stop, ReadAllAvailable()) == stop
+        start, stop = begin(reader(log))
+        assert len(read(reader(log), start, stop)) == 10
+        assert reader(log).latestOffset(stop, ALL) == stop
         assert caplog.text == "", "the writer will sync"
-        assert len(everything(reader(log, readUntil="written"))[0]) == 15
+        assert len(everything(reader(log, readUntil="written"))) == 15
         wal.sync()
-        assert len(everything(reader(log))[0]) == 15
+        assert len(everything(reader(log))) == 15
     never = tmp_path / "never"
     with Wal.create(never, durability="none") as wal:
         wal.append_many(payloads(0, 10))
-        assert everything(reader(never))[0] == []
+        assert everything(reader(never)) == []
         assert "readUntil=written reads it" in caplog.text
-        assert len(everything(reader(never, readUntil="written"))[0]) == 10
-    assert len(everything(reader(never))[0]) == 10, "closing syncs"
+        assert len(everything(reader(never, readUntil="written"))) == 10
+    assert len(everything(reader(never))) == 10, "closing syncs"
 
 
 def test_what_was_planned_once_is_planned_again_the_same(grow: Any) -> None:
     """After a crash Spark asks for a batch again, by the offsets that it wrote down."""
-    log, append = grow
-    append(0, 300)
+    log, more = grow
+    more(0, 300)
     stream = reader(log, maxRowsPerTrigger="70")
-    start = stream.initialOffset()
-    stop = stream.latestOffset(start, stream.getDefaultReadLimit())
-    rows = read(stream, start, stop)
-    append(300, 600)
-    again = json.loads(json.dumps([start, stop]))
-    assert read(reader(log), *again) == rows
+    offsets = begin(stream, stream.getDefaultReadLimit())
+    rows = read(stream, *offsets)
+    more(300, 600)
+    assert read(reader(log), *json.loads(json.dumps(offsets))) == rows
     assert len(rows) == 70
 
 
 def test_a_log_that_appears_later_is_read_from_its_first_record(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        with Wal.create(tmp_path / name) as wal:
-            wal.append_many([b"%s %d" % (name.encode(), number) for number in range(20)])
+    append(tmp_path / "a", 0, 20)
     stream = reader(tmp_path, startingPosition="latest")
     start = stream.initialOffset()
-    with Wal.create(tmp_path / "c") as wal:
-        wal.append_many([b"c %d" % number for number in range(20)])
-    stop = stream.latestOffset(start, ReadAllAvailable())
-    rows = read(stream, start, stop)
-    assert [row[-1] for row in rows] == [b"c %d" % number for number in range(20)]
+    append(tmp_path / "b", 100, 120)
+    stop = stream.latestOffset(start, ALL)
+    assert [row[-1] for row in read(stream, start, stop)] == payloads(100, 120)
     # Its first records are dropped before Spark asks for the batch again.
-    with Wal.open(tmp_path / "c", "a", segment_bytes=None) as wal:
+    with Wal.open(tmp_path / "b", "a", segment_bytes=None) as wal:
         wal.truncate_before(list(wal)[5].lsn)
     with pytest.raises(LostRecordsError, match="was dropped"):
         stream.partitions(start, stop)
@@ -413,33 +340,29 @@ def test_a_log_that_appears_later_hides_no_damage_of_its_first_record(
     tmp_path: Path, grow: Any, mode: str
 ) -> None:
     """Its place did not know where the log begins: all that was there was passed over."""
-    log, append = grow
+    log, more = grow
     logs = tmp_path / "logs"
     logs.mkdir()
-    append(0, 5)
+    more(0, 5)
     log.rename(logs / "a")
     stream = reader(logs, mode=mode)
-    start = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
-    append(5, 25)
+    _, start = begin(stream)
+    more(5, 25)
     log.rename(logs / "b")
     book = logs / "b" / "book.log"
     file = book if book.exists() else min((logs / "b").glob("*.wal"))
-    content = bytearray(file.read_bytes())
-    content[16 + 12 if file is book else 12] ^= 1  # in the first payload
-    file.write_bytes(content)
+    flip(file, 28 if file is book else 12)  # in the first payload
     shutil.rmtree(logs / "b" / ".deedbook")
-    intact = intact_by_mode(stream, start, ReadAllAvailable(), mode)
+    intact = intact_by_mode(stream, start, ALL, mode)
     assert intact is None or intact == payloads(6, 25)
 
 
 def test_logs_share_a_batch(tmp_path: Path) -> None:
     """A log that grows quicker than it is read keeps no other one from being read."""
     for name in ("a", "b", "c"):
-        with Wal.create(tmp_path / name) as wal:
-            wal.append_many(payloads(0, 300))
+        append(tmp_path / name, 0, 300)
     stream = reader(tmp_path, maxRowsPerTrigger="90")
-    start = stream.initialOffset()
-    stop = stream.latestOffset(start, ReadMaxRows(90))
+    start, stop = begin(stream, ReadMaxRows(90))
     assert len(read(stream, start, stop)) == 90
     assert all(stop["logs"][path] != start["logs"][path] for path in stop["logs"])
 
@@ -455,8 +378,7 @@ def test_no_log_of_many_waits_for_ever(tmp_path: Path, limit: dict[str, str]) ->
     rows: list[Any] = []
     for round_ in range(3):
         for name in names:
-            with Wal.open(tmp_path / name, "a") as wal:
-                wal.append(b"%s %d" % (name.encode(), round_))
+            append_to("wal", tmp_path / name, [b"%s %d" % (name.encode(), round_)])
         stop = stream.latestOffset(start, stream.getDefaultReadLimit())
         assert list(stop["logs"]) == [str(tmp_path / name) for name in names], "in their order"
         rows += read(stream, start, stop)
@@ -467,47 +389,36 @@ def test_no_log_of_many_waits_for_ever(tmp_path: Path, limit: dict[str, str]) ->
 
 
 def test_epochs_follow_one_another_and_a_gap_is_refused(tmp_path: Path) -> None:
-    log = tmp_path / ".urb" / "log"
-    log.mkdir(parents=True)
-    with Book.create(log / "0i0") as book:
-        book.append_many(payloads(0, 30))
+    make_epochs(tmp_path, {0: payloads(0, 30)})
     stream = reader(tmp_path, maxRowsPerTrigger="20")
     start = stream.initialOffset()
-    with Book.create(log / "0i30", epoch=30) as book:
-        book.append_many(payloads(30, 45))
-    events: list[Any] = []
-    while (stop := stream.latestOffset(start, stream.getDefaultReadLimit())) != start:
-        events += [row[0] for row in read(stream, start, stop)]
-        start = stop
-    assert events == list(range(1, 46))
-    with Book.create(log / "0i50", epoch=50) as book:
-        book.append_many(payloads(50, 52))
+    make_epochs(tmp_path, {30: payloads(30, 45)})
+    rows = all_after(stream, start, stream.getDefaultReadLimit())
+    assert [row[0] for row in rows] == list(range(1, 46))
+    make_epochs(tmp_path, {50: payloads(50, 52)})
     with pytest.raises(ContiguityError, match="events 46 to 50 are missing"):
-        stream.latestOffset(start, ReadAllAvailable())
+        stream.latestOffset(start, ALL)
 
 
 def test_a_log_that_is_gone_or_another_one_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", "b"):
-        with Wal.create(tmp_path / name) as wal:
-            wal.append_many(payloads(0, 50))
+        append(tmp_path / name, 0, 50)
     stream = reader(tmp_path)
-    start = stream.initialOffset()
-    stop = stream.latestOffset(start, ReadAllAvailable())
+    _, stop = begin(stream)
     shutil.rmtree(tmp_path / "b")
     with pytest.raises(LostRecordsError, match="not there any more"):
-        stream.latestOffset(stop, ReadAllAvailable())
+        stream.latestOffset(stop, ALL)
     told = reader(tmp_path, failOnDataLoss="false")
-    assert list(told.latestOffset(stop, ReadAllAvailable())["logs"]) == [str(tmp_path / "a")]
+    assert list(told.latestOffset(stop, ALL)["logs"]) == [str(tmp_path / "a")]
     place = stop["logs"][str(tmp_path / "b")]
     assert f"had read up to {place} and goes on without the log" in caplog.text
     # A new log of the same length.
-    with Wal.create(tmp_path / "b") as wal:
-        wal.append_many([payload[::-1] for payload in payloads(0, 50)])
+    append_to("wal", tmp_path / "b", [payload[::-1] for payload in payloads(0, 50)])
     with pytest.raises(LostRecordsError, match="another log"):
-        stream.latestOffset(stop, ReadAllAvailable())
-    again = told.latestOffset(stop, ReadAllAvailable())
+        stream.latestOffset(stop, ALL)
+    again = told.latestOffset(stop, ALL)
     assert f"had read up to {place} and goes on at {{'byte': 0, 'first': " in caplog.text
     assert again["logs"][str(tmp_path / "b")] != place
     assert len(read(told, stop, again)) == 50, "another log is read from its first record on"
@@ -515,19 +426,17 @@ def test_a_log_that_is_gone_or_another_one_is_told(
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
 def test_damage_does_what_the_mode_says_and_the_stream_goes_on(grow: Any, mode: str) -> None:
-    log, append = grow
-    append(0, 60)
+    log, more = grow
+    more(0, 60)
     stream = reader(log, mode=mode, maxRowsPerTrigger="7")
     file = next(
         path for path in sorted(log.iterdir()) if path.is_file() and path.stat().st_size > 2000
     )
-    with Book.open(log) if file.name == "book.log" else Wal.open(log) as opened:
+    with deedbook.open(log) as opened:
         at = opened.bookmark(
             list(opened)[20].event if file.name == "book.log" else list(opened)[20].lsn
         )
-    content = bytearray(file.read_bytes())
-    content[at.offset + 30] ^= 1
-    file.write_bytes(content)
+    flip(file, at.offset + 30)
     intact = intact_by_mode(stream, stream.initialOffset(), stream.getDefaultReadLimit(), mode)
     assert intact is None or intact == payloads(0, 20) + payloads(21, 60)
 
@@ -537,35 +446,31 @@ def test_a_ledger_is_streamed_by_finished_files(tmp_path: Path) -> None:
     ledger = Ledger.open(log, batch_records=10)
     ledger.append_many(payloads(0, 35))
     stream = reader(log, maxRowsPerTrigger="15")
-    start = stream.initialOffset()
-    stop = stream.latestOffset(start, ReadMaxRows(15))
+    start, stop = begin(stream, ReadMaxRows(15))
     assert len(read(stream, start, stop)) == 10
-    rest = stream.latestOffset(stop, ReadAllAvailable())
+    rest = stream.latestOffset(stop, ALL)
     assert [row[-1] for row in read(stream, stop, rest)] == payloads(10, 30)
-    assert stream.latestOffset(rest, ReadAllAvailable()) == rest
+    assert stream.latestOffset(rest, ALL) == rest
     ledger.append_many(payloads(35, 55))
     # Sent before they were read.
     fetched = ledger.fetch(4)
     assert fetched is not None
     ledger.remove(fetched.removable)
     with pytest.raises(LostRecordsError, match="not there any more"):
-        stream.latestOffset(rest, ReadAllAvailable())
+        stream.latestOffset(rest, ALL)
     told = reader(log, failOnDataLoss="false")
-    assert [row[-1] for row in read(told, rest, told.latestOffset(rest, ReadAllAvailable()))] == (
-        payloads(40, 55)
-    )
+    assert [row[-1] for row in all_after(told, rest, ALL)] == payloads(40, 55)
     ledger.close()
 
 
 def test_a_ledger_that_appears_later_loses_no_file_in_silence(tmp_path: Path) -> None:
     """Spark asks for a batch again after a crash; the ledger's first file was sent meanwhile."""
-    with Ledger.open(tmp_path / "a", batch_records=10) as ledger:
-        ledger.append_many(payloads(0, 15))
+    append_to("ledger", tmp_path / "a", payloads(0, 15), batch_records=10)
     stream = reader(tmp_path)
     start = stream.initialOffset()
     with Ledger.open(tmp_path / "b", batch_records=10) as ledger:
         ledger.append_many(payloads(0, 35))
-        stop = stream.latestOffset(start, ReadAllAvailable())
+        stop = stream.latestOffset(start, ALL)
         assert len(read(stream, start, stop)) >= 30
         fetched = ledger.fetch(1)
         assert fetched is not None
@@ -601,22 +506,11 @@ def test_a_consumer_keeps_what_the_query_has_not_read(spark: Any, tmp_path: Path
 
 
 def events(start: int, stop: int) -> list[dict[str, Any]]:
-    """Events of one author, of which every tenth is so long that it takes several pages."""
-    made = []
-    for number in range(start, stop):
-        content = f"{number}:" * (100_000 if number % 10 == 0 else 1)
-        event = {
-            "pubkey": "ab" * 32,
-            "created_at": 1_700_000_000 + number,
-            "kind": 1,
-            "tags": [],
-            "content": content,
-            "sig": "cd" * 64,
-        }
-        fields = [event[name] for name in ("pubkey", "created_at", "kind", "tags", "content")]
-        text = json.dumps([0, *fields], separators=(",", ":"), ensure_ascii=False)
-        made.append({**event, "id": hashlib.sha256(text.encode()).hexdigest()})
-    return made
+    """Events, of which every tenth is so long that it takes several pages."""
+    return [
+        made(f"{n}:" * (100_000 if n % 10 == 0 else 1), created_at=1_700_000_000 + n)
+        for n in range(start, stop)
+    ]
 
 
 def test_an_event_store_is_streamed_over_segments(tmp_path: Path) -> None:
@@ -637,24 +531,21 @@ def test_an_event_store_is_streamed_over_segments(tmp_path: Path) -> None:
             store.append_many(written[200:])
             store.commit()
         whole = reader(log, columns="content")
-        begin = whole.initialOffset()
-        end = whole.latestOffset(begin, ReadAllAvailable())
-        assert [row[0] for row in read(whole, begin, end)] == contents
+        begun, end = begin(whole)
+        assert [row[0] for row in read(whole, begun, end)] == contents
         assert end == start
-        latest = reader(log, startingPosition="latest").initialOffset()
-        assert latest == end
+        assert reader(log, startingPosition="latest").initialOffset() == end
         # What is moved is read again, and nothing is lost.
         store.set_flags(next(iter(store)).location, deleted=True)
         store.compact(0.0)
-        again = whole.latestOffset(end, ReadAllAvailable())
+        again = whole.latestOffset(end, ALL)
         rest = [row[0] for row in read(whole, end, again)]
         assert set(rest) <= set(contents)
         store.append_many(more := events(300, 310))
         store.commit()
-        last = whole.latestOffset(again, ReadAllAvailable())
+        last = whole.latestOffset(again, ALL)
         assert [row[0] for row in read(whole, again, last)] == [event["content"] for event in more]
     shutil.rmtree(log)
-    with EventStore.create(log) as store:
-        store.append_many(events(500, 510))
+    append_to("nostr", log, events(500, 510))
     with pytest.raises(LostRecordsError, match="the store"):
-        whole.latestOffset(last, ReadAllAvailable())
+        whole.latestOffset(last, ALL)

@@ -13,40 +13,37 @@ from typing import Any
 
 import pytest
 
+from spark_cluster import flip, make_epochs
+
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from deedbook import Book, CorruptError, Ledger, LostRecordsError, Pier
-from deedbook.spark._stream import DeedbookStreamReader
 from test_cli_ledger import events, file_of
-from test_spark_stream import read, reader
+from test_spark_stream import ALL, all_after, begin, read, reader
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.promise("spark-log-changed", "spark-log-appears", "spark-dropped"),
 ]
 
-ALL = ReadAllAvailable()
-
 
 def epochs(pier: Path, *counts: int, size: int = 20) -> list[Path]:
     """A pier whose epochs have so many events, each of ``size`` bytes in the file."""
-    log, number = pier / ".urb" / "log", 0
-    log.mkdir(parents=True)
-    made = []
+    jams: dict[int, list[bytes]] = {}
     for count in counts:
-        made.append(log / f"0i{number}")
-        with Book.create(made[-1], epoch=number) as book:
-            book.append_many([b"%0*d" % (size - 24, number + n + 1) for n in range(count)])
-        number += count
-    return made
+        number = sum(map(len, jams.values()))
+        jams[number] = [b"%0*d" % (size - 24, number + n + 1) for n in range(count)]
+    log = make_epochs(pier, jams)
+    return [log / f"0i{number}" for number in jams]
 
 
-def batches(stream: DeedbookStreamReader, start: Any) -> list[list[Any]]:
-    """The events of each batch until nothing is left."""
-    found = []
+def batches(pier: Path, **options: str) -> list[list[Any]]:
+    """The events of each batch of a query from its begin to its end."""
+    found, stream = [], reader(pier, **options)
+    start = stream.initialOffset()
     while (stop := stream.latestOffset(start, stream.getDefaultReadLimit())) != start:
         found.append([row[0] for row in read(stream, start, stop)])
         start = stop
@@ -57,9 +54,7 @@ def damage(epoch: Path, event: int) -> None:
     """Change the length of an event, and forget what is known of the log: it is scanned."""
     with Book.open(epoch) as book:
         at = book.bookmark(event).offset
-    content = bytearray((epoch / "book.log").read_bytes())
-    content[at] ^= 4
-    (epoch / "book.log").write_bytes(content)
+    flip(epoch / "book.log", at, 4)
     shutil.rmtree(epoch / ".deedbook")
 
 
@@ -69,27 +64,20 @@ def damage(epoch: Path, event: int) -> None:
 def test_a_limit_of_bytes_lets_no_epoch_overtake_another(tmp_path: Path) -> None:
     """A batch with room for one and a half events took one of epoch 0 and then one of epoch 3."""
     epochs(tmp_path, 3, 2, size=600)
-    stream = reader(tmp_path, maxBytesPerTrigger="900")
-    assert batches(stream, stream.initialOffset()) == [[1], [2], [3], [4], [5]]
-    stream = reader(tmp_path, maxBytesPerTrigger="1900")
-    assert batches(stream, stream.initialOffset()) == [[1, 2, 3], [4, 5]]
-    stream = reader(tmp_path, maxBytesPerTrigger="2500")
-    assert batches(stream, stream.initialOffset()) == [[1, 2, 3, 4], [5]]
+    assert batches(tmp_path, maxBytesPerTrigger="900") == [[1], [2], [3], [4], [5]]
+    assert batches(tmp_path, maxBytesPerTrigger="1900") == [[1, 2, 3], [4, 5]]
+    assert batches(tmp_path, maxBytesPerTrigger="2500") == [[1, 2, 3, 4], [5]]
 
 
 def test_what_lies_after_damage_comes_before_the_next_epoch(tmp_path: Path) -> None:
     """A step ends at damage, and the batch went on with epoch 9 before the rest of epoch 0."""
     first, _, _ = epochs(tmp_path, 9, 5, 3)
     damage(first, 4)
-    stream = reader(tmp_path, mode="DROPMALFORMED")
-    found = batches(stream, stream.initialOffset())
-    assert [event for batch in found for event in batch] == [1, 2, 3, *range(5, 18)]
-    few = reader(tmp_path, mode="DROPMALFORMED", maxRowsPerTrigger="4")
-    found = batches(few, few.initialOffset())
-    assert [event for batch in found for event in batch] == [1, 2, 3, *range(5, 18)]
+    for limit in ({}, {"maxRowsPerTrigger": "4"}):
+        found = batches(tmp_path, mode="DROPMALFORMED", **limit)
+        assert [event for batch in found for event in batch] == [1, 2, 3, *range(5, 18)]
     strict = reader(tmp_path)
-    start = strict.initialOffset()
-    stop = strict.latestOffset(start, ALL)
+    start, stop = begin(strict)
     assert [row[0] for row in read(strict, start, stop)] == [1, 2, 3], "what is intact is given"
     with pytest.raises(CorruptError):
         read(strict, stop, strict.latestOffset(stop, ALL))
@@ -101,8 +89,7 @@ def test_an_epoch_that_was_read_may_be_dropped(
     """Retention of a pier ended every stream that had read the dropped epochs, at each restart."""
     epochs(tmp_path, 3, 2, 4)
     stream = reader(tmp_path)
-    start = stream.initialOffset()
-    stop = stream.latestOffset(start, ALL)
+    _, stop = begin(stream)
     with Pier.open(tmp_path, "a") as pier:
         assert pier.retain(max_bytes=0).epochs == [0, 3]
         pier.append_many([b"ten", b"eleven"])
@@ -120,8 +107,7 @@ def test_an_epoch_that_was_dropped_before_it_was_read_is_lost(
     """The events of epoch 0 end with 3, those of epoch 3 with 5: one less is not all of them."""
     log = epochs(tmp_path, 3, 2, 4)[0].parent
     stream = reader(tmp_path, maxRowsPerTrigger=str(rows))
-    start = stream.initialOffset()
-    stop = stream.latestOffset(start, stream.getDefaultReadLimit())
+    start, stop = begin(stream, stream.getDefaultReadLimit())
     assert len(read(stream, start, stop)) == rows
     with Pier.open(tmp_path, "a") as pier:
         assert pier.retain(max_bytes=0).epochs == [0, 3]
@@ -133,7 +119,7 @@ def test_an_epoch_that_came_and_went_between_two_batches_is_lost(tmp_path: Path)
     """All of epoch 0 was read, but epoch 3 was never seen: so its events are lost."""
     first = epochs(tmp_path, 3)[0]
     stream = reader(tmp_path)
-    stop = stream.latestOffset(stream.initialOffset(), ALL)
+    _, stop = begin(stream)
     with Pier.open(tmp_path, "a") as pier:
         pier.roll()
         pier.append_many([b"four", b"five"])
@@ -164,19 +150,13 @@ def test_a_gap_among_unread_files_is_told_and_passed(
     """File 3 of four was sent: a query that may go on failed at it, at every trigger."""
     log = tmp_path / "spool"
     files(log, 0)
-    start = reader(log).initialOffset()
-    start = reader(log).latestOffset(start, ALL)
+    _, start = begin(reader(log))
     files(log, 1, 2, 3, 4)
     (log / "3-events").unlink()
     goes_on = reader(log, failOnDataLoss="false")
-    rows: list[Any] = []
-    place = start
     with caplog.at_level(logging.WARNING, "deedbook"):
-        while (stop := goes_on.latestOffset(place, ALL)) != place:
-            rows += read(goes_on, place, stop)
-            place = stop
+        rows = all_after(goes_on, start, ALL)
     assert payloads(rows) == [p for index in (1, 2, 4) for p in events(index)]
-    assert place["logs"][str(log)]["after"] == 4
     assert "file 3 is not there any more" in caplog.text
     assert "had read up to {'after': 2, 'origin': -1, 'last': '0:" in caplog.text
     assert "goes on at {'after': 3, 'origin': -1}" in caplog.text
@@ -194,7 +174,7 @@ def test_a_gap_in_a_batch_that_was_planned_hides_no_file(
     """Spark asks for a batch up to file 4, and files in it were sent since: the others are read."""
     log = tmp_path / "spool"
     files(log, 0)
-    start = reader(log).latestOffset(reader(log).initialOffset(), ALL)
+    _, start = begin(reader(log))
     files(log, 1, 2, 3, 4, 5)
     stop = reader(log).latestOffset(start, ReadMaxRows(12))
     assert stop["logs"][str(log)]["after"] == 4
@@ -212,6 +192,14 @@ def test_a_gap_in_a_batch_that_was_planned_hides_no_file(
         reader(log).partitions(start, stop)
 
 
+def send(ledger: Ledger, files: int) -> None:
+    """Send the oldest files of a ledger."""
+    for _ in range(files):
+        fetched = ledger.fetch(1)
+        assert fetched is not None
+        ledger.remove(fetched.removable)
+
+
 @pytest.mark.parametrize("sent", [1, 2])
 def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
     tmp_path: Path, sent: int
@@ -219,20 +207,14 @@ def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
     """The place had no file to begin after, so a batch lacked sent files and nothing was said."""
     log = tmp_path / "spool"
     with Ledger.open(log, batch_records=3) as ledger:
-
-        def send(count: int) -> None:
-            fetched = ledger.fetch(count)
-            assert fetched is not None
-            ledger.remove(fetched.removable)
-
         ledger.append_many(events(0))
-        send(1)
+        send(ledger, 1)
         stream = reader(log)
         start = stream.initialOffset()
         ledger.append_many([*events(1), *events(2), *events(3)[:1]])
         stop = stream.latestOffset(start, ALL)
         assert payloads(read(stream, start, stop)) == [*events(1), *events(2)]
-        send(sent)
+        send(ledger, sent)
         with pytest.raises(LostRecordsError, match=r"files? 1 (to 2 are|is) not there any more"):
             stream.partitions(start, stop)
         goes_on = reader(log, failOnDataLoss="false")
@@ -240,15 +222,6 @@ def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
         # As an older query stored it: what it does not say is not known.
         old = {**stop, "logs": {str(log): {"after": 2}}}
         assert payloads(read(stream, start, old)) == (events(2) if sent == 1 else [])
-
-
-def drain(log: Path, sent: int) -> None:
-    """Send so many files, and end the ledger."""
-    with Ledger.open(log) as ledger:
-        for _ in range(sent):
-            fetched = ledger.fetch(1)
-            assert fetched is not None
-            ledger.remove(fetched.removable)
 
 
 @pytest.mark.parametrize(
@@ -266,15 +239,16 @@ def test_a_ledger_that_was_begun_anew_is_another_one(
     log = tmp_path / "spool"
     files(log, 0, 1, 2, 3)
     stream = reader(log)
-    start = stream.initialOffset()
-    stop = stream.latestOffset(start, ALL)
+    start, stop = begin(stream)
     assert len(read(stream, start, stop)) == 12
-    drain(log, 4)
+    with Ledger.open(log) as ledger:
+        send(ledger, 4)
     assert stream.latestOffset(stop, ALL) == stop, "all was sent, and the next file is 4"
     shutil.rmtree(log)
     for index in range(made):
         file_of(log, index, [b"again %d" % index])
-    drain(log, sent)
+    with Ledger.open(log) as ledger:
+        send(ledger, sent)
     text = f"another ledger than the one that was read up to file 3, .*: {why}"
     with pytest.raises(LostRecordsError, match=text):
         stream.latestOffset(stop, ALL)

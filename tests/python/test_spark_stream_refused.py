@@ -9,26 +9,21 @@ from typing import Any
 
 import pytest
 
+from spark_cluster import append_to, make_epochs
+
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable
-
-from deedbook import Book, ContiguityError, Error, EventStore, LostRecordsError, Wal
+from deedbook import ContiguityError, Error, EventStore, LostRecordsError, Wal
 from test_nostr import made
-from test_spark_stream import Query, all_after, payloads, read, reader, spark
-
-__all__ = ["spark"]
+from test_spark_stream import ALL, Query, all_after, append, begin, payloads, read, reader
 
 pytestmark = pytest.mark.spark
-
-ALL = ReadAllAvailable()
 
 
 def books(path: Path, *names: str) -> None:
     for name in names:
-        with Book.open(path / name, "a") as book:
-            book.append_many(payloads(0, 3))
+        append_to("book", path / name, payloads(0, 3))
 
 
 def hide(log: Path) -> Path:
@@ -78,10 +73,10 @@ def test_a_log_that_does_not_open_is_reported_once_and_read_once_it_opens(
         place = stream.latestOffset(place, ALL)
         books(logs, "a", "b", "c")
     aside = hide(logs / "b")
-    with caplog.at_level(logging.WARNING, "deedbook"):
-        stop = stream.latestOffset(place, ALL)
-        assert stream.latestOffset(stop, ALL) == stop, "it is no new batch each time"
-        stream.reportLatestOffset()
+    caplog.set_level(logging.WARNING, "deedbook")
+    stop = stream.latestOffset(place, ALL)
+    assert stream.latestOffset(stop, ALL) == stop, "it is no new batch each time"
+    stream.reportLatestOffset()
     assert caplog.text.count("passed over until it opens") == 1
     rows = read(stream, place, stop)
     assert jams(rows) == sorted(expected)
@@ -92,18 +87,20 @@ def test_a_log_that_does_not_open_is_reported_once_and_read_once_it_opens(
     again = reader(logs, mode=mode)
     assert read(again, place, stop) == rows and again.latestOffset(stop, ALL) == stop
     mend(logs / "b", aside)
-    with Book.open(logs / "b", "a") as book:
-        book.append(b"later")
+    append_to("book", logs / "b", [b"later"])
     later = again.latestOffset(stop, ALL)
     assert jams(read(again, stop, later)) == sorted([*payloads(0, 3), b"later"])
-    assert again.latestOffset(later, ALL) == later
+    assert again.latestOffset(later, ALL) == stream.latestOffset(stop, ALL) == later
+    caplog.clear()
+    hide(logs / "b")
+    stream.latestOffset(later, ALL)
+    assert caplog.text.count("passed over until it opens") == 1, "each outage is reported"
 
 
 def test_a_batch_that_was_planned_fails_if_its_log_does_not_open_any_more(logs: Path) -> None:
     """What a batch was planned to have is not left out, whatever the mode."""
     stream = reader(logs, mode="PERMISSIVE")
-    start = stream.initialOffset()
-    stop = stream.latestOffset(start, ALL)
+    start, stop = begin(stream)
     hide(logs / "b")
     with pytest.raises(Error, match="logs/b"):
         stream.partitions(start, stop)
@@ -111,10 +108,9 @@ def test_a_batch_that_was_planned_fails_if_its_log_does_not_open_any_more(logs: 
 
 def test_another_log_is_lost_data_and_not_one_that_does_not_open(logs: Path) -> None:
     stream = reader(logs, mode="PERMISSIVE")
-    start = stream.latestOffset(stream.initialOffset(), ALL)
+    _, start = begin(stream)
     shutil.rmtree(logs / "b")
-    with Book.create(logs / "b") as book:
-        book.append_many([b"another"] * 9)
+    append_to("book", logs / "b", [b"another"] * 9)
     with pytest.raises(LostRecordsError):
         stream.latestOffset(start, ALL)
     told = reader(logs, mode="PERMISSIVE", failOnDataLoss="false")
@@ -126,7 +122,7 @@ def test_a_log_that_is_removed_before_it_opens_is_lost_data(
 ) -> None:
     hide(logs / "b")
     stream = reader(logs, mode="PERMISSIVE")
-    stop = stream.latestOffset(stream.initialOffset(), ALL)
+    _, stop = begin(stream)
     shutil.rmtree(logs / "b")
     with pytest.raises(LostRecordsError, match="had read nothing of it"):
         stream.latestOffset(stop, ALL)
@@ -141,10 +137,9 @@ def test_a_log_that_is_removed_before_it_opens_is_lost_data(
 def test_a_store_that_is_removed_unread_is_lost_data(tmp_path: Path) -> None:
     """Its place has nothing in it, as no event of it was read."""
     for name in ("a", "b"):
-        with EventStore.create(tmp_path / name) as store:
-            store.append(made(name))
+        append_to("nostr", tmp_path / name, [made(name)])
     stream = reader(tmp_path, maxRowsPerTrigger="1")
-    stop = stream.latestOffset(stream.initialOffset(), stream.getDefaultReadLimit())
+    _, stop = begin(stream, stream.getDefaultReadLimit())
     shutil.rmtree(tmp_path / "b")
     with pytest.raises(LostRecordsError):
         stream.latestOffset(stop, stream.getDefaultReadLimit())
@@ -157,8 +152,7 @@ def test_a_query_of_one_trigger_ends_where_an_empty_store_ended(tmp_path: Path) 
     stream = reader(path)
     start = stream.initialOffset()
     stream.prepareForTriggerAvailableNow()
-    with EventStore.open(path, "a") as store:
-        store.append(made("event"))
+    append_to("nostr", path, [made("event")])
     assert stream.latestOffset(start, ALL) == start
     assert len(all_after(reader(path), start, ALL)) == 1
 
@@ -185,33 +179,18 @@ def test_a_query_that_does_not_begin_with_the_first_record_fails_at_its_begin(lo
         reader(logs, mode="PERMISSIVE", startingPosition="latest").initialOffset()
 
 
-def test_each_outage_of_a_log_is_reported(logs: Path, caplog: pytest.LogCaptureFixture) -> None:
-    stream = reader(logs, mode="DROPMALFORMED")
-    place = stream.latestOffset(stream.initialOffset(), ALL)
-    with caplog.at_level(logging.WARNING, "deedbook"):
-        for times in (1, 2):
-            aside = hide(logs / "b")
-            place = stream.latestOffset(place, ALL)
-            assert caplog.text.count("passed over until it opens") == times
-            mend(logs / "b", aside)
-            place = stream.latestOffset(place, ALL)
-
-
 def test_a_consumer_of_a_log_that_does_not_open_stays_where_it_is(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It was set at each end of a batch, which failed, and so did the query."""
     for name in ("a", "b"):
-        with Wal.create(tmp_path / name) as wal:
-            wal.append_many(payloads(0, 3))
+        append(tmp_path / name, 0, 3)
     stream = reader(tmp_path, mode="PERMISSIVE", consumer="query")
-    start = stream.initialOffset()
-    stop = stream.latestOffset(start, ALL)
+    _, stop = begin(stream)
     stream.commit(stop)
     note = tmp_path / "b" / ".deedbook" / "loss"
     note.write_bytes(b"no note of a loss")
-    with Wal.open(tmp_path / "a", "a") as wal:
-        wal.append(b"more")
+    append(tmp_path / "a", 3, 4)
     after = stream.latestOffset(stop, ALL)
     stream.commit(after)
     with caplog.at_level(logging.WARNING, "deedbook"):
@@ -227,8 +206,7 @@ def test_a_consumer_of_a_log_that_does_not_open_stays_where_it_is(
 def test_records_that_a_log_misses_are_lost_data_in_every_mode(tmp_path: Path) -> None:
     """A store without one of its segments was passed over as one that does not open."""
     path = tmp_path / "store"
-    with EventStore.create(path) as store:
-        store.append(made("event"))
+    append_to("nostr", path, [made("event")])
     stream = reader(path, mode="DROPMALFORMED")
     start = stream.initialOffset()
     segments = path / "data" / "segments"
@@ -238,25 +216,19 @@ def test_records_that_a_log_misses_are_lost_data_in_every_mode(tmp_path: Path) -
 
 
 def test_a_gap_behind_an_epoch_that_did_not_open_is_refused_once_it_does(tmp_path: Path) -> None:
-    log = tmp_path / "pier" / ".urb" / "log"
-    log.mkdir(parents=True)
-    for first, count in ((0, 3), (3, 2), (6, 3)):  # event 6 is missing
-        with Book.create(log / f"0i{first}", epoch=first) as book:
-            book.append_many(payloads(first, first + count))
+    some, few = payloads(0, 3), payloads(0, 2)
+    log = make_epochs(tmp_path / "pier", {0: some, 3: few, 6: some})  # event 6 is missing
     aside = hide(log / "0i3")
     stream = reader(tmp_path / "pier", mode="PERMISSIVE")
-    place = stream.latestOffset(stream.initialOffset(), ALL)
+    _, place = begin(stream)
     mend(log / "0i3", aside)
     with pytest.raises(ContiguityError, match="events 6 to 6 are missing"):
         stream.latestOffset(place, ALL)
 
 
 def test_the_epochs_after_one_that_does_not_open_are_read(tmp_path: Path) -> None:
-    log = tmp_path / "pier" / ".urb" / "log"
-    log.mkdir(parents=True)
-    for first in (0, 3, 6):
-        with Book.create(log / f"0i{first}", epoch=first) as book:
-            book.append_many(payloads(first, first + 3))
+    epochs = {number: payloads(number, number + 3) for number in (0, 3, 6)}
+    log = make_epochs(tmp_path / "pier", epochs)
     hide(log / "0i3")
     stream = reader(tmp_path / "pier", mode="PERMISSIVE")
     rows = all_after(stream, stream.initialOffset(), ALL)
@@ -267,14 +239,12 @@ def test_the_epochs_after_one_that_does_not_open_are_read(tmp_path: Path) -> Non
 def test_wals_and_event_stores_that_do_not_open_are_reported_too(tmp_path: Path) -> None:
     (tmp_path / "wals").mkdir()
     for name in ("a", "b"):
-        with Wal.create(tmp_path / "wals" / name) as wal:
-            wal.append_many(payloads(0, 3))
+        append(tmp_path / "wals" / name, 0, 3)
     loss = tmp_path / "wals" / "b" / ".deedbook" / "loss"
     loss.write_bytes(b"no note of a loss")
     stream = reader(tmp_path / "wals", mode="PERMISSIVE")
-    place = stream.initialOffset()
-    stop = stream.latestOffset(place, ALL)
-    rows = read(stream, place, stop)
+    start, stop = begin(stream)
+    rows = read(stream, start, stop)
     assert len(rows) == 4 and "the log does not open: " in rows[-1][-1]
     loss.unlink()
     assert len(all_after(stream, stop, ALL)) == 3

@@ -9,66 +9,76 @@ from typing import Any
 
 import pytest
 
-from spark_cluster import local_session
+from spark_cluster import append_to, finish, forget_end, load, payloads, write
+from test_spark_stream import events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from deedbook import Book, Log, Wal
+from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Wal
 from deedbook import open as open_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-repeat", "spark-executor-killed")]
 
 
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
+class Target:
+    """A log of a format, and rows that may be written to it, by their numbers."""
+
+    def __init__(self, spark: Any, home: Path, format: str) -> None:
+        self._spark, self._home, self.format = spark, home, format
+        self.log = home / "log"
+
+    @property
+    def columns(self) -> str:
+        stored = "id, pubkey, created_at, kind, tags, content, sig"
+        return {"book": "jam", "nostr": stored}.get(self.format, "payload")
+
+    def rows(self, start: int, stop: int, parts: int = 4) -> Any:
+        if self.format == "nostr":
+            append_to("nostr", self._home / f"from {start}", events(start, stop))
+            return load(self._spark, self._home / f"from {start}").drop("flags")
+        numbers = self._spark.range(start, stop, 1, parts)
+        return numbers.selectExpr("cast(concat('record ', id) as binary) as payload")
+
+    def write(self, start: int, stop: int, parts: int = 4, **options: Any) -> None:
+        write(self.rows(start, stop, parts), self.log, log=self.format, **options)
+
+    def has(self, start: int, stop: int) -> bool:
+        """Whether the log has these and no others, in their order where the format keeps one."""
+        if self.format == "nostr":
+            with EventStore.open(self.log) as store:
+                found = sorted(event.id for event in store)
+            return found == sorted(event["id"] for event in events(start, stop))
+        expected = [b"record %d" % number for number in range(start, stop)]
+        if self.format == "ledger":
+            with LedgerSnapshot.open(self.log, "events") as snapshot:
+                return list(snapshot.payloads()) == expected
+        return payloads(self.log) == expected
 
 
-@pytest.fixture(params=["book", "wal"])
-def format(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(params=["book", "wal", "ledger", "nostr"])
+def target(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> Target:
+    return Target(spark, tmp_path, request.param)
 
 
-def frame(spark: Any, count: int, parts: int = 4, start: int = 0) -> Any:
-    rows = spark.range(start, start + count, 1, parts)
-    return rows.selectExpr("cast(concat('record ', id) as binary) as payload")
+in_order = pytest.mark.parametrize("target", ["book", "wal"], indirect=True)
 
 
-def expected(count: int, start: int = 0) -> list[bytes]:
-    return [b"record %d" % number for number in range(start, start + count)]
-
-
-def payloads(log: Path) -> list[bytes]:
-    with open_log(log) as opened:
-        assert isinstance(opened, Log)
-        return list(opened.payloads())
-
-
-def write(df: Any, at: Path, mode: str = "append", **options: Any) -> None:
-    df.write.format("deedbook").mode(mode).options(**options).save(str(at))
-
-
-def test_rows_are_appended_in_the_order_of_the_dataframe(
-    spark: Any, tmp_path: Path, format: str
-) -> None:
-    log = tmp_path / "log"
-    write(frame(spark, 1000, parts=7), log, log=format)
-    assert payloads(log) == expected(1000)
-    write(frame(spark, 10, start=1000), log)  # the format is found
-    assert payloads(log) == expected(1010)
-    assert list((log / ".deedbook" / "staged").iterdir()) == []
-    back = spark.read.format("deedbook").load(str(log))
-    assert back.count() == 1010
+@in_order
+def test_rows_are_appended_in_the_order_of_the_dataframe(spark: Any, target: Target) -> None:
+    target.write(0, 1000, parts=7)
+    assert target.has(0, 1000)
+    write(target.rows(1000, 1010), target.log)  # the format is found
+    assert target.has(0, 1010)
+    assert list((target.log / ".deedbook" / "staged").iterdir()) == []
+    assert load(spark, target.log).count() == 1010
 
 
 def test_rows_that_were_read_are_written_to_another_log(spark: Any, tmp_path: Path) -> None:
-    with Book.create(tmp_path / "from") as book:
-        book.append_many([b"x%d" % i for i in range(300)], mugs=range(300))
-    events = spark.read.format("deedbook").option("minPartitions", 3).load(str(tmp_path / "from"))
-    write(events, tmp_path / "to", log="book")
+    append_to("book", tmp_path / "from", [b"x%d" % i for i in range(300)], mugs=range(300))
+    write(load(spark, tmp_path / "from", minPartitions=3), tmp_path / "to", log="book")
     with Book.open(tmp_path / "from") as one, Book.open(tmp_path / "to") as other:
         assert list(one) == list(other)
 
@@ -94,22 +104,20 @@ def test_event_numbers_are_checked(
     assert payloads(tmp_path / "log") == []
 
 
-def test_a_repeated_write_appends_nothing(spark: Any, tmp_path: Path, format: str) -> None:
-    log = tmp_path / "log"
-    for _ in range(2):
-        write(frame(spark, 50), log, log=format, txnAppId="load", txnVersion=3)
-    assert payloads(log) == expected(50)
-    write(frame(spark, 5, start=50), log, txnAppId="load", txnVersion=9)
-    assert payloads(log) == expected(55)
-    with open_log(log) as opened:
+def test_a_repeated_write_appends_nothing(target: Target) -> None:
+    """A repeat is known by its number, whatever its rows are."""
+    target.write(0, 50, txnAppId="load", txnVersion=3)
+    target.write(70, 90, txnAppId="load", txnVersion=3)
+    assert target.has(0, 50)
+    target.write(50, 55, txnAppId="load", txnVersion=9)
+    target.write(90, 90, txnAppId="none", txnVersion=1)  # a write without rows is one
+    assert target.has(0, 55)
+    opening = {"ledger": Ledger.open}.get(target.format, open_log)
+    with opening(target.log) as opened:
         assert [of.to_dict() for of in opened.transactions.committed()] == [
-            {"app": "load", "version": 9, "query": None}
+            {"app": "load", "version": 9, "query": None},
+            {"app": "none", "version": 1, "query": None},
         ]
-
-
-def test_a_write_without_rows_is_one(spark: Any, tmp_path: Path) -> None:
-    write(frame(spark, 0), tmp_path / "log", log="book", txnAppId="a", txnVersion=1)
-    assert payloads(tmp_path / "log") == []
 
 
 @pytest.mark.parametrize(
@@ -120,6 +128,7 @@ def test_a_write_without_rows_is_one(spark: Any, tmp_path: Path) -> None:
         ("'a' as jam, 'b' as payload", {}, "columns jam and payload are both the jam"),
         ("1 as mug", {}, "no column jam or payload or value among mug"),
         ("'a' as jam", {"txnVersion": "1"}, "txnAppId and txnVersion go together"),
+        ("'a' as jam", {"txnQuery": "q"}, "txnQuery goes together with txnAppId"),
         ("'a' as jam", {"txnAppId": "a b", "txnVersion": "1"}, "none of them white space"),
         ("'a' as jam", {"lockTimout": "1"}, "unknown option locktimout .did you mean lockTimeout"),
         ("'a' as jam", {"log": "wal"}, "wal is to be written, at .* lies a book"),
@@ -138,53 +147,52 @@ def test_what_does_not_fit_is_refused(
 def test_modes_that_a_log_cannot_have_are_refused(spark: Any, tmp_path: Path) -> None:
     Book.create(tmp_path / "log").close()
     with pytest.raises(PySparkException, match="a log is only appended to"):
-        write(frame(spark, 1), tmp_path / "log", mode="overwrite")
+        write(spark.range(1), tmp_path / "log", mode="overwrite")
     with pytest.raises(PySparkException, match="option log says which to create"):
-        write(frame(spark, 1), tmp_path / "none")
+        write(spark.range(1), tmp_path / "none")
     with pytest.raises(PySparkException, match="option path is missing"):
-        frame(spark, 1).write.format("deedbook").mode("append").save()
+        spark.range(1).write.format("deedbook").mode("append").save()
     with pytest.raises(PySparkException, match="option path is missing"):
         spark.sql("CREATE TABLE t USING deedbook AS SELECT 'a' AS jam")
     spark.sql("DROP TABLE IF EXISTS t")
 
 
-def test_insert_into_a_view(spark: Any, tmp_path: Path, format: str) -> None:
-    log = tmp_path / "log"
-    write(frame(spark, 3), log, log=format)
-    column = "jam" if format == "book" else "payload"
+def test_sql_inserts_into_a_view_once(spark: Any, target: Target) -> None:
+    target.write(0, 3)
     spark.sql(
-        f"CREATE OR REPLACE TEMPORARY VIEW events USING deedbook"
-        f" OPTIONS (path '{log}', columns '{column}', txnAppId 'sql', txnVersion '1')"
+        f"CREATE OR REPLACE TEMPORARY VIEW target USING deedbook OPTIONS (path '{target.log}',"
+        f" columns '{target.columns}', txnAppId 'sql', txnVersion '1')"
     )
-    for _ in range(2):
-        spark.sql("INSERT INTO events SELECT cast('from SQL' AS binary)")
-    assert payloads(log) == [*expected(3), b"from SQL"]
+    for start in (3, 10):  # the second has the first one's number: it is a repeat
+        target.rows(start, start + 2).createOrReplaceTempView("given")
+        spark.sql("INSERT INTO target SELECT * FROM given")
+    assert target.has(0, 5)
 
 
-def test_a_commit_waits_for_another_writer(spark: Any, tmp_path: Path, format: str) -> None:
-    log = tmp_path / "log"
-    write(frame(spark, 1), log, log=format)
-    other = open_log(log, "a")
+@pytest.mark.parametrize("target", ["book", "wal", "nostr"], indirect=True)
+def test_a_commit_waits_for_another_writer(target: Target) -> None:
+    target.write(0, 1)
+    other = open_log(target.log, "a")
     with pytest.raises(PySparkException, match="as option lockTimeout says"):
-        write(frame(spark, 1, start=1), log, lockTimeout="100ms")
-    assert payloads(log) == expected(1)
+        write(target.rows(2, 3), target.log, lockTimeout="100ms")
+    assert target.has(0, 1)
     threading.Timer(2, other.close).start()
-    write(frame(spark, 1, start=1), log, lockTimeout="1m")
-    assert payloads(log) == expected(2)
+    write(target.rows(1, 2), target.log, lockTimeout="1m")
+    assert target.has(0, 2)
 
 
-def test_a_task_that_fails_leaves_nothing(spark: Any, tmp_path: Path, format: str) -> None:
-    log = tmp_path / "log"
-    write(frame(spark, 2), log, log=format)
+@in_order
+def test_a_task_that_fails_leaves_nothing(spark: Any, target: Target) -> None:
+    target.write(0, 2)
     wrong = spark.range(0, 400, 1, 4).selectExpr(
         "if(id = 399, raise_error('the last row'), cast(id as string)) as payload"
     )
     with pytest.raises(PySparkException, match="the last row"):
-        write(wrong, log)
-    assert payloads(log) == expected(2)
+        write(wrong, target.log)
+    assert target.has(0, 2)
     # Tasks that were still running are dead by the time of the next commit, or their job is alive
     # and their files wait for it to end.
-    with open_log(log) as opened:
+    with open_log(target.log) as opened:
         for job in opened.transactions.staged():
             assert opened.transactions.discard(job.job)
 
@@ -202,20 +210,13 @@ class Stream:
         hidden.write_text("\n".join(lines), encoding="utf-8")
         hidden.rename(self._input / name)
 
-    def run(self, output_mode: str = "append") -> None:
+    def run(self) -> None:
         lines = self._spark.readStream.format("text").option("maxFilesPerTrigger", 1)
         writer = lines.load(str(self._input)).writeStream.format("deedbook")
-        writer = writer.options(path=str(self._log), **self._options).outputMode(output_mode)
-        writer = writer.option("checkpointLocation", str(self.checkpoint))
-        query = writer.trigger(availableNow=True).start()
-        try:
-            query.awaitTermination(120)
-            if query.exception() is not None:
-                raise query.exception()
-        finally:
-            query.stop()
+        finish(writer.options(path=str(self._log), **self._options), self.checkpoint)
 
 
+@pytest.mark.parametrize("format", ["book", "wal"])
 def test_a_stream_writes_each_batch_once(spark: Any, tmp_path: Path, format: str) -> None:
     log = tmp_path / "log"
     stream = Stream(spark, tmp_path, log, log=format)
@@ -227,47 +228,47 @@ def test_a_stream_writes_each_batch_once(spark: Any, tmp_path: Path, format: str
     stream.run()
     assert payloads(log) == [b"a", b"b", b"c", b"d", b"e"]
     # Spark repeats a batch whose end it has not noted.
-    commits = sorted(
-        (stream.checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name)
-    )
-    last = commits[-1]
-    last.unlink()
-    (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
+    last = max(int(file.name) for file in (stream.checkpoint / "commits").glob("[0-9]*"))
+    forget_end(stream.checkpoint, last)
     stream.run()
     assert payloads(log) == [b"a", b"b", b"c", b"d", b"e"]
     query = json.loads((stream.checkpoint / "metadata").read_text())["id"]
     with open_log(log) as opened:
         assert [of.to_dict() for of in opened.transactions.committed()] == [
-            {"app": query, "version": int(last.name), "query": query}
+            {"app": query, "version": last, "query": query}
         ]
         assert opened.transactions.staged() == []
 
 
 # What is noted of transactions is the core's, and the same for all formats (tests/transactions).
-@pytest.mark.parametrize("format", ["book"], indirect=True)
-def test_a_new_checkpoint_under_the_same_application_is_refused(
-    spark: Any, tmp_path: Path, format: str
-) -> None:
+def test_a_new_checkpoint_under_the_same_application_is_refused(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    first, second = tmp_path / "first", tmp_path / "second"
-    for place in (first, second):
-        place.mkdir()
-    stream = Stream(spark, first, log, log=format, txnAppId="mine")
-    stream.add("1", ["a"])
-    stream.run()
-    again = Stream(spark, second, log, txnAppId="mine")
-    again.add("1", ["a"])
+    for place in ("first", "second"):
+        (tmp_path / place).mkdir()
+        stream = Stream(spark, tmp_path / place, log, log="book", txnAppId="mine")
+        stream.add("1", ["a"])
+        if place == "first":
+            stream.run()
     with pytest.raises(StreamingQueryException, match="give another txnAppId"):
-        again.run()
+        stream.run()
     assert payloads(log) == [b"a"]
 
 
-@pytest.mark.parametrize("format", ["wal"], indirect=True)
+def test_another_query_of_the_same_application_is_refused_in_foreach_batch(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows, options = spark.range(3).selectExpr("'x' as jam"), {"log": "book", "txnAppId": "a"}
+    write(rows, tmp_path / "log", txnVersion=0, txnQuery="q", **options)
+    with pytest.raises(PySparkException, match="give another txnAppId"):
+        write(rows, tmp_path / "log", txnVersion=1, txnQuery="other", **options)
+    assert payloads(tmp_path / "log") == [b"x"] * 3
+
+
 def test_a_log_without_the_record_of_transactions_refuses_later_batches(
-    spark: Any, tmp_path: Path, format: str
+    spark: Any, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    stream = Stream(spark, tmp_path, log, log=format)
+    stream = Stream(spark, tmp_path, log, log="wal")
     stream.add("1", ["a"])
     stream.run()
     (log / ".deedbook" / "transactions").unlink()
@@ -296,8 +297,9 @@ def test_other_output_modes_are_refused(spark: Any, tmp_path: Path) -> None:
     assert payloads(tmp_path / "log") == []
 
 
-def test_segments_of_a_new_wal_have_the_size_asked_for(spark: Any, tmp_path: Path) -> None:
-    write(frame(spark, 1000), tmp_path / "log", log="wal", segmentSize="4k")
-    with Wal.open(tmp_path / "log") as wal:
+@pytest.mark.parametrize("target", ["wal"], indirect=True)
+def test_segments_of_a_new_wal_have_the_size_asked_for(target: Target) -> None:
+    target.write(0, 1000, segmentSize="4k")
+    with Wal.open(target.log) as wal:
         assert wal.segment_bytes == 4096
-    assert payloads(tmp_path / "log") == expected(1000)
+    assert target.has(0, 1000)

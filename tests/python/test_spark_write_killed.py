@@ -7,13 +7,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_cluster import local_session, require_spark, run_driver
+from spark_cluster import append_to, finish, require_spark, run_driver
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -35,7 +34,7 @@ from spark_cluster import local_session
 source, checkpoint, log = sys.argv[1:]
 spark = local_session()
 frame = spark.readStream.format("deedbook").options(maxRowsPerTrigger=100, minPartitions=2)
-rows = frame.option("columns", "jam").load(source)
+rows = frame.option("columns", "payload").load(source)
 writer = rows.writeStream.format("deedbook").option("checkpointLocation", checkpoint)
 query = writer.trigger(processingTime="20 milliseconds").start(log)
 print("started", flush=True)
@@ -50,29 +49,12 @@ def numbered(start: int, stop: int) -> list[bytes]:
 # In a process of its own, because a step of a commit takes less than a millisecond. It kills the
 # whole session: Spark gives its Python processes a group of their own.
 KILLER = """
-import os, random, signal, sys, time
-session, step, sidecar = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+import os, random, sys, time
+from deedbook.pipeline.processes import kill, kill_all, session
+
+leader, step, sidecar = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 names = ("staged", "transaction", "transactions")
 staged, intent, record = (os.path.join(sidecar, name) for name in names)
-
-def members():
-    found = []
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat") as stat:
-                state, _, _, of = stat.read().rpartition(")")[2].split()[:4]
-            if int(of) == session and state != "Z":
-                found.append(int(name))
-        except (OSError, ValueError):
-            pass
-    return found
-
-def kill(pids):
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 def changed():
     return os.stat(record).st_mtime_ns if os.path.exists(record) else 0
@@ -85,21 +67,14 @@ steps = {
     "intent": lambda: os.path.exists(intent),
     "record": lambda: changed() != before,
 }
-known, looked = members(), time.monotonic()
+known, looked = session(leader), time.monotonic()
 while not steps[step]() and time.monotonic() < until:
     if time.monotonic() - looked > 0.05:
-        known, looked = members(), time.monotonic()
-kill(reversed(known))  # the workers first, the JVM last
-while left := [pid for pid in members() if pid != os.getpid()]:
-    kill(left)
-    time.sleep(0.01)
+        known, looked = session(leader), time.monotonic()
+for pid in known:  # the workers first, the JVM last
+    kill(pid, leader)
+kill_all(leader)
 """
-
-
-def wait_for(happened: Callable[[], bool], seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not happened() and time.monotonic() < until:
-        time.sleep(0.01)
 
 
 class Follower(threading.Thread):
@@ -116,7 +91,9 @@ class Follower(threading.Thread):
                 self.seen += [deed.jam for deed in book.follow(first, timeout=0.05)]
 
 
-def test_a_stream_that_is_killed_at_any_step_writes_each_record_once(tmp_path: Path) -> None:
+def test_a_stream_that_is_killed_at_any_step_writes_each_record_once(
+    spark: Any, tmp_path: Path
+) -> None:
     source, log, checkpoint = tmp_path / "source", tmp_path / "log", tmp_path / "checkpoint"
     Book.create(log).close()
     intent = log / ".deedbook" / "transaction"
@@ -126,8 +103,7 @@ def test_a_stream_that_is_killed_at_any_step_writes_each_record_once(tmp_path: P
     total = 0
     try:
         for step in ("random", "staged", "intent", "record", "intent"):
-            with Book.open(source, "a") as book:
-                book.append_many(numbered(total, total + 3000))
+            append_to("wal", source, numbered(total, total + 3000), segment_bytes=20_000)
             total += 3000
             command = [sys.executable, "-c", DRIVER, str(source), str(checkpoint), str(log)]
             driver = subprocess.Popen(
@@ -144,12 +120,8 @@ def test_a_stream_that_is_killed_at_any_step_writes_each_record_once(tmp_path: P
                 driver.wait()
                 driver.stdout.close()
             begun += intent.exists()
-        spark = local_session()
-        rows = spark.readStream.format("deedbook").option("columns", "jam").load(str(source))
-        writer = rows.writeStream.format("deedbook").option("checkpointLocation", str(checkpoint))
-        query = writer.trigger(availableNow=True).start(str(log))
-        assert query.awaitTermination(120)
-        assert query.exception() is None
+        rows = spark.readStream.format("deedbook").option("columns", "payload").load(str(source))
+        finish(rows.writeStream.format("deedbook"), checkpoint, log)
         with Book.open(log) as book:
             written = [deed.jam for deed in book]
             assert written == numbered(0, total)
@@ -157,7 +129,9 @@ def test_a_stream_that_is_killed_at_any_step_writes_each_record_once(tmp_path: P
         assert staged_jobs == [], "dead drivers left staged files"
         assert not intent.exists()
         assert begun > 0, "no driver was killed in a commit"
-        wait_for(lambda: len(follower.seen) >= total, 20)
+        until = time.monotonic() + 20
+        while len(follower.seen) < total and time.monotonic() < until:
+            time.sleep(0.01)
     finally:
         follower.ended.set()
         follower.join()
