@@ -264,7 +264,7 @@ OPEN_BUGS = [
         OPEN,
         "                refuse_other_format(storage, &place.dir, F::NAME)?\n",
         "",
-        [("wal::basics", "a_directory_holds")],
+        [("wal::places", "a_directory_holds")],
     ),
     Bug(
         "a saved tail is opened for writing",

@@ -108,7 +108,7 @@ FIND_END_BUGS = [
         CONCLUDE,
         "        let beyond_limit = self.is_beyond_limit(&extent, stop)?;\n",
         "        let beyond_limit = false;\n",
-        [("wal::own", "a_record_beyond")],
+        [("wal::damage", "a_record_beyond")],
     ),
     Bug(
         "a torn record that holds records is corrupt above the mark",

@@ -126,7 +126,7 @@ WAL_BUGS = [
         INSPECT,
         "        if let Some(mark) = self.mark.filter(|mark| mark.start > 0)\n",
         "        if let Some(mark) = self.mark.filter(|mark| mark.start == u64::MAX)\n",
-        [("wal::own", "a_lost_head_marker")],
+        [("wal::damage", "a_damaged_head")],
     ),
     Bug(
         "wal: a lost head that the mark knows is not stored again",
@@ -237,7 +237,7 @@ WAL_BUGS = [
         TRUNCATE,
         "        if end <= durable {\n",
         "        if end <= durable || durable < u64::MAX {\n",
-        [("wal::own", "nothing_is_dropped_up_to_a_record")],
+        [("wal::own", "what_a_truncation_refuses")],
     ),
     Bug(
         "wal: no intent before a cut",
@@ -303,7 +303,7 @@ WAL_BUGS = [
         CONSUMERS,
         "        self.consumers().lower(end)\n",
         "        self.consumers().lower(end.max(u64::MAX))\n",
-        [("wal::keep", "a_consumer_above_what_a_crash")],
+        [("wal::keep", "an_opening_lowers_consumers")],
     ),
     Bug(
         "wal: consumers lowered for a cut that was refused stay lowered",

@@ -7,7 +7,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod basics;
 mod damage;
 mod golden;
 mod keep;
@@ -16,4 +15,5 @@ mod places;
 mod readers;
 mod regressions;
 mod scale;
+mod tools;
 mod truncation;

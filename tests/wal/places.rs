@@ -13,6 +13,10 @@ use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, repair, segment_name};
 use tempfile::TempDir;
 
 use crate::support::common::{in_role, role};
+use crate::support::formats::book::BOOK;
+use crate::support::formats::subject::{At, Format, MANUAL, refused};
+use crate::support::formats::views::plain;
+use crate::support::formats::wal::{SEGMENTS, SINGLE, head_marker};
 
 fn of_size(segment_bytes: u64) -> Options {
     Options::new().layout(Layout::Segmented { segment_bytes })
@@ -190,55 +194,34 @@ fn segments_below_the_head_go_once_the_size_is_certain() {
 /// writer was let in, and both were acknowledged at the same LSN.
 #[test]
 fn a_log_whose_sidecar_is_deleted_keeps_its_writer() {
-    let dir = TempDir::new().unwrap();
-    for (name, layout) in [("many", Layout::default()), ("one", Layout::Single)] {
-        let path = dir.path().join(name);
-        let options = Options::new().layout(layout);
-        let wal = options.open(&path, Mode::Create).unwrap();
-        wal.commit(b"first").unwrap();
-        delete_sidecar(if layout == Layout::Single { dir.path() } else { &path });
-        let error = Wal::append_to(&path).unwrap_err();
-        assert_eq!((error.kind(), error.holder()), (ErrorKind::Locked, Some(std::process::id())));
+    for format in [&SINGLE as &dyn Format, &SEGMENTS, &BOOK] {
+        let dir = TempDir::new().unwrap();
+        let at = At::disk(format.path_in(dir.path()));
+        let log = format.create(&at, &plain(1, 5));
+        fs::remove_dir_all(format.sidecar(&at.path)).unwrap();
+        let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Locked);
+        assert_eq!(error.holder(), Some(std::process::id()), "{}", format.name());
         #[cfg(unix)]
-        assert_eq!(in_another_process("wal", &path), "Locked");
-        wal.commit(b"second").unwrap();
-        drop(wal);
-        assert_eq!(Wal::append_to(&path).unwrap().len().unwrap(), 2);
+        {
+            let out = in_role("places::child", format.name(), &at.path).output().unwrap();
+            let said = String::from_utf8(out.stderr).unwrap();
+            assert!(said.contains("opened: Some(Locked)"), "{}: {said}", format.name());
+        }
+        log.commit(1, b"second").unwrap();
+        drop(log);
+        assert_eq!(format.open(&at, Mode::Append, MANUAL).unwrap().len().unwrap(), 2);
     }
-}
-
-#[test]
-fn a_book_whose_sidecar_is_deleted_keeps_its_writer() {
-    let dir = TempDir::new().unwrap();
-    let path = dir.path().join("book");
-    let book = Book::create(&path).unwrap();
-    delete_sidecar(&path);
-    let error = Book::append_to(&path).unwrap_err();
-    assert_eq!((error.kind(), error.holder()), (ErrorKind::Locked, Some(std::process::id())));
-    #[cfg(unix)]
-    assert_eq!(in_another_process("book", &path), "Locked");
-    drop(book);
-    Book::append_to(&path).unwrap();
-}
-
-#[cfg(unix)]
-fn in_another_process(format: &str, path: &Path) -> String {
-    let out = in_role("places::child", format, path).output().unwrap();
-    let said = String::from_utf8(out.stderr).unwrap();
-    let line = said.lines().find_map(|line| line.strip_prefix("opened: "));
-    line.unwrap_or_else(|| panic!("{said}")).to_string()
 }
 
 /// Not a test of its own: what the other process runs.
 #[test]
-#[allow(clippy::print_stderr)]
 fn child() {
     let Some((format, path)) = role() else { return };
-    let kind = match format.as_str() {
-        "wal" => Wal::append_to(path).err().map(|e| e.kind()),
-        _ => Book::append_to(path).err().map(|e| e.kind()),
+    let error = match format.as_str() {
+        "book" => Book::append_to(path).err(),
+        _ => Wal::append_to(path).err(),
     };
-    eprintln!("opened: {}", kind.map_or("Ok".into(), |kind| format!("{kind:?}")));
+    eprintln!("opened: {:?}", error.map(|error| error.kind()));
 }
 
 /// Only a log of segments has its directory for itself.
@@ -362,12 +345,6 @@ fn a_segment_that_is_removed_before_it_is_synced_fails_the_sync() {
     }
 }
 
-fn crc32c(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 * (crc & 1)))
-    })
-}
-
 /// Found by a reviewer: a head marker near 2^64, with the checksum right, made counting on from there
 /// overflow, and reading the log panicked.
 #[test]
@@ -379,9 +356,7 @@ fn heads_and_segments_near_the_end_of_all_numbers_are_refused() {
         for (len, size) in [(1, 64), (40, 64), (63, 64), (64, 64), (5, 1 << 62), (5, u64::MAX)] {
             let path = dir.path().join(format!("{head}-{len}-{size}"));
             fs::create_dir(&path).unwrap();
-            let body = head.to_le_bytes();
-            let marker = [&body[..], &crc32c(&body).to_le_bytes()].concat();
-            fs::write(path.join("head"), marker).unwrap();
+            fs::write(path.join("head"), head_marker(head)).unwrap();
             fs::write(path.join(segment_name(head / size)), vec![7; len]).unwrap();
             for mode in [Mode::Read, Mode::Append] {
                 for options in [of_size(size), Options::default()] {
@@ -419,4 +394,41 @@ fn segments_whose_names_are_too_high_are_refused() {
         fs::remove_file(&name).unwrap();
     }
     Wal::append_to(&path).unwrap();
+}
+
+#[test]
+fn a_layout_that_is_not_the_logs_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let (log, file) = (dir.path().join("log"), dir.path().join("plain"));
+    let wal = of_size(64).open(&log, Mode::Create).unwrap();
+    (0..8).for_each(|_| assert!(wal.append(&[7; 40]).is_ok()));
+    wal.close().unwrap();
+    fs::write(&file, b"").unwrap();
+    let kind = |opened: deedbook::Result<Wal>| opened.unwrap_err().kind();
+    assert_eq!(kind(of_size(64).open(&file, Mode::Append)), ErrorKind::InvalidArgument);
+    let single = Options::new().layout(Layout::Single);
+    assert_eq!(kind(single.open(&log, Mode::Append)), ErrorKind::InvalidArgument);
+    let of_a_segment = kind(Wal::append_to(log.join(segment_name(3))));
+    assert_eq!(of_a_segment, ErrorKind::InvalidArgument);
+    for sidecar in [true, false] {
+        if !sidecar {
+            delete_sidecar(&log);
+        }
+        let before = files(&log);
+        for wrong in [1, 32, 63, 65, 128, 1 << 20] {
+            let kind = kind(of_size(wrong).open(&log, Mode::Append));
+            let kinds = [ErrorKind::InvalidArgument, ErrorKind::Corrupt, ErrorKind::NotALog];
+            assert!(kinds.contains(&kind), "{wrong}, {sidecar}: {kind:?}");
+            assert_eq!(files(&log), before, "{wrong}, {sidecar}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_holds_a_log_of_one_format() {
+    let (books, wals) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    Book::create(books.path()).unwrap().close().unwrap();
+    Wal::create(wals.path()).unwrap().close().unwrap();
+    assert_eq!(Wal::append_to(books.path()).unwrap_err().kind(), ErrorKind::NotALog);
+    assert_eq!(Book::append_to(wals.path()).unwrap_err().kind(), ErrorKind::NotALog);
 }

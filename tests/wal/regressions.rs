@@ -1,57 +1,43 @@
 //! Bugs that were found in the write-ahead log, each with its story.
 
 use std::fs;
+use std::io::ErrorKind::{Other, StorageFull};
+use std::path::Path;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::wal::{
     Layout, Lsn, Mode, OnCorrupt, Options, Wal, repair, salvage, segment_name, verify,
 };
-use deedbook::{Durability, Durable, ErrorKind, Recovery, Repair, Verdict};
+use deedbook::{Durable, ErrorKind, Recovery, Repair, Verdict};
 
+use crate::support::common::{read_file, write_file};
 use crate::support::formats::wal::read_all;
-use crate::support::harness;
-use harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
-use harness::{ACKNOWLEDGED, How, MANUAL, mix};
+use crate::support::harness::files::damage;
+use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
+use crate::support::harness::{ACKNOWLEDGED, How, MANUAL, states, worst};
+use crate::tools::{at_every_call, five, found};
 
-/// Kill the process after every call of `change`, and cut the power after every call of the
-/// recovery: the log opens and holds as many records as before or as after.
+/// Kill the process after every call of a truncation of five records, and cut the power after every
+/// call of the recovery: the log opens and holds five records, or as many as the truncation leaves.
 fn survives_two_crashes(
-    subject: &WalSubject,
-    how: How,
-    disk: &Sim,
-    change: impl FnOnce(),
-    lens: [u64; 2],
+    (subject, disk, how): (&WalSubject, &Sim, How),
+    left: u64,
+    truncate: fn(&Wal, &[Lsn]),
 ) {
+    let (wal, lsns) = five(subject, disk, how);
     disk.record();
-    change();
+    truncate(&wal, &lsns);
     let moments = disk.recorded();
     assert!(moments.len() > 3);
-    for (call, killed) in moments.iter().enumerate() {
-        killed.record();
-        drop(subject.wal(killed, how).unwrap());
-        for (second, disk) in killed.recorded().iter().enumerate() {
-            let crashes = disk.crashes();
-            for index in 0..crashes.count().min(32) {
-                let choice = match crashes.count() <= 32 {
-                    true => crashes.nth(index),
-                    false => crashes.sample(mix(index)),
-                };
-                let wal = subject.wal(&crashes.build(&choice), how).unwrap_or_else(|error| {
-                    panic!("killed at {call}, power cut at {second}, {choice:?}: {error:?}")
-                });
-                let len = wal.len().unwrap();
-                assert!(lens.contains(&len), "killed at {call}, power cut at {second}: {len}");
-            }
+    for (at, killed) in moments.iter().enumerate() {
+        for (call, after) in at_every_call(killed, 32, || subject.wal(killed, how).unwrap()) {
+            let what = format!("{}, killed at {at}, power cut at {call}", subject.name);
+            let wal = subject.wal(&after, how).unwrap_or_else(|error| panic!("{what}: {error:?}"));
+            let len = wal.len().unwrap();
+            assert!([5, left].contains(&len), "{what}: {len}");
         }
     }
-}
-
-fn five(subject: &WalSubject, disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
-    let wal = subject.wal(disk, how).unwrap();
-    let lsns = (0..5).map(|n| wal.append(&[n; 50]).unwrap()).collect();
-    wal.sync().unwrap();
-    (wal, lsns)
 }
 
 /// Found by the enumerator: a process was killed in the middle of `truncate_after`, after the
@@ -61,15 +47,9 @@ fn five(subject: &WalSubject, disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
 // Promise: wal-recovery.
 #[test]
 fn a_truncation_that_recovery_ends_is_durable_before_its_intent_goes() {
-    let disk = Sim::new();
-    let (wal, lsns) = five(&TINY, &disk, MANUAL);
-    survives_two_crashes(
-        &TINY,
-        MANUAL,
-        &disk,
-        || wal.truncate_after(lsns[0]).map(drop).unwrap(),
-        [5, 1],
-    );
+    survives_two_crashes((&TINY, &Sim::new(), MANUAL), 1, |wal, lsns| {
+        wal.truncate_after(lsns[0]).unwrap();
+    });
 }
 
 /// Found by the enumerator: killed in `truncate_after` after the rename of the lowered mark, whose
@@ -79,15 +59,9 @@ fn a_truncation_that_recovery_ends_is_durable_before_its_intent_goes() {
 fn a_mark_lowered_in_the_cache_only_is_lowered_again_before_the_cut() {
     for how in [MANUAL, ACKNOWLEDGED] {
         for subject in [&SINGLE, &TINY] {
-            let disk = Sim::new();
-            let (wal, lsns) = five(subject, &disk, how);
-            survives_two_crashes(
-                subject,
-                how,
-                &disk,
-                || wal.truncate_from(lsns[4]).map(drop).unwrap(),
-                [5, 4],
-            );
+            survives_two_crashes((subject, &Sim::new(), how), 4, |wal, lsns| {
+                wal.truncate_from(lsns[4]).unwrap();
+            });
         }
     }
 }
@@ -100,15 +74,9 @@ fn a_mark_lowered_in_the_cache_only_is_lowered_again_before_the_cut() {
 fn segments_reserved_ahead_that_come_back_behind_a_gap_are_torn() {
     let disk = Sim::new();
     disk.set_allocates(true);
-    let (wal, _) = five(&TINY, &disk, MANUAL);
-    let end = wal.end().unwrap();
-    survives_two_crashes(
-        &TINY,
-        MANUAL,
-        &disk,
-        || wal.truncate_before(end).map(drop).unwrap(),
-        [5, 0],
-    );
+    survives_two_crashes((&TINY, &disk, MANUAL), 0, |wal, _| {
+        wal.truncate_before(wal.end().unwrap()).unwrap();
+    });
 }
 
 /// Found by the enumerator: a writer opened a log that was closed exactly on a segment's border,
@@ -127,8 +95,7 @@ fn a_segment_that_a_killed_writer_created_is_made_durable() {
     let wal = TINY.wal(&disk, MANUAL).unwrap();
     assert_eq!(wal.append(b"acknowledged").unwrap(), Lsn(64));
     wal.sync().unwrap();
-    let crashes = disk.crashes();
-    let wal = TINY.wal(&crashes.build(&crashes.nth(0)), MANUAL).unwrap();
+    let wal = TINY.wal(&worst(&disk), MANUAL).unwrap();
     assert_eq!(wal.read(Lsn(64)).unwrap().payload, b"acknowledged");
 }
 
@@ -142,18 +109,15 @@ fn a_cut_whose_sync_failed_is_made_again() {
         for at in 1..8 {
             let disk = Sim::new();
             let (wal, lsns) = five(subject, &disk, MANUAL);
-            let eio = What::Error(std::io::ErrorKind::Other);
-            disk.inject(Fault::once(at, eio).of(Call::Sync));
+            disk.inject(Fault::once(at, What::Error(Other)).of(Call::Sync));
             if wal.truncate_after(lsns[1]).is_ok() {
                 assert!(at > 3);
                 break;
             }
             drop(wal);
-            let len = subject.wal(&disk, MANUAL).unwrap().len().unwrap();
-            let crashes = disk.crashes();
-            for index in 0..crashes.count().min(32) {
-                let after = subject.wal(&crashes.build(&crashes.nth(index)), MANUAL).unwrap();
-                assert_eq!(after.len().unwrap(), len, "{} sync {at}", subject.name);
+            let len = found(subject, &disk).len();
+            for after in states(&disk, 32) {
+                assert_eq!(found(subject, &after).len(), len, "{} sync {at}", subject.name);
             }
         }
     }
@@ -166,8 +130,7 @@ fn a_cut_whose_sync_failed_is_made_again() {
 fn a_truncation_that_was_refused_says_that_nothing_changed() {
     let disk = Sim::new();
     let (wal, lsns) = five(&TINY, &disk, MANUAL);
-    let eio = What::Error(std::io::ErrorKind::Other);
-    disk.inject(Fault::once(1, eio).of(Call::Read));
+    disk.inject(Fault::once(1, What::Error(Other)).of(Call::Read));
     let error = wal.truncate_after(lsns[1]).unwrap_err();
     assert_eq!((error.kind(), error.durable()), (ErrorKind::Io, Some(Durable::No)));
     assert_eq!(wal.len().unwrap(), 5);
@@ -212,12 +175,8 @@ fn a_torn_record_after_a_new_head_is_torn() {
     wal.sync().unwrap();
     wal.truncate_before(wal.end().unwrap()).unwrap();
     wal.append(&nested.repeat(3)).unwrap();
-    let crashes = disk.crashes();
-    for index in 0..300 {
-        let choice = crashes.sample(mix(index));
-        let wal = SEGMENTS.wal(&crashes.build(&choice), MANUAL);
-        let wal = wal.unwrap_or_else(|error| panic!("{choice:?}: {error}"));
-        assert!(wal.len().unwrap() <= 1);
+    for after in states(&disk, 300) {
+        assert!(found(&SEGMENTS, &after).len() <= 1);
     }
 }
 
@@ -233,10 +192,8 @@ fn a_torn_tail_ends_at_its_first_damage_for_all_who_look() {
         assert_eq!(wal.append(&[9; 302]).unwrap().0 + 310, 600);
         (5..25).for_each(|n| assert!(wal.append(&[n; 192]).is_ok()));
         let all = read_all(&wal).unwrap();
-        let crashes = disk.crashes();
         let mut shorter = 0;
-        for index in 0..100 {
-            let after = crashes.build(&crashes.sample(mix(index)));
+        for (index, after) in states(&disk, 100).into_iter().enumerate() {
             let options = subject.options(&after, MANUAL);
             let reader = options.open(subject.path, Mode::Read).unwrap();
             let kept = reader.len().unwrap() as usize;
@@ -251,8 +208,7 @@ fn a_torn_tail_ends_at_its_first_damage_for_all_who_look() {
             assert_eq!(seen, [kept; 3], "{}, {index}: {report:?}", subject.name);
             assert_ne!(report.verdict, Verdict::Corrupt, "{}, {index}: {report:?}", subject.name);
             drop(reader);
-            let wal = subject.wal(&after, MANUAL).unwrap();
-            assert_eq!(read_all(&wal).unwrap(), all[..kept], "{}, {index}", subject.name);
+            assert_eq!(found(subject, &after), all[..kept], "{}, {index}", subject.name);
             shorter += usize::from(report.verdict == Verdict::Torn);
         }
         assert!(shorter > 50);
@@ -270,12 +226,12 @@ fn a_file_that_never_was_a_log_is_refused_and_kept() {
         [("lines", &b"{\"n\":1}\n{\"n\":2}\n"[..]), ("zip", &zip), ("image", &image)]
     {
         let path = dir.path().join(name);
-        std::fs::write(&path, bytes).unwrap();
+        fs::write(&path, bytes).unwrap();
         for error in [Wal::append_to(&path).unwrap_err(), Wal::open(&path).unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
             assert!(error.to_string().contains("does not begin with a record"), "{error}");
         }
-        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        assert_eq!(fs::read(&path).unwrap(), bytes);
     }
 }
 
@@ -307,10 +263,8 @@ fn a_log_torn_in_its_first_record_can_be_cut() {
                 assert!(spec.open(&path, Mode::Append).is_err());
                 continue;
             }
-            assert_eq!(
-                verify(&path, &Options::new(), |_, _| Ok(())).unwrap().verdict,
-                Verdict::Torn
-            );
+            let report = verify(&path, &Options::new(), |_, _| Ok(())).unwrap();
+            assert_eq!(report.verdict, Verdict::Torn);
             assert_eq!(Wal::open(&path).unwrap().len().unwrap(), 0);
             for recovery in [Recovery::Valid, Recovery::Acknowledged] {
                 let refused = Options::new().recovery(recovery).open(&path, Mode::Append);
@@ -325,10 +279,8 @@ fn a_log_torn_in_its_first_record_can_be_cut() {
             };
             assert_eq!(fs::read(saved.unwrap()).unwrap(), torn[..len]);
             let wal = Wal::append_to(&path).unwrap();
-            assert_eq!(
-                (wal.recovery().verdict, wal.commit(b"x").unwrap()),
-                (Verdict::Clean, Lsn(0))
-            );
+            assert_eq!(wal.recovery().verdict, Verdict::Clean);
+            assert_eq!(wal.commit(b"x").unwrap(), Lsn(0));
         }
     }
 }
@@ -343,7 +295,7 @@ fn a_single_file_that_is_gone_is_reported_and_not_replaced() {
     let wal = single.open(&path, Mode::Create).unwrap();
     wal.commit(b"acknowledged").unwrap();
     wal.close().unwrap();
-    std::fs::remove_file(&path).unwrap();
+    fs::remove_file(&path).unwrap();
     assert_eq!(Wal::append_to(&path).unwrap_err().kind(), ErrorKind::LostRecords);
     assert_eq!(Wal::open(&path).unwrap_err().kind(), ErrorKind::LostRecords);
     assert!(!path.exists());
@@ -357,26 +309,25 @@ fn no_crash_leaves_a_consumer_above_records_that_it_never_saw() {
     for subject in [&SEGMENTS, &TINY] {
         let disk = Sim::new();
         let (wal, lsns) = five(subject, &disk, MANUAL);
-        disk.record();
-        let unsynced = wal.append(&[5; 50]).unwrap();
-        wal.set_consumer("c", unsynced).unwrap();
-        wal.sync().unwrap();
-        wal.truncate_from(lsns[2]).unwrap();
-        (100..105).for_each(|n| assert!(wal.append(&[n; 50]).is_ok()));
-        wal.sync().unwrap();
+        let unsynced = wal.end().unwrap();
+        let left = at_every_call(&disk, 20, || {
+            assert_eq!(wal.append(&[5; 50]).unwrap(), unsynced);
+            wal.set_consumer("c", unsynced).unwrap();
+            wal.sync().unwrap();
+            wal.truncate_from(lsns[2]).unwrap();
+            (100..105).for_each(|n| assert!(wal.append(&[n; 50]).is_ok()));
+            wal.sync().unwrap();
+        });
         let mut lowered = 0;
-        for (call, disk) in disk.recorded().iter().enumerate() {
-            let crashes = disk.crashes();
-            for index in 0..20 {
-                let wal = subject.wal(&crashes.build(&crashes.sample(mix(index))), MANUAL).unwrap();
-                (200..205).for_each(|n| assert!(wal.append(&[n; 50]).is_ok()));
-                let Some(&stands) = wal.consumers().unwrap().get("c") else { continue };
-                for record in read_all(&wal).unwrap() {
-                    let seen = record.bytes[0] < 100;
-                    assert!(seen || record.number() >= stands.0, "call {call}, crash {index}");
-                }
-                lowered += u64::from(stands < unsynced);
+        for (call, after) in left {
+            let wal = subject.wal(&after, MANUAL).unwrap();
+            (200..205).for_each(|n| assert!(wal.append(&[n; 50]).is_ok()));
+            let Some(&stands) = wal.consumers().unwrap().get("c") else { continue };
+            for record in read_all(&wal).unwrap() {
+                let seen = record.bytes[0] < 100;
+                assert!(seen || record.number() >= stands.0, "{}, {call}", subject.name);
             }
+            lowered += u64::from(stands < unsynced);
         }
         assert!(lowered > 20);
     }
@@ -393,11 +344,7 @@ fn an_intact_record_at_a_border_of_the_index_is_found_after_damage() {
         wal.append(b"intact 1").unwrap();
         wal.append(b"intact 2").unwrap();
         wal.close().unwrap();
-        let path = match subject.layout.segment_bytes() {
-            None => subject.path.into(),
-            Some(_) => std::path::Path::new(subject.path).join(segment_name(0)),
-        };
-        disk.open(&path, Access::Write).unwrap().write_at(&[2], 100).unwrap();
+        damage(subject, &disk, 100);
         let options = subject.options(&disk, MANUAL);
         let report = verify(subject.path, &options, |_, _| Ok(())).unwrap();
         assert_eq!(report.records, 2, "{report:?}");
@@ -415,7 +362,7 @@ fn a_truncation_that_finds_no_room_is_refused_and_the_handle_goes_on() {
         let disk = Sim::new();
         let (wal, lsns) = five(&SEGMENTS, &disk, MANUAL);
         for truncate in [Wal::truncate_before, Wal::truncate_from] {
-            disk.inject(Fault::once(1, What::Error(std::io::ErrorKind::StorageFull)).of(what));
+            disk.inject(Fault::once(1, What::Error(StorageFull)).of(what));
             let error = truncate(&wal, lsns[2]).unwrap_err();
             assert_eq!((error.kind(), error.durable()), (ErrorKind::Io, Some(Durable::No)));
             disk.heal();
@@ -433,78 +380,24 @@ fn a_truncation_that_finds_no_room_is_refused_and_the_handle_goes_on() {
     }
 }
 
-/// Blocks of the index that ended in what a truncation cut were kept, and nothing noticed: what was
-/// appended in their place was looked for where the old records had been.
-#[test]
-fn an_index_says_nothing_of_what_a_truncation_cut() {
-    for layout in [Layout::Single, Layout::Segmented { segment_bytes: 100_000 }] {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("log");
-        let options = Options::new().layout(layout);
-        let mut expected: Vec<(Lsn, Vec<u8>)> = Vec::new();
-        for (round, len) in [1_500, 700, 1_100].into_iter().enumerate() {
-            let wal = options.open(&path, Mode::Append).unwrap();
-            if round > 0 {
-                wal.truncate_from(expected[150].0).unwrap();
-                expected.truncate(150);
-            }
-            for i in 0..300 {
-                let payload = vec![i as u8; len + i];
-                expected.push((wal.append(&payload).unwrap(), payload));
-            }
-            wal.sync().unwrap();
-            // By the writer's own index, and by the one that is stored.
-            for reopened in [false, true] {
-                let reader = if reopened { Wal::open(&path).unwrap() } else { wal.clone() };
-                for (lsn, payload) in &expected {
-                    assert!(
-                        reader.read(*lsn).unwrap().payload == *payload,
-                        "round {round}, lsn {lsn}"
-                    );
-                }
-                let splits = reader.splits(1, None, None).unwrap();
-                let records: u64 = splits.iter().map(|split| split.records.unwrap()).sum();
-                assert_eq!(records, expected.len() as u64, "round {round}");
-                let mut back = reader.cursor_back(None, None).unwrap();
-                for (lsn, _) in expected.iter().rev() {
-                    assert_eq!(back.next().unwrap().unwrap().lsn, *lsn, "round {round}");
-                }
-            }
-            wal.close().unwrap();
-        }
-    }
-}
-
 /// Found by failing every call: all records were dropped, and the mark of the new head was not yet
 /// stored when the power was cut. The mark before it ends at the head, but was taken for another
 /// log's, and so a segment that was only reserved made the log corrupt.
 #[test]
 fn a_mark_that_ends_at_the_new_head_is_the_logs() {
-    let root = tempfile::tempdir().unwrap();
-    let (dir, crashed) = (root.path().join("log"), root.path().join("crashed"));
-    let layout = Some(Layout::Segmented { segment_bytes: 64 });
-    let options = Options::new().layout(layout).durability(Durability::Manual);
-    let wal = options.open(&dir, Mode::Append).unwrap();
+    let disk = Sim::new();
+    let wal = TINY.wal(&disk, MANUAL).unwrap();
     wal.append(&[7; 92]).unwrap();
     wal.sync().unwrap();
-    let mark = fs::read(dir.join(".deedbook/mark")).unwrap();
+    let mark = read_file(&disk, &TINY.sidecar().join("mark"));
     let head = wal.end().unwrap();
-    assert_eq!(head, Lsn(100));
     wal.truncate_before(head).unwrap();
-    fs::create_dir_all(crashed.join(".deedbook")).unwrap();
-    for from in [dir.clone(), dir.join(".deedbook")] {
-        for entry in fs::read_dir(&from).unwrap().map(Result::unwrap) {
-            let to = crashed.join(entry.path().strip_prefix(&dir).unwrap());
-            if entry.path().is_file() {
-                fs::copy(entry.path(), to).unwrap();
-            }
-        }
-    }
-    fs::write(crashed.join(".deedbook/mark"), mark).unwrap();
-    let cut = fs::File::options().write(true).open(crashed.join(segment_name(1))).unwrap();
-    cut.set_len(36).unwrap();
-    fs::write(crashed.join(segment_name(2)), [0; 64]).unwrap();
-    let wal = options.open(&crashed, Mode::Append).unwrap();
+    let disk = disk.kill();
+    write_file(&disk, &TINY.sidecar().join("mark"), &mark);
+    let segment = |index| Path::new(TINY.path).join(segment_name(index));
+    disk.open(&segment(1), Access::Write).unwrap().set_len(36).unwrap();
+    write_file(&disk, &segment(2), &[0; 64]);
+    let wal = TINY.wal(&disk, MANUAL).unwrap();
     assert_eq!((wal.len().unwrap(), wal.end().unwrap()), (0, head));
     assert_eq!(wal.append(b"on").unwrap(), head);
 }

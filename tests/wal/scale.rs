@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use deedbook::storage::sim::Sim;
 use deedbook::storage::{Disk, Memory, Storage};
 use deedbook::wal::{
     Batch, HEAD_NAME, Layout, Lsn, Mode, OnCorrupt, Options, RECORD_BYTES_MAX, Retention, Wal,
@@ -11,17 +12,11 @@ use deedbook::wal::{
 };
 use tempfile::TempDir;
 
+use crate::support::formats::framing::Framing;
+use crate::support::formats::wal::head_marker;
+use crate::support::harness::MANUAL;
+use crate::support::harness::subjects::LARGE;
 use crate::support::watch::{Seen, watched};
-
-/// CRC-32C, with a table, written down once more so that the crate is not checked against itself.
-fn crc32c(bytes: &[u8]) -> u32 {
-    let table: Vec<u32> = (0..256)
-        .map(|byte| {
-            (0..8).fold(byte, |crc: u32, _| (crc >> 1) ^ (0x82F6_3B78 & (crc & 1).wrapping_neg()))
-        })
-        .collect();
-    !bytes.iter().fold(!0, |crc: u32, byte| table[(crc as u8 ^ byte) as usize] ^ (crc >> 8))
-}
 
 fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Options {
     let layout = Some(Layout::Segmented { segment_bytes });
@@ -78,6 +73,26 @@ fn opening_reads_as_little_of_a_hundred_times_the_records() {
     assert!(read_by[2] < read_by[0] + 1024 && read_by[3] < read_by[1] + 1024, "{read_by:?}");
 }
 
+/// Opening reads what was not synced, whatever lies before it.
+#[test]
+fn opening_after_a_crash_reads_only_the_unsynced_tail() {
+    for records in [100, 20_000] {
+        let disk = Sim::new();
+        let wal = LARGE.wal(&disk, MANUAL).unwrap();
+        (0..records).for_each(|_| assert!(wal.append(&[7; 40]).is_ok()));
+        wal.sync().unwrap();
+        (0..10).for_each(|_| assert!(wal.append(&[8; 40]).is_ok()));
+        let scanned = |disk: &Sim| {
+            let wal = LARGE.options(disk, MANUAL).open(LARGE.path, Mode::Read).unwrap();
+            assert_eq!(wal.len().unwrap(), records + 10);
+            wal.recovery().scanned_records
+        };
+        assert_eq!(scanned(&disk.kill()), 10);
+        wal.close().unwrap();
+        assert_eq!(scanned(&disk), 0);
+    }
+}
+
 /// A part of a log that nothing lies beside, as wal-db leaves it, costs what is in the part.
 #[test]
 fn a_part_of_a_log_reads_only_that_part() {
@@ -93,8 +108,7 @@ fn a_part_of_a_log_reads_only_that_part() {
     let mut records = 0;
     for split in splits {
         read.store(0, Ordering::Relaxed);
-        let mut cursor =
-            deedbook::wal::Wal::read_split(&split, &options, OnCorrupt::Raise, true).unwrap();
+        let mut cursor = Wal::read_split(&split, &options, OnCorrupt::Raise, true).unwrap();
         while cursor.next().unwrap().is_some() {
             records += 1;
         }
@@ -145,9 +159,7 @@ fn records_lie_across_and_behind_four_gibibytes() {
     std::fs::create_dir(&log).unwrap();
     let segment = std::fs::File::create_new(log.join(segment_name(HEAD / SEGMENT))).unwrap();
     segment.set_len(HEAD % SEGMENT).unwrap();
-    let mut marker = HEAD.to_le_bytes().to_vec();
-    marker.extend_from_slice(&crc32c(&marker).to_le_bytes());
-    std::fs::write(log.join(HEAD_NAME), marker).unwrap();
+    std::fs::write(log.join(HEAD_NAME), head_marker(HEAD)).unwrap();
     let layout = Some(Layout::Segmented { segment_bytes: SEGMENT });
     let options = Options::new().layout(layout).storage(Arc::new(Disk));
     let wal = options.open(&log, Mode::Append).unwrap();
@@ -195,12 +207,10 @@ fn a_single_file_of_more_than_four_gibibytes_is_read_and_appended_to() {
     let payload = vec![0; (RECORD_BYTES_MAX - 1000) as usize];
     let framed = RECORD_BYTES_MAX - 1000 + 8;
     let count = (1 << 32) / framed + 1;
-    let length = (payload.len() as u32).to_le_bytes();
-    let sum = crc32c(&[&length[..], &payload].concat());
+    let header = &Framing::Wal.encode(0, &payload)[..8];
     let file = std::fs::File::create_new(&log).unwrap();
     for i in 0..count {
-        let header = [sum.to_le_bytes(), length].concat();
-        std::os::unix::fs::FileExt::write_all_at(&file, &header, i * framed).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, header, i * framed).unwrap();
     }
     file.set_len(count * framed).unwrap();
     let wal = Wal::append_to(&log).unwrap();

@@ -9,17 +9,19 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Disk, Storage};
-use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, Mode, Options, Wal, segment_name};
+use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, Mode, Options, Wal};
 use deedbook::{Durable, MarkUse, Repair};
 
-use crate::support::formats::wal::read_all;
+use crate::support::common::{crc32, read_file, write_file};
+use crate::support::formats::wal::{SEGMENTS as LONG_SEGMENTS, read_all};
+use crate::support::harness::files::damage;
+use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
+use crate::support::harness::{ACKNOWLEDGED, How, MANUAL, states};
 use crate::support::watch::{Seen, watched};
-use crate::support::{formats, harness};
-use harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
-use harness::{ACKNOWLEDGED, How, MANUAL, mix};
+use crate::tools::{at_every_call, five};
 
 /// Segments with room for blocks of the index.
-const LARGE: WalSubject = WalSubject::segments(&formats::wal::SEGMENTS);
+const LARGE: WalSubject = WalSubject::segments(&LONG_SEGMENTS);
 
 /// A log of 600 records of 1000 bytes each: the index has a block for every 66 of them.
 fn six_hundred(disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
@@ -29,50 +31,13 @@ fn six_hundred(disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
     (wal, lsns)
 }
 
-fn five(subject: &WalSubject, disk: &Sim) -> (Wal, Vec<Lsn>) {
-    let wal = subject.wal(disk, MANUAL).unwrap();
-    let lsns = (0..5).map(|n| wal.append(&[n; 50]).unwrap()).collect();
-    wal.sync().unwrap();
-    (wal, lsns)
-}
-
+/// A file beside the log.
 fn beside(subject: &WalSubject, name: &str) -> PathBuf {
-    match subject.layout.segment_bytes() {
-        None => Path::new("/log/.deedbook/wal").join(name),
-        Some(_) => Path::new("/log/.deedbook").join(name),
-    }
+    subject.sidecar().join(name)
 }
 
-fn first_file(subject: &WalSubject) -> PathBuf {
-    match subject.layout.segment_bytes() {
-        None => subject.path.into(),
-        Some(_) => Path::new(subject.path).join(segment_name(0)),
-    }
-}
-
-fn bytes_of(disk: &Sim, path: &Path) -> Option<Vec<u8>> {
-    let file = disk.open(path, Access::Read).ok()?;
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
-    Some(bytes)
-}
-
-fn put(disk: &Sim, path: &Path, bytes: &[u8]) {
-    let file = match disk.open(path, Access::Write) {
-        Ok(file) => file,
-        Err(_) => disk.create_new(path, 0o600).unwrap(),
-    };
-    file.set_len(0).unwrap();
-    assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, byte: &u8| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
-        })
-    };
-    !bytes.iter().fold(!0, step)
+fn has_intent(subject: &WalSubject, disk: &Sim) -> bool {
+    disk.open(&beside(subject, "cut"), Access::Read).is_ok()
 }
 
 /// Truncate at the 350th record, both ways, and see that what is left was counted.
@@ -141,13 +106,13 @@ fn a_foreign_ordinal_is_neither_subtracted_nor_used() {
         wal.truncate_before(lsns[400]).unwrap();
         wal.close().unwrap();
         let path = beside(&LARGE, "mark");
-        let mut mark = bytes_of(&disk, &path).unwrap();
+        let mut mark = read_file(&disk, &path);
         for slot in [0, 512] {
             mark[slot + 16..slot + 24].fill(0);
             let crc = crc32(&mark[slot..slot + 124]);
             mark[slot + 124..slot + 128].copy_from_slice(&crc.to_le_bytes());
         }
-        put(&disk, &path, &mark);
+        write_file(&disk, &path, &mark);
         let wal = LARGE.wal(&disk, MANUAL).unwrap();
         assert_eq!((wal.recovery().mark, wal.len().unwrap()), (MarkUse::Used, 200));
         match front {
@@ -163,19 +128,9 @@ fn another(subject: &WalSubject) -> Vec<(PathBuf, Vec<u8>)> {
     let disk = Sim::new();
     let wal = subject.wal(&disk, MANUAL).unwrap();
     (100..120).for_each(|n| assert!(wal.append(&[n; 30]).is_ok()));
-    let paths = wal.segment_paths().unwrap();
     wal.close().unwrap();
-    paths.iter().map(|path| (path.clone(), bytes_of(&disk, path).unwrap())).collect()
-}
-
-fn remove_log(subject: &WalSubject, disk: &Sim) {
-    for name in disk.list(Path::new("/log")).unwrap() {
-        let path = Path::new("/log").join(&name);
-        let log = path == Path::new(subject.path) || path.extension().is_some_and(|e| e == "wal");
-        if log && !disk.is_dir(&path) {
-            disk.remove(&path).unwrap();
-        }
-    }
+    let paths = subject.files(&disk).into_iter().map(|(path, _)| path);
+    paths.map(|path| (path.clone(), read_file(&disk, &path))).collect()
 }
 
 /// Found by review: killed in the middle of `truncate_from` of the first record, of which the intent
@@ -186,7 +141,7 @@ fn a_leftover_intent_does_not_cut_another_log() {
     for subject in [&SINGLE, &TINY, &SEGMENTS] {
         for (keep, over) in [(false, false), (false, true), (true, false), (true, true)] {
             let disk = Sim::new();
-            let (wal, lsns) = five(subject, &disk);
+            let (wal, lsns) = five(subject, &disk, MANUAL);
             disk.record();
             match keep {
                 true => wal.truncate_after(lsns[0]).unwrap(),
@@ -195,14 +150,15 @@ fn a_leftover_intent_does_not_cut_another_log() {
             let mut left = 0;
             for disk in disk.recorded() {
                 let disk = disk.kill();
-                if bytes_of(&disk, &beside(subject, "cut")).is_none() {
+                if !has_intent(subject, &disk) {
                     continue;
                 }
                 left += 1;
                 if !over {
-                    remove_log(subject, &disk);
+                    let files = subject.files(&disk);
+                    files.iter().for_each(|(path, _)| disk.remove(path).unwrap());
                 }
-                another(subject).iter().for_each(|(path, bytes)| put(&disk, path, bytes));
+                another(subject).iter().for_each(|(path, bytes)| write_file(&disk, path, bytes));
                 let what = format!("{}, keep {keep}, over {over}", subject.name);
                 let read = subject.options(&disk, MANUAL);
                 let read = read.open(subject.path, Mode::Read).unwrap();
@@ -211,7 +167,7 @@ fn a_leftover_intent_does_not_cut_another_log() {
                 assert_eq!(wal.len().unwrap(), 20, "{what}");
                 assert!(!wal.recovery().finished_truncation);
                 // Nor any other that will lie there.
-                assert_eq!(bytes_of(&disk, &beside(subject, "cut")), None, "{what}");
+                assert!(!has_intent(subject, &disk), "{what}");
             }
             assert!(left > 2);
         }
@@ -231,26 +187,17 @@ fn a_cut_of_all_records_that_was_begun_is_ended() {
             if synced {
                 wal.sync().unwrap();
             }
-            disk.record();
-            wal.truncate_from(first).unwrap();
             let mut ended = 0;
-            for (call, moment) in disk.recorded().iter().enumerate() {
-                let crashes = moment.crashes();
-                for index in 0..=crashes.count().min(64) {
-                    let disk = match index {
-                        0 => moment.kill(),
-                        _ if crashes.count() <= 64 => crashes.build(&crashes.nth(index - 1)),
-                        _ => crashes.build(&crashes.sample(mix(index))),
-                    };
-                    let begun = bytes_of(&disk, &beside(subject, "cut")).is_some();
-                    let what = format!("{}, synced {synced}, call {call}, {index}", subject.name);
-                    let wal = subject.wal(&disk, MANUAL);
-                    let wal = wal.unwrap_or_else(|e| panic!("{what}: {e}"));
-                    assert_eq!(wal.recovery().finished_truncation, begun, "{what}");
-                    assert!(!begun || wal.len().unwrap() == 0, "{what}");
-                    assert_eq!(bytes_of(&disk, &beside(subject, "cut")), None, "{what}");
-                    ended += u64::from(begun);
-                }
+            let left = at_every_call(&disk, 64, || wal.truncate_from(first).unwrap());
+            for (call, disk) in left {
+                let begun = has_intent(subject, &disk);
+                let what = format!("{}, synced {synced}, {call}", subject.name);
+                let wal = subject.wal(&disk, MANUAL);
+                let wal = wal.unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert_eq!(wal.recovery().finished_truncation, begun, "{what}");
+                assert!(!begun || wal.len().unwrap() == 0, "{what}");
+                assert!(!has_intent(subject, &disk), "{what}");
+                ended += u64::from(begun);
             }
             assert!(ended > 5);
         }
@@ -264,7 +211,7 @@ fn a_damaged_or_hostile_intent_is_harmless() {
     for subject in [&SINGLE, &SEGMENTS] {
         for keep in [true, false] {
             let disk = Sim::new();
-            let (wal, lsns) = five(subject, &disk);
+            let (wal, lsns) = five(subject, &disk, MANUAL);
             disk.inject(Fault::once(1, What::Crash).of(Call::SetLen));
             match keep {
                 true => wal.truncate_after(lsns[0]).unwrap_err(),
@@ -272,7 +219,7 @@ fn a_damaged_or_hostile_intent_is_harmless() {
             };
             let disk = disk.kill();
             let path = beside(subject, "cut");
-            let good = bytes_of(&disk, &path).unwrap();
+            let good = read_file(&disk, &path);
             let mut tried = vec![
                 Vec::new(),
                 good[..good.len() - 1].to_vec(),
@@ -306,12 +253,11 @@ fn a_damaged_or_hostile_intent_is_harmless() {
             }
             for bytes in tried {
                 let disk = disk.kill();
-                put(&disk, &path, &bytes);
+                write_file(&disk, &path, &bytes);
                 let wal = subject.wal(&disk, MANUAL).unwrap_or_else(|e| panic!("{bytes:?}: {e}"));
-                let there = bytes_of(&disk, &first_file(subject)).unwrap();
-                assert!(!there.is_empty() && !wal.is_empty().unwrap(), "keep {keep}: {bytes:?}");
+                assert!(!wal.is_empty().unwrap(), "keep {keep}: {bytes:?}");
                 assert!(!wal.recovery().finished_truncation, "keep {keep}: {bytes:?}");
-                assert_eq!(bytes_of(&disk, &path), None);
+                assert!(!has_intent(subject, &disk));
                 wal.commit(b"goes on").unwrap();
             }
             assert!(subject.wal(&disk, MANUAL).unwrap().recovery().finished_truncation);
@@ -358,7 +304,7 @@ fn a_refused_cut_puts_the_consumers_back() {
         (Call::SyncDir, 1, Other, 1),
     ] {
         let disk = Sim::new();
-        let (wal, lsns) = five(&SEGMENTS, &disk);
+        let (wal, lsns) = five(&SEGMENTS, &disk, MANUAL);
         wal.set_consumer("low", lsns[1]).unwrap();
         wal.set_consumer("high", lsns[4]).unwrap();
         let before = wal.consumers().unwrap();
@@ -368,10 +314,9 @@ fn a_refused_cut_puts_the_consumers_back() {
         assert_eq!(error.durable(), Some(Durable::No), "{what:?} {kth}: {error}");
         assert_eq!((wal.len().unwrap(), wal.consumers().unwrap()), (5, before.clone()), "{what:?}");
         // Whatever a power cut leaves: lost positions cost nothing, but these were not lost.
-        let crashes = disk.crashes();
-        for index in 0..crashes.count().min(64) {
-            let wal = SEGMENTS.wal(&crashes.build(&crashes.nth(index)), MANUAL).unwrap();
-            assert_eq!(wal.consumers().unwrap(), before, "{what:?} {kth}, power cut {index}");
+        for after in states(&disk, 64) {
+            let wal = SEGMENTS.wal(&after, MANUAL).unwrap();
+            assert_eq!(wal.consumers().unwrap(), before, "{what:?} {kth}, power cut");
         }
         wal.truncate_from(lsns[2]).unwrap();
         assert_eq!((wal.len().unwrap(), wal.consumers().unwrap()["high"]), (2, lsns[2]));
@@ -383,7 +328,7 @@ fn a_refused_cut_puts_the_consumers_back() {
 fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
     for (what, at) in [(Call::Create, 2), (Call::Rename, 2), (Call::SyncDir, 1)] {
         let disk = Sim::new();
-        let (wal, lsns) = five(&SEGMENTS, &disk);
+        let (wal, lsns) = five(&SEGMENTS, &disk, MANUAL);
         wal.set_consumer("high", lsns[4]).unwrap();
         disk.inject(Fault::ever(at, What::Error(StorageFull)).of(what));
         let error = wal.truncate_from(lsns[2]).unwrap_err();
@@ -400,20 +345,15 @@ fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
 #[test]
 fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
     let disk = Sim::new();
-    let (wal, lsns) = five(&TINY, &disk);
+    let (wal, lsns) = five(&TINY, &disk, MANUAL);
     let mark = beside(&TINY, "mark");
-    let before = bytes_of(&disk, &mark).unwrap();
+    let before = read_file(&disk, &mark);
     wal.truncate_before(lsns[3]).unwrap();
     let disk = disk.kill();
-    put(&disk, &mark, &before);
-    let at = lsns[4].0 + 20;
-    let segment = Path::new(TINY.path).join(segment_name(at / 64));
-    let mut bytes = bytes_of(&disk, &segment).unwrap();
-    bytes[(at % 64) as usize] ^= 1;
-    put(&disk, &segment, &bytes);
-    let options = Options::new().layout(TINY.layout).storage(Arc::new(disk));
+    write_file(&disk, &mark, &before);
+    damage(&TINY, &disk, lsns[4].0 + 20);
     let dry_run = Repair { dry_run: true, ..Repair::default() };
-    let report = deedbook::wal::repair(TINY.path, &options, dry_run).unwrap();
+    let report = wal::repair(TINY.path, &TINY.options(&disk, MANUAL), dry_run).unwrap();
     let (loss, damage) = (report.loss.unwrap(), report.damage.unwrap());
     // 0: how many is not known.
     assert_eq!((loss.records, loss.offset), (0, lsns[4].0));
@@ -429,16 +369,15 @@ fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
         let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
         let mut lsns: Vec<_> = (0..5).map(|n| wal.append(&[n; 50]).unwrap()).collect();
         wal.sync().unwrap();
-        let mark = bytes_of(&disk, &beside(subject, "mark")).unwrap();
+        let mark = read_file(&disk, &beside(subject, "mark"));
         wal.truncate_before(lsns[2]).unwrap();
         lsns.extend((5..7).map(|n| wal.append(&[n; 50]).unwrap()));
         wal.sync().unwrap();
         drop(wal);
-        put(&disk, &beside(subject, "mark"), &mark);
+        write_file(&disk, &beside(subject, "mark"), &mark);
         let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
-        let found: Vec<_> =
-            read_all(&wal).unwrap().into_iter().map(|record| Lsn(record.number())).collect();
-        assert_eq!(found, lsns[2..], "{}", subject.name);
+        let found = read_all(&wal).unwrap();
+        assert!(found.iter().map(|record| Lsn(record.number())).eq(lsns.drain(2..)));
         assert_eq!(wal.recovery().cut_records, 0, "{}", subject.name);
     }
 }
@@ -453,7 +392,7 @@ fn a_check_beside_a_truncation_tells_of_no_loss() {
         for cuts_the_end in [true, false].into_iter().filter(|cuts| *cuts || !is_single) {
             for at_call in 0.. {
                 let disk = Sim::new();
-                let (wal, lsns) = five(&subject, &disk);
+                let (wal, lsns) = five(&subject, &disk, MANUAL);
                 let calls = Arc::new(AtomicU64::new(0));
                 let change = {
                     let calls = calls.clone();
@@ -467,9 +406,8 @@ fn a_check_beside_a_truncation_tells_of_no_loss() {
                         }
                     }
                 };
-                let options = Options::new()
-                    .layout(subject.layout)
-                    .storage(watched(Arc::new(disk.clone()), change));
+                let options = subject.options(&disk, MANUAL);
+                let options = options.storage(watched(Arc::new(disk.clone()), change));
                 let report = wal::verify(subject.path, &options, |_, _| Ok(())).unwrap();
                 let what = format!("{}, {cuts_the_end}, call {at_call}: {report:?}", subject.name);
                 assert!(!report.lost_acknowledged && report.damages.is_empty(), "{what}");
@@ -485,13 +423,13 @@ fn a_check_beside_a_truncation_tells_of_no_loss() {
 #[test]
 fn a_begun_cut_knows_the_head() {
     let disk = Sim::new();
-    let (wal, lsns) = five(&TINY, &disk);
+    let (wal, lsns) = five(&TINY, &disk, MANUAL);
     wal.truncate_before(lsns[1]).unwrap();
     // The first rename stores the intent, the second one the lowered mark.
     disk.inject(Fault::once(2, What::Crash).of(Call::Rename));
     wal.truncate_after(lsns[3]).unwrap_err();
     let disk = disk.kill();
-    put(&disk, &Path::new(TINY.path).join(HEAD_NAME), &[7; 12]);
+    write_file(&disk, &Path::new(TINY.path).join(HEAD_NAME), &[7; 12]);
     let wal = TINY.wal(&disk, MANUAL).unwrap();
     assert_eq!((wal.head().unwrap(), wal.len().unwrap()), (lsns[1], 3));
     assert!(wal.recovery().finished_truncation);

@@ -16,7 +16,7 @@ use deedbook::{
 };
 
 use crate::support::formats::book::{number, payload, rows};
-use crate::support::formats::framing::Framing;
+use crate::support::formats::framing::{Framing, crc32c};
 use crate::support::formats::subject::{
     At, Event, Format, How, Log, Record, Walk, on_corrupt, walk,
 };
@@ -126,6 +126,12 @@ pub fn segments_in(storage: &dyn Storage, dir: &Path) -> Vec<u64> {
     let mut indices: Vec<u64> = storage.list(dir).unwrap().into_iter().filter_map(index).collect();
     indices.sort_unstable();
     indices
+}
+
+/// The bytes of a head marker.
+pub fn head_marker(head: u64) -> Vec<u8> {
+    let bytes = head.to_le_bytes();
+    [&bytes[..], &crc32c(&bytes).to_le_bytes()].concat()
 }
 
 pub struct WalLog(pub Wal);

@@ -10,7 +10,8 @@ use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::wal::{Follow, HEAD_NAME, Lsn, Mode, Wal, segment_name};
 
-use crate::support::formats::wal::read_all;
+use crate::support::common::write_file;
+use crate::support::formats::wal::{head_marker, read_all};
 use crate::support::harness::limit::within;
 use crate::support::harness::subjects::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ALWAYS, MANUAL, views};
@@ -105,9 +106,7 @@ fn an_index_knows_positions_beyond_four_gibibytes() {
     disk.create_dir(dir).unwrap();
     let segment = disk.create_new(&dir.join(segment_name(HEAD / size)), 0o600).unwrap();
     segment.set_len(HEAD % size).unwrap();
-    let mut marker = HEAD.to_le_bytes().to_vec();
-    marker.extend_from_slice(&crc32c::crc32c(&marker).to_le_bytes());
-    disk.create_new(&dir.join(HEAD_NAME), 0o600).unwrap().write_at(&marker, 0).unwrap();
+    write_file(&disk, &dir.join(HEAD_NAME), &head_marker(HEAD));
     let log = LARGE.open(&disk, MANUAL).unwrap();
     for n in 0..60u8 {
         log.append(0, &[n; 40_000]).unwrap();

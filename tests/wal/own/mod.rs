@@ -2,6 +2,5 @@
 //! head marker, consumers.
 
 mod changed;
-mod places;
 mod sync;
 mod truncation;

@@ -6,40 +6,28 @@ use std::sync::{Arc, Mutex};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::wal::{Cut, Dropped, Lsn, Options, Wal, segment_name};
-use deedbook::{Durable, ErrorKind, Mode};
+use deedbook::{Durable, ErrorKind, Mode, Result};
 
-use crate::support::formats::wal::{read_all, segments_in};
+use crate::support::formats::wal::read_all;
 use crate::support::harness::files::bytes_of;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ACKNOWLEDGED, ALWAYS, MANUAL, judge, states, worst};
 use crate::support::watch::{Seen, watched};
+use crate::tools::{at_every_call, found, segments};
 
-fn segments(disk: &Sim) -> Vec<u64> {
-    segments_in(disk, Path::new("/log"))
-}
-
-/// Record what `change` does and crash every step of it: the log holds `old` or `new`, and after
-/// the last step only `new`.
+/// Whatever call of `change` a crash follows, the log holds the old records or the new ones, and after
+/// the last call the new ones.
 fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce() -> Dropped) {
     let old = read_all(wal).unwrap();
-    disk.record();
-    change();
-    let moments = disk.recorded();
+    let left = at_every_call(disk, 40, change);
     let new = read_all(wal).unwrap();
     assert_ne!(old, new);
-    for (call, moment) in moments.iter().enumerate() {
-        for after in states(moment, 40).into_iter().chain([moment.kill()]) {
-            let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
-            assert!(
-                got == old || got == new,
-                "{} call {call}: {} records",
-                subject.name,
-                got.len()
-            );
-        }
+    for (call, after) in left {
+        let got = found(subject, &after);
+        assert!(got == old || got == new, "{} {call}: {} records", subject.name, got.len());
     }
     for after in states(disk, 40) {
-        assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), new);
+        assert_eq!(found(subject, &after), new);
     }
 }
 
@@ -76,18 +64,15 @@ fn records_that_are_not_synced_survive_the_dropping_of_a_prefix() {
         wal.sync().unwrap();
         (4..7).for_each(|n| assert!(wal.append(&[n; 200]).is_ok()));
         let all = read_all(&wal).unwrap();
-        disk.record();
-        wal.truncate_before(synced[2]).unwrap();
-        for (call, moment) in disk.recorded().iter().enumerate() {
-            for after in states(moment, 60).into_iter().chain([moment.kill()]) {
-                let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
-                let old = judge(&got, &all, 4, false);
-                let new = judge(&got, &all[2..], 2, false);
-                assert!(old.is_ok() || new.is_ok(), "{} call {call}: {got:?}", subject.name);
-            }
+        let left = at_every_call(&disk, 60, || wal.truncate_before(synced[2]).unwrap());
+        for (call, after) in left {
+            let got = found(subject, &after);
+            let old = judge(&got, &all, 4, false);
+            let new = judge(&got, &all[2..], 2, false);
+            assert!(old.is_ok() || new.is_ok(), "{} {call}: {got:?}", subject.name);
         }
         for after in states(&disk, 60) {
-            assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), all[2..]);
+            assert_eq!(found(subject, &after), all[2..]);
         }
     }
 }
@@ -117,22 +102,17 @@ fn records_that_come_while_a_truncation_syncs_survive_it() {
     wal.sync().unwrap();
     wal.append(&[4; 200]).unwrap();
     *other.lock().unwrap() = Some(wal.clone());
-    disk.record();
-    wal.truncate_before(synced[2]).unwrap();
-    assert!(other.lock().unwrap().is_none(), "{}: it synced nothing", subject.name);
-    let new = read_all(&wal).unwrap();
-    assert_eq!(new.len(), 5, "{}", subject.name);
-    for (call, moment) in disk.recorded().iter().enumerate() {
-        for after in states(moment, 60).into_iter().chain([moment.kill()]) {
-            let opened = subject.wal(&after, MANUAL);
-            let opened = opened.unwrap_or_else(|e| panic!("{} call {call}: {e}", subject.name));
-            let got = read_all(&opened).unwrap();
-            let kept = if got.first().is_some_and(|it| it.bytes == [0; 200]) { 4 } else { 2 };
-            assert!(got.len() >= kept, "{} call {call}: {got:?}", subject.name);
-        }
+    let left = at_every_call(&disk, 60, || wal.truncate_before(synced[2]).unwrap());
+    for (call, after) in left {
+        let got = found(subject, &after);
+        let kept = if got.first().is_some_and(|it| it.bytes == [0; 200]) { 4 } else { 2 };
+        assert!(got.len() >= kept, "{call}: {got:?}");
     }
+    assert!(other.lock().unwrap().is_none(), "it synced nothing");
+    let new = read_all(&wal).unwrap();
+    assert_eq!(new.len(), 5);
     for after in states(&disk, 60) {
-        assert_eq!(read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap(), new);
+        assert_eq!(found(subject, &after), new);
     }
 }
 
@@ -150,28 +130,6 @@ fn after_a_dropped_prefix_and_a_power_cut_opening_reads_no_record() {
             let wal = subject.wal(&after, MANUAL).unwrap();
             assert_eq!((wal.len().unwrap(), wal.recovery().scanned_records), (6, 0));
         }
-    }
-}
-
-/// What a power cut may take is nothing to drop other records for: the log would end before its head,
-/// or before the record that was to be its last.
-#[test]
-fn nothing_is_dropped_up_to_a_record_that_is_not_durable() {
-    for subject in [&SEGMENTS, &TINY] {
-        let disk = Sim::new();
-        let wal = subject.wal(&disk, MANUAL).unwrap();
-        let lsns: Vec<_> = (0..6).map(|n| wal.append(&[n; 100]).unwrap()).collect();
-        let written = read_all(&wal).unwrap();
-        for truncate in [Wal::truncate_before, Wal::truncate_after, Wal::truncate_from] {
-            let error = truncate(&wal, lsns[3]).unwrap_err();
-            let refused = (error.kind(), error.durable());
-            assert_eq!(refused, (ErrorKind::InvalidArgument, Some(Durable::No)), "{error}");
-            assert_eq!(read_all(&wal).unwrap(), written, "{}", subject.name);
-        }
-        wal.sync().unwrap();
-        wal.truncate_before(lsns[3]).unwrap();
-        wal.truncate_after(lsns[4]).unwrap();
-        assert_eq!(read_all(&wal).unwrap(), written[3..5], "{}", subject.name);
     }
 }
 
@@ -197,13 +155,11 @@ fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
                     assert_eq!(wal.append(&bytes).unwrap(), lsns[usize::from(n)]);
                     written.push(subject.record(written.last(), 0, &bytes));
                     for after in states(&disk, 60) {
-                        let got = read_all(&subject.wal(&after, MANUAL).unwrap()).unwrap();
-                        judge(&got, &written, kept.len(), false).unwrap();
+                        judge(&found(subject, &after), &written, kept.len(), false).unwrap();
                     }
                 }
                 wal.sync().unwrap();
-                let after = subject.wal(&worst(&disk), MANUAL).unwrap();
-                assert_eq!(read_all(&after).unwrap(), written);
+                assert_eq!(found(subject, &worst(&disk)), written);
             }
         }
     }
@@ -268,34 +224,36 @@ fn segments_that_come_back_below_the_head_are_not_read_and_go_again() {
     }
 }
 
-/// With `recovery="acknowledged"` nothing comes back that was not acknowledged, and all that was.
+/// With `recovery="acknowledged"` nothing comes back that was not acknowledged, and all that was, also
+/// where records were dropped at both ends.
 // Promise: wal-acknowledged.
 #[test]
 fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
-    for subject in [&SINGLE, &SEGMENTS, &TINY] {
-        for dropped in [false, true] {
-            let disk = Sim::new();
-            let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
-            let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
-            wal.sync().unwrap();
-            let mut first = 0;
-            if dropped && subject.name != "wal-single" {
-                wal.truncate_before(lsns[2]).unwrap();
-                first = 2;
-            }
-            if dropped {
-                wal.truncate_after(lsns[2]).unwrap();
-            }
-            let acknowledged = read_all(&wal).unwrap();
-            assert_eq!(acknowledged.len(), if dropped { 3 - first } else { 4 });
-            for n in 0..3 {
-                wal.append(&[50 + n; 200]).unwrap();
-            }
-            for after in states(&disk, 100).into_iter().chain([disk.kill()]) {
-                let wal = subject.wal(&after, ACKNOWLEDGED).unwrap();
-                assert_eq!(read_all(&wal).unwrap(), acknowledged);
-            }
+    for (subject, kept) in [(&SINGLE, 3), (&SEGMENTS, 1), (&TINY, 1)] {
+        let disk = Sim::new();
+        let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
+        let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
+        wal.sync().unwrap();
+        if kept == 1 {
+            wal.truncate_before(lsns[2]).unwrap();
         }
+        wal.truncate_after(lsns[2]).unwrap();
+        let acknowledged = read_all(&wal).unwrap();
+        assert_eq!(acknowledged.len(), kept);
+        (50..53).for_each(|n| assert!(wal.append(&[n; 200]).is_ok()));
+        for after in states(&disk, 100).into_iter().chain([disk.kill()]) {
+            let wal = subject.wal(&after, ACKNOWLEDGED).unwrap();
+            assert_eq!(read_all(&wal).unwrap(), acknowledged);
+        }
+    }
+}
+
+fn truncate(wal: &Wal, cut: Cut) -> Result<Dropped> {
+    match cut {
+        Cut::Before(lsn) => wal.truncate_before(lsn),
+        Cut::BeforeAll(lsn) => wal.truncate_before_all(lsn),
+        Cut::After(lsn) => wal.truncate_after(lsn),
+        Cut::From(lsn) => wal.truncate_from(lsn),
     }
 }
 
@@ -306,13 +264,7 @@ fn dropped(subject: &WalSubject, disk: &Sim, wal: &Wal, cut: Cut) -> Dropped {
     let would = reader.would_drop(cut).unwrap();
     assert_eq!(wal.would_drop(cut).unwrap(), would, "{cut:?}: a reader says the same");
     assert_eq!(read_all(wal).unwrap(), before, "{cut:?}: changed");
-    let done = match cut {
-        Cut::Before(lsn) => wal.truncate_before(lsn),
-        Cut::BeforeAll(lsn) => wal.truncate_before_all(lsn),
-        Cut::After(lsn) => wal.truncate_after(lsn),
-        Cut::From(lsn) => wal.truncate_from(lsn),
-    };
-    let done = done.unwrap();
+    let done = truncate(wal, cut).unwrap();
     assert_eq!(done, would, "{cut:?}");
     assert_eq!(done.records as usize, before.len() - read_all(wal).unwrap().len(), "{cut:?}");
     assert_eq!((done.head, done.end), (wal.head().unwrap(), wal.end().unwrap()), "{cut:?}");
@@ -341,34 +293,36 @@ fn a_truncation_drops_what_was_said_beforehand() {
     }
 }
 
+/// What a power cut may take is nothing to drop other records for: the log would end before its head,
+/// or before the record that was to be its last.
 #[test]
 fn what_a_truncation_refuses_is_refused_beforehand() {
-    for subject in [&SEGMENTS, &SINGLE] {
+    for subject in [&SEGMENTS, &TINY, &SINGLE] {
         let disk = Sim::new();
         let wal = subject.wal(&disk, MANUAL).unwrap();
         let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 50]).unwrap()).collect();
         wal.sync().unwrap();
         wal.set_consumer("slow", lsns[1]).unwrap();
-        let end = wal.append(b"not synced").unwrap();
+        let unsynced = [5, 6].map(|n| wal.append(&[n; 50]).unwrap());
+        let written = read_all(&wal).unwrap();
         let prefix = match subject.name == SINGLE.name {
             true => ErrorKind::Unsupported,
             false => ErrorKind::InvalidArgument,
         };
         let refused = [
             (Cut::Before(lsns[2]), prefix),
-            (Cut::After(end), ErrorKind::InvalidArgument),
+            (Cut::BeforeAll(unsynced[1]), prefix),
+            (Cut::After(unsynced[0]), ErrorKind::InvalidArgument),
+            (Cut::From(unsynced[1]), ErrorKind::InvalidArgument),
             (Cut::From(wal.end().unwrap()), ErrorKind::OutOfRange),
             (Cut::After(Lsn(lsns[1].0 + 1)), ErrorKind::OutOfRange),
         ];
         for (cut, kind) in refused {
             let would = wal.would_drop(cut).unwrap_err();
-            let done = match cut {
-                Cut::Before(lsn) => wal.truncate_before(lsn),
-                Cut::After(lsn) => wal.truncate_after(lsn),
-                Cut::From(lsn) | Cut::BeforeAll(lsn) => wal.truncate_from(lsn),
-            };
-            let done = done.unwrap_err();
+            let done = truncate(&wal, cut).unwrap_err();
             assert_eq!((would.kind(), would.to_string()), (kind, done.to_string()), "{cut:?}");
+            assert_eq!(done.durable(), Some(Durable::No), "{cut:?}: {done}");
+            assert_eq!(read_all(&wal).unwrap(), written, "{cut:?}");
         }
     }
 }

@@ -1,88 +1,19 @@
-//! What a log keeps: consumers, retention, the archive hook, statistics.
+//! Rules by which a log drops whole segments: asked for, or by itself.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deedbook::storage::{Disk, LockAttempt, Storage};
 use deedbook::wal::{Archive, Dropped, Layout, Lsn, Mode, Options, Retention, Wal};
 use deedbook::{Durability, ErrorKind};
 use tempfile::TempDir;
 
-/// Segments as the archive got them.
-type Archived = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;
+use super::{filled, options};
 
-fn options() -> Options {
-    Options::new().layout(Layout::Segmented { segment_bytes: 256 })
-}
-
-/// A hundred records of 40 bytes with their headers, synced.
-fn filled(dir: &TempDir, options: &Options) -> (Wal, Vec<Lsn>) {
-    let wal = options.open(dir.path(), Mode::Create).unwrap();
-    let lsns = (0..100).map(|i| wal.append(&[i; 32]).unwrap()).collect();
-    wal.sync().unwrap();
-    (wal, lsns)
-}
-
-#[test]
-fn truncation_never_passes_the_slowest_consumer_unless_forced() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
-    wal.set_consumer("slow", lsns[20]).unwrap();
-    wal.set_consumer("fast", lsns[70]).unwrap();
-    assert_eq!(wal.set_consumer("x", Lsn(1)).unwrap_err().kind(), ErrorKind::OutOfRange);
-    assert_eq!(wal.set_consumer("a b", lsns[1]).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    let error = wal.truncate_before(lsns[21]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.to_string().contains("\"slow\" needs lsn 800"), "{error}");
-    wal.truncate_before(lsns[20]).unwrap();
-    wal.close().unwrap();
-    let wal = Wal::append_to(dir.path()).unwrap();
-    let consumers: Vec<_> = wal.consumers().unwrap().into_iter().collect();
-    assert_eq!(consumers, [("fast".into(), lsns[70]), ("slow".into(), lsns[20])]);
-    wal.truncate_before_all(lsns[30]).unwrap();
-    assert_eq!(wal.head().unwrap(), lsns[30]);
-    wal.remove_consumer("slow").unwrap();
-    wal.truncate_before(lsns[70]).unwrap();
-}
-
-#[test]
-fn a_reader_keeps_the_writer_from_dropping_what_it_needs() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
-    let reader = Wal::open(dir.path()).unwrap();
-    reader.set_consumer("reader", lsns[40]).unwrap();
-    let error = wal.truncate_before(lsns[41]).unwrap_err();
-    assert!(error.to_string().contains("\"reader\" needs lsn 1600"), "{error}");
-    wal.truncate_before(lsns[40]).unwrap();
-    // What was dropped cannot be asked for, although this handle was opened before.
-    let error = reader.set_consumer("late", lsns[39]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::OutOfRange);
-    assert!(error.to_string().contains("was dropped"), "{error}");
-    reader.remove_consumer("reader").unwrap();
-    wal.truncate_before(lsns[90]).unwrap();
-    assert_eq!(reader.append(b"x").unwrap_err().kind(), ErrorKind::ReadOnly);
-}
-
-#[test]
-fn a_reader_that_asks_while_records_are_dropped_keeps_them_or_is_refused() {
-    for round in 0..30 {
-        let dir = TempDir::new().unwrap();
-        let (wal, lsns) = filled(&dir, &options());
-        let reader = Wal::open(dir.path()).unwrap();
-        let wanted = lsns[20];
-        let asking = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_micros(40 * round));
-            reader.set_consumer("reader", wanted)
-        });
-        std::thread::sleep(Duration::from_micros(300));
-        let dropped = wal.truncate_before(lsns[60]);
-        let asked = asking.join().unwrap();
-        assert!(dropped.is_ok() != asked.is_ok(), "round {round}: {dropped:?}, {asked:?}");
-        let head = if dropped.is_ok() { lsns[60] } else { lsns[0] };
-        assert_eq!(wal.head().unwrap(), head);
-    }
+/// The new head, if anything went.
+fn moved(dropped: deedbook::Result<Dropped>) -> Option<Lsn> {
+    dropped.map(|dropped| (dropped.records > 0).then_some(dropped.head)).unwrap()
 }
 
 /// A reader that opened the log while its first segments were removed failed: "segment is gone".
@@ -101,26 +32,6 @@ fn a_reader_opens_a_log_whose_front_is_being_dropped() {
         }
         opening.join().unwrap().unwrap();
     }
-}
-
-#[test]
-fn damaged_consumers_are_not_taken_for_none() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
-    wal.set_consumer("one", lsns[5]).unwrap();
-    let file = dir.path().join(".deedbook/consumers");
-    std::fs::write(&file, "one 2000\ncrc 00000000\n").unwrap();
-    assert_eq!(wal.truncate_before(lsns[20]).unwrap_err().kind(), ErrorKind::Corrupt);
-    let consumed = Retention::new().consumed(true);
-    assert_eq!(wal.retain(&consumed).unwrap_err().kind(), ErrorKind::Corrupt);
-    assert_eq!(wal.set_consumer("two", lsns[9]).unwrap_err().kind(), ErrorKind::Corrupt);
-    assert_eq!(wal.head().unwrap(), Lsn(0));
-    assert_eq!(wal.iter(None).unwrap().count(), 100);
-}
-
-/// The new head, if anything went.
-fn moved(dropped: deedbook::Result<Dropped>) -> Option<Lsn> {
-    dropped.map(|dropped| (dropped.records > 0).then_some(dropped.head)).unwrap()
 }
 
 #[test]
@@ -222,87 +133,6 @@ fn retention_by_age_counts_from_the_last_record_however_it_was_stored() {
 }
 
 #[test]
-fn the_archive_gets_each_segment_once_and_its_failure_changes_nothing() {
-    let dir = TempDir::new().unwrap();
-    let got = Archived::default();
-    let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
-    let archive = {
-        let (got, broken) = (got.clone(), broken.clone());
-        Archive::new(move |index, path| {
-            if broken.load(std::sync::atomic::Ordering::Relaxed) {
-                return Err(std::io::Error::other("no room in the archive"));
-            }
-            got.lock().unwrap().push((index, std::fs::read(path)?));
-            Ok(())
-        })
-    };
-    let options = options().archive(archive);
-    let (wal, lsns) = filled(&dir, &options);
-    let error = wal.truncate_before(lsns[50]).unwrap_err();
-    assert!(error.to_string().contains("archive segment 00000000000000000000.wal"), "{error}");
-    assert_eq!((wal.head().unwrap(), wal.iter(None).unwrap().count()), (Lsn(0), 100));
-    wal.append(b"the handle goes on").unwrap();
-    broken.store(false, std::sync::atomic::Ordering::Relaxed);
-    wal.truncate_before(lsns[20]).unwrap();
-    wal.truncate_before(lsns[50]).unwrap();
-    let got = got.lock().unwrap();
-    let indices: Vec<_> = got.iter().map(|(index, _)| *index).collect();
-    assert_eq!(indices, [0, 1, 2, 3, 4, 5, 6]);
-    let archived: Vec<u8> = got.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-    assert_eq!(archived.len(), 7 * 256);
-    assert_eq!(archived[8..40], [0; 32]);
-    assert_eq!(archived[48..80], [1; 32]);
-}
-
-/// Archiving takes long. Found by reading: no thread could append meanwhile.
-#[test]
-fn while_the_archive_works_appends_go_on() {
-    let dir = TempDir::new().unwrap();
-    let slot: Arc<Mutex<Option<Wal>>> = Arc::default();
-    let archive = {
-        let slot = slot.clone();
-        Archive::new(move |_, _| {
-            let wal = slot.lock().unwrap();
-            wal.as_ref().unwrap().commit(b"from the archive").map_err(std::io::Error::other)?;
-            Ok(())
-        })
-    };
-    let (wal, lsns) = filled(&dir, &options().archive(archive));
-    *slot.lock().unwrap() = Some(wal.clone());
-    wal.truncate_before(lsns[50]).unwrap();
-    assert_eq!(wal.len().unwrap(), 50 + lsns[50].0 / 256);
-    assert_eq!(wal.iter(None).unwrap().last().unwrap().unwrap().payload, b"from the archive");
-    slot.lock().unwrap().take();
-}
-
-/// A hook panicked on the thread that syncs, which ended, and nothing was synced from then on.
-// Promise: panic.
-#[test]
-fn syncs_in_the_background_go_on_after_a_hook_that_panicked() {
-    let dir = TempDir::new().unwrap();
-    let calls = Arc::new(AtomicU64::new(0));
-    let archive = {
-        let calls = calls.clone();
-        Archive::new(move |_, _| {
-            assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "the first call of the hook panics");
-            Ok(())
-        })
-    };
-    let every = Durability::Interval(Duration::from_millis(1));
-    let options = options().archive(archive).retention(Retention::new().bytes_max(0));
-    let wal = options.durability(every).open(dir.path(), Mode::Create).unwrap();
-    let until = Instant::now() + Duration::from_secs(20);
-    while calls.load(Ordering::SeqCst) < 2 {
-        wal.append(&[1; 200]).unwrap();
-        let end = wal.end().unwrap();
-        while wal.durable_end().unwrap() != Some(end) {
-            assert!(Instant::now() < until, "nothing is synced any more");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-#[test]
 fn statistics_count_what_happened() {
     let dir = TempDir::new().unwrap();
     let (wal, _) = filled(&dir, &options());
@@ -315,100 +145,6 @@ fn statistics_count_what_happened() {
     // Truncations sync as well.
     wal.truncate_before(wal.end().unwrap()).unwrap();
     assert_eq!(wal.stats().unwrap().syncs, 3);
-}
-
-/// A consumer stood at 3,600 when the log was cut to 2,000. New records came to lie at 2,000 to
-/// 5,600, and truncation dropped some that the consumer had never seen.
-// Promise: wal-consumer.
-#[test]
-fn a_consumer_above_a_cut_needs_what_is_appended_there() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
-    wal.set_consumer("c", lsns[90]).unwrap();
-    wal.truncate_from(lsns[50]).unwrap();
-    assert_eq!(wal.consumers().unwrap()["c"], lsns[50]);
-    let new: Vec<_> = (0..60).map(|_| wal.append(&[7; 52]).unwrap()).collect();
-    wal.sync().unwrap();
-    assert_eq!(wal.truncate_before(new[20]).unwrap_err().kind(), ErrorKind::InvalidArgument);
-}
-
-/// A log whose last whole record ends at byte 400, as after a power cut, with the consumer "c" after that.
-fn cut_below_a_consumer(dir: &TempDir) -> PathBuf {
-    let options = Options::new().layout(Layout::Segmented { segment_bytes: 1 << 20 });
-    let (log, copy) = (dir.path().join("log"), dir.path().join("copy"));
-    let wal = options.open(&log, Mode::Create).unwrap();
-    (0..10).for_each(|_| assert!(wal.append(&[1; 32]).is_ok()));
-    wal.sync().unwrap();
-    let unsynced: Vec<_> = (0..50).map(|_| wal.append(&[2; 32]).unwrap()).collect();
-    wal.set_consumer("c", unsynced[40]).unwrap();
-    copy_dir(&log, &copy);
-    let segment = copy.join(deedbook::wal::segment_name(0));
-    std::fs::File::options().write(true).open(segment).unwrap().set_len(410).unwrap();
-    copy
-}
-
-/// The same after a power cut took unsynced records after which a consumer had been set.
-// Promise: wal-consumer.
-#[test]
-fn a_consumer_above_what_a_crash_left_needs_what_is_appended_there() {
-    let dir = TempDir::new().unwrap();
-    let wal = Wal::append_to(cut_below_a_consumer(&dir)).unwrap();
-    assert_eq!(wal.consumers().unwrap()["c"], Lsn(400));
-    let new: Vec<_> = (0..40).map(|_| wal.append(&[3; 52]).unwrap()).collect();
-    wal.sync().unwrap();
-    assert_eq!(wal.truncate_before(new[10]).unwrap_err().kind(), ErrorKind::InvalidArgument);
-}
-
-/// An opening lowered consumers without their lock: what a reader was setting vanished.
-#[test]
-fn an_opening_lowers_consumers_only_while_no_reader_sets_one() {
-    let dir = TempDir::new().unwrap();
-    let log = cut_below_a_consumer(&dir);
-    let file = log.join(".deedbook/consumers");
-    let before = std::fs::read(&file).unwrap();
-    // As while a reader sets its consumer.
-    let LockAttempt::Held(busy) = Disk.lock(&log.join(".deedbook"), false).unwrap() else {
-        panic!("locked by another");
-    };
-    let opening = std::thread::spawn(move || Wal::append_to(&log).unwrap());
-    std::thread::sleep(Duration::from_millis(200));
-    assert_eq!(std::fs::read(&file).unwrap(), before);
-    drop(busy);
-    assert_eq!(opening.join().unwrap().consumers().unwrap()["c"], Lsn(400));
-}
-
-/// The reader had asked for the end before the cut, and stored its consumer after the opening had looked.
-#[test]
-fn an_opening_that_cuts_waits_for_a_reader_that_sets_a_consumer() {
-    let dir = TempDir::new().unwrap();
-    let log = cut_below_a_consumer(&dir);
-    let file = log.join(".deedbook/consumers");
-    let above = std::fs::read(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
-    // As while the reader stores it.
-    let LockAttempt::Held(busy) = Disk.lock(&log.join(".deedbook"), false).unwrap() else {
-        panic!("locked by another");
-    };
-    let opening = std::thread::spawn(move || Wal::append_to(&log).unwrap());
-    std::thread::sleep(Duration::from_millis(200));
-    std::fs::write(&file, above).unwrap();
-    drop(busy);
-    assert_eq!(opening.join().unwrap().consumers().unwrap()["c"], Lsn(400));
-}
-
-/// The consumer came to stand above the end, and what was appended there went unread.
-#[test]
-fn a_reader_that_missed_a_cut_sets_no_consumer_above_it() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
-    let reader = Wal::open(dir.path()).unwrap();
-    wal.truncate_from(lsns[50]).unwrap();
-    let error = reader.set_consumer("c", lsns[90]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
-    assert!(wal.consumers().unwrap().is_empty());
-    let reader = Wal::open(dir.path()).unwrap();
-    reader.set_consumer("c", lsns[50]).unwrap();
-    assert_eq!(wal.consumers().unwrap()["c"], lsns[50]);
 }
 
 /// What an open writer keeps by itself.
@@ -552,15 +288,4 @@ fn what_is_asked_and_damaged_drops_nothing_and_stops_no_append() {
     let wal = Options::new().layout(Layout::Single).open(single.path().join("wal"), Mode::Create);
     let error = wal.unwrap().ask_to_retain(&Retention::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-}
-
-fn copy_dir(from: &std::path::Path, to: &std::path::Path) {
-    std::fs::create_dir(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        match from.is_dir() {
-            true => copy_dir(&from, &to),
-            false => drop(std::fs::copy(&from, &to).unwrap()),
-        }
-    }
 }

@@ -1,0 +1,169 @@
+//! Consumers keep what they need, whoever drops records.
+
+use std::time::Duration;
+
+use deedbook::ErrorKind;
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{LockAttempt, Storage};
+use deedbook::wal::{Lsn, Retention, Wal};
+use tempfile::TempDir;
+
+use super::{filled, options};
+use crate::support::common::{read_file, write_file};
+use crate::support::harness::MANUAL;
+use crate::support::harness::files::cut;
+use crate::support::harness::subjects::LARGE;
+
+#[test]
+fn truncation_never_passes_the_slowest_consumer_unless_forced() {
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    wal.set_consumer("slow", lsns[20]).unwrap();
+    wal.set_consumer("fast", lsns[70]).unwrap();
+    assert_eq!(wal.set_consumer("x", Lsn(1)).unwrap_err().kind(), ErrorKind::OutOfRange);
+    assert_eq!(wal.set_consumer("a b", lsns[1]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let error = wal.truncate_before(lsns[21]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("\"slow\" needs lsn 800"), "{error}");
+    wal.truncate_before(lsns[20]).unwrap();
+    wal.close().unwrap();
+    let wal = Wal::append_to(dir.path()).unwrap();
+    let consumers: Vec<_> = wal.consumers().unwrap().into_iter().collect();
+    assert_eq!(consumers, [("fast".into(), lsns[70]), ("slow".into(), lsns[20])]);
+    wal.truncate_before_all(lsns[30]).unwrap();
+    assert_eq!(wal.head().unwrap(), lsns[30]);
+    wal.remove_consumer("slow").unwrap();
+    wal.truncate_before(lsns[70]).unwrap();
+}
+
+#[test]
+fn a_reader_keeps_the_writer_from_dropping_what_it_needs() {
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    let reader = Wal::open(dir.path()).unwrap();
+    reader.set_consumer("reader", lsns[40]).unwrap();
+    let error = wal.truncate_before(lsns[41]).unwrap_err();
+    assert!(error.to_string().contains("\"reader\" needs lsn 1600"), "{error}");
+    wal.truncate_before(lsns[40]).unwrap();
+    // What was dropped cannot be asked for, although this handle was opened before.
+    let error = reader.set_consumer("late", lsns[39]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfRange);
+    assert!(error.to_string().contains("was dropped"), "{error}");
+    reader.remove_consumer("reader").unwrap();
+    wal.truncate_before(lsns[90]).unwrap();
+    assert_eq!(reader.append(b"x").unwrap_err().kind(), ErrorKind::ReadOnly);
+}
+
+#[test]
+fn a_reader_that_asks_while_records_are_dropped_keeps_them_or_is_refused() {
+    for round in 0..30 {
+        let dir = TempDir::new().unwrap();
+        let (wal, lsns) = filled(&dir, &options());
+        let reader = Wal::open(dir.path()).unwrap();
+        let wanted = lsns[20];
+        let asking = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(40 * round));
+            reader.set_consumer("reader", wanted)
+        });
+        std::thread::sleep(Duration::from_micros(300));
+        let dropped = wal.truncate_before(lsns[60]);
+        let asked = asking.join().unwrap();
+        assert!(dropped.is_ok() != asked.is_ok(), "round {round}: {dropped:?}, {asked:?}");
+        let head = if dropped.is_ok() { lsns[60] } else { lsns[0] };
+        assert_eq!(wal.head().unwrap(), head);
+    }
+}
+
+#[test]
+fn damaged_consumers_are_not_taken_for_none() {
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    wal.set_consumer("one", lsns[5]).unwrap();
+    let file = dir.path().join(".deedbook/consumers");
+    std::fs::write(&file, "one 2000\ncrc 00000000\n").unwrap();
+    assert_eq!(wal.truncate_before(lsns[20]).unwrap_err().kind(), ErrorKind::Corrupt);
+    let consumed = Retention::new().consumed(true);
+    assert_eq!(wal.retain(&consumed).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(wal.set_consumer("two", lsns[9]).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(wal.head().unwrap(), Lsn(0));
+    assert_eq!(wal.iter(None).unwrap().count(), 100);
+}
+
+/// A consumer stood at 3,600 when the log was cut to 2,000. New records came to lie at 2,000 to
+/// 5,600, and truncation dropped some that the consumer had never seen.
+// Promise: wal-consumer.
+#[test]
+fn a_consumer_above_a_cut_needs_what_is_appended_there() {
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    wal.set_consumer("c", lsns[90]).unwrap();
+    wal.truncate_from(lsns[50]).unwrap();
+    assert_eq!(wal.consumers().unwrap()["c"], lsns[50]);
+    let new: Vec<_> = (0..60).map(|_| wal.append(&[7; 52]).unwrap()).collect();
+    wal.sync().unwrap();
+    assert_eq!(wal.truncate_before(new[20]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+/// A log whose last whole record ends at byte 400, as after a power cut, with the consumer "c" after that.
+fn cut_below_a_consumer() -> Sim {
+    let disk = Sim::new();
+    let wal = LARGE.wal(&disk, MANUAL).unwrap();
+    (0..10).for_each(|_| assert!(wal.append(&[1; 32]).is_ok()));
+    wal.sync().unwrap();
+    let unsynced: Vec<_> = (0..50).map(|_| wal.append(&[2; 32]).unwrap()).collect();
+    wal.set_consumer("c", unsynced[40]).unwrap();
+    let disk = disk.kill();
+    cut(&LARGE, &disk, 410);
+    disk
+}
+
+/// Where the consumer stands after an opening for write, which begins while a reader holds the lock of
+/// the consumers. The reader then does `meanwhile`.
+fn opened_beside_a_reader(disk: &Sim, meanwhile: impl FnOnce()) -> Lsn {
+    let LockAttempt::Held(busy) = disk.lock(&LARGE.sidecar(), false).unwrap() else {
+        panic!("locked by another");
+    };
+    let opened = disk.clone();
+    let opening = std::thread::spawn(move || LARGE.wal(&opened, MANUAL).unwrap());
+    std::thread::sleep(Duration::from_millis(200));
+    meanwhile();
+    drop(busy);
+    opening.join().unwrap().consumers().unwrap()["c"]
+}
+
+/// An opening lowered consumers without their lock: what a reader was setting vanished.
+// Promise: wal-consumer.
+#[test]
+fn an_opening_lowers_consumers_only_while_no_reader_sets_one() {
+    let disk = cut_below_a_consumer();
+    let file = LARGE.sidecar().join("consumers");
+    let before = read_file(&disk, &file);
+    let stands = opened_beside_a_reader(&disk, || assert_eq!(read_file(&disk, &file), before));
+    assert_eq!(stands, Lsn(400));
+}
+
+/// The reader had asked for the end before the cut, and stored its consumer after the opening had looked.
+#[test]
+fn an_opening_that_cuts_waits_for_a_reader_that_sets_a_consumer() {
+    let disk = cut_below_a_consumer();
+    let file = LARGE.sidecar().join("consumers");
+    let above = read_file(&disk, &file);
+    disk.remove(&file).unwrap();
+    let stands = opened_beside_a_reader(&disk, || write_file(&disk, &file, &above));
+    assert_eq!(stands, Lsn(400));
+}
+
+/// The consumer came to stand above the end, and what was appended there went unread.
+#[test]
+fn a_reader_that_missed_a_cut_sets_no_consumer_above_it() {
+    let dir = TempDir::new().unwrap();
+    let (wal, lsns) = filled(&dir, &options());
+    let reader = Wal::open(dir.path()).unwrap();
+    wal.truncate_from(lsns[50]).unwrap();
+    let error = reader.set_consumer("c", lsns[90]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+    assert!(wal.consumers().unwrap().is_empty());
+    let reader = Wal::open(dir.path()).unwrap();
+    reader.set_consumer("c", lsns[50]).unwrap();
+    assert_eq!(wal.consumers().unwrap()["c"], lsns[50]);
+}

@@ -1,0 +1,20 @@
+//! What a log keeps: consumers, retention, the archive hook.
+
+mod archive;
+mod consumers;
+mod retention;
+
+use deedbook::wal::{Layout, Lsn, Mode, Options, Wal};
+use tempfile::TempDir;
+
+fn options() -> Options {
+    Options::new().layout(Layout::Segmented { segment_bytes: 256 })
+}
+
+/// A hundred records of 40 bytes with their headers, synced.
+fn filled(dir: &TempDir, options: &Options) -> (Wal, Vec<Lsn>) {
+    let wal = options.open(dir.path(), Mode::Create).unwrap();
+    let lsns = (0..100).map(|i| wal.append(&[i; 32]).unwrap()).collect();
+    wal.sync().unwrap();
+    (wal, lsns)
+}

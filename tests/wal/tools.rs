@@ -1,0 +1,46 @@
+//! What several of these files do with a log on the simulated disk.
+
+use std::path::Path;
+
+use deedbook::storage::sim::Sim;
+use deedbook::wal::{Lsn, Wal};
+
+use crate::support::formats::wal::{read_all, segments_in};
+use crate::support::harness::subjects::WalSubject;
+use crate::support::harness::{How, MANUAL, Record, states};
+
+/// Five records of 50 bytes, synced.
+pub fn five(subject: &WalSubject, disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
+    let wal = subject.wal(disk, how).unwrap();
+    let lsns = (0..5).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+    wal.sync().unwrap();
+    (wal, lsns)
+}
+
+/// What an opening for write finds.
+pub fn found(subject: &WalSubject, disk: &Sim) -> Vec<Record> {
+    let wal = subject.wal(disk, MANUAL).unwrap_or_else(|e| panic!("{}: {e}", subject.name));
+    read_all(&wal).unwrap()
+}
+
+/// Numbers of the segments, the lowest first.
+pub fn segments(disk: &Sim) -> Vec<u64> {
+    segments_in(disk, Path::new("/log"))
+}
+
+/// What each call of `change` leaves, and its name: if the process is killed there, and in some of the
+/// states that a power cut leaves.
+pub fn at_every_call<T>(
+    disk: &Sim,
+    states_max: u64,
+    change: impl FnOnce() -> T,
+) -> Vec<(String, Sim)> {
+    disk.record();
+    drop(change());
+    let moments = disk.recorded();
+    let left = moments.iter().enumerate().flat_map(|(call, moment)| {
+        let left = states(moment, states_max).into_iter().chain([moment.kill()]);
+        left.map(move |disk| (format!("call {call}"), disk))
+    });
+    left.collect()
+}
