@@ -6,20 +6,14 @@ use deedbook::ledger::{
     LedgerConfig, LedgerFile, Removable, bases, contents, is_ledger_file, open_file,
 };
 use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::storage::{Access, File, Memory, Storage};
+use deedbook::storage::{Access, Memory, Storage};
 use deedbook::{ErrorKind, OnCorrupt, Result, Split};
 
-use crate::support::ledger::spool::{DIR, events, file_of, memory, on, record, small};
+use crate::support::common::write_file;
+use crate::support::ledger::spool::{DIR, events, file_of, memory, on, record, send, small};
 
 fn put(memory: &Memory, name: &str, bytes: &[u8]) {
-    let file = memory.create_new(&Path::new(DIR).join(name), 0o600).unwrap();
-    write(&*file, bytes, 0);
-}
-
-fn write(file: &dyn File, bytes: &[u8], at: u64) {
-    if !bytes.is_empty() {
-        assert_eq!(file.write_at(bytes, at).unwrap(), bytes.len());
-    }
+    write_file(memory, &Path::new(DIR).join(name), bytes);
 }
 
 /// The bases found where these files lie.
@@ -73,8 +67,7 @@ fn a_counter_proves_a_ledger_whose_files_were_all_sent() {
     let ledger = options.clone().open(small(DIR, 1000)).unwrap();
     ledger.append(b"1").unwrap();
     assert_eq!(bases(DIR, &options).unwrap(), ["events"]);
-    let fetched = ledger.fetch(None, None).unwrap().unwrap();
-    ledger.remove(&fetched.removable.unwrap()).unwrap();
+    send(&ledger);
     let found = contents(DIR, None, &options).unwrap();
     assert_eq!((&*found.base, found.files.len()), ("events", 0));
     assert_eq!(found.next_index().unwrap(), Some(1));
@@ -201,17 +194,13 @@ fn parts_of_a_file_are_its_records() {
     assert_eq!(read(cut(), OnCorrupt::Raise), payloads);
     let before = cut();
     // A torn end is no part of it; what lies after damage is.
-    memory
-        .open(Path::new("/spool/0-events"), Access::Write)
-        .unwrap()
-        .set_len(whole.len() as u64 - 3)
-        .unwrap();
-    assert_eq!(read(cut(), OnCorrupt::Raise), payloads[..4999]);
     let file = memory.open(Path::new("/spool/0-events"), Access::Write).unwrap();
-    write(&*file, b"!", 12);
+    file.set_len(whole.len() as u64 - 3).unwrap();
+    assert_eq!(read(cut(), OnCorrupt::Raise), payloads[..4999]);
+    assert_eq!(file.write_at(b"!", 12).unwrap(), 1);
     assert_eq!(read(cut(), OnCorrupt::Skip), payloads[1..4999]);
     // Another file under that name is refused.
-    write(&*file, &record(&events(7..8, 400)[0]), 0);
+    file.write_at(&record(&events(7..8, 400)[0]), 0).unwrap();
     let other = LedgerFile::read_split(&before[0], &options, OnCorrupt::Raise, true);
     assert_eq!(other.unwrap_err().kind(), ErrorKind::NotALog);
 }

@@ -9,10 +9,9 @@ use deedbook::Durability;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 
-use crate::support::crashes::{Counts, World, all_after, by_chance, worst};
+use crate::support::crashes::{Counts, World, all_after, by_chance, choices, worst};
 use crate::support::ledger::oracle::{Known, Run, options, recover};
-use crate::support::ledger::spool::{DIR, event, shown, small};
-use crate::support::mix::mix;
+use crate::support::ledger::spool::{DIR, event, last_index, mix, send, small};
 use crate::support::report;
 
 const STEPS: &str = "abmsfxrzw";
@@ -159,24 +158,17 @@ fn names_that_hold_the_counter_are_synced_as_well() {
 fn an_index_is_not_given_by_a_counter_that_a_power_cut_takes_back() {
     let mut run = Run::new(Durability::Always);
     run.open().unwrap();
-    for op in "afxaf".chars() {
-        run.apply(op).unwrap();
-    }
-    run.apply('a').unwrap();
+    "afxafa".chars().for_each(|op| run.apply(op).unwrap());
     run.disk.record();
     run.apply('f').unwrap();
     let mut given = 0;
     for moment in run.disk.recorded() {
         let disk = moment.kill();
         let next = options(&disk, Durability::Always).open(small(DIR, 100_000)).unwrap();
-        let fetched = next.fetch(None, None).unwrap().unwrap();
-        let last = shown(&fetched).last().unwrap().0;
-        next.remove(&fetched.removable.unwrap()).unwrap();
-        let crashes = disk.crashes();
-        let worst = crashes.build(&crashes.nth(0));
+        let last = send(&next).last().unwrap().0;
         let leaving = run.known.tried.clone();
         let known = Known { shown: Some(last), leaving, ..run.known.clone() };
-        recover(&worst, &known, true).unwrap();
+        recover(&worst(&disk), &known, true).unwrap();
         given += 1;
     }
     assert!(given > 3, "{given} moments");
@@ -191,24 +183,20 @@ fn nor_by_one_that_another_store_wrote_meanwhile() {
         let open = || run.options.open(small(DIR, 100_000)).unwrap();
         let first = open();
         first.append(&event(0, 0)).unwrap();
-        first.remove(&first.fetch(None, None).unwrap().unwrap().removable.unwrap()).unwrap();
+        send(&first);
         let second = open();
         second.append(&event(1, 0)).unwrap();
         run.disk.inject(Fault::once(k, What::Error(Io::Other)).of(Call::SyncDir));
         refusals += usize::from(second.fetch(None, None).is_err());
         run.disk.heal();
         drop(second);
-        let fetched = first.fetch(None, None).unwrap().unwrap();
-        let last = shown(&fetched).last().unwrap().0;
-        first.remove(&fetched.removable.unwrap()).unwrap();
-        let crashes = run.disk.crashes();
+        let last = send(&first).last().unwrap().0;
         // Leases are never synced, so each doubles the states: some 1,000 are enough.
-        let step = (crashes.count() / 1000).max(1) as usize;
-        for index in (0..crashes.count()).step_by(step) {
-            let disk = crashes.build(&crashes.nth(index));
+        for choice in choices(&run.disk, 1000, 0) {
+            let disk = run.disk.crashes().build(&choice);
             let again = options(&disk, Durability::Always).open(small(DIR, 100_000)).unwrap();
             again.append(&event(7, 0)).unwrap();
-            let next = shown(&again.fetch(None, None).unwrap().unwrap()).last().unwrap().0;
+            let next = last_index(&again);
             assert!(next > last, "sync {k}: {next} after {last}");
         }
     }

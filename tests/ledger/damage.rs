@@ -9,7 +9,8 @@ use deedbook::storage::{Access, Storage};
 
 use crate::support::ledger::judge::{judge, opened};
 use crate::support::ledger::spool::{
-    DIR, drain, event, events, file_of, listing, memory, mix, number_of, record, shown, small,
+    DIR, drain, event, events, fetch_all, file_of, listing, memory, mix, number_of, record, send,
+    shown, small,
 };
 use crate::support::report;
 
@@ -97,11 +98,10 @@ fn records_inside_a_torn_record_are_not_sent() {
     let bytes = file_of(&[event(0, 0), event(1, 0), outer.clone()]);
     for cut in 65..bytes.len() {
         let (_, ledger) = opened(&bytes[..cut], OnCorrupt::Quarantine);
-        let fetched = ledger.fetch(None, None).unwrap().unwrap();
-        assert_eq!(shown(&fetched), [(0, events(0..2, 0))], "cut at {cut}");
+        assert_eq!(fetch_all(&ledger), [(0, events(0..2, 0))], "cut at {cut}");
     }
     let (_, ledger) = opened(&bytes, OnCorrupt::Skip);
-    assert_eq!(shown(&ledger.fetch(None, None).unwrap().unwrap())[0].1[2], outer);
+    assert_eq!(fetch_all(&ledger)[0].1[2], outer);
 }
 
 /// One wrong bit made a length shorter, so that it led to a record inside the payload: the records there
@@ -158,9 +158,7 @@ fn a_file_that_is_too_hard_to_search_goes_to_the_quarantine() {
     (0..300_000).for_each(|_| hard.extend([900_000_u32.to_le_bytes(), [0xee; 4]].concat()));
     let bytes = [file_of(&events(0..2, 0)), hard, file_of(&events(2..3, 0))].concat();
     let (memory, ledger) = opened(&bytes, OnCorrupt::Skip);
-    let fetched = ledger.fetch(None, None).unwrap().unwrap();
-    assert_eq!(shown(&fetched), [(0, events(0..2, 0))]);
-    ledger.remove(&fetched.removable.unwrap()).unwrap();
+    assert_eq!(send(&ledger), [(0, events(0..2, 0))]);
     let quarantined = listing(&memory, Path::new("/spool/.deedbook/quarantine"));
     assert!(quarantined.get("0-events") == Some(&bytes), "{:?}", quarantined.keys());
 }
@@ -201,9 +199,7 @@ fn a_rescue_of_the_quarantine_goes_by_the_limit_of_its_ledger() {
     let file = memory.open(&Path::new(DIR).join("0-events"), Access::Write).unwrap();
     file.write_at(b"D", record(&first).len() as u64 + 8).unwrap();
     let ledger = options.open(small(DIR, 100)).unwrap();
-    let fetched = ledger.fetch(None, None).unwrap().unwrap();
-    assert_eq!(shown(&fetched), [(0, vec![first.clone()])]);
-    ledger.remove(&fetched.removable.unwrap()).unwrap();
+    assert_eq!(send(&ledger), [(0, vec![first.clone()])]);
     let quarantine = Path::new(DIR).join(".deedbook/quarantine");
     assert_eq!(bases(&quarantine, &options).unwrap(), ["events"]);
     let copied = salvage(&quarantine, "events", "/rescued", &options, |_, _| Ok(())).unwrap();

@@ -11,8 +11,9 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, File, LockAttempt, Storage};
 use deedbook::{Durability, Durable, ErrorKind};
 
+use crate::support::crashes::worst;
 use crate::support::ledger::spool::{
-    DIR, drain, event, events, file_of, listing, number_of, on, put, refused, small,
+    DIR, drain, event, events, file_of, listing, names, number_of, on, put, refused, small,
 };
 
 /// A disk on which one file cannot be opened.
@@ -48,9 +49,7 @@ impl Shared {
 
     /// What a power cut leaves, if it leaves as little as it can.
     fn after_a_power_cut(&self) -> Vec<Vec<u8>> {
-        let crashes = self.disk.crashes();
-        let left = crashes.build(&crashes.nth(0));
-        drain(&on(left).open(small(DIR, 100)).unwrap())
+        drain(&on(worst(&self.disk)).open(small(DIR, 100)).unwrap())
     }
 }
 
@@ -199,8 +198,7 @@ fn a_reset_removes_all_that_it_can() {
     ledger.append_many(events(4..13, 0)).unwrap();
     let error = refused(ledger.reset(), ErrorKind::Io);
     assert_eq!(error.path().unwrap(), Path::new("/spool/0-events"));
-    let left: Vec<_> = listing(&shared.disk, Path::new(DIR)).into_keys().collect();
-    assert_eq!(left, ["0-events"]);
+    assert_eq!(names(&shared.disk, DIR), ["0-events"]);
 }
 
 /// A store that might not read the limit of its ledger took a longer record for damage, and moved an

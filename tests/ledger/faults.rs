@@ -4,18 +4,28 @@
 use std::io::ErrorKind as Io;
 use std::path::Path;
 
-use deedbook::ledger::WhenFull;
-use deedbook::storage::Storage;
+use deedbook::ledger::{LedgerStore, WhenFull};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
+use crate::support::crashes::choices;
+use crate::support::harness::faulty::HONEST;
 use crate::support::ledger::oracle::{Run, expect_typed, options, recover};
 use crate::support::ledger::spool::{
-    DIR, drain, event, events, file_of, listing, mix, on, put, refused, shown, small,
+    DIR, drain, event, events, file_of, last_index, listing, names, on, put, refused, send, shown,
+    small,
 };
 
 const SCRIPTS: [&str; 3] = ["abasmafaxmbsz", "mmfxabrfxaas", "bbbsbfxbrz"];
+const DURABILITIES: [&str; 3] = ["none", "rotate", "always"];
 const STATES: u64 = 6;
+
+/// A store on a disk of its own.
+fn on_a_disk(durability: Durability) -> (Sim, LedgerStore) {
+    let disk = Sim::new();
+    let ledger = options(&disk, durability).open(small(DIR, 100_000)).unwrap();
+    (disk, ledger)
+}
 
 /// What of a run is counted.
 #[derive(Default)]
@@ -61,10 +71,8 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
     met.fired += u64::from(fired);
     run.disk.heal();
     recover(&run.disk.kill(), &run.known, false).map_err(|what| format!("killed: {what}"))?;
-    let crashes = run.disk.crashes();
-    for index in 0..STATES.min(crashes.count()) {
-        let choice = if index == 0 { crashes.nth(0) } else { crashes.sample(mix(index)) };
-        let recovered = recover(&crashes.build(&choice), &run.known, true);
+    for choice in choices(&run.disk, STATES, 0) {
+        let recovered = recover(&run.disk.crashes().build(&choice), &run.known, true);
         recovered.map_err(|what| format!("{choice:?}: {what}"))?;
     }
     Ok(fired)
@@ -73,42 +81,30 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
 // Promise: ledger-call-fails.
 #[test]
 fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
-    let faults: [(&str, What, &[u64]); 8] = [
-        ("EIO", What::Error(Io::Other), &[1, 3, u64::MAX]),
-        ("ENOSPC", What::Error(Io::StorageFull), &[1, 3, u64::MAX]),
-        ("EINTR", What::Error(Io::Interrupted), &[1]),
-        ("half a write, then EIO", What::Partial(Io::Other), &[1, u64::MAX]),
-        ("half a write, then ENOSPC", What::Partial(Io::StorageFull), &[1, u64::MAX]),
-        ("half a read or write", What::Short, &[1, u64::MAX]),
-        ("a write of 0", What::Zero, &[1, u64::MAX]),
-        ("death", What::Crash, &[1]),
-    ];
     let (mut met, mut failures) = (Met::default(), Vec::new());
-    for script in SCRIPTS {
-        for durability in ["none", "rotate", "always"] {
-            let durability: Durability = durability.parse().unwrap();
-            for (name, what, times) in &faults {
-                for &times in *times {
-                    for k in 1.. {
-                        let fault = Fault { times, ..Fault::once(k, *what) };
-                        // Without any call to strike at, the script is done.
-                        let silent = *what != What::Crash && times == 1 && k > 400;
-                        match run(script, durability, fault, &mut met) {
-                            Ok(false)
-                                if k > 400 || matches!(what, What::Error(_) | What::Crash) =>
-                            {
-                                break;
-                            }
-                            Ok(_) if silent => break,
-                            Ok(_) => {}
-                            Err(failed) => failures.push(format!(
-                                "{script} {durability}, {name} at call {k}, {times} times: {failed}"
-                            )),
-                        }
-                        if k > 400 || failures.len() > 5 {
-                            break;
-                        }
+    for (script, durability) in SCRIPTS.iter().flat_map(|s| DURABILITIES.map(|d| (s, d))) {
+        let durability: Durability = durability.parse().unwrap();
+        for (kind, &times) in
+            HONEST.iter().flat_map(|kind| kind.times.iter().map(move |n| (kind, n)))
+        {
+            for k in 1..=400 {
+                let what = kind.what(k);
+                let done = match run(
+                    script,
+                    durability,
+                    Fault { times, ..Fault::once(k, what) },
+                    &mut met,
+                ) {
+                    // No call is left to strike at; the others strike at some calls only.
+                    Ok(fired) => !fired && matches!(what, What::Error(_) | What::Crash),
+                    Err(failed) => {
+                        let there = format!("{what:?} at call {k}, {times} times");
+                        failures.push(format!("{script} {durability}, {there}: {failed}"));
+                        failures.len() > 5
                     }
+                };
+                if done {
+                    break;
                 }
             }
         }
@@ -124,17 +120,14 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
 #[test]
 fn after_a_failed_or_short_write_the_file_is_never_appended_to_again() {
     for what in [What::Error(Io::Other), What::Partial(Io::StorageFull), What::Short, What::Zero] {
-        let mut run = Run::new(Durability::None);
-        run.open().unwrap();
-        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+        let (disk, ledger) = on_a_disk(Durability::None);
         ledger.append(&event(0, 0)).unwrap();
-        run.disk.inject(Fault::once(1, what).of(Call::Write));
+        disk.inject(Fault::once(1, what).of(Call::Write));
         let error = refused(ledger.append(&event(1, 900)), ErrorKind::Io);
         assert_eq!(error.durable(), Some(Durable::No), "{what:?}: {error}");
         assert_eq!(error.offset(), Some(32), "{error}");
         ledger.append(&event(2, 0)).unwrap();
-        let files = listing(&run.disk, Path::new(DIR));
-        let sizes: Vec<_> = files.values().map(Vec::len).collect();
+        let sizes: Vec<_> = listing(&disk, Path::new(DIR)).values().map(Vec::len).collect();
         assert_eq!(sizes, [32, 32], "{what:?}");
         assert_eq!(drain(&ledger), [event(0, 0), event(2, 0)], "{what:?}");
     }
@@ -143,20 +136,18 @@ fn after_a_failed_or_short_write_the_file_is_never_appended_to_again() {
 /// Each append on a full disk used up an index: readers took the gap for files that were lost.
 #[test]
 fn files_that_a_full_disk_took_back_leave_no_gap_in_the_indexes() {
-    let run = Run::new(Durability::None);
-    let ledger = run.options.open(small(DIR, 100)).unwrap();
+    let disk = Sim::new();
+    let ledger = options(&disk, Durability::None).open(small(DIR, 100)).unwrap();
     ledger.append(&event(0, 80)).unwrap();
-    let files = || listing(&run.disk, Path::new(DIR)).into_keys().collect::<Vec<_>>();
-    let before = files();
-    assert_eq!(before.len(), 1);
-    run.disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Write));
+    assert_eq!(names(&disk, DIR), ["0-events"]);
+    disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Write));
     for number in 1..5 {
         refused(ledger.append(&event(number, 80)), ErrorKind::Io);
     }
-    run.disk.heal();
+    disk.heal();
     ledger.append(&event(5, 80)).unwrap();
     ledger.append(&event(6, 80)).unwrap();
-    assert_eq!(files(), ["0-events", "1-events"]);
+    assert_eq!(names(&disk, DIR), ["0-events", "1-events"]);
     assert_eq!(drain(&ledger).len(), 3);
 }
 
@@ -164,16 +155,15 @@ fn files_that_a_full_disk_took_back_leave_no_gap_in_the_indexes() {
 // Promise: ledger-full.
 #[test]
 fn a_full_disk_gets_no_files_and_appends_go_on_once_there_is_room() {
-    let run = Run::new(Durability::None);
-    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
-    run.disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Write));
+    let (disk, ledger) = on_a_disk(Durability::None);
+    disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Write));
     for number in 0..50 {
         let error = refused(ledger.append(&event(number, 0)), ErrorKind::Io);
         assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull);
         assert_eq!(error.durable(), Some(Durable::No));
     }
-    assert!(run.disk.list(Path::new(DIR)).unwrap().is_empty());
-    run.disk.heal();
+    assert!(names(&disk, DIR).is_empty());
+    disk.heal();
     ledger.append(&event(7, 0)).unwrap();
     assert_eq!(drain(&ledger), events(7..8, 0));
 }
@@ -182,10 +172,9 @@ fn a_full_disk_gets_no_files_and_appends_go_on_once_there_is_room() {
 #[test]
 fn a_failed_sync_refuses_every_later_append_and_what_is_there_can_be_sent() {
     for durability in [Durability::Always, Durability::Rotate] {
-        let run = Run::new(durability);
-        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+        let (disk, ledger) = on_a_disk(durability);
         ledger.append_many(events(0..2, 0)).unwrap();
-        run.disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Sync));
+        disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Sync));
         let error = refused(ledger.append_many(events(2..4, 0)), ErrorKind::Io);
         assert_eq!(error.durable(), Some(Durable::Unknown), "{error}");
         // A later append was said to be perhaps in the ledger, though nothing of it was begun.
@@ -199,7 +188,7 @@ fn a_failed_sync_refuses_every_later_append_and_what_is_there_can_be_sent() {
         assert_eq!(drain(&ledger), events(0..4, 0), "the cache still has them");
         ledger.close().unwrap_err();
         assert!(ledger.is_closed());
-        let again = run.options.open(small(DIR, 100_000)).unwrap();
+        let again = options(&disk, durability).open(small(DIR, 100_000)).unwrap();
         again.append(&event(5, 0)).unwrap();
     }
 }
@@ -207,10 +196,9 @@ fn a_failed_sync_refuses_every_later_append_and_what_is_there_can_be_sent() {
 /// The error was a write that fell short, without the number that tells a full disk.
 #[test]
 fn a_short_write_on_a_full_disk_has_its_number() {
-    let run = Run::new(Durability::None);
-    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
-    run.disk.inject(Fault::once(1, What::Short).of(Call::Write));
-    run.disk.inject(Fault::once(2, What::Error(Io::StorageFull)).of(Call::Write));
+    let (disk, ledger) = on_a_disk(Durability::None);
+    disk.inject(Fault::once(1, What::Short).of(Call::Write));
+    disk.inject(Fault::once(2, What::Error(Io::StorageFull)).of(Call::Write));
     let error = refused(ledger.append(&event(0, 900)), ErrorKind::Io);
     assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull, "{error}");
     assert_eq!(error.durable(), Some(Durable::No));
@@ -224,46 +212,36 @@ fn a_short_write_on_a_full_disk_has_its_number() {
 #[test]
 fn what_a_full_disk_holds_is_sent_and_makes_room() {
     for durability in [Durability::None, Durability::Always] {
-        let run = Run::new(durability);
-        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+        let (disk, ledger) = on_a_disk(durability);
         ledger.append(&event(0, 0)).unwrap();
-        ledger.remove(&ledger.fetch(None, None).unwrap().unwrap().removable.unwrap()).unwrap();
+        send(&ledger);
         ledger.append(&event(1, 0)).unwrap();
-        run.disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
+        disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
         let fetched = ledger.fetch(None, None).unwrap().unwrap();
         let shown_last = shown(&fetched).last().unwrap().0;
         // The index was shown, and so it comes never again, not even after a power cut.
-        let crashes = run.disk.crashes();
-        assert!(crashes.count() < 1000);
-        for index in 0..crashes.count() {
-            let disk = crashes.build(&crashes.nth(index));
-            let again = options(&disk, Durability::Always).open(small(DIR, 100_000)).unwrap();
-            again.append(&event(7, 0)).unwrap();
-            let next = shown(&again.fetch(None, None).unwrap().unwrap()).last().unwrap().0;
-            assert!(next > shown_last, "{durability:?}: {next} after {shown_last}");
-        }
+        let comes_never_again = |is_sent: bool| {
+            for choice in choices(&disk, 1000, 0) {
+                let disk = disk.crashes().build(&choice);
+                let again = options(&disk, Durability::Always).open(small(DIR, 100_000)).unwrap();
+                assert!(!is_sent || again.fetch(None, None).unwrap().is_none(), "{durability:?}");
+                again.append(&event(7, 0)).unwrap();
+                let next = last_index(&again);
+                assert!(next > shown_last, "{durability:?}: {next} after {shown_last}");
+            }
+        };
+        comes_never_again(false);
         // The bytes of what was sent are the room for the index. Where they are not enough (XFS) the
         // name stays without them: this failed, and a disk that the ledger had filled stayed full.
-        let sent = fetched.removable.unwrap();
-        ledger.remove(&sent).unwrap();
-        let sizes: Vec<_> = listing(&run.disk, Path::new(DIR)).values().map(Vec::len).collect();
+        ledger.remove(&fetched.removable.unwrap()).unwrap();
+        let sizes: Vec<_> = listing(&disk, Path::new(DIR)).values().map(Vec::len).collect();
         assert_eq!(sizes, [0], "{durability:?}");
-        // It is not sent again after a power cut, and its index does not come again.
-        let crashes = run.disk.crashes();
-        for index in 0..crashes.count() {
-            let disk = crashes.build(&crashes.nth(index));
-            let again = options(&disk, Durability::Always).open(small(DIR, 100_000)).unwrap();
-            assert!(again.fetch(None, None).unwrap().is_none(), "{durability:?}");
-            again.append(&event(7, 0)).unwrap();
-            let next = shown(&again.fetch(None, None).unwrap().unwrap()).last().unwrap().0;
-            assert!(next > shown_last, "{durability:?}: {next} after {shown_last}");
-        }
-        run.disk.heal();
+        comes_never_again(true);
+        disk.heal();
         assert!(ledger.fetch(None, None).unwrap().is_none());
-        assert!(listing(&run.disk, Path::new(DIR)).is_empty(), "{durability:?}");
+        assert!(names(&disk, DIR).is_empty(), "{durability:?}");
         ledger.append(&event(8, 0)).unwrap();
-        let next = shown(&ledger.fetch(None, None).unwrap().unwrap()).last().unwrap().0;
-        assert!(next > shown_last);
+        assert!(last_index(&ledger) > shown_last);
     }
 }
 
@@ -272,36 +250,29 @@ fn what_a_full_disk_holds_is_sent_and_makes_room() {
 #[test]
 fn no_index_comes_again_after_a_counter_that_cannot_be_opened() {
     for why in [Io::Other, Io::PermissionDenied] {
-        no_index_comes_again_where_a_file_cannot_be_opened(why);
+        let mut refusals = 0;
+        for k in 1..10 {
+            let (disk, ledger) = on_a_disk(Durability::None);
+            ledger.append(&event(0, 0)).unwrap();
+            let first = send(&ledger)[0].0;
+            drop(ledger);
+            disk.inject(Fault::once(k, What::Error(why)).of(Call::Open));
+            let append = || {
+                let ledger = options(&disk, Durability::None).open(small(DIR, 100_000))?;
+                ledger.append(&event(1, 0))?;
+                Ok(ledger)
+            };
+            let again = append().or_else(|error: Error| {
+                assert_eq!(error.kind(), ErrorKind::Io);
+                refusals += 1;
+                disk.heal();
+                append()
+            });
+            disk.heal();
+            assert!(last_index(&again.unwrap()) > first, "open {k}: {why}");
+        }
+        assert!(refusals > 0, "{why}");
     }
-}
-
-fn no_index_comes_again_where_a_file_cannot_be_opened(why: Io) {
-    let mut refusals = 0;
-    for k in 1..10 {
-        let run = Run::new(Durability::None);
-        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
-        ledger.append(&event(0, 0)).unwrap();
-        let first = ledger.fetch(None, None).unwrap().unwrap();
-        ledger.remove(first.removable.as_ref().unwrap()).unwrap();
-        drop(ledger);
-        run.disk.inject(Fault::once(k, What::Error(why)).of(Call::Open));
-        let append = || {
-            let ledger = run.options.open(small(DIR, 100_000))?;
-            ledger.append(&event(1, 0))?;
-            Ok(ledger)
-        };
-        let again = append().or_else(|error: Error| {
-            assert_eq!(error.kind(), ErrorKind::Io);
-            refusals += 1;
-            run.disk.heal();
-            append()
-        });
-        run.disk.heal();
-        let (next, _) = shown(&again.unwrap().fetch(None, None).unwrap().unwrap()).pop().unwrap();
-        assert!(next > shown(&first).pop().unwrap().0, "open {k}: {why}");
-    }
-    assert!(refusals > 0, "{why}");
 }
 
 /// A name that another program took after the directory was listed ended the append, and a disk that
@@ -310,26 +281,21 @@ fn no_index_comes_again_where_a_file_cannot_be_opened(why: Io) {
 fn a_taken_name_is_passed_over_and_a_full_disk_is_told() {
     let mut passed_over = 0;
     for k in 1..8 {
-        let run = Run::new(Durability::None);
-        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
-        run.disk.inject(Fault::once(k, What::Error(Io::AlreadyExists)).of(Call::Create));
+        let (disk, ledger) = on_a_disk(Durability::None);
+        disk.inject(Fault::once(k, What::Error(Io::AlreadyExists)).of(Call::Create));
         let appended = ledger.append(&event(0, 0));
-        run.disk.heal();
-        if appended.is_ok() {
-            let (index, _) = shown(&ledger.fetch(None, None).unwrap().unwrap()).pop().unwrap();
-            passed_over += usize::from(index == 1);
-        }
+        disk.heal();
+        passed_over += usize::from(appended.is_ok() && last_index(&ledger) == 1);
     }
     assert_eq!(passed_over, 1);
-    let run = Run::new(Durability::None);
-    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
-    run.disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
+    let (disk, ledger) = on_a_disk(Durability::None);
+    disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
     let error = refused(ledger.append(&event(0, 0)), ErrorKind::Io);
     assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull);
     // Also for the file after a full one, which is not tried twice.
-    run.disk.heal();
+    disk.heal();
     ledger.append_many(events(0..2, 0)).unwrap();
-    run.disk.inject(Fault::once(1, What::Error(Io::StorageFull)).of(Call::Create));
+    disk.inject(Fault::once(1, What::Error(Io::StorageFull)).of(Call::Create));
     refused(ledger.append(&event(2, 0)), ErrorKind::Io);
 }
 
@@ -337,9 +303,8 @@ fn a_taken_name_is_passed_over_and_a_full_disk_is_told() {
 // Promise: ledger-call-fails.
 #[test]
 fn a_batch_that_is_there_in_part_says_so() {
-    let run = Run::new(Durability::None);
-    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
-    run.disk.inject(Fault::once(3, What::Error(Io::StorageFull)).of(Call::Write));
+    let (disk, ledger) = on_a_disk(Durability::None);
+    disk.inject(Fault::once(3, What::Error(Io::StorageFull)).of(Call::Write));
     let error = refused(ledger.append_many(events(0..7, 0)), ErrorKind::Io);
     assert_eq!(error.durable(), Some(Durable::Unknown));
     assert!(error.message().contains("4 of 7 records"), "{error}");
@@ -350,45 +315,41 @@ fn a_batch_that_is_there_in_part_says_so() {
 // Promise: ledger-call-fails.
 #[test]
 fn a_file_that_cannot_be_read_holds_up_no_other() {
-    let run = Run::new(Durability::None);
-    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+    let (disk, ledger) = on_a_disk(Durability::None);
     ledger.append_many(events(0..6, 0)).unwrap();
-    run.disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Read));
+    disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Read));
     // The limit's file is read first, if there is one.
     assert_eq!(drain(&ledger), events(2..6, 0));
     assert_eq!(drain(&ledger), events(0..6, 0));
-    run.disk.inject(Fault::ever(1, What::Error(Io::Other)).of(Call::Read));
+    disk.inject(Fault::ever(1, What::Error(Io::Other)).of(Call::Read));
     refused(ledger.fetch(None, None), ErrorKind::Io);
-    run.disk.heal();
+    disk.heal();
     assert_eq!(drain(&ledger), events(0..6, 0), "nothing was removed");
 }
 
 /// It could not go to the quarantine, and no fetch gave anything.
 #[test]
 fn a_torn_file_on_a_full_disk_holds_up_no_other() {
-    let run = Run::new(Durability::None);
-    put(&run.disk, 0, &file_of(&events(0..1, 0))[..20]);
-    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+    let (disk, ledger) = on_a_disk(Durability::None);
+    put(&disk, 0, &file_of(&events(0..1, 0))[..20]);
     ledger.append(&event(1, 0)).unwrap();
-    run.disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
+    disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
     assert_eq!(drain(&ledger), events(1..2, 0));
-    let names = || listing(&run.disk, Path::new(DIR)).into_keys().collect::<Vec<_>>();
-    assert_eq!(names(), ["0-events", "1-events"]);
-    run.disk.heal();
+    assert_eq!(names(&disk, DIR), ["0-events", "1-events"]);
+    disk.heal();
     assert_eq!(drain(&ledger), events(1..2, 0));
-    assert_eq!(names(), ["1-events"]);
+    assert_eq!(names(&disk, DIR), ["1-events"]);
 }
 
 /// A file was emptied, as on a full disk, where the next index could not be read.
 #[test]
 fn a_removal_that_fails_leaves_the_file_as_it_was() {
-    let run = Run::new(Durability::None);
-    let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+    let (disk, ledger) = on_a_disk(Durability::None);
     ledger.append_many(events(0..3, 0)).unwrap();
     let fetched = ledger.fetch(None, None).unwrap().unwrap();
-    run.disk.inject(Fault::ever(1, What::Error(Io::Other)).of(Call::Read));
+    disk.inject(Fault::ever(1, What::Error(Io::Other)).of(Call::Read));
     refused(ledger.remove(&fetched.removable.unwrap()), ErrorKind::Io);
-    run.disk.heal();
+    disk.heal();
     assert_eq!(drain(&ledger), events(0..3, 0));
 }
 
@@ -404,11 +365,8 @@ fn a_file_that_could_not_be_dropped_is_synced_all_the_same() {
     refused(ledger.append(&event(31, 0)), ErrorKind::Io);
     disk.heal();
     ledger.sync().unwrap();
-    let crashes = disk.crashes();
-    assert!(crashes.count() < 1000);
-    for index in 0..crashes.count() {
-        let after = crashes.build(&crashes.nth(index));
-        let again = on(after).open(small(DIR, 1000)).unwrap();
+    for choice in choices(&disk, 1000, 0) {
+        let again = on(disk.crashes().build(&choice)).open(small(DIR, 1000)).unwrap();
         assert_eq!(drain(&again), events(0..31, 0));
     }
 }
@@ -418,10 +376,9 @@ fn a_file_that_could_not_be_dropped_is_synced_all_the_same() {
 fn a_file_that_goes_before_it_is_locked_is_no_error() {
     let mut passed_over = 0;
     for k in 1..6 {
-        let run = Run::new(Durability::None);
-        let ledger = run.options.open(small(DIR, 100_000)).unwrap();
+        let (disk, ledger) = on_a_disk(Durability::None);
         ledger.append(&event(0, 0)).unwrap();
-        run.disk.inject(Fault::once(k, What::Error(Io::NotFound)).of(Call::Lock));
+        disk.inject(Fault::once(k, What::Error(Io::NotFound)).of(Call::Lock));
         passed_over += usize::from(ledger.fetch(None, None).is_ok_and(|found| found.is_none()));
     }
     assert_eq!(passed_over, 1);

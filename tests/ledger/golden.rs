@@ -7,7 +7,8 @@ use deedbook::ledger::{LedgerConfig, LedgerStore, OnCorrupt, Options, verify};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::support::ledger::spool::{BASE, body, listing, payloads, prefix, small};
+use crate::support::common::hex;
+use crate::support::ledger::spool::{BASE, body, names, payloads, prefix, small};
 
 const FOOTER: &[u8] = br#"],"sentAt":"2026-01-01T00:00:00Z","writeKey":"k"}"#;
 
@@ -36,11 +37,6 @@ fn copy(name: &str) -> tempfile::TempDir {
         fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
     }
     dir
-}
-
-fn hex(digits: &str) -> Vec<u8> {
-    let byte = |i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap();
-    (0..digits.len()).step_by(2).map(byte).collect()
 }
 
 #[test]
@@ -114,7 +110,7 @@ fn names_outside_the_grammar_are_left_alone() {
     ledger.append(b"{}").unwrap();
     ledger.reset().unwrap();
     assert!(!ledger.has_data().unwrap());
-    let left: Vec<_> = listing(&deedbook::storage::Disk, dir.path()).into_keys().collect();
+    let left = names(&deedbook::storage::Disk, dir.path());
     assert_eq!(left, ["07-events", "8-events-old", "notes.txt"]);
     ledger.append(b"{}").unwrap();
     ledger.close().unwrap();
@@ -135,10 +131,8 @@ fn a_file_with_damage_in_the_middle_is_sent_as_the_option_says() {
         assert_eq!(readers[0].records(), sent, "{on_corrupt:?}");
         assert_eq!(readers[0].damages().len(), 1);
         let text = String::from_utf8(body(&mut readers[0])).unwrap();
-        assert_eq!(
-            serde_json::from_str::<Value>(&text).unwrap()["batch"].as_array().unwrap().len(),
-            sent as usize
-        );
+        let batch: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(batch["batch"].as_array().unwrap().len() as u64, sent);
         ledger.remove(&fetched.removable.unwrap()).unwrap();
         assert!(!ledger.has_data().unwrap());
         let quarantined = dir.path().join(".deedbook/quarantine/0-events");

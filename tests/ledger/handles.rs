@@ -12,7 +12,8 @@ use deedbook::{Durability, ErrorKind};
 
 use crate::support::common::hooked::{Event, Hooked};
 use crate::support::ledger::spool::{
-    BASE, DIR, drain, event, events, fetch_all, memory, number_of, on, refused, shown, small,
+    BASE, DIR, drain, event, events, fetch_all, in_memory, memory, number_of, on, refused, send,
+    shown, small,
 };
 
 // Promise: ledger-several.
@@ -98,25 +99,10 @@ fn threads_that_append_and_one_that_sends_lose_nothing_and_repeat_nothing() {
     }
 }
 
-#[test]
-fn one_handle_keeps_the_order_of_its_appends() {
-    let (_, options) = memory();
-    let ledger = options.open(small(DIR, 700)).unwrap();
-    let all = events(0..2000, 40);
-    all.iter().for_each(|payload| ledger.append(payload).unwrap());
-    let mut sent = Vec::new();
-    while let Some(fetched) = ledger.fetch(Some(3), Some(5000)).unwrap() {
-        sent.extend(shown(&fetched).into_iter().flat_map(|(_, found)| found));
-        ledger.remove(&fetched.removable.unwrap()).unwrap();
-    }
-    assert_eq!(sent, all);
-}
-
 /// A store holds the directory for a moment: others wait and do not fail.
 #[test]
 fn a_directory_held_by_another_is_waited_for() {
-    let (memory, options) = memory();
-    let ledger = options.open(small(DIR, 1000)).unwrap();
+    let (memory, ledger) = in_memory(1000);
     let LockAttempt::Held(guard) = memory.lock(Path::new(DIR), false).unwrap() else {
         panic!("not free");
     };
@@ -193,9 +179,7 @@ fn a_file_that_was_sent_while_it_was_synced_is_no_loss() {
     let (begun, seen) = (AtomicBool::new(false), sent.clone());
     storage.watch(move |call| {
         if call == Event::Sync && !begun.swap(true, Ordering::AcqRel) {
-            let fetched = sender.fetch(None, None).unwrap().unwrap();
-            seen.lock().unwrap().extend(shown(&fetched));
-            sender.remove(&fetched.removable.unwrap()).unwrap();
+            seen.lock().unwrap().extend(send(&sender));
         }
         false
     });

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use deedbook::ledger::{LedgerStore, Options};
 
-use crate::support::ledger::spool::{DIR, drain, event, events, fetch_all, memory, small};
+use crate::support::ledger::spool::{DIR, drain, event, events, fetch_all, memory, send, small};
 
 fn indexes(ledger: &LedgerStore, count: Option<usize>) -> (Vec<u32>, bool) {
     let fetched = ledger.fetch(count, None).unwrap();
@@ -35,7 +35,7 @@ fn a_fetch_passes_over_files_that_another_store_leased() {
     assert_eq!(indexes(&one, None), (vec![0, 1], false));
     assert!(one.has_data().unwrap() && two.has_data().unwrap());
     assert_eq!(drain(&one), events(0..2, 0));
-    one.remove(&one.fetch(None, None).unwrap().unwrap().removable.unwrap()).unwrap();
+    send(&one);
     assert_eq!(indexes(&one, None), (vec![], false));
     assert_eq!(drain(&two), events(2..4, 0));
 }

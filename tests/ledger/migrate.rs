@@ -14,9 +14,9 @@ use deedbook::{Error, ErrorKind, Result};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::support::ledger::spool::{
-    BASE, DIR, listing, memory, mix, on, read_file, refused, small,
-};
+use crate::support::common::write_file;
+use crate::support::crashes::choices;
+use crate::support::ledger::spool::{BASE, DIR, drain, listing, memory, read_file, refused, small};
 
 const OLD: &str = "/old";
 const HEADER: &str = "{ \"batch\": [";
@@ -24,13 +24,7 @@ const FOOTER: &str = "],\"sentAt\":\"2026-01-02T03:04:05.678Z\",\"writeKey\":\"k
 
 fn old(storage: &dyn Storage, name: &str, bytes: impl AsRef<[u8]>) {
     storage.create_dir(Path::new(OLD)).unwrap();
-    let file = storage.create_new(&Path::new(OLD).join(name), 0o644).unwrap();
-    if !bytes.as_ref().is_empty() {
-        assert_eq!(file.write_at(bytes.as_ref(), 0).unwrap(), bytes.as_ref().len());
-    }
-    file.sync_data().unwrap();
-    storage.sync_dir(Path::new(OLD)).unwrap();
-    storage.sync_dir(Path::new("/")).unwrap();
+    write_file(storage, &Path::new(OLD).join(name), bytes.as_ref());
 }
 
 fn config() -> LedgerConfig {
@@ -45,7 +39,7 @@ fn run(options: &Options) -> Result<Vec<FileMigration>> {
 fn events(options: &Options) -> Vec<String> {
     let ledger = options.open(config()).unwrap();
     let text = |payload: Vec<u8>| String::from_utf8(payload).unwrap();
-    crate::support::ledger::spool::drain(&ledger).into_iter().map(text).collect()
+    drain(&ledger).into_iter().map(text).collect()
 }
 
 /// Migrate one file: what became of it, and what is in the ledger.
@@ -209,10 +203,7 @@ fn what_is_wrong_is_said_with_its_place() {
 #[test]
 fn damage_at_any_byte_leaves_the_events_before_it_and_no_byte_is_lost() {
     let text = format!("{}{FOOTER}", batch(&EVENTS));
-    let mut ends = Vec::new();
-    for count in 1..=EVENTS.len() {
-        ends.push(batch(&EVENTS[..count]).len());
-    }
+    let ends: Vec<_> = (1..=EVENTS.len()).map(|count| batch(&EVENTS[..count]).len()).collect();
     for at in 0..text.len() {
         for change in (0..8).map(|bit| 1 << bit).chain([0x0E, 0x51, 0xFF]) {
             let mut bytes = text.clone().into_bytes();
@@ -221,7 +212,7 @@ fn damage_at_any_byte_leaves_the_events_before_it_and_no_byte_is_lost() {
             old(&memory, "7-events.temp", &bytes);
             let report = run(&options).unwrap().remove(0);
             let ledger = options.open(config()).unwrap();
-            let events = crate::support::ledger::spool::drain(&ledger);
+            let events = drain(&ledger);
             let there = format!("byte {at} ^ {change:02x}: {report:?}");
             let before = ends.iter().filter(|end| **end <= at).count();
             if report.is_foreign() {
@@ -323,24 +314,18 @@ fn what_cannot_be_migrated_is_refused() {
     assert_eq!(listing(&memory, Path::new(OLD)).len(), 1, "the torn one is done");
 }
 
-fn on_disk() -> (tempfile::TempDir, Options, Migration, LedgerConfig) {
+/// A directory of old files on the disk, where files have a time of birth.
+fn on_disk() -> Option<(tempfile::TempDir, Options, Migration)> {
     let dir = tempfile::tempdir().unwrap();
     let migration = Migration::new(dir.path().join("old"), BASE);
     std::fs::create_dir(&migration.source).unwrap();
-    let config = small(dir.path().join("spool"), 300);
-    (dir, Options::default(), migration, config)
-}
-
-fn has_birth(dir: &Path) -> bool {
-    std::fs::metadata(dir).is_ok_and(|found| found.created().is_ok())
+    dir.path().metadata().unwrap().created().ok()?;
+    Some((dir, Options::default(), migration))
 }
 
 #[test]
 fn kept_files_are_migrated_once_also_when_they_grow() {
-    let (dir, options, mut migration, _) = on_disk();
-    if !has_birth(dir.path()) {
-        return;
-    }
+    let Some((dir, options, mut migration)) = on_disk() else { return };
     let config = || small(dir.path().join("spool"), 300);
     let counts = |migration: &Migration| {
         let reports = migrate(migration, config(), &options, |_, _| Ok(())).unwrap();
@@ -365,17 +350,14 @@ fn kept_files_are_migrated_once_also_when_they_grow() {
     migration.keep = false;
     assert_eq!(counts(&migration), [(0, 3, true), (0, 6, true)]);
     let ledger = options.open(config()).unwrap();
-    assert_eq!(crate::support::ledger::spool::drain(&ledger).len(), 2 + 6 + 1 + 6);
+    assert_eq!(drain(&ledger).len(), 2 + 6 + 1 + 6);
     let notes = std::fs::read_to_string(dir.path().join("spool/.deedbook/migrated")).unwrap();
     assert_eq!(notes.lines().count(), 2, "that of the file that others removed: {notes}");
 }
 
 #[test]
 fn an_error_in_the_middle_is_gone_on_from_without_repetition() {
-    let (dir, options, migration, _) = on_disk();
-    if !has_birth(dir.path()) {
-        return;
-    }
+    let Some((dir, options, migration)) = on_disk() else { return };
     let event = |n: u64| format!("{{\"n\":{n},\"fill\":\"{}\"}}", "x".repeat(500));
     let all: Vec<String> = (0..3000).map(event).collect();
     for (index, events) in all.chunks(1500).enumerate() {
@@ -402,7 +384,7 @@ fn an_error_in_the_middle_is_gone_on_from_without_repetition() {
     }
     assert!(failures >= 3, "{failures}");
     let ledger = options.open(small(dir.path().join("spool"), 100_000)).unwrap();
-    let found = crate::support::ledger::spool::drain(&ledger);
+    let found = drain(&ledger);
     assert!(found.iter().map(|event| std::str::from_utf8(event).unwrap()).eq(&all));
 }
 
@@ -414,16 +396,15 @@ fn a_migration_cut_off_at_any_call_loses_nothing_and_repeats_one_file_at_most() 
     for (name, events, end) in files {
         old(&disk, name, batch(events) + end);
     }
+    // All of it is on the disk.
+    let disk = disk.crashes().build(&choices(&disk, 2, 0)[1]);
     let options = |disk: &Sim| Options::new().storage(Arc::new(disk.clone()));
     disk.record();
     run(&options(&disk)).unwrap();
     let (mut states, mut repeated) = (0, 0);
     for (call, moment) in disk.recorded().into_iter().enumerate() {
-        let crashes = moment.crashes();
-        let powered = (0..crashes.count().min(40)).map(|index| match index {
-            0..4 => crashes.build(&crashes.nth(index)),
-            _ => crashes.build(&crashes.sample(mix(index))),
-        });
+        let powered = choices(&moment, 40, 0);
+        let powered = powered.iter().map(|choice| moment.crashes().build(choice));
         for image in std::iter::once(moment.kill()).chain(powered) {
             states += 1;
             run(&options(&image)).unwrap();
@@ -522,7 +503,7 @@ proptest! {
             prop_assert_eq!(report.rest_from.is_none(), parsed.is_some(), "{:?}", report);
             if let Some(values) = parsed {
                 let ledger = options.open(config()).unwrap();
-                let found: Vec<Value> = crate::support::ledger::spool::drain(&ledger)
+                let found: Vec<Value> = drain(&ledger)
                     .iter()
                     .map(|event| serde_json::from_slice(event).unwrap())
                     .collect();
@@ -535,7 +516,6 @@ proptest! {
     fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let (memory, options) = memory();
         old(&memory, "1-events.temp", [HEADER.as_bytes(), &bytes].concat());
-        run(&on(memory.clone())).unwrap();
-        drop(options);
+        run(&options).unwrap();
     }
 }

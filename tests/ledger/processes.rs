@@ -131,16 +131,13 @@ fn kill(mut child: Child, first: u64) -> u64 {
 }
 
 /// How often each event arrived, and that none arrived under another file's number.
+#[derive(Default)]
 struct Arrived {
     times: BTreeMap<u64, u32>,
     files: BTreeMap<u64, u32>,
 }
 
 impl Arrived {
-    fn new() -> Self {
-        Self { times: BTreeMap::new(), files: BTreeMap::new() }
-    }
-
     fn add(&mut self, index: u32, number: u64) {
         *self.times.entry(number).or_default() += 1;
         let file = *self.files.entry(number).or_insert(index);
@@ -183,7 +180,7 @@ fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
     let seed = report::number("DEEDBOOK_SEED", 1);
     let place = tempfile::tempdir().unwrap();
     let sender = open(&place.path().join("spool"), "none");
-    let (mut arrived, mut next, mut acknowledged) = (Arrived::new(), 0, 0);
+    let (mut arrived, mut next, mut acknowledged) = (Arrived::default(), 0, 0);
     for cycle in 0..cycles {
         let writers: Vec<_> = (0..3)
             .map(|writer| {
@@ -231,7 +228,7 @@ fn senders_killed_at_any_moment_send_everything_at_least_once() {
         kill(sender, 0);
     }
     let ends = writers.map(|(writer, first)| (first, kill(writer, first)));
-    let mut arrived = Arrived::new();
+    let mut arrived = Arrived::default();
     // The last line may be torn: its file was not removed.
     let sent = fs::read_to_string(place.path().join("sent")).unwrap_or_default();
     let mut by_senders = 0;

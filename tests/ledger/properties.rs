@@ -4,7 +4,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use crate::support::ledger::spool::{DIR, fetch_all, file_of, listing, memory, prefix, small};
+use crate::support::ledger::spool::{
+    DIR, fetch_all, file_of, listing, memory, prefix, shown, small,
+};
 
 proptest! {
     #[test]
@@ -30,7 +32,7 @@ proptest! {
             if fetches >> (round % 64) & 1 == 1 || at == payloads.len() {
                 let files = listing(&memory, Path::new(DIR));
                 let fetched = ledger.fetch(None, None).unwrap().unwrap();
-                let shown = crate::support::ledger::spool::shown(&fetched);
+                let shown = shown(&fetched);
                 prop_assert_eq!(files.len(), shown.len());
                 for (index, found) in shown {
                     // The bytes are those of the specification, and within the limits.

@@ -7,13 +7,9 @@ use deedbook::ledger::{Removable, files, open_file, salvage};
 use deedbook::storage::Storage;
 
 use crate::support::ledger::spool::{
-    BASE, DIR, event, events, fetch_all, file_of, listing, memory, on, payloads, put, refused,
-    small,
+    BASE, DIR, event, events, fetch_all, file_of, listing, memory, names, on, payloads, put,
+    refused, send, small,
 };
-
-fn names(storage: &dyn Storage, dir: &str) -> Vec<String> {
-    listing(storage, Path::new(dir)).into_keys().collect()
-}
 
 #[test]
 fn each_file_is_removed_by_itself_and_twice_is_fine() {
@@ -127,8 +123,7 @@ fn files_without_a_record_are_in_nobodys_way() {
     assert_eq!(names(&memory, DIR), ["3-events"], "no empty batch, and no file for ever");
     assert_eq!(names(&memory, "/spool/.deedbook/quarantine"), ["2-events"]);
     assert_eq!(ledger.stats().quarantined_files, 1);
-    let removable = ledger.fetch(None, None).unwrap().unwrap().removable.unwrap();
-    ledger.remove(&removable).unwrap();
+    send(&ledger);
     assert!(ledger.fetch(None, None).unwrap().is_none());
     assert!(!ledger.has_data().unwrap());
 }

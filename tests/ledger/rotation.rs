@@ -7,7 +7,8 @@ use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind};
 
 use crate::support::ledger::spool::{
-    BASE, DIR, event, events, fetch_all, file_of, listing, memory, on, put, refused, small,
+    BASE, DIR, event, events, fetch_all, file_of, in_memory, listing, memory, on, put, refused,
+    send, small,
 };
 
 /// Sizes of the files by name.
@@ -18,8 +19,7 @@ fn sizes(storage: &dyn Storage) -> Vec<(String, usize)> {
 
 #[test]
 fn a_file_that_passes_the_cap_is_finished_with_the_record_that_passed_it() {
-    let (memory, options) = memory();
-    let ledger = options.open(small(DIR, 100)).unwrap();
+    let (memory, ledger) = in_memory(100);
     // 20 bytes with the header: the sixth record passes the cap of 100, the fifth just meets it.
     for _ in 0..13 {
         ledger.append(b"0123456789ab").unwrap();
@@ -30,8 +30,7 @@ fn a_file_that_passes_the_cap_is_finished_with_the_record_that_passed_it() {
 
 #[test]
 fn a_file_with_enough_records_is_finished() {
-    let (memory, options) = memory();
-    let options = options.file_records_max(3);
+    let options = memory().1.file_records_max(3);
     let ledger = options.open(small(DIR, 10_000)).unwrap();
     for number in 0..5 {
         ledger.append(&event(number, 20)).unwrap();
@@ -40,7 +39,6 @@ fn a_file_with_enough_records_is_finished() {
     let files = fetch_all(&ledger);
     let counts: Vec<_> = files.iter().map(|(index, payloads)| (*index, payloads.len())).collect();
     assert_eq!(counts, [(0, 3), (1, 3), (2, 3), (3, 3)]);
-    drop(memory);
 }
 
 #[test]
@@ -247,8 +245,7 @@ fn files_that_wait_for_a_sync_are_bounded() {
     let mut most = 0;
     for number in 0..300 {
         ledger.append(&event(number, 0)).unwrap();
-        let fetched = ledger.fetch(None, None).unwrap().unwrap();
-        ledger.remove(&fetched.removable.unwrap()).unwrap();
+        send(&ledger);
         most = most.max(open());
     }
     assert!((32..100).contains(&most), "{most}");

@@ -4,7 +4,7 @@
 use deedbook::ledger::{DataStore, LedgerReader, LedgerStore, MemoryStore, Payloads, TransientDB};
 use serde_json::json;
 
-use crate::support::ledger::spool::{DIR, events, memory, payloads, small};
+use crate::support::ledger::spool::{events, in_memory, payloads};
 
 /// Append from threads, fetch in parts, remove each once it was sent: one test for every store.
 fn lifecycle<S: DataStore>(store: S, sent: impl Fn(S::Output) -> Vec<Vec<u8>>) {
@@ -46,8 +46,7 @@ fn lifecycle<S: DataStore>(store: S, sent: impl Fn(S::Output) -> Vec<Vec<u8>>) {
 #[test]
 fn a_ledger_and_a_store_in_memory_behave_alike() {
     lifecycle(MemoryStore::new(), |records| records);
-    let (_, options) = memory();
-    let ledger = options.open(small(DIR, 300)).unwrap();
+    let (_, ledger) = in_memory(300);
     lifecycle(ledger, |readers| readers.iter().flat_map(payloads).collect());
 }
 

@@ -6,11 +6,13 @@ use std::path::Path;
 
 use deedbook::ledger::{LedgerStore, Options, Removable};
 use deedbook::storage::sim::Sim;
-use deedbook::{Durability, Durable, Error, ErrorKind, Result};
+use deedbook::{Durability, Durable, Error, Result};
 
 pub use super::known::Known;
 use super::known::SECOND_FROM;
 use super::spool::{BASE, DIR, event, listing, number_of, on, shown, small};
+use crate::support::crashes::worst;
+pub use crate::support::harness::faulty::expect_typed;
 
 /// Records in a file: with two, nearly every history rotates.
 pub const FILE_RECORDS: u64 = 2;
@@ -273,9 +275,7 @@ pub fn recover(disk: &Sim, known: &Known, power: bool) -> Result<Vec<u64>, Strin
     }
     ledger.append(&event(99_999, 0)).map_err(|e| fail("appending", e))?;
     drop(ledger);
-    let crashes = disk.crashes();
-    let worst = crashes.build(&crashes.nth(0));
-    let ledger = options(&worst, Durability::Always).open(small(DIR, 100_000));
+    let ledger = options(&worst(disk), Durability::Always).open(small(DIR, 100_000));
     let ledger = ledger.map_err(|e| fail("opening again", e))?;
     let fetched = ledger.fetch(None, None).map_err(|e| fail("fetching again", e))?;
     let files = shown(fetched.as_ref().ok_or("the last event is lost")?);
@@ -286,13 +286,5 @@ pub fn recover(disk: &Sim, known: &Known, power: bool) -> Result<Vec<u64>, Strin
     match known.shown {
         Some(shown) if *index <= shown => Err(format!("index {index} after {shown} was given")),
         _ => Ok(got),
-    }
-}
-
-/// Whether an error is one that a broken disk may cause.
-pub fn expect_typed(error: &Error) -> Result<(), String> {
-    match error.kind() {
-        ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::Missing => Ok(()),
-        _ => Err(format!("unexpected {error:?}")),
     }
 }

@@ -6,34 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deedbook::ledger::{Fetched, LedgerConfig, LedgerReader, LedgerStore, Options};
-use deedbook::storage::{Access, Memory, Storage};
+use deedbook::storage::{Memory, Storage};
 use deedbook::{ErrorKind, Result};
 
-pub use super::super::mix::mix;
+pub use crate::support::common::read_file;
+use crate::support::common::write_file;
+pub use crate::support::formats::framing::crc32;
+pub use crate::support::mix::mix;
 
 /// The directory of ledgers that lie in memory.
 pub const DIR: &str = "/spool";
 pub const BASE: &str = "events";
-
-static CRC: [u32; 256] = {
-    let (mut table, mut byte) = ([0; 256], 0);
-    while byte < 256 {
-        let (mut crc, mut bit) = (byte as u32, 0);
-        while bit < 8 {
-            crc = (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
-};
-
-/// CRC-32 as of zlib.
-pub fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, byte: &u8| (crc >> 8) ^ CRC[usize::from(crc as u8 ^ byte)];
-    !bytes.iter().fold(!0, step)
-}
 
 /// A record as the specification draws it.
 pub fn record(payload: &[u8]) -> Vec<u8> {
@@ -106,6 +89,12 @@ pub fn memory() -> (Memory, Options) {
     (memory.clone(), on(memory))
 }
 
+/// A ledger in memory, with files of about so many bytes.
+pub fn in_memory(max_file_size: usize) -> (Memory, LedgerStore) {
+    let (memory, options) = memory();
+    (memory, options.open(small(DIR, max_file_size)).unwrap())
+}
+
 pub fn on(storage: impl Storage + 'static) -> Options {
     Options::new().storage(Arc::new(storage))
 }
@@ -149,6 +138,19 @@ pub fn drain(ledger: &LedgerStore) -> Vec<Vec<u8>> {
     fetch_all(ledger).into_iter().flat_map(|(_, payloads)| payloads).collect()
 }
 
+/// Fetch everything and remove it, as a sender does; in files as they are.
+pub fn send(ledger: &LedgerStore) -> Vec<(u32, Vec<Vec<u8>>)> {
+    let Some(fetched) = ledger.fetch(None, None).unwrap() else { return Vec::new() };
+    let files = shown(&fetched);
+    ledger.remove(&fetched.removable.unwrap()).unwrap();
+    files
+}
+
+/// The index of the last file that a fetch gives.
+pub fn last_index(ledger: &LedgerStore) -> u32 {
+    fetch_all(ledger).last().unwrap().0
+}
+
 /// The files directly in a directory, by name.
 pub fn listing(storage: &dyn Storage, dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let names = storage.list(dir).unwrap_or_default();
@@ -156,23 +158,15 @@ pub fn listing(storage: &dyn Storage, dir: &Path) -> BTreeMap<String, Vec<u8>> {
     files.map(|name| (name.to_str().unwrap().into(), read_file(storage, &dir.join(name)))).collect()
 }
 
-pub fn read_file(storage: &dyn Storage, path: &Path) -> Vec<u8> {
-    let file = storage.open(path, Access::Read).unwrap();
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    let mut done = 0;
-    while done < bytes.len() {
-        done += file.read_at(&mut bytes[done..], done as u64).unwrap();
-    }
-    bytes
+/// The names of the files directly in a directory.
+pub fn names(storage: &dyn Storage, dir: impl AsRef<Path>) -> Vec<String> {
+    listing(storage, dir.as_ref()).into_keys().collect()
 }
 
 /// Put a file into a ledger, as another program would.
 pub fn put(storage: &dyn Storage, index: u32, bytes: &[u8]) {
     storage.create_dir(Path::new(DIR)).unwrap();
-    let file = storage.create_new(&Path::new(DIR).join(format!("{index}-{BASE}")), 0o600).unwrap();
-    if !bytes.is_empty() {
-        assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
-    }
+    write_file(storage, &Path::new(DIR).join(format!("{index}-{BASE}")), bytes);
 }
 
 #[track_caller]
