@@ -9,8 +9,8 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
 use crate::support::crashes::choices;
-use crate::support::harness::faulty::HONEST;
-use crate::support::ledger::oracle::{Run, expect_typed, options, recover};
+use crate::support::harness::faulty::{HONEST, expect_typed};
+use crate::support::ledger::oracle::{Run, options, recover};
 use crate::support::ledger::spool::{
     DIR, drain, event, events, file_of, last_index, listing, names, on, put, refused, send, shown,
     small,

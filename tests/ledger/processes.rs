@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::Duration;
 
 use deedbook::ledger::{LedgerStore, Options, files, verify};
-use deedbook::storage::{Disk, LockAttempt, Storage};
 use deedbook::{ErrorKind, Verdict};
 
 use crate::support::common::{in_role, role};
-use crate::support::ledger::spool::{BASE, event, events, mix, number_of, refused, shown, small};
+use crate::support::ledger::spool::{
+    BASE, event, events, fetch_all, mix, number_of, refused, shown, small,
+};
 use crate::support::report;
 
 const FIRST: &str = "DEEDBOOK_FIRST";
@@ -34,6 +35,7 @@ fn child() {
     match role.as_str() {
         "send" => send_for_ever(&place),
         "fork" => fork(&place),
+        "hold" => hold(&place),
         durability => write_for_ever(durability, &place, first),
     }
 }
@@ -260,45 +262,25 @@ fn senders_killed_at_any_moment_send_everything_at_least_once() {
 fn a_file_is_locked_as_long_as_its_writer_lives() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("spool");
-    let mut writer = start("none", place.path(), 0);
-    let mut first = [0; 8];
-    writer.stderr.as_mut().unwrap().read_exact(&mut first).unwrap();
-    // Stopped in the middle of its work, it lives; but not while it holds the directory.
-    let signal = |name: &str| {
-        let sent = Command::new("kill").arg(name).arg(writer.id().to_string()).status();
-        assert!(sent.unwrap().success());
-        // A process that runs on another processor stops a moment after the signal.
-        let state = format!("/proc/{}/stat", writer.id());
-        let stopped = |stat: String| stat.rsplit(')').next().is_some_and(|s| s.starts_with(" T"));
-        while name == "-STOP" && !fs::read_to_string(&state).map_or(true, stopped) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    };
-    signal("-STOP");
-    while let LockAttempt::Busy(_) = Disk.lock(&dir, false).unwrap() {
-        signal("-CONT");
-        std::thread::sleep(Duration::from_millis(2));
-        signal("-STOP");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let mut writer = start("hold", place.path(), 0);
+    writer.stderr.as_mut().unwrap().read_exact(&mut [0; 8]).unwrap();
     let ledger = open(&dir, "none");
-    let all = files(&dir, BASE, &Options::default()).unwrap();
-    let active: Vec<_> = all.iter().filter(|file| file.active).map(|file| file.index).collect();
-    // At most one, unless it was stopped between two files.
-    assert!(active.len() <= 1, "{active:?}");
-    let fetched = ledger.fetch(None, None).unwrap();
-    let given: Vec<u32> =
-        fetched.iter().flat_map(|f| f.removable.as_ref().unwrap()).map(|r| r.index()).collect();
-    assert!(given.iter().all(|index| !active.contains(index)));
+    let there = || -> Vec<_> {
+        let all = files(&dir, BASE, &Options::default()).unwrap();
+        all.iter().map(|file| (file.index, file.active)).collect()
+    };
+    assert_eq!(there(), [(0, true)]);
+    assert!(ledger.fetch(None, None).unwrap().is_none());
     ledger.reset().unwrap();
-    let left = files(&dir, BASE, &Options::default()).unwrap();
-    assert_eq!(left.iter().map(|file| file.index).collect::<Vec<_>>(), active);
-    ledger.append(&event(50_000_000, 0)).unwrap();
+    assert_eq!(there(), [(0, true)]);
     kill(writer, 0);
-    let fetched = ledger.fetch(None, None).unwrap().unwrap();
-    let indexes: Vec<_> = fetched.removable.unwrap().iter().map(|r| r.index()).collect();
-    // Stopped before its first record, it leaves a blank file, of which a fetch gives nothing.
-    let blank = |index: &u32| all.iter().any(|file| file.index == *index && file.bytes == 0);
-    let held = |index: &u32| blank(index) || indexes.contains(index);
-    assert!(active.iter().all(held), "{active:?}, {indexes:?}");
+    assert_eq!(fetch_all(&ledger), [(0, events(0..1, 0))]);
+}
+
+/// Append one event, say so, and go on holding its file.
+fn hold(place: &Path) {
+    let ledger = open(&place.join("spool"), "none");
+    ledger.append(&event(0, 0)).unwrap();
+    std::io::stderr().write_all(&[0; 8]).unwrap();
+    std::thread::sleep(Duration::from_secs(60));
 }

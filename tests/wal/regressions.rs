@@ -16,16 +16,16 @@ use crate::support::formats::wal::read_all;
 use crate::support::harness::files::damage;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ACKNOWLEDGED, How, MANUAL, states, worst};
-use crate::tools::{at_every_call, five, found};
+use crate::tools::{at_every_call, found, synced, synced_on};
 
 /// Kill the process after every call of a truncation of five records, and cut the power after every
 /// call of the recovery: the log opens and holds five records, or as many as the truncation leaves.
 fn survives_two_crashes(
-    (subject, disk, how): (&WalSubject, &Sim, How),
+    (subject, disk, how): (&WalSubject, Sim, How),
     left: u64,
     truncate: fn(&Wal, &[Lsn]),
 ) {
-    let (wal, lsns) = five(subject, disk, how);
+    let (disk, wal, lsns) = synced_on(disk, subject, how, 5, 50);
     disk.record();
     truncate(&wal, &lsns);
     let moments = disk.recorded();
@@ -47,7 +47,7 @@ fn survives_two_crashes(
 // Promise: wal-recovery.
 #[test]
 fn a_truncation_that_recovery_ends_is_durable_before_its_intent_goes() {
-    survives_two_crashes((&TINY, &Sim::new(), MANUAL), 1, |wal, lsns| {
+    survives_two_crashes((&TINY, Sim::new(), MANUAL), 1, |wal, lsns| {
         wal.truncate_after(lsns[0]).unwrap();
     });
 }
@@ -59,7 +59,7 @@ fn a_truncation_that_recovery_ends_is_durable_before_its_intent_goes() {
 fn a_mark_lowered_in_the_cache_only_is_lowered_again_before_the_cut() {
     for how in [MANUAL, ACKNOWLEDGED] {
         for subject in [&SINGLE, &TINY] {
-            survives_two_crashes((subject, &Sim::new(), how), 4, |wal, lsns| {
+            survives_two_crashes((subject, Sim::new(), how), 4, |wal, lsns| {
                 wal.truncate_from(lsns[4]).unwrap();
             });
         }
@@ -74,7 +74,7 @@ fn a_mark_lowered_in_the_cache_only_is_lowered_again_before_the_cut() {
 fn segments_reserved_ahead_that_come_back_behind_a_gap_are_torn() {
     let disk = Sim::new();
     disk.set_allocates(true);
-    survives_two_crashes((&TINY, &disk, MANUAL), 0, |wal, _| {
+    survives_two_crashes((&TINY, disk, MANUAL), 0, |wal, _| {
         wal.truncate_before(wal.end().unwrap()).unwrap();
     });
 }
@@ -107,8 +107,7 @@ fn a_segment_that_a_killed_writer_created_is_made_durable() {
 fn a_cut_whose_sync_failed_is_made_again() {
     for subject in [&SINGLE, &TINY] {
         for at in 1..8 {
-            let disk = Sim::new();
-            let (wal, lsns) = five(subject, &disk, MANUAL);
+            let (disk, wal, lsns) = synced(subject, MANUAL, 5, 50);
             disk.inject(Fault::once(at, What::Error(Other)).of(Call::Sync));
             if wal.truncate_after(lsns[1]).is_ok() {
                 assert!(at > 3);
@@ -128,8 +127,7 @@ fn a_cut_whose_sync_failed_is_made_again() {
 // Promise: wal-read-error.
 #[test]
 fn a_truncation_that_was_refused_says_that_nothing_changed() {
-    let disk = Sim::new();
-    let (wal, lsns) = five(&TINY, &disk, MANUAL);
+    let (disk, wal, lsns) = synced(&TINY, MANUAL, 5, 50);
     disk.inject(Fault::once(1, What::Error(Other)).of(Call::Read));
     let error = wal.truncate_after(lsns[1]).unwrap_err();
     assert_eq!((error.kind(), error.durable()), (ErrorKind::Io, Some(Durable::No)));
@@ -186,8 +184,7 @@ fn a_torn_record_after_a_new_head_is_torn() {
 #[test]
 fn a_torn_tail_ends_at_its_first_damage_for_all_who_look() {
     for subject in [&SINGLE, &SEGMENTS] {
-        let disk = Sim::new();
-        let (wal, _) = five(subject, &disk, MANUAL);
+        let (disk, wal, _) = synced(subject, MANUAL, 5, 50);
         // Up to the end of a segment of 600 bytes, and then three to each.
         assert_eq!(wal.append(&[9; 302]).unwrap().0 + 310, 600);
         (5..25).for_each(|n| assert!(wal.append(&[n; 192]).is_ok()));
@@ -307,8 +304,7 @@ fn a_single_file_that_is_gone_is_reported_and_not_replaced() {
 #[test]
 fn no_crash_leaves_a_consumer_above_records_that_it_never_saw() {
     for subject in [&SEGMENTS, &TINY] {
-        let disk = Sim::new();
-        let (wal, lsns) = five(subject, &disk, MANUAL);
+        let (disk, wal, lsns) = synced(subject, MANUAL, 5, 50);
         let unsynced = wal.end().unwrap();
         let left = at_every_call(&disk, 20, || {
             assert_eq!(wal.append(&[5; 50]).unwrap(), unsynced);
@@ -359,8 +355,7 @@ fn an_intact_record_at_a_border_of_the_index_is_found_after_damage() {
 #[test]
 fn a_truncation_that_finds_no_room_is_refused_and_the_handle_goes_on() {
     for what in [Call::Create, Call::Rename] {
-        let disk = Sim::new();
-        let (wal, lsns) = five(&SEGMENTS, &disk, MANUAL);
+        let (disk, wal, lsns) = synced(&SEGMENTS, MANUAL, 5, 50);
         for truncate in [Wal::truncate_before, Wal::truncate_from] {
             disk.inject(Fault::once(1, What::Error(StorageFull)).of(what));
             let error = truncate(&wal, lsns[2]).unwrap_err();

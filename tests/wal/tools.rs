@@ -9,12 +9,22 @@ use crate::support::formats::wal::{read_all, segments_in};
 use crate::support::harness::subjects::WalSubject;
 use crate::support::harness::{How, MANUAL, Record, states};
 
-/// Five records of 50 bytes, synced.
-pub fn five(subject: &WalSubject, disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
-    let wal = subject.wal(disk, how).unwrap();
-    let lsns = (0..5).map(|n| wal.append(&[n; 50]).unwrap()).collect();
+/// A log of so many records of `len` bytes, synced.
+pub fn synced(subject: &WalSubject, how: How, count: u64, len: usize) -> (Sim, Wal, Vec<Lsn>) {
+    synced_on(Sim::new(), subject, how, count, len)
+}
+
+pub fn synced_on(
+    disk: Sim,
+    subject: &WalSubject,
+    how: How,
+    count: u64,
+    len: usize,
+) -> (Sim, Wal, Vec<Lsn>) {
+    let wal = subject.wal(&disk, how).unwrap();
+    let lsns = (0..count).map(|n| wal.append(&vec![n as u8; len]).unwrap()).collect();
     wal.sync().unwrap();
-    (wal, lsns)
+    (disk, wal, lsns)
 }
 
 /// What an opening for write finds.

@@ -18,18 +18,10 @@ use crate::support::harness::files::damage;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ACKNOWLEDGED, How, MANUAL, states};
 use crate::support::watch::{Seen, watched};
-use crate::tools::{at_every_call, five};
+use crate::tools::{at_every_call, synced};
 
 /// Segments with room for blocks of the index.
 const LARGE: WalSubject = WalSubject::segments(&LONG_SEGMENTS);
-
-/// A log of 600 records of 1000 bytes each: the index has a block for every 66 of them.
-fn six_hundred(disk: &Sim, how: How) -> (Wal, Vec<Lsn>) {
-    let wal = LARGE.wal(disk, how).unwrap();
-    let lsns = (0..600u64).map(|n| wal.append(&[n as u8; 992]).unwrap()).collect();
-    wal.sync().unwrap();
-    (wal, lsns)
-}
 
 /// A file beside the log.
 fn beside(subject: &WalSubject, name: &str) -> PathBuf {
@@ -68,8 +60,8 @@ fn counts_what_is_left(disk: &Sim, how: How, lsns: &[Lsn], what: &str) {
 #[test]
 fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
     for how in [MANUAL, ACKNOWLEDGED] {
-        let disk = Sim::new();
-        let (wal, lsns) = six_hundred(&disk, how);
+        // The index has a block for every 66 of them.
+        let (disk, wal, lsns) = synced(&LARGE, how, 600, 992);
         disk.record();
         wal.truncate_before(lsns[100]).unwrap();
         let mut moved = 0;
@@ -101,8 +93,8 @@ fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
 #[test]
 fn a_foreign_ordinal_is_neither_subtracted_nor_used() {
     for front in [true, false] {
-        let disk = Sim::new();
-        let (wal, lsns) = six_hundred(&disk, MANUAL);
+        // The index has a block for every 66 of them.
+        let (disk, wal, lsns) = synced(&LARGE, MANUAL, 600, 992);
         wal.truncate_before(lsns[400]).unwrap();
         wal.close().unwrap();
         let path = beside(&LARGE, "mark");
@@ -140,8 +132,7 @@ fn another(subject: &WalSubject) -> Vec<(PathBuf, Vec<u8>)> {
 fn a_leftover_intent_does_not_cut_another_log() {
     for subject in [&SINGLE, &TINY, &SEGMENTS] {
         for (keep, over) in [(false, false), (false, true), (true, false), (true, true)] {
-            let disk = Sim::new();
-            let (wal, lsns) = five(subject, &disk, MANUAL);
+            let (disk, wal, lsns) = synced(subject, MANUAL, 5, 50);
             disk.record();
             match keep {
                 true => wal.truncate_after(lsns[0]).unwrap(),
@@ -210,8 +201,7 @@ fn a_cut_of_all_records_that_was_begun_is_ended() {
 fn a_damaged_or_hostile_intent_is_harmless() {
     for subject in [&SINGLE, &SEGMENTS] {
         for keep in [true, false] {
-            let disk = Sim::new();
-            let (wal, lsns) = five(subject, &disk, MANUAL);
+            let (disk, wal, lsns) = synced(subject, MANUAL, 5, 50);
             disk.inject(Fault::once(1, What::Crash).of(Call::SetLen));
             match keep {
                 true => wal.truncate_after(lsns[0]).unwrap_err(),
@@ -303,8 +293,7 @@ fn a_refused_cut_puts_the_consumers_back() {
         (Call::Sync, 2, Other, 1),
         (Call::SyncDir, 1, Other, 1),
     ] {
-        let disk = Sim::new();
-        let (wal, lsns) = five(&SEGMENTS, &disk, MANUAL);
+        let (disk, wal, lsns) = synced(&SEGMENTS, MANUAL, 5, 50);
         wal.set_consumer("low", lsns[1]).unwrap();
         wal.set_consumer("high", lsns[4]).unwrap();
         let before = wal.consumers().unwrap();
@@ -327,8 +316,7 @@ fn a_refused_cut_puts_the_consumers_back() {
 #[test]
 fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
     for (what, at) in [(Call::Create, 2), (Call::Rename, 2), (Call::SyncDir, 1)] {
-        let disk = Sim::new();
-        let (wal, lsns) = five(&SEGMENTS, &disk, MANUAL);
+        let (disk, wal, lsns) = synced(&SEGMENTS, MANUAL, 5, 50);
         wal.set_consumer("high", lsns[4]).unwrap();
         disk.inject(Fault::ever(at, What::Error(StorageFull)).of(what));
         let error = wal.truncate_from(lsns[2]).unwrap_err();
@@ -344,8 +332,7 @@ fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
 /// counts the records that were dropped, too: 4 were said to be lost, of which 3 had been dropped.
 #[test]
 fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
-    let disk = Sim::new();
-    let (wal, lsns) = five(&TINY, &disk, MANUAL);
+    let (disk, wal, lsns) = synced(&TINY, MANUAL, 5, 50);
     let mark = beside(&TINY, "mark");
     let before = read_file(&disk, &mark);
     wal.truncate_before(lsns[3]).unwrap();
@@ -365,10 +352,7 @@ fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
 #[test]
 fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
     for subject in [&TINY, &SEGMENTS] {
-        let disk = Sim::new();
-        let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
-        let mut lsns: Vec<_> = (0..5).map(|n| wal.append(&[n; 50]).unwrap()).collect();
-        wal.sync().unwrap();
+        let (disk, wal, mut lsns) = synced(subject, ACKNOWLEDGED, 5, 50);
         let mark = read_file(&disk, &beside(subject, "mark"));
         wal.truncate_before(lsns[2]).unwrap();
         lsns.extend((5..7).map(|n| wal.append(&[n; 50]).unwrap()));
@@ -391,8 +375,7 @@ fn a_check_beside_a_truncation_tells_of_no_loss() {
         let is_single = subject.layout == Layout::Single;
         for cuts_the_end in [true, false].into_iter().filter(|cuts| *cuts || !is_single) {
             for at_call in 0.. {
-                let disk = Sim::new();
-                let (wal, lsns) = five(&subject, &disk, MANUAL);
+                let (disk, wal, lsns) = synced(&subject, MANUAL, 5, 50);
                 let calls = Arc::new(AtomicU64::new(0));
                 let change = {
                     let calls = calls.clone();
@@ -422,8 +405,7 @@ fn a_check_beside_a_truncation_tells_of_no_loss() {
 /// A crash in the middle of a cut leaves a mark above the new end, which does not count then.
 #[test]
 fn a_begun_cut_knows_the_head() {
-    let disk = Sim::new();
-    let (wal, lsns) = five(&TINY, &disk, MANUAL);
+    let (disk, wal, lsns) = synced(&TINY, MANUAL, 5, 50);
     wal.truncate_before(lsns[1]).unwrap();
     // The first rename stores the intent, the second one the lowered mark.
     disk.inject(Fault::once(2, What::Crash).of(Call::Rename));

@@ -12,7 +12,6 @@ pub use super::known::Known;
 use super::known::SECOND_FROM;
 use super::spool::{BASE, DIR, event, listing, number_of, on, shown, small};
 use crate::support::crashes::worst;
-pub use crate::support::harness::faulty::expect_typed;
 
 /// Records in a file: with two, nearly every history rotates.
 pub const FILE_RECORDS: u64 = 2;

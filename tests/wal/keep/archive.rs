@@ -15,7 +15,6 @@ type Archived = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;
 
 #[test]
 fn the_archive_gets_each_segment_once_and_its_failure_changes_nothing() {
-    let dir = TempDir::new().unwrap();
     let got = Archived::default();
     let broken = Arc::new(AtomicBool::new(true));
     let archive = {
@@ -29,7 +28,7 @@ fn the_archive_gets_each_segment_once_and_its_failure_changes_nothing() {
         })
     };
     let options = options().archive(archive);
-    let (wal, lsns) = filled(&dir, &options);
+    let (_dir, wal, lsns) = filled(&options);
     let error = wal.truncate_before(lsns[50]).unwrap_err();
     assert!(error.to_string().contains("archive segment 00000000000000000000.wal"), "{error}");
     assert_eq!((wal.head().unwrap(), wal.iter(None).unwrap().count()), (Lsn(0), 100));
@@ -49,7 +48,6 @@ fn the_archive_gets_each_segment_once_and_its_failure_changes_nothing() {
 /// Archiving takes long. Found by reading: no thread could append meanwhile.
 #[test]
 fn while_the_archive_works_appends_go_on() {
-    let dir = TempDir::new().unwrap();
     let slot: Arc<Mutex<Option<Wal>>> = Arc::default();
     let archive = {
         let slot = slot.clone();
@@ -59,7 +57,7 @@ fn while_the_archive_works_appends_go_on() {
             Ok(())
         })
     };
-    let (wal, lsns) = filled(&dir, &options().archive(archive));
+    let (_dir, wal, lsns) = filled(&options().archive(archive));
     *slot.lock().unwrap() = Some(wal.clone());
     wal.truncate_before(lsns[50]).unwrap();
     assert_eq!(wal.len().unwrap(), 50 + lsns[50].0 / 256);

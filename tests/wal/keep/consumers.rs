@@ -6,7 +6,6 @@ use deedbook::ErrorKind;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{LockAttempt, Storage};
 use deedbook::wal::{Lsn, Retention, Wal};
-use tempfile::TempDir;
 
 use super::{filled, options};
 use crate::support::common::{read_file, write_file};
@@ -16,8 +15,7 @@ use crate::support::harness::subjects::LARGE;
 
 #[test]
 fn truncation_never_passes_the_slowest_consumer_unless_forced() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
+    let (dir, wal, lsns) = filled(&options());
     wal.set_consumer("slow", lsns[20]).unwrap();
     wal.set_consumer("fast", lsns[70]).unwrap();
     assert_eq!(wal.set_consumer("x", Lsn(1)).unwrap_err().kind(), ErrorKind::OutOfRange);
@@ -38,8 +36,7 @@ fn truncation_never_passes_the_slowest_consumer_unless_forced() {
 
 #[test]
 fn a_reader_keeps_the_writer_from_dropping_what_it_needs() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
+    let (dir, wal, lsns) = filled(&options());
     let reader = Wal::open(dir.path()).unwrap();
     reader.set_consumer("reader", lsns[40]).unwrap();
     let error = wal.truncate_before(lsns[41]).unwrap_err();
@@ -57,8 +54,7 @@ fn a_reader_keeps_the_writer_from_dropping_what_it_needs() {
 #[test]
 fn a_reader_that_asks_while_records_are_dropped_keeps_them_or_is_refused() {
     for round in 0..30 {
-        let dir = TempDir::new().unwrap();
-        let (wal, lsns) = filled(&dir, &options());
+        let (dir, wal, lsns) = filled(&options());
         let reader = Wal::open(dir.path()).unwrap();
         let wanted = lsns[20];
         let asking = std::thread::spawn(move || {
@@ -76,8 +72,7 @@ fn a_reader_that_asks_while_records_are_dropped_keeps_them_or_is_refused() {
 
 #[test]
 fn damaged_consumers_are_not_taken_for_none() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
+    let (dir, wal, lsns) = filled(&options());
     wal.set_consumer("one", lsns[5]).unwrap();
     let file = dir.path().join(".deedbook/consumers");
     std::fs::write(&file, "one 2000\ncrc 00000000\n").unwrap();
@@ -94,8 +89,7 @@ fn damaged_consumers_are_not_taken_for_none() {
 // Promise: wal-consumer.
 #[test]
 fn a_consumer_above_a_cut_needs_what_is_appended_there() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
+    let (_dir, wal, lsns) = filled(&options());
     wal.set_consumer("c", lsns[90]).unwrap();
     wal.truncate_from(lsns[50]).unwrap();
     assert_eq!(wal.consumers().unwrap()["c"], lsns[50]);
@@ -156,8 +150,7 @@ fn an_opening_that_cuts_waits_for_a_reader_that_sets_a_consumer() {
 /// The consumer came to stand above the end, and what was appended there went unread.
 #[test]
 fn a_reader_that_missed_a_cut_sets_no_consumer_above_it() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
+    let (dir, wal, lsns) = filled(&options());
     let reader = Wal::open(dir.path()).unwrap();
     wal.truncate_from(lsns[50]).unwrap();
     let error = reader.set_consumer("c", lsns[90]).unwrap_err();

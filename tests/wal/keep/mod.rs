@@ -12,9 +12,10 @@ fn options() -> Options {
 }
 
 /// A hundred records of 40 bytes with their headers, synced.
-fn filled(dir: &TempDir, options: &Options) -> (Wal, Vec<Lsn>) {
+fn filled(options: &Options) -> (TempDir, Wal, Vec<Lsn>) {
+    let dir = TempDir::new().unwrap();
     let wal = options.open(dir.path(), Mode::Create).unwrap();
     let lsns = (0..100).map(|i| wal.append(&[i; 32]).unwrap()).collect();
     wal.sync().unwrap();
-    (wal, lsns)
+    (dir, wal, lsns)
 }

@@ -20,8 +20,7 @@ fn moved(dropped: deedbook::Result<Dropped>) -> Option<Lsn> {
 #[test]
 fn a_reader_opens_a_log_whose_front_is_being_dropped() {
     for round in 0..60 {
-        let dir = TempDir::new().unwrap();
-        let (wal, lsns) = filled(&dir, &options());
+        let (dir, wal, lsns) = filled(&options());
         let path = dir.path().to_owned();
         let opening = std::thread::spawn(move || {
             (0..20).try_for_each(|_| Wal::open(&path).map(|reader| drop(reader.head())))
@@ -38,8 +37,7 @@ fn a_reader_opens_a_log_whose_front_is_being_dropped() {
 fn retention_drops_whole_segments_and_only_what_it_may() {
     let by_size = Retention::new().bytes_max(1000);
     let consumed = Retention::new().consumed(true);
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
+    let (dir, wal, lsns) = filled(&options());
     assert_eq!(moved(wal.retain(&consumed)), None, "no consumers");
     wal.set_consumer("one", lsns[50]).unwrap();
     // Byte 2,000 lies in segment 7, which begins at 1,792, in the record at 1,760.
@@ -92,8 +90,7 @@ fn a_long_record_does_not_keep_the_segments_before_it() {
 
 #[test]
 fn retention_by_age_drops_what_was_written_long_ago() {
-    let dir = TempDir::new().unwrap();
-    let (wal, _) = filled(&dir, &options());
+    let (_dir, wal, _) = filled(&options());
     let old = |hours: u64| Retention::new().age_max(Duration::from_secs(3600 * hours));
     assert_eq!(moved(wal.retain(&old(1))), None);
     let segments = wal.segment_paths().unwrap();
@@ -134,8 +131,7 @@ fn retention_by_age_counts_from_the_last_record_however_it_was_stored() {
 
 #[test]
 fn statistics_count_what_happened() {
-    let dir = TempDir::new().unwrap();
-    let (wal, _) = filled(&dir, &options());
+    let (_dir, wal, _) = filled(&options());
     wal.commit(&[1; 32]).unwrap();
     let stats = wal.stats().unwrap();
     assert_eq!((stats.appends, stats.records, stats.bytes), (101, 101, 4040));
@@ -161,8 +157,7 @@ fn kept(dir: &TempDir, retention: Retention) -> (Wal, Arc<AtomicU64>) {
 
 #[test]
 fn a_writer_drops_by_itself_what_its_retention_allows() {
-    let dir = TempDir::new().unwrap();
-    drop(filled(&dir, &options()));
+    let dir = filled(&options()).0;
     let by_size = Retention::new().bytes_max(1000);
     // At opening, and no segment twice.
     let (wal, archived) = kept(&dir, by_size);
@@ -229,8 +224,7 @@ fn retention_needs_segments() {
 /// `retain` needed a log without a writer; a writer that was opened without rules kept everything.
 #[test]
 fn a_running_writer_drops_what_it_is_asked_to() {
-    let dir = TempDir::new().unwrap();
-    let (wal, lsns) = filled(&dir, &options());
+    let (dir, wal, lsns) = filled(&options());
     wal.set_consumer("slow", lsns[60]).unwrap();
     let reader = Wal::open(dir.path()).unwrap();
     let asked = dir.path().join(".deedbook/retain");
@@ -271,8 +265,7 @@ fn a_running_writer_drops_what_it_is_asked_to() {
 
 #[test]
 fn what_is_asked_and_damaged_drops_nothing_and_stops_no_append() {
-    let dir = TempDir::new().unwrap();
-    let (wal, _) = filled(&dir, &options());
+    let (dir, wal, _) = filled(&options());
     let asked = dir.path().join(".deedbook/retain");
     Wal::open(dir.path()).unwrap().ask_to_retain(&Retention::default()).unwrap();
     std::fs::write(&asked, "bytes_max 0\n").unwrap();

@@ -1,6 +1,7 @@
 //! What a truncation, or a second thread, changes under others: followers, the index, consumers.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,11 +12,12 @@ use deedbook::storage::sim::Sim;
 use deedbook::wal::{Follow, HEAD_NAME, Lsn, Mode, Wal, segment_name};
 
 use crate::support::common::write_file;
-use crate::support::formats::wal::{head_marker, read_all};
+use crate::support::formats::wal::head_marker;
 use crate::support::harness::limit::within;
 use crate::support::harness::subjects::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ALWAYS, MANUAL, views};
 use crate::support::watch::{Seen, watched};
+use crate::tools::synced;
 
 const SUBJECTS: [&WalSubject; 4] = [&SINGLE, &SEGMENTS, &TINY, &LARGE];
 
@@ -36,10 +38,7 @@ fn a_follower_of_the_writers_handle_reports_a_cut() {
                 if size > 1000 && subject.border_bytes < 512 {
                     continue;
                 }
-                let disk = Sim::new();
-                let wal = subject.wal(&disk, MANUAL).unwrap();
-                let lsns: Vec<_> = (0..6).map(|n| wal.append(&vec![n; size]).unwrap()).collect();
-                wal.sync().unwrap();
+                let (_disk, wal, lsns) = synced(subject, MANUAL, 6, size);
                 let mut follow = wal.follow(None).unwrap();
                 for n in 0..seen {
                     assert_eq!(next(&mut follow), Ok(Some(vec![n; size])));
@@ -129,52 +128,43 @@ fn consumers_that_two_threads_set_at_once_are_both_kept() {
     within(|| {
         for at in 1.. {
             let disk = Sim::new();
-            let (turn, turns) = channel();
-            let (go_on, goes_on) = channel::<()>();
+            // The second thread begins at call `at` of the first one.
+            let second: Arc<Mutex<Option<Wal>>> = Arc::default();
+            let (calls, threads) = (AtomicU64::new(0), Arc::new(Mutex::new(Vec::new())));
             let hook = {
-                let state = Mutex::new((0, turn.clone(), goes_on));
+                let (second, threads) = (second.clone(), threads.clone());
                 move |seen| {
-                    if seen != Seen::Calling || std::thread::current().name() != Some("first") {
+                    let mut second = second.lock().unwrap();
+                    if seen != Seen::Calling || second.is_none() {
                         return;
                     }
-                    let mut state = state.lock().unwrap();
-                    state.0 += 1;
-                    if state.0 == at {
-                        let _ = state.1.send(true);
-                        // Not for ever: the second one may have to wait for this one.
-                        let _ = state.2.recv_timeout(Duration::from_millis(50));
+                    if calls.fetch_add(1, Ordering::Relaxed) + 1 == at {
+                        let wal = second.take().unwrap();
+                        drop(second);
+                        let (done, is_done) = channel();
+                        threads.lock().unwrap().push(std::thread::spawn(move || {
+                            wal.set_consumer("second", Lsn(0)).unwrap();
+                            let _ = done.send(());
+                        }));
+                        // Not for ever: it may have to wait for the first one.
+                        let _ = is_done.recv_timeout(Duration::from_millis(50));
                     }
                 }
             };
             let storage = watched(Arc::new(disk.clone()), hook);
             let options = TINY.options(&disk, MANUAL).storage(storage);
-            let wal: Wal = options.open(TINY.path, Mode::Append).unwrap();
-            let (first, second) = (wal.append(b"first").unwrap(), wal.append(b"second").unwrap());
+            let wal = options.open(TINY.path, Mode::Append).unwrap();
+            let lsn = (0..2).map(|_| wal.append(b"a record").unwrap()).last().unwrap();
             wal.sync().unwrap();
-            let named = |name: &'static str, lsn: Lsn, turn: Option<std::sync::mpsc::Sender<_>>| {
-                let wal = wal.clone();
-                let set = move || {
-                    wal.set_consumer(name, lsn).unwrap();
-                    if let Some(turn) = turn {
-                        let _ = turn.send(false);
-                    }
-                };
-                std::thread::Builder::new().name(name.into()).spawn(set).unwrap()
-            };
-            let one = named("first", first, Some(turn));
-            let reached = turns.recv().unwrap();
-            let two = named("second", second, None);
-            two.join().unwrap();
-            drop(go_on);
-            one.join().unwrap();
-            let consumers = wal.consumers().unwrap();
-            assert_eq!(consumers.get("first"), Some(&first), "call {at}: {consumers:?}");
-            assert_eq!(consumers.get("second"), Some(&second), "call {at}: {consumers:?}");
-            assert_eq!(read_all(&wal).unwrap().len(), 2);
-            if !reached {
+            *second.lock().unwrap() = Some(wal.clone());
+            wal.set_consumer("first", lsn).unwrap();
+            if second.lock().unwrap().is_some() {
                 assert!(at > 3, "{at} calls only");
                 break;
             }
+            threads.lock().unwrap().drain(..).for_each(|thread| thread.join().unwrap());
+            let consumers: Vec<_> = wal.consumers().unwrap().into_iter().collect();
+            assert_eq!(consumers, [("first".into(), lsn), ("second".into(), Lsn(0))], "call {at}");
         }
     });
 }

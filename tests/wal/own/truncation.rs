@@ -13,7 +13,7 @@ use crate::support::harness::files::bytes_of;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ACKNOWLEDGED, ALWAYS, MANUAL, judge, states, worst};
 use crate::support::watch::{Seen, watched};
-use crate::tools::{at_every_call, found, segments};
+use crate::tools::{at_every_call, found, segments, synced};
 
 /// Whatever call of `change` a crash follows, the log holds the old records or the new ones, and after
 /// the last call the new ones.
@@ -58,10 +58,7 @@ fn a_crash_at_any_step_of_any_dropping_of_a_prefix_leaves_the_old_or_the_new_log
 #[test]
 fn records_that_are_not_synced_survive_the_dropping_of_a_prefix() {
     for subject in [&SEGMENTS, &TINY] {
-        let disk = Sim::new();
-        let wal = subject.wal(&disk, MANUAL).unwrap();
-        let synced: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
-        wal.sync().unwrap();
+        let (disk, wal, synced) = synced(subject, MANUAL, 4, 200);
         (4..7).for_each(|n| assert!(wal.append(&[n; 200]).is_ok()));
         let all = read_all(&wal).unwrap();
         let left = at_every_call(&disk, 60, || wal.truncate_before(synced[2]).unwrap());
@@ -121,10 +118,7 @@ fn records_that_come_while_a_truncation_syncs_survive_it() {
 #[test]
 fn after_a_dropped_prefix_and_a_power_cut_opening_reads_no_record() {
     for subject in [&SEGMENTS, &TINY] {
-        let disk = Sim::new();
-        let wal = subject.wal(&disk, MANUAL).unwrap();
-        let lsns: Vec<_> = (0..9).map(|n| wal.append(&[n; 100]).unwrap()).collect();
-        wal.sync().unwrap();
+        let (disk, wal, lsns) = synced(subject, MANUAL, 9, 100);
         wal.truncate_before(lsns[3]).unwrap();
         for after in states(&disk, 40) {
             let wal = subject.wal(&after, MANUAL).unwrap();
@@ -141,10 +135,7 @@ fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
     for subject in [&SINGLE, &SEGMENTS, &TINY] {
         let border = subject.border_bytes as usize;
         for len in [border - 8, border / 2 - 8, 30, 2 * border - 8] {
-            let disk = Sim::new();
-            let wal = subject.wal(&disk, MANUAL).unwrap();
-            let lsns: Vec<_> = (0..6u8).map(|n| wal.append(&vec![n; len]).unwrap()).collect();
-            wal.sync().unwrap();
+            let (disk, wal, lsns) = synced(subject, MANUAL, 6, len);
             for round in 0..3u8 {
                 old_or_new(subject, &disk, &wal, || wal.truncate_after(lsns[2]).unwrap());
                 let kept = read_all(&wal).unwrap();
@@ -171,10 +162,7 @@ fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
 #[test]
 fn segments_go_oldest_first_at_the_front_and_newest_first_at_the_end() {
     for front in [true, false] {
-        let disk = Sim::new();
-        let wal = TINY.wal(&disk, MANUAL).unwrap();
-        let lsns: Vec<_> = (0..12).map(|n| wal.append(&[n; 50]).unwrap()).collect();
-        wal.sync().unwrap();
+        let (disk, wal, lsns) = synced(&TINY, MANUAL, 12, 50);
         disk.record();
         match front {
             true => wal.truncate_before(lsns[8]).unwrap(),
@@ -230,10 +218,7 @@ fn segments_that_come_back_below_the_head_are_not_read_and_go_again() {
 #[test]
 fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
     for (subject, kept) in [(&SINGLE, 3), (&SEGMENTS, 1), (&TINY, 1)] {
-        let disk = Sim::new();
-        let wal = subject.wal(&disk, ACKNOWLEDGED).unwrap();
-        let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 200]).unwrap()).collect();
-        wal.sync().unwrap();
+        let (disk, wal, lsns) = synced(subject, ACKNOWLEDGED, 4, 200);
         if kept == 1 {
             wal.truncate_before(lsns[2]).unwrap();
         }
@@ -275,10 +260,7 @@ fn dropped(subject: &WalSubject, disk: &Sim, wal: &Wal, cut: Cut) -> Dropped {
 #[test]
 fn a_truncation_drops_what_was_said_beforehand() {
     for subject in [&SEGMENTS, &TINY, &SINGLE] {
-        let disk = Sim::new();
-        let wal = subject.wal(&disk, MANUAL).unwrap();
-        let lsns: Vec<_> = (0..12).map(|n| wal.append(&[n; 50]).unwrap()).collect();
-        wal.sync().unwrap();
+        let (disk, wal, lsns) = synced(subject, MANUAL, 12, 50);
         let framed = lsns[1].0 - lsns[0].0;
         let mut cuts = vec![(Cut::After(lsns[10]), 1), (Cut::After(lsns[10]), 0)];
         cuts.extend([(Cut::From(lsns[9]), 2), (Cut::From(lsns[8]), 1)]);
@@ -298,10 +280,7 @@ fn a_truncation_drops_what_was_said_beforehand() {
 #[test]
 fn what_a_truncation_refuses_is_refused_beforehand() {
     for subject in [&SEGMENTS, &TINY, &SINGLE] {
-        let disk = Sim::new();
-        let wal = subject.wal(&disk, MANUAL).unwrap();
-        let lsns: Vec<_> = (0..4).map(|n| wal.append(&[n; 50]).unwrap()).collect();
-        wal.sync().unwrap();
+        let (_disk, wal, lsns) = synced(subject, MANUAL, 4, 50);
         wal.set_consumer("slow", lsns[1]).unwrap();
         let unsynced = [5, 6].map(|n| wal.append(&[n; 50]).unwrap());
         let written = read_all(&wal).unwrap();
