@@ -113,7 +113,7 @@ SEGMENTED_BUGS = [
         SEGMENTED,
         "        let mut gone = std::mem::take(&mut state.orphans);\n",
         "        state.orphans.clear();\n        let mut gone = Vec::new();\n",
-        [("wal::regressions", "no_crash_leaves_a_consumer_above")],
+        [("wal::keep", "no_crash_leaves_a_consumer_above")],
     ),
     Bug(
         "segments after a gap are removed and not set aside",

@@ -110,7 +110,7 @@ WAL_BUGS = [
         INSPECT,
         "    if known || !cuts || base == 0 {\n",
         "    if known || !cuts || base < u64::MAX {\n",
-        [("wal::places", "a_segment_size_guessed")],
+        [("wal::segment_sizes", "a_segment_size_guessed")],
     ),
     Bug(
         "wal: the head is always taken for 0",
@@ -187,7 +187,7 @@ WAL_BUGS = [
         INSPECT,
         "frame.crc == intent.first_sum,",
         "true || frame.crc == intent.first_sum,",
-        [("wal::truncation", "a_leftover_intent")],
+        [("wal::intent", "a_leftover_intent")],
     ),
     Bug(
         "wal: an intent is not ended by the next opening",
@@ -195,7 +195,7 @@ WAL_BUGS = [
         INSPECT,
         "            Left::Intent(intent) if is_ours(",
         "            Left::Intent(intent) if place.is_tail && is_ours(",
-        [("wal::truncation", "a_cut_of_all_records")],
+        [("wal::intent", "a_cut_of_all_records")],
     ),
     Bug(
         "wal: another log's intent stays beside this one",
@@ -203,7 +203,7 @@ WAL_BUGS = [
         FORMAT,
         "        if more.cut_begun || more.foreign_cut {\n",
         "        if more.cut_begun {\n",
-        [("wal::truncation", "a_leftover_intent")],
+        [("wal::intent", "a_leftover_intent")],
     ),
     Bug(
         "wal: segments are removed before the head is stored",

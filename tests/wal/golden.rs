@@ -1,6 +1,7 @@
 //! The golden files of wal-db: written byte for byte, read, and opened by our rules where the
 //! specification would cut.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -35,46 +36,42 @@ fn read(path: &Path, options: &Options) -> Vec<(u64, Vec<u8>)> {
     wal.iter(None).unwrap().map_while(Result::ok).map(|r| (r.lsn.0, r.payload)).collect()
 }
 
-fn copied(from: &Path, name: &str) -> (TempDir, PathBuf) {
-    let dir = TempDir::new().unwrap();
-    let to = dir.path().join(name);
-    if from.is_dir() {
-        fs::create_dir(&to).unwrap();
-        for entry in fs::read_dir(from).unwrap() {
-            let entry = entry.unwrap();
-            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-        }
-    } else {
-        fs::copy(from, &to).unwrap();
+/// The files of a log by name; of a single file, by none.
+fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    if path.is_file() {
+        return BTreeMap::from([(PathBuf::new(), fs::read(path).unwrap())]);
     }
+    let files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|file| file.is_file());
+    files.map(|file| (file.file_name().unwrap().into(), fs::read(&file).unwrap())).collect()
+}
+
+fn copied(from: &Path) -> (TempDir, PathBuf) {
+    let dir = TempDir::new().unwrap();
+    let to = dir.path().join("log");
+    if from.is_file() {
+        fs::copy(from, &to).unwrap();
+        return (dir, to);
+    }
+    fs::create_dir(&to).unwrap();
+    files(from).iter().for_each(|(name, bytes)| fs::write(to.join(name), bytes).unwrap());
     (dir, to)
 }
 
 #[test]
 fn both_layouts_are_written_byte_for_byte() {
-    for vectors in vectors() {
-        for (layout, golden) in [
-            (Layout::Single, "single/log.wal"),
-            (Layout::Segmented { segment_bytes: 64 }, "segmented64"),
-        ] {
-            let golden = vectors.join(golden);
-            let dir = TempDir::new().unwrap();
-            let path = dir.path().join("log");
-            let options = Options::new().layout(layout);
-            let wal = options.open(&path, Mode::Create).unwrap();
-            let lsns: Vec<_> = payloads().iter().map(|p| wal.append(p).unwrap().0).collect();
-            assert_eq!(lsns, [0, 8, 21]);
-            wal.close().unwrap();
-            if layout == Layout::Single {
-                assert_eq!(fs::read(&path).unwrap(), fs::read(&golden).unwrap());
-                continue;
-            }
-            for entry in fs::read_dir(&golden).unwrap() {
-                let entry = entry.unwrap();
-                let ours = fs::read(path.join(entry.file_name())).unwrap();
-                assert_eq!(ours, fs::read(entry.path()).unwrap(), "{:?}", entry.file_name());
-            }
-            assert!(!path.join("00000000000000000006.wal").exists());
+    for (layout, golden) in [
+        (Layout::Single, "single/log.wal"),
+        (Layout::Segmented { segment_bytes: 64 }, "segmented64"),
+    ] {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("log");
+        let wal = Options::new().layout(layout).open(&path, Mode::Create).unwrap();
+        let lsns: Vec<_> = payloads().iter().map(|p| wal.append(p).unwrap().0).collect();
+        assert_eq!(lsns, [0, 8, 21]);
+        wal.close().unwrap();
+        for vectors in vectors() {
+            assert_eq!(files(&path), files(&vectors.join(golden)), "{golden}");
         }
     }
 }
@@ -84,7 +81,7 @@ fn both_layouts_are_read_without_anything_beside_them() {
     let expected: Vec<_> = [0, 8, 21].into_iter().zip(payloads()).collect();
     for vectors in vectors() {
         for golden in ["single/log.wal", "segmented64"] {
-            let (_dir, path) = copied(&vectors.join(golden), "log");
+            let (_dir, path) = copied(&vectors.join(golden));
             assert_eq!(read(&path, &Options::default()), expected);
             // And appended to: the segment size comes from the first complete segment.
             let wal = Wal::append_to(&path).unwrap();
@@ -99,7 +96,7 @@ fn both_layouts_are_read_without_anything_beside_them() {
 #[test]
 fn a_dropped_prefix_is_read_from_its_head_once_the_size_is_given() {
     for vectors in vectors() {
-        let (_dir, path) = copied(&vectors.join("prefix_truncated"), "log");
+        let (_dir, path) = copied(&vectors.join("prefix_truncated"));
         let error = Wal::open(&path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains("segment size unknown"), "{error}");
@@ -125,12 +122,8 @@ fn a_prefix_dropped_here_leaves_the_golden_head() {
     wal.truncate_before(Lsn(329)).unwrap();
     wal.close().unwrap();
     for vectors in vectors() {
-        for name in ["head", "00000000000000000005.wal"] {
-            let golden = fs::read(vectors.join("prefix_truncated").join(name)).unwrap();
-            assert_eq!(fs::read(dir.path().join(name)).unwrap(), golden, "{name}");
-        }
+        assert_eq!(files(dir.path()), files(&vectors.join("prefix_truncated")));
     }
-    assert!(!dir.path().join("00000000000000000004.wal").exists());
 }
 
 /// Name, records that the specification reads, its end, and whether our rules refuse to cut there:
@@ -150,7 +143,7 @@ fn damaged_files_are_read_up_to_the_damage_and_cut_only_where_that_loses_nothing
     for vectors in vectors() {
         for (name, records, end, refused) in DAMAGED {
             let golden = vectors.join(format!("damaged/{name}.wal"));
-            let (_dir, path) = copied(&golden, "log");
+            let (_dir, path) = copied(&golden);
             let found = read(&path, &Options::default());
             assert_eq!(found.len(), records, "{name}");
             match Wal::append_to(&path) {
@@ -167,7 +160,7 @@ fn damaged_files_are_read_up_to_the_damage_and_cut_only_where_that_loses_nothing
                 }
             }
             // By the letter of the specification, after saving what goes.
-            let (_dir, path) = copied(&golden, "log");
+            let (_dir, path) = copied(&golden);
             let options = Options::new().recovery(Recovery::Spec);
             let wal = options.open(&path, Mode::Append).unwrap();
             assert_eq!((wal.end().unwrap(), wal.len().unwrap()), (Lsn(end), records as u64));

@@ -9,11 +9,13 @@ mod support;
 
 mod damage;
 mod golden;
+mod intent;
 mod keep;
 mod own;
 mod places;
 mod readers;
 mod regressions;
 mod scale;
+mod segment_sizes;
 mod tools;
 mod truncation;

@@ -7,6 +7,9 @@ use deedbook::ErrorKind;
 use deedbook::wal::{Layout, Lsn, Mode, OnCorrupt, Options, Wal};
 use tempfile::TempDir;
 
+use crate::support::formats::subject::{Log, Walk};
+use crate::support::formats::wal::WalLog;
+
 const LAYOUTS: [Layout; 3] = [
     Layout::Single,
     Layout::Segmented { segment_bytes: 128 },
@@ -117,26 +120,14 @@ fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
 fn both_directions_take_the_same_ranges() {
     let dir = TempDir::new().unwrap();
     let (writer, reader, lsns) = pair(&dir, LAYOUTS[1], 9);
-    for wal in [&writer, &reader] {
-        for (from, to, count) in
-            [(0, 1000, Some(9)), (lsns[3].0, lsns[5].0, Some(2)), (0, 5, None), (5, 1000, None)]
-        {
-            let (from, to) = (Some(Lsn(from)), Some(Lsn(to)));
-            let forwards = wal.cursor(from, to, OnCorrupt::Raise).map(|mut cursor| {
-                let mut count = 0;
-                while cursor.next().unwrap().is_some() {
-                    count += 1;
-                }
-                count
-            });
-            let backwards = wal.cursor_back(from, to).map(|mut cursor| {
-                let mut count = 0;
-                while cursor.next().unwrap().is_some() {
-                    count += 1;
-                }
-                count
-            });
-            assert_eq!((forwards.ok(), backwards.ok()), (count, count), "{from:?} {to:?}");
+    let ranges =
+        [(0, 1000, Some(9)), (lsns[3].0, lsns[5].0, Some(2)), (0, 5, None), (5, 1000, None)];
+    for log in [writer, reader].map(WalLog) {
+        for (from, to, count) in ranges {
+            let (from, to) = (Some(from), Some(to));
+            let counted = |walk: Walk| walk.all().ok().map(|records| records.len());
+            let counts = [log.forward(from, to, false), log.backward(from, to)].map(counted);
+            assert_eq!(counts, [count, count], "{from:?} {to:?}");
         }
     }
 }

@@ -298,37 +298,6 @@ fn a_single_file_that_is_gone_is_reported_and_not_replaced() {
     assert!(!path.exists());
 }
 
-/// Found by reading: a consumer stood above the end that a truncation, or a crash, left. Records that
-/// it had never seen came to lie below its position, and dropping a prefix took them.
-// Promise: wal-consumer.
-#[test]
-fn no_crash_leaves_a_consumer_above_records_that_it_never_saw() {
-    for subject in [&SEGMENTS, &TINY] {
-        let (disk, wal, lsns) = synced(subject, MANUAL, 5, 50);
-        let unsynced = wal.end().unwrap();
-        let left = at_every_call(&disk, 20, || {
-            assert_eq!(wal.append(&[5; 50]).unwrap(), unsynced);
-            wal.set_consumer("c", unsynced).unwrap();
-            wal.sync().unwrap();
-            wal.truncate_from(lsns[2]).unwrap();
-            (100..105).for_each(|n| assert!(wal.append(&[n; 50]).is_ok()));
-            wal.sync().unwrap();
-        });
-        let mut lowered = 0;
-        for (call, after) in left {
-            let wal = subject.wal(&after, MANUAL).unwrap();
-            (200..205).for_each(|n| assert!(wal.append(&[n; 50]).is_ok()));
-            let Some(&stands) = wal.consumers().unwrap().get("c") else { continue };
-            for record in read_all(&wal).unwrap() {
-                let seen = record.bytes[0] < 100;
-                assert!(seen || record.number() >= stands.0, "{}, {call}", subject.name);
-            }
-            lowered += u64::from(stands < unsynced);
-        }
-        assert!(lowered > 20);
-    }
-}
-
 /// Found by random histories: of the records after a damaged one, the first was passed over, by
 /// `verify`, `salvage` and skipping cursors, if it began at a border that the index knows.
 #[test]

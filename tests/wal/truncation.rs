@@ -1,5 +1,5 @@
-//! Bugs that were found in truncations of the write-ahead log: what a crash in their middle leaves,
-//! what a leftover intent may cut, and what a refused one has changed.
+//! Bugs that were found in truncations of the write-ahead log: what a crash in their middle leaves, and
+//! what a refused one has changed.
 
 use std::io::ErrorKind::{Other, StorageFull};
 use std::path::{Path, PathBuf};
@@ -8,8 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, Disk, Storage};
-use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, Mode, Options, Wal};
+use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, Wal};
 use deedbook::{Durable, MarkUse, Repair};
 
 use crate::support::common::{crc32, read_file, write_file};
@@ -18,18 +17,14 @@ use crate::support::harness::files::damage;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ACKNOWLEDGED, How, MANUAL, states};
 use crate::support::watch::{Seen, watched};
-use crate::tools::{at_every_call, synced};
+use crate::tools::synced;
 
-/// Segments with room for blocks of the index.
+/// Segments with room for blocks of the index, each of 66 records of 1,000 bytes.
 const LARGE: WalSubject = WalSubject::segments(&LONG_SEGMENTS);
 
 /// A file beside the log.
 fn beside(subject: &WalSubject, name: &str) -> PathBuf {
     subject.sidecar().join(name)
-}
-
-fn has_intent(subject: &WalSubject, disk: &Sim) -> bool {
-    disk.open(&beside(subject, "cut"), Access::Read).is_ok()
 }
 
 /// Truncate at the 350th record, both ways, and see that what is left was counted.
@@ -60,7 +55,6 @@ fn counts_what_is_left(disk: &Sim, how: How, lsns: &[Lsn], what: &str) {
 #[test]
 fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
     for how in [MANUAL, ACKNOWLEDGED] {
-        // The index has a block for every 66 of them.
         let (disk, wal, lsns) = synced(&LARGE, how, 600, 992);
         disk.record();
         wal.truncate_before(lsns[100]).unwrap();
@@ -93,7 +87,6 @@ fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
 #[test]
 fn a_foreign_ordinal_is_neither_subtracted_nor_used() {
     for front in [true, false] {
-        // The index has a block for every 66 of them.
         let (disk, wal, lsns) = synced(&LARGE, MANUAL, 600, 992);
         wal.truncate_before(lsns[400]).unwrap();
         wal.close().unwrap();
@@ -113,168 +106,6 @@ fn a_foreign_ordinal_is_neither_subtracted_nor_used() {
         };
         assert_eq!(wal.len().unwrap(), if front { 50 } else { 151 });
     }
-}
-
-/// Another log of the same layout: the files it would be restored from.
-fn another(subject: &WalSubject) -> Vec<(PathBuf, Vec<u8>)> {
-    let disk = Sim::new();
-    let wal = subject.wal(&disk, MANUAL).unwrap();
-    (100..120).for_each(|n| assert!(wal.append(&[n; 30]).is_ok()));
-    wal.close().unwrap();
-    let paths = subject.files(&disk).into_iter().map(|(path, _)| path);
-    paths.map(|path| (path.clone(), read_file(&disk, &path))).collect()
-}
-
-/// Found by review: killed in the middle of `truncate_from` of the first record, of which the intent
-/// says nothing but the byte 0. Whatever log was put in the place of that one was emptied by opening
-/// it. In new files, or written over the old ones.
-#[test]
-fn a_leftover_intent_does_not_cut_another_log() {
-    for subject in [&SINGLE, &TINY, &SEGMENTS] {
-        for (keep, over) in [(false, false), (false, true), (true, false), (true, true)] {
-            let (disk, wal, lsns) = synced(subject, MANUAL, 5, 50);
-            disk.record();
-            match keep {
-                true => wal.truncate_after(lsns[0]).unwrap(),
-                false => wal.truncate_from(lsns[0]).unwrap(),
-            };
-            let mut left = 0;
-            for disk in disk.recorded() {
-                let disk = disk.kill();
-                if !has_intent(subject, &disk) {
-                    continue;
-                }
-                left += 1;
-                if !over {
-                    let files = subject.files(&disk);
-                    files.iter().for_each(|(path, _)| disk.remove(path).unwrap());
-                }
-                another(subject).iter().for_each(|(path, bytes)| write_file(&disk, path, bytes));
-                let what = format!("{}, keep {keep}, over {over}", subject.name);
-                let read = subject.options(&disk, MANUAL);
-                let read = read.open(subject.path, Mode::Read).unwrap();
-                assert_eq!(read.len().unwrap(), 20, "{what}");
-                let wal = subject.wal(&disk, MANUAL).unwrap();
-                assert_eq!(wal.len().unwrap(), 20, "{what}");
-                assert!(!wal.recovery().finished_truncation);
-                // Nor any other that will lie there.
-                assert!(!has_intent(subject, &disk), "{what}");
-            }
-            assert!(left > 2);
-        }
-    }
-}
-
-/// The other side of it: a cut of all that was begun is ended, whatever of the log is gone already,
-/// and whether the records were durable or not.
-#[test]
-fn a_cut_of_all_records_that_was_begun_is_ended() {
-    for subject in [&SINGLE, &TINY, &SEGMENTS] {
-        for synced in [true, false] {
-            let disk = Sim::new();
-            let wal = subject.wal(&disk, MANUAL).unwrap();
-            let first = wal.append(&[0; 50]).unwrap();
-            (1..5).for_each(|n| assert!(wal.append(&[n; 50]).is_ok()));
-            if synced {
-                wal.sync().unwrap();
-            }
-            let mut ended = 0;
-            let left = at_every_call(&disk, 64, || wal.truncate_from(first).unwrap());
-            for (call, disk) in left {
-                let begun = has_intent(subject, &disk);
-                let what = format!("{}, synced {synced}, {call}", subject.name);
-                let wal = subject.wal(&disk, MANUAL);
-                let wal = wal.unwrap_or_else(|e| panic!("{what}: {e}"));
-                assert_eq!(wal.recovery().finished_truncation, begun, "{what}");
-                assert!(!begun || wal.len().unwrap() == 0, "{what}");
-                assert!(!has_intent(subject, &disk), "{what}");
-                ended += u64::from(begun);
-            }
-            assert!(ended > 5);
-        }
-    }
-}
-
-/// An intent is bytes that anybody may have left: with any field at any limit, shortened, lengthened
-/// or of another version, it cuts nothing that it does not fit, and is gone afterwards.
-#[test]
-fn a_damaged_or_hostile_intent_is_harmless() {
-    for subject in [&SINGLE, &SEGMENTS] {
-        for keep in [true, false] {
-            let (disk, wal, lsns) = synced(subject, MANUAL, 5, 50);
-            disk.inject(Fault::once(1, What::Crash).of(Call::SetLen));
-            match keep {
-                true => wal.truncate_after(lsns[0]).unwrap_err(),
-                false => wal.truncate_from(lsns[0]).unwrap_err(),
-            };
-            let disk = disk.kill();
-            let path = beside(subject, "cut");
-            let good = read_file(&disk, &path);
-            let mut tried = vec![
-                Vec::new(),
-                good[..good.len() - 1].to_vec(),
-                [&good[..], b"x"].concat(),
-                good[..32].to_vec(),
-                vec![0xff; good.len()],
-            ];
-            let body = good.len() - 4;
-            let sealed = |mut bytes: Vec<u8>| {
-                let crc = crc32(&bytes[..body]);
-                bytes[body..].copy_from_slice(&crc.to_le_bytes());
-                bytes
-            };
-            for at in 0..good.len() {
-                let mut flipped = good.clone();
-                flipped[at] ^= 1;
-                tried.push(flipped.clone());
-                // But nothing is read of where the last record of an empty log begins.
-                if keep || !(16..28).contains(&at) {
-                    tried.push(if at < body { sealed(flipped) } else { flipped });
-                }
-            }
-            for (at, fields) in [(8, 8), (16, 8), (32, 8), (8, 32)] {
-                for value in [1, 57, i64::MAX as u64, u64::MAX - 7, u64::MAX] {
-                    let mut bytes = good.clone();
-                    bytes[at..at + fields].copy_from_slice(&value.to_le_bytes().repeat(fields / 8));
-                    if keep || at != 16 {
-                        tried.push(sealed(bytes));
-                    }
-                }
-            }
-            for bytes in tried {
-                let disk = disk.kill();
-                write_file(&disk, &path, &bytes);
-                let wal = subject.wal(&disk, MANUAL).unwrap_or_else(|e| panic!("{bytes:?}: {e}"));
-                assert!(!wal.is_empty().unwrap(), "keep {keep}: {bytes:?}");
-                assert!(!wal.recovery().finished_truncation, "keep {keep}: {bytes:?}");
-                assert!(!has_intent(subject, &disk));
-                wal.commit(b"goes on").unwrap();
-            }
-            assert!(subject.wal(&disk, MANUAL).unwrap().recovery().finished_truncation);
-        }
-    }
-}
-
-/// And on a real disk, which fails to read at such a byte rather than finding nothing there.
-#[test]
-fn an_intent_beyond_all_files_is_no_reason_not_to_open() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("log");
-    let options = Options::new().layout(Layout::Single);
-    let wal = options.open(&path, Mode::Create).unwrap();
-    wal.commit(b"acknowledged").unwrap();
-    wal.close().unwrap();
-    let log = std::fs::read(&path).unwrap();
-    let id = Disk.open(&path, Access::Read).unwrap().id().unwrap();
-    let mut intent = [&b"DBCT"[..], &2u32.to_le_bytes()].concat();
-    intent.extend([u64::MAX, u64::MAX - 20].map(u64::to_le_bytes).concat());
-    intent.extend([&log[..4], &log[..4]].concat());
-    intent.extend([0, id.device, id.inode, id.created_ns].map(u64::to_le_bytes).concat());
-    intent.extend(crc32(&intent).to_le_bytes());
-    let cut = dir.path().join(".deedbook/log/cut");
-    std::fs::write(&cut, intent).unwrap();
-    let wal = options.open(&path, Mode::Append).unwrap();
-    assert_eq!((wal.len().unwrap(), cut.exists()), (1, false));
 }
 
 /// Found by review: where the intent had no room, or the directory with the lowered consumers could

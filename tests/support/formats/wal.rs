@@ -34,6 +34,12 @@ pub const SINGLE: WalFormat = WalFormat { name: "wal-single", layout: Some(Layou
 pub const TINY: WalFormat = WalFormat::segmented("wal-segments-64", 64);
 pub const SEGMENTS: WalFormat = WalFormat::segmented("wal-segments-100000", 100_000);
 
+/// The bytes of a head marker.
+pub fn head_marker(head: u64) -> Vec<u8> {
+    let bytes = head.to_le_bytes();
+    [&bytes[..], &crc32c(&bytes).to_le_bytes()].concat()
+}
+
 impl WalFormat {
     pub const fn segmented(name: &'static str, segment_bytes: u64) -> Self {
         Self { name, layout: Some(Layout::Segmented { segment_bytes }) }
@@ -126,12 +132,6 @@ pub fn segments_in(storage: &dyn Storage, dir: &Path) -> Vec<u64> {
     let mut indices: Vec<u64> = storage.list(dir).unwrap().into_iter().filter_map(index).collect();
     indices.sort_unstable();
     indices
-}
-
-/// The bytes of a head marker.
-pub fn head_marker(head: u64) -> Vec<u8> {
-    let bytes = head.to_le_bytes();
-    [&bytes[..], &crc32c(&bytes).to_le_bytes()].concat()
 }
 
 pub struct WalLog(pub Wal);

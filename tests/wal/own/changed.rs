@@ -154,7 +154,8 @@ fn consumers_that_two_threads_set_at_once_are_both_kept() {
             let storage = watched(Arc::new(disk.clone()), hook);
             let options = TINY.options(&disk, MANUAL).storage(storage);
             let wal = options.open(TINY.path, Mode::Append).unwrap();
-            let lsn = (0..2).map(|_| wal.append(b"a record").unwrap()).last().unwrap();
+            wal.append(b"first").unwrap();
+            let lsn = wal.append(b"second").unwrap();
             wal.sync().unwrap();
             *second.lock().unwrap() = Some(wal.clone());
             wal.set_consumer("first", lsn).unwrap();

@@ -1,0 +1,232 @@
+//! How large a log's segments are: no guess, wrong option or wrong name removes anything.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use deedbook::ErrorKind;
+use deedbook::storage::Disk;
+use deedbook::wal::{HEAD_NAME, Layout, Lsn, Mode, Options, Wal, segment_name};
+use tempfile::TempDir;
+
+use crate::support::common::snapshot;
+use crate::support::formats::wal::head_marker;
+
+fn of_size(segment_bytes: u64) -> Options {
+    Options::new().layout(Layout::Segmented { segment_bytes })
+}
+
+/// A log in segments of 600 bytes: 33 records of 100 bytes, and then records with these payloads. The
+/// records before byte `head` were dropped.
+fn dropped(more: &[&[u8]], head: u64) -> (TempDir, PathBuf) {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("log");
+    let wal = of_size(600).open(&path, Mode::Create).unwrap();
+    (0..33).for_each(|n| assert!(wal.append(&[n; 92]).is_ok()));
+    more.iter().for_each(|payload| assert!(wal.append(payload).is_ok()));
+    wal.sync().unwrap();
+    wal.truncate_before(Lsn(head)).unwrap();
+    wal.close().unwrap();
+    (dir, path)
+}
+
+/// Segment 5 is the first one, and segment 6 the last.
+fn two_segments() -> (TempDir, PathBuf) {
+    dropped(&[&[0xee; 700]], 3100)
+}
+
+fn delete_sidecar(path: &Path) {
+    fs::remove_dir_all(path.join(".deedbook")).unwrap();
+}
+
+fn cut(path: &Path, segment: u64, len: u64) {
+    let file = fs::File::options().write(true).open(path.join(segment_name(segment)));
+    file.unwrap().set_len(len).unwrap();
+}
+
+/// Names and bytes of everything but the sidecar.
+fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = snapshot(&Disk, path);
+    files.retain(|file, _| file.parent() == Some(path));
+    files
+}
+
+/// Found by a reviewer: the sidecar was deleted, and the caller named a segment size that was not the
+/// log's. By that size the first segment lay below the head, and was removed with what was durable.
+#[test]
+fn a_wrong_segment_size_that_is_named_is_refused_with_both_numbers() {
+    let (_dir, path) = two_segments();
+    delete_sidecar(&path);
+    let before = files(&path);
+    for wrong in [500, 516, 520, 550, 599, 601, 620, 1200] {
+        for mode in [Mode::Append, Mode::Read] {
+            let Err(error) = of_size(wrong).open(&path, mode) else {
+                // A size by which the log looks like one that a crash tore.
+                assert_eq!((mode, wrong > 600), (Mode::Read, true), "{wrong}");
+                continue;
+            };
+            if wrong < 600 {
+                let said = error.to_string();
+                assert!(said.contains("600") && said.contains(&wrong.to_string()), "{said}");
+            }
+        }
+        assert_eq!(files(&path), before, "{wrong}");
+    }
+    let wal = of_size(600).open(&path, Mode::Append).unwrap();
+    assert_eq!((wal.head().unwrap(), wal.len().unwrap()), (Lsn(3100), 3));
+}
+
+/// The same with a single segment, in which the head of another size stands further on: all of
+/// the log seemed torn.
+#[test]
+fn a_wrong_segment_size_that_is_named_does_not_cut_a_single_segment() {
+    let (_dir, path) = dropped(&[&[33; 92], &[34; 92]], 3400);
+    delete_sidecar(&path);
+    let before = files(&path);
+    for wrong in 501..600 {
+        // Where it divides evenly, the head stands at a record all the same.
+        if 5 * (600 - wrong) % 100 != 0 {
+            let error = of_size(wrong).open(&path, Mode::Append).unwrap_err();
+            assert!(!matches!(error.kind(), ErrorKind::Io), "{wrong}: {error}");
+            assert_eq!(files(&path), before, "{wrong}");
+        }
+    }
+    assert_eq!(of_size(600).open(&path, Mode::Append).unwrap().len().unwrap(), 1);
+}
+
+/// Nor of a log of which nothing was dropped, by its sidecar or without one.
+#[test]
+fn a_wrong_segment_size_of_a_whole_log_is_refused() {
+    let (_dir, path) = dropped(&[], 0);
+    for sidecar in [true, false] {
+        if !sidecar {
+            delete_sidecar(&path);
+        }
+        let before = files(&path);
+        for wrong in [1, 32, 599, 601, 1200, 1 << 20] {
+            let kind = of_size(wrong).open(&path, Mode::Append).unwrap_err().kind();
+            let kinds = [ErrorKind::InvalidArgument, ErrorKind::Corrupt, ErrorKind::NotALog];
+            assert!(kinds.contains(&kind), "{wrong}, {sidecar}: {kind:?}");
+            assert_eq!(files(&path), before, "{wrong}, {sidecar}");
+        }
+    }
+}
+
+/// Found by a reviewer: a power cut tore the first segment of a log whose prefix was dropped, and the
+/// sidecar was deleted. The torn segment's length was taken for the segment size: by it that segment
+/// lay below the head, or the head stood at another byte of it.
+#[test]
+fn a_segment_size_guessed_from_a_torn_segment_removes_nothing() {
+    let (_dir, path) = two_segments();
+    let mut refused = 0;
+    for torn in (300..=600).rev().step_by(4) {
+        let _ = fs::remove_dir_all(path.join(".deedbook"));
+        cut(&path, 5, torn);
+        let before = files(&path);
+        match Wal::append_to(&path) {
+            Ok(wal) => assert_eq!((torn, wal.len().unwrap()), (600, 3)),
+            Err(_) => {
+                refused += 1;
+                assert_eq!(files(&path), before, "{torn}");
+                if torn <= 516 {
+                    let error = Wal::open(&path).unwrap_err();
+                    assert!(error.to_string().contains("segment_bytes"), "{torn}: {error}");
+                }
+                // And with the size named all of them are there.
+                assert_eq!(of_size(600).open(&path, Mode::Read).unwrap().len().unwrap(), 2);
+            }
+        }
+    }
+    assert_eq!(refused, 75);
+}
+
+/// A torn segment that ends exactly after a record, and the head of the size that this makes stands
+/// at a record, too: nothing is damaged by that size, only that the records do not go on.
+#[test]
+fn a_segment_size_that_the_records_do_not_bear_out_cuts_nothing() {
+    let (_dir, path) = dropped(&[&[0xdd; 272], &[0xee; 700]], 3100);
+    delete_sidecar(&path);
+    cut(&path, 5, 580);
+    cut(&path, 6, 90);
+    fs::remove_file(path.join(segment_name(7))).unwrap();
+    let before = files(&path);
+    let error = Wal::append_to(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(error.to_string().contains("580"), "{error}");
+    assert_eq!(files(&path), before);
+}
+
+/// A removal below the head that a crash undid is done again, also if the size has to be named.
+#[test]
+fn segments_below_the_head_go_once_the_size_is_certain() {
+    let (_dir, path) = two_segments();
+    let below = path.join(segment_name(4));
+    for deleted in [false, true] {
+        fs::write(&below, vec![1; 600]).unwrap();
+        if deleted {
+            delete_sidecar(&path);
+            for error in [Wal::append_to(&path).unwrap_err(), Wal::open(&path).unwrap_err()] {
+                assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+                assert!(error.to_string().contains("pass segment_bytes="), "{error}");
+            }
+        }
+        let wal = of_size(600).open(&path, Mode::Append).unwrap();
+        assert_eq!((wal.len().unwrap(), below.exists()), (3, false));
+        assert_eq!(wal.recovery().removed_segments, [4]);
+    }
+    fs::write(&below, vec![1; 599]).unwrap();
+    let error = Wal::append_to(&path).unwrap_err().to_string();
+    assert!(error.contains("599") && error.contains("600"), "{error}");
+    assert!(below.exists());
+}
+
+/// Found by a reviewer: a head marker near 2^64, with the checksum right, made counting on from there
+/// overflow, and reading the log panicked.
+#[test]
+fn heads_and_segments_near_the_end_of_all_numbers_are_refused() {
+    let dir = TempDir::new().unwrap();
+    let half = 1 << 63;
+    let heads = [half - 1, half, half + 1, u64::MAX - 100, u64::MAX - 64, u64::MAX - 63, u64::MAX];
+    for head in heads {
+        for (len, size) in [(1, 64), (40, 64), (63, 64), (64, 64), (5, 1 << 62), (5, u64::MAX)] {
+            let path = dir.path().join(format!("{head}-{len}-{size}"));
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join(HEAD_NAME), head_marker(head)).unwrap();
+            fs::write(path.join(segment_name(head / size)), vec![7; len]).unwrap();
+            for mode in [Mode::Read, Mode::Append] {
+                for options in [of_size(size), Options::default()] {
+                    match options.open(&path, mode) {
+                        Ok(wal) => {
+                            assert!(head <= half || mode == Mode::Read, "{head} {len} {size}");
+                            let _ = (wal.refresh(), wal.append(b"more"), wal.sync(), wal.end());
+                        }
+                        Err(error) if head > half && size == 64 && options.layout.is_some() => {
+                            let said = error.to_string();
+                            assert!(said.contains(&format!("byte {head}, beyond")), "{said}");
+                        }
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Only a name: no log is that long.
+#[test]
+fn segments_whose_names_are_too_high_are_refused() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("log");
+    of_size(64).open(&path, Mode::Create).unwrap().close().unwrap();
+    for index in [1 << 58, u64::MAX / 64, u64::MAX / 64 + 1, u64::MAX] {
+        let name = path.join(segment_name(index));
+        fs::write(&name, b"7").unwrap();
+        let error = Options::default().open(&path, Mode::Append).unwrap_err();
+        assert!(error.to_string().contains(&index.to_string()), "{error}");
+        let reader = Options::default().open(&path, Mode::Read).unwrap();
+        let damage = reader.recovery().damage.clone().unwrap();
+        assert!(damage.reason.contains(&index.to_string()), "{damage:?}");
+        fs::remove_file(&name).unwrap();
+    }
+    Wal::append_to(&path).unwrap();
+}
