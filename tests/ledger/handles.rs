@@ -54,8 +54,7 @@ fn threads_that_append_and_one_that_sends_lose_nothing_and_repeat_nothing() {
         let options = Options::new().durability(durability).file_records_max(50);
         let open = || options.open(small(dir.path(), 2000)).unwrap();
         let (handles, sender, done) = ([open(), open()], open(), AtomicBool::new(false));
-        let (mut sent, mut indexes) = (Vec::new(), BTreeSet::new());
-        std::thread::scope(|scope| {
+        let (mut sent, indexes) = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..8)
                 .map(|thread| {
                     let handle = &handles[thread as usize % 2];
@@ -90,7 +89,7 @@ fn threads_that_append_and_one_that_sends_lose_nothing_and_repeat_nothing() {
             writers.into_iter().for_each(|writer| writer.join().unwrap());
             handles.iter().for_each(|handle| handle.close().unwrap());
             done.store(true, Ordering::Release);
-            (sent, indexes) = sending.join().unwrap();
+            sending.join().unwrap()
         });
         sent.sort_unstable();
         assert_eq!(sent, (0..8 * EACH).collect::<Vec<_>>(), "{durability}");

@@ -187,12 +187,10 @@ fn options_that_make_no_sense_are_refused() {
     ] {
         refused(options.open(small(DIR, 100)), ErrorKind::InvalidArgument);
     }
-    for kind in ["wal", "book"] {
-        let dir = tempfile::tempdir().unwrap();
-        match kind {
-            "wal" => drop(deedbook::wal::Wal::create(dir.path()).unwrap()),
-            _ => drop(deedbook::book::Book::create(dir.path()).unwrap()),
-        }
+    let (wal, book) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    deedbook::wal::Wal::create(wal.path()).unwrap();
+    deedbook::book::Book::create(book.path()).unwrap();
+    for dir in [wal, book] {
         refused(Options::default().open(small(dir.path(), 100)), ErrorKind::NotALog);
     }
 }

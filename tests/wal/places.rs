@@ -173,22 +173,6 @@ fn a_segment_that_is_removed_before_it_is_synced_fails_the_sync() {
 }
 
 #[test]
-fn a_layout_that_is_not_the_logs_is_refused() {
-    let dir = TempDir::new().unwrap();
-    let (log, file) = (dir.path().join("log"), dir.path().join("plain"));
-    of_size(64).open(&log, Mode::Create).unwrap().close().unwrap();
-    fs::write(&file, b"").unwrap();
-    let single = Options::new().layout(Layout::Single);
-    for opened in [
-        of_size(64).open(&file, Mode::Append),
-        single.open(&log, Mode::Append),
-        Wal::append_to(log.join(segment_name(3))),
-    ] {
-        assert_eq!(opened.unwrap_err().kind(), ErrorKind::InvalidArgument);
-    }
-}
-
-#[test]
 fn a_directory_holds_a_log_of_one_format() {
     let (books, wals) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     Book::create(books.path()).unwrap().close().unwrap();
