@@ -69,7 +69,7 @@ WAL_BUGS = [
         SETTLE,
         "    let in_pieces = cut_begun || (cut && !place.single);\n",
         "    let in_pieces = false;\n",
-        [("wal::regressions", "a_mark_lowered_in_the_cache")],
+        [("engine::crash", "wal_single::every_short wal_segments::every_short")],
     ),
     Bug(
         "wal: an index keeps its numbers when a prefix was dropped since",
@@ -147,7 +147,7 @@ WAL_BUGS = [
         .create_new(&path, options.file_mode)
         .and_then(|file| crate::storage::write_full(&*file, &encode_head_marker(head), 0))
 """,
-        [("wal::own", "a_crash_at_any_step_of_any_dropping")],
+        [("engine::crash", "wal_segments::every_short")],
     ),
     Bug(
         "wal: a segment in the middle of a wrong size is accepted",
@@ -213,7 +213,7 @@ WAL_BUGS = [
         """        segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
         let marker = head_marker(&*self.common.storage, &self.place)?;
 """,
-        [("wal::own", "a_crash_at_any_step_of_any_dropping")],
+        [("engine::crash", "wal_segments::every_short")],
     ),
     Bug(
         "wal: a prefix is dropped with unsynced records after it",

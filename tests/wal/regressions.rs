@@ -14,26 +14,22 @@ use deedbook::{Durable, ErrorKind, Recovery, Repair, Verdict};
 use crate::support::common::{read_file, write_file};
 use crate::support::formats::wal::read_all;
 use crate::support::harness::files::damage;
-use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
-use crate::support::harness::{ACKNOWLEDGED, How, MANUAL, states, worst};
+use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY};
+use crate::support::harness::{MANUAL, states, worst};
 use crate::tools::{at_every_call, found, synced, synced_on};
 
 /// Kill the process after every call of a truncation of five records, and cut the power after every
 /// call of the recovery: the log opens and holds five records, or as many as the truncation leaves.
-fn survives_two_crashes(
-    (subject, disk, how): (&WalSubject, Sim, How),
-    left: u64,
-    truncate: fn(&Wal, &[Lsn]),
-) {
-    let (disk, wal, lsns) = synced_on(disk, subject, how, 5, 50);
+fn survives_two_crashes(disk: Sim, left: u64, truncate: fn(&Wal, &[Lsn])) {
+    let (disk, wal, lsns) = synced_on(disk, &TINY, MANUAL, 5, 50);
     disk.record();
     truncate(&wal, &lsns);
     let moments = disk.recorded();
     assert!(moments.len() > 3);
     for (at, killed) in moments.iter().enumerate() {
-        for (call, after) in at_every_call(killed, 32, || subject.wal(killed, how).unwrap()) {
-            let what = format!("{}, killed at {at}, power cut at {call}", subject.name);
-            let wal = subject.wal(&after, how).unwrap_or_else(|error| panic!("{what}: {error:?}"));
+        for (call, after) in at_every_call(killed, 32, || TINY.wal(killed, MANUAL).unwrap()) {
+            let what = format!("killed at {at}, power cut at {call}");
+            let wal = TINY.wal(&after, MANUAL).unwrap_or_else(|error| panic!("{what}: {error:?}"));
             let len = wal.len().unwrap();
             assert!([5, left].contains(&len), "{what}: {len}");
         }
@@ -47,23 +43,9 @@ fn survives_two_crashes(
 // Promise: wal-recovery.
 #[test]
 fn a_truncation_that_recovery_ends_is_durable_before_its_intent_goes() {
-    survives_two_crashes((&TINY, Sim::new(), MANUAL), 1, |wal, lsns| {
+    survives_two_crashes(Sim::new(), 1, |wal, lsns| {
         wal.truncate_after(lsns[0]).unwrap();
     });
-}
-
-/// Found by the enumerator: killed in `truncate_after` after the rename of the lowered mark, whose
-/// directory was not synced. The next process took the mark in the cache for durable, cut, and
-/// removed the intent; a power cut brought the old mark back, which says that records are missing.
-#[test]
-fn a_mark_lowered_in_the_cache_only_is_lowered_again_before_the_cut() {
-    for how in [MANUAL, ACKNOWLEDGED] {
-        for subject in [&SINGLE, &TINY] {
-            survives_two_crashes((subject, Sim::new(), how), 4, |wal, lsns| {
-                wal.truncate_from(lsns[4]).unwrap();
-            });
-        }
-    }
 }
 
 /// Found by the enumerator: between the new head and its mark no mark is believed, and recovery cut
@@ -74,7 +56,7 @@ fn a_mark_lowered_in_the_cache_only_is_lowered_again_before_the_cut() {
 fn segments_reserved_ahead_that_come_back_behind_a_gap_are_torn() {
     let disk = Sim::new();
     disk.set_allocates(true);
-    survives_two_crashes((&TINY, disk, MANUAL), 0, |wal, _| {
+    survives_two_crashes(disk, 0, |wal, _| {
         wal.truncate_before(wal.end().unwrap()).unwrap();
     });
 }

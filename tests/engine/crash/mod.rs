@@ -20,7 +20,7 @@ mod torn;
 use crate::support::harness;
 use harness::Subject;
 
-// Promise: power-loss, missing-data, crash-in-recovery, slots-crash, wal-power-loss, wal-recovery, wal-record-in-record, wal-acknowledged.
+// Promise: power-loss, missing-data, crash-in-recovery, slots-crash, wal-power-loss, wal-recovery, wal-record-in-record, wal-truncate, wal-acknowledged.
 fn every_short_history_survives_every_crash(subject: &Subject) {
     harness::campaign::crash(subject);
 }

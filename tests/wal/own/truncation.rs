@@ -31,27 +31,6 @@ fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce()
     }
 }
 
-/// Also the n-th one, with records after the new head that are not synced, and of all records.
-// Promise: wal-truncate.
-#[test]
-fn a_crash_at_any_step_of_any_dropping_of_a_prefix_leaves_the_old_or_the_new_log() {
-    for subject in [&SEGMENTS, &TINY] {
-        let disk = Sim::new();
-        let wal = subject.wal(&disk, MANUAL).unwrap();
-        for round in 0..6u8 {
-            let payload = |n: u8| vec![round * 10 + n; 90 * usize::from(n)];
-            let lsns: Vec<_> = (0..4).map(|n| wal.append(&payload(n)).unwrap()).collect();
-            wal.sync().unwrap();
-            let to = match round {
-                3 => wal.end().unwrap(),
-                round => lsns[usize::from(1 + round % 3)],
-            };
-            old_or_new(subject, &disk, &wal, || wal.truncate_before(to).unwrap());
-            assert_eq!(wal.head().unwrap(), to);
-        }
-    }
-}
-
 /// Records after the new head that nobody synced: the truncation does, before any mark vouches for
 /// them. A crash leaves the old or the new log, without some of these at most, and in the end none is
 /// missing.
