@@ -151,7 +151,7 @@ def damaged() -> bytes:
 
     Deed 2 lies at byte 43 and deed 3 at byte 70.
     """
-    log = bytearray(_packed([b"one", b"two", b"three"]))
+    log = bytearray(book_bytes([b"one", b"two", b"three"]))
     log[43 + 12] ^= 1
     return bytes(log)
 
