@@ -91,109 +91,43 @@ fn vary(input: &mut Vec<u8>, random: &mut Random, known: &[Vec<u8>]) {
     input.truncate(4096);
 }
 
-#[test]
-fn the_parser_stands_all_saved_inputs() {
-    replay("parse");
+macro_rules! replays {
+    ($(fn $test:ident() $target:literal)*) => {
+        $(
+            #[test]
+            fn $test() {
+                replay($target);
+            }
+        )*
+    };
 }
 
-#[test]
-fn opening_stands_all_saved_inputs() {
-    replay("open_on_bytes");
-}
-
-#[test]
-fn histories_of_operations_end_well() {
-    replay("operations");
-}
-
-#[test]
-fn a_write_ahead_log_of_any_bytes_stands_all_saved_inputs() {
-    replay("wal_open");
-}
-
-#[test]
-fn histories_of_a_write_ahead_log_end_well() {
-    replay("wal_operations");
-}
-
-#[test]
-fn no_sidecar_changes_what_is_read() {
-    replay("mark");
-}
-
-#[test]
-fn an_intent_of_any_lines_leads_nowhere_outside() {
-    replay("intent");
-}
-
-#[test]
-fn consumers_of_any_lines_drop_no_record() {
-    replay("consumers");
-}
-
-#[test]
-fn a_record_of_any_transactions_repeats_no_batch() {
-    replay("transactions");
-}
-
-#[test]
-fn an_intent_to_cut_keeps_a_prefix() {
-    replay("cut");
-}
-
-// Promise: ledger-any-bytes.
-#[test]
-fn a_ledger_of_any_bytes_stands_all_saved_inputs() {
-    replay("ledger_open");
-}
-
-// Promise: ledger-power-loss.
-#[test]
-fn histories_of_two_stores_with_crashes_lose_no_event() {
-    replay("ledger_operations");
-}
-
-#[test]
-fn an_environment_of_any_pages_leads_lmdb_nowhere_else() {
-    replay("lmdb_open");
-}
-
-#[test]
-fn an_index_of_any_bytes_is_opened_or_damaged() {
-    replay("index_open");
-}
-
-// Promise: store-any-bytes.
-#[test]
-fn segments_of_any_pages_miss_no_intact_record() {
-    replay("nostr_pages");
-}
-
-// Promise: store-any-lines.
-#[test]
-fn tags_of_any_entries_are_read_as_the_layout_says() {
-    replay("nostr_tags");
-}
-
-// Promise: store-any-lines.
-#[test]
-fn any_lines_imported_do_what_they_do_one_at_a_time() {
-    replay("nostr_import");
-}
-
-#[test]
-fn events_of_any_json_are_refused_or_stay_the_same() {
-    replay("nostr_json");
-}
-
-// Promise: store-any-bytes.
-#[test]
-fn the_write_ahead_log_of_an_event_store_of_any_bytes_gives_what_was_written() {
-    replay("nostr_wal");
-}
-
-// Promise: store-power-loss.
-#[test]
-fn histories_of_an_event_store_with_crashes_lose_no_event() {
-    replay("nostr_operations");
+replays! {
+    fn the_parser_stands_all_saved_inputs() "parse"
+    fn opening_stands_all_saved_inputs() "open_on_bytes"
+    fn histories_of_operations_end_well() "operations"
+    fn a_write_ahead_log_of_any_bytes_stands_all_saved_inputs() "wal_open"
+    fn histories_of_a_write_ahead_log_end_well() "wal_operations"
+    fn no_sidecar_changes_what_is_read() "mark"
+    fn an_intent_of_any_lines_leads_nowhere_outside() "intent"
+    fn consumers_of_any_lines_drop_no_record() "consumers"
+    fn a_record_of_any_transactions_repeats_no_batch() "transactions"
+    fn an_intent_to_cut_keeps_a_prefix() "cut"
+    // Promise: ledger-any-bytes.
+    fn a_ledger_of_any_bytes_stands_all_saved_inputs() "ledger_open"
+    // Promise: ledger-power-loss.
+    fn histories_of_two_stores_with_crashes_lose_no_event() "ledger_operations"
+    fn an_environment_of_any_pages_leads_lmdb_nowhere_else() "lmdb_open"
+    fn an_index_of_any_bytes_is_opened_or_damaged() "index_open"
+    // Promise: store-any-bytes.
+    fn segments_of_any_pages_miss_no_intact_record() "nostr_pages"
+    // Promise: store-any-lines.
+    fn tags_of_any_entries_are_read_as_the_layout_says() "nostr_tags"
+    // Promise: store-any-lines.
+    fn any_lines_imported_do_what_they_do_one_at_a_time() "nostr_import"
+    fn events_of_any_json_are_refused_or_stay_the_same() "nostr_json"
+    // Promise: store-any-bytes.
+    fn the_write_ahead_log_of_an_event_store_of_any_bytes_gives_what_was_written() "nostr_wal"
+    // Promise: store-power-loss.
+    fn histories_of_an_event_store_with_crashes_lose_no_event() "nostr_operations"
 }

@@ -11,7 +11,6 @@ mod support;
 
 mod answers;
 mod closing;
-mod commits;
 mod crash;
 mod faults;
 mod files;

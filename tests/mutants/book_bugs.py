@@ -19,7 +19,7 @@ BOOK_BUGS = [
         CODEC,
         "        if trailer != len {\n",
         "        if false && trailer != len {\n",
-        [("book::recovery", "deeds_inside_a_deed_with_broken")],
+        [("engine::answers", "matrix::a_record_that_holds_records")],
     ),
     Bug(
         "book: checksums are not compared",
@@ -27,7 +27,7 @@ BOOK_BUGS = [
         CODEC,
         "stored.filter(|&stored| stored != crc) {\n",
         "stored.filter(|&stored| stored != crc && false) {\n",
-        [("book::recovery", "deeds_inside_a_deed_with_broken")],
+        [("engine::answers", "matrix::a_record_that_holds_records")],
     ),
     Bug(
         "book: the limit of a length is not checked",
@@ -99,7 +99,7 @@ BOOK_BUGS = [
         FORMAT,
         "            refuse_other_bytes(log, &findings)?;\n",
         "            let _ = refuse_other_bytes;\n",
-        [("book::golden", "what_fits_no_layout")],
+        [("texts::error_texts", "every_error")],
     ),
     Bug(
         "book: the length after a damaged record is not asked for its begin",

@@ -479,7 +479,7 @@ EVENT_STORE_BUGS = [
         "src/sidecar/sealed.rs",
         "    if len > BYTES_MAX {\n",
         "    if false && len > BYTES_MAX {\n",
-        [("engine::transactions", "sidecar::a_file_of_transactions")],
+        [("engine::transactions", "places::a_file_of_transactions")],
     ),
     Bug(
         "event store: a salvage forgets flags that only the log has",

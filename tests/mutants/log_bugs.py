@@ -85,7 +85,7 @@ DURABLE_BUGS = [
         DURABLE,
         "        self.commits.check_rollback()?;\n",
         "",
-        [("engine::closing", "a_leader_fails_when_the_failed_fsync")],
+        [("engine::faults", "poison::{subject}::a_leader_waits")],
     ),
     Bug(
         "a failed background sync is swallowed",
@@ -272,7 +272,7 @@ OPEN_BUGS = [
         "src/log/space.rs",
         "        if !self.is_tail {\n",
         "        if true {\n",
-        [("engine::answers", "survivors::a_saved_tail")],
+        [("engine::answers", "repair::a_saved_tail")],
     ),
     Bug(
         "a closed mark is taken for open",
@@ -339,7 +339,7 @@ SETTLE_BUGS = [
         SETTLE,
         "        report.saved_to = save_tail(storage, file, base, common.file_mode, end)?;\n",
         "        let _ = (save_tail, file, base, end);\n",
-        [("engine::answers", "findings::a_torn_tail_is_saved")],
+        [("engine::answers", "matrix::a_log_cut_at_every_byte")],
     ),
     Bug(
         "the saved tail is not synced before the cut",

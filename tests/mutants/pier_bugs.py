@@ -22,7 +22,7 @@ PIER_BUGS = [
         "        // Cursors over the pier read on.\n"
         "        last.book.close_keeping_files()?;\n",
         "        let done = last.book.stats()?;\n",
-        [("book::pier", "crash::the_new_epoch_is_never_found")],
+        [("book::pier", "crash::a_crash_at_any_step_of_a_roll")],
     ),
     Bug(
         "pier: a roll that failed leaves the handle closed",

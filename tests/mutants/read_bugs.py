@@ -58,7 +58,7 @@ FIND_END_BUGS = [
         CONCLUDE,
         "        let corrupt = next.is_some() || gap.is_some();\n",
         "        let corrupt = gap.is_some();\n",
-        [("book::recovery", "without_a_mark")],
+        [("engine::answers", "matrix::every_single_bit_flipped")],
     ),
     Bug(
         "the end below the mark is accepted",

@@ -171,7 +171,7 @@ WAL_BUGS = [
         FILES,
         "            found.extent.orphans.push(index);\n",
         "",
-        [("engine::answers", "wrong_files::what_follows_a_missing_segment")],
+        [("engine::answers", "segments::every_segment_missing")],
     ),
     Bug(
         "wal: segments that come back below the head are kept",

@@ -6,7 +6,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once};
+use std::time::Duration;
 
 use deedbook::book::Options;
 use deedbook::ledger;
@@ -18,6 +20,7 @@ use log::Level;
 
 use crate::support::common;
 use crate::support::formats::{book, subject, views, wal};
+use crate::support::watch::{Seen, watched};
 use subject::{At, Format, MANUAL, Walk};
 
 const FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::TINY];
@@ -183,15 +186,17 @@ fn a_truncation_under_a_cursor_is_not_logged_as_damage() {
     let mut records = reader.iter(None).unwrap();
     assert!(records.next().unwrap().is_ok());
     writer.truncate_before(lsns[800]).unwrap();
-    let dropped =
-        format!("segments dropped: 800, from {} on ({})", segment_name(0), at.path.display());
-    assert_eq!(lines(&at), [(Level::Info, dropped)]);
+    let dropped = |lines: Vec<(Level, String)>| {
+        let is_drop = |(level, line): &(Level, String)| {
+            *level == Level::Info && line.starts_with("segments dropped: ")
+        };
+        assert!(lines.len() == 1 && lines.iter().all(is_drop), "{lines:?}");
+    };
+    dropped(lines(&at));
     assert!(records.any(|record| record.is_err()));
     writer.truncate_after(lsns[850]).unwrap();
     reader.refresh().unwrap_err();
-    let dropped =
-        format!("segments dropped: 49, from {} on ({})", segment_name(851), at.path.display());
-    assert_eq!(lines(&at), [(Level::Info, dropped)]);
+    dropped(lines(&at));
 }
 
 #[test]
@@ -327,6 +332,36 @@ fn a_mark_or_an_index_that_cannot_be_stored_is_logged() {
         let line = |what: &str| format!("cannot store the {what}: injected (");
         assert!(logged.iter().any(|(_, said)| said.starts_with(&line("mark"))), "{logged:?}");
     }
+}
+
+#[test]
+fn slow_syncs_are_logged_and_fast_ones_are_not() {
+    let (_, at) = place(&wal::SINGLE, "slow");
+    let delay = Arc::new(AtomicU64::new(0));
+    let hook = {
+        let delay = delay.clone();
+        move |seen| {
+            if seen == Seen::Synced {
+                std::thread::sleep(Duration::from_millis(delay.load(Ordering::Relaxed)));
+            }
+        }
+    };
+    let storage = watched(at.storage.clone(), hook);
+    let options = deedbook::wal::Options::new().storage(storage);
+    let options = options.slow_sync(Duration::from_millis(500));
+    let wal = options.open(&at.path, Mode::Create).unwrap();
+    wal.commit(b"fast").unwrap();
+    assert_eq!(lines(&at), []);
+    delay.store(600, Ordering::Relaxed);
+    wal.commit(b"slow").unwrap();
+    delay.store(0, Ordering::Relaxed);
+    wal.commit(b"fast again").unwrap();
+    wal.close().unwrap();
+    let logged = lines(&at);
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    let (level, text) = &logged[0];
+    assert!(*level == Level::Warn && text.starts_with("slow sync: "), "{text}");
+    assert!(text.contains("limit 500.0ms"), "{text}");
 }
 
 /// These lines were logged while the log was locked: a handler that kept them in the same log waited

@@ -16,5 +16,4 @@ mod logged;
 mod mapped_writes;
 mod nostr_memory;
 mod parts_memory;
-mod slow_sync;
 mod wal;

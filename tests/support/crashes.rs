@@ -127,6 +127,17 @@ pub fn choices(disk: &Sim, states: u64, seed: u64) -> Vec<Choice> {
     (0..count.min(states)).map(choice).collect()
 }
 
+/// The disk after a power cut at this moment, in each of those states.
+pub fn cuts(disk: &Sim, states: u64) -> Vec<Sim> {
+    let crashes = disk.crashes();
+    choices(disk, states, 0).iter().map(|choice| crashes.build(choice)).collect()
+}
+
+/// The disk after the death of the process at this moment, and after those power cuts.
+pub fn images(disk: &Sim, states: u64) -> Vec<Sim> {
+    std::iter::once(disk.kill()).chain(cuts(disk, states)).collect()
+}
+
 /// The disk after a power cut that takes all that it may.
 pub fn worst(disk: &Sim) -> Sim {
     let crashes = disk.crashes();

@@ -7,53 +7,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{ErrorKind, Mode, Recovery, Repair};
+use deedbook::{ErrorKind, Mode, Recovery};
 
 use crate::answers::{FORMATS, LARGE};
 use crate::support::common::hooked::Hooked;
+use crate::support::common::{FORCED, data, write_file};
 use crate::support::formats::book::BOOK;
-use crate::support::formats::framing::{Framing, crc32};
-use crate::support::formats::specimen::{Beside, DIR, Files};
+use crate::support::formats::specimen::{Beside, DIR, Files, in_memory};
 use crate::support::formats::subject::{At, Event, Format, How, MANUAL, refused};
-use crate::support::formats::views::{all_but, all_give, broken, plain, unharmed};
+use crate::support::formats::views::{all_but, all_give, broken, plain};
 use crate::support::formats::wal::{SINGLE, TINY, WalFormat};
-
-/// A write-ahead log without a sidecar, one bit flipped in record 2 and one in the last: a salvage
-/// copied 1 of 20,000. The last one had no follower that proved it, and so the chain of records
-/// before it was not believed.
-#[test]
-fn a_damaged_last_record_does_not_cost_those_before_it() {
-    for format in LARGE {
-        let (specimen, _, at) =
-            broken(format, &plain(20_000, 20), Beside::Nothing, |specimen, space| {
-                for i in [2, 19_999] {
-                    space[specimen.edges[i] + format.framing().head() + 5] ^= 1;
-                }
-            });
-        all_give(&specimen, &at, &all_but(20_000, &[2, 19_999]));
-    }
-}
-
-/// Two lost sectors in 5 MB, no sidecar: of 20,000 records one format salvaged 4,869 and the other
-/// 5,734. After the first sector a chain of records was believed only if it was longer than 8 MiB
-/// or reached a known border, and the second sector broke it.
-#[test]
-fn two_lost_sectors_cost_only_what_lies_in_them() {
-    for format in LARGE {
-        for beside in [Beside::Nothing, Beside::Open(20_000)] {
-            let mut left = Vec::new();
-            let (specimen, _, at) =
-                broken(format, &plain(20_000, 250), beside, |specimen, space| {
-                    for sector in [2_500, 7_500] {
-                        space[512 * sector..512 * (sector + 1)].fill(0);
-                    }
-                    left = unharmed(specimen, space);
-                });
-            assert!((19_990..19_999).contains(&left.len()));
-            all_give(&specimen, &at, &left);
-        }
-    }
-}
 
 /// A torn record that was never acknowledged, whose payload holds whole records, and damage below
 /// the mark: `cursor(Skip)` and splits of a Book, and splits of a write-ahead log, gave records that
@@ -85,10 +48,7 @@ fn a_reader_notices_that_the_end_was_cut_and_written_again() {
     for format in LARGE {
         let events = plain(6, 40);
         for again in [39, 40, 41, 100] {
-            let memory = Memory::new();
-            let path = format.path_in(Path::new(DIR));
-            memory.create_dir(path.parent().unwrap()).unwrap();
-            let at = At::memory(&memory, &path);
+            let (memory, at) = in_memory(format);
             let log = format.open(&at, Mode::Create, acknowledged).unwrap();
             for (i, (tag, bytes)) in events.iter().enumerate() {
                 log.append(*tag, bytes).unwrap();
@@ -98,7 +58,7 @@ fn a_reader_notices_that_the_end_was_cut_and_written_again() {
             }
             // Its writer dies; another one cuts back to what was acknowledged and goes on.
             let memory = Files::of(&memory).restore();
-            let at = At::memory(&memory, path);
+            let at = At::memory(&memory, at.path);
             let (reader, other) = (format.read(&at).unwrap(), format.read(&at).unwrap());
             assert_eq!(reader.forward(None, None, false).records.len(), 6);
             let writer = format.open(&at, Mode::Append, acknowledged).unwrap();
@@ -147,8 +107,7 @@ fn grown_over(format: &dyn Format, at: &At, what: &str) {
     reader.refresh().unwrap();
     let again = reader.forward(None, None, false);
     assert!(known.error.is_some() && again.error.is_some(), "{what}: {known:?}, {again:?}");
-    let force = Repair { force: true, accept_loss: true, dry_run: false };
-    format.repair_as(at, MANUAL, force).unwrap();
+    format.repair_as(at, MANUAL, FORCED).unwrap();
     let writer = format.open(at, Mode::Append, MANUAL).unwrap();
     let more: Vec<Event> = (0..6).map(|i| (7, vec![i; 41])).collect();
     more.iter().for_each(|(tag, bytes)| assert!(writer.append(*tag, bytes).is_ok()));
@@ -173,9 +132,7 @@ fn grown_over(format: &dyn Format, at: &At, what: &str) {
 /// gave a reader deeds again, under numbers that nothing vouched for, once it had grown.
 #[test]
 fn a_rotten_header_is_not_forgotten_when_the_log_grows() {
-    let memory = Memory::new();
-    memory.create_dir(Path::new(DIR)).unwrap();
-    let at = At::memory(&memory, DIR);
+    let (memory, at) = in_memory(&BOOK);
     let writer = BOOK.create(&at, &plain(3, 40));
     writer.sync().unwrap();
     let log = BOOK.first_file(&at.path);
@@ -295,16 +252,11 @@ fn a_read_error_while_a_log_is_looked_at_is_a_read_error() {
 fn a_read_error_while_layouts_are_looked_for_is_a_read_error() {
     let disk = Sim::new();
     disk.create_dir(Path::new(DIR)).unwrap();
-    let file = disk.create_new(&Path::new(DIR).join("book.log"), 0o644).unwrap();
-    // A deed of the padded layout: four bytes more in its head, and four in its tail.
-    let head = [&24u64.to_le_bytes()[..], &[1; 4]].concat();
-    let sum = crc32(&[&head[..], &[7; 20]].concat()).to_le_bytes();
-    let deed = [&head[..], &[9; 4], &[7; 20], &sum, &[9; 4], &24u64.to_le_bytes()].concat();
-    let bytes = [&Framing::Book.file_header(1)[..], &deed].concat();
-    file.write_at(&bytes, 0).unwrap();
+    let padded = std::fs::read(data("specC-3").join("book.log")).unwrap();
+    write_file(&disk, &Path::new(DIR).join("book.log"), &padded);
     let at = At { storage: Arc::new(disk.clone()), path: DIR.into() };
     let read = || BOOK.read(&at).map(|log| log.forward(None, None, true));
-    assert_eq!(read().unwrap().records.len(), 1);
+    assert_eq!(read().unwrap().records.len(), 3);
     let mut errors = 0;
     for k in 1..40 {
         let eio = What::Error(std::io::ErrorKind::Other);
@@ -314,7 +266,7 @@ fn a_read_error_while_layouts_are_looked_for_is_a_read_error() {
         let failed = match got {
             Err(error) => Some(error),
             Ok(walk) => {
-                let is_whole = walk.error.is_some() || walk.records.len() == 1;
+                let is_whole = walk.error.is_some() || walk.records.len() == 3;
                 assert!(is_whole, "read {k}: {walk:?}");
                 walk.error
             }
@@ -330,10 +282,7 @@ fn a_read_error_while_layouts_are_looked_for_is_a_read_error() {
 #[test]
 fn a_writer_that_goes_on_says_in_the_mark_that_the_log_is_open() {
     for format in FORMATS {
-        let memory = Memory::new();
-        let path = format.path_in(Path::new(DIR));
-        memory.create_dir(path.parent().unwrap()).unwrap();
-        let at = At::memory(&memory, path);
+        let (memory, at) = in_memory(format);
         format.create(&at, &plain(3, 30)).close().unwrap();
         let is_closed = || {
             let files = Files::of(&memory);

@@ -8,14 +8,14 @@ use deedbook::book::Book;
 use deedbook::storage::{Memory, Storage};
 use deedbook::{ErrorKind, Mode, Verdict};
 
-use crate::answers::{FORMATS, LARGE};
+use crate::answers::LARGE;
 use crate::support::common::hooked::{Event as Call, Hooked};
 use crate::support::common::{read_file, write_file};
 use crate::support::formats::book::{BOOK, options};
 use crate::support::formats::framing::Framing;
-use crate::support::formats::specimen::{Beside, DIR, Files};
+use crate::support::formats::specimen::{DIR, Files, in_memory};
 use crate::support::formats::subject::{At, Event, Format, Log, MANUAL, refused};
-use crate::support::formats::views::{all_but, all_give, broken, plain, ways};
+use crate::support::formats::views::{plain, ways};
 use crate::support::formats::wal::SINGLE;
 
 /// A Book of deeds 101, 102, ... with these bytes changed and nothing beside it.
@@ -118,11 +118,10 @@ fn a_foreign_file_is_refused_and_kept() {
     foreign.extend((1..9).map(|len| b"text abc"[..len].to_vec()));
     for format in LARGE {
         for bytes in &foreign {
-            let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
+            let (memory, at) = in_memory(format);
             memory.create_dir(Path::new(DIR)).unwrap();
-            let file = format.first_file(&path);
+            let file = format.first_file(&at.path);
             write_file(&memory, &file, bytes);
-            let at = At::memory(&memory, path);
             // A writer that died in its first append leaves the same bytes, if the name says WAL.
             let claims =
                 |bytes: &[u8]| u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
@@ -154,44 +153,6 @@ fn a_foreign_file_is_refused_and_kept() {
             let left = Files::of(&memory).bytes.len();
             assert_eq!(left, 1, "{}: left something beside it", format.name());
         }
-    }
-}
-
-/// An opening cut a torn tail and kept no copy.
-#[test]
-fn a_torn_tail_is_saved_before_it_is_cut() {
-    for format in FORMATS {
-        for beside in [Beside::Nothing, Beside::Open(2), Beside::Closed(3)] {
-            let (specimen, memory, at) = broken(format, &plain(5, 60), beside, |_, space| {
-                space.truncate(space.len() - 10);
-            });
-            let log = format.open(&at, Mode::Append, MANUAL).unwrap();
-            let saved_to =
-                log.recovery().saved_to.as_ref().unwrap_or_else(|| {
-                    panic!("{}, {beside:?}: {:?}", format.name(), log.recovery())
-                });
-            let cut = specimen.edges[4]..specimen.space.len() - 10;
-            assert_eq!(read_file(&memory, saved_to), specimen.space[cut]);
-        }
-    }
-}
-
-/// A log was closed with 10 records; another program appended 100 and synced them; a byte of
-/// these rotted. By our old mark they were a torn tail: 49 intact records were cut on opening,
-/// unsaved, and neither `verify` nor `salvage` saw them.
-#[test]
-fn a_closed_mark_does_not_condemn_what_another_program_appended() {
-    for format in FORMATS {
-        let (specimen, memory, at) =
-            broken(format, &plain(110, 40), Beside::Closed(10), |specimen, space| {
-                space[specimen.edges[60] + format.framing().head() + 3] ^= 1;
-            });
-        let before = Files::unlocked(&memory);
-        let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
-        let next = Some(specimen.edges[61] as u64);
-        assert_eq!(error.next_intact(), next, "{}: {error}", format.name());
-        assert!(Files::unlocked(&memory) == before, "{}: changed", format.name());
-        all_give(&specimen, &at, &all_but(110, &[60]));
     }
 }
 
@@ -227,22 +188,5 @@ fn a_reader_never_gives_what_is_rolled_back() {
         assert!(followed.error.is_none(), "{}: {:?}", format.name(), followed.error);
         assert_eq!(followed.records.len(), 4, "{}", format.name());
         assert_eq!(followed.records[3].bytes, real.1, "{}", format.name());
-    }
-}
-
-/// A write-ahead log without a mark, one bit flipped in a record's length: opening named the next
-/// intact record, but of 5,000 records readers, `verify` and `salvage` gave 10. A chain of records
-/// that ends where the data does is better evidence than one length.
-#[test]
-fn one_damaged_length_costs_one_record() {
-    for format in LARGE {
-        let length = format.framing().length();
-        for bit in [0, 2, 4, 9, 13, 18, 24, 31] {
-            let (specimen, _, at) =
-                broken(format, &plain(5_000, 20), Beside::Nothing, |specimen, space| {
-                    space[specimen.edges[10] + length.start + bit / 8] ^= 1 << (bit % 8);
-                });
-            all_give(&specimen, &at, &all_but(5_000, &[10]));
-        }
     }
 }

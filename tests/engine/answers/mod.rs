@@ -14,7 +14,6 @@ mod repair;
 mod segments;
 mod slots;
 mod survivors;
-mod wrong_files;
 
 use crate::support::formats::{book, subject, wal};
 

@@ -171,9 +171,10 @@ fn a_repair_that_would_cut_intact_records_is_refused() {
 }
 
 /// What was cut off and saved was not recognised: 4,139 intact deeds were in a Book's tail, which was
-/// taken for a write-ahead log, and "copied 0 records" was a success.
+/// taken for a write-ahead log, and "copied 0 records" was a success. And it could be opened for writing, which put a
+/// `.deedbook` of its own beside it.
 #[test]
-fn a_saved_tail_can_be_salvaged() {
+fn a_saved_tail_is_salvaged_and_not_opened_for_writing() {
     for format in FORMATS {
         let (specimen, memory, at) =
             broken(format, &plain(12, 30), Beside::Nothing, |specimen, space| {
@@ -182,11 +183,14 @@ fn a_saved_tail_can_be_salvaged() {
         refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
         let spec = How { recovery: Recovery::Spec, ..MANUAL };
         let log = format.open(&at, Mode::Append, spec).unwrap();
-        let saved_to = log.recovery().saved_to.as_ref().expect("what is cut is saved");
+        let tail = at.other(log.recovery().saved_to.as_ref().expect("what is cut is saved"));
         log.close().unwrap();
+        let before = Files::unlocked(&memory);
+        refused(format.open(&tail, Mode::Append, MANUAL), ErrorKind::ReadOnly);
+        assert!(Files::unlocked(&memory) == before, "{}: changed", format.name());
         let to = format.path_in(Path::new("/copy"));
         memory.create_dir(to.parent().unwrap()).unwrap();
-        let report = format.salvage(&at.other(saved_to), &to, MANUAL).unwrap();
+        let report = format.salvage(&tail, &to, MANUAL).unwrap();
         assert_eq!(report.records, 7, "{}: {report:?}", format.name());
         let copied = format.read(&at.other(to)).unwrap().forward(None, None, false);
         assert!(copied.events() == specimen.events[5..], "{}", format.name());

@@ -1,4 +1,5 @@
-//! Segments that are missing, swapped, doubled or short: read as if what is not there were zeros.
+//! Segments that are missing, swapped, doubled or short, which are read as if what is not there were zeros; and wrong
+//! files beside them.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -6,16 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use deedbook::storage::Memory;
+use deedbook::storage::{Memory, Storage};
 use deedbook::wal::{Layout, Lsn, Options, segment_name};
-use deedbook::{Durability, Mode};
+use deedbook::{Durability, Mode, Verdict};
 
 use crate::support::common::hooked::{Event, Hooked};
+use crate::support::common::write_file;
 use crate::support::formats::oracle::Evidence;
 use crate::support::formats::specimen::{Beside, DIR, Files, Specimen, besides};
 use crate::support::formats::subject::{At, Format, MANUAL};
-use crate::support::formats::views::plain;
-use crate::support::formats::wal::TINY;
+use crate::support::formats::views::{all_but, all_give, plain};
+use crate::support::formats::wal::{TINY, head_marker};
 use crate::support::judge::tally::all_passed;
 use crate::support::judge::{judge, judge_files};
 
@@ -43,13 +45,13 @@ fn count(specimen: &Specimen<'_>) -> usize {
     specimen.space.len().div_ceil(size)
 }
 
+/// Readers and `verify` stopped at the gap (41 records), `salvage` did not (88 of 100). Without segment 0 none of
+/// them gave anything.
 #[test]
 fn every_segment_missing() {
     in_every_state(|specimen, case| {
         for i in 0..count(specimen) {
-            if i == 0
-                && matches!(specimen.beside, crate::support::formats::specimen::Beside::Open(0))
-            {
+            if i == 0 && specimen.beside == Beside::Open(0) {
                 // The file that the mark names is gone: nothing says that it is this log's.
                 continue;
             }
@@ -186,4 +188,75 @@ fn appends_go_on_while_a_truncation_syncs() {
     storage.unwatch();
     assert!(went_on.load(Ordering::Acquire), "an append waited for the sync");
     assert_eq!(wal.head().unwrap(), lsns[8]);
+}
+
+/// A legal log, of which everything was dropped up to the border of a segment that was not begun
+/// yet, was "corrupt" for all that looked at it.
+#[test]
+fn a_log_of_which_all_was_dropped_needs_no_segment() {
+    let memory = Memory::new();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    write_file(&memory, &Path::new(DIR).join("head"), &head_marker(128));
+    let at = At::memory(&memory, DIR);
+    let wal = TINY.options(&at, MANUAL).open(DIR, Mode::Read).unwrap();
+    assert_eq!(
+        (wal.head().unwrap(), wal.end().unwrap(), wal.len().unwrap()),
+        (Lsn(128), Lsn(128), 0)
+    );
+    let report = TINY.verify(&at, MANUAL).unwrap();
+    assert_eq!((report.verdict, report.ok()), (Verdict::Clean, true));
+    let wal = TINY.options(&at, MANUAL).open(DIR, Mode::Append).unwrap();
+    assert_eq!(wal.append(b"goes on").unwrap(), Lsn(128));
+    wal.close().unwrap();
+    assert_eq!(TINY.read(&at).unwrap().forward(None, None, false).records.len(), 1);
+}
+
+/// Neither reading, nor passing over damage, nor `verify`, nor `salvage` gave anything beside a segment that is too
+/// long, a stray file that is named like the last possible segment, or a head marker beyond the log.
+#[test]
+fn a_wrong_file_among_the_segments_costs_no_record() {
+    for beside in [Beside::Nothing, Beside::Open(20), Beside::Closed(20)] {
+        for what in ["too long", "stray", "head"] {
+            let specimen = Specimen::new(&TINY, &plain(20, 40), beside);
+            let mut files = specimen.files.clone();
+            match what {
+                "too long" => files.bytes.get_mut(&segment(3)).unwrap().extend([7; 30]),
+                "stray" => drop(files.bytes.insert(segment(usize::MAX), vec![9; 40])),
+                _ => drop(files.bytes.insert(Path::new(DIR).join("head"), head_marker(5_000))),
+            }
+            let memory = files.restore();
+            let at = At::memory(&memory, DIR);
+            let before = Files::unlocked(&memory);
+            assert!(TINY.open(&at, Mode::Append, MANUAL).is_err(), "{beside:?}, {what}");
+            assert!(Files::unlocked(&memory) == before, "{beside:?}, {what}: changed");
+            let report = TINY.verify(&at, MANUAL).unwrap();
+            assert_eq!(
+                (report.verdict, report.ok()),
+                (Verdict::Corrupt, false),
+                "{beside:?}, {what}"
+            );
+            all_give(&specimen, &at, &all_but(20, &[]));
+        }
+    }
+}
+
+/// `salvage` said "say segment_bytes" and took none: the layout in its options was the copy's
+/// only.
+#[test]
+fn a_salvage_takes_the_segment_size() {
+    let memory = Memory::new();
+    let at = At::memory(&memory, DIR);
+    let wal = TINY.options(&at, MANUAL).open(DIR, Mode::Create).unwrap();
+    let lsns: Vec<_> = (0..20).map(|i| wal.append(&[i; 40]).unwrap()).collect();
+    wal.sync().unwrap();
+    wal.truncate_before(lsns[19]).unwrap();
+    wal.close().unwrap();
+    // One segment is left, and not the first: nothing tells its size.
+    let files = Files::of(&memory).without_sidecar();
+    let left = files.bytes.keys().filter(|path| path.extension().is_some()).count();
+    assert_eq!(left, 1);
+    let memory = files.restore();
+    let at = At::memory(&memory, DIR);
+    let report = TINY.salvage(&at, Path::new("/copy"), MANUAL).unwrap();
+    assert_eq!(report.records, 1, "{report:?}");
 }

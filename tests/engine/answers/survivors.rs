@@ -2,31 +2,11 @@
 
 use std::time::Duration;
 
-use deedbook::{ErrorKind, Mode, Recovery};
-
 use crate::answers::FORMATS;
 use crate::support::common::write_file;
-use crate::support::formats::specimen::{Beside, Files};
-use crate::support::formats::subject::{Format, How, MANUAL, refused};
+use crate::support::formats::specimen::Beside;
+use crate::support::formats::subject::Format;
 use crate::support::formats::views::{all_but, all_give, broken, plain, ways};
-
-/// A saved tail could be opened for writing, which put a `.deedbook` of its own beside it: nothing
-/// held that it is there to be read and salvaged.
-#[test]
-fn a_saved_tail_is_not_opened_for_writing() {
-    for format in FORMATS {
-        let (_, memory, at) = broken(format, &plain(12, 30), Beside::Nothing, |specimen, space| {
-            space[specimen.edges[4] + format.framing().length().start] ^= 1;
-        });
-        let spec = How { recovery: Recovery::Spec, ..MANUAL };
-        let log = format.open(&at, Mode::Append, spec).unwrap();
-        let tail = at.other(log.recovery().saved_to.as_ref().expect("what is cut is saved"));
-        log.close().unwrap();
-        let before = Files::unlocked(&memory);
-        refused(format.open(&tail, Mode::Append, MANUAL), ErrorKind::ReadOnly);
-        assert!(Files::unlocked(&memory) == before, "{}: changed", format.name());
-    }
-}
 
 /// Records that fill the payload of a damaged one to its last byte lead on to the log's own records,
 /// as if they were some: taken before the damaged record's own length, they were given as proved.

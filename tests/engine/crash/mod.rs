@@ -28,6 +28,5 @@ fn every_short_history_survives_every_crash(subject: &Subject) {
 for_every_subject! { every_short_history_survives_every_crash }
 // Files that appends begin; the other tests want all records in one file, or in pieces of one.
 for_subject! {
-    #[cfg(feature = "nostr")]
     nostr_wal_files, harness::subjects::NOSTR_WAL_FILES, every_short_history_survives_every_crash
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use deedbook::book::{Book, Meta, Mode};
 use deedbook::storage::sim::{Fault, Sim};
 
+use crate::support::crashes::cuts;
 use crate::support::formats::book::options;
 use crate::support::harness::ALWAYS;
 use crate::support::harness::faulty::HONEST;
@@ -27,9 +28,8 @@ fn metadata_is_replaced_whole_or_not_at_all() {
             log.save_meta(&meta(1)).unwrap();
             disk.inject(Fault::once(at, kind.what(at)));
             let saved = log.save_meta(&meta(2));
-            let crashes = disk.crashes();
-            for index in 0..crashes.count().min(100) {
-                let after = book(&crashes.build(&crashes.nth(index))).meta().unwrap();
+            for cut in cuts(&disk, 100) {
+                let after = book(&cut).meta().unwrap();
                 let old = saved.is_err() && after == meta(1);
                 assert!(old || after == meta(2), "{kind:?} at {at}: {after:?}");
             }

@@ -41,7 +41,6 @@ for_every_subject! {
 }
 
 for_subject! {
-    #[cfg(feature = "nostr")]
     nostr_wal_files, harness::subjects::NOSTR_WAL_FILES, every_call_fails_in_every_way_once_and_for_ever
 }
 

@@ -69,10 +69,7 @@ fn make(format: &str, path: &Path) -> Done {
             fs::create_dir_all(path.join(".deedbook/quarantine")).unwrap();
             log.close()
         }
-        #[cfg(feature = "nostr")]
         _ => deedbook::nostr::EventStore::append_to(path)?.close().map(drop),
-        #[cfg(not(feature = "nostr"))]
-        _ => Ok(()),
     }
 }
 
@@ -117,7 +114,6 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
                 spool(path).and_then(|log| log.staged().map(drop)),
             ]
         }
-        #[cfg(feature = "nostr")]
         _ => {
             use deedbook::nostr::{self, EventStore};
             let options = nostr::Options::new();
@@ -127,8 +123,6 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
                 nostr::salvage(path, aside, &options, &mut |_, _| Ok(())).map(drop),
             ]
         }
-        #[cfg(not(feature = "nostr"))]
-        _ => Vec::new(),
     }
 }
 
@@ -188,7 +182,6 @@ fn write(format: &str, path: &Path) -> Vec<Done> {
             spool(path).and_then(|log| log.fetch(None, None).map(drop)),
             spool(path).and_then(|log| log.reset()),
         ],
-        #[cfg(feature = "nostr")]
         _ => {
             use deedbook::nostr::{self, EventStore};
             let options = nostr::Options::new();
@@ -201,8 +194,6 @@ fn write(format: &str, path: &Path) -> Vec<Done> {
                 nostr::repair(path, &options, may(false)).map(drop),
             ]
         }
-        #[cfg(not(feature = "nostr"))]
-        _ => Vec::new(),
     }
 }
 
@@ -284,9 +275,6 @@ fn put(thing: &str, path: &Path, outside: &Path) -> bool {
 fn nothing_in_place_of_a_file_of_a_log_leads_outside_or_hangs() {
     let before = super::peak_kib();
     for format in FORMATS {
-        if *format == "store" && cfg!(not(feature = "nostr")) {
-            continue;
-        }
         let home = tempfile::tempdir().unwrap();
         let specimen = home.path().join("specimen");
         make(format, &specimen).unwrap();

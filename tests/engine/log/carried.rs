@@ -5,7 +5,7 @@ use std::path::Path;
 
 use deedbook::book;
 use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, salvage, segment_name};
-use deedbook::{ErrorKind, Part, SalvageReport, Transaction, TransactionId};
+use deedbook::{Part, SalvageReport, Transaction, TransactionId};
 
 const LAYOUTS: [Layout; 2] = [Layout::Single, Layout::Segmented { segment_bytes: 100 }];
 
@@ -177,19 +177,4 @@ fn deeds_keep_their_numbers_by_stubs() {
             }
         }
     }
-}
-
-/// Two deeds are zeros: nothing beside the book says how many they were.
-#[test]
-fn numbers_are_not_kept_where_it_is_not_known_how_many_are_lost() {
-    let dir = tempfile::tempdir().unwrap();
-    let (path, to) = (dir.path().join("log"), dir.path().join("copy"));
-    ten_deeds(&path, 0);
-    fs::remove_dir_all(path.join(".deedbook")).unwrap();
-    change(&path, deed_at(4), &[0; 108]);
-    let options = book::Options::new();
-    let kept = book::salvage_keeping_numbers(&path, &to, &options, |_, _| Ok(()));
-    let error = kept.unwrap_err();
-    assert_eq!((error.kind(), error.offset()), (ErrorKind::Corrupt, Some(deed_at(6) as u64)));
-    assert!(error.message().contains("goes on with 4"), "{error}");
 }

@@ -1,9 +1,8 @@
 //! Logs that are longer than the blocks, batches and chains that the code counts with.
 
-use crate::log::{LARGE, with_sums};
-use crate::support::formats::specimen::{Beside, Specimen, besides};
-use crate::support::formats::subject::At;
-use crate::support::formats::views::{all_but, all_give, broken, plain, salvages, ways};
+use crate::log::with_sums;
+use crate::support::formats::specimen::Beside;
+use crate::support::formats::views::{all_but, all_give, broken, plain, salvages};
 
 /// A salvage copies in batches of 4 MiB.
 #[test]
@@ -16,21 +15,6 @@ fn a_salvage_of_more_than_one_batch_copies_every_record_once() {
                 }
             });
         salvages(&specimen, &at, &all_but(7_000, &[10, 3_000]));
-    }
-}
-
-#[test]
-fn a_sound_log_with_any_sidecar_is_given_whole_by_every_way() {
-    for format in LARGE {
-        for beside in besides(300) {
-            let specimen = Specimen::new(format, &plain(300, 3_000), beside);
-            let memory = specimen.files.restore();
-            let at = At::memory(&memory, specimen.path());
-            for (way, walk) in ways(format, &at) {
-                assert_eq!(walk.records.len(), 300, "{}, {beside:?}, {way}", format.name());
-            }
-            salvages(&specimen, &at, &all_but(300, &[]));
-        }
     }
 }
 

@@ -1,24 +1,14 @@
 //! Records and lengths at their limits.
 
-use std::path::Path;
-
-use deedbook::storage::{Memory, Storage};
 use deedbook::{Durable, ErrorKind, Mode, Recovery};
 
 use crate::log::FORMATS;
-use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
-use crate::support::formats::subject::{At, Format, How, MANUAL, refused};
+use crate::support::formats::specimen::{Beside, Files, Specimen, in_memory};
+use crate::support::formats::subject::{At, How, MANUAL, refused};
 use crate::support::formats::views::plain;
 
 fn low(record_bytes_max: u64) -> How {
     How { record_bytes_max: Some(record_bytes_max), ..MANUAL }
-}
-
-fn in_memory(format: &dyn Format) -> (Memory, At) {
-    let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
-    memory.create_dir(path.parent().unwrap()).unwrap();
-    let at = At::memory(&memory, path);
-    (memory, at)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use deedbook::{Durability, ErrorKind, Mode, Verdict};
 
-use crate::log::{LARGE, format_named, specimen};
+use crate::log::{LARGE, specimen};
 use crate::support::common::{event_of, in_role};
 use crate::support::formats::specimen::Specimen;
 use crate::support::formats::subject::{At, Event, Format, How, Log, MANUAL, Record, refused};
@@ -368,11 +368,4 @@ fn forked(format: &dyn Format, log: &dyn Log, at: &At) {
     // SAFETY: a system call without arguments.
     assert_eq!(error.holder(), Some(unsafe { libc::getppid() } as u32));
     assert!(format.read(at).unwrap().len().unwrap() >= 1);
-}
-
-#[test]
-fn every_format_is_found_by_its_name() {
-    for format in LARGE {
-        assert_eq!(format_named(format.name()).name(), format.name());
-    }
 }

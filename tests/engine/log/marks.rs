@@ -3,11 +3,10 @@
 
 use std::path::Path;
 
-use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, ErrorKind, Mode, Recovery, Verdict};
 
 use crate::log::{LARGE, with_sums};
-use crate::support::formats::specimen::{DIR, Files};
+use crate::support::formats::specimen::{DIR, Files, in_memory};
 use crate::support::formats::subject::{At, Event, Format, How, MANUAL, refused};
 
 const EVENTS: usize = 40;
@@ -19,9 +18,8 @@ fn events() -> Vec<Event> {
 
 /// A log whose writer synced every ten records, and died.
 fn died(format: &dyn Format, how: How) -> Files {
-    let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
-    path.parent().into_iter().for_each(|dir| memory.create_dir(dir).unwrap());
-    let log = format.open(&At::memory(&memory, path), Mode::Create, how).unwrap();
+    let (memory, at) = in_memory(format);
+    let log = format.open(&at, Mode::Create, how).unwrap();
     for (i, (tag, bytes)) in events().iter().enumerate() {
         log.append(*tag, bytes).unwrap();
         if (i + 1) % SYNCED == 0 {
@@ -115,9 +113,7 @@ fn an_exact_mark_that_may_be_older_takes_nothing() {
 fn a_log_closed_with_durability_none_is_complete() {
     let none = How { durability: Durability::None, ..MANUAL };
     for format in with_sums() {
-        let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
-        path.parent().into_iter().for_each(|dir| memory.create_dir(dir).unwrap());
-        let at = At::memory(&memory, path);
+        let (memory, at) = in_memory(format);
         let log = format.open(&at, Mode::Create, none).unwrap();
         events().iter().for_each(|(tag, bytes)| assert!(log.append(*tag, bytes).is_ok()));
         log.close().unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use deedbook::storage::{Memory, Storage};
+use deedbook::storage::Storage;
 use deedbook::{Durability, Mode};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use crate::log::{FORMATS, LARGE};
 use crate::support::common::{event_of, read_file, write_file};
 use crate::support::formats::framing::{Framing, crc32};
-use crate::support::formats::specimen::{DIR, Files};
+use crate::support::formats::specimen::{DIR, Files, in_memory};
 use crate::support::formats::subject::{At, Event, Format, How, Log, MANUAL, Record};
 
 /// `DEEDBOOK_CASES=100` tries a hundred times as many.
@@ -72,13 +72,6 @@ impl std::fmt::Debug for dyn Format {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
-}
-
-fn in_memory(format: &dyn Format) -> (Memory, At) {
-    let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
-    memory.create_dir(path.parent().unwrap()).unwrap();
-    let at = At::memory(&memory, path);
-    (memory, at)
 }
 
 /// The records of a log that holds these, as every way of reading gives them.
@@ -377,11 +370,4 @@ proptest! {
         }
         prop_assert!(format.verify(&at, MANUAL).unwrap().ok());
     }
-}
-
-#[test]
-fn clones_of_a_file_system_in_memory_share_its_files() {
-    let memory = Memory::new();
-    write_file(&memory.clone(), Path::new("/x"), b"bytes");
-    assert_eq!(read_file(&memory, Path::new("/x")), b"bytes");
 }

@@ -8,6 +8,7 @@ use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durable, ErrorKind, Mode, Part, book};
 
+use crate::support::crashes::{cuts, images};
 use crate::support::watch::{Seen, watched};
 use crate::transactions::store::{KINDS, Kind, PATH, Store};
 use crate::transactions::{
@@ -44,15 +45,6 @@ fn check_after_crash(kind: Kind, sim: &Sim, parts: &[Part], what: &str) {
     assert_eq!(kind.read(sim), expected, "{what}: after closing");
 }
 
-fn cuts(sim: &Sim) -> Vec<Sim> {
-    let crashes = sim.crashes();
-    let choices: Vec<_> = match crashes.count() <= CUTS {
-        true => (0..crashes.count()).map(|index| crashes.nth(index)).collect(),
-        false => (0..CUTS).map(|seed| crashes.sample(seed)).collect(),
-    };
-    choices.iter().map(|choice| crashes.build(choice)).collect()
-}
-
 /// Files in which an opening saved what it cut.
 fn saved_tails(sim: &Sim) -> usize {
     let names = |dir: &str| sim.list(dir.as_ref()).unwrap_or_default();
@@ -77,7 +69,7 @@ fn a_crash_at_any_step_leaves_the_transaction_to_be_finished_or_repeated() {
             check_after_crash(kind, &killed, &parts, &format!("{kind:?} step {step}"));
             // What a killed commit had copied is staged: it was saved as a torn tail as well.
             assert_eq!(saved_tails(&killed), 0, "{kind:?} step {step}");
-            for (cut, after) in cuts(state).iter().enumerate() {
+            for (cut, after) in cuts(state, CUTS).iter().enumerate() {
                 let what = format!("{kind:?} step {step}, power cut {cut}");
                 check_after_crash(kind, after, &parts, &what);
             }
@@ -93,13 +85,13 @@ fn a_crash_while_a_commit_is_finished_changes_nothing() {
         sim.record();
         store.commit(&of_query("q", 0), &parts).unwrap();
         for (step, state) in sim.recorded().iter().enumerate() {
-            for (cut, after) in cuts(state).into_iter().take(6).enumerate() {
+            for (cut, after) in cuts(state, CUTS).into_iter().take(6).enumerate() {
                 after.record();
                 drop(kind.open(&after, Mode::Append).unwrap());
                 for (again, state) in after.recorded().iter().enumerate() {
                     let what = format!("{kind:?} step {step}, cut {cut}, then step {again}");
                     check_after_crash(kind, &state.kill(), &parts, &what);
-                    let cut = cuts(state).pop().unwrap();
+                    let cut = cuts(state, CUTS).pop().unwrap();
                     check_after_crash(kind, &cut, &parts, &format!("{what} and a cut"));
                 }
             }
@@ -115,7 +107,7 @@ fn a_transaction_without_an_application_is_finished_once() {
         sim.record();
         store.commit(&of_no_application(), &parts).unwrap();
         for (step, state) in sim.recorded().iter().enumerate() {
-            for after in cuts(state).into_iter().chain([state.kill()]) {
+            for after in images(state, CUTS) {
                 let staged = kind.open(&after, Mode::Read).unwrap().staged();
                 let has_begun = staged.iter().any(|job| job.is_committing);
                 let seen = kind.read(&after).contains(&"bb".to_string());

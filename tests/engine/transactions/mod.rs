@@ -2,17 +2,14 @@
 
 mod crashes;
 mod ledger;
-#[cfg(feature = "nostr")]
 mod nostr;
 mod places;
 mod rules;
-mod sidecar;
 mod store;
 
 use deedbook::storage::sim::Sim;
 use deedbook::{Mode, Part, Transaction, TransactionId};
 
-use crate::support::common::watched;
 use store::{Kind, Store};
 
 /// Records that are there before, the first three of them synced.

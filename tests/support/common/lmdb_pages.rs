@@ -1,7 +1,41 @@
 //! Places in a `data.mdb`, so that a test can change one number of it. The layout, written down once more.
 
+use std::fs;
+use std::path::Path;
+
+use heed::byteorder::NativeEndian;
+use heed::types::{Bytes, U64};
+use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
+
 /// Bytes of a page in every environment that these tests make.
 pub const PAGE: usize = 4096;
+
+/// An environment made by LMDB itself.
+#[allow(unsafe_code)]
+pub fn make(dir: &Path, values: &[(u64, &[u8])], meta: &[(&str, &[u8])]) {
+    fs::create_dir_all(dir).unwrap();
+    let mut options = EnvOpenOptions::new();
+    options.max_dbs(2).map_size(64 << 20);
+    // SAFETY: a directory of one test alone.
+    let env = unsafe { options.open(dir).unwrap() };
+    let txn = env.write_txn().unwrap();
+    env.create_databases_and_commit(txn, |opener, txn| {
+        let mut options = opener
+            .database_options()
+            .types::<U64<NativeEndian>, Bytes>()
+            .key_comparator::<IntegerComparator>();
+        let events = options.name("EVENTS").create(txn)?;
+        for (event, value) in values {
+            events.put(txn, event, value)?;
+        }
+        let stored = opener.create_database::<Bytes, Bytes>(txn, Some("META"))?;
+        for (key, value) in meta {
+            stored.put(txn, key.as_bytes(), value)?;
+        }
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(()))
+    })
+    .unwrap();
+}
 
 /// The bytes of a `data.mdb`.
 #[derive(Clone)]

@@ -18,7 +18,10 @@ use std::sync::Arc;
 
 use deedbook::book::{Book, Cursor, Deed, Mode, OnCorrupt, Options, salvage, verify};
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{Durability, Result, SalvageReport, VerifyReport};
+use deedbook::{Durability, Repair, Result, SalvageReport, VerifyReport};
+
+/// A repair that cuts intact records, too, and accepts a loss.
+pub const FORCED: Repair = Repair { force: true, accept_loss: true, dry_run: false };
 
 /// Mug and jam.
 pub type Event = (u32, Vec<u8>);

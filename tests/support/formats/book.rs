@@ -1,5 +1,6 @@
 //! Book as a format of these suites.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use deedbook::{
 
 use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, on_corrupt, walk,
+    At, Event, Format, How, Log, Record, Walk, on_corrupt, parts, walk,
 };
 use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt64Array};
 
@@ -103,6 +104,17 @@ fn drain(cursor: Result<Cursor>) -> Walk {
 impl Log for BookLog {
     fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64> {
         self.0.append(tag, bytes)
+    }
+
+    fn append_from(&self, tag: u32, len: u64, payload: &mut dyn Read) -> Result<u64> {
+        self.0.append_from(tag, len, payload)
+    }
+
+    fn read_in_parts(&self, ordinal: u64) -> (Vec<u8>, Result<()>) {
+        match self.0.jam_reader(ordinal) {
+            Ok(mut reader) => parts(|block| reader.read_part(block)),
+            Err(error) => (Vec::new(), Err(error)),
+        }
     }
 
     fn append_batch(&self, events: &[Event]) -> Result<u64> {

@@ -14,6 +14,14 @@ use crate::support::formats::subject::{At, Event, Format, How, MANUAL};
 
 pub const DIR: &str = "/log";
 
+/// A file system in memory, and where a log of a format lies on it.
+pub fn in_memory(format: &dyn Format) -> (Memory, At) {
+    let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
+    path.parent().into_iter().for_each(|dir| memory.create_dir(dir).unwrap());
+    let at = At::memory(&memory, path);
+    (memory, at)
+}
+
 /// Files of a file system in memory, with their inodes: a mark notes the log's.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Files {
@@ -192,11 +200,7 @@ impl<'a> Specimen<'a> {
             space.extend(framing.encode(*tag, bytes));
             edges.push(space.len());
         }
-        let memory = Memory::new();
-        memory.create_dir(Path::new("/")).unwrap();
-        let path = format.path_in(Path::new(DIR));
-        path.parent().into_iter().for_each(|dir| memory.create_dir(dir).unwrap());
-        let at = At::memory(&memory, path);
+        let (memory, at) = in_memory(format);
         let (own, synced, closes) = match beside {
             Beside::Open(synced) => (events.len(), synced, false),
             Beside::Closed(own) => (own, own, true),

@@ -4,6 +4,7 @@
 //! `wal.rs` for one that can drop records at both ends. Nothing else in this directory knows a format's
 //! types.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -203,6 +204,14 @@ pub trait Log: Send + Sync {
     /// Returns the ordinal.
     fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64>;
     fn append_batch(&self, events: &[Event]) -> Result<u64>;
+    /// Append a payload of so many bytes, which its reader gives.
+    fn append_from(&self, _tag: u32, _len: u64, _payload: &mut dyn Read) -> Result<u64> {
+        unsupported("append_from")
+    }
+    /// A payload, a part at a time, up to the first error.
+    fn read_in_parts(&self, _ordinal: u64) -> (Vec<u8>, Result<()>) {
+        (Vec::new(), unsupported("read_in_parts"))
+    }
     /// One by itself, several as a batch.
     fn append_all(&self, events: &[Event]) -> Result<u64> {
         match events {
@@ -337,6 +346,18 @@ pub fn walk(mut step: impl FnMut() -> Result<Option<Record>>) -> Walk {
                 walk.error = Some(error);
                 return walk;
             }
+        }
+    }
+}
+
+/// The parts that a reader gives, up to the first error.
+pub fn parts(mut read_part: impl FnMut(&mut [u8]) -> Result<usize>) -> (Vec<u8>, Result<()>) {
+    let (mut block, mut got) = (vec![0; 300 << 10], Vec::new());
+    loop {
+        match read_part(&mut block) {
+            Ok(0) => return (got, Ok(())),
+            Ok(read) => got.extend_from_slice(&block[..read]),
+            Err(error) => return (got, Err(error)),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! records span them.
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use deedbook::{
 use crate::support::formats::book::{number, payload, rows};
 use crate::support::formats::framing::{Framing, crc32c};
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, on_corrupt, walk,
+    At, Event, Format, How, Log, Record, Walk, on_corrupt, parts, walk,
 };
 
 /// One layout.
@@ -158,6 +159,17 @@ pub fn read_all(wal: &Wal) -> Result<Vec<Record>> {
 impl Log for WalLog {
     fn append(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
         self.0.append(bytes).map(|lsn| lsn.0)
+    }
+
+    fn append_from(&self, _tag: u32, len: u64, payload: &mut dyn Read) -> Result<u64> {
+        self.0.append_from(len, payload).map(|lsn| lsn.0)
+    }
+
+    fn read_in_parts(&self, ordinal: u64) -> (Vec<u8>, Result<()>) {
+        match self.0.payload_reader(Lsn(ordinal)) {
+            Ok(mut reader) => parts(|block| reader.read_part(block)),
+            Err(error) => (Vec::new(), Err(error)),
+        }
     }
 
     fn append_batch(&self, events: &[Event]) -> Result<u64> {

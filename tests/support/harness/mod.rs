@@ -24,9 +24,8 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Error, ErrorKind, Mode, Recovery, Repair, Result, Verdict, VerifyReport};
 
-use crate::support::crashes::choices;
 #[allow(unused_imports)] // not in every program
-pub use crate::support::crashes::worst;
+pub use crate::support::crashes::{cuts as states, worst};
 #[allow(unused_imports)]
 pub use crate::support::formats::subject::{
     ACKNOWLEDGED, ALWAYS, At, Event, Format, How, Log, MANUAL, Record,
@@ -199,10 +198,4 @@ impl Subject {
     pub fn sidecar(&self) -> PathBuf {
         self.format.sidecar(Path::new(self.path))
     }
-}
-
-/// States that a power cut can leave: all, or so many by chance.
-pub fn states(disk: &Sim, count: u64) -> Vec<Sim> {
-    let crashes = disk.crashes();
-    choices(disk, count, 0).iter().map(|choice| crashes.build(choice)).collect()
 }

@@ -10,7 +10,9 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 use deedbook::{Transaction, TransactionId};
 
-use super::{BASE, DIR, begun, cuts, intent, on, open, read, stage};
+use super::{BASE, DIR, begun, intent, on, open, read, stage};
+use crate::support::common::crc32;
+use crate::support::crashes::cuts;
 use crate::transactions::{STAGED, of_query};
 
 /// Other implementations claim no index, and take the one after the highest there is.
@@ -158,11 +160,8 @@ fn a_file_with_both_names_keeps_one_and_has_the_mode_of_the_others() {
     std::fs::hard_link(&staged, &named).unwrap();
     let Part { bytes, records, sum, .. } = parts[0];
     let lines = format!("job {JOB}\nplace 0\npart 0 0 1 {bytes} {records} {sum:08x} -\n");
-    let crc = lines.bytes().fold(!0u32, |crc, byte| {
-        let step = |crc: u32, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
-        (0..8).fold(crc ^ u32::from(byte), step)
-    });
-    std::fs::write(jobs.join("transaction"), format!("{lines}crc {:08x}\n", !crc)).unwrap();
+    let intent = format!("{lines}crc {:08x}\n", crc32(lines.as_bytes()));
+    std::fs::write(jobs.join("transaction"), intent).unwrap();
     let store = options.open(config()).unwrap();
     assert!(!staged.exists() && !jobs.join("transaction").exists());
     assert_eq!(files(dir.path(), BASE, &options).unwrap().len(), 1);

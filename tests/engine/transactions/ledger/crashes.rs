@@ -7,7 +7,8 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durable, ErrorKind, Part};
 
-use super::{BASE, CUTS, DIR, begun, cuts, intent, is_begun, open, payloads, prepared, read};
+use super::{BASE, CUTS, DIR, begun, intent, is_begun, open, payloads, prepared, read};
+use crate::support::crashes::cuts;
 use crate::transactions::{BEFORE, JOB, STAGED, all, of_query};
 
 /// Of a file that may not be opened nothing says that it is gone.

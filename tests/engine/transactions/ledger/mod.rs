@@ -12,6 +12,7 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Part};
 
+use crate::support::crashes::cuts;
 use crate::transactions::{BEFORE, JOB, STAGED, all, of_app, of_no_application, of_query};
 
 const DIR: &str = "/spool";
@@ -67,15 +68,6 @@ fn prepared() -> (Sim, LedgerStore, Vec<Part>) {
     let parts = stage_all(&sim);
     assert_eq!(parts.len(), 3);
     (sim, store, parts)
-}
-
-fn cuts(sim: &Sim, most: u64) -> Vec<Sim> {
-    let crashes = sim.crashes();
-    let choices: Vec<_> = match crashes.count() <= most {
-        true => (0..crashes.count()).map(|index| crashes.nth(index)).collect(),
-        false => (0..most).map(|seed| crashes.sample(seed)).collect(),
-    };
-    choices.iter().map(|choice| crashes.build(choice)).collect()
 }
 
 /// States of a commit in which it has begun, durably.
@@ -141,32 +133,6 @@ fn a_task_makes_files_no_longer_than_the_cap_but_for_a_longer_record() {
     drop(dropped);
     assert!(store.stage(JOB, 8, 1).unwrap().finish().unwrap().is_empty());
     assert!(store.staged().unwrap().is_empty());
-}
-
-#[test]
-fn a_repeat_puts_nothing_there_and_what_is_not_the_next_is_refused() {
-    let (sim, store, parts) = prepared();
-    store.commit_staged(&of_query("q", 0), &parts).unwrap();
-    let again = stage_all(&sim);
-    assert!(open(&sim).commit_staged(&of_query("q", 0), &again).unwrap().repeated);
-    assert!(store.staged().unwrap().is_empty());
-    for (other, text) in [
-        (of_query("other", 1), "give another txnAppId"),
-        (of_app(5), "give another txnAppId"),
-        (of_query("q", 2), "the log has its batches up to 0"),
-    ] {
-        let parts = stage_all(&sim);
-        let error = store.commit_staged(&other, &parts).unwrap_err();
-        assert!(error.to_string().contains(text), "{error}");
-        assert_eq!((error.format(), error.durable()), (Some("ledger"), Some(Durable::No)));
-        assert!(store.discard_staged(JOB).unwrap());
-    }
-    assert_eq!(payloads(&sim), all());
-    store.commit_staged(&of_query("q", 1), &[]).unwrap();
-    let older = store.commit_staged(&of_query("q", 0), &stage_all(&sim)).unwrap_err();
-    assert!(older.to_string().contains("is older than the log"), "{older}");
-    assert_eq!(payloads(&sim), all());
-    assert_eq!(store.transactions().unwrap()["etl"].version, 1);
 }
 
 /// A store that died after it had made the directories had not synced their names.

@@ -8,9 +8,10 @@ use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::{Durable, ErrorKind, Mode, OnCorrupt, Part};
 
 use super::{
-    SEGMENTS, STAGED_DIR, all, before, before_only, change_byte, cuts, ids, new, note, open,
-    prepared, read, read_disk, stage, stage_all,
+    SEGMENTS, STAGED_DIR, all, before, before_only, change_byte, ids, new, note, open, prepared,
+    read, read_disk, stage, stage_all,
 };
+use crate::support::crashes::cuts;
 use crate::transactions::{JOB, of_app, of_query};
 
 /// States after one power cut that are tried, of those there are.
@@ -96,26 +97,6 @@ fn a_crash_while_a_commit_is_finished_changes_nothing() {
             }
         }
     }
-}
-
-/// Spark calls `abort` also after a commit of which it had no answer.
-// Promise: transaction-abort.
-#[test]
-fn an_abort_after_a_commit_that_had_begun_removes_nothing() {
-    let (steps, _) = recorded(40);
-    let mut refused = 0;
-    for state in steps {
-        let state = state.kill();
-        let is_gone = open(&state, 40, Mode::Read).unwrap().discard_staged(JOB).unwrap();
-        refused += usize::from(!is_gone);
-        let store = open(&state, 40, Mode::Append).unwrap();
-        let found = read(&store);
-        assert!(is_gone || found == all(), "the commit was not finished");
-        let again = store.commit_staged(&of_query("q", 0), &stage_all(&store)).unwrap();
-        assert_eq!(again.repeated, found.len() > before().len());
-        assert_eq!(read(&store), all());
-    }
-    assert!(refused > 3, "{refused}");
 }
 
 // Promise: transaction-call-fails.

@@ -12,8 +12,9 @@ use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt, Part, Result};
 
 use crate::support::common;
+use crate::support::crashes::cuts;
 use crate::support::store::nostr_keys;
-use crate::transactions::{JOB, of_app, of_no_application, of_query};
+use crate::transactions::{JOB, of_app, of_no_application};
 
 /// Pages of a segment: a transaction fits one, or spans some.
 const SEGMENTS: [u64; 2] = [40, 4];
@@ -120,18 +121,6 @@ fn prepared(pages: u64) -> (Sim, EventStore, Vec<Part>) {
     (sim, store, parts)
 }
 
-fn cuts(sim: &Sim, most: u64) -> Vec<Sim> {
-    let crashes = sim.crashes();
-    let choices: Vec<_> = match crashes.count() <= most {
-        true => (0..crashes.count()).map(|index| crashes.nth(index)).collect(),
-        // Nothing kept is where most is lost.
-        false => std::iter::once(crashes.nth(0))
-            .chain((1..most).map(|seed| crashes.sample(seed)))
-            .collect(),
-    };
-    choices.iter().map(|choice| crashes.build(choice)).collect()
-}
-
 fn change_byte(sim: &Sim, path: &str) {
     let file = sim.open(path.as_ref(), Access::Write).unwrap();
     let (mut byte, middle) = ([0], file.len().unwrap() / 2);
@@ -157,29 +146,6 @@ fn events_are_stored_in_the_order_of_their_partitions_and_once() {
         drop(store);
         assert_eq!(read_disk(&sim, pages), all());
     }
-}
-
-#[test]
-fn a_repeat_a_gap_and_another_query_are_recognised() {
-    let (sim, store, parts) = prepared(40);
-    let gap = store.commit_staged(&of_query("q", 3), &parts).unwrap_err();
-    assert_eq!((gap.kind(), gap.format()), (ErrorKind::Contiguity, Some("nostr")));
-    store.commit_staged(&of_query("q", 0), &parts).unwrap();
-    // Without its staged files, whose removal was the end of the first one.
-    assert!(store.commit_staged(&of_query("q", 0), &parts).unwrap().repeated);
-    let dropped = stage(&store, 0, 7, &[note("of a repeat")]);
-    assert!(store.commit_staged(&of_query("q", 0), &[dropped]).unwrap().repeated);
-    assert!(store.staged().unwrap().is_empty());
-    let other = store.commit_staged(&of_query("p", 1), &[]).unwrap_err();
-    assert!(other.to_string().contains("give another txnAppId"), "{other}");
-    drop(store);
-    let store = open(&sim, 40, Mode::Append).unwrap();
-    assert!(store.commit_staged(&of_query("q", 0), &parts).unwrap().repeated);
-    store.commit_staged(&of_query("q", 1), &[]).unwrap();
-    let older = store.commit_staged(&of_query("q", 0), &parts).unwrap_err();
-    assert!(older.to_string().contains("is older than the log"), "{older}");
-    assert_eq!(store.transactions().unwrap()["etl"].version, 1);
-    assert_eq!(read(&store), all());
 }
 
 #[test]
