@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use deedbook::book::{Book, Meta, Mode, Options, repair};
+use deedbook::book::{Book, Meta, Mode, Options};
 use deedbook::{ErrorKind, Verdict};
 
 use crate::support::common;
 use common::{
-    Event, borders, check, contents, data, golden, golden_events, header, log, make, read_all,
+    Event, borders, check, contents, data, golden, golden_events, log, make, read_all,
     read_past_damage, refused,
 };
 
@@ -153,46 +153,6 @@ fn the_log_damaged_in_the_middle_is_corrupt_and_read_past_the_damage() {
     let past = read_past_damage(&book);
     assert_eq!(past.iter().map(|deed| deed.event).collect::<Vec<_>>(), [Some(1), Some(3)]);
     assert_same(dir.path(), &data("uip-packed-midcorrupt"));
-}
-
-/// `verify` found the damage in this log, and `repair` then said that there was nothing to do:
-/// it read only what opening reads, at lengths and the last deed's checksum.
-#[test]
-fn repair_cuts_what_verify_complains_about() {
-    for name in ["uip-packed-midcorrupt", "uip-packed-torn"] {
-        let dir = copy(&data(name));
-        let before = fs::read(dir.path().join("book.log")).unwrap();
-        let end = check(dir.path(), &Options::default()).valid_end;
-        let report = repair(
-            dir.path(),
-            &Options::default(),
-            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
-        )
-        .unwrap();
-        assert_eq!(
-            (report.valid_end, report.cut_bytes),
-            (end, before.len() as u64 - end),
-            "{name}"
-        );
-        assert_eq!(fs::read(report.saved_to.unwrap()).unwrap(), before[end as usize..]);
-        assert!(check(dir.path(), &Options::default()).ok());
-        let book = Book::append_to(dir.path()).unwrap();
-        assert_eq!(book.append(7, b"new").unwrap(), book.len().unwrap());
-    }
-}
-
-#[test]
-fn what_fits_no_layout_is_refused_and_says_what_was_tried() {
-    let dir = tempfile::tempdir().unwrap();
-    let bytes = [&header(1)[..], &[0x33; 50]].concat();
-    fs::write(dir.path().join("book.log"), &bytes).unwrap();
-    for opened in [Book::open(dir.path()), Book::append_to(dir.path())] {
-        let error = refused(opened, ErrorKind::NotALog);
-        for tried in ["packed", "padded", "slots"] {
-            assert!(error.message().contains(tried), "{error}");
-        }
-    }
-    assert_eq!(fs::read(dir.path().join("book.log")).unwrap(), bytes);
 }
 
 #[test]

@@ -5,104 +5,24 @@ use std::fs;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use deedbook::book::{self, Book, Layout, Mode, OnCorrupt};
-use deedbook::wal::{self, Wal};
-use deedbook::{Durability, ErrorKind, Result, Verdict};
+use deedbook::book::{self, Book, Layout, OnCorrupt};
+use deedbook::wal::{Lsn, Wal};
+use deedbook::{ErrorKind, Mode, Verdict};
+
+use crate::support::formats::book::{BOOK, SLOTS};
+use crate::support::formats::subject::{At, Format, Log, MANUAL, refused};
+use crate::support::formats::wal::{ANY, SINGLE};
 
 /// Both sides of a part's border, and of what a scanner holds.
 const SIZES: [usize; 6] = [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 7];
+const KINDS: [&dyn Format; 3] = [&BOOK, &SLOTS, &ANY];
 
 fn bytes_of(size: usize) -> Vec<u8> {
     (0..size).map(|i| (i % 251) as u8).collect()
 }
 
-/// One log of each kind, opened for appending.
-enum Log {
-    Book(Book),
-    Wal(Wal),
-}
-
-const KINDS: [&str; 3] = ["packed", "slots", "wal"];
-
-fn open(kind: &str, path: &Path, mode: Mode) -> Log {
-    let durability = Durability::Manual;
-    match kind {
-        "wal" => {
-            let options = wal::Options::new().durability(durability);
-            Log::Wal(options.open(path, mode).unwrap())
-        }
-        layout => {
-            let layout: Option<Layout> = Some(layout.parse().unwrap());
-            let options = book::Options::new().durability(durability).layout(layout);
-            Log::Book(options.open(path, mode).unwrap())
-        }
-    }
-}
-
-impl Log {
-    /// Returns the number or the LSN.
-    fn append(&self, payload: &[u8]) -> Result<u64> {
-        match self {
-            Self::Book(book) => book.append(9, payload),
-            Self::Wal(wal) => wal.append(payload).map(|lsn| lsn.0),
-        }
-    }
-
-    fn append_from(&self, size: u64, payload: &mut dyn Read) -> Result<u64> {
-        match self {
-            Self::Book(book) => book.append_from(9, size, payload),
-            Self::Wal(wal) => wal.append_from(size, payload).map(|lsn| lsn.0),
-        }
-    }
-
-    /// The parts of a payload up to the first error.
-    fn parts(&self, at: u64) -> (Vec<u8>, Result<()>) {
-        let mut block = vec![0; 300 << 10];
-        let mut got = Vec::new();
-        let mut keep = |read: Result<usize>, block: &[u8]| match read {
-            Ok(0) => Some(Ok(())),
-            Ok(read) => {
-                got.extend_from_slice(&block[..read]);
-                None
-            }
-            Err(error) => Some(Err(error)),
-        };
-        let done = match self {
-            Self::Book(book) => {
-                let mut reader = match book.jam_reader(at) {
-                    Ok(reader) => reader,
-                    Err(error) => return (got, Err(error)),
-                };
-                assert_eq!(reader.mug(), 9);
-                loop {
-                    let read = reader.read_part(&mut block);
-                    if let Some(done) = keep(read, &block) {
-                        break done;
-                    }
-                }
-            }
-            Self::Wal(wal) => {
-                let mut reader = match wal.payload_reader(wal::Lsn(at)) {
-                    Ok(reader) => reader,
-                    Err(error) => return (got, Err(error)),
-                };
-                loop {
-                    let read = reader.read_part(&mut block);
-                    if let Some(done) = keep(read, &block) {
-                        break done;
-                    }
-                }
-            }
-        };
-        (got, done)
-    }
-
-    fn close(self) {
-        match self {
-            Self::Book(book) => book.close().unwrap(),
-            Self::Wal(wal) => wal.close().unwrap(),
-        }
-    }
+fn open(format: &dyn Format, path: &Path, mode: Mode) -> Box<dyn Log> {
+    format.open(&At::disk(path), mode, MANUAL).unwrap()
 }
 
 /// The files with records, with their bytes.
@@ -117,39 +37,38 @@ fn records_in(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-fn verdict(kind: &str, path: &Path) -> (Verdict, u64, Vec<String>) {
-    let report = match kind {
-        "wal" => wal::verify(path, &wal::Options::default(), |_, _| Ok(())).unwrap(),
-        _ => book::verify(path, &book::Options::default(), |_, _| Ok(())).unwrap(),
-    };
+fn verdict(format: &dyn Format, path: &Path) -> (Verdict, u64, Vec<String>) {
+    let report = format.verify(&At::disk(path), MANUAL).unwrap();
     let reasons = report.damages.iter().map(|damage| damage.reason.clone()).collect();
     (report.verdict, report.records, reasons)
 }
 
 #[test]
 fn what_is_appended_in_parts_has_the_bytes_of_what_is_appended_in_one() {
-    for kind in KINDS {
+    for format in KINDS {
+        let kind = format.name();
         let dir = tempfile::tempdir().unwrap();
         let (one, parts) = (dir.path().join("one"), dir.path().join("parts"));
-        let (whole, streamed) = (open(kind, &one, Mode::Create), open(kind, &parts, Mode::Create));
+        let (whole, streamed) =
+            (open(format, &one, Mode::Create), open(format, &parts, Mode::Create));
         let mut places = Vec::new();
         for size in SIZES {
             let payload = bytes_of(size);
             let bytes = Cursor::new(payload.clone());
             let mut dripping = Dripping { bytes, interrupted: false };
-            let place = streamed.append_from(size as u64, &mut dripping).unwrap();
-            assert_eq!(whole.append(&payload).unwrap(), place, "{kind}, {size}");
+            let place = streamed.append_from(9, size as u64, &mut dripping).unwrap();
+            assert_eq!(whole.append(9, &payload).unwrap(), place, "{kind}, {size}");
             places.push((place, payload));
         }
         for (place, payload) in &places {
-            let (got, done) = streamed.parts(*place);
+            let (got, done) = streamed.read_in_parts(*place);
             done.unwrap();
             assert!(got == *payload, "{kind}, {}", payload.len());
         }
-        whole.close();
-        streamed.close();
+        whole.close().unwrap();
+        streamed.close().unwrap();
         assert!(records_in(&one) == records_in(&parts), "{kind}");
-        assert_eq!(verdict(kind, &parts), (Verdict::Clean, SIZES.len() as u64, vec![]), "{kind}");
+        assert_eq!(verdict(format, &parts), (Verdict::Clean, SIZES.len() as u64, vec![]), "{kind}");
     }
 }
 
@@ -188,25 +107,26 @@ impl Read for Failing {
 // Promise: parts.
 #[test]
 fn a_payload_that_its_reader_cannot_give_leaves_the_log_as_it_was() {
-    for kind in KINDS {
+    for format in KINDS {
+        let kind = format.name();
         for given in [0, 10, (1 << 20) + 5] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("log");
-            let log = open(kind, &path, Mode::Create);
-            let first = log.append(b"first").unwrap();
+            let log = open(format, &path, Mode::Create);
+            let first = log.append(9, b"first").unwrap();
             let size = (2 << 20) + 1;
-            let error = log.append_from(size, &mut Failing(given)).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Io, "{kind}");
+            let error = refused(log.append_from(9, size, &mut Failing(given)), ErrorKind::Io);
             assert!(error.to_string().contains("the cable is out"), "{error}");
-            let error = log.append_from(size, &mut io::repeat(7).take(given as u64)).unwrap_err();
+            let error =
+                log.append_from(9, size, &mut io::repeat(7).take(given as u64)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{kind}");
             let says = format!("ends after {given} bytes, size {size}");
             assert!(error.to_string().contains(&says), "{error}");
-            let second = log.append(b"second").unwrap();
-            assert_eq!(log.parts(first).0, b"first");
-            assert_eq!(log.parts(second).0, b"second");
-            log.close();
-            assert_eq!(verdict(kind, &path), (Verdict::Clean, 2, vec![]), "{kind}");
+            let second = log.append(9, b"second").unwrap();
+            assert_eq!(log.read_in_parts(first).0, b"first");
+            assert_eq!(log.read_in_parts(second).0, b"second");
+            log.close().unwrap();
+            assert_eq!(verdict(format, &path), (Verdict::Clean, 2, vec![]), "{kind}");
         }
     }
 }
@@ -216,38 +136,27 @@ fn a_payload_that_its_reader_cannot_give_leaves_the_log_as_it_was() {
 #[test]
 fn the_last_part_of_a_damaged_payload_is_an_error() {
     let size = (3 << 20) + 7;
-    for kind in ["packed", "wal"] {
+    for format in [&BOOK as &dyn Format, &SINGLE] {
+        let kind = format.name();
         for broken in [0, 1 << 20, size - 1] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("log");
-            let log = open(kind, &path, Mode::Create);
-            let place = log.append(&bytes_of(size)).unwrap();
-            log.append(b"after").unwrap();
-            log.close();
-            let head = if kind == "wal" { 8 } else { 16 + 12 };
-            let at = head + broken;
-            let file = match kind {
-                "wal" => path.join(wal::segment_name(0)),
-                _ => path.join("book.log"),
-            };
+            let log = open(format, &path, Mode::Create);
+            let place = log.append(9, &bytes_of(size)).unwrap();
+            log.append(9, b"after").unwrap();
+            log.close().unwrap();
+            let at = format.framing().start() + format.framing().head() + broken;
+            let file = format.first_file(&path);
             let mut bytes = fs::read(&file).unwrap();
             bytes[at] ^= 1;
             fs::write(&file, bytes).unwrap();
-            let log = open(kind, &path, Mode::Read);
-            let (got, done) = log.parts(place);
-            let error = done.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Corrupt, "{kind}");
-            assert!(error.to_string().contains("checksum"), "{error}");
+            let log = open(format, &path, Mode::Read);
+            let (got, done) = log.read_in_parts(place);
+            let error = refused(done, ErrorKind::Corrupt);
             assert!(got.len() < size, "{kind}: all {} bytes were given", got.len());
-            let whole = match &log {
-                Log::Book(book) => book.read(place).map(drop),
-                Log::Wal(wal) => wal.read(wal::Lsn(place)).map(drop),
-            };
-            assert!(
-                error.to_string().contains(&stated(&whole.unwrap_err().to_string())),
-                "{error}"
-            );
-            let (verdict, _, reasons) = verdict(kind, &path);
+            let stated = stated(&log.read(place).unwrap_err().to_string());
+            assert!(error.to_string().contains(&stated), "{error}");
+            let (verdict, _, reasons) = verdict(format, &path);
             assert_eq!(verdict, Verdict::Corrupt, "{kind}");
             assert!(reasons[0].contains("checksum"), "{reasons:?}");
         }
@@ -262,11 +171,10 @@ fn stated(text: &str) -> String {
 
 #[test]
 fn a_size_beyond_the_limit_is_refused_before_anything_is_read() {
-    for kind in KINDS {
+    for format in KINDS {
         let dir = tempfile::tempdir().unwrap();
-        let log = open(kind, &dir.path().join("log"), Mode::Create);
-        let error = log.append_from(1 << 40, &mut Failing(0)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TooLarge, "{kind}");
+        let log = open(format, &dir.path().join("log"), Mode::Create);
+        let error = refused(log.append_from(9, 1 << 40, &mut Failing(0)), ErrorKind::TooLarge);
         assert!(error.to_string().contains(&(1u64 << 40).to_string()[..8]), "{error}");
     }
 }
@@ -274,7 +182,7 @@ fn a_size_beyond_the_limit_is_refused_before_anything_is_read() {
 #[test]
 fn a_payload_that_is_not_there_is_refused_with_both_ends() {
     let dir = tempfile::tempdir().unwrap();
-    let Log::Book(book) = open("packed", &dir.path().join("book"), Mode::Create) else { panic!() };
+    let book = Book::create(dir.path().join("book")).unwrap();
     let says = |error: deedbook::Error, text: &str| {
         assert_eq!(error.kind(), ErrorKind::OutOfRange);
         assert!(error.to_string().contains(text), "{error}");
@@ -282,48 +190,44 @@ fn a_payload_that_is_not_there_is_refused_with_both_ends() {
     says(book.jam_reader(1).unwrap_err(), "no deed 1, the log is empty");
     book.append(1, b"jam").unwrap();
     says(book.jam_reader(2).unwrap_err(), "no deed 2, the log has 1 to 1");
-    let Log::Wal(wal) = open("wal", &dir.path().join("wal"), Mode::Create) else { panic!() };
+    let wal = Wal::create(dir.path().join("wal")).unwrap();
     let first = wal.append(b"payload").unwrap();
-    says(wal.payload_reader(wal::Lsn(first.0 + 1)).unwrap_err(), "lies inside the");
-    says(wal.payload_reader(wal::Lsn(first.0 + 15)).unwrap_err(), "the log ends there");
+    says(wal.payload_reader(Lsn(first.0 + 1)).unwrap_err(), "lies inside the");
+    says(wal.payload_reader(Lsn(first.0 + 15)).unwrap_err(), "the log ends there");
 }
 
 /// A reader beside a writer that goes on has what it opened.
 #[test]
 fn a_reader_of_a_payload_is_not_disturbed_by_appends() {
-    for kind in KINDS {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("log");
-        let writer = open(kind, &path, Mode::Create);
-        let payload = bytes_of((2 << 20) + 3);
-        let place = writer.append(&payload).unwrap();
-        let mut got = Vec::new();
-        match &writer {
-            Log::Book(book) => {
-                let mut reader = book.jam_reader(place).unwrap();
-                writer.append(b"more").unwrap();
-                reader.read_to_end(&mut got).unwrap();
-            }
-            Log::Wal(wal) => {
-                let mut reader = wal.payload_reader(wal::Lsn(place)).unwrap();
-                writer.append(b"more").unwrap();
-                reader.read_to_end(&mut got).unwrap();
-            }
-        }
-        assert!(got == payload, "{kind}");
+    let dir = tempfile::tempdir().unwrap();
+    let (payload, mut got) = (bytes_of((2 << 20) + 3), Vec::new());
+    for layout in [Layout::Packed, Layout::Slots] {
+        let options = book::Options::new().layout(layout);
+        let book = options.open(dir.path().join(layout.name()), Mode::Create).unwrap();
+        let event = book.append(9, &payload).unwrap();
+        let mut reader = book.jam_reader(event).unwrap();
+        assert_eq!(reader.mug(), 9);
+        book.append(1, b"more").unwrap();
+        reader.read_to_end(&mut got).unwrap();
+        assert!(std::mem::take(&mut got) == payload, "{layout:?}");
     }
+    let wal = Wal::create(dir.path().join("wal")).unwrap();
+    let mut reader = wal.payload_reader(wal.append(&payload).unwrap()).unwrap();
+    wal.append(b"more").unwrap();
+    reader.read_to_end(&mut got).unwrap();
+    assert!(got == payload);
 }
 
 #[test]
 fn a_conversion_copies_long_deeds_between_all_layouts() {
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("source");
-    let log = open("packed", &source, Mode::Create);
+    let log = open(&BOOK, &source, Mode::Create);
     for size in SIZES {
-        log.append(&bytes_of(size)).unwrap();
+        log.append(9, &bytes_of(size)).unwrap();
     }
-    log.append(b"after").unwrap();
-    log.close();
+    log.append(9, b"after").unwrap();
+    log.close().unwrap();
     let (there, back) = (dir.path().join("there"), dir.path().join("back"));
     let options = book::Options::default();
     let report = book::convert(&source, &there, Layout::Slots, &options, |_, _| Ok(())).unwrap();

@@ -8,7 +8,9 @@ use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, ErrorKind, Verdict};
 
 use crate::support::common;
-use common::{check, contents, crc32, deed, header, log, memory, read_all, refused, write_file};
+use common::{
+    FORCED, check, contents, crc32, deed, header, log, memory, read_all, refused, write_file,
+};
 
 const BOOK: &str = "/book";
 
@@ -49,26 +51,6 @@ fn a_file_shorter_than_the_header_is_refused_but_an_empty_one_is_a_new_log() {
 }
 
 #[test]
-fn wrong_magic_and_versions_are_refused_with_both_values() {
-    let variants: [(&[u8], &str); 5] = [
-        (b"BOOK\x01\0\0\0", "magic 0x4b4f4f42"),
-        (b"KOOB\0\0\0\x01", "version 16777216"),
-        (b"KOOB\x02\0\0\0", "version 2"),
-        (b"KOOB\0\0\0\0", "version 0"),
-        (b"\0\0\0\0\0\0\0\0", "magic 0x00000000"),
-    ];
-    for (start, says) in variants {
-        let bytes = [start, &[0; 8]].concat();
-        let (storage, options) = with_log(&bytes);
-        for mode in [Mode::Read, Mode::Append] {
-            let error = refused(options.open(BOOK, mode), ErrorKind::NotALog);
-            assert!(error.message().contains(says), "{error}");
-        }
-        assert_eq!(bytes_of(&storage), bytes);
-    }
-}
-
-#[test]
 fn a_first_number_without_deeds_is_an_empty_log_and_set_again_by_the_first_save() {
     let (storage, options) = with_log(&header(41));
     let book = options.open(BOOK, Mode::Append).unwrap();
@@ -86,8 +68,7 @@ fn deeds_after_a_header_without_a_first_number_are_refused_for_writing() {
     bytes[8] = 0;
     let (storage, options) = with_log(&bytes);
     refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
-    repair(BOOK, &options, deedbook::Repair { force: true, accept_loss: true, dry_run: false })
-        .unwrap_err();
+    repair(BOOK, &options, FORCED).unwrap_err();
     assert_eq!(bytes_of(&storage), bytes);
     assert_eq!(check(BOOK, &options).records, 2);
 }
@@ -103,25 +84,6 @@ fn the_shortest_deed_has_an_empty_jam_and_a_length_below_four_is_no_deed() {
         assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 2, "{len}");
         let (_, options) = with_log(&[&good[..], &bad, &deed(3, b"beyond")].concat());
         refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
-    }
-}
-
-#[test]
-fn limits_below_the_shortest_deed_are_refused_everywhere() {
-    let (_, options) = with_log(&log(1, &[(1, b"x".to_vec())]));
-    for deed_bytes_max in [0, 3] {
-        let options = options.clone().deed_bytes_max(deed_bytes_max);
-        refused(options.open(BOOK, Mode::Read), ErrorKind::InvalidArgument);
-        refused(
-            repair(
-                BOOK,
-                &options,
-                deedbook::Repair { force: true, accept_loss: true, dry_run: false },
-            ),
-            ErrorKind::InvalidArgument,
-        );
-        let verified = deedbook::book::verify(BOOK, &options, |_, _| Ok(()));
-        refused(verified, ErrorKind::InvalidArgument);
     }
 }
 

@@ -7,7 +7,7 @@ use deedbook::book::{Batch, Mode, Options};
 use deedbook::storage::Storage;
 
 use crate::support::common;
-use common::{event_of, events, make, memory, read_file, refused, snapshot};
+use common::{events, make, memory, read_file, refused, snapshot};
 
 fn batch(jams: &[&[u8]]) -> Batch {
     let mut batch = Batch::new(1 << 20);
@@ -187,25 +187,4 @@ fn of_two_first_batches_at_once_only_one_has_its_epoch() {
         assert!(one.is_ok() != other.is_ok(), "round {round}: {one:?}, {other:?}");
         refused(one.and(other), ErrorKind::Contiguity);
     }
-}
-
-#[test]
-fn a_range_is_clamped_and_a_single_deed_must_exist() {
-    let (_, options) = memory();
-    let options = in_epoch(&options, 10);
-    make(Path::new("/book"), &options, &events(5, 30));
-    let book = options.open("/book", Mode::Read).unwrap();
-    for event in [0, 10, 16, u64::MAX] {
-        refused(book.read(event), ErrorKind::OutOfRange);
-    }
-    let numbers = |start, stop| -> Vec<u64> {
-        book.iter(start, stop).unwrap().map(|deed| deed.unwrap().event.unwrap()).collect()
-    };
-    assert_eq!(numbers(0, None), [11, 12, 13, 14, 15]);
-    assert_eq!(numbers(13, Some(15)), [13, 14]);
-    assert_eq!(numbers(15, Some(99)), [15]);
-    assert!(numbers(0, Some(11)).is_empty());
-    assert!(numbers(16, None).is_empty());
-    assert!(numbers(14, Some(12)).is_empty());
-    assert_eq!(book.read(12).unwrap().jam, event_of(2, 30).1);
 }

@@ -1,4 +1,4 @@
-//! Payloads that hold deeds, sidecars that are wrong, and the modes of recovery.
+//! Sidecars that are wrong, and the modes of recovery.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,13 @@ use deedbook::{ErrorKind, Verdict};
 
 use crate::support::common;
 use common::{
-    Event, borders, check, contents, crc32, deed, event_of, events, log, make, memory, read_all,
-    read_file, read_past_damage, refused, rescue, restore, snapshot, snapshot_unlocked, write_file,
+    Event, FORCED, borders, check, contents, crc32, events, log, memory, read_all, read_file,
+    refused, rescue, restore, snapshot, write_file,
 };
 
 const BOOK: &str = "/book";
 const LOG: &str = "/book/book.log";
 const MARK: &str = "/book/.deedbook/mark";
-const INDEX: &str = "/book/.deedbook/index";
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -49,138 +48,6 @@ fn with_log(files: &Files, bytes: &[u8]) -> (Memory, Options) {
 fn without_sidecar(files: &Files) -> Files {
     let outside = |path: &&PathBuf| !path.to_str().unwrap().contains(".deedbook");
     files.keys().filter(outside).map(|path| (path.clone(), files[path].clone())).collect()
-}
-
-/// Two small deeds, one whose payload holds deeds at its begin, middle and end, two small ones.
-fn nested() -> Vec<Event> {
-    let inner = |i: u64| deed(7000 + i as u32, &event_of(900 + i, 30).1);
-    let jam = [inner(0), inner(1), b"between".to_vec(), inner(2), inner(3)].concat();
-    vec![event_of(1, 30), event_of(2, 30), (5, jam), event_of(4, 30), event_of(5, 30)]
-}
-
-/// A deed that readers give and that is none of the log's. A salvage copies them, as uncertain.
-fn surfaced(events: &[Event], options: &Options) -> Option<Event> {
-    let book = options.open(BOOK, Mode::Read).unwrap();
-    let given = contents(&read_past_damage(&book));
-    assert!(check(BOOK, options).records <= events.len() as u64);
-    given.into_iter().find(|deed| !events.contains(deed))
-}
-
-/// Behind the mark everything is unacknowledged: cut at the outer deed, whatever its payload holds.
-// Promise: record-in-record.
-#[test]
-fn deeds_inside_a_torn_deed_never_surface_above_the_mark() {
-    let events = nested();
-    let at = borders(&events);
-    let files = died(&events[..3], 2);
-    for cut in at[2]..at[3] {
-        let bytes = &files[Path::new(LOG)][..cut as usize];
-        let (storage, options) = with_log(&files, bytes);
-        assert_eq!(surfaced(&events, &options), None, "cut at {cut}");
-        assert_eq!(rescue(Path::new(BOOK), Path::new("/rescued"), &options).records, 2);
-        let report = check(BOOK, &options);
-        assert_eq!(
-            (report.records, report.verdict == Verdict::Corrupt),
-            (2, false),
-            "cut at {cut}"
-        );
-        let book = options.open(BOOK, Mode::Append).unwrap();
-        assert_eq!(book.bounds().unwrap(), Some(1..=2));
-        assert_eq!(book.recovery().cut_bytes, cut - at[2]);
-        assert_eq!(read_file(&storage, Path::new(LOG)), log(1, &events[..2]));
-    }
-}
-
-/// Every bit of the outer deed's lengths, checksum and head, and its sectors lost to zeros.
-// Promise: record-in-record.
-#[test]
-fn deeds_inside_a_deed_with_broken_framing_never_surface() {
-    let events = nested();
-    let at = borders(&events).into_iter().map(|at| at as usize).collect::<Vec<_>>();
-    let whole = log(1, &events);
-    let framing = (at[2]..at[2] + 12).chain(at[3] - 12..at[3]);
-    let mut broken: Vec<(String, Vec<u8>)> = Vec::new();
-    for at in framing {
-        for bit in 0..8 {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 1 << bit;
-            broken.push((format!("bit {bit} of byte {at}"), bytes));
-        }
-    }
-    for zeros in [at[2]..at[2] + 8, at[2]..at[2] + 12, at[3] - 12..at[3], at[2]..at[3]] {
-        let mut bytes = whole.clone();
-        bytes[zeros.clone()].fill(0);
-        broken.push((format!("zeros {zeros:?}"), bytes));
-    }
-    for marked in [2, 3, 5] {
-        let files = died(&events, marked);
-        for (what, bytes) in &broken {
-            let what = format!("{marked} acknowledged, {what}");
-            let (storage, options) = with_log(&files, bytes);
-            assert_eq!(surfaced(&events, &options), None, "{what}");
-            match (marked, options.open(BOOK, Mode::Append)) {
-                (2, opened) => assert_eq!(opened.unwrap().last().unwrap(), 2, "{what}"),
-                (3, opened) => {
-                    refused(opened, ErrorKind::LostRecords);
-                    assert_eq!(&read_file(&storage, Path::new(LOG)), bytes, "{what}");
-                }
-                // Opening looks at the mark's own deed only; a check has noted the damage.
-                (_, opened) => {
-                    refused(opened, ErrorKind::Corrupt);
-                    assert_eq!(&read_file(&storage, Path::new(LOG)), bytes, "{what}");
-                }
-            }
-        }
-    }
-}
-
-// Promise: record-in-record.
-#[test]
-fn without_a_mark_a_torn_deed_that_holds_deeds_is_refused() {
-    let events = nested();
-    let at = borders(&events);
-    let files = without_sidecar(&died(&events[..3], 3));
-    let first_inner = at[2] + 12 + 24 + event_of(900, 30).1.len() as u64;
-    for cut in at[2] + 1..at[3] {
-        let bytes = &files[Path::new(LOG)][..cut as usize];
-        let (storage, options) = with_log(&files, bytes);
-        let opened = options.open(BOOK, Mode::Append);
-        if cut < first_inner {
-            assert_eq!(opened.unwrap().last().unwrap(), 2, "cut at {cut}");
-        } else {
-            let error = refused(opened, ErrorKind::Corrupt);
-            assert_eq!((error.offset(), error.next_intact()), (Some(at[2]), Some(at[2] + 12)));
-            assert_eq!(read_file(&storage, Path::new(LOG)), bytes);
-        }
-    }
-}
-
-/// A log with several blocks, closed, and how it is read in every way.
-fn large() -> (Vec<Event>, Files) {
-    let events = events(1500, 400);
-    let (storage, options) = memory();
-    make(Path::new(BOOK), &options, &events);
-    let files = snapshot(&storage, Path::new(BOOK));
-    assert!(files[Path::new(INDEX)].len() > 16 + 3 * 24);
-    (events, files)
-}
-
-// Promise: mark-index.
-#[test]
-fn a_mark_ahead_of_the_file_is_refused_and_says_what_is_lost() {
-    let (events, files) = large();
-    let older = log(1, &events[..1000]);
-    let (storage, options) = with_log(&files, &older);
-    let before = snapshot_unlocked(&storage, Path::new(BOOK));
-    let error = refused(options.open(BOOK, Mode::Append), ErrorKind::LostRecords);
-    assert_eq!(error.offset(), Some(older.len() as u64));
-    assert_eq!(snapshot_unlocked(&storage, Path::new(BOOK)), before);
-    let book = options.open(BOOK, Mode::Read).unwrap();
-    let (deeds, failed) = read_all(&book);
-    assert_eq!((deeds.len(), failed.is_some()), (1000, true));
-    let damage = book.recovery().damage.clone().unwrap();
-    assert_eq!((damage.first_lost, damage.records_lost), (Some(1001), Some(500)));
-    assert!(check(BOOK, &options).lost_acknowledged);
 }
 
 #[test]
@@ -220,12 +87,7 @@ fn spec_recovery_and_repair_cut_below_the_mark_after_saving() {
         let (storage, options) = with_log(&files, &bytes);
         refused(options.open(BOOK, Mode::Append), ErrorKind::LostRecords);
         let saved_to = if by_repair {
-            let report = repair(
-                BOOK,
-                &options,
-                deedbook::Repair { force: true, accept_loss: true, dry_run: false },
-            )
-            .unwrap();
+            let report = repair(BOOK, &options, FORCED).unwrap();
             assert_eq!((report.valid_end, report.cut_bytes), (at[5], at[9] - at[5]));
             report.saved_to
         } else {
@@ -237,16 +99,7 @@ fn spec_recovery_and_repair_cut_below_the_mark_after_saving() {
         assert_eq!(book.append(1, b"on").unwrap(), 6);
         book.close().unwrap();
         assert!(check(BOOK, &options).ok());
-        assert_eq!(
-            repair(
-                BOOK,
-                &options,
-                deedbook::Repair { force: true, accept_loss: true, dry_run: false }
-            )
-            .unwrap()
-            .saved_to,
-            None
-        );
+        assert_eq!(repair(BOOK, &options, FORCED).unwrap().saved_to, None);
     }
 }
 
@@ -262,31 +115,11 @@ fn saving_a_tail_never_replaces_an_earlier_one() {
         bytes[at[2] as usize] ^= 1;
         write_file(&storage, Path::new(LOG), &bytes);
         storage.remove(Path::new(MARK)).ok();
-        saved.push(
-            repair(
-                BOOK,
-                &options,
-                deedbook::Repair { force: true, accept_loss: true, dry_run: false },
-            )
-            .unwrap()
-            .saved_to
-            .unwrap(),
-        );
+        saved.push(repair(BOOK, &options, FORCED).unwrap().saved_to.unwrap());
     }
     saved.dedup();
     assert_eq!(saved.len(), 3);
     assert!(saved.iter().all(|path| read_file(&storage, path).len() as u64 == at[5] - at[2]));
-}
-
-#[test]
-fn a_file_in_place_of_another_log_is_judged_by_what_it_holds() {
-    let files = died(&events(5, 40), 5);
-    let other = [(9, b"other".to_vec()), (8, b"log".to_vec())];
-    let (_, options) = with_log(&files, &log(1, &other));
-    let book = options.open(BOOK, Mode::Append).unwrap();
-    assert_eq!((book.len().unwrap(), book.recovery().cut_bytes), (2, 0));
-    assert_eq!(book.recovery().mark, MarkUse::Foreign);
-    assert_eq!(contents(&read_all(&book).0), other);
 }
 
 /// Older marks do not say where the first deed begins. Taken for byte 0, such a mark passed for that
@@ -326,7 +159,7 @@ fn metadata_that_is_damaged_keeps_no_deed_from_being_salvaged() {
 /// first save returned. With a damaged slot, the mark may be older than acknowledged deeds.
 #[test]
 fn deeds_without_a_header_are_kept_beside_an_older_mark() {
-    let events = nested();
+    let events = events(5, 40);
     let (storage, options) = memory();
     let book = options.open(BOOK, Mode::Create).unwrap();
     events.iter().for_each(|(mug, jam)| assert!(book.append(*mug, jam).is_ok()));

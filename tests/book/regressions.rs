@@ -10,8 +10,8 @@ use deedbook::{Durability, ErrorKind, Verdict};
 
 use crate::support::common;
 use common::{
-    Event, Random, borders, check, contents, crc32, deed, event_of, events, log, make, memory,
-    read_all, read_file, read_past_damage, refused, rescue, restore, snapshot, write_file,
+    Event, FORCED, Random, borders, check, contents, crc32, deed, event_of, events, log, make,
+    memory, read_all, read_file, read_past_damage, refused, rescue, restore, snapshot, write_file,
 };
 
 const BOOK: &str = "/book";
@@ -23,24 +23,6 @@ fn bare(bytes: &[u8]) -> (Memory, Options) {
     storage.create_dir(Path::new(BOOK)).unwrap();
     write_file(&storage, Path::new("/book/book.log"), bytes);
     (storage, options)
-}
-
-/// The search for intact deeds after damage ended at the last byte that is not zero. A deed ends
-/// in the zeros of its length, so the last deed was never found: the damage before it passed for a
-/// torn tail, and opening for write cut both off.
-#[test]
-fn an_intact_last_deed_after_damage_is_not_cut_off() {
-    let all = events(3, 50);
-    let at = borders(&all)[1] as usize;
-    let mut bytes = log(1, &all);
-    bytes[at] ^= 1;
-    let (storage, options) = bare(&bytes);
-    let error = refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
-    assert_eq!(error.next_intact(), Some(borders(&all)[2]));
-    assert_eq!(common::read_file(&storage, Path::new("/book/book.log")), bytes);
-    let given = contents(&read_past_damage(&options.open(BOOK, Mode::Read).unwrap()));
-    assert_eq!(given, [all[0].clone(), all[2].clone()]);
-    assert_eq!(rescue(Path::new(BOOK), Path::new("/rescued"), &options).records, 2);
 }
 
 /// A length damaged so that it pointed at the begin of the deed after next was believed, because an
@@ -90,14 +72,7 @@ fn repair_beside_a_writer_changes_nothing() {
     fs::write(dir.path().join("book.log"), torn).unwrap();
     let names = || fs::read_dir(dir.path()).unwrap().count();
     let before = names();
-    refused(
-        repair(
-            dir.path(),
-            &options,
-            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
-        ),
-        ErrorKind::Locked,
-    );
+    refused(repair(dir.path(), &options, FORCED), ErrorKind::Locked);
     assert_eq!(names(), before);
 }
 

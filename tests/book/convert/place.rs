@@ -8,7 +8,8 @@ use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 
 use crate::convert::{SOURCE, STATES, TARGET, begun, converted, events, is_there, log_of, on};
-use crate::support::common::{read_file, write_file};
+use crate::support::common::{read_file, refused, write_file};
+use crate::support::crashes::{cuts, images};
 
 /// The metadata that a killed conversion had renamed already became that of the next copy, of another book.
 #[test]
@@ -40,9 +41,7 @@ fn metadata_that_a_killed_conversion_left_is_not_that_of_the_next_copy() {
         check(&moment);
         // And if that one loses power.
         for later in moment.recorded() {
-            let crashes = later.crashes();
-            for index in 0..crashes.count().min(10) {
-                let image = crashes.build(&crashes.sample(index));
+            for image in cuts(&later, 10) {
                 if !is_there(&image) {
                     again(&image);
                 }
@@ -67,8 +66,7 @@ fn a_directory_with_a_part_of_another_book_is_no_place_for_a_copy() {
             }
             false => write_file(&disk, &path, b"another one's"),
         }
-        let error = converted(&disk, TARGET, Layout::Slots).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+        let error = refused(converted(&disk, TARGET, Layout::Slots), ErrorKind::AlreadyExists);
         assert_eq!(error.path(), Some(&*path));
         assert_eq!(disk.list(Path::new(TARGET)).unwrap(), [name]);
         assert!(is_dir || read_file(&disk, &path) == b"another one's");
@@ -82,8 +80,7 @@ fn a_conversion_to_the_place_of_another_one_that_runs_is_refused() {
     let disk = begun(Layout::Packed);
     let mut tried = 0;
     let report = convert(SOURCE, TARGET, Layout::Slots, &on(disk.clone()), |_, _| {
-        let error = converted(&disk, TARGET, Layout::Slots).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+        refused(converted(&disk, TARGET, Layout::Slots), ErrorKind::Locked);
         tried += 1;
         Ok(())
     });
@@ -133,10 +130,7 @@ fn a_copy_without_deeds_keeps_its_number_at_any_crash() {
         assert_eq!(converted(&disk, TARGET, to).unwrap(), 0);
         let mut whole = 0;
         for moment in disk.recorded() {
-            let crashes = moment.crashes();
-            let count = crashes.count().min(STATES);
-            let cut = (0..count).map(|index| crashes.build(&crashes.sample(index)));
-            for image in cut.chain([moment.kill()]) {
+            for image in images(&moment, STATES) {
                 match is_there(&image) {
                     true => whole += 1,
                     false => assert_eq!(converted(&image, TARGET, to).unwrap(), 0),
@@ -156,8 +150,7 @@ fn a_saved_tail_is_no_place_for_a_copy() {
     disk.create_dir(Path::new(TARGET)).unwrap();
     let log = Path::new(TARGET).join("book.log");
     write_file(&disk, &log, &read_file(&disk, &Path::new(SOURCE).join("book.log")));
-    let error = converted(&disk, "/target/book.log.cut-99", Layout::Slots).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ReadOnly, "{error}");
+    refused(converted(&disk, "/target/book.log.cut-99", Layout::Slots), ErrorKind::ReadOnly);
     assert_eq!(disk.list(Path::new(TARGET)).unwrap(), ["book.log"]);
     assert_eq!(log_of(&disk, TARGET), events());
 }
@@ -168,8 +161,5 @@ fn a_copy_in_a_directory_that_was_not_synced_survives_a_power_cut() {
     let disk = begun(Layout::Packed);
     disk.create_dir(Path::new(TARGET)).unwrap();
     assert_eq!(converted(&disk, TARGET, Layout::Slots).unwrap(), 40);
-    let crashes = disk.crashes();
-    for index in 0..crashes.count().min(STATES) {
-        assert_eq!(log_of(&crashes.build(&crashes.nth(index)), TARGET), events());
-    }
+    assert!(cuts(&disk, STATES).iter().all(|image| log_of(image, TARGET) == events()));
 }

@@ -3,16 +3,18 @@
 use std::os::unix::fs::symlink;
 
 use crate::lmdb::support::*;
+use crate::support::common::Random;
 use crate::support::common::lmdb_pages::{PAGE, Pages};
 
-/// A seeded generator, so that a find is found again.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound
+/// A place by chance: the head and offsets of a page, the head of a node, or any byte.
+fn any_place(pages: &Pages, random: &mut Random) -> usize {
+    let mut below = |bound: usize| random.below(bound as u64) as usize;
+    let page = below(pages.0.len() / PAGE) * PAGE;
+    let nodes = if page < 2 * PAGE { 1 } else { pages.count(page).clamp(1, 120) };
+    match below(3) {
+        0 => page + below(16 + 2 * nodes),
+        1 => (pages.node(page, below(nodes)) + below(17)) % pages.0.len(),
+        _ => page + below(PAGE),
     }
 }
 
@@ -44,23 +46,12 @@ fn any_changed_byte_gives_an_error_or_bytes_of_the_file() {
     let expected: Vec<Vec<u8>> = numbers.collect();
     let path = source.join("data.mdb");
     let whole = Pages(fs::read(&path).unwrap());
-    let heads: Vec<usize> = (0..whole.0.len() / PAGE).map(|page| page * PAGE).collect();
     let mut random = Random(1);
     let mut refusals = 0;
     for _ in 0..400 {
         let mut bytes = whole.0.clone();
         for _ in 0..=random.below(2) {
-            let page = heads[random.below(heads.len())];
-            let nodes = if page < 2 * PAGE { 1 } else { whole.count(page).min(120) };
-            // The head and offsets of a page, the head of a node, or any byte.
-            let at = match random.below(3) {
-                0 => page + random.below(16 + 2 * nodes.max(1)),
-                1 => {
-                    (whole.node(page, random.below(nodes.max(1))) + random.below(17)) % bytes.len()
-                }
-                _ => page + random.below(PAGE),
-            };
-            bytes[at] = random.below(256) as u8;
+            bytes[any_place(&whole, &mut random)] = random.next() as u8;
         }
         fs::write(&path, &bytes).unwrap();
         let Ok(environment) = Environment::open(&source) else {
@@ -99,14 +90,7 @@ fn an_environment_that_is_written_is_checked_also() {
     let (mut refusals, mut ended) = (0, 0);
     for _ in 0..120 {
         let mut bytes = first.0.clone();
-        let page = random.below(bytes.len() / PAGE) * PAGE;
-        let nodes = if page < 2 * PAGE { 1 } else { first.count(page).min(120) };
-        let at = match random.below(3) {
-            0 => page + random.below(16 + 2 * nodes.max(1)),
-            1 => (first.node(page, random.below(nodes.max(1))) + random.below(17)) % bytes.len(),
-            _ => page + random.below(PAGE),
-        };
-        bytes[at] = random.below(256) as u8;
+        bytes[any_place(&first, &mut random)] = random.next() as u8;
         fs::write(dest.join("data.mdb"), &bytes).unwrap();
         match back(&source, &dest) {
             Err(_) => refusals += 1,

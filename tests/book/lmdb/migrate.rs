@@ -86,36 +86,6 @@ fn an_epoch_of_a_pier_that_is_a_book_already_is_copied() {
 }
 
 #[test]
-fn epochs_that_do_not_follow_one_another_are_refused() {
-    let (_dir, source, dest) = space();
-    let log = source.join(".urb/log");
-    make(&log, &[], &[]);
-    for (epoch, range) in [(0, 1..=10), (12, 13..=20)] {
-        make_numbered(&log.join(format!("0i{epoch}")), range);
-        fs::write(log.join(format!("0i{epoch}/epoc.txt")), "2").unwrap();
-    }
-    let says = "epoch 12 comes after an epoch that ends with 10";
-    refused(bring(&source, &dest), ErrorKind::Contiguity, says);
-    fs::remove_file(log.join("0i12/epoc.txt")).unwrap();
-    refused(bring(&source, &dest), ErrorKind::Missing, "epoc.txt");
-    fs::write(log.join("0i12/epoc.txt"), "9").unwrap();
-    refused(bring(&source, &dest), ErrorKind::Unsupported, "version \"9\"");
-    refused(bring(&log, &dest), ErrorKind::InvalidArgument, "name the pier itself");
-    assert!(!dest.exists());
-}
-
-#[test]
-fn events_of_a_top_directory_that_no_epoch_has_are_not_left_out() {
-    let (_dir, source, dest) = space();
-    let log = source.join(".urb/log");
-    make_numbered(&log, 1..=10);
-    make_numbered(&log.join("0i0"), 1..=9);
-    fs::write(log.join("0i0/epoc.txt"), "2").unwrap();
-    let says = "holds events 1 to 10, and the epochs 1 to 9";
-    refused(bring(&source, &dest), ErrorKind::Contiguity, says);
-}
-
-#[test]
 fn long_events_and_later_epochs_come_over() {
     let (_dir, source, dest) = space();
     let long: Vec<u8> = (0..20u32 << 20).map(|at| ((at * 31) >> 7) as u8).collect();

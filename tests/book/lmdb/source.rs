@@ -89,36 +89,6 @@ fn metadata_that_lacks_a_field_is_refused_by_the_name_of_the_field() {
     assert!(!dest.join("meta.bin").exists());
 }
 
-#[test]
-fn files_that_are_no_environment_are_refused_before_lmdb_maps_them() {
-    let (_dir, source, dest) = space();
-    make_numbered(&source, 1..=5000);
-    let path = source.join("data.mdb");
-    let whole = fs::read(&path).unwrap();
-    let tried = |bytes: &[u8], kind, says: &str| {
-        fs::write(&path, bytes).unwrap();
-        refused(bring(&source, &dest), kind, says);
-    };
-    tried(b"", ErrorKind::NotALog, "0 bytes end before");
-    tried(&[7; 9000], ErrorKind::NotALog, "magic 07070707");
-    tried(&whole[..4100], ErrorKind::NotALog, "end before its meta page");
-    tried(&whole[..whole.len() / 2], ErrorKind::Corrupt, "cut off");
-    let changed = |at: usize, byte: u8| {
-        let mut bytes = whole.clone();
-        bytes[at] = byte;
-        bytes
-    };
-    tried(&changed(20, 2), ErrorKind::Unsupported, "version 2");
-    tried(&changed(10, 0), ErrorKind::Corrupt, "flags 0000");
-    tried(&changed(4096 + 16, 0), ErrorKind::NotALog, "magic");
-    tried(&changed(40, 3), ErrorKind::Corrupt, "pages of 4099 bytes");
-    fs::remove_file(&path).unwrap();
-    refused(bring(&source, &dest), ErrorKind::Missing, "neither a pier nor");
-    refused(bring(Path::new("/none"), &dest), ErrorKind::Missing, "no directory there");
-    fs::write(&path, whole).unwrap();
-    assert_eq!(bring(&source, &dest).unwrap().events, 5000);
-}
-
 // Promise: migrate-refused.
 #[test]
 fn an_environment_that_is_written_meanwhile_is_noticed() {

@@ -11,12 +11,12 @@ pub use std::sync::Arc;
 pub use deedbook::book::lmdb::{Environment, Options, Report, export, migrate};
 pub use deedbook::book::{self, Book, Layout, Meta, Mode};
 pub use deedbook::{Error, ErrorKind, Result};
-pub use heed::byteorder::NativeEndian;
-pub use heed::types::{Bytes, U64};
-pub use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
+use heed::types::Bytes;
+use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
 pub use tempfile::TempDir;
 
 pub use crate::support::common::flips::Flips;
+pub use crate::support::common::lmdb_pages::make;
 pub use crate::support::common::watched::Watched;
 
 pub type Event = (u32, Vec<u8>);
@@ -59,31 +59,6 @@ pub fn golden_events() -> Vec<Event> {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     let lines = text.lines().map(|line| line.as_bytes().chunks(2).map(byte).collect::<Vec<_>>());
     lines.map(|b| (u32::from_le_bytes(*b.first_chunk().unwrap()), b[4..].to_vec())).collect()
-}
-
-/// An environment made by LMDB itself.
-pub fn make(dir: &Path, values: &[(u64, &[u8])], meta: &[(&str, &[u8])]) {
-    fs::create_dir_all(dir).unwrap();
-    let mut options = EnvOpenOptions::new();
-    options.max_dbs(2).map_size(64 << 20);
-    let env = unsafe { options.open(dir).unwrap() };
-    let txn = env.write_txn().unwrap();
-    env.create_databases_and_commit(txn, |opener, txn| {
-        let mut options = opener
-            .database_options()
-            .types::<U64<NativeEndian>, Bytes>()
-            .key_comparator::<IntegerComparator>();
-        let events = options.name("EVENTS").create(txn)?;
-        for (event, value) in values {
-            events.put(txn, event, value)?;
-        }
-        let stored = opener.create_database::<Bytes, Bytes>(txn, Some("META"))?;
-        for (key, value) in meta {
-            stored.put(txn, key.as_bytes(), value)?;
-        }
-        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(()))
-    })
-    .unwrap();
 }
 
 pub fn numbered(range: RangeInclusive<u64>) -> Vec<(u64, Vec<u8>)> {

@@ -12,7 +12,7 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, ErrorKind, Recovery};
 
 use crate::pier::support::*;
-use crate::support::crashes::{Counts, World};
+use crate::support::crashes::{Counts, World, cuts, worst};
 
 /// States tried of a power cut that can leave more.
 const STATES: u64 = 400;
@@ -177,28 +177,6 @@ fn a_second_crash_in_the_roll_after_a_first_one_leaves_the_same() {
     assert!(moments > 500 && found.len() > 3, "{moments} moments, {found:?}");
 }
 
-/// Once the new epoch is there, the events before it were durable: else a power cut would leave a gap.
-// Promise: pier-roll.
-#[test]
-fn the_new_epoch_is_never_found_without_the_events_before_it() {
-    let (disk, pier) = begun(2);
-    disk.record();
-    pier.roll().unwrap();
-    let mut named = 0;
-    for moment in disk.recorded() {
-        let crashes = moment.crashes();
-        for index in 0..crashes.count().min(STATES) {
-            let image = crashes.build(&crashes.sample(index));
-            let pier = reading(&image);
-            if numbers(&pier).len() == 2 {
-                assert_eq!(pier.last().unwrap(), 4);
-                named += 1;
-            }
-        }
-    }
-    assert!(named > 0);
-}
-
 #[test]
 fn a_crash_while_a_pier_is_created_leaves_a_pier_or_nothing() {
     let disk = Sim::new();
@@ -206,16 +184,12 @@ fn a_crash_while_a_pier_is_created_leaves_a_pier_or_nothing() {
     drop(appending(&disk));
     let mut opened = 0;
     for moment in disk.recorded() {
-        let crashes = moment.crashes();
-        for index in 0..crashes.count().min(STATES) {
-            let image = crashes.build(&crashes.sample(index));
+        for image in cuts(&moment, STATES) {
             // As a reader finds it.
             opened += u64::from(options(&image).open_pier(PIER, Mode::Read).is_ok());
             let pier = appending(&image);
             append(&pier, 1..=1);
-            let worst = image.crashes();
-            let after = worst.build(&worst.nth(0));
-            assert_eq!(all(&reading(&after)), [1], "what was acknowledged is gone");
+            assert_eq!(all(&reading(&worst(&image))), [1], "what was acknowledged is gone");
         }
     }
     assert!(opened > 0);
@@ -234,9 +208,7 @@ fn an_epoch_that_a_dead_writer_began_is_durable_once_it_is_appended_to() {
         let last = pier.last().unwrap();
         append(&pier, last + 1..=last + 1);
         gone_on += usize::from(numbers(&pier).len() == 2);
-        let crashes = image.crashes();
-        for index in 0..crashes.count().min(50) {
-            let after = crashes.build(&crashes.nth(index));
+        for after in cuts(&image, 50) {
             assert_eq!(reading(&after).last().unwrap(), last + 1);
         }
     }

@@ -151,36 +151,6 @@ fn an_epoch_in_lmdb_is_refused_by_its_name() {
 }
 
 #[test]
-fn a_pier_whose_events_are_in_lmdb_without_epochs_is_no_empty_pier() {
-    let disk = epochs(&[]);
-    put(&disk, Path::new(LOG).join("data.mdb"), b"");
-    assert_eq!(refused(&disk).kind(), ErrorKind::Unsupported);
-    // Beside epochs it holds metadata.
-    let disk = epochs(&[(0, 2)]);
-    put(&disk, Path::new(LOG).join("data.mdb"), b"");
-    assert_eq!(all(&reading(&disk)), [1, 2]);
-}
-
-#[test]
-fn what_is_no_whole_epoch_is_refused() {
-    let disk = epochs(&[(0, 3)]);
-    disk.create_dir(&epoch(3)).unwrap();
-    assert_eq!(refused(&disk).message(), "epoch 0i3 has no book.log");
-    let disk = epochs(&[(0, 3)]);
-    put(&disk, epoch(3), b"");
-    assert_eq!(refused(&disk).message(), "epoch 0i3 must be a directory");
-    let disk = epochs(&[(0, 3)]);
-    put(&disk, epoch(0).join("epoc.txt"), b"4");
-    assert_eq!(
-        refused(&disk).message(),
-        "epoch 0i0 has version \"4\" by epoc.txt, must be 1 or 2 (LMDB) or 3 (Book)"
-    );
-    let disk = epochs(&[(0, 3)]);
-    put(&disk, epoch(0).join("epoc.txt"), &[b'3'; 5000]);
-    assert_eq!(refused(&disk).kind(), ErrorKind::NotALog);
-}
-
-#[test]
 fn a_missing_pier_is_created_only_for_appending() {
     let disk = Sim::new();
     let missing = options(&disk).open_pier(PIER, Mode::Read).unwrap_err();

@@ -13,6 +13,8 @@ use deedbook::{
 };
 
 use crate::pier::support::*;
+use crate::support::common::read_file;
+use crate::support::crashes::images;
 
 /// States tried of a power cut that can leave more.
 const STATES: u64 = 60;
@@ -92,11 +94,8 @@ fn each_part_is_an_epoch_in_the_order_of_partitions() {
     assert_eq!((numbers(&pier), sizes(&disk)), (EPOCHS.to_vec(), vec![3, 2, 4, 1, 3]));
     assert_eq!(all(&pier), (1..=LAST).collect::<Vec<_>>());
     for number in [5, 9, 10] {
-        assert_eq!(crate::support::common::read_file(&disk, &epoch(number).join("epoc.txt")), b"3");
-        assert_eq!(
-            crate::support::common::read_file(&disk, &epoch(number).join("vere.txt")),
-            b"3.5"
-        );
+        assert_eq!(read_file(&disk, &epoch(number).join("epoc.txt")), b"3");
+        assert_eq!(read_file(&disk, &epoch(number).join("vere.txt")), b"3.5");
     }
     // The last of them takes what comes, and may be followed by more.
     append(&pier, LAST + 1..=LAST + 1);
@@ -249,17 +248,6 @@ fn judge(image: &Sim) -> bool {
     is_there
 }
 
-/// Kill the process, and cut the power, at a moment.
-fn images(moment: &Sim) -> Vec<Sim> {
-    let crashes = moment.crashes();
-    let choose = |index| match crashes.count() <= STATES || index < 4 {
-        true => crashes.nth(index),
-        false => crashes.sample(index),
-    };
-    let cut = (0..crashes.count().min(STATES)).map(|index| crashes.build(&choose(index)));
-    std::iter::once(moment.kill()).chain(cut).collect()
-}
-
 #[test]
 fn a_crash_at_any_step_leaves_all_of_a_commit_or_none() {
     let (disk, pier) = two_epochs();
@@ -268,7 +256,7 @@ fn a_crash_at_any_step_leaves_all_of_a_commit_or_none() {
     pier.commit_staged(&transaction("one", 1), &parts).unwrap();
     let (mut moments, mut states, mut found) = (0, 0, BTreeSet::new());
     for moment in disk.recorded() {
-        for image in images(&moment) {
+        for image in images(&moment, STATES) {
             found.insert(judge(&image));
             states += 1;
         }
@@ -277,7 +265,7 @@ fn a_crash_at_any_step_leaves_all_of_a_commit_or_none() {
     assert!(moments > 130 && states > 1000, "{moments} moments, {states} states");
     assert_eq!(found, BTreeSet::from([false, true]));
     // Once it returned, it is durable.
-    assert!(images(&disk).iter().all(judge));
+    assert!(images(&disk, STATES).iter().all(judge));
 }
 
 /// The durability of a handle is that of its appends: the epochs of a commit are durable with any.
@@ -288,7 +276,7 @@ fn a_commit_is_durable_with_any_durability_and_recovery_of_the_handle() {
         for durability in [Durability::None, Durability::Manual, Durability::Always] {
             let (disk, pier) = two_epochs_with(durability, recovery);
             write(&pier, "one", 1, BEFORE).unwrap();
-            assert!(images(&disk).iter().all(judge), "{durability:?} {recovery:?}");
+            assert!(images(&disk, STATES).iter().all(judge), "{durability:?} {recovery:?}");
         }
     }
 }

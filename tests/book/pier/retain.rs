@@ -15,6 +15,7 @@ use deedbook::storage::{Disk, Storage};
 use deedbook::{ErrorKind, Retention};
 
 use crate::pier::support::*;
+use crate::support::crashes;
 use crate::support::watch::{Seen, watched};
 
 const NONE: [u64; 0] = [];
@@ -126,8 +127,7 @@ fn a_consumer_above_what_a_crash_left_is_lowered() {
     append(&pier, 4..=6);
     pier.set_consumer("eager", 7).unwrap();
     pier.set_consumer("slow", 2).unwrap();
-    let crashes = disk.crashes();
-    let image = crashes.build(&crashes.nth(0));
+    let image = crashes::worst(&disk);
     let pier = appending(&image);
     let last = pier.last().unwrap();
     assert!(last < 6, "the power cut took nothing");
@@ -164,7 +164,8 @@ fn retention_by_age_asks_when_an_epoch_was_finished() {
     assert_eq!(Disk.list(&path.join(".urb/log/.deedbook")).unwrap(), ["lock"]);
 }
 
-/// A reader goes on with what it has open, and a follower that was too slow is not led past events.
+/// A reader goes on with what it has open, and a follower that was too slow is not led past events. One of a
+/// reader with an old list of epochs got an error about a missing log.
 #[test]
 fn readers_beside_a_retention_read_on_or_are_refused() {
     let disk = four_epochs();
@@ -172,38 +173,26 @@ fn readers_beside_a_retention_read_on_or_are_refused() {
     let reader = reading(&disk);
     let mut walk = reader.iter(0, None).unwrap();
     let mut first = reader.follow(None).unwrap();
+    let mut stale = reading(&disk).follow(None).unwrap();
     let mut second = reading(&disk).follow(Some(6)).unwrap();
     let next = |follow: &mut deedbook::book::pier::Follow| {
         follow.next(Duration::ZERO).map(|deed| deed.unwrap().event.unwrap())
     };
     assert_eq!((next(&mut first).unwrap(), next(&mut second).unwrap()), (1, 6));
+    assert_eq!(next(&mut stale).unwrap(), 1);
     assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
     let events: Vec<_> = walk.by_ref().map(|deed| deed.unwrap().event.unwrap()).collect();
     assert_eq!(events, (1..=10).collect::<Vec<_>>());
     // Until it looks again, it has what it has open; then it has what the pier has.
     assert_eq!(reader.refresh().unwrap(), 10);
     assert_eq!((numbers(&reader), all(&reader)), (vec![9], vec![10]));
-    assert_eq!([2, 3].map(|event| next(&mut first).unwrap() == event), [true; 2]);
-    let error = next(&mut first).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
-    assert_eq!(error.message(), "the events after 3, up to 9, were dropped");
+    for follow in [&mut first, &mut stale] {
+        assert_eq!([2, 3].map(|event| next(follow).unwrap() == event), [true; 2]);
+        let error = refused(next(follow), ErrorKind::OutOfRange);
+        assert_eq!(error.message(), "the events after 3, up to 9, were dropped");
+    }
     // The epoch that it reads is whole, and the next one is there.
     assert_eq!([7, 8, 9, 10].map(|event| next(&mut second).unwrap() == event), [true; 4]);
-}
-
-/// A follower of a reader with an old list of epochs got an error about a missing log.
-#[test]
-fn a_follower_that_a_retention_overtook_is_refused() {
-    let disk = four_epochs();
-    let pier = appending(&disk);
-    let mut follow = reading(&disk).follow(None).unwrap();
-    let mut next = || follow.next(Duration::ZERO).map(|deed| deed.unwrap().event.unwrap());
-    assert_eq!(next().unwrap(), 1);
-    assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
-    assert_eq!([2, 3].map(|event| next().unwrap() == event), [true; 2]);
-    let error = next().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
-    assert_eq!(error.message(), "the events after 3, up to 9, were dropped");
 }
 
 /// A consumer that went on at the end was led past what was dropped before it was given.
@@ -224,8 +213,7 @@ fn a_follower_that_gave_nothing_yet_is_not_led_past_events() {
         pier.roll().unwrap();
         append(&pier, from + 7..=from + 7);
         assert_eq!(pier.retain(&most(0)).unwrap().epochs.len(), 2);
-        let error = follow.next(Duration::ZERO).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+        let error = refused(follow.next(Duration::ZERO), ErrorKind::OutOfRange);
         let expected = format!("the events after {from}, up to {}, were dropped", from + 6);
         assert_eq!(error.message(), expected);
     }
@@ -240,8 +228,7 @@ fn a_new_follower_is_not_led_past_events_either() {
     for pier in [reading(&disk), before] {
         let next = |start| pier.follow(start).unwrap().next(Duration::ZERO);
         for start in [1, 4, 9] {
-            let error = next(Some(start)).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
+            let error = refused(next(Some(start)), ErrorKind::OutOfRange);
             let expected = format!("the events after {}, up to 9, were dropped", start - 1);
             assert_eq!(error.message(), expected);
         }
@@ -333,25 +320,17 @@ fn a_crash_at_any_step_leaves_the_epochs_from_some_one_on() {
     let pier = appending(&disk);
     disk.record();
     assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
-    let crash = |moment: &Sim, left: &[Vec<u64>], found: &mut BTreeSet<Vec<u64>>| {
-        found.insert(judge(&moment.kill(), left));
-        let crashes = moment.crashes();
-        let count = crashes.count().min(200);
-        for index in 0..count {
-            let choice = match crashes.count() <= 200 || index < 4 {
-                true => crashes.nth(index),
-                false => crashes.sample(index),
-            };
-            found.insert(judge(&crashes.build(&choice), left));
-        }
-        count + 1
-    };
     for moment in disk.recorded() {
-        images += crash(&moment, &states, &mut found);
+        for image in crashes::images(&moment, 200) {
+            found.insert(judge(&image, &states));
+            images += 1;
+        }
         moments += 1;
     }
     // Once it returned, they do not come back.
-    images += crash(&disk, &states[3..], &mut BTreeSet::new());
+    for image in crashes::images(&disk, 200) {
+        judge(&image, &states[3..]);
+    }
     assert!(moments > 20 && images > 1000, "{moments} moments, {images} images");
     assert_eq!(found, BTreeSet::from(states));
 }

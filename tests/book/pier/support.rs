@@ -9,6 +9,7 @@ use deedbook::book::{Layout, Mode, OnCorrupt, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 
+pub use crate::support::common::refused;
 use crate::support::common::write_file;
 
 pub const PIER: &str = "/zod";

@@ -7,6 +7,7 @@ use deedbook::storage::sim::Sim;
 use deedbook::{Committed, ErrorKind, Mode, Part, Result, Retention, Transaction, TransactionId};
 
 use crate::pier::support::*;
+use crate::support::crashes::images;
 
 fn of(job: &str, version: u64, query: Option<&str>) -> Transaction {
     let query = query.map(str::to_owned);
@@ -61,19 +62,17 @@ fn a_repeat_is_recognised_after_its_epoch_was_dropped_or_while_it_is() {
     assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0, 3, 5]);
     assert!(write(&pier, &of("two", 4, None), &["a", "b"]).unwrap().repeated);
     assert_eq!(all(&pier), [12]);
-    let mut images = 0;
+    let mut tried = 0;
     for moment in disk.recorded() {
-        let crashes = moment.crashes();
-        let cut = (0..crashes.count().min(50)).map(|nth| crashes.build(&crashes.nth(nth)));
-        for image in cut.chain([moment.kill()]) {
-            images += 1;
+        for image in images(&moment, 50) {
+            tried += 1;
             assert_eq!(reading(&image).transactions().unwrap()["etl"].version, 4);
             let pier = appending(&image);
             assert!(write(&pier, &of("three", 4, None), &["a", "b"]).unwrap().repeated);
             assert!(!write(&pier, &of("four", 5, None), &["c"]).unwrap().repeated);
         }
     }
-    assert!(images > 100, "{images} images");
+    assert!(tried > 100, "{tried} images");
 }
 
 /// The record of transactions is an epoch's own, and a new one has none.
@@ -88,15 +87,15 @@ fn a_repeat_is_recognised_after_a_roll_and_a_gap_too() {
     for _ in 0..2 {
         pier.roll().unwrap();
         assert!(write(&pier, &of("two", 1, query), &["again"]).unwrap().repeated);
-        let older = write(&pier, &of("two", 0, query), &["again"]).unwrap_err();
-        assert_eq!(older.kind(), ErrorKind::Contiguity, "{older}");
+        refused(write(&pier, &of("two", 0, query), &["again"]), ErrorKind::Contiguity);
         append(&pier, pier.last().unwrap() + 1..=pier.last().unwrap() + 1);
     }
     pier.roll().unwrap();
-    let gap = write(&pier, &of("two", 3, query), &["early"]).unwrap_err();
-    assert_eq!(gap.kind(), ErrorKind::Contiguity, "{gap}");
-    let other = write(&pier, &of("two", 2, Some("second")), &["of another"]).unwrap_err();
-    assert_eq!(other.kind(), ErrorKind::InvalidArgument, "{other}");
+    refused(write(&pier, &of("two", 3, query), &["early"]), ErrorKind::Contiguity);
+    refused(
+        write(&pier, &of("two", 2, Some("second")), &["of another"]),
+        ErrorKind::InvalidArgument,
+    );
     assert!(!write(&pier, &of("two", 2, query), &["next"]).unwrap().repeated);
     assert_eq!(pier.transactions().unwrap()["etl"].version, 2);
     drop(pier);
@@ -134,8 +133,7 @@ fn a_task_that_stages_after_its_epoch_was_dropped_brings_it_not_back() {
     append(&pier, 10..=10);
     assert_eq!(pier.retain(&Retention::new().bytes_max(0)).unwrap().epochs, [0, 3, 5]);
     let part = staged(&task, "one", &["late"]);
-    let gone = book.stage("two", 0, 1, None).unwrap_err();
-    assert_eq!(gone.kind(), ErrorKind::Missing, "{gone}");
+    refused(book.stage("two", 0, 1, None), ErrorKind::Missing);
     assert!(!disk.is_dir(&epoch(5)));
     let done = pier.commit_staged(&of("one", 1, None), &[part]).unwrap();
     assert_eq!((done.records, done.first), (1, Some(11)));
@@ -163,12 +161,10 @@ fn what_was_staged_in_an_epoch_that_is_dropped_is_committed_once() {
         assert_eq!(pier.staged().unwrap(), []);
         drop(pier);
         assert_eq!(read(&disk)[1..], [(7, "late".into())]);
-        let mut images = 0;
+        let mut tried = 0;
         for moment in moments {
-            let crashes = moment.crashes();
-            let cut = (0..crashes.count().min(20)).map(|nth| crashes.build(&crashes.nth(nth)));
-            for image in cut.chain([moment.kill()]) {
-                images += 1;
+            for image in images(&moment, 20) {
+                tried += 1;
                 let pier = appending(&image);
                 pier.commit_staged(&one, &parts).unwrap();
                 drop(pier);
@@ -176,7 +172,7 @@ fn what_was_staged_in_an_epoch_that_is_dropped_is_committed_once() {
                 assert_eq!(found.iter().filter(|(_, jam)| jam == "late").count(), 1, "{found:?}");
             }
         }
-        assert!(images > 10, "{images} images");
+        assert!(tried > 10, "{tried} images");
     }
 }
 
@@ -225,8 +221,7 @@ fn what_was_staged_for_another_layout_is_not_taken_along() {
     let pier = slots.open_pier(PIER, Mode::Append).unwrap();
     pier.roll().unwrap();
     assert_eq!(pier.epochs().unwrap()[3].layout, Layout::Slots);
-    let missing = pier.commit_staged(&of("one", 1, None), &[part]).unwrap_err();
-    assert_eq!(missing.kind(), ErrorKind::Missing, "{missing}");
+    refused(pier.commit_staged(&of("one", 1, None), &[part]), ErrorKind::Missing);
     assert_eq!(pier.len().unwrap(), 9);
     assert_eq!(write(&pier, &of("one", 1, None), &["again"]).unwrap().first, Some(10));
 }

@@ -142,29 +142,6 @@ fn an_epoch_asked_for_need_not_be_that_of_the_name_0i0() {
     assert!(!other.join("book.log").exists());
 }
 
-/// Two events in the first batch, the second one cut: the reference keeps the first.
-#[test]
-fn of_a_first_batch_that_was_cut_the_whole_deeds_stay() {
-    let all = golden_events();
-    let base = tempfile::tempdir().unwrap();
-    let path = base.path().join("0i0");
-    let book = options().open(&path, Mode::Create).unwrap();
-    append(&book, &all, &[2]);
-    book.close().unwrap();
-    let whole = bytes(&path);
-    let (_dir, cut) = place("0i0", &whole[..whole.len() - 5]);
-    assert_eq!(events_of(&cut), all[..1]);
-    let book = Book::append_to(&cut).unwrap();
-    assert_eq!((book.recovery().verdict, book.last().unwrap()), (Verdict::Torn, 1));
-    book.append(1, b"x").unwrap();
-    drop(book);
-    fs::remove_dir_all(cut.join(".deedbook")).unwrap();
-    assert_eq!(events_of(&cut).len(), 2);
-    // With the mark of this log beside it, the loss is one.
-    fs::write(path.join("book.log"), &whole[..whole.len() - 5]).unwrap();
-    refused(Book::append_to(&path), ErrorKind::LostRecords);
-}
-
 /// All deeds of the first batch are there by their lengths, and a byte is not what was committed.
 #[test]
 fn a_first_batch_whose_checksum_differs_is_refused_and_not_taken_for_empty() {
@@ -327,8 +304,7 @@ fn a_repair_of_slots_leaves_a_log_that_is_clean() {
     let last = log.len() - 1;
     log[last] ^= 1;
     let (_dir, path) = place("0i0", &log);
-    let how = Repair { force: true, accept_loss: true, dry_run: false };
-    repair(&path, &Options::default(), how).unwrap();
+    repair(&path, &Options::default(), FORCED).unwrap();
     fs::remove_dir_all(path.join(".deedbook")).unwrap();
     let report = check(&path, &Options::default());
     assert_eq!((report.verdict, report.records), (Verdict::Clean, 2), "{report:?}");

@@ -73,72 +73,28 @@ fn the_padded_layout_is_read_and_not_written() {
     refused(padded.open(base.path().join("new"), Mode::Create), ErrorKind::Unsupported);
 }
 
-#[test]
-fn the_whole_golden_set_of_other_layouts_is_read() {
-    let Some(golden) = golden() else { return };
-    let all = golden_events();
-    let expected = [
-        ("head-3x1/0i0", 0, 3),
-        ("head-5x3/0i0", 0, 5),
-        ("head-badnewest/0i0", 0, 3),
-        ("head-badolder/0i0", 0, 5),
-        ("head-empty/0i0", 0, 0),
-        ("head-empty100/0i100", 100, 0),
-        ("head-epoch100/0i100", 100, 3),
-        ("head-torn/0i0", 0, 3),
-        ("specC-3/0i0", 0, 3),
-        ("specC-5/0i0", 0, 5),
-        ("specC-epoch100/0i100", 100, 3),
-    ];
-    for (name, epoch, count) in expected {
-        let from = golden.join(name);
-        let (_dir, path) = place(from.file_name().unwrap().to_str().unwrap(), &bytes(&from));
-        let book = Book::open(&path).unwrap();
-        assert_eq!(book.epoch().unwrap(), epoch, "{name}");
-        assert_eq!(contents(&read_all(&book).0), all[..count], "{name}");
-    }
-}
-
-/// A golden log, and what a conversion takes of it.
-struct Golden {
-    name: &'static str,
-    /// The directory of the epoch, below that of the name.
-    dir: &'static str,
-    epoch: u64,
-    /// Deeds that count.
-    count: usize,
-    /// A golden log in the layout `packed` with the same events.
-    packed: Option<&'static str>,
-}
-
-const fn golden_of(
-    name: &'static str,
-    dir: &'static str,
-    epoch: u64,
-    count: usize,
-    packed: Option<&'static str>,
-) -> Golden {
-    Golden { name, dir, epoch, count, packed }
-}
+/// A golden log, the directory of its epoch below that, the epoch, how many deeds count, and a golden log in the
+/// layout `packed` with the same events.
+type Golden = (&'static str, &'static str, u64, usize, Option<&'static str>);
 
 /// All that are read; `uip-packed-midcorrupt` is refused.
 const SOURCES: [Golden; 16] = [
-    golden_of("head-3x1", "0i0", 0, 3, Some("uip-packed-3")),
-    golden_of("head-5x3", "0i0", 0, 5, Some("uip-packed-5")),
-    golden_of("head-badnewest", "0i0", 0, 3, Some("uip-packed-3")),
-    golden_of("head-badolder", "0i0", 0, 5, Some("uip-packed-5")),
-    golden_of("head-empty", "0i0", 0, 0, Some("uip-packed-empty")),
-    golden_of("head-empty100", "0i100", 100, 0, Some("uip-packed-empty")),
-    golden_of("head-epoch100", "0i100", 100, 3, Some("uip-packed-epoch100")),
-    golden_of("head-torn", "0i0", 0, 3, Some("uip-packed-3")),
-    golden_of("specC-3", "0i0", 0, 3, Some("uip-packed-3")),
-    golden_of("specC-5", "0i0", 0, 5, Some("uip-packed-5")),
-    golden_of("specC-epoch100", "0i100", 100, 3, Some("uip-packed-epoch100")),
-    golden_of("uip-packed-3", "", 0, 3, Some("uip-packed-3")),
-    golden_of("uip-packed-5", "", 0, 5, Some("uip-packed-5")),
-    golden_of("uip-packed-empty", "", 0, 0, Some("uip-packed-empty")),
-    golden_of("uip-packed-epoch100", "", 100, 3, Some("uip-packed-epoch100")),
-    golden_of("uip-packed-torn", "", 0, 2, None),
+    ("head-3x1", "0i0", 0, 3, Some("uip-packed-3")),
+    ("head-5x3", "0i0", 0, 5, Some("uip-packed-5")),
+    ("head-badnewest", "0i0", 0, 3, Some("uip-packed-3")),
+    ("head-badolder", "0i0", 0, 5, Some("uip-packed-5")),
+    ("head-empty", "0i0", 0, 0, Some("uip-packed-empty")),
+    ("head-empty100", "0i100", 100, 0, Some("uip-packed-empty")),
+    ("head-epoch100", "0i100", 100, 3, Some("uip-packed-epoch100")),
+    ("head-torn", "0i0", 0, 3, Some("uip-packed-3")),
+    ("specC-3", "0i0", 0, 3, Some("uip-packed-3")),
+    ("specC-5", "0i0", 0, 5, Some("uip-packed-5")),
+    ("specC-epoch100", "0i100", 100, 3, Some("uip-packed-epoch100")),
+    ("uip-packed-3", "", 0, 3, Some("uip-packed-3")),
+    ("uip-packed-5", "", 0, 5, Some("uip-packed-5")),
+    ("uip-packed-empty", "", 0, 0, Some("uip-packed-empty")),
+    ("uip-packed-epoch100", "", 100, 3, Some("uip-packed-epoch100")),
+    ("uip-packed-torn", "", 0, 2, None),
 ];
 
 /// The log's bytes by what the tests have of it.
@@ -153,8 +109,7 @@ fn own_bytes(name: &str) -> Vec<u8> {
     }
 }
 
-fn converts(one: &Golden, log: &[u8], meta: &[u8]) {
-    let Golden { name, epoch, count, packed, .. } = *one;
+fn converts((name, _, epoch, count, packed): Golden, log: &[u8], meta: &[u8]) {
     // In the directory that it had, which says its epoch where nothing else does.
     let (base, source) = place(if epoch == 0 { "0i0" } else { "0i100" }, log);
     fs::write(source.join("meta.bin"), meta).unwrap();
@@ -197,11 +152,12 @@ fn converts(one: &Golden, log: &[u8], meta: &[u8]) {
 #[test]
 fn every_golden_log_is_converted_to_both_layouts() {
     let meta = fs::read(data("uip-packed-3").join("meta.bin")).unwrap();
-    for one in &SOURCES {
-        converts(one, &own_bytes(one.name), &meta);
+    for one in SOURCES {
+        let (name, dir, ..) = one;
+        converts(one, &own_bytes(name), &meta);
         let Some(golden) = golden() else { continue };
-        let whole = golden.join(one.name).join(one.dir);
-        assert!(bytes(&whole) == own_bytes(one.name), "{}", one.name);
+        let whole = golden.join(name).join(dir);
+        assert!(bytes(&whole) == own_bytes(name), "{name}");
         let meta = fs::read(whole.join("meta.bin")).unwrap();
         converts(one, &bytes(&whole), &meta);
     }
@@ -233,7 +189,7 @@ fn a_golden_log_with_damage_in_its_middle_is_not_converted() {
     for entry in fs::read_dir(&golden).unwrap().map(|entry| entry.unwrap()) {
         let name = entry.file_name().into_string().unwrap();
         let is_book = ["head-", "specC-", "uip-packed-"].iter().any(|set| name.starts_with(set));
-        let known = SOURCES.iter().any(|one| one.name == name) || name == "uip-packed-midcorrupt";
+        let known = SOURCES.iter().any(|one| one.0 == name) || name == "uip-packed-midcorrupt";
         assert!(!is_book || known, "{name}");
     }
 }

@@ -157,36 +157,6 @@ fn a_reader_sees_what_the_header_counts() {
     assert_eq!(reader.refresh().unwrap(), 5);
 }
 
-#[test]
-fn another_layout_than_the_logs_is_refused() {
-    let (_dir, path) = place("0i0", &golden_log("head-3x1", &golden_events()[..3]));
-    let packed = Options::new().layout(Layout::Packed);
-    for mode in [Mode::Read, Mode::Append] {
-        let error = refused(packed.open(&path, mode), ErrorKind::InvalidArgument);
-        assert!(error.message().contains("packed asked for, but the log has slots"), "{error}");
-    }
-    assert!(options().open(&path, Mode::Append).is_ok());
-}
-
-/// A batch goes on until a sync: its checksum is counted from where it began, before what a reader knows.
-#[test]
-fn a_reader_follows_a_batch_that_grows() {
-    for synced in [0, 3] {
-        let base = tempfile::tempdir().unwrap();
-        let path = base.path().join("log");
-        let options = options().durability(Durability::Manual);
-        let book = options.open(&path, Mode::Create).unwrap();
-        let append = |number: u64| book.append(number as u32, &vec![7; 10 * number as usize]);
-        (0..synced).for_each(|number| assert_eq!(append(number).unwrap(), number + 1));
-        book.sync().unwrap();
-        let reader = Book::open(&path).unwrap();
-        for number in synced..synced + 6 {
-            assert_eq!(append(number).unwrap(), number + 1);
-            assert_eq!(reader.refresh().unwrap(), number + 1, "{synced} synced");
-        }
-    }
-}
-
 /// The checksum of a batch is read in parts.
 #[test]
 fn a_batch_may_be_larger_than_what_is_read_at_once() {

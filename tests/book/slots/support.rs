@@ -9,7 +9,8 @@ pub use deedbook::storage::sim::{Call, Fault, Sim, What};
 pub use deedbook::{Durability, ErrorKind, Repair, Verdict};
 
 pub use crate::support::common::{
-    Event, check, contents, data, golden, golden_events, read_all, read_past_damage, refused,
+    Event, FORCED, check, contents, data, golden, golden_events, read_all, read_past_damage,
+    refused,
 };
 
 /// Where the first deed begins.

@@ -223,6 +223,7 @@ fn nested(framing: Framing) -> Vec<Event> {
     all
 }
 
+// Promise: record-in-record.
 #[test]
 fn a_record_that_holds_records_damaged_in_every_bit_and_cut_at_every_byte() {
     for format in FORMATS {
