@@ -9,11 +9,8 @@ use deedbook::{Damage, Error, Result};
 #[derive(Debug)]
 struct Text {
     situation: String,
-    /// What was called; several calls may say the same.
-    calls: Vec<String>,
     kind: &'static str,
     text: String,
-    shape: String,
 }
 
 #[derive(Debug, Default)]
@@ -22,8 +19,8 @@ pub struct Texts {
     situations: BTreeSet<String>,
     /// What stands for something that differs from run to run.
     placeholders: Vec<(String, &'static str)>,
-    /// Each text, also those that the snapshot leaves out.
-    met: BTreeSet<String>,
+    /// The parts of the texts met, each with its kind of error.
+    parts: BTreeSet<(&'static str, String)>,
 }
 
 impl Texts {
@@ -39,9 +36,8 @@ impl Texts {
         self.placeholders.push((part.into(), by));
     }
 
-    /// Note a text. The snapshot shows the first one of each shape and kind, and every call of that
-    /// situation that says it.
-    fn add(&mut self, situation: &str, call: &str, kind: &'static str, text: String) {
+    /// Note a text, if a part of it is new for this kind of error.
+    fn add(&mut self, situation: &str, kind: &'static str, text: String) {
         let pid = format!("({})", std::process::id());
         let mut text = text.replace(&pid, "(PID)").replace('\0', "\\0");
         // The numbers of one error differ from system to system.
@@ -52,40 +48,44 @@ impl Texts {
         for (part, by) in &self.placeholders {
             text = text.replace(part, by);
         }
-        self.met.insert(text.clone());
-        let shape = shape(&text);
-        let same = |known: &&mut Text| (known.kind, &known.shape) == (kind, &shape);
-        match self.texts.iter_mut().find(same) {
-            Some(known) if known.situation != situation => {}
-            Some(known) if known.calls.iter().any(|known| known == call) => {}
-            Some(known) => known.calls.push(call.into()),
-            None => {
-                let calls = vec![call.into()];
-                self.texts.push(Text { situation: situation.into(), calls, kind, text, shape });
-            }
+        // A report gives the reason that an error gives.
+        let of_error = if kind == "damage" { "corrupt" } else { kind };
+        let is_new = |part: String| self.parts.insert((of_error, part));
+        if parts(&text).into_iter().map(is_new).filter(|&is_new| is_new).count() > 0 {
+            self.texts.push(Text { situation: situation.into(), kind, text });
         }
     }
 
     /// What the snapshot holds.
     pub fn shown(&self) -> String {
-        let mut shown = String::new();
-        let mut situation = "";
+        let (mut shown, mut situation) = (String::new(), "");
         for text in &self.texts {
             if situation != text.situation {
                 let empty_line = if situation.is_empty() { "" } else { "\n" };
                 situation = &text.situation;
                 writeln!(shown, "{empty_line}{situation}").unwrap();
             }
-            writeln!(shown, "  {} [{}]\n    {}", text.calls.join(", "), text.kind, text.text)
-                .unwrap();
+            writeln!(shown, "  [{}] {}", text.kind, text.text).unwrap();
         }
         shown
     }
 
-    /// Every text, a line each.
-    pub fn met(&self) -> String {
-        self.met.iter().map(|text| format!("{text}\n")).collect()
+    /// The texts alone, a line each.
+    pub fn lines(&self) -> String {
+        self.texts.iter().map(|text| format!("{}\n", text.text)).collect()
     }
+}
+
+/// The parts of a text without paths and numbers: each is made in one place in `src`.
+fn parts(text: &str) -> Vec<String> {
+    let ends = [";", ":", " (", ")"];
+    let mut parts = vec![shape(text)];
+    for end in ends {
+        parts =
+            parts.iter().flat_map(|part| part.split(end)).map(|part| part.trim().into()).collect();
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
 }
 
 /// A text without its paths and numbers: texts of one shape come from one place in `src`.
@@ -101,7 +101,12 @@ fn shape(text: &str) -> String {
         }
     };
     let text = text.replace(',', "").replace("DIR", "");
+    let mut before = "";
     let words = text.split(' ').map(|word| {
+        // What a number must be is a part of the text.
+        if std::mem::replace(&mut before, word) == "be" {
+            return word.to_string();
+        }
         let word = word.split_once('/').map_or(word, |(before, _)| before);
         let runs = word.split_inclusive(|char: char| !char.is_ascii_alphanumeric());
         runs.map(without_number).collect::<String>()
@@ -125,7 +130,7 @@ impl Situation<'_> {
         }
     }
 
-    /// A call that may fail.
+    /// A call that may fail. What was called is said for who reads the situations.
     pub fn tried<T>(&mut self, call: &str, result: Result<T>) -> &mut Self {
         match result {
             Ok(_) => self,
@@ -133,20 +138,20 @@ impl Situation<'_> {
         }
     }
 
-    pub fn error(&mut self, call: &str, error: &Error) -> &mut Self {
-        self.texts.add(&self.name, call, error.kind().name(), error.to_string());
+    pub fn error(&mut self, _call: &str, error: &Error) -> &mut Self {
+        self.texts.add(&self.name, error.kind().name(), error.to_string());
         self
     }
 
     /// The damage that a report tells of.
     pub fn damages<'a>(
         &mut self,
-        call: &str,
+        _call: &str,
         damages: impl IntoIterator<Item = &'a Damage>,
     ) -> &mut Self {
         for Damage { offset, end, reason, .. } in damages {
             let text = format!("{reason} (bytes {offset} to {end})");
-            self.texts.add(&self.name, call, "damage", text);
+            self.texts.add(&self.name, "damage", text);
         }
         self
     }

@@ -21,6 +21,7 @@ pub fn all(texts: &mut Texts) {
     paths.refused("empty, book", Book::open(""));
     paths.refused("empty, wal", Wal::open(""));
     paths.refused("zero byte", Book::open(Path::new("/log/a\0b")));
+    paths.refused("zero byte", Wal::open(Path::new("/log/a\0b")));
 
     let mut limits = texts.situation("options beyond their limits");
     let book = |change: fn(&mut book::Options)| {

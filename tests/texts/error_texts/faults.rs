@@ -150,7 +150,7 @@ fn wal(disk: &Sim) -> (Wal, Vec<Lsn>) {
 
 fn sweep(texts: &mut Texts, format: &dyn Format, name: &str, run: Operation) {
     // By text, so that one more call before others changes nothing.
-    let mut met: BTreeMap<String, (Error, Vec<String>)> = BTreeMap::new();
+    let mut met: BTreeMap<String, Error> = BTreeMap::new();
     for call in CALLS {
         let kinds: &[ErrorKind] = match call {
             Call::Open => &[ErrorKind::Other, ErrorKind::NotFound, ErrorKind::InvalidInput],
@@ -166,18 +166,13 @@ fn sweep(texts: &mut Texts, format: &dyn Format, name: &str, run: Operation) {
                     break;
                 }
                 if let Err(error) = result {
-                    let (_, calls) =
-                        met.entry(error.to_string()).or_insert_with(|| (error, Vec::new()));
-                    calls.push(format!("{call:?}"));
+                    met.insert(error.to_string(), error);
                 }
             }
         }
     }
     let mut here = texts.situation(format!("{name}, while a call of the disk fails"));
-    for (error, mut calls) in met.into_values() {
-        calls.dedup();
-        for call in calls {
-            here.error(&call, &error);
-        }
+    for error in met.values() {
+        here.error(name, error);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Lsn, OnCorrupt, Wal};
-use deedbook::{Mode, Reach};
+use deedbook::{Mode, Reach, Result};
 
 use crate::error_texts::FORMATS;
 use crate::error_texts::every::{cut, events, on, walked};
@@ -107,12 +107,9 @@ fn dropped(texts: &mut Texts) {
     let bookmark = reader.bookmark().unwrap();
     writer.truncate_before(lsns[800]).unwrap();
     let mut here = texts.situation("wal-segments-64: its writer dropped a prefix");
-    let drained = |cursor: &mut deedbook::wal::Cursor| loop {
-        match cursor.next() {
-            Ok(Some(_)) => {}
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
-        }
+    let drained = |cursor: &mut deedbook::wal::Cursor| -> Result<()> {
+        while cursor.next()?.is_some() {}
+        Ok(())
     };
     here.refused("cursor", drained(&mut cursor));
     here.refused("cursor of the writer", drained(&mut own));
@@ -122,12 +119,9 @@ fn dropped(texts: &mut Texts) {
     let options = reader.options();
     let part = Wal::read_split(&split, options, OnCorrupt::Raise, true);
     here.tried("split of before", part.and_then(|mut cursor| drained(&mut cursor)));
-    let mut backwards = || loop {
-        match back.next() {
-            Ok(Some(_)) => {}
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
-        }
+    let mut backwards = || -> Result<()> {
+        while back.next()?.is_some() {}
+        Ok(())
     };
     here.tried("backwards", backwards());
     // A file that goes while others still count on it.

@@ -8,11 +8,8 @@ use deedbook::book::lmdb::{Environment, Options, Report, export, migrate};
 use deedbook::book::pier::Pier;
 use deedbook::book::{Book, Meta};
 use deedbook::{Error, Result};
-use heed::byteorder::NativeEndian;
-use heed::types::{Bytes, U64};
-use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
 
-use crate::support::common::lmdb_pages::{PAGE, Pages};
+use crate::support::common::lmdb_pages::{PAGE, Pages, make};
 use crate::support::texts::{Situation, Texts};
 
 const EVENTS: [(u64, &[u8]); 2] = [(1, b"\0\0\0\0one"), (2, b"\0\0\0\0two")];
@@ -27,28 +24,6 @@ pub fn all(texts: &mut Texts) {
     places(texts, &dir.path().join("places"));
     piers(texts, &dir.path().join("piers"));
     metadata(texts, &dir.path().join("metadata"));
-}
-
-fn make(dir: &Path, events: &[(u64, &[u8])], meta: &[(&str, &[u8])]) {
-    fs::create_dir_all(dir).unwrap();
-    let mut options = EnvOpenOptions::new();
-    options.max_dbs(2).map_size(1 << 20);
-    // SAFETY: a directory of this test alone.
-    #[allow(unsafe_code)]
-    let env = unsafe { options.open(dir).unwrap() };
-    let txn = env.write_txn().unwrap();
-    env.create_databases_and_commit(txn, |opener, txn| {
-        let mut options = opener
-            .database_options()
-            .types::<U64<NativeEndian>, Bytes>()
-            .key_comparator::<IntegerComparator>();
-        let stored = options.name("EVENTS").create(txn)?;
-        events.iter().try_for_each(|(event, value)| stored.put(txn, event, value))?;
-        let stored = opener.create_database::<Bytes, Bytes>(txn, Some("META"))?;
-        meta.iter().try_for_each(|(key, value)| stored.put(txn, key.as_bytes(), value))?;
-        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(()))
-    })
-    .unwrap();
 }
 
 fn bring(source: &Path, dest: &Path) -> Result<Report> {

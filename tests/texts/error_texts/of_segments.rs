@@ -9,11 +9,10 @@ use deedbook::wal::{Layout, Lsn, Options, salvage, segment_name, verify};
 
 use crate::error_texts::every::walked;
 use crate::support::common::{read_file, write_file};
-use crate::support::formats::framing::crc32c;
 use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
 use crate::support::formats::subject::{At, Format, MANUAL};
 use crate::support::formats::views::plain;
-use crate::support::formats::wal::TINY;
+use crate::support::formats::wal::{TINY, head_marker};
 use crate::support::texts::Texts;
 
 type Change = fn(&mut Files);
@@ -24,11 +23,6 @@ fn segment(index: u64) -> PathBuf {
 
 fn head() -> PathBuf {
     Path::new(DIR).join("head")
-}
-
-fn head_marker(head: u64) -> Vec<u8> {
-    let bytes = head.to_le_bytes();
-    [&bytes[..], &crc32c(&bytes).to_le_bytes()].concat()
 }
 
 const CHANGES: [(&str, Change); 10] = [

@@ -10,7 +10,7 @@ use deedbook::wal::{Archive, Layout, Lsn, Mode, Options, Retention};
 use deedbook::wal::{Wal, segment_name, verify};
 
 use crate::support::common::write_file;
-use crate::support::formats::framing::crc32c;
+use crate::support::formats::wal::head_marker;
 use crate::support::texts::Texts;
 
 const SEGMENTED: Layout = Layout::Segmented { segment_bytes: 64 };
@@ -141,11 +141,6 @@ fn foreign(texts: &mut Texts) {
     write_file(&disk, Path::new("/log/torn.wal"), &torn);
     let mut here = texts.situation("wal: nothing but the beginning of a first record");
     here.refused("append to", options(&disk, None).open("/log/torn.wal", Mode::Append));
-}
-
-fn head_marker(head: u64) -> Vec<u8> {
-    let bytes = head.to_le_bytes();
-    [&bytes[..], &crc32c(&bytes).to_le_bytes()].concat()
 }
 
 /// Numbers near the end of all numbers.

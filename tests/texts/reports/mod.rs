@@ -1,6 +1,6 @@
 //! Every figure of a report about a damaged log, held against a snapshot for each format.
 //!
-//! 70 situations are enough to show every kind of line and every field. Whether an answer is right,
+//! 60 situations are enough to show every kind of line and every field. Whether an answer is right,
 //! in these and in very many other states, the oracle of the suite `answers` says; this one notices
 //! each figure that changes. `INSTA_UPDATE=always cargo test --all-features --test
 //! texts` writes the snapshots anew.
@@ -16,13 +16,15 @@ use std::path::Path;
 
 use deedbook::{Mode, Repair, RepairReport};
 
+use crate::support::common::FORCED;
 use crate::support::formats::{book, specimen, subject, wal};
 use shown::{left, mark, opening, parts, repairing, salvaging, verifying};
 use situations::{each, every_pair};
 use specimen::{DIR, Files};
 use subject::{At, Format, How};
 
-/// Every call about a log, each on files of its own. A dry run must foretell its repair.
+/// Every call about a log, each on files of its own. A dry run has a line of its own where it says
+/// something else than the repair, and so has a forced one.
 fn reports(format: &dyn Format, files: &Files, how: How) -> String {
     let there = || {
         let memory = files.restore();
@@ -41,23 +43,34 @@ fn reports(format: &dyn Format, files: &Files, how: How) -> String {
     lines.push(format!("verify  {}", verifying(&format.verify_rest(&at, how, &[]))));
     let dry_run = Repair { dry_run: true, ..Repair::default() };
     let would = format.repair_as(&at, how, dry_run);
-    lines.push(format!("dry run {}", repairing(&would)));
     let to = format.path_in(Path::new("/copy"));
     at.storage.create_dir(to.parent().unwrap()).unwrap();
     lines.push(format!("salvage {}", salvaging(&format.salvage(&at, &to, how))));
 
-    let forced = Repair { force: true, accept_loss: true, dry_run: false };
-    for (name, may) in [("repair ", Repair::default()), ("force  ", forced)] {
+    let repair = |may| {
         let (memory, at) = there();
         let repaired = format.repair_as(&at, how, may);
-        lines.push(format!("{name} {}", repairing(&repaired)));
-        if let (Ok(would), Ok(did)) = (&would, &repaired)
-            && did.mended
-        {
+        let mut said = vec![repairing(&repaired)];
+        said.extend(after(left(format, files, &memory)));
+        (said.join("\n"), repaired)
+    };
+    let (said, mut repaired) = repair(Repair::default());
+    if let (Ok(would), Ok(did)) = (&would, &mut repaired) {
+        assert!(!would.mended && would.saved_to.is_none(), "a dry run");
+        if did.mended {
             let does = |report: &RepairReport| (report.cut_bytes, report.set_aside.len());
             assert_eq!(does(would), does(did), "the dry run, and the repair");
         }
-        lines.extend(after(left(format, files, &memory)));
+        did.mended = false;
+        did.saved_to = None;
+    }
+    if repairing(&would) != repairing(&repaired) {
+        lines.push(format!("dry run {}", repairing(&would)));
+    }
+    lines.push(format!("repair  {said}"));
+    let (by_force, _) = repair(FORCED);
+    if by_force != said {
+        lines.push(format!("force   {by_force}"));
     }
     let (memory, at) = there();
     match format.open(&at, Mode::Append, how) {

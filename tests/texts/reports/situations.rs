@@ -69,6 +69,9 @@ const OF_EVERY_FORMAT: [(Change, Mark); 9] = [
     (BYTE_1, NONE_SYNCED),
 ];
 
+const OF_A_SINGLE_FILE: [(Change, Mark); 4] =
+    [(AS_IT_WAS, CLOSED), (CUT_SHORT, SYNCED_3), (BYTE_6, CLOSED), (ALL_CUT_OFF, SYNCED_3)];
+
 const CHANGES: [Change; 12] = [
     AS_IT_WAS,
     ZEROS_AFTER,
@@ -90,10 +93,16 @@ fn flip(specimen: &Specimen<'_>, space: &mut [u8], record: usize) {
     space[specimen.edges[record - 1] + specimen.format.framing().head() + 3] ^= 1;
 }
 
-/// Every situation of a format: its name, the files, and how the log is opened.
+/// Every situation of a format: its name, the files, and how the log is opened. Of a WAL in one file
+/// they are fewer: what its reports say, those of one in segments say, too, but for names of files.
 pub fn each(format: &dyn Format) -> Vec<Situation> {
+    let is_single = format.framing() == Framing::Wal && format.segment_bytes().is_none();
+    let plain = if is_single { &OF_A_SINGLE_FILE[..] } else { &OF_EVERY_FORMAT };
     let mut all: Vec<_> =
-        OF_EVERY_FORMAT.into_iter().map(|(change, mark)| plainly(format, change, mark)).collect();
+        plain.iter().map(|&(change, mark)| plainly(format, change, mark)).collect();
+    if is_single {
+        return all;
+    }
     all.extend(other_marks(format));
     all.push(exact(format, AS_IT_WAS));
     all.push(limited(format));
