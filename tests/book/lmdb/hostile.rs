@@ -18,22 +18,6 @@ fn any_place(pages: &Pages, random: &mut Random) -> usize {
     }
 }
 
-/// The security review raised the size of one leaf's node: `deedbook migrate` reported success, and one jam
-/// had 65,536 bytes from other maps of the process.
-#[test]
-fn a_node_larger_than_its_page_is_refused() {
-    let (_dir, source, dest) = space();
-    make_numbered(&source, 1..=60);
-    let path = source.join("data.mdb");
-    let mut pages = Pages(fs::read(&path).unwrap());
-    pages.0.resize(64 << 10, 0);
-    let node = pages.node(pages.last_leaf(), 59);
-    fs::write(&path, pages.with(node, &65_540u32.to_le_bytes())).unwrap();
-    let error = refused(bring(&source, &dest), ErrorKind::Corrupt, "a value of 65540 bytes");
-    assert_eq!(error.offset().unwrap() % PAGE as u64, 0);
-    assert!(!dest.exists());
-}
-
 /// One in sixty random changes of a byte ended the process by SIGSEGV or SIGBUS. A change is found, or it
 /// changes bytes of an event; every jam that comes lies in the file.
 #[test]
@@ -72,47 +56,6 @@ fn any_changed_byte_gives_an_error_or_bytes_of_the_file() {
         let _ = fs::remove_dir_all(&dest);
     }
     assert!(refusals > 100, "{refusals}");
-}
-
-/// An export goes on with the environment that is there, and a save changes a pier's: LMDB then also
-/// follows the free list and moves nodes.
-#[test]
-fn an_environment_that_is_written_is_checked_also() {
-    let (_dir, source, dest) = space();
-    let book = Book::create(&source).unwrap();
-    for (_, value) in numbered(1..=400) {
-        book.append(u32::from_le_bytes(*value.first_chunk().unwrap()), &value[4..]).unwrap();
-    }
-    book.save_meta(&Meta { life: Some(1), ..FAKE }).unwrap();
-    book.close().unwrap();
-    let first = make_first(&dest);
-    let mut random = Random(2);
-    let (mut refusals, mut ended) = (0, 0);
-    for _ in 0..120 {
-        let mut bytes = first.0.clone();
-        bytes[any_place(&first, &mut random)] = random.next() as u8;
-        fs::write(dest.join("data.mdb"), &bytes).unwrap();
-        match back(&source, &dest) {
-            Err(_) => refusals += 1,
-            Ok(_) => ended += 1,
-        }
-    }
-    assert!(refusals > 30 && ended > 10, "{refusals} refused, {ended} ended well");
-}
-
-/// The first 200 of the 400 events, written in two transactions, so that there are free pages.
-fn make_first(dest: &Path) -> Pages {
-    make_numbered_with(dest, 1..=100);
-    make_numbered_with(dest, 101..=200);
-    let pages = Pages(fs::read(dest.join("data.mdb")).unwrap());
-    assert_ne!(pages.u64(pages.free() + 40), u64::MAX, "no free pages");
-    pages
-}
-
-fn make_numbered_with(dest: &Path, range: RangeInclusive<u64>) {
-    let events = numbered(range);
-    let borrowed: Vec<_> = events.iter().map(|(event, value)| (*event, &value[..])).collect();
-    make(dest, &borrowed, &[("who", b""), ("version", b""), ("life", b"\x01"), ("fake", b"")]);
 }
 
 /// LMDB opened `lock.mdb` through a link, and cut the file that the link named.

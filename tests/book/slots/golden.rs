@@ -28,25 +28,6 @@ fn the_same_batches_give_the_golden_bytes() {
     }
 }
 
-/// Opened by its directory alone, and with its own sidecar.
-#[test]
-fn a_log_of_the_reference_goes_on_as_the_reference_would() {
-    let all = golden_events();
-    for reopen in [false, true] {
-        let (_dir, path) = place("0i0", &golden_log("head-empty", &[]));
-        for (from, to) in [(0, 2), (2, 3), (3, 5)] {
-            let book = Options::default().open(&path, Mode::Append).unwrap();
-            assert_eq!((book.layout(), book.last().unwrap()), (Layout::Slots, from as u64));
-            append(&book, &all[from..to], &[to - from]);
-            book.close().unwrap();
-            if reopen {
-                fs::remove_dir_all(path.join(".deedbook")).unwrap();
-            }
-        }
-        assert_eq!(bytes(&path), golden_log("head-5x3", &all));
-    }
-}
-
 #[test]
 fn the_padded_layout_is_read_and_not_written() {
     let all = golden_events();

@@ -1,18 +1,15 @@
 //! What only a real disk, or another process, brings about.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, File, LockAttempt, Storage};
-use deedbook::{LockTimeout, Mode, book};
+use deedbook::book::{self, Book};
+use deedbook::{LockTimeout, Mode};
 
-use crate::error_texts::every::{at, events};
+use crate::error_texts::every::events;
 use crate::support::formats::book::BOOK;
 use crate::support::formats::subject::{At, Format, MANUAL};
 use crate::support::texts::Texts;
@@ -21,8 +18,7 @@ pub fn all(texts: &mut Texts) {
     let dir = tempfile::tempdir().unwrap();
     texts.replace(dir.path().to_str().unwrap(), "DIR");
     wrong_files(texts, &BOOK, dir.path());
-    other_processes(texts, &BOOK);
-    waited_for(texts);
+    other_processes(texts, dir.path());
 }
 
 fn wrong_files(texts: &mut Texts, format: &dyn Format, dir: &Path) {
@@ -58,66 +54,32 @@ fn wrong_files(texts: &mut Texts, format: &dyn Format, dir: &Path) {
     tried(texts, "a file in the place of a directory above it", &at);
 }
 
-/// A disk on which another process holds all locks, and whose working directory is gone.
-#[derive(Debug)]
-struct Others {
-    disk: Sim,
-    holder: Option<u32>,
-    lost: bool,
-}
-
-impl Storage for Others {
-    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
-        if self.lost { Err(io::ErrorKind::NotFound.into()) } else { Ok(path.into()) }
+/// What another process leaves in the lock file that it holds.
+fn other_processes(texts: &mut Texts, dir: &Path) {
+    let path = dir.join("held");
+    Book::create(&path).unwrap().close().unwrap();
+    let lock = path.join(".deedbook/lock");
+    let held = fs::File::open(&lock).unwrap();
+    held.lock().unwrap();
+    let mut here = texts.situation("book: another process holds it");
+    for (what, holder) in [("of which no number is known", ""), ("whose number is known", "4711\n")]
+    {
+        fs::write(&lock, holder).unwrap();
+        here.refused(what, Book::append_to(&path));
     }
-    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
-        self.disk.open(path, access)
-    }
-    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
-        self.disk.create_new(path, mode)
-    }
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_dir(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.disk.list(dir)
-    }
-    fn is_dir(&self, path: &Path) -> bool {
-        self.disk.is_dir(path)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-    fn lock(&self, _path: &Path, _sign: bool) -> io::Result<LockAttempt> {
-        Ok(LockAttempt::Busy(self.holder))
-    }
-}
-
-/// The end of a wait, and what ends it before.
-fn waited_for(texts: &mut Texts) {
+    // The end of a wait, and what ends it before.
     let mut here = texts.situation("book: another process holds it, and is waited for");
     let timeout = LockTimeout::from(Duration::from_millis(2));
     let failing = timeout.clone().checking(|| Err(io::Error::other("enough")));
     for (what, lock_timeout) in [("to the end", timeout), ("until a check fails", failing)] {
-        let storage = Arc::new(Others { disk: Sim::new(), holder: Some(4711), lost: false });
-        let options = book::Options::new().lock_timeout(lock_timeout).storage(storage);
-        here.refused(what, options.open("/log", Mode::Append));
+        let options = book::Options::new().lock_timeout(lock_timeout);
+        here.refused(what, options.open(&path, Mode::Append));
     }
-}
-
-fn other_processes(texts: &mut Texts, format: &dyn Format) {
-    let mut here = texts.situation(format!("{}: another process holds it", format.name()));
-    for (what, holder) in [("whose number is known", Some(4711)), ("of which none is", None)] {
-        let others = Others { disk: Sim::new(), holder, lost: false };
-        here.refused(what, format.open(&at(format, Arc::new(others)), Mode::Append, MANUAL));
-    }
-    let mut here = texts.situation(format!("{}: the working directory is gone", format.name()));
-    let others = Others { disk: Sim::new(), holder: None, lost: true };
-    here.refused("append to", format.open(&at(format, Arc::new(others)), Mode::Append, MANUAL));
+    let (before, gone) = (std::env::current_dir().unwrap(), dir.join("gone"));
+    fs::create_dir(&gone).unwrap();
+    std::env::set_current_dir(&gone).unwrap();
+    fs::remove_dir(&gone).unwrap();
+    let opened = Book::append_to("log");
+    std::env::set_current_dir(before).unwrap();
+    texts.situation("book: the working directory is gone").refused("append to", opened);
 }
