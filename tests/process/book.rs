@@ -1,7 +1,6 @@
 //! Real processes: writers killed at any moment, and system calls that fail under them.
 #![cfg(unix)]
 
-use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -311,22 +310,6 @@ fn a_process_killed_at_a_system_call_loses_nothing_acknowledged() {
             }
         }
     }
-}
-
-/// A leftover of a process that died while it created the log is no obstacle.
-// Promise: create-fails.
-#[test]
-fn a_creation_that_was_interrupted_is_begun_anew() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::create_dir(dir.path().join(".deedbook")).unwrap();
-    for name in ["book.log.tmp", "meta.bin.tmp", ".deedbook/mark.tmp", ".deedbook/index.tmp"] {
-        fs::write(dir.path().join(name), b"half").unwrap();
-    }
-    let book = Book::create(dir.path()).unwrap();
-    book.save_meta(&deedbook::book::Meta { life: Some(3), ..Default::default() }).unwrap();
-    assert_eq!(book.append(1, &vec![8; 400_000]).unwrap(), 1);
-    book.close().unwrap();
-    assert!(check(dir.path(), &Options::default()).ok());
 }
 
 #[test]

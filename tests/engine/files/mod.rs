@@ -5,7 +5,6 @@ mod hostile;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use deedbook::book::{Book, Meta, Mode, Options, verify};
@@ -44,28 +43,6 @@ fn what_is_no_regular_file_is_refused_in_place_of_the_metadata() {
         assert!(!fs::symlink_metadata(target).unwrap().is_file(), "{kind}: was replaced");
         assert_eq!(listing(&other), before, "{kind}: something was written through the link");
     }
-}
-
-fn holder(path: &Path) -> Option<u32> {
-    refused(Book::append_to(path), ErrorKind::Locked).holder()
-}
-
-/// What is no matter of names: the log's file itself is locked.
-#[test]
-fn a_second_writer_of_a_hard_link_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let (path, hard) = (dir.path().join("a"), dir.path().join("c"));
-    let book = Book::create(&path).unwrap();
-    fs::create_dir(&hard).unwrap();
-    fs::hard_link(path.join("book.log"), hard.join("book.log")).unwrap();
-    for other in [&path, &path.join("book.log"), &hard] {
-        assert_eq!(holder(other), Some(std::process::id()), "{}", other.display());
-    }
-    book.append(1, b"x").unwrap();
-    book.close().unwrap();
-    Book::append_to(&path).unwrap().append(2, b"next").unwrap();
-    // Its directory has a mark of its own, of the empty log: what lies after its end is kept.
-    assert_eq!(Book::append_to(&hard).unwrap().len().unwrap(), 2);
 }
 
 /// No space: an error, the data before is kept, and the handle goes on once there is space.
@@ -166,14 +143,23 @@ fn a_reader_that_locks_a_log_keeps_no_writer_out() {
 fn a_writer_elsewhere_of_a_hard_link_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let (path, hard) = (dir.path().join("a"), dir.path().join("c"));
-    Book::create(&path).unwrap().append(1, b"x").unwrap();
+    let book = Book::create(&path).unwrap();
     fs::create_dir(&hard).unwrap();
     fs::hard_link(path.join("book.log"), hard.join("book.log")).unwrap();
-    Book::append_to(&hard).unwrap().close().unwrap();
+    for other in [&path, &path.join("book.log"), &hard] {
+        let holder = refused(Book::append_to(other), ErrorKind::Locked).holder();
+        assert_eq!(holder, Some(std::process::id()), "{}", other.display());
+    }
+    book.append(1, b"x").unwrap();
+    book.close().unwrap();
+    Book::append_to(&path).unwrap().append(2, b"next").unwrap();
+    // Its directory has a mark of its own, of the empty log: what lies after its end is kept.
+    assert_eq!(Book::append_to(&hard).unwrap().len().unwrap(), 2);
+    // As a writer in another process has it.
     let writer = fs::File::open(path.join("book.log")).unwrap();
     writer.lock().unwrap();
     for path in [&path, &hard] {
-        assert_eq!(Book::append_to(path).unwrap_err().kind(), ErrorKind::Locked);
+        refused(Book::append_to(path), ErrorKind::Locked);
     }
     drop(writer);
     Book::append_to(&hard).unwrap();
