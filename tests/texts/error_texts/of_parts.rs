@@ -1,13 +1,11 @@
 //! What payloads that are read and written in parts refuse.
 
 use std::io::{self, Read};
-use std::path::Path;
 use std::sync::Arc;
 
-use deedbook::book::{Book, Mode, Options};
+use deedbook::book::{Mode, Options};
 use deedbook::storage::sim::Sim;
 
-use crate::support::common::{read_file, write_file};
 use crate::support::texts::Texts;
 
 /// A reader that fails at once.
@@ -32,14 +30,4 @@ pub fn all(texts: &mut Texts) {
         .refused("append_from", book.append_from(0, 10, &mut &b"four"[..]))
         .refused("append_from", book.append_from(0, u64::MAX, &mut &b""[..]))
         .refused("jam_reader", book.jam_reader(3));
-    book.append(0, b"three").unwrap();
-    book.close().unwrap();
-
-    let file = Path::new("/log/book.log");
-    let mut bytes = read_file(&disk, file);
-    bytes[16 + 12] ^= 1;
-    write_file(&disk, file, &bytes);
-    let book = options.open("/log", Mode::Read).unwrap();
-    let read = |book: &Book| book.jam_reader(1)?.read_part(&mut [0; 8]);
-    texts.situation("one bit of the jam of a deed").refused("read_part", read(&book));
 }
