@@ -31,6 +31,7 @@ mod support {
         pub mod spool;
     }
     pub mod mix;
+    pub mod plain;
 }
 mod mounts;
 mod spool;

@@ -47,6 +47,9 @@ mod ledger;
 mod mix;
 #[path = "../../tests/support/store/mod.rs"]
 mod nostr_store;
+#[path = "../../tests/support/plain.rs"]
+#[allow(dead_code)]
+mod plain;
 #[path = "../../tests/support/common/skip.rs"]
 #[allow(dead_code)]
 mod skip;

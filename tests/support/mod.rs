@@ -12,6 +12,7 @@ pub mod ledger;
 pub mod mix;
 pub mod needed;
 pub mod nostr_layout;
+pub mod plain;
 pub mod report;
 pub mod store;
 pub mod texts;

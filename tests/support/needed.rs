@@ -41,11 +41,16 @@ pub trait Run: Sized + 'static {
 /// The disk at a moment, a number for what is known then, and what that is.
 struct Moment<K>(Sim, usize, K);
 
-/// A history on a disk that mutates one call: its moments, its calls, and whether it got to its end.
-fn run<R: Run>(
-    (how, died, steps): History,
-    at: At,
-) -> (R, Vec<Moment<R::Known>>, Vec<Made>, deedbook::Result<()>) {
+/// A history that ran on a disk that mutates one call.
+struct Ran<R: Run> {
+    run: R,
+    moments: Vec<Moment<R::Known>>,
+    made: Vec<Made>,
+    /// Whether it got to its end.
+    done: deedbook::Result<()>,
+}
+
+fn run<R: Run>((how, died, steps): History, at: At) -> Ran<R> {
     let mut disk = Sim::new();
     if let Some((call, at)) = died {
         disk.inject(Fault::once(at, What::Crash).of(call));
@@ -71,7 +76,7 @@ fn run<R: Run>(
         moments.push(Moment(disk.kill(), 2 * at + 1, after));
         done
     });
-    (run, moments, mutated.made(), done)
+    Ran { run, moments, made: mutated.made(), done }
 }
 
 /// The outcomes of these histories that differ from the list of a format.
@@ -86,7 +91,7 @@ pub fn unlike<R: Run>(
         // States that are in order, each with what is known then.
         let mut good = HashSet::new();
         outcomes.try_all(&format!("{history:?}"), |at| {
-            let (run, moments, made, done) = run::<R>(history, at);
+            let Ran { run, moments, made, done } = run::<R>(history, at);
             let mut judge = |Moment(disk, number, known): &Moment<R::Known>| {
                 let crashes = disk.crashes();
                 for choice in choices(disk, states, 0) {

@@ -17,24 +17,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deedbook::book::{Book, Cursor, Deed, Mode, OnCorrupt, Options, salvage, verify};
-use deedbook::storage::{Access, Memory, Storage};
+use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, Repair, Result, SalvageReport, VerifyReport};
 
 /// A repair that cuts intact records, too, and accepts a loss.
 pub const FORCED: Repair = Repair { force: true, accept_loss: true, dry_run: false };
 
+pub use super::plain::{crc32, read_file, write_file};
+
 /// Mug and jam.
 pub type Event = (u32, Vec<u8>);
-
-/// CRC-32 as of zlib, written down once more so that the crate is not checked against itself.
-pub fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, byte: &u8| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
-        })
-    };
-    !bytes.iter().fold(!0, step)
-}
 
 /// A deed of the `packed` layout.
 pub fn deed(mug: u32, jam: &[u8]) -> Vec<u8> {
@@ -141,27 +133,6 @@ pub fn snapshot_unlocked(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf,
     let mut files = snapshot(storage, dir);
     files.retain(|path, _| path.file_name().is_none_or(|name| name != "lock"));
     files
-}
-
-pub fn read_file(storage: &dyn Storage, path: &Path) -> Vec<u8> {
-    let file = storage.open(path, Access::Read).unwrap();
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    let mut done = 0;
-    while done < bytes.len() {
-        done += file.read_at(&mut bytes[done..], done as u64).unwrap();
-    }
-    bytes
-}
-
-pub fn write_file(storage: &dyn Storage, path: &Path, bytes: &[u8]) {
-    let file = match storage.open(path, Access::Write) {
-        Ok(file) => file,
-        Err(_) => storage.create_new(path, 0o644).unwrap(),
-    };
-    file.set_len(bytes.len() as u64).unwrap();
-    if !bytes.is_empty() {
-        assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
-    }
 }
 
 /// A fresh file system in memory that holds these files, made in the same order.

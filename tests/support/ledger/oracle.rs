@@ -11,7 +11,6 @@ use deedbook::{Durability, Durable, Error, Result};
 pub use super::known::Known;
 use super::known::SECOND_FROM;
 use super::spool::{BASE, DIR, event, listing, number_of, on, shown, small};
-use crate::support::crashes::worst;
 
 /// Records in a file: with two, nearly every history rotates.
 pub const FILE_RECORDS: u64 = 2;
@@ -274,7 +273,9 @@ pub fn recover(disk: &Sim, known: &Known, power: bool) -> Result<Vec<u64>, Strin
     }
     ledger.append(&event(99_999, 0)).map_err(|e| fail("appending", e))?;
     drop(ledger);
-    let ledger = options(&worst(disk), Durability::Always).open(small(DIR, 100_000));
+    let crashes = disk.crashes();
+    let worst = crashes.build(&crashes.nth(0));
+    let ledger = options(&worst, Durability::Always).open(small(DIR, 100_000));
     let ledger = ledger.map_err(|e| fail("opening again", e))?;
     let fetched = ledger.fetch(None, None).map_err(|e| fail("fetching again", e))?;
     let files = shown(fetched.as_ref().ok_or("the last event is lost")?);

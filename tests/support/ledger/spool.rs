@@ -9,10 +9,9 @@ use deedbook::ledger::{Fetched, LedgerConfig, LedgerReader, LedgerStore, Options
 use deedbook::storage::{Memory, Storage};
 use deedbook::{ErrorKind, Result};
 
-pub use crate::support::common::read_file;
-use crate::support::common::write_file;
-pub use crate::support::formats::framing::crc32;
-pub use crate::support::mix::mix;
+pub use super::super::mix::mix;
+use super::super::plain::write_file;
+pub use super::super::plain::{crc32, read_file};
 
 /// The directory of ledgers that lie in memory.
 pub const DIR: &str = "/spool";
