@@ -73,7 +73,9 @@ class Worker:
 
     def cargo(self, arguments: list[str], seconds: int) -> tuple[int, str]:
         """Run cargo-nextest in the copy; 124 if it took too long."""
-        command = ["cargo", "nextest", "run", "--locked", "--fail-fast", *arguments]
+        command = ["cargo", "nextest", "run", "--locked", *arguments]
+        if "--no-run" not in arguments:
+            command.append("--fail-fast")
         return self.command(command, {"CARGO_TARGET_DIR": str(self.target)}, seconds)
 
     def pytest(self, arguments: str, seconds: int) -> tuple[int, str]:

@@ -22,7 +22,7 @@ import pytest
 from deedbook import Book, LockedError, Wal
 from test_nostr import made
 
-pytestmark = pytest.mark.promise("interrupt", "no-close")
+pytestmark = pytest.mark.promise("interrupt", "fork", "no-close")
 
 if os.name != "posix":
     pytest.skip("needs POSIX signals and fork", allow_module_level=True)

@@ -15,8 +15,6 @@ import pytest
 
 from deedbook import Book, Error, LockedError
 
-pytestmark = pytest.mark.promise("fork", "no-close")
-
 THREADS = 8
 
 
