@@ -120,7 +120,7 @@ def users(trait: str) -> Counter[str]:
 def public(doc: Path) -> tuple[int, int]:
     """Count the public items and fields in the crate's documentation."""
     listed = (doc / "all.html").read_text("utf-8")
-    items = set(re.findall(r'<li><a href="([^"]+)"', listed))
+    items = set(re.findall(r'<li><a href="([^"#]+)"', listed))
     if not items:
         raise SystemExit(f"house: no items in {doc / 'all.html'}")
     fields = sum(
