@@ -8,7 +8,7 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
 use crate::errors::invalid;
-use crate::logging;
+use crate::logging::check_signals;
 
 /// A number of seconds, 0 or more.
 pub fn seconds(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
@@ -33,8 +33,7 @@ pub fn check_all(py: Python<'_>, check: &str) -> PyResult<bool> {
 
 /// Ctrl-C ends the wait, and the reading of a large log while it is opened.
 pub fn interruptible(timeout: LockTimeout) -> LockTimeout {
-    let check = |py: Python<'_>| logging::raised().map_or_else(|| py.check_signals(), Err);
-    timeout.checking(move || Python::attach(check).map_err(io::Error::other))
+    timeout.checking(|| Python::attach(check_signals).map_err(io::Error::other))
 }
 
 /// What a log may drop from its beginning; the age, in seconds, with the name of its parameter.

@@ -13,6 +13,7 @@ use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
 use crate::errors::{OrRaise, invalid};
 use crate::iterators::locked;
+use crate::logging::check_signals;
 use crate::reports::{PyDamage, damages};
 
 pub const BATCH_ROWS: usize = 65_536;
@@ -177,7 +178,7 @@ impl BatchStream {
         loop {
             match self.next_batch(py)? {
                 // Where a filter matches little: a long walk listens to Ctrl-C.
-                Some(batch) if batch.num_rows() == 0 => py.check_signals()?,
+                Some(batch) if batch.num_rows() == 0 => check_signals(py)?,
                 batch => return Ok(batch.map(PyRecordBatch::new)),
             }
         }

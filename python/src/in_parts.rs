@@ -13,6 +13,7 @@ use pyo3::types::{PyMemoryView, PySlice};
 
 use crate::errors::{OrRaise, invalid};
 use crate::iterators::locked;
+use crate::logging::check_signals;
 
 /// Read in one piece at most.
 const PIECE_BYTES: usize = 1 << 20;
@@ -28,7 +29,7 @@ impl Read for FromFile {
 
 impl FromFile {
     fn read_attached(&self, py: Python<'_>, block: &mut [u8]) -> PyResult<usize> {
-        py.check_signals()?;
+        check_signals(py)?;
         let wanted = block.len();
         let part = self.0.bind(py).call_method1("read", (wanted,))?;
         if part.is_none() {

@@ -14,6 +14,7 @@ use pyo3_arrow::input::AnyArray;
 use crate::arguments::number;
 use crate::deeds::Deeds;
 use crate::errors::{OrRaise, invalid};
+use crate::logging::check_signals;
 use crate::payload::{Limit, bytes_of, each};
 
 /// Appended with one write; larger ones are no faster and take memory.
@@ -311,7 +312,7 @@ fn feed_iterable<'py, S: Sink>(
         appender.push(mug, bytes_of(&jam, limit)?.as_ref()).or_raise(py)?;
         if appender.is_full() {
             py.detach(|| appender.flush()).or_raise(py)?;
-            py.check_signals()?;
+            check_signals(py)?;
         }
     }
     mugs.finish(py, appender.taken())
@@ -325,11 +326,14 @@ fn feed_arrow<S: Sink>(appender: &mut S, jams: &Bound<'_, PyAny>) -> PyResult<()
         let array = array.map_err(|e| invalid(py, format!("arrow: {e}")))?;
         let row = appender.taken();
         let fed = py.detach(|| feed_array(appender, &array));
-        fed.map_err(|e| match e {
-            Fault::Argument(message) => invalid(py, format!("{message} (array from row {row})")),
-            Fault::Log(error) => crate::errors::to_py(py, &error),
-        })?;
-        py.check_signals()?;
+        match fed {
+            Err(Fault::Argument(message)) => {
+                return Err(invalid(py, format!("{message} (array from row {row})")));
+            }
+            Err(Fault::Log(error)) => Err::<(), _>(error).or_raise(py)?,
+            Ok(()) => {}
+        }
+        check_signals(py)?;
     }
     Ok(())
 }

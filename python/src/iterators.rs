@@ -10,6 +10,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyGenericAlias, PyType};
 
 use crate::errors::OrRaise;
+use crate::logging::check_signals;
 use crate::record::{PyDeed, PyRecord};
 use crate::reports::{PyDamage, damages};
 
@@ -238,7 +239,7 @@ impl FollowIterator {
                 Waited::Closed => return Ok(None),
                 Waited::Nothing => {}
             }
-            py.check_signals()?;
+            check_signals(py)?;
             if left <= PATIENCE && self.timeout.is_some() {
                 return Ok(None);
             }

@@ -67,9 +67,14 @@ fn is_of_a_signal(py: Python<'_>, raised: &PyErr) -> bool {
     !raised.is_instance_of::<PyException>(py) && is_main().unwrap_or(false)
 }
 
-/// The exception of a signal that came while a line was logged. It is for the caller of the core, not for the line.
+/// Take the exception of a signal that came while the core logged a line. The core's caller gets it.
 pub fn raised() -> Option<PyErr> {
     RAISED.take()
+}
+
+/// Raise the exception of a signal that came before, or that came while the core logged a line.
+pub fn check_signals(py: Python<'_>) -> PyResult<()> {
+    raised().map_or_else(|| py.check_signals(), Err)
 }
 
 #[pyfunction]

@@ -14,6 +14,7 @@ use crate::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
 use crate::errors::OrRaise;
 use crate::fs_path::FsPath;
 use crate::handle::{Held, Owner, check_format, left};
+use crate::logging::check_signals;
 use crate::nostr_arguments as words;
 use crate::nostr_columns::{self, Picked};
 use crate::nostr_event::{Place, PyEvent, event_of, flags_of, id_of, location_of};
@@ -211,7 +212,7 @@ impl PyEventStore {
             let stored: Vec<Outcome> = py.detach(|| self.store.append_many(part)).or_raise(py)?;
             outcomes.extend(stored.iter().map(PyEventOutcome::from));
             part.clear();
-            py.check_signals()
+            check_signals(py)
         };
         for event in events.try_iter()? {
             // What came before an event that cannot be is stored.

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 use crate::errors::to_py;
+use crate::logging::check_signals;
 
 /// Looks for Ctrl-C this often while an iterable is gathered.
 const SIGNAL_ITEMS: u64 = 1024;
@@ -90,7 +91,7 @@ pub fn each<'py>(
         count += 1;
         if count >= SIGNAL_ITEMS || bytes >= SIGNAL_BYTES {
             (count, bytes) = (0, 0);
-            items.py().check_signals()?;
+            check_signals(items.py())?;
         }
     }
     Ok(())

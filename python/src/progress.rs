@@ -4,6 +4,7 @@ use deedbook::{Error, ErrorKind};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
+use crate::logging::check_signals;
 
 /// A function of Python called with progress. Also the place where Ctrl-C ends the work.
 pub struct Progress {
@@ -23,7 +24,7 @@ impl Progress {
         call: impl FnOnce(Python<'_>, &Py<PyAny>) -> PyResult<Py<PyAny>>,
     ) -> deedbook::Result<()> {
         let called = Python::attach(|py| {
-            py.check_signals()?;
+            check_signals(py)?;
             self.callback.as_ref().map_or(Ok(()), |callback| call(py, callback).map(drop))
         });
         called.map_err(|raised| {

@@ -7,6 +7,7 @@ use pyo3_arrow::input::AnyRecordBatch;
 
 use crate::errors::{OrRaise, invalid};
 use crate::input::{self, Sink};
+use crate::logging::check_signals;
 use crate::nostr::{PART_EVENTS, size_of};
 use crate::nostr_event::event_of;
 use crate::payload::Limit;
@@ -172,7 +173,7 @@ impl Events {
             let pushed = py.detach(|| part.iter().try_for_each(|event| self.stage.push(event)));
             part.clear();
             pushed.or_raise(py)?;
-            py.check_signals()
+            check_signals(py)
         };
         for event in events.try_iter()? {
             // What came before an event that cannot be is staged.
@@ -207,7 +208,7 @@ impl Staging for Events {
         for batch in records.extract::<AnyRecordBatch>()?.into_reader()? {
             let batch = batch.map_err(|e| invalid(py, format!("arrow: {e}")))?;
             py.detach(|| self.stage.push_batch(&batch)).or_raise(py)?;
-            py.check_signals()?;
+            check_signals(py)?;
         }
         Ok(())
     }

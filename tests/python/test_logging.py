@@ -51,7 +51,7 @@ def test_dropped_segments_are_told_to_those_that_ask_for_it(
 
 
 class Ended(BaseException):
-    """What a program may raise for SIGTERM: no ``except Exception`` catches it."""
+    """A program may raise this for SIGTERM; no ``except Exception`` catches it."""
 
 
 def end(*_: object) -> None:
@@ -73,12 +73,12 @@ def test_a_signal_that_comes_while_a_line_is_logged_ends_the_call(
     handle: Any,
     error: type[BaseException],
 ) -> None:
-    """Python takes a signal where its code runs next: in the logger, too. What the signal's handler
-    raised there was shown as unraisable, and the program went on as if no signal had come."""
+    """Python runs a signal's handler between any two instructions, also in the logger. There the
+    handler's exception was printed and lost, and the program went on."""
     with Wal.create(tmp_path / "wal") as wal:
-        wal.append(b"x" * 40)
-    with (tmp_path / "wal" / f"{0:020}.wal").open("ab") as file:
-        file.write(b"torn")
+        wal.append_many([b"x" * 40] * 3)
+    file = tmp_path / "wal" / f"{0:020}.wal"
+    file.write_bytes(file.read_bytes() + b"torn")
     lines = []
 
     class Interrupted(logging.Handler):
@@ -92,10 +92,17 @@ def test_a_signal_that_comes_while_a_line_is_logged_ends_the_call(
     try:
         with pytest.raises(error):
             Wal.open(tmp_path / "wal", "a")
+        assert len(lines) == 1 and "4 bytes cut" in lines[0]
+        Wal.open(tmp_path / "wal", "a").close()  # the interrupted call left no lock
+        log = bytearray(file.read_bytes())
+        log[60] ^= 1
+        file.write_bytes(log)
+        records = Wal.open(tmp_path / "wal").iter(on_corrupt="skip")
+        with pytest.raises(error):
+            list(records)
+        assert len(lines) == 2 and "damage passed over" in lines[1]
     finally:
         signal.signal(number, before)
-    assert len(lines) == 1 and "4 bytes cut" in lines[0]
-    Wal.open(tmp_path / "wal", "a").close()  # the log was closed
 
 
 @pytest.mark.parametrize("kept", ["", "del wal, cycle"], ids=["until the end", "for the collector"])
