@@ -1,4 +1,4 @@
-"""Which file of ``src`` uses which: the imports and paths, with re-exports resolved."""
+"""The arrows between the files of ``src``: imports and paths, with re-exports resolved."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ PATH = re.compile(r"\b(?:crate|super|self)(?:\s*::\s*(?:\w+))+")
 
 
 class Module:
-    """A file of Rust: what it re-exports, and the paths that it uses."""
+    """A file of Rust, with its re-exports and the paths that it uses."""
 
     def __init__(self, name: Name, file: Path) -> None:
         self.name, self.file = name, file
         text = UNIT_TESTS.sub("", NOISE.sub("", file.read_text("utf-8")))
-        self.lines = len(text.splitlines())
         self.exports: dict[str, Name] = {}
         self.globs: list[Name] = []
         self.imports: dict[str, Name] = {}

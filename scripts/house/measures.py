@@ -21,7 +21,7 @@ from imports import Crate, circles
 ROOT = Path(__file__).parents[2]
 PAGE = Path(__file__).with_name("measures.md")
 LAYERS = Path(__file__).with_name("layers.txt")
-# What each number was before the first step, and what it is to become.
+# Each number before the first step, and its goal.
 GOALS = {
     "lines of src": (50_326, 42_000),
     "lines of src/nostr": (16_172, 12_000),

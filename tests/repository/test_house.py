@@ -1,0 +1,55 @@
+"""The measures of the structure: which file uses which, and which of these arrows run up."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts" / "house"))
+
+import measures  # noqa: E402
+from imports import Crate, circles  # noqa: E402
+
+FILES = {
+    "lib.rs": "mod a;\nmod b;\nmod c;\npub use a::{Deed, inner::Part as Piece};",
+    "a/mod.rs": "mod inner;\nuse crate::b::{self, Log};",
+    "a/inner.rs": "use super::Deed; // not crate::c::C",
+    "b.rs": "use crate::Deed;\nuse std::io;",
+    "c.rs": "fn f() -> crate::Piece {}\n#[cfg(test)]\nmod tests {\n    use crate::b::Log;\n}",
+}
+
+
+def crate(top: Path) -> Crate:
+    for name, text in FILES.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+    return Crate(top)
+
+
+def test_arrows_go_to_the_file_that_defines_the_name(tmp_path: Path) -> None:
+    arrows = crate(tmp_path).arrows()
+    assert arrows == {
+        "a/mod.rs": {"b.rs"},
+        "a/inner.rs": {"a/mod.rs"},
+        "b.rs": {"a/mod.rs"},
+        "c.rs": {"a/inner.rs"},
+    }
+    assert circles(arrows) == [["a/mod.rs", "b.rs"]]
+
+
+def test_arrows_run_up_to_a_later_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = tmp_path / "layers.txt"
+    listed.write_text("ground: b\ntop: a c lib\n")
+    monkeypatch.setattr(measures, "LAYERS", listed)
+    arrows = crate(tmp_path / "src").arrows()
+    assert measures.upward(arrows) == [("b.rs", "a/mod.rs")]
+    listed.write_text("ground: b\n")
+    with pytest.raises(SystemExit, match=r"layers.txt has no layer for a/inner.rs"):
+        measures.upward(arrows)
+
+
+def test_every_file_of_the_sources_has_a_layer() -> None:
+    measures.upward(Crate(ROOT / "src").arrows())
