@@ -18,8 +18,7 @@ mod reading;
 mod repair;
 mod writing;
 
-/// What nearly every test here uses.
-#[allow(unused_imports)]
+/// Names that nearly every test here uses.
 mod prelude {
     pub use std::collections::{BTreeMap, BTreeSet};
     pub use std::fs;
