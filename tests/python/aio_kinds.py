@@ -20,7 +20,7 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True)
 class Handle:
-    """What differs between the handles that asyncio has."""
+    """The differences between the handles of asyncio."""
 
     name: str
     plain: Any
@@ -28,7 +28,7 @@ class Handle:
     # The numbers of the records in a plain one, and how many were appended.
     numbers: Callable[[Any], list[int]]
     appended: Callable[[Any], int] = len
-    # The calls that append; those of the last are given a list.
+    # The calls that append; the last one takes a list.
     calls: tuple[str, ...] = ("append", "commit", "append_many")
     record: Callable[[int], Any] = b"%d".__mod__
     # The call that syncs.

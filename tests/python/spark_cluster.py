@@ -86,7 +86,7 @@ def make_epochs(pier: Path, jams: Mapping[int, Sequence[bytes]], **options: Any)
 
 
 def payloads(log: Path) -> list[bytes]:
-    """What a log holds, by Deedbook itself."""
+    """Read the payloads of a log with Deedbook itself."""
     with deedbook.open(log) as opened:
         assert isinstance(opened, deedbook.Log)
         return list(opened.payloads())

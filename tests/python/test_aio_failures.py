@@ -193,7 +193,7 @@ async def test_a_store_closes_after_the_reads_that_wait(path: Path) -> None:
 
 
 async def closed_meanwhile(handle: Any, witness: Witness, waiting: Any, queued: Any) -> list[Any]:
-    """What two calls give, of which the first is held up until the handle is being closed."""
+    """Give the results of two calls; the first is held up until the handle is being closed."""
     witness.may_go.clear()
     first = asyncio.ensure_future(waiting)
     await until(witness.count)

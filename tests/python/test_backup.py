@@ -45,7 +45,7 @@ WHY: dict[str, Any] = {"reason": "no", "status": 400, "attempts": 1, "now": 1.0,
 
 
 def payload(number: int) -> bytes:
-    """What the writer appends: its number, some times."""
+    """Make a payload of the writer: its number, some times."""
     return b"%d " % number * (1 + number % 50 % 40)
 
 

@@ -85,7 +85,7 @@ def test_a_backup_that_fails_at_any_step_is_a_log_and_the_next_one_ends_it(
     before = read(log)
     write(name, log, 300)
     after = read(log)
-    # Of this, a copy has a run.
+    # A copy has a run of these records.
     whole = before + [one for one in after if one not in before]
     fail_at, failed = 0, True
     while failed:
@@ -105,7 +105,7 @@ def test_a_backup_that_fails_at_any_step_is_a_log_and_the_next_one_ends_it(
             found = read(top / "in" / "copy")
             assert set(before) & set(after) <= set(found)
             begin = whole.index(found[0])
-            # What a store may have instead: test_backup_store.py.
+            # test_backup_store.py says how a store may differ.
             assert name == "store" or found == whole[begin : begin + len(found)]
             backup(log, top / "in" / "copy")
         assert disk.lost(top) == [], fail_at

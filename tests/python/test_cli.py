@@ -575,7 +575,7 @@ def test_a_salvage_of_a_book_says_the_new_numbers(tmp_path: Path) -> None:
 
 
 def make_places(top: Path) -> dict[str, str]:
-    """Make what can be opened as no log; what is said of each, by its name."""
+    """Make places that are no logs; give the error of each, by its name."""
     for folder in ("empty", "with-fifo", "with-dir/book.log", "link"):
         (top / folder).mkdir(parents=True)
     (top / "file").write_bytes(b"not a book\n" * 100)

@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
     @property
     def noun(self) -> str:
-        """What the commands call a record."""
+        """The commands' word for a record."""
         return "deed" if self.name == "book" else "record"
 
     def saved(self, path: Path) -> list[Path]:
@@ -173,7 +173,7 @@ def test_info_has_the_same_keys_for_every_format(kind: Kind, log: Path) -> None:
             assert facts[name] == handle.end, name
         assert facts["bounds"] == list(handle.bounds)
         assert facts["layout"] == handle.layout
-    # Which others there are, the help of info says (test_cli_export.py).
+    # The help of info lists the others (test_cli_export.py).
     for command in ("verify", "repair"):
         assert json.loads(ok(command, log, "--json"))["format"] == kind.name
 

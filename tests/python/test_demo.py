@@ -55,7 +55,7 @@ def report_of(out: Path) -> dict[str, Any]:
 @pytest.mark.full
 @pytest.mark.spark
 def test_the_kills_were_real_and_the_log_is_the_input(finished: Path) -> None:
-    """Where each writer went on is in test_demo_small.py."""
+    """test_demo_small.py checks where each writer went on."""
     report = report_of(finished)
     kills = report["writing"]["kills"]
     assert [kill["returncode"] for kill in kills] == [-9, -9]

@@ -47,7 +47,7 @@ def test_wrong_layouts_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_conversion_says_what_it_left_out(tmp_path: Path) -> None:
-    """Of a batch that is there in part, the deeds; of one of which nothing is, an error."""
+    """A batch that is there in part gives its deeds; one that is lost is an error."""
     source = tmp_path / "0i0"
     with Book.create(source, layout="slots") as book:
         book.append_batch([b"one", b"two" * 30])

@@ -198,7 +198,7 @@ def test_damage_is_raised_or_named(store: EventStore) -> None:
 
 
 def test_a_batch_is_made_without_the_gil(store: EventStore) -> None:
-    """What is appended after the stream began is not in it."""
+    """The stream lacks events that were appended after it began."""
     store.append_many(made(f"{'x' * 3000} {number}") for number in range(3000))
     before = len(list(store))
     stream = store.batches(batch_rows=10**6, batch_bytes=1 << 30)

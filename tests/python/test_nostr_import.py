@@ -56,7 +56,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def imported(path: Path, *words: Any, end: Any = None, seconds: float = 0) -> dict[str, Any]:
-    """What an import printed. `end` ends it, these seconds after it noted what is done."""
+    """Run an import, and give what it printed. `end` ends it, `seconds` after its first note."""
     note = path / ".deedbook" / "imports.json"
 
     def noted() -> int | None:

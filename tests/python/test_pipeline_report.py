@@ -229,7 +229,7 @@ def is_red(row: list[tuple[str, str]]) -> bool:
 
 
 def seen_by_readers(window: Browser, page: Path) -> Iterator[dict[str, Any]]:
-    """What readers see, each in a window of its width: the pictures, too."""
+    """Look at the page in a window of each width; the pictures are in it, too."""
     for width in WIDTHS:
         seen = look(window, page, width, PICTURES)
         assert [picture[0] for picture in seen["pictures"]] == PICTURES

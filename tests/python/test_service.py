@@ -116,7 +116,7 @@ def test_what_the_container_runs_is_reached_from_outside(script: Path, tmp_path:
     directory, address, port = words[2:]
     assert Path(directory).parent == Path(dockerfile()["VOLUME"])
     assert port == dockerfile()["EXPOSE"]
-    # What listens at 127.0.0.1 alone refuses 127.0.0.2, as it does what comes from outside.
+    # A service that listens at 127.0.0.1 alone refuses 127.0.0.2, as it refuses other machines.
     with service(script, tmp_path / "log", address) as process:
         assert noted(int(line(process).split()[1]), [b"order"], "127.0.0.2") == [0]
         assert end(process, signal.SIGTERM) == 0

@@ -92,7 +92,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def reported(script: str, cluster: Any, home: Path) -> Any:
-    """What a driver of the cluster reports."""
+    """Give the report of a driver of the cluster."""
     output = run_driver(
         BEGIN + script, cluster.master, str(home), timeout_s=240, environment=cluster.environment
     )

@@ -73,7 +73,7 @@ def table_at(home: Path, kind: Any = "parquet", partition_by: list[str] | None =
 
 @contextlib.contextmanager
 def killed_after_intent() -> Iterator[None]:
-    """What is added to plain files is begun, and not brought to its end."""
+    """Begin to add to plain files, and do not finish."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_tables.ParquetTable, "_finish", lambda _: None)
         yield

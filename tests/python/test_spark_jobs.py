@@ -149,7 +149,7 @@ def small_books(directory: Path, count: int) -> list[bytes]:
 
 
 def plan_of(small: Path, few: Path, at_most: int = 1 << 20) -> Any:
-    """Of a compaction that was killed when it had stored its plan."""
+    """Give the plan of a compaction that was killed when it had stored it."""
     plan = _compact._planned([str(small)], few, at_most)
     few.mkdir(exist_ok=True)
     _compact.store_json(few / "compaction.json", plan)
@@ -412,8 +412,8 @@ def test_two_attempts_of_a_task_make_one_log(spark: Any, tmp_path: Path) -> None
 def test_what_died_left_is_removed(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What an attempt at a log had made stayed for ever: only a run to which logs were missing
-    removed such directories, and before its tasks.
+    """The directory of a failed attempt stayed for ever: only a run that lacked logs removed such
+    directories, and before its tasks.
     """
     small, few = tmp_path / "small", tmp_path / "few"
     small_books(small, 2)

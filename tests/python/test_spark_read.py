@@ -158,7 +158,7 @@ def test_register_by_hand(spark: Any, book: str) -> None:
 
 
 def test_errors_reach_the_user(spark: Any, book: str, tmp_path: Path) -> None:
-    """What they say of each option and schema is in test_spark_units.py."""
+    """test_spark_units.py has the error of each option and schema."""
     with pytest.raises(AnalysisException, match=r"unknown option splitsizes .did you mean split"):
         load(spark, book, splitSizes="1m").collect()
     with pytest.raises(AnalysisException, match="schema: column event is bigint, not int"):

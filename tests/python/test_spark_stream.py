@@ -198,7 +198,7 @@ def read(stream: DeedbookStreamReader, start: Any, stop: Any) -> list[tuple[Any,
 
 
 def begin(stream: DeedbookStreamReader, limit: Any = ALL) -> tuple[Any, Any]:
-    """Where the first batch of a stream begins, and where it ends."""
+    """Give the offsets at which the first batch of a stream begins and ends."""
     start = stream.initialOffset()
     return start, stream.latestOffset(start, limit)
 

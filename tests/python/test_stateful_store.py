@@ -36,7 +36,7 @@ PLACES = st.sampled_from([None, "", "one", "two"])
 
 
 def signed(pubkey: str, at: int, kind: int, tags: list[list[str]], content: str) -> dict[str, Any]:
-    """An event; what asks for a deletion has a true signature."""
+    """Make an event; a request for a deletion has a true signature."""
     event = made(content, pubkey=pubkey, created_at=at, kind=kind, tags=tags)
     return event if kind != 5 else event | {"sig": sign(event["id"], SECRETS[pubkey])}
 

@@ -19,11 +19,11 @@ pub type History = (&'static str, Option<(Call, u64)>, &'static str);
 
 /// A history in the making.
 pub trait Run: Sized + 'static {
-    /// What a reader may find.
+    /// The knowledge that judges what a reader finds.
     type Known: Clone;
     /// Begin on a disk; nothing is opened yet.
     fn on(disk: &Sim, how: &str) -> Self;
-    /// Whatever is opened from here on is on this storage.
+    /// Open logs on this storage from here on.
     fn mutate(&mut self, storage: Arc<dyn Storage>);
     /// Do one step; `o` opens.
     fn step(&mut self, op: char) -> deedbook::Result<()>;
@@ -32,13 +32,13 @@ pub trait Run: Sized + 'static {
     /// The name of a file in the list.
     fn kind(path: &Path) -> String;
     fn known(&self) -> Self::Known;
-    /// What is known while a step goes on.
+    /// The knowledge while a step goes on.
     fn during(before: &Self::Known, after: &Self::Known) -> Self::Known;
     /// Open what a power cut left, judge it, go on.
     fn recover(&self, disk: &Sim, known: &Self::Known) -> Result<(), String>;
 }
 
-/// The disk at a moment, a number for what is known then, and what that is.
+/// The disk at a moment, the number of the knowledge then, and the knowledge.
 struct Moment<K>(Sim, usize, K);
 
 /// A history that ran on a disk that mutates one call.
@@ -88,7 +88,7 @@ pub fn unlike<R: Run>(
 ) -> String {
     let mut outcomes = Outcomes::default();
     for &history in histories {
-        // States that are in order, each with what is known then.
+        // States that are in order, each with the number of its knowledge.
         let mut good = HashSet::new();
         outcomes.try_all(&format!("{history:?}"), |at| {
             let Ran { run, moments, made, done } = run::<R>(history, at);

@@ -17,7 +17,7 @@ struct Text {
 pub struct Texts {
     texts: Vec<Text>,
     situations: BTreeSet<String>,
-    /// What stands for something that differs from run to run.
+    /// The words in the place of values that differ from run to run.
     placeholders: Vec<(String, &'static str)>,
     /// The parts of the texts met, each with its kind of error.
     parts: BTreeSet<(&'static str, String)>,
@@ -56,7 +56,7 @@ impl Texts {
         }
     }
 
-    /// What the snapshot holds.
+    /// The text of the snapshot.
     pub fn shown(&self) -> String {
         let (mut shown, mut situation) = (String::new(), "");
         for text in &self.texts {
@@ -103,7 +103,7 @@ fn shape(text: &str) -> String {
     let text = text.replace(',', "").replace("DIR", "");
     let mut before = "";
     let words = text.split(' ').map(|word| {
-        // What a number must be is a part of the text.
+        // The text includes the value that a number must have.
         if std::mem::replace(&mut before, word) == "be" {
             return word.to_string();
         }

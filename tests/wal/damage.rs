@@ -1,6 +1,6 @@
 //! Segments, head markers and settings that are wrong; `tests/engine/answers` has damage in records.
-//! Whatever is done to the files: all that was acknowledged is kept, or opening for write is refused
-//! and changes nothing, or reading raises the damage.
+//! Each damage to the files has one of three outcomes: all acknowledged records are kept; opening for write is
+//! refused and changes nothing; or reading raises the damage.
 
 use std::path::{Path, PathBuf};
 

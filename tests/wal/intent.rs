@@ -1,5 +1,4 @@
-//! Bugs that were found in what a truncation leaves of its intent when it crashes: what that may cut,
-//! and what not.
+//! Bugs that were found in intents of truncations that crashed: an intent may cut only the records that it names.
 
 use std::path::PathBuf;
 

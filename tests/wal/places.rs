@@ -1,5 +1,5 @@
-//! Where a log lies: no second writer is let in, repairs keep what they set aside, and nothing that is
-//! not there is acknowledged.
+//! The places of logs: a second writer is refused, repairs keep the bytes that they set aside, and no log
+//! acknowledges records that are not on the disk.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What several of these files do with a log on the simulated disk.
+//! Functions that several of these files share: logs on the simulated disk.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub fn synced_on(
     (disk, wal, lsns)
 }
 
-/// What an opening for write finds.
+/// The records that an opening for write finds.
 pub fn found(subject: &WalSubject, disk: &Sim) -> Vec<Record> {
     let wal = subject.wal(disk, MANUAL).unwrap_or_else(|e| panic!("{}: {e}", subject.name));
     read_all(&wal).unwrap()
@@ -38,8 +38,8 @@ pub fn segments(disk: &Sim) -> Vec<u64> {
     segments_in(disk, Path::new("/log"))
 }
 
-/// What each call of `change` leaves, and its name: if the process is killed there, and in some of the
-/// states that a power cut leaves.
+/// The disks that a kill at each call of `change` leaves, and some of those that a power cut leaves, each with the
+/// call's name.
 pub fn at_every_call<T>(
     disk: &Sim,
     states_max: u64,

@@ -1,5 +1,5 @@
-//! Bugs that were found in truncations of the write-ahead log: what a crash in their middle leaves, and
-//! what a refused one has changed.
+//! Bugs that were found in truncations of the write-ahead log: crashes in the middle of one, and changes that a
+//! refused one left.
 
 use std::io::ErrorKind::{Other, StorageFull};
 use std::path::{Path, PathBuf};

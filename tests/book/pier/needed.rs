@@ -32,7 +32,7 @@ struct Run {
     known: Known,
 }
 
-/// What may be found after a power cut.
+/// The states of a pier that a power cut may leave.
 #[derive(Clone, Default)]
 struct Known {
     /// The last event that is durable, and the last one appended.

@@ -36,7 +36,7 @@ fn open(disk: &Sim) -> Result<EventWal> {
         .open("/wal", Mode::Append)
 }
 
-/// What a power cut may leave, and a kill.
+/// The disks that a power cut may leave, and the one that a kill leaves.
 fn states(disk: &Sim) -> Vec<Sim> {
     [harness::states(disk, STATES), vec![disk.kill()]].concat()
 }

@@ -257,7 +257,7 @@ pub fn newest_log(disk: &Sim) -> String {
     logs(disk).pop().unwrap()
 }
 
-/// Where the last byte is that is not 0.
+/// The position of the last byte that is not 0.
 pub fn last_byte(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|&byte| byte != 0).unwrap()
 }

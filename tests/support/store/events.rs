@@ -156,7 +156,7 @@ pub fn one_by_one(store: &EventStore, events: &[Event]) {
     events.iter().for_each(|event| assert!(store.append(event).unwrap().is_stored()));
 }
 
-/// Where an event that counts is.
+/// The place of an event that counts.
 pub fn place(store: &EventStore, event: &Event) -> Location {
     store.find(&event.id).unwrap().unwrap().location
 }

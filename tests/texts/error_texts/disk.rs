@@ -54,7 +54,7 @@ fn wrong_files(texts: &mut Texts, format: &dyn Format, dir: &Path) {
     tried(texts, "a file in the place of a directory above it", &at);
 }
 
-/// What another process leaves in the lock file that it holds.
+/// The lock file of another process that holds it.
 fn other_processes(texts: &mut Texts, dir: &Path) {
     let path = dir.join("held");
     Book::create(&path).unwrap().close().unwrap();

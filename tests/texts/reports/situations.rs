@@ -93,8 +93,8 @@ fn flip(specimen: &Specimen<'_>, space: &mut [u8], record: usize) {
     space[specimen.edges[record - 1] + specimen.format.framing().head() + 3] ^= 1;
 }
 
-/// Every situation of a format: its name, the files, and how the log is opened. Of a WAL in one file
-/// they are fewer: what its reports say, those of one in segments say, too, but for names of files.
+/// Every situation of a format: its name, the files, and how the log is opened. A WAL in one file has
+/// fewer: its reports differ from those of a WAL in segments only in the names of files.
 pub fn each(format: &dyn Format) -> Vec<Situation> {
     let is_single = format.framing() == Framing::Wal && format.segment_bytes().is_none();
     let plain = if is_single { &OF_A_SINGLE_FILE[..] } else { &OF_EVERY_FORMAT };

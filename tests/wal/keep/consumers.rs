@@ -113,8 +113,8 @@ fn cut_below_a_consumer() -> Sim {
     disk
 }
 
-/// Where the consumer stands after an opening for write, which begins while a reader holds the lock of
-/// the consumers. The reader then does `meanwhile`.
+/// Open for write while a reader holds the lock of the consumers and then does `meanwhile`. Give the position of
+/// the consumer afterwards.
 fn opened_beside_a_reader(disk: &Sim, meanwhile: impl FnOnce()) -> Lsn {
     let LockAttempt::Held(busy) = disk.lock(&LARGE.sidecar(), false).unwrap() else {
         panic!("locked by another");

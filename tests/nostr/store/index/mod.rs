@@ -1,4 +1,4 @@
-//! The index of a store: what a query finds by it is what a scan finds.
+//! The index of a store: a query finds by it the same events as a scan.
 
 mod foreign_index;
 mod stale_index;

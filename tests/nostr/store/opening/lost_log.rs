@@ -71,7 +71,7 @@ fn a_log_that_is_gone_is_refused_and_named() {
     let disk = killed();
     assert!(checkpoint(&disk) > 0);
     remove_log(&disk);
-    // Which version of the profile counts the segments say, too.
+    // The segments say, too, which version of the profile counts.
     is_refused_and_goes_on(
         &disk,
         "the write-ahead log has no file, and so no entry",

@@ -1,4 +1,4 @@
-//! What opening makes of manifests, logs and settings.
+//! Opening a store: manifests, logs and settings.
 
 mod history;
 mod lost_log;

@@ -14,7 +14,7 @@ fn five() -> Sim {
 #[test]
 fn damaged_pages_are_named_by_walks_and_verify_and_stay_where_they_are() {
     type Change = fn(&mut Vec<u8>);
-    // Which event is lost, and the pages that are damaged.
+    // The event that is lost, and the damaged pages.
     let cases: [(&str, Change, usize, Range<usize>); 6] = [
         ("a lost page", |b| b[2 * PAGE..3 * PAGE].fill(0), 1, 2..3),
         ("a lost page of a longer event", |b| b[5 * PAGE..6 * PAGE].fill(0), 3, 4..7),

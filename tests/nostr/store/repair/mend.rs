@@ -141,8 +141,8 @@ fn expect_typed(error: &Error) {
     assert!(kinds.contains(&error.kind()), "{error:?}");
 }
 
-/// Do a work on copies of a disk while faults strike its calls. What a kill leaves then, and a power cut, is
-/// judged, knowing whether the work ended well. How many faults fired, and how many ended the work.
+/// Do a work on copies of a disk while faults strike its calls. Then judge the disks that a kill and a power cut
+/// leave; the judge knows whether the work ended well. Count the faults that fired, and those that ended the work.
 fn strike(
     disk: &Sim,
     (first, stride): (u64, u64),

@@ -10,7 +10,7 @@ pub const HEADER_BYTES: usize = 24;
 pub struct Damaged {
     pub name: &'static str,
     pub disk: Sim,
-    /// What the repair may do.
+    /// The losses that the repair may accept.
     pub may: Repair,
     /// The events after it.
     pub left: Events,
@@ -140,7 +140,7 @@ fn cut_last_pages(disk: &Sim, id: u32) {
     damage(disk, &segment(id), |bytes| bytes.truncate(kept));
 }
 
-/// What is damaged, what the repair may do, the damage, and which events that count go with it.
+/// The name of the damage, the losses that the repair may accept, the damage itself, and the events that are lost.
 type Case = (&'static str, Repair, fn(&Sim), fn(&Sim) -> Vec<Id>);
 
 const NOTHING: fn(&Sim) -> Vec<Id> = |_| vec![];
@@ -259,7 +259,7 @@ pub fn given(store: &EventStore) -> Outcome<Events> {
     }
 }
 
-/// What a call of a work may leave.
+/// The disks that a call of a work may leave.
 pub struct Left {
     /// The number of the call.
     pub call: usize,
@@ -270,7 +270,7 @@ pub struct Left {
     pub disk: Sim,
 }
 
-/// What each call of a work may leave on a disk, and at last the end of the work.
+/// The disks that each call of a work may leave, and at last the end of the work.
 pub fn at_every_call(disk: &Sim, work: impl FnOnce(&Sim)) -> impl Iterator<Item = Left> {
     let disk = disk.kill();
     disk.record();

@@ -1,4 +1,4 @@
-//! What appending, replacing, deleting, importing and compacting do.
+//! Appending, replacing, deleting, importing and compacting.
 
 mod addresses;
 mod imports;
