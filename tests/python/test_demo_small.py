@@ -27,6 +27,11 @@ sys.exit(main(["demo", "--small", "--out", sys.argv[1]]))
 """As where nothing but the wheel is installed."""
 
 
+def complaints(said: str) -> list[str]:
+    """Give the lines of stderr without recoveries: a kill in a write leaves a torn log."""
+    return [line for line in said.splitlines() if not line.startswith("book recovered: torn, ")]
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The output directory of a run that went well, and what it printed."""
@@ -38,7 +43,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         text=True,
         timeout=120,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, complaints(done.stderr)) == (0, [])
     return out, done.stdout
 
 
@@ -158,7 +163,7 @@ def test_the_names_of_files_need_not_be_utf_8_nor_what_the_output_is_encoded_in(
     command = small_demo(out, "--input", str(lines), *(["--json"] if as_json else []))
     env = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run(command, capture_output=True, timeout=120, env=env)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, complaints(os.fsdecode(done.stderr))) == (0, [])
     report = report_of(out)
     assert report["ok"] and report["input"]["name"] == lines.name
     if as_json:
@@ -176,6 +181,4 @@ def test_a_reader_that_went_away_ends_the_demo_in_silence(tmp_path: Path) -> Non
         assert demo.stdout.readline().startswith(b"input: ")
         demo.stdout.close()
         said = demo.stderr.read()
-    # A kill may hit the writer in the middle of a record, which its next opening says.
-    others = [line for line in said.splitlines() if not line.startswith(b"book recovered: ")]
-    assert (demo.returncode, others) == (141, [])
+    assert (demo.returncode, complaints(os.fsdecode(said))) == (141, [])
