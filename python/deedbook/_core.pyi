@@ -596,7 +596,10 @@ class SalvageReport:
         """The stretches left out."""
     @property
     def loss(self) -> Loss | None:
-        """Acknowledged records that are missing at the end of the source."""
+        """Acknowledged records that are missing behind the last record that was copied.
+
+        ``damages`` has those before it.
+        """
     @property
     def source_bytes(self) -> int:
         """Bytes of the source, without its header."""

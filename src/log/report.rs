@@ -206,7 +206,8 @@ pub struct SalvageReport {
     pub runs: Vec<SalvageRun>,
     /// The stretches left out.
     pub damages: Vec<Damage>,
-    /// Whether acknowledged records are missing at the end of the source.
+    /// Acknowledged records that are missing behind the last record that was copied. `damages` has those
+    /// before it.
     pub loss: Option<Loss>,
     /// Bytes of the source, without its header.
     pub source_bytes: u64,

@@ -68,14 +68,9 @@ fn copy<F: Format>(
     let copy = target(&found)?;
     let mut report = SalvageReport {
         source_bytes: found.findings.data_end.max(found.findings.extent.end).saturating_sub(start),
-        loss: loss(&found),
         ..SalvageReport::default()
     };
-    let is_short = report.loss.is_some();
-    if !is_short {
-        report.loss =
-            Loss::load(&*common.storage, &place.sidecar).map_err(|e: Error| e.of(F::NAME))?;
-    }
+    let noted = Loss::load(&*common.storage, &place.sidecar).map_err(|e: Error| e.of(F::NAME))?;
     let mut carry = Carry::load::<F>(common, place, &mut report);
     let mut target = Target {
         into: copy.extent()?,
@@ -83,7 +78,9 @@ fn copy<F: Format>(
         log: &copy,
     };
     let (mut next_progress, mut last_end, mut was_proved) = (start, None, true);
+    let mut last_ordinal = None;
     while let Some((ordinal, offset, frame)) = records.advance()? {
+        last_ordinal = ordinal;
         let proved = records.is_proved() && !found.findings.is_in_damage(offset);
         let end = offset + frame.len();
         if let Some(stub) = stub {
@@ -121,7 +118,9 @@ fn copy<F: Format>(
     let durable_end = found.findings.durable_end.unwrap_or(u64::MAX);
     let last_end = last_end.unwrap_or(start);
     let is_lost = |damage: &Damage| (last_end..durable_end).contains(&damage.offset);
-    let ends_whole = !is_short && !report.damages.iter().any(is_lost);
+    let short = loss(&found).and_then(|loss| behind(loss, (last_end, last_ordinal), durable_end));
+    report.loss = short.or(noted);
+    let ends_whole = short.is_none() && !report.damages.iter().any(is_lost);
     carry.store(Some(last_end).filter(|_| ends_whole), &copy, &mut report)?;
     carry::transactions(common, place, &copy, &mut report)?;
     copy.close()?;
@@ -180,7 +179,19 @@ pub fn create<F: Format>(target: &Path, options: F::Options) -> Result<Log<F>> {
     Log::open_with(target, Mode::Create, options)
 }
 
-/// What is missing at the end of a log that ends below its mark.
+/// What of a loss lies behind the last record that was copied; damage may lie before it. `None` if the
+/// copy reaches the byte up to which the log was durable.
+fn behind(loss: Loss, (end, last): (u64, Option<u64>), durable_end: u64) -> Option<Loss> {
+    if end <= loss.offset {
+        return Some(loss);
+    }
+    let next = last.map(|ordinal| ordinal + 1);
+    let lost = |next: u64| (loss.first + loss.records).saturating_sub(next);
+    let records = next.map_or(0, lost);
+    (end < durable_end).then_some(Loss { records, first: next.unwrap_or(loss.first), offset: end })
+}
+
+/// The records that are missing at the end of a log that ends below its mark.
 pub fn loss<F: Format>(found: &Inspected<F>) -> Option<Loss> {
     let Findings { extent, beyond_limit, mark, .. } = found.findings;
     let mark = found.mark.filter(|_| mark == MarkUse::Lost && !beyond_limit)?;

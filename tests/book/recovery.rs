@@ -155,6 +155,21 @@ fn metadata_that_is_damaged_keeps_no_deed_from_being_salvaged() {
     assert_eq!(copy.meta().unwrap(), Meta::default());
 }
 
+/// Salvage counted every deed after the first damage as lost, also those that it copied.
+#[test]
+fn a_salvage_past_damage_says_only_the_deeds_behind_the_cut_lost() {
+    let events = events(20, 40);
+    let (files, borders) = (died(&events, 20), borders(&events));
+    let mut bytes = log(1, &events);
+    bytes[borders[4] as usize + 12] ^= 1;
+    bytes.truncate(borders[15] as usize);
+    let (_, options) = with_log(&files, &bytes);
+    let report = rescue(Path::new(BOOK), Path::new("/rescued"), &options);
+    let loss = report.loss.unwrap();
+    assert_eq!((report.records, report.damages.len()), (14, 1), "{report:?}");
+    assert_eq!((loss.first, loss.records, loss.offset), (16, 5, borders[15]), "{loss:?}");
+}
+
 /// The first event of a header is 0, and the mark says "empty": a power cut took the header's sector before the
 /// first save returned. With a damaged slot, the mark may be older than acknowledged deeds.
 #[test]

@@ -346,8 +346,8 @@ def _salvage_lines(
     lines = [f"{target}: copied {count(report.records, info.noun)}", *left_out]
     if lost is not None:
         lines.append(
-            f"  acknowledged {info.noun}s are lost at the end: durable to byte"
-            f" {lost['durable_end']:,}, there to byte {lost['intact_end']:,}"
+            f"  acknowledged {info.noun}s are lost: durable to byte {lost['durable_end']:,}, "
+            f"intact to byte {lost['intact_end']:,}"
         )
     if (loss := loss_text(info, report)) is not None:
         lines.append(f"  {loss}")
