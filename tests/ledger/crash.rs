@@ -9,7 +9,9 @@ use deedbook::Durability;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 
-use crate::support::crashes::{Counts, World, all_after, by_chance, choices, worst};
+use crate::support::crashes::{
+    Counts, Crash, Explorer, Plan, World, all_after, by_chance, choices, worst,
+};
 use crate::support::ledger::oracle::{Known, Run, options, recover};
 use crate::support::ledger::spool::{DIR, event, last_index, mix, send, small};
 use crate::support::report;
@@ -23,8 +25,8 @@ struct Ledger;
 impl World for Ledger {
     type Known = Known;
 
-    fn recover(&self, disk: &Sim, known: &Known, power: bool) -> Result<(), String> {
-        recover(disk, known, power).map(drop)
+    fn recover(&self, disk: &Sim, known: &Known, crash: Crash) -> Result<(), String> {
+        recover(disk, known, crash.is_of_power()).map(drop)
     }
 
     fn begin(&self, disk: &Sim) -> Result<(), String> {
@@ -35,7 +37,7 @@ impl World for Ledger {
 }
 
 /// Crash a history at every call of its last step.
-fn crash(history: &str, durability: Durability, states: u64, counts: &mut Counts) {
+fn crash(history: &str, durability: Durability, states: u64, explorer: &mut Explorer) {
     let mut run = Run::new(durability);
     run.open().unwrap();
     let last = history.chars().count().saturating_sub(1);
@@ -55,7 +57,8 @@ fn crash(history: &str, durability: Durability, states: u64, counts: &mut Counts
         let during = Known::during(&before, &after);
         let mut moments: Vec<_> = run.disk.recorded().into_iter().map(|d| (d, &during)).collect();
         moments.push((run.disk.kill(), &after));
-        counts.explore(&format!("{durability} {history:?}"), &Ledger, &moments, states);
+        let what = format!("{durability} {history:?}");
+        explorer.explore(&what, &Ledger, &moments, &Plan::of(states));
     }
 }
 
@@ -64,12 +67,12 @@ fn crash(history: &str, durability: Durability, states: u64, counts: &mut Counts
 fn every_short_history_survives_every_crash() {
     let states = report::number("DEEDBOOK_LEDGER_STATES", 24);
     let steps = report::of_tier("DEEDBOOK_LEDGER_STEPS") as usize;
-    let mut counts = Counts::default();
+    let mut explorer = Explorer::default();
     for durability in DURABILITIES {
         let durability: Durability = durability.parse().unwrap();
         for history in all_after("", steps, STEPS) {
-            crash(&history, durability, states, &mut counts);
-            if counts.failures.len() > 3 {
+            crash(&history, durability, states, &mut explorer);
+            if explorer.failures.len() > 3 {
                 break;
             }
         }
@@ -79,12 +82,12 @@ fn every_short_history_survives_every_crash() {
     for number in 0..report::number("DEEDBOOK_LEDGER_HISTORIES", 150) {
         let chance = mix(seed ^ mix(number));
         let durability = DURABILITIES[(mix(chance) % 5) as usize].parse().unwrap();
-        crash(&by_chance(STEPS, chance), durability, states, &mut counts);
+        crash(&by_chance(STEPS, chance), durability, states, &mut explorer);
     }
-    println!("{}", counts.json());
-    report::write("ledger-crash", &counts.json());
-    assert!(counts.failures.is_empty(), "{}", counts.failures.join("\n"));
-    let Counts { histories, moments, states, second, .. } = counts;
+    println!("{}", explorer.json());
+    report::write("ledger-crash", &explorer.json());
+    assert!(explorer.failures.is_empty(), "{}", explorer.failures.join("\n"));
+    let Counts { histories, moments, states, second, .. } = explorer.counts;
     assert!(moments > histories && states > moments && second > moments);
 }
 
@@ -93,7 +96,7 @@ fn every_short_history_survives_every_crash() {
 // Promise: ledger-power-loss.
 #[test]
 fn an_interval_makes_durable_without_another_call_and_survives_crashes() {
-    let mut counts = Counts::default();
+    let mut explorer = Explorer::default();
     for history in all_after("", 2, STEPS) {
         let mut run = Run::new(Durability::Interval(Duration::from_millis(2)));
         run.open().unwrap();
@@ -108,12 +111,14 @@ fn an_interval_makes_durable_without_another_call_and_survives_crashes() {
             let moments = run.disk.recorded().into_iter().map(|disk| (disk, &during));
             if at == last {
                 let moments: Vec<_> = moments.collect();
-                counts.explore(&format!("interval {history:?}"), &Ledger, &moments, 8);
+                let what = format!("interval {history:?}");
+                explorer.explore(&what, &Ledger, &moments, &Plan::of(8));
             }
         }
     }
-    assert!(counts.failures.is_empty(), "{}", counts.failures.join("\n"));
-    assert!(counts.histories > 80 && counts.states > 1000, "{} states", counts.states);
+    assert!(explorer.failures.is_empty(), "{}", explorer.failures.join("\n"));
+    let Counts { histories, states, .. } = explorer.counts;
+    assert!(histories > 80 && states > 1000, "{states} states");
 }
 
 fn wait_until_durable(run: &Run) {

@@ -9,13 +9,36 @@ use super::mix::mix;
 
 /// States of a second crash at each call.
 const SECOND_STATES: u64 = 3;
+/// Hashes of states that are kept; beyond that, some states are judged and counted again.
+const SEEN_MAX: usize = 1 << 23;
 
-/// A kind of log that crashes: ledgers, event stores, piers.
+/// How a log came to be on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// The process died, and the disk has all that it wrote.
+    Killed,
+    /// The power was cut.
+    Power,
+    /// The power was cut, and then again during the first calls of the next process; the explorer judges the
+    /// states of that, too.
+    PowerTwice,
+    /// The power was cut during the first calls of the process after a crash.
+    Second,
+}
+
+impl Crash {
+    /// Whether the disk may lack what was not synced.
+    pub fn is_of_power(self) -> bool {
+        self != Self::Killed
+    }
+}
+
+/// A kind of log that crashes.
 pub trait World {
     /// The records that a reader may find.
     type Known;
     /// Open the log after a crash, judge it, append to it.
-    fn recover(&self, disk: &Sim, known: &Self::Known, power: bool) -> Result<(), String>;
+    fn recover(&self, disk: &Sim, known: &Self::Known, crash: Crash) -> Result<(), String>;
     /// The first calls of the next process, which crash as well.
     fn begin(&self, _disk: &Sim) -> Result<(), String> {
         Ok(())
@@ -24,47 +47,106 @@ pub trait World {
     fn lose(&self, disk: Sim) -> Sim {
         disk
     }
+    /// A number that moments share at which a reader may find the same. The explorer judges a disk once for each
+    /// of these numbers; without one, each time.
+    fn context(&self, _known: &Self::Known) -> Option<u64> {
+        None
+    }
+    /// A number for a moment, the same in each run of its history. It chooses the states that are tried.
+    fn place(&self, _known: &Self::Known, call: usize) -> u64 {
+        call as u64
+    }
+}
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    /// States of each moment, at most: all if there are no more, else by chance.
+    pub states: u64,
+    /// Of so many distinct states, the next process crashes after one; without a number, after the last of a moment.
+    pub second_every: Option<u64>,
+    /// At how many of its calls the next process crashes.
+    pub second_calls: usize,
+}
+
+impl Plan {
+    /// A few second crashes after each moment.
+    pub fn of(states: u64) -> Self {
+        Self { seed: 0, states, second_every: None, second_calls: 5 }
+    }
 }
 
 /// How many crashes there were.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub histories: u64,
     pub moments: u64,
     pub states: u64,
-    pub second: u64,
     /// Disks that were judged after a power cut.
-    pub distinct: HashSet<u64>,
-    pub failures: Vec<String>,
+    pub distinct: u64,
+    pub second: u64,
+    pub distinct_second: u64,
 }
 
 impl Counts {
-    /// As JSON, for the published table.
-    pub fn json(&self) -> String {
-        let Self { histories, moments, states, second, distinct, failures } = self;
-        format!(
-            "{{\"histories\": {histories}, \"moments\": {moments}, \"power_cuts\": {states}, \
-             \"distinct_power_cuts\": {}, \"second_power_cuts\": {second}, \"failures\": {}}}\n",
-            distinct.len(),
-            failures.len()
-        )
+    pub fn add(&mut self, other: &Self) {
+        self.histories += other.histories;
+        self.moments += other.moments;
+        self.states += other.states;
+        self.distinct += other.distinct;
+        self.second += other.second;
+        self.distinct_second += other.distinct_second;
     }
 
-    /// Crash at each of these moments, in at most `states` states of each, and note the first failure.
+    /// As JSON, for the published table.
+    pub fn json(&self) -> String {
+        let Self { histories, moments, states, distinct, second, distinct_second } = self;
+        format!(
+            "{{\"histories\": {histories}, \"moments\": {moments}, \"power_cuts\": {states}, \
+             \"distinct_power_cuts\": {distinct}, \"second_power_cuts\": {second}, \
+             \"distinct_second_power_cuts\": {distinct_second}}}"
+        )
+    }
+}
+
+/// Crashes histories, and keeps what it saw.
+#[derive(Debug, Default)]
+pub struct Explorer {
+    pub counts: Counts,
+    pub failures: Vec<String>,
+    seen: HashSet<u64>,
+    seen_second: HashSet<u64>,
+}
+
+impl Explorer {
+    /// Crash at each of these moments, and note the first failure.
     pub fn explore<W: World>(
         &mut self,
         what: &str,
         world: &W,
         moments: &[(Sim, &W::Known)],
-        states: u64,
+        plan: &Plan,
     ) {
-        self.histories += 1;
+        self.counts.histories += 1;
+        if self.seen.len() + self.seen_second.len() > SEEN_MAX {
+            self.seen.clear();
+            self.seen_second.clear();
+        }
         for (call, (disk, known)) in moments.iter().enumerate() {
-            if let Err(why) = self.moment(world, disk, known, states) {
+            let plan = Plan { seed: mix(plan.seed ^ mix(world.place(known, call))), ..*plan };
+            if let Err(why) = self.moment(world, disk, known, &plan) {
                 self.failures.push(format!("{what}, call {call} of {}: {why}", moments.len()));
                 break;
             }
         }
+    }
+
+    /// The counts as JSON, with the failures.
+    pub fn json(&self) -> String {
+        let counts = self.counts.json();
+        let counts = counts.trim_end_matches('}');
+        format!("{counts}, \"failures\": {}}}\n", self.failures.len())
     }
 
     fn moment<W: World>(
@@ -72,40 +154,72 @@ impl Counts {
         world: &W,
         disk: &Sim,
         known: &W::Known,
-        states: u64,
+        plan: &Plan,
     ) -> Result<(), String> {
-        self.moments += 1;
+        self.counts.moments += 1;
+        let context = world.context(known);
         let killed = || world.lose(disk.kill());
-        world.recover(&killed(), known, false).map_err(|why| format!("killed: {why}"))?;
-        // The next process finds the writes of the dead one in the cache. Then a power cut ends it.
-        self.second(world, &killed(), known).map_err(|why| format!("killed, cut: {why}"))?;
-        let crashes = disk.crashes();
-        let choices = choices(disk, states, 0);
-        for (index, choice) in choices.iter().enumerate() {
-            self.states += 1;
-            let state = world.lose(crashes.build(choice));
-            self.distinct.insert(state.fingerprint());
+        let is_new =
+            context.is_none_or(|of| self.seen.insert(mix(killed().fingerprint() ^ of ^ 1)));
+        if is_new {
             world
-                .recover(&state, known, true)
-                .map_err(|why| format!("state {index}, {choice:?}: {why}"))?;
+                .recover(&killed(), known, Crash::Killed)
+                .map_err(|why| format!("killed: {why}"))?;
+            // The next process finds the writes of the dead one in the cache. Then a power cut ends it.
+            self.second(world, &killed(), known, plan)
+                .map_err(|why| format!("killed, cut: {why}"))?;
         }
-        let Some(last) = choices.last() else { return Ok(()) };
-        self.second(world, &world.lose(crashes.build(last)), known)
-            .map_err(|why| format!("{last:?}, second crash: {why}"))
+        let crashes = disk.crashes();
+        let choices = choices(disk, plan.states, plan.seed);
+        for (index, choice) in choices.iter().enumerate() {
+            self.counts.states += 1;
+            let state = || world.lose(crashes.build(choice));
+            let here = state();
+            let key = mix(here.fingerprint() ^ context.unwrap_or(0));
+            let is_new = self.seen.insert(key);
+            self.counts.distinct += u64::from(is_new);
+            let is_last = index + 1 == choices.len();
+            let twice = plan.second_every.map_or(is_last, |every| key.is_multiple_of(every));
+            if context.is_some() && !is_new {
+                continue;
+            }
+            let there = |why| format!("state {index} of {}, {choice:?}: {why}", crashes.count());
+            let crash = if twice { Crash::PowerTwice } else { Crash::Power };
+            world.recover(&here, known, crash).map_err(there)?;
+            if twice {
+                self.second(world, &state(), known, &Plan { seed: key, ..*plan })
+                    .map_err(|why| there(format!("second crash: {why}")))?;
+            }
+        }
+        Ok(())
     }
 
     /// Crash the next process at some of its first calls.
-    fn second<W: World>(&mut self, world: &W, disk: &Sim, known: &W::Known) -> Result<(), String> {
+    fn second<W: World>(
+        &mut self,
+        world: &W,
+        disk: &Sim,
+        known: &W::Known,
+        plan: &Plan,
+    ) -> Result<(), String> {
         disk.record();
         world.begin(disk)?;
         let moments = disk.recorded();
-        let every = (moments.len() / 5).max(1);
+        let every = (moments.len() / plan.second_calls).max(1);
+        let context = world.context(known);
         for (call, moment) in moments.iter().enumerate().step_by(every) {
             let crashes = moment.crashes();
-            for choice in choices(moment, SECOND_STATES, self.second) {
-                self.second += 1;
+            for choice in choices(moment, SECOND_STATES, plan.seed ^ mix(call as u64)) {
+                self.counts.second += 1;
+                let state = crashes.build(&choice);
+                let key = mix(state.fingerprint() ^ context.unwrap_or(0));
+                let is_new = !self.seen.contains(&key) && self.seen_second.insert(key);
+                self.counts.distinct_second += u64::from(is_new);
+                if context.is_some() && !is_new {
+                    continue;
+                }
                 world
-                    .recover(&crashes.build(&choice), known, true)
+                    .recover(&state, known, Crash::Second)
                     .map_err(|why| format!("call {call}, {choice:?}: {why}"))?;
             }
         }

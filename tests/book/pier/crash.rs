@@ -12,7 +12,7 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, ErrorKind, Recovery};
 
 use crate::pier::support::*;
-use crate::support::crashes::{Counts, World, cuts, worst};
+use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, cuts, worst};
 
 /// States tried of a power cut that can leave more.
 const STATES: u64 = 400;
@@ -88,7 +88,7 @@ struct Crashed {
 impl World for Crashed {
     type Known = Known;
 
-    fn recover(&self, disk: &Sim, known: &Known, _power: bool) -> Result<(), String> {
+    fn recover(&self, disk: &Sim, known: &Known, _crash: Crash) -> Result<(), String> {
         self.found.borrow_mut().insert(judge(disk, known));
         Ok(())
     }
@@ -96,9 +96,9 @@ impl World for Crashed {
 
 /// Kill the process, and cut the power, at each moment.
 fn crash(moments: &[(Sim, &Known)]) -> (Counts, BTreeSet<Vec<u64>>) {
-    let (mut counts, crashed) = (Counts::default(), Crashed::default());
-    counts.explore("roll", &crashed, moments, STATES);
-    (counts, crashed.found.into_inner())
+    let (mut explorer, crashed) = (Explorer::default(), Crashed::default());
+    explorer.explore("roll", &crashed, moments, &Plan::of(STATES));
+    (explorer.counts, crashed.found.into_inner())
 }
 
 // Promise: pier-roll.

@@ -5,6 +5,7 @@
 //! from there on, and the log is opened and read. `mutations.txt` says what is caught. A call that is not in
 //! the list fails the test, so that somebody explains a new sync; so does a row that no longer holds.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use deedbook::storage::sim::{Call, Fault, What};
@@ -15,7 +16,7 @@ use crate::support::harness::config::Config;
 use crate::support::harness::history::{Moment, Run};
 use crate::support::harness::mutated::{At, Kinds, Made, Mutated};
 use crate::support::harness::mutations::Outcomes;
-use crate::support::harness::{Seen, Subject, mix, views};
+use crate::support::harness::{Subject, mix, views};
 use crate::support::report;
 
 for_every_subject! { every_sync_and_rename_is_needed }
@@ -64,7 +65,7 @@ struct Judge<'a> {
     config: Config,
     states: u64,
     /// States that are in order.
-    good: Seen,
+    good: HashSet<u64>,
 }
 
 impl Judge<'_> {
@@ -157,7 +158,7 @@ fn every_sync_and_rename_is_needed(subject: &Subject) {
     for history in usual.chain(own) {
         let states = report::of_tier("DEEDBOOK_MUTATION_STATES");
         let config = Config::named(history.0);
-        let mut judge = Judge { subject, config, states, good: Seen::default() };
+        let mut judge = Judge { subject, config, states, good: HashSet::new() };
         outcomes.try_all(&format!("{history:?}"), |at| {
             let (moments, made, done) = run(subject, history, &nested, at);
             let judged = moments.iter().try_for_each(|moment| judge.moment(moment));

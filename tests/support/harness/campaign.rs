@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::config::Config;
-use super::explore::{Counts, Explorer, Plan};
-use super::{Steps, Subject, mix};
-use crate::support::crashes::{all_after, by_chance};
+use super::explore::{Crashed, moments};
+use super::{Steps, Subject, hash, mix};
+use crate::support::crashes::{Counts, Explorer, Plan, all_after, by_chance};
 use crate::support::report;
 
 /// How histories are run, and how many steps fewer those of all have.
@@ -124,30 +124,23 @@ impl Campaign<'_> {
 
     fn run(&self, tasks: Vec<Task>, then_longer: bool) -> Outcome {
         let began = Instant::now();
-        let plan = Plan { seed: self.seed, per_moment: 0, per_second: 3, second_every: 16 };
-        let mut explorer = Explorer::new(self.subject, Config::named(self.config), plan);
-        let mut failures = Vec::new();
-        let mut check = |explorer: &mut Explorer<'_>, task: &Task| {
-            explorer.plan.per_moment = task.per_moment;
-            let history = AssertUnwindSafe(|| explorer.history(&task.history, task.from));
+        let mut explorer = Explorer::default();
+        let nested = self.subject.nested();
+        let check = |explorer: &mut Explorer, task: &Task| {
+            let history = AssertUnwindSafe(|| self.history(explorer, &nested, task));
             let done = catch_unwind(history).unwrap_or_else(|_| Err("panicked, see above".into()));
-            if let Err(what) = done {
-                let (seed, name) = (self.seed, self.subject.name);
-                failures.push(format!(
-                    "{name}: DEEDBOOK_CRASH_SEED={seed} DEEDBOOK_CRASH_HISTORY='{}:{}': {what}",
-                    self.config, task.history
-                ));
-            }
-            failures.len() < 3
+            let failure = done.err().map(|what| format!("{}: {what}", self.named(task)));
+            explorer.failures.extend(failure);
+            explorer.failures.len() < 3
         };
         let going_on = tasks.iter().all(|task| check(&mut explorer, task));
         let short = explorer.counts;
         // Longer ones by chance, until there are states enough.
         let configs = CONFIGS.len() as u64;
-        let enough = self.states.max(short.checked * configs + self.states / 4) / configs;
+        let enough = self.states.max(short.states * configs + self.states / 4) / configs;
         let longer = self.subject.steps.longer;
         let mut number = 0;
-        while going_on && then_longer && explorer.counts.checked < enough {
+        while going_on && then_longer && explorer.counts.states < enough {
             number += 1;
             let history = by_chance(longer, mix(self.seed ^ number));
             let per_moment = self.per_moment().min(1 << 8);
@@ -156,7 +149,26 @@ impl Campaign<'_> {
             }
         }
         let (config, seconds) = (self.config, began.elapsed().as_secs_f64());
-        Outcome { config, short, all: explorer.counts, seconds, failures }
+        Outcome { config, short, all: explorer.counts, seconds, failures: explorer.failures }
+    }
+
+    fn history(&self, explorer: &mut Explorer, nested: &[u8], task: &Task) -> Result<(), String> {
+        let crashed = Crashed { subject: self.subject, config: Config::named(self.config) };
+        let of = moments(self.subject, crashed.config, nested, &task.history, task.from)?;
+        let known: Vec<_> = of.iter().map(|moment| (moment.disk.clone(), moment)).collect();
+        let seed = self.seed ^ hash(task.history.as_bytes());
+        let (states, second_every) = (task.per_moment, Some(16));
+        let plan = Plan { seed, states, second_every, second_calls: usize::MAX };
+        explorer.explore(&self.named(task), &crashed, &known, &plan);
+        Ok(())
+    }
+
+    /// A task, as the environment names it.
+    fn named(&self, task: &Task) -> String {
+        format!(
+            "{}: DEEDBOOK_CRASH_SEED={} DEEDBOOK_CRASH_HISTORY='{}:{}'",
+            self.subject.name, self.seed, self.config, task.history
+        )
     }
 }
 

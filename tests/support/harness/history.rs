@@ -19,6 +19,8 @@ pub struct Moment {
     pub disk: Sim,
     /// Step of the history, 0 for opening.
     pub step: usize,
+    /// Number of the call in its step.
+    pub call: u64,
     /// What the log may hold: one case, or while records are dropped, the old and the new.
     pub allowed: Arc<Vec<Expect>>,
 }
@@ -402,7 +404,9 @@ impl<'a> Run<'a> {
             Some(last) => last.allowed.clone(),
             None => Arc::new(self.allowed()),
         };
-        self.moments.push(Moment { disk, step: self.step, allowed });
+        let last = self.moments.last().filter(|last| last.step == self.step);
+        let call = last.map_or(0, |last| last.call + 1);
+        self.moments.push(Moment { disk, step: self.step, call, allowed });
     }
 
     /// What the log may hold now.

@@ -31,7 +31,7 @@ pub use crate::support::formats::subject::{
     ACKNOWLEDGED, ALWAYS, At, Event, Format, How, Log, MANUAL, Record,
 };
 pub use crate::support::mix::mix;
-pub use oracle::{Expect, Seen, hash, judge, judge_any};
+pub use oracle::{Expect, hash, judge, judge_any};
 
 /// One test for each of these functions and each subject, so that a failure names both and
 /// `cargo nextest run --test engine wal_tiny` runs those of one format. None may run for ever.

@@ -1,8 +1,5 @@
 //! What a log may hold after a crash, and whether it does.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use super::Record;
 use crate::support::mix::mix;
 
@@ -34,24 +31,6 @@ pub fn judge_any<'a>(
         }
     }
     Err(wrong.join("; and neither: "))
-}
-
-/// A set of numbers that are hashes already.
-pub type Seen = HashSet<u64, BuildHasherDefault<AsItIs>>;
-
-#[derive(Default)]
-pub struct AsItIs(u64);
-
-impl Hasher for AsItIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _bytes: &[u8]) {
-        unreachable!("numbers only");
-    }
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
 }
 
 /// Whether `got` is what a recovery may give: a prefix of `written`, byte for byte and with the

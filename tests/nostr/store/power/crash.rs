@@ -1,7 +1,7 @@
 //! Power cuts and deaths at every storage call of every short history, on the simulated disk.
 
 use crate::store::prelude::*;
-use crate::support::crashes::{Counts, World, all_after, by_chance};
+use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, all_after, by_chance};
 use crate::support::report::number;
 use crate::support::store::judge::recover;
 use crate::support::store::known::Known;
@@ -24,8 +24,8 @@ struct Store<'a> {
 impl World for Store<'_> {
     type Known = Known;
 
-    fn recover(&self, disk: &Sim, known: &Known, power: bool) -> Result<(), String> {
-        recover(disk, self.options, known, power).map(drop)
+    fn recover(&self, disk: &Sim, known: &Known, crash: Crash) -> Result<(), String> {
+        recover(disk, self.options, known, crash.is_of_power()).map(drop)
     }
 
     fn begin(&self, disk: &Sim) -> Result<(), String> {
@@ -44,9 +44,9 @@ impl World for Store<'_> {
 /// Crash histories at every call of their last steps, in many states.
 pub fn crashed(histories: &[&str], durability: Durability, checksums: bool) {
     for history in histories {
-        let mut counts = Counts::default();
-        crash(history, durability, checksums, &[], of_tier("DEEDBOOK_NOSTR_STATES"), &mut counts);
-        finish(None, counts);
+        let mut explorer = Explorer::default();
+        crash(history, durability, checksums, &[], of_tier("DEEDBOOK_NOSTR_STATES"), &mut explorer);
+        finish(None, explorer);
     }
 }
 
@@ -57,7 +57,7 @@ fn crash(
     checksums: bool,
     lost: &'static [&'static str],
     states: u64,
-    counts: &mut Counts,
+    explorer: &mut Explorer,
 ) {
     let durability = durability.into();
     let mut run = Run::new(durability, checksums);
@@ -81,17 +81,18 @@ fn crash(
         let mut moments: Vec<_> = run.disk.recorded().into_iter().map(|d| (d, &during)).collect();
         moments.push((run.disk.kill(), &run.known));
         let store = Store { options: &run.options, lost };
-        counts.explore(&what, &store, &moments, states);
+        explorer.explore(&what, &store, &moments, &Plan::of(states));
     }
 }
 
 /// Say what was tried; with a name, also for the published table.
-fn finish(name: Option<&str>, counts: Counts) {
-    println!("{}", counts.json());
+fn finish(name: Option<&str>, explorer: Explorer) {
+    println!("{}", explorer.json());
     if let Some(name) = name {
-        report::write(&format!("store-crash-{name}"), &counts.json());
+        report::write(&format!("store-crash-{name}"), &explorer.json());
     }
-    let Counts { histories, moments, states, second, failures, .. } = counts;
+    let Explorer { failures, counts, .. } = explorer;
+    let Counts { histories, moments, states, second, .. } = counts;
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
     assert!(moments > histories && states > moments && second > moments);
 }
@@ -101,16 +102,16 @@ fn finish(name: Option<&str>, counts: Counts) {
 fn every_short_history_survives_every_crash() {
     let states = of_tier("DEEDBOOK_NOSTR_STATES").min(4);
     let steps = of_tier("DEEDBOOK_NOSTR_STEPS") as usize;
-    let mut counts = Counts::default();
+    let mut explorer = Explorer::default();
     for (durability, fewer) in DURABILITIES {
         for history in all_after("", steps.saturating_sub(fewer), STEPS) {
-            crash(&history, durability, true, &[], states, &mut counts);
-            if counts.failures.len() > 5 {
+            crash(&history, durability, true, &[], states, &mut explorer);
+            if explorer.failures.len() > 5 {
                 break;
             }
         }
     }
-    finish(Some("short"), counts);
+    finish(Some("short"), explorer);
 }
 
 // Promise: store-compaction.
@@ -133,9 +134,9 @@ fn a_compaction_that_a_crash_interrupted_doubles_nothing_without_a_manifest() {
     let histories = ["mmfx", "mmfxr", "afx", "mmmmfx", "mvfvmdx", "mfxmmfx"];
     for history in &histories[..of_tier("DEEDBOOK_NOSTR_INTERRUPTED") as usize] {
         for lost in [&[MANIFEST][..], &[COPY], &[MANIFEST, COPY]] {
-            let mut counts = Counts::default();
-            crash(history, Durability::Manual, true, lost, states, &mut counts);
-            finish(None, counts);
+            let mut explorer = Explorer::default();
+            crash(history, Durability::Manual, true, lost, states, &mut explorer);
+            finish(None, explorer);
         }
     }
 }
@@ -145,12 +146,12 @@ fn a_compaction_that_a_crash_interrupted_doubles_nothing_without_a_manifest() {
 fn longer_histories_by_chance_survive_every_crash_of_their_last_step() {
     let states = of_tier("DEEDBOOK_NOSTR_STATES").min(8);
     let seed = number("DEEDBOOK_SEED", 1);
-    let mut counts = Counts::default();
+    let mut explorer = Explorer::default();
     for round in 0..of_tier("DEEDBOOK_NOSTR_HISTORIES") {
         let chance = mix(seed ^ mix(round));
         let (history, durability) =
             (by_chance(STEPS, chance), DURABILITIES[(mix(chance) % 4) as usize].0);
-        crash(&history, durability, mix(chance ^ 1).is_multiple_of(2), &[], states, &mut counts);
+        crash(&history, durability, mix(chance ^ 1).is_multiple_of(2), &[], states, &mut explorer);
     }
-    finish(Some("chance"), counts);
+    finish(Some("chance"), explorer);
 }
