@@ -5,8 +5,6 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::storage::Closed;
-
 /// The result of every call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -81,6 +79,25 @@ pub enum Durable {
     No,
     /// The data may or may not be found after a restart.
     Unknown,
+}
+
+/// Why a call on a file of a closed log fails.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the log is closed")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+impl Closed {
+    /// Whether a call failed because its log is closed.
+    pub(crate) fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
 }
 
 /// An error with its place. Small: one pointer.

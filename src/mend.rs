@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::search::end_of_data;
 use crate::slice::{part, part_mut};
+use crate::storage::end_of_data;
 use crate::storage::{File, Storage, read_full, write_full};
 
 const COPY_BYTES: usize = 1 << 20;

@@ -10,7 +10,7 @@ use std::io;
 
 use crate::log::framing::Framing;
 use crate::slice::{part, part_mut};
-use crate::storage::{File, read_full};
+use crate::storage::{File, READ_BYTES, read_full};
 
 /// What a format's parser finds at the start of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,8 +176,6 @@ impl Stop {
 
 const TRAILER_BYTES_MAX: usize = 32;
 
-/// Bytes read at a time: small enough to stay in the processor's cache until they are checked.
-pub const READ_BYTES: usize = 256 << 10;
 /// A longer record is checked in parts, where its bytes are not asked for.
 pub const HELD_BYTES_MAX: u64 = 1 << 20;
 /// The first read of a scanner, which may want one record only; each further one is twice as long.

@@ -3,34 +3,13 @@
 use std::io;
 
 use crate::log::framing::Framing;
-use crate::scan::{Bad, READ_BYTES, Step, trailer_fits};
+use crate::scan::{Bad, Step, trailer_fits};
 use crate::slice::{part, part_mut};
-use crate::storage::{File, read_full};
+use crate::storage::{File, READ_BYTES, read_full};
 
 /// The first read of a search, which most often finds a record close by; each further one is twice as
 /// long.
 const FIRST_BLOCK_BYTES: usize = 16 << 10;
-
-/// The last byte of `start..end` that is not zero, plus one; `start` if all are zero.
-pub fn end_of_data(file: &dyn File, start: u64, end: u64) -> io::Result<u64> {
-    let mut block = vec![0; end.saturating_sub(start).min(READ_BYTES as u64) as usize];
-    let mut stop = end;
-    while stop > start {
-        let from = stop.saturating_sub(READ_BYTES as u64).max(start);
-        if file.data_from(from)? >= stop {
-            stop = from;
-            continue;
-        }
-        let target = part_mut(&mut block, ..(stop - from) as usize);
-        let read = read_full(file, target, from)?;
-        let seen = part(target, ..read);
-        if let Some(at) = seen.iter().rposition(|&byte| byte != 0) {
-            return Ok(from + at as u64 + 1);
-        }
-        stop = from;
-    }
-    Ok(start)
-}
 
 /// The bytes that may still be read where a hostile file could make a search quadratic.
 #[derive(Clone, Copy, Debug)]
@@ -167,32 +146,6 @@ mod tests {
             file.bytes[*at..*at + part.len()].copy_from_slice(part);
         }
         file
-    }
-
-    #[test]
-    fn data_ends_after_the_last_byte_that_is_no_zero() {
-        let len = 3 * BLOCK + 100;
-        for last in [0, 1, 99, 100, BLOCK - 1, BLOCK, BLOCK + 100, 2 * BLOCK + 99, len - 1] {
-            let file = file(len, 0, &[(0, &[1]), (last, &[1])]);
-            let end = |start: usize, end: usize| {
-                end_of_data(&file, start as u64, end as u64).unwrap() as usize
-            };
-            assert_eq!(end(0, len), last + 1);
-            assert_eq!(end(last, len), last + 1);
-            assert_eq!(end(last + 1, len), last + 1, "only zeros");
-            assert_eq!(end(0, last.max(1)), 1, "only the first byte");
-            assert_eq!(end(5, 5), 5, "nothing");
-        }
-    }
-
-    #[test]
-    fn zeros_are_read_once_and_holes_not_at_all() {
-        let mut file = file(9 * BLOCK, 0, &[(BLOCK / 2, &[1])]);
-        assert_eq!(end_of_data(&file, 0, 9 * BLOCK as u64).unwrap(), BLOCK as u64 / 2 + 1);
-        assert_eq!((file.read(), file.reads()), (9 * BLOCK as u64, 9));
-        file.has_holes = true;
-        assert_eq!(end_of_data(&file, 0, 9 * BLOCK as u64).unwrap(), BLOCK as u64 / 2 + 1);
-        assert_eq!((file.read(), file.reads()), (10 * BLOCK as u64, 10));
     }
 
     #[test]

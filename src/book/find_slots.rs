@@ -14,9 +14,9 @@ use crate::log::format::Format as _;
 use crate::log::space::{Beyond, Space};
 use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};
-use crate::search::end_of_data;
 use crate::sidecar::{Mark, MarkUse};
 use crate::storage::File;
+use crate::storage::end_of_data;
 
 /// What was found, and the slot that says so.
 pub struct FoundBySlots {

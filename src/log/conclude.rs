@@ -10,8 +10,9 @@ use crate::log::framing::Framing;
 use crate::log::space::Space;
 use crate::log::walk::Walk;
 use crate::scan::{Damage, Stop, Verdict};
-use crate::search::{end_of_data, find_intact};
+use crate::search::find_intact;
 use crate::sidecar::{Mark, MarkUse};
+use crate::storage::end_of_data;
 
 impl<F: Format> Walk<'_, F> {
     /// What lies after a mark. While the mark is open, all of it is unacknowledged, and whatever is

@@ -17,9 +17,9 @@ use crate::log::framing::Framing as _;
 use crate::log::identity::Anchor;
 use crate::log::options::Common;
 use crate::log::{Log, Shared, State};
-use crate::search::end_of_data;
 use crate::sidecar::{LockTimeout, WriterLock};
 use crate::slice::part;
+use crate::storage::end_of_data;
 use crate::storage::{FileId, read_full};
 use crate::transaction::{
     self, Committed, Desk, Intent, Noted, Part, StagedJob, StagedWriter, Target, Transaction,

@@ -30,7 +30,7 @@ use super::wal::EventWal;
 use super::walk::Step;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
-use crate::search::end_of_data;
+use crate::storage::end_of_data;
 use crate::storage::{Access, Storage, read_full};
 
 /// With so many flags in memory, those go that the segments have by now. A writer leaves at most 65,536 of them

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::Mutex;
-use crate::search::end_of_data;
 use crate::slice::part;
+use crate::storage::end_of_data;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 
 use super::event::{EventRef, Flags, Id};

@@ -1,35 +1,16 @@
 //! A file that its handle can give back while cursors still refer to it.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{File, FileId};
+use crate::error::Closed;
 use crate::locks::{PoisonError, RwLock};
 
 /// An open file until it is closed: then each call fails with [`Closed`].
 #[derive(Debug)]
 pub struct Closable(RwLock<Option<Arc<dyn File>>>);
-
-/// Why a call on a closed file fails.
-#[derive(Clone, Copy, Debug)]
-pub struct Closed;
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the log is closed")
-    }
-}
-
-impl std::error::Error for Closed {}
-
-impl Closed {
-    /// Whether a call failed for that.
-    pub fn is(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Self>())
-    }
-}
 
 impl Closable {
     /// The file, open.

@@ -22,24 +22,23 @@ mod prealloc;
 pub(crate) mod segmented;
 #[cfg(feature = "sim")]
 pub mod sim;
+mod whole;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt;
-use crate::slice::{part, part_mut};
-
-pub(crate) use closable::{Closable, Closed};
+pub(crate) use closable::Closable;
 pub use disk::Disk;
 #[cfg(feature = "nostr")]
 pub(crate) use disk::is_own;
 pub use fork::generation as fork_generation;
 pub use memory::Memory;
+pub(crate) use whole::{
+    READ_BYTES, end_of_data, located, read_full, replace, replace_through, sum_of, write_full,
+};
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,105 +188,4 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// With `sign`, the holder's process id is written into the file; without, a directory will do,
     /// too, where the system can.
     fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt>;
-}
-
-/// Where a log lies, from now on.
-pub(crate) fn located(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
-    if path.as_os_str().is_empty() {
-        return Err(Error::new(ErrorKind::InvalidArgument, "the path of the log is empty"));
-    }
-    if path.as_os_str().as_encoded_bytes().contains(&0) {
-        let message = "the path of the log has a zero byte";
-        return Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
-    }
-    storage.absolute(path).map_err(|e| Error::io("find the place of the log", path, e))
-}
-
-/// Fill `buf` from `offset`, or as much as there is before the end of the file; returns the count.
-pub(crate) fn read_full(file: &dyn File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-    interrupt::ask()?;
-    let mut done = 0;
-    while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset + done as u64) {
-            Ok(0) => break,
-            Ok(n) => done += n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(done)
-}
-
-/// The checksum of some bytes of a file, going on from that of what came before them; `None` if the file
-/// ends before they do.
-pub(crate) fn sum_of(
-    file: &dyn File,
-    bytes: Range<u64>,
-    before: u32,
-    more: fn(u32, &[u8]) -> u32,
-) -> io::Result<Option<u32>> {
-    let mut block = vec![0; bytes.end.saturating_sub(bytes.start).min(1 << 20) as usize];
-    let (mut sum, mut at) = (before, bytes.start);
-    while at < bytes.end {
-        let want = (bytes.end - at).min(block.len() as u64) as usize;
-        let read = read_full(file, part_mut(&mut block, ..want), at)?;
-        if read == 0 {
-            return Ok(None);
-        }
-        sum = more(sum, part(&block, ..read));
-        at += read as u64;
-    }
-    Ok(Some(sum))
-}
-
-/// Write all of `buf` at `offset`; short writes go on, a write of 0 bytes is an error.
-pub(crate) fn write_full(file: &dyn File, buf: &[u8], offset: u64) -> io::Result<()> {
-    let mut done = 0;
-    while let Some(rest) = buf.get(done..).filter(|rest| !rest.is_empty()) {
-        match file.write_at(rest, offset + done as u64) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => done += seeded!(n, "short-write-is-whole" => rest.len()),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
-}
-
-/// Make `path` hold exactly `bytes`, all or nothing: temporary file, fsync, rename, fsync of the
-/// directory. When this returns, the new content is durable.
-pub(crate) fn replace(
-    storage: &dyn Storage,
-    path: &Path,
-    bytes: &[u8],
-    mode: u32,
-) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".tmp");
-    replace_through(storage, path, &path.with_file_name(name), bytes, mode)
-}
-
-/// The same through another temporary file of that directory: for files whose names callers choose, so
-/// that `NAME.tmp` may be one of them.
-pub(crate) fn replace_through(
-    storage: &dyn Storage,
-    path: &Path,
-    temporary: &Path,
-    bytes: &[u8],
-    mode: u32,
-) -> io::Result<()> {
-    match storage.remove(temporary) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
-    let file = storage.create_new(temporary, mode)?;
-    if let Err(e) = write_full(&*file, bytes, 0).and_then(|()| file.sync_data()) {
-        drop(file);
-        // On a full disk even that little is missed.
-        let _ = storage.remove(temporary);
-        return Err(e);
-    }
-    drop(file);
-    storage.rename(temporary, path)?;
-    storage.sync_dir(path.parent().unwrap_or(Path::new(".")))
 }

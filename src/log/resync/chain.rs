@@ -8,7 +8,8 @@ use super::learnt::Walked;
 use super::search::Search;
 use super::trailers::Trailers;
 use crate::log::framing::Framing;
-use crate::scan::{READ_BYTES, Scanned, Scanner};
+use crate::scan::{Scanned, Scanner};
+use crate::storage::READ_BYTES;
 
 /// The end of a chain, and whether the chain proves its candidate.
 pub(super) struct Chain {

@@ -9,8 +9,9 @@ use super::trailers::Trailers;
 use crate::locks::{Mutex, lock};
 use crate::log::framing::Framing;
 use crate::scan::Scanner;
-use crate::search::{Budget, end_of_data};
+use crate::search::Budget;
 use crate::slice::{part, part_mut};
+use crate::storage::end_of_data;
 use crate::storage::{File, FileId, read_full};
 
 /// A longer read goes to the file.

@@ -8,9 +8,8 @@ use std::io;
 use crate::log::framing::Framing;
 use crate::search::Budget;
 use crate::slice::{part, part_mut};
-use crate::storage::{File, read_full};
+use crate::storage::{File, READ_BYTES, read_full};
 
-const READ_BYTES: usize = 256 << 10;
 /// At most so many spans are kept, about 50 MiB. Beyond that, a search reads bytes again.
 const SPANS_MAX: usize = 1 << 20;
 /// A record that begins further ahead than this drops the spans.

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use super::gapped::Gapped;
 use super::{Extent, Segmented};
 use crate::locks::lock;
-use crate::search::end_of_data;
 use crate::storage::Access;
+use crate::storage::end_of_data;
 
 impl Segmented {
     /// Whether segments lie after a gap.

@@ -1,4 +1,7 @@
+use std::path::Path;
+
 use super::*;
+use crate::storage::{Access, File, Storage};
 
 const PATH: &str = "/dir/file";
 
