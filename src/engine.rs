@@ -14,7 +14,6 @@ pub use crate::log::find_end::{Known, find_end};
 pub use crate::log::findings::Findings;
 pub use crate::log::follow::Follow;
 pub use crate::log::format::{Format, FrameOf, Inspected};
-pub use crate::log::framing::{Frame, Framing};
 pub use crate::log::options::Common;
 pub use crate::log::repair::repair;
 pub use crate::log::reverse::Reverse;
@@ -22,6 +21,7 @@ pub use crate::log::salvage::{create as create_copy, salvage};
 pub use crate::log::space::{Place, Space, base_of_tail};
 pub use crate::log::verify::{check, check_rest as verify};
 pub use crate::mode::Depth;
+pub use crate::scan::framing::{Frame, Framing};
 pub use crate::scan::{Bad, Step, Stop};
 pub use crate::sidecar::{LoadedMark, Mark, MarkFile, Settings};
 

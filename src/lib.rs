@@ -142,7 +142,6 @@ mod mode;
 pub mod nostr;
 mod retention;
 mod scan;
-mod search;
 mod setters;
 mod sidecar;
 mod slice;

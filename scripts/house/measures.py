@@ -148,7 +148,7 @@ def measure(doc: Path | None) -> dict[str, int | None]:
         rooms[file.parent] += 1
     formats, framings = (
         methods(ROOT / "src/log/format.rs", "Format"),
-        methods(ROOT / "src/log/framing.rs", "Framing"),
+        methods(ROOT / "src/scan/framing.rs", "Framing"),
     )
     of_formats = users("Format")
     items, fields = public(doc) if doc else (None, None)

@@ -12,8 +12,8 @@ use crate::checksum::crc32_more;
 use crate::locks::{Mutex, lock};
 use crate::log::extent::Extent;
 use crate::log::framing::Framing as _;
+use crate::scan::search::find_intact;
 use crate::scan::{Scanned, Scanner};
-use crate::search::find_intact;
 use crate::slice::part;
 use crate::storage::{File, read_full, sum_of};
 

@@ -11,8 +11,8 @@ use crate::columns::{BinaryColumn, Int32Column, Int64Column};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::cursor::Cursor;
 use crate::log::format::{Format, Stepped};
-use crate::log::framing::Frame;
 use crate::scan::Damage;
+use crate::scan::framing::Frame;
 use crate::slice::there;
 
 /// What a column has of a record.

@@ -1,7 +1,7 @@
 //! Records encoded before they are appended, so that many cost one write.
 
 use crate::error::Result;
-use crate::log::framing::Framing;
+use crate::scan::framing::Framing;
 use crate::sidecar::INDEX_BLOCK_BYTES;
 
 /// Encoded records, appended all or not at all.

@@ -11,11 +11,11 @@ use crate::log::cursor::Range;
 use crate::log::evidence::Border;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
-use crate::log::framing::Frame;
 use crate::log::identity::Anchor;
 use crate::log::read::Snapshot;
 use crate::log::split::Split;
 use crate::log::{Log, Shared};
+use crate::scan::framing::Frame;
 use crate::scan::{OnCorrupt, Scanned, Scanner};
 
 /// A place between two records of a log, with what distinguishes the log from another one.
@@ -295,7 +295,7 @@ impl<F: Format> Shared<F> {
             (ordinal, stop) = (entry.ordinal, entry.offset);
         }
         let framing = seeded!(self.framing, "bookmark-believes-lengths" =>
-            crate::log::framing::Framing::by_lengths(self.framing));
+            crate::scan::framing::Framing::by_lengths(self.framing));
         let mut scanner = Scanner::of_frames(framing, stop, extent.end);
         while stop < end && ordinal_to.is_none_or(|to| ordinal < to) {
             if self.next_intact(&mut scanner)?.is_none() {

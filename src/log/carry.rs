@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use crate::error::Result;
 use crate::log::Log;
 use crate::log::format::Format;
-use crate::log::framing::Framing as _;
 use crate::log::options::Common;
 use crate::log::report::SalvageReport;
 use crate::log::space::Place;
+use crate::scan::framing::Framing as _;
 use crate::sidecar::{CONSUMERS_WAIT, Consumers, Positions};
 use crate::transaction::{Desk, Intent};
 

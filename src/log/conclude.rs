@@ -6,11 +6,11 @@ use crate::log::beyond_limit::is_beyond_limit;
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
 use crate::log::format::Format;
-use crate::log::framing::Framing;
 use crate::log::space::Space;
 use crate::log::walk::Walk;
+use crate::scan::framing::Framing;
+use crate::scan::search::find_intact;
 use crate::scan::{Damage, Stop, Verdict};
-use crate::search::find_intact;
 use crate::sidecar::{Mark, MarkUse};
 use crate::storage::end_of_data;
 

@@ -1,6 +1,6 @@
 //! The valid prefix of a log: where it begins and ends, and what its first and last record are.
 
-use crate::log::framing::Frame;
+use crate::scan::framing::Frame;
 use crate::sidecar::Mark;
 use crate::storage::FileId;
 

@@ -6,10 +6,10 @@ use crate::log::evidence::Border;
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
 use crate::log::format::Format;
-use crate::log::framing::Framing;
 use crate::log::space::Space;
 use crate::log::walk::Walk;
 use crate::mode::Depth;
+use crate::scan::framing::Framing;
 use crate::sidecar::{Mark, MarkUse};
 
 /// The end of what a mark vouches for, and the number of the record there.

@@ -8,12 +8,12 @@ use crate::locks::lock;
 use crate::log::Log;
 use crate::log::cursor::Cursor;
 use crate::log::format::Format;
-use crate::log::framing::Frame;
 use crate::log::notice;
 use crate::log::open::{READER_TRIES, patiently};
 use crate::log::read::Snapshot;
 use crate::log::resync::{Learnt, Stretch, resync};
 use crate::mode::Mode;
+use crate::scan::framing::Frame;
 use crate::scan::{OnCorrupt, Scanned, Scanner};
 
 const POLL_FIRST: Duration = Duration::from_micros(500);

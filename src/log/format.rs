@@ -10,12 +10,12 @@ use crate::error::Result;
 use crate::lines::Locked;
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
-use crate::log::framing::Framing;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
 use crate::log::space::{Place, Space};
 use crate::mode::{Depth, Mode};
 use crate::scan::Damage;
+use crate::scan::framing::Framing;
 use crate::sidecar::{Mark, Settings};
 use crate::storage::{Access, File};
 

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::book::format::BookFormat;
     use crate::book::{Codec, Layout};
-    use crate::log::framing::Framing;
+    use crate::scan::framing::Framing;
     use crate::storage::{Memory, Storage as _};
 
     const START: u64 = 16;

@@ -1,5 +1,5 @@
 //! The engine: one append-only log of framed records in one space of bytes, with a high-water mark
-//! and an index beside it. A format plugs in as a [`Framing`](framing::Framing) and a
+//! and an index beside it. A format plugs in as a [`Framing`](crate::scan::framing::Framing) and a
 //! [`Format`](format::Format); [`Book`](crate::book::Book) and [`Wal`](crate::wal::Wal) are logs of
 //! theirs.
 //!
@@ -27,7 +27,6 @@ pub(crate) mod find_end;
 pub(crate) mod findings;
 pub(crate) mod follow;
 pub mod format;
-pub mod framing;
 pub(crate) mod identity;
 pub(crate) mod index;
 pub(crate) mod noted;
@@ -50,6 +49,8 @@ pub(crate) mod stats;
 pub(crate) mod transact;
 pub(crate) mod verify;
 pub(crate) mod walk;
+
+pub use crate::scan::framing;
 
 use std::fmt::{self, Debug, Formatter};
 use std::path::Path;

@@ -7,10 +7,10 @@ use crate::log::cursor::{Cursor, Range, Source, corrupt};
 use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::Format;
-use crate::log::framing::Framing;
 use crate::log::index::{INDEX_LAG_BYTES_MAX, catch_up};
 use crate::log::space::Beyond;
 use crate::log::{Log, Shared};
+use crate::scan::framing::Framing;
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner};
 use crate::storage::File;
 

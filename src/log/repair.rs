@@ -8,7 +8,6 @@ use crate::interrupt::asking;
 use crate::log::Log;
 use crate::log::cursor::corrupt;
 use crate::log::format::{Format, Inspected};
-use crate::log::framing::Frame;
 use crate::log::open::{inspect_patiently, place_of};
 use crate::log::options::Common;
 use crate::log::report::{Repair, RepairReport};
@@ -17,6 +16,7 @@ use crate::log::space::Place;
 use crate::log::verify::cursor;
 use crate::mode::{Depth, Mode, Recovery};
 use crate::scan::Verdict;
+use crate::scan::framing::Frame;
 use crate::sidecar::{Loss, forget_damage};
 
 /// Cut a log after its valid prefix, after saving what is cut beside it. A clean log stays as it is.

@@ -13,7 +13,6 @@ use crate::log::conclude::missing;
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
 use crate::log::format::{Format, Inspected, TagOf};
-use crate::log::framing::{Frame, Framing};
 use crate::log::open::{inspect_patiently, place_of};
 use crate::log::options::Common;
 use crate::log::report::{SalvageReport, SalvageRun};
@@ -21,6 +20,7 @@ use crate::log::space::Place;
 use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
 use crate::mode::{Depth, Mode};
 use crate::scan::Damage;
+use crate::scan::framing::{Frame, Framing};
 use crate::sidecar::{Loss, MarkUse};
 
 const SALVAGE_BATCH_BYTES: usize = 4 << 20;

@@ -7,13 +7,13 @@ use crate::log::cursor::{Cursor, Range, Source};
 use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
-use crate::log::framing::Framing;
 use crate::log::identity::Identity;
 use crate::log::index::index_of;
 use crate::log::open::{inspect_patiently, place_of};
 use crate::log::read::Snapshot;
 use crate::log::{Log, Shared};
 use crate::mode::Depth;
+use crate::scan::framing::Framing;
 use crate::scan::{Damage, OnCorrupt};
 
 /// A part of a log between two records: a path and numbers, readable without opening the log.

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
-use crate::log::framing::{Frame, Framing};
 use crate::log::{Shared, State};
+use crate::scan::framing::{Frame, Framing};
 use crate::sidecar::INDEX_BLOCK_BYTES;
 use crate::transaction::{Part, StagedReader, Target};
 

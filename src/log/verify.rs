@@ -20,7 +20,6 @@ use crate::log::evidence::Evidence;
 use crate::log::extent::Extent;
 use crate::log::find_end::end_of;
 use crate::log::format::{Format, Inspected};
-use crate::log::framing::{Frame, Framing};
 use crate::log::index::index_of;
 use crate::log::noted;
 use crate::log::open::{READER_TRIES, inspect_patiently, place_of};
@@ -29,6 +28,7 @@ use crate::log::report::{PartReport, VerifyReport};
 use crate::log::space::Place;
 use crate::log::split::Split;
 use crate::mode::Depth;
+use crate::scan::framing::{Frame, Framing};
 use crate::scan::{Damage, OnCorrupt, Verdict};
 use crate::sidecar::{LoadedMark, Loss, MarkFile};
 

@@ -4,8 +4,8 @@ use std::io;
 
 use crate::log::extent::Extent;
 use crate::log::format::{Format, FrameOf};
-use crate::log::framing::{Frame, Framing};
 use crate::log::space::Space;
+use crate::scan::framing::{Frame, Framing};
 use crate::scan::{Scanned, Scanner, Stop};
 use crate::sidecar::{INDEX_BLOCK_BYTES, Mark};
 use crate::storage::File;

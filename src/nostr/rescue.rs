@@ -21,8 +21,8 @@ use crate::log::open::{inspect_patiently, place_of};
 use crate::log::salvage::loss;
 use crate::log::verify::{all_damages, cursor};
 use crate::mode::Depth;
+use crate::scan::search::find_intact;
 use crate::scan::{Scanned, Scanner, Verdict};
-use crate::search::find_intact;
 use crate::sidecar::Loss;
 use crate::storage::{Access, File};
 

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::book::{Codec, Layout};
-use crate::log::framing::Frame as _;
+use crate::scan::framing::Frame as _;
 use crate::storage::counted::Counted;
 
 const FRAMING_BYTES: u64 = 24;

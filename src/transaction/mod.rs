@@ -70,7 +70,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) sidecar: &'a Path,
     /// Unix permissions of new files.
     pub(crate) file_mode: u32,
-    /// Where records begin in a staged file: [`Framing::staged_from`](crate::log::framing::Framing::staged_from).
+    /// Where records begin in a staged file: [`Framing::staged_from`](crate::scan::framing::Framing::staged_from).
     pub(crate) staged_from: u64,
 }
 

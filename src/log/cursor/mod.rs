@@ -12,9 +12,9 @@ use crate::locks::atomic::Ordering;
 use crate::log::Shared;
 use crate::log::evidence::Evidence;
 use crate::log::format::{Format, Stepped};
-use crate::log::framing::Framing;
 use crate::log::notice;
 use crate::log::resync::{After, Learnt};
+use crate::scan::framing::Framing;
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step};
 use crate::storage::File;
 

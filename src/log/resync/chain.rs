@@ -7,7 +7,7 @@ use super::Stretch;
 use super::learnt::Walked;
 use super::search::Search;
 use super::trailers::Trailers;
-use crate::log::framing::Framing;
+use crate::scan::framing::Framing;
 use crate::scan::{Scanned, Scanner};
 use crate::storage::READ_BYTES;
 

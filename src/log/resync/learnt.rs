@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::trailers::Trailers;
 use crate::locks::{Mutex, lock};
-use crate::log::framing::Framing;
 use crate::scan::Scanner;
-use crate::search::Budget;
+use crate::scan::framing::Framing;
+use crate::scan::search::Budget;
 use crate::slice::{part, part_mut};
 use crate::storage::end_of_data;
 use crate::storage::{File, FileId, read_full};

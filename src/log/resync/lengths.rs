@@ -5,7 +5,7 @@ use std::io;
 use super::Stretch;
 use super::search::Search;
 use super::trailers::Trailers;
-use crate::log::framing::Framing;
+use crate::scan::framing::Framing;
 use crate::scan::{Scanned, Scanner};
 use crate::slice::{part, part_mut};
 use crate::storage::read_full;

@@ -20,7 +20,7 @@
 //! length is wrong, the checksum tells which one. A shorter length than the one found is only believed
 //! if the records after it are proved: a payload can be made so that a part of it has its checksum.
 //!
-//! Work is linear: a walk keeps the chain that it followed last, and a [`Budget`](crate::search::Budget)
+//! Work is linear: a walk keeps the chain that it followed last, and a [`Budget`](crate::scan::search::Budget)
 //! ends the search where records lie within each other so that it could be quadratic.
 
 mod chain;
@@ -36,9 +36,9 @@ mod trailers;
 use std::io;
 
 use crate::log::evidence::Evidence;
-use crate::log::framing::Framing;
+use crate::scan::framing::Framing;
+use crate::scan::search::{Budget, find_intact_within};
 use crate::scan::{Bad, Damage, Stop};
-use crate::search::{Budget, find_intact_within};
 use crate::storage::File;
 
 pub use learnt::Learnt;

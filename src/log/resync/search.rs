@@ -6,7 +6,7 @@ use super::chain::Chain;
 use super::learnt::{Learnt, Near};
 use super::{Stretch, find};
 use crate::log::evidence::{Border, Evidence};
-use crate::log::framing::Framing;
+use crate::scan::framing::Framing;
 use crate::scan::{Bad, Scanned, Scanner, Stop};
 
 /// A longer record is only looked at if the budget has its bytes.

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use crate::log::framing::Framing;
-use crate::search::Budget;
+use crate::scan::framing::Framing;
+use crate::scan::search::Budget;
 use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
 

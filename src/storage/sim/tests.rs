@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::storage::{Access, File, Storage};
+use crate::storage::{Access, File, LockAttempt, Storage};
 
 const PATH: &str = "/dir/file";
 

@@ -3,12 +3,14 @@
 //!
 //! Parsing never truncates, logs or opens; what to do about a damaged tail is the caller's choice.
 
+pub mod framing;
+pub mod search;
 #[cfg(test)]
 mod tests;
 
 use std::io;
 
-use crate::log::framing::Framing;
+use crate::scan::framing::Framing;
 use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
 
