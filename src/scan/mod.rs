@@ -10,55 +10,11 @@ mod tests;
 
 use std::io;
 
-use crate::scan::framing::Framing;
 use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
 
-/// What a format's parser finds at the start of some bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step<F> {
-    /// An intact record of `len` bytes.
-    Record {
-        /// What the parser learnt of it.
-        frame: F,
-        /// Its whole size in the file, bytes.
-        len: u64,
-    },
-    /// The record needs this many bytes in all before more can be said.
-    NeedMore(u64),
-    /// Not written: zeros where a record would begin.
-    Blank,
-    /// Not a record.
-    Bad(Bad),
-}
-
-/// Why some bytes are not a record: two values that do not agree.
-///
-/// No text yet, because the search for intact records meets one at almost every byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bad {
-    /// The name of the value found, for example `checksum`.
-    pub what: &'static str,
-    /// The value found.
-    pub found: u64,
-    /// The name of the value that it should agree with, for example `stored`.
-    pub against: &'static str,
-    /// The value that it should agree with.
-    pub expected: u64,
-    /// The size of the record if its framing is intact and only its content is damaged.
-    pub framed_len: Option<u64>,
-}
-
-impl Bad {
-    /// The reason in words, with both values; checksums in hexadecimal.
-    pub fn reason(&self) -> String {
-        let Self { what, found, against, expected, .. } = self;
-        match *what {
-            "checksum" => format!("{what} {found:08x}, {against} {expected:08x}"),
-            _ => format!("{what} {found}, {against} {expected}"),
-        }
-    }
-}
+use framing::Framing;
+pub use framing::{Bad, Step};
 
 /// How a log ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
