@@ -133,6 +133,8 @@ pub mod engine;
 mod error;
 mod interrupt;
 pub mod ledger;
+#[cfg(test)]
+mod linear;
 mod lines;
 mod locks;
 mod log;

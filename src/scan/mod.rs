@@ -7,6 +7,8 @@ pub mod framing;
 pub mod search;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub mod toy;
 
 use std::io;
 

@@ -122,14 +122,14 @@ mod tests {
     #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
     use super::*;
-    use crate::book::{Codec, Layout};
+    use crate::scan::toy::Toy;
     use crate::storage::counted::Counted;
 
     const BLOCK: usize = READ_BYTES;
-    const FRAMING_BYTES: usize = 24;
+    const FRAMING_BYTES: usize = Toy::FRAMING_BYTES;
 
-    fn codec() -> Codec {
-        Codec::new(Layout::Packed, 1 << 32)
+    fn codec() -> Toy {
+        Toy::new(1 << 32)
     }
 
     /// A record of this size.
@@ -217,12 +217,11 @@ mod tests {
     /// was counted, and 4 MB cost some 134 GB of checksums.
     #[test]
     fn what_lies_in_the_block_is_counted_as_well() {
-        let (len, claim) = (4_usize << 20, 100_000_u32);
-        let pattern = [claim.to_le_bytes(), [0xee; 4]].concat();
-        let file = Counted::of(pattern.repeat(len / 8));
-        let codec = crate::ledger::record::Codec::new(1 << 20);
-        let found = find_intact(&file, &codec, 0, len as u64).unwrap();
-        let tried = (8 * len as u64 + (64 << 20)) / (u64::from(claim) + 8);
+        // Each length is also the trailer of the record that another one claims.
+        let (len, claim) = (4_usize << 20, 100_004_u64);
+        let file = Counted::of(claim.to_le_bytes().repeat(len / 8));
+        let found = find_intact(&file, &Toy::new(1 << 20), 0, len as u64).unwrap();
+        let tried = (8 * len as u64 + (64 << 20)) / (claim + 20);
         assert_eq!(found, Some(8 * tried));
     }
 }

@@ -3,16 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::*;
-use crate::book::{Codec, Layout};
 use crate::scan::framing::Frame as _;
+use crate::scan::toy::Toy;
 use crate::storage::counted::Counted;
 
-const FRAMING_BYTES: u64 = 24;
+const FRAMING_BYTES: u64 = Toy::FRAMING_BYTES as u64;
 const WHOLE_BLOCK: u64 = READ_BYTES as u64;
 const FIRST_BLOCK: u64 = FIRST_READ_BYTES as u64;
 
-fn codec() -> Codec {
-    Codec::new(Layout::Packed, 1 << 32)
+fn codec() -> Toy {
+    Toy::new(1 << 32)
 }
 
 /// Records of these sizes, with their framing.

@@ -25,7 +25,7 @@
 
 mod chain;
 #[cfg(test)]
-mod cost;
+pub mod cost;
 mod learnt;
 mod lengths;
 mod search;

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::book::{Codec, Layout};
 use crate::locks::Mutex;
 use crate::log::evidence::Border;
+use crate::scan::toy::Toy;
 use crate::scan::{Scanned, Scanner};
 use crate::sidecar::{Entry, Index};
 use crate::storage::counted::Counted;
 
-const FRAMING_BYTES: usize = 24;
+const FRAMING_BYTES: usize = Toy::FRAMING_BYTES;
 const LIMIT: u64 = 100_000;
 
 /// Records of 100 bytes each, the first at byte 0; the tests damage the second, which is number 7.
@@ -30,8 +30,8 @@ struct Log {
     rescue: bool,
 }
 
-fn codec(limit: u64) -> Codec {
-    Codec::new(Layout::Packed, limit)
+fn codec(limit: u64) -> Toy {
+    Toy::new(limit)
 }
 
 /// A record of this size; its payload leads nowhere.
@@ -94,7 +94,7 @@ impl Log {
         Evidence::new(Arc::new(Mutex::new(index)), known_end, self.unacknowledged_from)
     }
 
-    fn stretch(&self, at: u64) -> Stretch<'_, Codec> {
+    fn stretch(&self, at: u64) -> Stretch<'_, Toy> {
         let Self { end, number, rescue, .. } = *self;
         let framing = codec(self.limit);
         Stretch { file: &self.file, framing, at, end, ordinal: number, rescue }
@@ -106,14 +106,14 @@ impl Log {
     }
 
     /// The same of a walk that met damage before.
-    fn resync_with(&self, at: u64, learnt: &mut Learnt<Codec>) -> Resync {
+    fn resync_with(&self, at: u64, learnt: &mut Learnt<Toy>) -> Resync {
         let stretch = self.stretch(at);
         let mut scanner = Scanner::new(stretch.framing, at, self.end);
         let Scanned::Stop { why, .. } = scanner.next(&self.file).unwrap() else { panic!() };
         resync(stretch, &why, "deed 7", &self.evidence(), self.is_beyond_limit, learnt).unwrap()
     }
 
-    fn resync(&self, stretch: Stretch<'_, Codec>, why: &Stop) -> Resync {
+    fn resync(&self, stretch: Stretch<'_, Toy>, why: &Stop) -> Resync {
         let mut learnt = Learnt::default();
         let (evidence, beyond) = (self.evidence(), self.is_beyond_limit);
         resync(stretch, why, "deed 7", &evidence, beyond, &mut learnt).unwrap()
