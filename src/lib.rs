@@ -177,8 +177,8 @@ pub use log::report::{
 };
 pub use log::reverse::Reverse;
 pub use log::split::Split;
+pub use log::stage::Stage;
 pub use log::stats::Stats;
-pub use log::transact::Stage;
 pub use mode::{Mode, Recovery};
 pub use retention::Retention;
 pub use scan::{Damage, OnCorrupt, Verdict};

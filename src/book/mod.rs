@@ -66,7 +66,7 @@ pub type Follow = crate::log::follow::Follow<BookFormat>;
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`].
 pub type Batch = crate::log::batch::Batch<Codec>;
 /// Deeds that a task stages for a commit of its job: [`Book::stage`].
-pub type Stage = crate::log::transact::Stage<BookFormat>;
+pub type Stage = crate::log::stage::Stage<BookFormat>;
 /// A stream of Arrow record batches over a cursor.
 #[cfg(feature = "arrow")]
 pub type Batches = crate::log::arrow::Batches<BookFormat>;

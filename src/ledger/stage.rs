@@ -6,8 +6,9 @@ use super::LedgerStore;
 use super::record::{Codec, FORMAT, HEADER_BYTES};
 use crate::error::Result;
 use crate::log::framing::Framing;
+use crate::log::stage::StagedWriter;
 use crate::storage::segmented::remove;
-use crate::transaction::{Part, StagedWriter, Target};
+use crate::transaction::{Part, Target};
 
 /// Records that a task stages for a commit of its job. Dropped before it is finished, it removes them.
 #[must_use]

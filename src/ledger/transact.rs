@@ -14,11 +14,12 @@ use super::record::{Codec, FORMAT, RECORD_BYTES_LIMIT};
 use super::{LedgerStore, Shared};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
+use crate::log::stage::StagedReader;
 use crate::mend::{make_own_dir, sync_names};
 use crate::sidecar::{PRIVATE_MODE, lock_within};
 use crate::storage::{Access, LockAttempt, LockGuard};
 use crate::transaction::{
-    self, Committed, Desk, Intent, Noted, Part, StagedJob, StagedReader, Target, Transaction,
+    self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction,
 };
 
 /// How long the commit of another store is waited for.

@@ -44,9 +44,8 @@ pub(crate) mod salvage;
 pub(crate) mod settle;
 pub(crate) mod space;
 pub(crate) mod split;
-pub(crate) mod staged;
+pub(crate) mod stage;
 pub(crate) mod stats;
-pub(crate) mod transact;
 pub(crate) mod verify;
 pub(crate) mod walk;
 

@@ -18,7 +18,7 @@ use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
 use crate::log::salvage::loss;
 use crate::log::space::Place;
-use crate::log::transact::is_staged;
+use crate::log::stage::is_staged;
 use crate::mend::{above, rewrite, save_tail, sync_names};
 use crate::mode::Recovery;
 use crate::scan::Verdict;

@@ -17,12 +17,12 @@ use super::store::{EventStore, Shared};
 use crate::error::{Durable, Error, Result};
 use crate::lines::locked;
 use crate::log::framing::Frame;
+use crate::log::stage::{StagedReader, StagedWriter};
 use crate::mend::above;
 use crate::scan::Bad;
 use crate::sidecar::{LockTimeout, WriterLock};
 use crate::transaction::{
-    self, Committed, Desk, Intent, Noted, Part, StagedJob, StagedReader, StagedWriter, Target,
-    Transaction,
+    self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction,
 };
 
 /// Events are appended in pieces of so many, or of so many bytes.

@@ -11,12 +11,11 @@
 
 use std::path::PathBuf;
 
+use super::desk::{Desk, Part, Transaction, TransactionId};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sidecar::{PRIVATE_MODE, check_small, load_sealed, seal};
 use crate::storage::replace;
 use crate::storage::segmented::remove;
-use crate::transaction::staging::Part;
-use crate::transaction::{Desk, Transaction, TransactionId};
 
 const INTENT_NAME: &str = "transaction";
 const NONE: &str = "-";

@@ -11,10 +11,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::desk::{Desk, TransactionId};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::sidecar::{PRIVATE_MODE, check_small, load_sealed, seal};
 use crate::storage::replace;
-use crate::transaction::{Desk, TransactionId};
 
 const RECORD_NAME: &str = "transactions";
 const NONE: &str = "-";

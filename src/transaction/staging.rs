@@ -6,37 +6,18 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use super::desk::{Desk, Part, StagingLock, check_job};
+use super::intent::Intent;
 use crate::checksum::crc32_more;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::mend::{above, make_dir, refuse_link};
 use crate::sidecar::{PRIVATE_MODE, is_absence, lock_within, make_sidecar, refuse_linked};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, write_full};
-use crate::transaction::{Desk, Intent, StagingLock};
 
 const STAGED_NAME: &str = "staged";
-const JOB_BYTES_MAX: usize = 128;
 /// A commit holds the lock while it looks at the staged files and stores its intent.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
-
-/// A file that a task staged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Number of the task's partition: parts are appended in this order.
-    pub partition: u32,
-    /// Number among the parts of the task.
-    pub sequence: u32,
-    /// Number of the attempt, which no other attempt of the job has.
-    pub attempt: u64,
-    /// Size, bytes.
-    pub bytes: u64,
-    /// Records.
-    pub records: u64,
-    /// CRC-32 of the file.
-    pub sum: u32,
-    /// The number that the first record must get.
-    pub first: Option<u64>,
-}
 
 /// What a job has staged and not committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,26 +32,6 @@ pub struct StagedJob {
     pub modified: Option<SystemTime>,
     /// Whether its commit has begun: the next opening for writing ends it.
     pub is_committing: bool,
-}
-
-impl Part {
-    /// Name of the staged file.
-    pub(crate) fn file_name(&self, job: &str) -> String {
-        let Self { partition, sequence, attempt, .. } = self;
-        format!("{job}.{partition}.{sequence}.{attempt}")
-    }
-}
-
-/// Refuse a job's name that is no part of a file's name.
-pub fn check_job(job: &str) -> Result<()> {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !job.is_empty() && job.len() <= JOB_BYTES_MAX && job.chars().all(is_fine) {
-        return Ok(());
-    }
-    let message = format!(
-        "job {job:?}: a name has 1 to {JOB_BYTES_MAX} bytes of letters, digits, \"-\" and \"_\""
-    );
-    Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
 /// The job that staged a file, by its name; `None` if it is no staged file's.

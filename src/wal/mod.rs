@@ -56,7 +56,7 @@ pub type Follow = crate::log::follow::Follow<WalFormat>;
 /// Encoded records, appended with one write by [`Wal::append_batch`].
 pub type Batch = crate::log::batch::Batch<Codec>;
 /// Records that a task stages for a commit of its job: [`Wal::stage`].
-pub type Stage = crate::log::transact::Stage<WalFormat>;
+pub type Stage = crate::log::stage::Stage<WalFormat>;
 /// A stream of Arrow record batches over a cursor.
 #[cfg(feature = "arrow")]
 pub type Batches = crate::log::arrow::Batches<WalFormat>;

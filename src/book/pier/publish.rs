@@ -24,10 +24,11 @@ use crate::book::{Layout, Options};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::lock;
+use crate::log::stage::StagedReader;
 use crate::mend::{make_own_dir, remove_tree};
 use crate::mode::Mode;
 use crate::sidecar::sidecar_dir;
-use crate::transaction::{self, Committed, Desk, Intent, StagedReader, Target, Transaction};
+use crate::transaction::{self, Committed, Desk, Intent, Target, Transaction};
 
 const BEGUN_NAME: &str = "begun";
 /// What the place of an intent begins with.

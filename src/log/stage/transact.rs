@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use super::records::StagedWriter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::lock;
@@ -22,8 +23,7 @@ use crate::slice::part;
 use crate::storage::end_of_data;
 use crate::storage::{FileId, read_full};
 use crate::transaction::{
-    self, Committed, Desk, Intent, Noted, Part, StagedJob, StagedWriter, Target, Transaction,
-    TransactionId,
+    self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction, TransactionId,
 };
 
 /// Records that a task stages for a commit of its job. Dropped before it is finished, it removes them.
@@ -148,7 +148,7 @@ impl<F: Format> Log<F> {
 
 /// Whether all that lies after the records of a log is what a commit was copying when it died: it is
 /// staged, and the commit is brought to its end from there. `false` where that is not certain.
-pub(super) fn is_staged<F: Format>(common: &Common, sidecar: &Path, found: &Inspected<F>) -> bool {
+pub(crate) fn is_staged<F: Format>(common: &Common, sidecar: &Path, found: &Inspected<F>) -> bool {
     let (storage, file_mode) = (&*common.storage, common.file_mode);
     let staged_from = found.format.framing().staged_from();
     let desk = Desk { storage, sidecar, file_mode, staged_from };

@@ -8,8 +8,8 @@ use crate::log::batch::Batch;
 use crate::scan::framing::Framing;
 use crate::scan::{Scanned, Scanner};
 use crate::storage::{File, fork_generation};
-use crate::transaction::Desk;
-use crate::transaction::staging::{Part, StagedFile};
+
+use crate::transaction::{Desk, Part, StagedFile};
 
 /// Staged with one write.
 const STAGED_BYTES: usize = 1 << 20;

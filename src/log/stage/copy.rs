@@ -1,19 +1,20 @@
 //! Staged records on their way into a log.
 
+use super::records::StagedReader;
 use crate::error::Result;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::{Shared, State};
 use crate::scan::framing::{Frame, Framing};
 use crate::sidecar::INDEX_BLOCK_BYTES;
-use crate::transaction::{Part, StagedReader, Target};
+use crate::transaction::{Part, Target};
 
 /// Appended with one write.
 const COPIED_BYTES: usize = 1 << 20;
 
 impl<F: Format> Shared<F> {
     /// Append the parts but for their first `skip` bytes, which end with a record.
-    pub(super) fn append_parts(
+    pub(in crate::log) fn append_parts(
         &self,
         state: &mut State,
         job: &str,
@@ -47,7 +48,7 @@ impl<F: Format> Shared<F> {
         Ok(())
     }
 
-    pub(super) fn open_staged<'a>(
+    pub(in crate::log) fn open_staged<'a>(
         &self,
         job: &str,
         part: &'a Part,

@@ -1,0 +1,154 @@
+//! The commit of a transaction: all of it, once, whatever crashes between.
+
+use super::desk::{Committed, Desk, Part, Transaction, TransactionId};
+use super::intent::Intent;
+use super::staging::in_order;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::lines;
+
+const GIVE_UP: &str = "a commit had begun and cannot be brought to its end; deedbook vacuum \
+                       --abandon gives it up";
+
+/// A store that takes transactions.
+pub(crate) trait Target {
+    fn desk(&self) -> Desk<'_>;
+
+    /// Check that the parts fit, `store` the intent with the place at which they will lie, and
+    /// append them, durably. An error with [`Durable::No`] means that no reader saw any of it.
+    fn apply(
+        &self,
+        job: &str,
+        parts: &[Part],
+        store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<Committed>;
+
+    /// Append what is missing of a commit that has begun, durably; `store` its intent with another
+    /// place first, if it is to lie elsewhere. `None` if its place is in another log.
+    fn finish(
+        &self,
+        intent: &Intent,
+        store: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<Option<Committed>>;
+}
+
+/// Append the parts in the order of their partitions, all or nothing, once.
+pub(crate) fn commit(
+    target: &impl Target,
+    transaction: &Transaction,
+    parts: &[Part],
+) -> Result<Committed> {
+    transaction.check()?;
+    finish(target)?;
+    let desk = target.desk();
+    // Held until the intent is stored: what it will name stays.
+    let mut lock = desk.lock()?;
+    if let Some(id) = &transaction.id
+        && desk.is_repeated(id)?
+    {
+        let TransactionId { app, version, .. } = id;
+        lines::info(format_args!("transaction {version} of {app} is there already"));
+        desk.remove_files(&transaction.job).unwrap_or_else(lines::warn);
+        return Ok(Committed { repeated: true, ..Committed::default() });
+    }
+    seeded!("noted-before-appended" => transaction.id.iter().try_for_each(|id| desk.note(id))?);
+    let parts = in_order(parts, &transaction.job)?;
+    desk.check_parts(&transaction.job, &parts)?;
+    let mut store = |place| {
+        let intent = Intent { transaction: transaction.clone(), place, parts: parts.clone() };
+        intent.store(&desk)?;
+        lock.take();
+        Ok(())
+    };
+    let committed = match parts.iter().any(|part| part.records > 0) {
+        false => Committed::default(),
+        true => target.apply(&transaction.job, &parts, &mut store).map_err(|error| {
+            match error.durable() == Some(Durable::No) && Intent::clear(&desk).is_err() {
+                // The next opening for writing finds the intent.
+                true => error.with_durable(Durable::Unknown),
+                false => error,
+            }
+        })?,
+    };
+    desk.conclude(transaction)?;
+    Ok(committed)
+}
+
+/// Bring a commit to its end that has begun, if there is one. An error says what is known of what the
+/// caller is about to do: nothing of it began.
+pub(crate) fn finish(target: &impl Target) -> Result<()> {
+    finish_begun(target).map_err(|error| match error.durable() {
+        Some(_) => error,
+        None => error.with_durable(Durable::No),
+    })
+}
+
+fn finish_begun(target: &impl Target) -> Result<()> {
+    let desk = target.desk();
+    let loaded = Intent::load(&desk).map_err(with_advice)?;
+    let Some(intent) = loaded else { return Ok(()) };
+    let job = &intent.transaction.job;
+    let place = desk.sidecar.display();
+    let mut store = |place| Intent { place, ..intent.clone() }.store(&desk);
+    let finished = target.finish(&intent, &mut store).map_err(with_advice)?;
+    if let Some(finished) = finished {
+        let records = finished.records;
+        lines::warn(format_args!(
+            "the commit of job {job}, which had begun, is done: {records} records were missing \
+             ({place})"
+        ));
+        return desk.conclude(&intent.transaction);
+    }
+    lines::warn(format_args!(
+        "the commit of job {job} had begun in another log than this: it is dropped ({place})"
+    ));
+    Intent::clear(&desk)
+}
+
+/// What fails now may work later, but for what is missing or damaged.
+fn with_advice(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Io => error,
+        _ => error.with_advice(GIVE_UP),
+    }
+}
+
+/// What is wrong with parts that say which number their first record must get, where the first of all
+/// gets `next`.
+pub(crate) fn misfit(parts: &[Part], next: u64, noun: &str) -> Option<String> {
+    let mut ordinal = next;
+    for part in parts {
+        if let Some(first) = part.first.filter(|&first| first != ordinal) {
+            return Some(format!(
+                "partition {} begins with {noun} {first}, and would get {ordinal}: the log goes on \
+                 with {next}",
+                part.partition
+            ));
+        }
+        ordinal += part.records;
+    }
+    None
+}
+
+impl Desk<'_> {
+    /// Note that a transaction is durable, and remove what it needed.
+    fn conclude(&self, transaction: &Transaction) -> Result<()> {
+        seeded!("intent-goes-first" => Intent::clear(self)?);
+        if let Some(id) = &transaction.id {
+            self.note(id)?;
+        }
+        Intent::clear(self)?;
+        // The records are there: what is left goes with the next commit.
+        self.remove_files(&transaction.job).unwrap_or_else(lines::warn);
+        Ok(())
+    }
+
+    /// Give up a commit that has begun: what it appended stays. Returns whether there was one. The
+    /// caller holds the lock of the log's writer.
+    pub(crate) fn abandon(&self) -> Result<Option<Transaction>> {
+        let _lock = self.lock()?;
+        // Also one that is damaged.
+        let intent = Intent::load(self).unwrap_or_default();
+        Intent::clear(self)?;
+        Ok(intent.map(|intent| intent.transaction))
+    }
+}
