@@ -16,7 +16,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{PRIVATE_MODE, check_name, check_small, lock_within, make_sidecar, read_small};
+use super::dir::{PRIVATE_MODE, make_sidecar};
+use super::lock::lock_within;
+use super::name::check_name;
+use super::sealed::{check_small, read_small};
 use crate::checksum::crc32;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::storage::{Access, LockGuard, Storage, replace};

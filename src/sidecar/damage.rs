@@ -11,7 +11,7 @@
 use std::io;
 use std::path::Path;
 
-use super::PRIVATE_MODE;
+use super::dir::PRIVATE_MODE;
 use super::sealed::{load_sealed, seal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::Damage;

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::PRIVATE_MODE;
+use super::dir::PRIVATE_MODE;
 use crate::checksum::{crc32, crc32_more};
 use crate::lines;
 use crate::storage::{Access, File, Storage, read_full, write_full};

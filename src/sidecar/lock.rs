@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
+use super::dir::PRIVATE_MODE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::Check;
-use crate::sidecar::PRIVATE_MODE;
 use crate::storage::{Access, LockAttempt, LockGuard, Storage};
 
 /// The file that is locked.

@@ -14,10 +14,10 @@
 
 use std::path::Path;
 
-use super::PRIVATE_MODE;
+use super::dir::PRIVATE_MODE;
 use super::sealed::{seal, unseal};
+use super::settings::is_absence;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sidecar::is_absence;
 use crate::slice::part;
 use crate::storage::{Access, Storage, read_full, replace};
 

@@ -16,7 +16,7 @@
 use std::io;
 use std::path::Path;
 
-use super::PRIVATE_MODE;
+use super::dir::PRIVATE_MODE;
 use crate::checksum::crc32;
 use crate::slice::part;
 use crate::storage::{Access, File, FileId, Storage, read_full, replace, write_full};

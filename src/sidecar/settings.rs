@@ -10,7 +10,7 @@
 use std::io;
 use std::path::Path;
 
-use super::PRIVATE_MODE;
+use super::dir::PRIVATE_MODE;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::slice::part;

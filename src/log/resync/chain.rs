@@ -3,22 +3,12 @@
 
 use std::io;
 
-use super::Stretch;
 use super::learnt::Walked;
-use super::search::Search;
+use super::search::{Chain, Search, Stretch};
 use super::trailers::Trailers;
 use crate::scan::framing::Framing;
 use crate::scan::{Scanned, Scanner};
 use crate::storage::READ_BYTES;
-
-/// The end of a chain, and whether the chain proves its candidate.
-pub(super) struct Chain {
-    pub(super) proved: bool,
-    /// The byte after its last record.
-    pub(super) end: u64,
-    /// Number of the candidate, if a border tells.
-    pub(super) ordinal: Option<u64>,
-}
 
 impl<F: Framing> Search<'_, F> {
     /// Walk from a candidate until the candidate is proved or the chain breaks. The last chain already has the

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::locks::Mutex;
+use crate::scan::search::Budget;
 use crate::scan::toy::Toy;
 use crate::scan::{Scanned, Scanner};
 use crate::sidecar::Index;

@@ -2,8 +2,7 @@
 
 use std::io;
 
-use super::Stretch;
-use super::search::Search;
+use super::search::{Search, Stretch};
 use super::trailers::Trailers;
 use crate::scan::framing::Framing;
 use crate::scan::{Scanned, Scanner};

@@ -37,33 +37,15 @@ use std::io;
 
 use crate::log::evidence::Evidence;
 use crate::scan::framing::Framing;
-use crate::scan::search::{Budget, find_intact_within};
 use crate::scan::{Bad, Damage, Stop};
-use crate::storage::File;
 
 pub use learnt::Learnt;
-use search::{Next, Search};
+pub use search::Stretch;
+use search::{Next, Search, find};
 
 /// The end of the reason in a report, once the budget is spent.
 const GIVEN_UP: &str =
     "; records lie within each other here, and the search for intact ones was ended";
-
-/// The bytes to search.
-#[derive(Clone, Copy, Debug)]
-pub struct Stretch<'a, F> {
-    /// The log's bytes.
-    pub file: &'a dyn File,
-    /// How records lie in them.
-    pub framing: F,
-    /// Byte of the damage.
-    pub at: u64,
-    /// Byte at which reading ends.
-    pub end: u64,
-    /// Number of the damaged record, where it is known.
-    pub ordinal: Option<u64>,
-    /// Also take records that may lie inside the damaged record.
-    pub rescue: bool,
-}
 
 /// How to go on after damage.
 #[derive(Clone, Debug, Default)]
@@ -184,20 +166,4 @@ pub fn next_inside<F: Framing>(
     let damage = Damage { offset: at, end: to, reason, next_intact: next, ..Damage::default() };
     let next = next.map(|next| (next, None));
     Ok(Resync { damage: Some(damage), next, inside: true, after: None })
-}
-
-/// The first intact record in `from..to`, as long as there is a budget.
-fn find<F: Framing>(
-    file: &dyn File,
-    framing: F,
-    from: u64,
-    to: u64,
-    budget: &mut Budget,
-) -> io::Result<Option<u64>> {
-    if budget.is_spent {
-        return Ok(None);
-    }
-    let found = find_intact_within(file, &framing, from, to, budget)?;
-    let goes_on = budget.take(found.unwrap_or(to).saturating_sub(from));
-    Ok(found.filter(|_| goes_on))
 }

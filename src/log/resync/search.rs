@@ -2,15 +2,32 @@
 
 use std::io;
 
-use super::chain::Chain;
 use super::learnt::{Learnt, Near};
-use super::{Stretch, find};
 use crate::log::evidence::{Border, Evidence};
 use crate::scan::framing::Framing;
+use crate::scan::search::{Budget, find_intact_within};
 use crate::scan::{Bad, Scanned, Scanner, Stop};
+use crate::storage::File;
 
 /// A longer record is only looked at if the budget has its bytes.
 const SHORT_RECORD_BYTES: u64 = 4 << 10;
+
+/// The bytes to search.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch<'a, F> {
+    /// The log's bytes.
+    pub file: &'a dyn File,
+    /// How records lie in them.
+    pub framing: F,
+    /// Byte of the damage.
+    pub at: u64,
+    /// Byte at which reading ends.
+    pub end: u64,
+    /// Number of the damaged record, where it is known.
+    pub ordinal: Option<u64>,
+    /// Also take records that may lie inside the damaged record.
+    pub rescue: bool,
+}
 
 /// A place to go on at.
 pub(super) struct Next {
@@ -29,6 +46,15 @@ impl Next {
     fn one_lost(offset: u64, proved: bool) -> Self {
         Self { offset, ordinal: None, lost: Some(1), proved, inside: false }
     }
+}
+
+/// The end of a chain, and whether the chain proves its candidate.
+pub(super) struct Chain {
+    pub(super) proved: bool,
+    /// The byte after its last record.
+    pub(super) end: u64,
+    /// Number of the candidate, if a border tells.
+    pub(super) ordinal: Option<u64>,
 }
 
 pub(super) struct Search<'a, F: Framing> {
@@ -193,4 +219,20 @@ impl<'a, F: Framing> Search<'a, F> {
         let mut scanner = Scanner::of_frames(self.stretch.framing, offset, end);
         Ok(matches!(scanner.next(&self.near)?, Scanned::Record { .. }))
     }
+}
+
+/// The first intact record in `from..to`, as long as there is a budget.
+pub(super) fn find<F: Framing>(
+    file: &dyn File,
+    framing: F,
+    from: u64,
+    to: u64,
+    budget: &mut Budget,
+) -> io::Result<Option<u64>> {
+    if budget.is_spent {
+        return Ok(None);
+    }
+    let found = find_intact_within(file, &framing, from, to, budget)?;
+    let goes_on = budget.take(found.unwrap_or(to).saturating_sub(from));
+    Ok(found.filter(|_| goes_on))
 }

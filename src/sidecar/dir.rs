@@ -1,0 +1,39 @@
+//! The directory `.deedbook` itself.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+use crate::mend::{above, make_own_dir, refuse_link};
+use crate::storage::Storage;
+
+/// Unix permissions of the files in it, whatever those of the log are: it tells what a log holds, and
+/// who can open its files can lock them.
+pub const PRIVATE_MODE: u32 = 0o600;
+/// Name of the subdirectory.
+pub const SIDECAR_NAME: &str = ".deedbook";
+
+/// The sidecar's directory of a log directory.
+pub fn sidecar_dir(log_dir: &Path) -> PathBuf {
+    log_dir.join(SIDECAR_NAME)
+}
+
+/// Create the sidecar of a log whose directory exists; the directory of a removed log is not made again.
+pub fn make_sidecar(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
+    // That of one file among others is a directory in `.deedbook`.
+    if let Some(parent) = shared_by_logs(sidecar) {
+        make_own_dir(storage, parent, PRIVATE_MODE)?;
+    }
+    make_own_dir(storage, sidecar, PRIVATE_MODE)
+}
+
+/// Refuse a sidecar behind a symbolic link.
+pub fn refuse_linked(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
+    shared_by_logs(sidecar).map_or(Ok(()), |parent| refuse_link(storage, parent))?;
+    refuse_link(storage, sidecar)
+}
+
+/// The `.deedbook` in which a log that shares its directory has its sidecar.
+fn shared_by_logs(sidecar: &Path) -> Option<&Path> {
+    let parent = above(sidecar);
+    parent.file_name().is_some_and(|name| name == SIDECAR_NAME).then_some(parent)
+}
