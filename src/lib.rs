@@ -166,9 +166,11 @@ pub use error::{Durable, Error, ErrorKind, Result};
 // What `book` and `wal` give under their own names: without these, their common methods have no page.
 pub use log::Log;
 #[cfg(feature = "arrow")]
-pub use log::arrow::{Batches, Columns, Value};
+pub use log::arrow::Batches;
 pub use log::batch::Batch;
 pub use log::bookmark::{Bookmark, Reach};
+#[cfg(feature = "arrow")]
+pub use log::columns::{Columns, Value};
 pub use log::cursor::{Cursor, Iter};
 pub use log::follow::Follow;
 pub use log::identity::{Anchor, Identity};

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::log::findings::Findings;
 use crate::log::format::Format;
 use crate::log::space::Space;
 use crate::scan::{Scanned, Scanner, Stop};
@@ -31,4 +32,14 @@ pub fn is_beyond_limit<F: Format>(
 /// What to do about a record that is only longer than the caller's limit.
 pub fn beyond_limit_advice<F: Format>() -> String {
     format!("; this {} is whole, so raise {}", F::NOUN, F::LIMIT)
+}
+
+impl Findings {
+    /// Say what to do about a record that is only longer than the caller's limit.
+    pub fn note_beyond_limit<F: Format>(&mut self, beyond_limit: bool) {
+        self.beyond_limit = beyond_limit;
+        if let (true, Some(damage)) = (beyond_limit, &mut self.damage) {
+            damage.reason.push_str(&beyond_limit_advice::<F>());
+        }
+    }
 }

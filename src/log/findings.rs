@@ -1,8 +1,6 @@
 //! What a look at a log found: how far it is valid, what is damaged, and what became of its mark.
 
-use crate::log::beyond_limit::beyond_limit_advice;
 use crate::log::extent::Extent;
-use crate::log::format::Format;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::MarkUse;
 
@@ -82,14 +80,6 @@ impl Findings {
     /// Whether the mark is this log's.
     pub fn mark_is_ours(&self) -> bool {
         matches!(self.mark, MarkUse::Used | MarkUse::Lost)
-    }
-
-    /// Say what to do about a record that is only longer than the caller's limit.
-    pub fn note_beyond_limit<F: Format>(&mut self, beyond_limit: bool) {
-        self.beyond_limit = beyond_limit;
-        if let (true, Some(damage)) = (beyond_limit, &mut self.damage) {
-            damage.reason.push_str(&beyond_limit_advice::<F>());
-        }
     }
 
     /// Number of the first record, where it is known.

@@ -1,23 +1,30 @@
-//! What a log needs to know of its format besides how records lie in bytes.
+//! A log and its format. The format says what the log needs besides how records lie in bytes; two of its methods get
+//! the open log, so both are in one file.
 
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 
+use super::space::{Place, Space};
+use super::state::State;
+use super::stats::Counters;
+use crate::commit::GroupCommit;
 use crate::error::Result;
 use crate::lines::Locked;
+use crate::locks::Mutex;
+use crate::locks::atomic::{AtomicBool, AtomicU64};
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
-use crate::log::space::{Place, Space};
 use crate::mode::{Depth, Mode};
 use crate::scan::Damage;
 use crate::scan::framing::Framing;
-use crate::sidecar::{Mark, Settings};
-use crate::storage::{Access, File};
+use crate::sidecar::{Index, Mark, MarkFile, Settings, WriterLock};
+use crate::storage::{Access, Closable, File};
 
 /// What a framing knows of a record.
 pub type FrameOf<F> = <<F as Format>::Framing as Framing>::Frame;
@@ -72,7 +79,7 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     type Owned: 'static;
     /// A column of an Arrow batch.
     #[cfg(feature = "arrow")]
-    type Column: crate::log::arrow::Columns;
+    type Column: crate::log::columns::Columns;
 
     /// The codec that reads this log.
     fn framing(&self) -> Self::Framing;
@@ -270,12 +277,12 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     fn give_back(&self) {}
 
     /// What must be done once a log is open for writing.
-    fn opened(_log: &crate::log::Log<Self>) -> Result<()> {
+    fn opened(_log: &Log<Self>) -> Result<()> {
         Ok(())
     }
 
     /// What may be done after a sync, while the caller holds no lock.
-    fn synced(_log: &crate::log::Shared<Self>) {}
+    fn synced(_log: &Shared<Self>) {}
 
     /// For readers: the byte up to which the file's `_there` bytes are the log's, of which `_known` is
     /// known.
@@ -298,4 +305,53 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     fn first_now(&self, _file: &Arc<dyn File>, known: u64) -> Result<Option<u64>> {
         Ok(Some(known))
     }
+}
+
+/// An open log. Handles may be shared by threads; clones are the same handle.
+#[derive(Clone)]
+pub struct Log<F: Format> {
+    pub(crate) shared: Arc<Shared<F>>,
+    pub(super) _owner: Arc<Owner<F>>,
+}
+
+/// Held by every clone of a handle, but not by the thread that syncs in the background: with the
+/// last of them the log is closed, whatever that thread is doing.
+pub(super) struct Owner<F: Format>(pub(super) Arc<Shared<F>>);
+
+/// What the handles of one log share.
+pub struct Shared<F: Format> {
+    pub(crate) format: F,
+    /// The codec that reads.
+    pub(crate) framing: F::Framing,
+    /// The codec that checks what is appended.
+    pub(crate) appending: F::Framing,
+    pub(crate) options: F::Options,
+    pub(crate) common: Common,
+    pub(crate) mode: Mode,
+    pub(crate) place: Place,
+    pub(crate) file: Arc<dyn File>,
+    /// The file and what lies after a gap, to be given back by closing.
+    pub(crate) open_files: Mutex<Vec<Arc<Closable>>>,
+    /// Space is reserved at most so far ahead.
+    pub(super) piece_bytes: Option<u64>,
+    /// At opening.
+    pub(super) fork_generation: u64,
+    pub(super) closed: AtomicBool,
+    pub(super) state: Mutex<State>,
+    pub(super) index: Arc<Mutex<Index>>,
+    pub(crate) commits: GroupCommit,
+    /// For a writer.
+    pub(super) durable_records: AtomicU64,
+    pub(crate) mark_file: Mutex<Option<MarkFile>>,
+    pub(super) lock: Mutex<Option<WriterLock>>,
+    /// How often this handle cut the log's end.
+    pub(crate) cuts: AtomicU64,
+    /// Where it cut.
+    pub(crate) cut_ends: Mutex<Vec<u64>>,
+    /// Held while a format's own files are read, changed and written.
+    pub(crate) exclusive: Mutex<()>,
+    /// The thread that syncs every so often.
+    pub(super) background: OnceLock<Thread>,
+    pub(crate) counters: Counters,
+    pub(super) recovery: RecoveryReport,
 }

@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use crate::error::{ErrorKind, Result};
-use crate::log::cursor::corrupt;
 use crate::log::format::Format;
+use crate::log::notice::corrupt;
 use crate::log::options::Common;
 use crate::log::report::VerifyReport;
 use crate::log::space::Place;

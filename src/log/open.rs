@@ -11,7 +11,7 @@ use crate::interrupt::asking;
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, AtomicU64};
 use crate::log::find_end::end_of;
-use crate::log::format::{Format, Inspected};
+use crate::log::format::{Format, Inspected, Owner};
 use crate::log::index::{build_index, keep_index};
 use crate::log::noted;
 use crate::log::options::Common;
@@ -19,7 +19,7 @@ use crate::log::report::RecoveryReport;
 use crate::log::settle::settle;
 use crate::log::space::Place;
 use crate::log::stats::Counters;
-use crate::log::{Log, Owner, Shared, State, durable};
+use crate::log::{Log, Shared, State, durable};
 use crate::mend::make_dir;
 use crate::mode::{Depth, Mode};
 use crate::scan::Verdict;
@@ -30,6 +30,13 @@ use crate::storage::{Access, Closable, fork_generation, located};
 pub const READER_TRIES: u32 = 5;
 /// Errors that a reader may meet while a writer changes the log.
 pub const CHANGING: [ErrorKind; 3] = [ErrorKind::Io, ErrorKind::Corrupt, ErrorKind::LostRecords];
+
+/// How a log is opened; the type says of which format it is: [`book::Options`](crate::book::Options)
+/// or [`wal::Options`](crate::wal::Options).
+pub trait LogOptions: Sized {
+    /// The format.
+    type Format: Format<Options = Self>;
+}
 
 impl<F: Format> Log<F>
 where

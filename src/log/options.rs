@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::durability::Durability;
-use crate::log::format::Format;
 use crate::mode::Recovery;
 use crate::sidecar::LockTimeout;
 use crate::storage::Storage;
@@ -26,13 +25,6 @@ pub struct Common {
     pub check_all: bool,
     /// The file system.
     pub storage: Arc<dyn Storage>,
-}
-
-/// How a log is opened; the type says of which format it is: [`book::Options`](crate::book::Options)
-/// or [`wal::Options`](crate::wal::Options).
-pub trait LogOptions: Sized {
-    /// The format.
-    type Format: Format<Options = Self>;
 }
 
 /// The options of a format, `Options`: those that every log has, and its own. `field: type = default`

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::cursor::{Cursor, Range, Source, corrupt};
+use crate::log::cursor::{Cursor, Range, Source};
 use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::index::{INDEX_LAG_BYTES_MAX, catch_up};
+use crate::log::notice::corrupt;
 use crate::log::space::Beyond;
 use crate::log::{Log, Shared};
 use crate::scan::framing::Framing;

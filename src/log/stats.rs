@@ -3,11 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::error::Result;
 use crate::lines;
 use crate::locks::atomic::{AtomicU64, Ordering};
-use crate::log::Log;
-use crate::log::format::Format;
 
 /// Buckets of latencies: less than 2, 4, 8 ... microseconds, the last one without an upper bound.
 const BUCKETS: usize = 32;
@@ -168,13 +165,6 @@ impl Counters {
             dropped_records: read(&self.dropped_records),
             dropped_bytes: read(&self.dropped_bytes),
         }
-    }
-}
-
-impl<F: Format> Log<F> {
-    /// What this handle did since it was opened.
-    pub fn stats(&self) -> Result<Stats> {
-        Ok(self.usable()?.counters.read())
     }
 }
 

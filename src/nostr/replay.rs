@@ -6,8 +6,9 @@ use super::entry::{Entry, FORMAT, HEADER_BYTES, Lsn, file_name};
 use super::files::{FileFormat, FileOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Log;
-use crate::log::cursor::{Cursor, corrupt};
+use crate::log::cursor::Cursor;
 use crate::log::format::Format;
+use crate::log::notice::corrupt;
 use crate::scan::{Damage, OnCorrupt};
 
 /// An entry of the log, borrowed from its walk.

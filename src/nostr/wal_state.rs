@@ -8,7 +8,7 @@ use super::replay::{Piece, not_following};
 use super::wal_options::WalOptions;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::log::Log;
-use crate::log::cursor::corrupt;
+use crate::log::notice::corrupt;
 use crate::log::stats::Stats;
 use crate::mode::Mode;
 use crate::scan::Verdict;

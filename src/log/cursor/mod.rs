@@ -19,7 +19,6 @@ use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step};
 use crate::storage::File;
 
 pub use self::iter::Iter;
-pub(crate) use self::pass_over::corrupt;
 
 /// Where a cursor reads, and up to where.
 #[derive(Clone, Debug)]

@@ -1,11 +1,10 @@
 //! What a cursor does with damage: it raises it, or notes it and goes on after it.
 
-use std::path::Path;
-
 use super::{Cursor, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::beyond_limit::{beyond_limit_advice, is_beyond_limit};
 use crate::log::format::{Format, Stepped};
+use crate::log::notice::corrupt;
 use crate::log::resync::{After, Resync, Stretch, next_inside, resync};
 use crate::scan::{Damage, OnCorrupt, Stop};
 
@@ -123,10 +122,4 @@ impl<F: Format> Cursor<F> {
     fn corrupt(&self, damage: &Damage) -> Error {
         corrupt::<F>(&self.source.path, damage, ErrorKind::Corrupt)
     }
-}
-
-/// The error of a damaged stretch.
-pub(crate) fn corrupt<F: Format>(path: &Path, damage: &Damage, kind: ErrorKind) -> Error {
-    let error = Error::new(kind, damage.reason.clone()).of(F::NAME).at(path);
-    error.offset_at(damage.offset).with_next_intact(damage.next_intact)
 }

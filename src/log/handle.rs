@@ -1,0 +1,162 @@
+//! An open log as its users hold it: what it tells of itself, and how it is closed.
+
+use std::fmt::{self, Debug, Formatter};
+use std::path::Path;
+
+use super::evidence::{Border, Evidence};
+use super::extent::Extent;
+use super::format::{Format, Log, Owner, Shared};
+use super::report::RecoveryReport;
+use super::state::State;
+use super::stats::Stats;
+use crate::error::{Error, ErrorKind, Result};
+use crate::lines::{self, Locked, locked};
+use crate::locks::atomic::Ordering;
+use crate::locks::lock;
+use crate::mode::Mode;
+use crate::sidecar::Index;
+use crate::storage::fork_generation;
+
+impl<F: Format> Debug for Log<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
+    }
+}
+
+impl<F: Format> Debug for Shared<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let closed = self.closed.load(Ordering::Acquire);
+        f.debug_struct("Log")
+            .field("format", &F::NAME)
+            .field("path", &self.place.log)
+            .field("mode", &self.mode)
+            .field("closed", &closed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F: Format> Shared<F> {
+    pub(crate) fn state(&self) -> Locked<'_, State> {
+        locked(&self.state)
+    }
+
+    pub(crate) fn index(&self) -> Locked<'_, Index> {
+        locked(&self.index)
+    }
+
+    /// A dropped handle does not: its cursors read on.
+    pub(super) fn give_back(&self) {
+        lock(&self.open_files).drain(..).for_each(|file| file.close());
+        self.format.give_back();
+        self.index().give_back();
+    }
+
+    pub(super) fn is_forked(&self) -> bool {
+        self.fork_generation != fork_generation()
+    }
+
+    pub(crate) fn fail(&self, doing: &str, error: std::io::Error) -> Error {
+        Error::io(doing, &self.place.log, error).of(F::NAME)
+    }
+
+    pub(crate) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error::new(kind, message).of(F::NAME).at(&self.place.log)
+    }
+
+    /// What is known of the log from elsewhere than its records.
+    pub(super) fn evidence(&self, state: &State) -> Evidence {
+        let Extent { end, .. } = state.extent;
+        let ordinal = Some(state.extent.next()).filter(|_| state.numbered);
+        let (known, unacknowledged) = match self.mode {
+            // The end of the extent was scanned or hopped to: a border if no damage follows it.
+            Mode::Read => {
+                let scanned = Border { offset: end, ordinal };
+                let known = state.durable.filter(|durable| durable.offset > end);
+                (known.unwrap_or(scanned), state.unacknowledged_from)
+            }
+            // All of it was found intact, or written by this handle.
+            _ => (Border { offset: end, ordinal }, Some(end)),
+        };
+        let durable = state.durable.filter(|_| self.mode == Mode::Read);
+        Evidence::new(self.index.clone(), Some(known), unacknowledged).with_durable(durable)
+    }
+}
+
+impl<F: Format> Drop for Owner<F> {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.finish() {
+            // What was acknowledged is durable already.
+            lines::warn(format_args!("closing a dropped handle failed: {error}"));
+        }
+    }
+}
+
+/// What every log has.
+impl<F: Format> Log<F> {
+    /// Sync, cut the space reserved ahead, and release the lock.
+    /// A second call waits for the first, and fails if that failed. All files and maps are given back,
+    /// also where cursors and followers are left: these fail with [`ErrorKind::Closed`].
+    pub fn close(&self) -> Result<()> {
+        if self.shared.is_forked() {
+            return Err(self.forked_error());
+        }
+        let finished = self.shared.finish();
+        self.shared.give_back();
+        finished
+    }
+
+    /// The same, but the files stay open while cursors use them: another handle goes on with the log, or
+    /// an interface promises it.
+    #[doc(hidden)]
+    pub fn close_keeping_files(&self) -> Result<()> {
+        match self.shared.is_forked() {
+            true => Err(self.forked_error()),
+            false => self.shared.finish(),
+        }
+    }
+
+    /// Whether the handle is closed.
+    pub fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// What the handle may do.
+    pub fn mode(&self) -> Mode {
+        self.shared.mode
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &F::Options {
+        &self.shared.options
+    }
+
+    /// What opening found and did.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.shared.recovery
+    }
+
+    /// What this handle did since it was opened.
+    pub fn stats(&self) -> Result<Stats> {
+        Ok(self.usable()?.counters.read())
+    }
+
+    /// The log's directory `.deedbook`.
+    pub fn sidecar(&self) -> &Path {
+        &self.shared.place.sidecar
+    }
+
+    pub(crate) fn usable(&self) -> Result<&Shared<F>> {
+        if self.shared.is_forked() {
+            return Err(self.forked_error());
+        }
+        if self.is_closed() {
+            return Err(self.shared.refused(ErrorKind::Closed, "the log is closed"));
+        }
+        Ok(&self.shared)
+    }
+
+    fn forked_error(&self) -> Error {
+        let message = "opened before a fork, by the parent; open it again in this process";
+        self.shared.refused(ErrorKind::Forked, message)
+    }
+}
