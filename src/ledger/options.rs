@@ -12,7 +12,7 @@ use super::format::LedgerFormat;
 use super::record::{FORMAT, HEADER_BYTES, RECORD_BYTES_MAX};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::open::LogOptions;
+use crate::log::format::LogOptions;
 use crate::setters::setters;
 use crate::storage::{Disk, Storage};
 

@@ -5,13 +5,13 @@ use std::io;
 use crate::log::beyond_limit::is_beyond_limit;
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
-use crate::log::format::Format;
+use crate::log::format::{Format, Inspected};
 use crate::log::space::Space;
 use crate::log::walk::Walk;
 use crate::scan::framing::Framing;
 use crate::scan::search::find_intact;
 use crate::scan::{Damage, Stop, Verdict};
-use crate::sidecar::{Mark, MarkUse};
+use crate::sidecar::{Loss, Mark, MarkUse};
 use crate::storage::end_of_data;
 
 impl<F: Format> Walk<'_, F> {
@@ -180,7 +180,7 @@ impl<F: Format> Walk<'_, F> {
 
 /// How many records a mark vouches for that a log has not. Not known if records were dropped in front
 /// since: the mark counts them, too.
-pub fn missing(extent: &Extent, mark: &Mark) -> Option<u64> {
+fn missing(extent: &Extent, mark: &Mark) -> Option<u64> {
     (mark.start == extent.start).then(|| mark.records.saturating_sub(extent.records))
 }
 
@@ -188,4 +188,12 @@ pub fn missing(extent: &Extent, mark: &Mark) -> Option<u64> {
 /// for may never have been in the copy.
 pub fn is_of_another_file(space: &Space, mark: &Mark) -> io::Result<bool> {
     Ok(mark.start == space.start && !mark.file.is_still(space.file.id()?))
+}
+
+/// The records that are missing at the end of a log that ends below its mark.
+pub fn loss<F: Format>(found: &Inspected<F>) -> Option<Loss> {
+    let Findings { extent, beyond_limit, mark, .. } = found.findings;
+    let mark = found.mark.filter(|_| mark == MarkUse::Lost && !beyond_limit)?;
+    let records = missing(&extent, &mark).unwrap_or(0);
+    Some(Loss { records, first: extent.next(), offset: extent.end })
 }

@@ -32,6 +32,7 @@ pub mod format;
 mod handle;
 pub(crate) mod identity;
 pub(crate) mod index;
+pub(crate) mod inspect;
 pub(crate) mod noted;
 pub(crate) mod notice;
 pub(crate) mod open;

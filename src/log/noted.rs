@@ -12,7 +12,6 @@ use crate::log::notice::corrupt;
 use crate::log::options::Common;
 use crate::log::report::VerifyReport;
 use crate::log::space::Place;
-use crate::log::verify::check_rest;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::{forget_damage, note_damage, noted_damage};
 use crate::storage::Storage;
@@ -47,22 +46,4 @@ pub fn note(storage: &dyn Storage, sidecar: &Path, found: Option<&Damage>, is_se
 pub fn refuse<F: Format>(common: &Common, place: &Place) -> Result<()> {
     let Some(damage) = noted_damage(&*common.storage, &place.sidecar)? else { return Ok(()) };
     Err(corrupt::<F>(&place.log, &damage, ErrorKind::Corrupt).with_advice(NOTED))
-}
-
-/// Read all of a log before it is opened. A torn end is no damage: opening for writing cuts it.
-pub fn check_all<F: Format>(path: &Path, log: &Path, options: &F::Options) -> Result<()> {
-    let report = match check_rest::<F>(path, options, &[], |_, _| Ok(())) {
-        Err(error) if error.kind() == ErrorKind::Missing => return Ok(()),
-        report => report?,
-    };
-    if report.verdict != Verdict::Corrupt {
-        return Ok(());
-    }
-    let damage = report.damages.into_iter().next().unwrap_or_default();
-    // The end of the log is missing: nothing comes after it.
-    let kind = match report.lost_acknowledged && damage.next_intact.is_none() {
-        true => ErrorKind::LostRecords,
-        false => ErrorKind::Corrupt,
-    };
-    Err(corrupt::<F>(log, &damage, kind))
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use crate::commit::GroupCommit;
 use crate::durability::Durability;
@@ -13,30 +12,21 @@ use crate::locks::atomic::{AtomicBool, AtomicU64};
 use crate::log::find_end::end_of;
 use crate::log::format::{Format, Inspected, Owner};
 use crate::log::index::{build_index, keep_index};
+use crate::log::inspect::{CHANGING, inspect_settled, patiently};
 use crate::log::noted;
+use crate::log::notice::corrupt;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
 use crate::log::settle::settle;
 use crate::log::space::Place;
 use crate::log::stats::Counters;
+use crate::log::verify::check_rest;
 use crate::log::{Log, Shared, State, durable};
 use crate::mend::make_dir;
 use crate::mode::{Depth, Mode};
 use crate::scan::Verdict;
 use crate::sidecar::{Loss, MarkFile, WriterLock, make_sidecar, refuse_other_format};
 use crate::storage::{Access, Closable, fork_generation, located};
-
-/// A reader may look while a writer drops a prefix or cuts the end.
-pub const READER_TRIES: u32 = 5;
-/// Errors that a reader may meet while a writer changes the log.
-pub const CHANGING: [ErrorKind; 3] = [ErrorKind::Io, ErrorKind::Corrupt, ErrorKind::LostRecords];
-
-/// How a log is opened; the type says of which format it is: [`book::Options`](crate::book::Options)
-/// or [`wal::Options`](crate::wal::Options).
-pub trait LogOptions: Sized {
-    /// The format.
-    type Format: Format<Options = Self>;
-}
 
 impl<F: Format> Log<F>
 where
@@ -68,7 +58,7 @@ impl<F: Format> Log<F> {
             }
             let place = F::place(&options, &path)?;
             if common.check_all {
-                noted::check_all::<F>(&path, &place.log, &options)?;
+                check_all::<F>(&path, &place.log, &options)?;
             }
             let (options, path) = (options.clone(), place.log.clone());
             let timeout = common.lock_timeout.clone();
@@ -231,65 +221,6 @@ impl<F: Format> Log<F> {
     }
 }
 
-/// Look at a log that others may be changing.
-pub fn inspect_patiently<F: Format>(
-    options: &F::Options,
-    place: &Place,
-    depth: Depth,
-) -> Result<Inspected<F>> {
-    let timeout = F::common(options)?.lock_timeout;
-    asking(timeout.check(), &place.log, || {
-        patiently::<F, _>(&CHANGING, || inspect_settled::<F>(options, place, depth))
-    })
-    .map_err(|e| e.of(F::NAME))
-}
-
-/// Damage counts only by a mark that is still there: a writer that appends, or cuts, changes the mark
-/// before the log.
-fn inspect_settled<F: Format>(
-    options: &F::Options,
-    place: &Place,
-    depth: Depth,
-) -> Result<Inspected<F>> {
-    let storage = F::common(options)?.storage;
-    let load = || MarkFile::load(&*storage, &place.sidecar).ok();
-    let mut tries = 1;
-    loop {
-        let mark = load();
-        let found = F::inspect(options, place, Access::Read, depth)?;
-        let is_damaged = found.findings.verdict == Verdict::Corrupt;
-        if !is_damaged || tries >= READER_TRIES || load() == mark {
-            return Ok(found);
-        }
-        tries += 1;
-    }
-}
-
-/// Read a log that others may be changing. An error of one of these kinds may come from half a change, so the read is
-/// tried again.
-pub fn patiently<F: Format, T>(kinds: &[ErrorKind], read: impl Fn() -> Result<T>) -> Result<T> {
-    let mut tries = 1;
-    loop {
-        match read() {
-            Err(e) if tries < READER_TRIES && kinds.contains(&e.kind()) => {
-                std::thread::sleep(Duration::from_millis(1 << tries));
-                tries += 1;
-            }
-            done => return done.map_err(|e| e.of(F::NAME)),
-        }
-    }
-}
-
-/// The place of a log that exists, for calls that open it by themselves.
-pub fn place_of<F: Format>(path: &Path, options: &F::Options) -> Result<(Place, Common)> {
-    let find = || {
-        let common = F::common(options)?;
-        let place = F::place(options, &located(&*common.storage, path)?)?;
-        Ok((place, common))
-    };
-    find().map_err(|e: Error| e.of(F::NAME))
-}
-
 fn shares_directory(place: &Place) -> bool {
     place.sidecar != crate::sidecar::sidecar_dir(&place.dir)
 }
@@ -297,4 +228,22 @@ fn shares_directory(place: &Place) -> bool {
 fn already_exists(place: &Place) -> Error {
     let exists = std::io::ErrorKind::AlreadyExists.into();
     Error::io("create the log", &place.log, exists)
+}
+
+/// Read all of a log before it is opened. A torn end is no damage: opening for writing cuts it.
+fn check_all<F: Format>(path: &Path, log: &Path, options: &F::Options) -> Result<()> {
+    let report = match check_rest::<F>(path, options, &[], |_, _| Ok(())) {
+        Err(error) if error.kind() == ErrorKind::Missing => return Ok(()),
+        report => report?,
+    };
+    if report.verdict != Verdict::Corrupt {
+        return Ok(());
+    }
+    let damage = report.damages.into_iter().next().unwrap_or_default();
+    // The end of the log is missing: nothing comes after it.
+    let kind = match report.lost_acknowledged && damage.next_intact.is_none() {
+        true => ErrorKind::LostRecords,
+        false => ErrorKind::Corrupt,
+    };
+    Err(corrupt::<F>(log, &damage, kind))
 }

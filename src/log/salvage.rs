@@ -9,11 +9,10 @@ use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::batch::Batch;
 use crate::log::carry::{self, Carry};
-use crate::log::conclude::missing;
+use crate::log::conclude::loss;
 use crate::log::extent::Extent;
-use crate::log::findings::Findings;
 use crate::log::format::{Format, Inspected, TagOf};
-use crate::log::open::{inspect_patiently, place_of};
+use crate::log::inspect::{inspect_patiently, place_of};
 use crate::log::options::Common;
 use crate::log::report::{SalvageReport, SalvageRun};
 use crate::log::space::Place;
@@ -21,7 +20,7 @@ use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
 use crate::mode::{Depth, Mode};
 use crate::scan::Damage;
 use crate::scan::framing::{Frame, Framing};
-use crate::sidecar::{Loss, MarkUse};
+use crate::sidecar::Loss;
 
 const SALVAGE_BATCH_BYTES: usize = 4 << 20;
 
@@ -189,12 +188,4 @@ fn behind(loss: Loss, (end, last): (u64, Option<u64>), durable_end: u64) -> Opti
     let lost = |next: u64| (loss.first + loss.records).saturating_sub(next);
     let records = next.map_or(0, lost);
     (end < durable_end).then_some(Loss { records, first: next.unwrap_or(loss.first), offset: end })
-}
-
-/// The records that are missing at the end of a log that ends below its mark.
-pub fn loss<F: Format>(found: &Inspected<F>) -> Option<Loss> {
-    let Findings { extent, beyond_limit, mark, .. } = found.findings;
-    let mark = found.mark.filter(|_| mark == MarkUse::Lost && !beyond_limit)?;
-    let records = missing(&extent, &mark).unwrap_or(0);
-    Some(Loss { records, first: extent.next(), offset: extent.end })
 }

@@ -10,13 +10,12 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
-use crate::log::conclude::is_of_another_file;
+use crate::log::conclude::{is_of_another_file, loss};
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
 use crate::log::notice::corrupt;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
-use crate::log::salvage::loss;
 use crate::log::space::Place;
 use crate::log::stage::is_staged;
 use crate::mend::{above, rewrite, save_tail, sync_names};

@@ -9,7 +9,7 @@ use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
 use crate::log::identity::Identity;
 use crate::log::index::index_of;
-use crate::log::open::{inspect_patiently, place_of};
+use crate::log::inspect::{inspect_patiently, place_of};
 use crate::log::read::Snapshot;
 use crate::log::{Log, Shared};
 use crate::mode::Depth;

@@ -10,7 +10,7 @@ use super::record::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
 use super::retain::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::open::LogOptions;
+use crate::log::format::LogOptions;
 use crate::log::options::{Common, log_options};
 pub use crate::mode::{Mode, Recovery};
 use crate::retention::Retention;
