@@ -12,6 +12,7 @@
 //! ```
 
 pub(crate) mod append;
+mod append_in_parts;
 #[cfg(feature = "arrow")]
 pub mod arrow;
 pub(crate) mod batch;
@@ -53,6 +54,7 @@ mod state;
 pub(crate) mod stats;
 pub(crate) mod verify;
 pub(crate) mod walk;
+mod write;
 
 pub use crate::scan::framing;
 pub use format::Log;

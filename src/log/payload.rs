@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::append::Appended;
 use crate::log::extent::Extent;
-use crate::log::format::{Format, TagOf};
+use crate::log::format::Format;
 use crate::log::{Log, Shared};
 use crate::scan::framing::{Frame, Framing};
 use crate::scan::{Step, Stop};
@@ -130,37 +129,6 @@ impl<F: Format> Log<F> {
                 return Err(shared.no_record_at_end(offset));
             }
             shared.payload_at(extent, None, offset)
-        })
-    }
-
-    /// Append one record whose payload of `len` bytes is read while it is written. Appends and new
-    /// walks wait meanwhile.
-    pub(crate) fn append_payload(
-        &self,
-        tag: TagOf<F>,
-        len: u64,
-        payload: &mut dyn Read,
-    ) -> Result<Appended> {
-        let shared = self.writable()?;
-        let Ok(len) = usize::try_from(len) else {
-            let message = format!("payload of {len} bytes, this machine addresses {}", usize::MAX);
-            return Err(shared.error(ErrorKind::TooLarge, message));
-        };
-        let mut read = 0;
-        shared.append_filled(tag, len, &mut |part| {
-            let mut filled = 0;
-            while filled < part.len() {
-                match payload.read(part_mut(part, filled..)) {
-                    Ok(0) => {
-                        let message = format!("the payload ends after {read} bytes, size {len}");
-                        return Err(shared.error(ErrorKind::InvalidArgument, message));
-                    }
-                    Ok(more) => (filled, read) = (filled + more, read + more),
-                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                    Err(e) => return Err(shared.fail("read the payload to append", e)),
-                }
-            }
-            Ok(())
         })
     }
 }
