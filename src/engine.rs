@@ -6,20 +6,20 @@
 use std::path::Path;
 
 pub use crate::log::Log;
-use crate::log::append::Wanted;
-pub use crate::log::batch::Batch;
-pub use crate::log::cursor::Cursor;
 pub use crate::log::extent::Extent;
-pub use crate::log::find_end::{Known, find_end};
 pub use crate::log::findings::Findings;
-pub use crate::log::follow::Follow;
 pub use crate::log::format::{Format, FrameOf, Inspected};
+pub use crate::log::look::find_end::{Known, find_end};
+pub use crate::log::mend::repair::repair;
+pub use crate::log::mend::salvage::{create as create_copy, salvage};
+pub use crate::log::mend::verify::{check, check_rest as verify};
 pub use crate::log::options::Common;
-pub use crate::log::repair::repair;
-pub use crate::log::reverse::Reverse;
-pub use crate::log::salvage::{create as create_copy, salvage};
+pub use crate::log::read::cursor::Cursor;
+pub use crate::log::read::follow::Follow;
+pub use crate::log::read::reverse::Reverse;
 pub use crate::log::space::{Place, Space, base_of_tail};
-pub use crate::log::verify::{check, check_rest as verify};
+use crate::log::write::append::Wanted;
+pub use crate::log::write::batch::Batch;
 pub use crate::mode::Depth;
 pub use crate::scan::framing::{Frame, Framing};
 pub use crate::scan::{Bad, Step, Stop};
@@ -35,8 +35,8 @@ pub mod nostr {
 }
 
 use crate::error::Result;
-use crate::log::bookmark::Bookmark;
 use crate::log::split::Split;
+use crate::log::split::bookmark::Bookmark;
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
 use crate::storage::{File, Storage};

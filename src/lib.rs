@@ -166,21 +166,19 @@ pub use error::{Durable, Error, ErrorKind, Result};
 // What `book` and `wal` give under their own names: without these, their common methods have no page.
 pub use log::Log;
 #[cfg(feature = "arrow")]
-pub use log::arrow::Batches;
-pub use log::batch::Batch;
-pub use log::bookmark::{Bookmark, Reach};
-#[cfg(feature = "arrow")]
-pub use log::columns::{Columns, Value};
-pub use log::cursor::{Cursor, Iter};
-pub use log::follow::Follow;
-pub use log::identity::{Anchor, Identity};
+pub use log::arrow::{Batches, Columns, Value};
+pub use log::read::cursor::{Cursor, Iter};
+pub use log::read::follow::Follow;
+pub use log::read::reverse::Reverse;
 pub use log::report::{
     PartReport, RecoveryReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
 };
-pub use log::reverse::Reverse;
 pub use log::split::Split;
+pub use log::split::bookmark::{Bookmark, Reach};
+pub use log::split::identity::{Anchor, Identity};
 pub use log::stage::Stage;
 pub use log::stats::Stats;
+pub use log::write::batch::Batch;
 pub use mode::{Mode, Recovery};
 pub use retention::Retention;
 pub use scan::{Damage, OnCorrupt, Verdict};

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::codec::FORMAT;
 use crate::error::{Error, Result};
-use crate::log::columns::{Columns, Value};
+use crate::log::arrow::{Columns, Value};
 
 /// A column of a deed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

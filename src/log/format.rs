@@ -79,7 +79,7 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     type Owned: 'static;
     /// A column of an Arrow batch.
     #[cfg(feature = "arrow")]
-    type Column: crate::log::columns::Columns;
+    type Column: crate::log::arrow::Columns;
 
     /// The codec that reads this log.
     fn framing(&self) -> Self::Framing;

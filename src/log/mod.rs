@@ -4,59 +4,54 @@
 //! theirs.
 //!
 //! ```text
-//! bytes      framing  extent  evidence  resync   pure, or reading a file only
-//! opening    inspect (format)  find_end  settle  open   find; decide; write; assemble
-//! appending  batch  append  payload  durable  transact  staged  stats  index
-//! reading    cursor  reverse  read  refresh  follow  split  bookmark  identity  arrow  notice
-//! checking   verify  noted  salvage  carry  repair  report
+//! format    a log and its format; beside it what both are made of: space, extent, findings, state, report, ...
+//! resync    the search after damage
+//! look      the files as they are: where the log ends, what the mark and the index say
+//! read      cursors in both directions, one record, followers
+//! arrow     record batches
+//! split     parts and places for other readers
+//! write     append, sync, close
+//! stage     what tasks staged, committed
+//! mend      verify, salvage, repair
+//! open      lock, look, settle what a crash left, assemble
 //! ```
+//!
+//! A room uses those above it.
 
-pub(crate) mod append;
-mod append_in_parts;
 #[cfg(feature = "arrow")]
 pub mod arrow;
-pub(crate) mod batch;
-pub(crate) mod beyond_limit;
-pub(crate) mod bookmark;
-mod carry;
-#[cfg(feature = "arrow")]
-pub mod columns;
-pub(crate) mod conclude;
-pub(crate) mod cursor;
-pub(crate) mod durable;
-pub(crate) mod evidence;
-pub(crate) mod extent;
-pub(crate) mod find_end;
-pub(crate) mod findings;
-pub(crate) mod follow;
+pub mod evidence;
+pub mod extent;
+pub mod findings;
 pub mod format;
 mod handle;
-pub(crate) mod identity;
-pub(crate) mod index;
-pub(crate) mod inspect;
-pub(crate) mod noted;
-pub(crate) mod notice;
-pub(crate) mod open;
-pub(crate) mod options;
-pub(crate) mod payload;
-pub(crate) mod read;
-pub(crate) mod refresh;
-pub(crate) mod repair;
-pub(crate) mod report;
-pub(crate) mod resync;
-pub(crate) mod reverse;
-pub(crate) mod salvage;
-pub(crate) mod settle;
-pub(crate) mod space;
-pub(crate) mod split;
-pub(crate) mod stage;
+pub mod look;
+pub mod mend;
+pub mod notice;
+pub mod open;
+pub mod options;
+pub mod read;
+pub mod report;
+pub mod resync;
+pub mod space;
+pub mod split;
+pub mod stage;
 mod state;
-pub(crate) mod stats;
-pub(crate) mod verify;
-pub(crate) mod walk;
-mod write;
+pub mod stats;
+pub mod write;
 
+pub use self::format::{Log, Shared};
+pub use self::state::State;
+// What formats and the crate's root use of the rooms.
+#[cfg(feature = "nostr")]
+pub use self::look::inspect;
+pub use self::look::{beyond_limit, conclude, find_end};
+#[cfg(feature = "nostr")]
+pub use self::mend::noted;
+pub use self::mend::{repair, salvage, verify};
+pub use self::read::{cursor, follow, payload, reverse};
+pub use self::split::bookmark;
+#[cfg(feature = "nostr")]
+pub use self::split::identity;
+pub use self::write::{append, batch};
 pub use crate::scan::framing;
-pub use format::Log;
-pub(crate) use format::Shared;
-pub(crate) use state::State;

@@ -193,8 +193,8 @@ impl std::str::FromStr for Column {
 }
 
 #[cfg(feature = "arrow")]
-impl crate::log::columns::Columns for Column {
-    const ALL: &'static [(Self, &'static str, crate::log::columns::Value)] = &[];
+impl crate::log::arrow::Columns for Column {
+    const ALL: &'static [(Self, &'static str, crate::log::arrow::Value)] = &[];
 }
 
 /// The last checkpoint by the header of a file, or what is wrong with it.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::checksum::crc32_more;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::batch::Batch;
+use crate::log::write::batch::Batch;
 use crate::scan::framing::Framing;
 use crate::scan::{Scanned, Scanner};
 use crate::storage::{File, fork_generation};

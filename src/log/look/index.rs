@@ -6,9 +6,9 @@ use crate::lines;
 use crate::locks::Mutex;
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
+use crate::log::look::walk::blocks_by_lengths;
 use crate::log::options::Common;
 use crate::log::space::Place;
-use crate::log::walk::blocks_by_lengths;
 use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, Index, Mark, MarkFile};
 use crate::storage::{Access, File};
 

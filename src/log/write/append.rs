@@ -5,9 +5,9 @@
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
-use crate::log::batch::Batch;
 use crate::log::format::{Format, TagOf};
-use crate::log::payload::PART_BYTES;
+use crate::log::read::payload::PART_BYTES;
+use crate::log::write::batch::Batch;
 use crate::log::{Log, Shared, State};
 use crate::mode::Mode;
 use crate::scan::framing::Framing;
@@ -34,7 +34,7 @@ pub struct Wanted {
 }
 
 /// Poisons the handle if appending panics, because what it knows of the log may be half changed.
-pub(super) struct PoisonOnPanic<'a, F: Format>(pub(super) &'a Shared<F>);
+pub(in crate::log) struct PoisonOnPanic<'a, F: Format>(pub(in crate::log) &'a Shared<F>);
 
 impl<F: Format> Drop for PoisonOnPanic<'_, F> {
     fn drop(&mut self) {
@@ -120,7 +120,7 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    pub(super) fn next_ordinal(&self, state: &State, count: u64) -> Result<u64> {
+    pub(in crate::log) fn next_ordinal(&self, state: &State, count: u64) -> Result<u64> {
         let next = state.extent.first.checked_add(state.extent.records);
         let fits = next.filter(|next| {
             seeded!(next.checked_add(count).is_some(),
@@ -151,7 +151,7 @@ impl<F: Format> Shared<F> {
 
     /// Append one record that `write` writes after the last one; `in_one` says that all of it is in
     /// `state.scratch` then.
-    pub(super) fn append_with(
+    pub(in crate::log) fn append_with(
         &self,
         payload_len: usize,
         in_one: bool,

@@ -3,9 +3,9 @@
 use std::io::{self, Read};
 
 use crate::error::{ErrorKind, Result};
-use crate::log::append::Appended;
 use crate::log::format::{Format, TagOf};
-use crate::log::payload::PART_BYTES;
+use crate::log::read::payload::PART_BYTES;
+use crate::log::write::append::Appended;
 use crate::log::{Log, Shared, State};
 use crate::scan::framing::Framing;
 use crate::slice::part_mut;
@@ -45,7 +45,7 @@ impl<F: Format> Log<F> {
 
 impl<F: Format> Shared<F> {
     /// Append one record whose payload `fill` gives in parts, each as long as the bytes to fill.
-    pub(super) fn append_filled(
+    pub(in crate::log) fn append_filled(
         &self,
         tag: TagOf<F>,
         len: usize,

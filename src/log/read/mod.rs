@@ -1,14 +1,20 @@
 //! Reading: what is there, one record, ranges by number and by byte.
 
+pub mod cursor;
+pub mod follow;
+pub mod payload;
+mod refresh;
+pub mod reverse;
+
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::cursor::{Cursor, Range, Source};
 use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::Format;
-use crate::log::index::{INDEX_LAG_BYTES_MAX, catch_up};
+use crate::log::look::index::{INDEX_LAG_BYTES_MAX, catch_up};
 use crate::log::notice::corrupt;
+use crate::log::read::cursor::{Cursor, Range, Source};
 use crate::log::space::Beyond;
 use crate::log::{Log, Shared};
 use crate::scan::framing::Framing;
@@ -125,7 +131,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Refuse a number that no record has.
-    pub(super) fn check_is_there(&self, extent: Extent, ordinal: u64) -> Result<()> {
+    pub(in crate::log) fn check_is_there(&self, extent: Extent, ordinal: u64) -> Result<()> {
         if extent.records > 0 && (extent.first..extent.next()).contains(&ordinal) {
             return Ok(());
         }
@@ -155,7 +161,7 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    pub(super) fn no_record_at_end(&self, offset: u64) -> Error {
+    pub(in crate::log) fn no_record_at_end(&self, offset: u64) -> Error {
         let lost = self.check_not_lost(&self.snapshot(), |end| offset < end.offset);
         if let Err(lost) = lost {
             return lost;

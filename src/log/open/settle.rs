@@ -10,9 +10,9 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
-use crate::log::conclude::{is_of_another_file, loss};
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
+use crate::log::look::conclude::{is_of_another_file, loss};
 use crate::log::notice::corrupt;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;

@@ -1,5 +1,9 @@
 //! Records as Arrow record batches.
 
+mod columns;
+
+pub use columns::{Columns, Value};
+
 use std::fmt::Debug;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -7,9 +11,8 @@ use arrow_schema::SchemaRef;
 
 use crate::columns::{BinaryColumn, Int32Column, Int64Column};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::columns::{Columns, Value};
-use crate::log::cursor::Cursor;
 use crate::log::format::{Format, Stepped};
+use crate::log::read::cursor::Cursor;
 use crate::scan::Damage;
 use crate::scan::framing::Frame;
 

@@ -1,5 +1,7 @@
 //! Opening: lock, inspect, settle, assemble.
 
+mod settle;
+
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -9,19 +11,20 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::asking;
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, AtomicU64};
-use crate::log::find_end::end_of;
 use crate::log::format::{Format, Inspected, Owner};
-use crate::log::index::{build_index, keep_index};
-use crate::log::inspect::{CHANGING, inspect_settled, patiently};
-use crate::log::noted;
+use crate::log::look::find_end::end_of;
+use crate::log::look::index::{build_index, keep_index};
+use crate::log::look::inspect::{CHANGING, inspect_settled, patiently};
+use crate::log::mend::noted;
+use crate::log::mend::verify::check_rest;
 use crate::log::notice::corrupt;
+use crate::log::open::settle::settle;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
-use crate::log::settle::settle;
 use crate::log::space::Place;
 use crate::log::stats::Counters;
-use crate::log::verify::check_rest;
-use crate::log::{Log, Shared, State, durable};
+use crate::log::write::durable;
+use crate::log::{Log, Shared, State};
 use crate::mend::make_dir;
 use crate::mode::{Depth, Mode};
 use crate::scan::Verdict;

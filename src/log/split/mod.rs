@@ -1,16 +1,19 @@
 //! Cutting a log between records into parts that can be read apart, for parallel readers.
 
+pub mod bookmark;
+pub mod identity;
+
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
-use crate::log::cursor::{Cursor, Range, Source};
 use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
-use crate::log::identity::Identity;
-use crate::log::index::index_of;
-use crate::log::inspect::{inspect_patiently, place_of};
+use crate::log::look::index::index_of;
+use crate::log::look::inspect::{inspect_patiently, place_of};
 use crate::log::read::Snapshot;
+use crate::log::read::cursor::{Cursor, Range, Source};
+use crate::log::split::identity::Identity;
 use crate::log::{Log, Shared};
 use crate::mode::Depth;
 use crate::scan::framing::Framing;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::locks::atomic::Ordering;
-use crate::log::cursor::Range;
 use crate::log::format::{Format, Stepped};
 use crate::log::notice;
+use crate::log::read::cursor::Range;
 use crate::log::{Log, Shared};
 use crate::scan::framing::Frame;
 use crate::scan::{Damage, OnCorrupt};

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use crate::log::beyond_limit::is_beyond_limit;
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
 use crate::log::format::{Format, Inspected};
+use crate::log::look::beyond_limit::is_beyond_limit;
+use crate::log::look::walk::Walk;
 use crate::log::space::Space;
-use crate::log::walk::Walk;
 use crate::scan::framing::Framing;
 use crate::scan::search::find_intact;
 use crate::scan::{Damage, Stop, Verdict};

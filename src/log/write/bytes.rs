@@ -20,7 +20,7 @@ const AHEAD_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(8 << 20);
 impl<F: Format> Shared<F> {
     /// Make what was written after the last record a part of the log.
     #[inline]
-    pub(super) fn cover(
+    pub(in crate::log) fn cover(
         &self,
         state: &mut State,
         extent: Extent,
@@ -36,7 +36,7 @@ impl<F: Format> Shared<F> {
 
     /// Note the end of a block, if it is long enough by now.
     #[inline]
-    pub(super) fn close_block(&self, state: &mut State, ordinal: u64, offset: u64) {
+    pub(in crate::log) fn close_block(&self, state: &mut State, ordinal: u64, offset: u64) {
         if offset < state.block_start + INDEX_BLOCK_BYTES {
             return;
         }
@@ -54,7 +54,7 @@ impl<F: Format> Shared<F> {
     /// Prepare for so many bytes more: what stands before the first record, and space. Positions
     /// never overflow.
     #[inline]
-    pub(super) fn begin(&self, state: &mut State, len: u64) -> Result<()> {
+    pub(in crate::log) fn begin(&self, state: &mut State, len: u64) -> Result<()> {
         let Some(end) = state.extent.end.checked_add(len).filter(|&end| end < i64::MAX as u64)
         else {
             let at = state.extent.end;
@@ -122,7 +122,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Write some bytes.
-    pub(super) fn write(&self, state: &mut State, bytes: &[u8], at: u64) -> Result<()> {
+    pub(in crate::log) fn write(&self, state: &mut State, bytes: &[u8], at: u64) -> Result<()> {
         write_full(&*self.file, bytes, at).map_err(|e| self.write_failed(state, e))?;
         state.file_end = state.file_end.max(at + bytes.len() as u64);
         Ok(())
@@ -135,7 +135,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Cut what was written after the last good end, or poison the handle.
-    pub(super) fn take_back(&self, state: &mut State, error: Error) -> Error {
+    pub(in crate::log) fn take_back(&self, state: &mut State, error: Error) -> Error {
         self.commits.roll_back(error, || {
             self.check_not_truncated(state)?;
             self.file.set_len(state.extent.end)?;

@@ -2,8 +2,8 @@
 
 use super::{Cursor, Source};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::beyond_limit::{beyond_limit_advice, is_beyond_limit};
 use crate::log::format::{Format, Stepped};
+use crate::log::look::beyond_limit::{beyond_limit_advice, is_beyond_limit};
 use crate::log::notice::corrupt;
 use crate::log::resync::{After, Resync, Stretch, next_inside, resync};
 use crate::scan::{Damage, OnCorrupt, Stop};

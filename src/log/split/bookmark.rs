@@ -7,13 +7,13 @@
 use std::fmt;
 
 use crate::error::{ErrorKind, Result};
-use crate::log::cursor::Range;
 use crate::log::evidence::Border;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
-use crate::log::identity::Anchor;
 use crate::log::read::Snapshot;
+use crate::log::read::cursor::Range;
 use crate::log::split::Split;
+use crate::log::split::identity::Anchor;
 use crate::log::{Log, Shared};
 use crate::scan::framing::Frame;
 use crate::scan::{OnCorrupt, Scanned, Scanner};
