@@ -4,21 +4,12 @@
 //! there is one that loses power. The traits are also the interface for injecting faults: a failing
 //! or crashing disk is one more implementation, never a hook in the formats.
 
-#[cfg(target_os = "linux")]
-mod bus_error;
 mod closable;
 #[cfg(test)]
 pub mod counted;
 mod disk;
-mod disk_file;
 mod fork;
-#[cfg(target_os = "linux")]
-mod mapped_reads;
-#[cfg(target_os = "linux")]
-mod mapped_writes;
 mod memory;
-#[cfg(target_os = "linux")]
-mod prealloc;
 pub(crate) mod segmented;
 #[cfg(feature = "sim")]
 pub mod sim;

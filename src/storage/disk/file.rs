@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(target_os = "linux")]
 use super::prealloc::Prealloc;
-use super::{File, FileId};
+use crate::storage::{File, FileId};
 
 /// An open file, with what this handle reserved in it.
 #[derive(Debug)]

@@ -148,7 +148,7 @@ mod tests {
             touch_a_cut_file_where_a_window_was();
             return;
         }
-        let name = "storage::mapped_writes::tests::a_fault_where_a_window_was_is_not_mended";
+        let name = "storage::disk::mapped_writes::tests::a_fault_where_a_window_was_is_not_mended";
         let mut child = Command::new(std::env::current_exe().unwrap());
         let done = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
         let printed = String::from_utf8_lossy(&done.stdout);

@@ -244,7 +244,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_secs(10));
             std::process::exit(3);
         }
-        let this = "storage::bus_error::tests::a_sent_bus_error_ends_the_process_at_once";
+        let this = "storage::disk::bus_error::tests::a_sent_bus_error_ends_the_process_at_once";
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
         let ended =
             child.args(["--exact", this]).env("DEEDBOOK_SENT_SIGBUS", "1").output().unwrap();

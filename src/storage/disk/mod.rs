@@ -1,5 +1,14 @@
-//! The real file system: names, directories and locks. Only this module and `disk_file` touch
-//! `std::fs`.
+//! The real file system: names, directories and locks. Only this file and `file.rs` touch `std::fs`.
+
+#[cfg(target_os = "linux")]
+mod bus_error;
+mod file;
+#[cfg(target_os = "linux")]
+mod mapped_reads;
+#[cfg(target_os = "linux")]
+mod mapped_writes;
+#[cfg(target_os = "linux")]
+mod prealloc;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,12 +18,14 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::disk_file::{DiskFile, id_of};
 #[cfg(unix)]
-use super::fork::NotInherited;
+use crate::storage::fork::NotInherited;
+use crate::storage::{
+    Access, File, FileId, HeldDir, LockAttempt, LockGuard, Storage, fork_generation,
+};
+use file::{DiskFile, id_of};
 #[cfg(target_os = "linux")]
-use super::mapped_reads::{self, MappedFile};
-use super::{Access, File, FileId, HeldDir, LockAttempt, LockGuard, Storage, fork_generation};
+use mapped_reads::MappedFile;
 
 /// Files that this process has locked: on some systems a second lock by one process succeeds.
 /// With the fork generation, because a child inherits the set but holds none of the locks.

@@ -11,8 +11,8 @@ use std::time::SystemTime;
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::bus_error::{Guard, Use};
-use super::disk_file::DiskFile;
-use super::{File, FileId};
+use super::file::DiskFile;
+use crate::storage::{File, FileId};
 
 /// An open file with its map.
 #[derive(Debug)]
@@ -108,8 +108,8 @@ impl File for MappedFile {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::{Access, Disk, Storage};
     use super::*;
+    use crate::storage::{Access, Disk, Storage};
 
     fn mapped(len: usize) -> (tempfile::TempDir, Box<dyn File>, fs::File) {
         let dir = tempfile::tempdir().unwrap();
