@@ -16,7 +16,7 @@ use crate::log::framing::Frame;
 use crate::log::report::{SalvageReport, SalvageRun, VerifyReport};
 use crate::log::space::Place;
 use crate::log::split::Split;
-use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
+use crate::log::whole::{PROGRESS_BYTES, all_damages, cursor};
 use crate::mode::{Depth, Mode};
 use crate::storage::{Access, located};
 

@@ -15,7 +15,7 @@ use crate::log::evidence::Evidence;
 use crate::log::format::Format;
 use crate::log::framing::Frame;
 use crate::log::space::Space;
-use crate::log::verify::verdict;
+use crate::log::whole::verdict;
 use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::Index;

@@ -48,7 +48,7 @@ pub use self::look::inspect;
 pub use self::look::{beyond_limit, conclude, find_end};
 #[cfg(feature = "nostr")]
 pub use self::mend::noted;
-pub use self::mend::{repair, salvage, verify};
+pub use self::mend::{repair, salvage, verify, whole};
 pub use self::read::{cursor, follow, payload, reverse};
 pub use self::split::bookmark;
 #[cfg(feature = "nostr")]

@@ -19,7 +19,7 @@ use crate::log::findings::Findings;
 use crate::log::format::Format;
 use crate::log::framing::Frame as _;
 use crate::log::inspect::{inspect_patiently, place_of};
-use crate::log::verify::{all_damages, cursor};
+use crate::log::whole::{all_damages, cursor};
 use crate::mode::Depth;
 use crate::scan::search::find_intact;
 use crate::scan::{Scanned, Scanner, Verdict};

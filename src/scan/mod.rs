@@ -3,6 +3,7 @@
 //!
 //! Parsing never truncates, logs or opens; what to do about a damaged tail is the caller's choice.
 
+mod damage;
 pub mod framing;
 pub mod search;
 #[cfg(test)]
@@ -15,64 +16,9 @@ use std::io;
 use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
 
+pub use damage::{Damage, OnCorrupt, Verdict};
 use framing::Framing;
 pub use framing::{Bad, Step};
-
-/// How a log ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The last record ends where the file ends.
-    Clean,
-    /// Only unwritten space follows the last intact record: a writer has the log open, or died.
-    Open,
-    /// An incomplete tail follows the last intact record.
-    Torn,
-    /// Damage with intact records after it, or below the high-water mark.
-    Corrupt,
-}
-
-impl Verdict {
-    /// `clean`, `open`, `torn` or `corrupt`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Clean => "clean",
-            Self::Open => "open",
-            Self::Torn => "torn",
-            Self::Corrupt => "corrupt",
-        }
-    }
-}
-
-/// What to do at damage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnCorrupt {
-    /// An error.
-    #[default]
-    Raise,
-    /// Go on at the next intact record, and note the damage.
-    Skip,
-}
-
-/// A damaged stretch of a log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Damage {
-    /// First damaged byte.
-    pub offset: u64,
-    /// First byte after the damage: the next intact record, or the end of the file.
-    pub end: u64,
-    /// What is wrong, with both values.
-    pub reason: String,
-    /// The next intact record.
-    pub next_intact: Option<u64>,
-    /// Whether that is proved to be a record of the log; else it may lie inside the payload of a
-    /// damaged one.
-    pub next_proved: bool,
-    /// Ordinal of the first record lost, where it is known.
-    pub first_lost: Option<u64>,
-    /// How many records are lost, where it is known.
-    pub records_lost: Option<u64>,
-}
 
 /// What stands at the scanner's position.
 #[derive(Clone, Debug)]

@@ -5,3 +5,4 @@ pub mod noted;
 pub mod repair;
 pub mod salvage;
 pub mod verify;
+pub mod whole;

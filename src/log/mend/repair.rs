@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::log::format::{Format, Inspected};
 use crate::log::look::conclude::loss;
 use crate::log::look::inspect::{inspect_patiently, place_of};
-use crate::log::mend::verify::cursor;
+use crate::log::mend::whole::cursor;
 use crate::log::notice::corrupt;
 use crate::log::options::Common;
 use crate::log::report::{Repair, RepairReport};

@@ -11,7 +11,7 @@ use crate::log::format::{Format, Inspected, TagOf};
 use crate::log::look::conclude::loss;
 use crate::log::look::inspect::{inspect_patiently, place_of};
 use crate::log::mend::carry::{self, Carry};
-use crate::log::mend::verify::{PROGRESS_BYTES, all_damages, cursor};
+use crate::log::mend::whole::{PROGRESS_BYTES, all_damages, cursor};
 use crate::log::options::Common;
 use crate::log::report::{SalvageReport, SalvageRun};
 use crate::log::space::Place;

@@ -2,6 +2,7 @@
 
 pub mod cursor;
 pub mod follow;
+mod locate;
 pub mod payload;
 mod refresh;
 pub mod reverse;
@@ -12,13 +13,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::evidence::{Border, Evidence};
 use crate::log::extent::Extent;
 use crate::log::format::Format;
-use crate::log::look::index::{INDEX_LAG_BYTES_MAX, catch_up};
 use crate::log::notice::corrupt;
 use crate::log::read::cursor::{Cursor, Range, Source};
 use crate::log::space::Beyond;
 use crate::log::{Log, Shared};
-use crate::scan::framing::Framing;
-use crate::scan::{Damage, OnCorrupt, Scanned, Scanner};
+use crate::scan::{Damage, OnCorrupt};
 use crate::storage::File;
 
 impl<F: Format> Log<F> {
@@ -333,108 +332,5 @@ impl<F: Format> Shared<F> {
             evidence: snapshot.evidence,
         };
         Cursor::new(source, range, on_corrupt)
-    }
-
-    /// Byte of a record that exists, or of the one to come.
-    pub(crate) fn locate_ordinal(&self, extent: Extent, ordinal: u64) -> Result<u64> {
-        if ordinal >= extent.next() {
-            return Ok(extent.end);
-        }
-        if ordinal + 1 == extent.next() {
-            return Ok(extent.last_offset);
-        }
-        self.catch_up(extent);
-        let near = self.index().last_where(|entry| entry.ordinal <= ordinal);
-        let (at, from) = self.border_of(near.map(|(_, entry)| entry), extent);
-        let (_, offset) = self.hop(extent, (at, from), |at, _| at >= ordinal)?;
-        Ok(offset)
-    }
-
-    /// Number of the record that begins at a byte, or of the one that the end will get. Lengths alone
-    /// are believed on the way, from the nearest known border.
-    pub(crate) fn locate_offset(&self, extent: Extent, offset: u64) -> Result<u64> {
-        let name = || F::name_of(None, offset);
-        let refuse = |message| Err(self.error(ErrorKind::OutOfRange, message));
-        if offset < extent.start {
-            return refuse(format!("{} was dropped, the log begins at {}", name(), extent.start));
-        }
-        if offset > extent.end {
-            return refuse(format!("no {}, the log ends at byte {}", name(), extent.end));
-        }
-        if offset == extent.end {
-            return Ok(extent.next());
-        }
-        if offset == extent.start {
-            return Ok(extent.first);
-        }
-        let near = self.index().last_where(|entry| entry.offset <= offset);
-        let from = self.border_of(near.map(|(_, entry)| entry), extent);
-        let mut before = extent.start;
-        let (ordinal, at) = self.hop(extent, from, |_, at| {
-            let done = at >= offset;
-            if !done {
-                before = at;
-            }
-            done
-        })?;
-        match at == offset {
-            true => Ok(ordinal),
-            false => refuse(format!(
-                "no {}: byte {offset} lies inside the {}",
-                name(),
-                F::name_of(Some(ordinal - 1), before)
-            )),
-        }
-    }
-
-    /// An entry of the index as ordinal and byte, or the log's begin.
-    pub(crate) fn border_of(
-        &self,
-        entry: Option<crate::sidecar::Entry>,
-        extent: Extent,
-    ) -> (u64, u64) {
-        let begin = (extent.first, extent.start);
-        let entry = entry.filter(|entry| entry.offset >= extent.start);
-        entry.map_or(begin, |entry| (entry.ordinal, entry.offset))
-    }
-
-    /// Hop from length to length from a border, given as ordinal and byte, until `done` says so.
-    fn hop(
-        &self,
-        extent: Extent,
-        from: (u64, u64),
-        mut done: impl FnMut(u64, u64) -> bool,
-    ) -> Result<(u64, u64)> {
-        let (mut ordinal, from) = from;
-        let mut scanner = Scanner::of_frames(self.framing.by_lengths(), from, extent.end);
-        loop {
-            let at = scanner.position();
-            if done(ordinal, at) {
-                return Ok((ordinal, at));
-            }
-            if scanner.next_in_memory().is_some() {
-                ordinal = ordinal.saturating_add(1);
-                continue;
-            }
-            let found = scanner.next(&*self.file);
-            match found.map_err(|e| self.fail("read the log", e).offset_at(at))? {
-                Scanned::Record { .. } => ordinal = ordinal.saturating_add(1),
-                Scanned::Stop { offset, why } => {
-                    let name = F::name_of(Some(ordinal), offset);
-                    let message = format!("{name}: {}", why.reason());
-                    return Err(self.error(ErrorKind::Corrupt, message).offset_at(offset));
-                }
-                Scanned::End => {
-                    let name = F::name_of(Some(ordinal), at);
-                    let message = format!("the log ends before {name}");
-                    return Err(self.error(ErrorKind::Corrupt, message).offset_at(at));
-                }
-            }
-        }
-    }
-
-    /// Have the index in memory reach the end of the log, if it lags far.
-    pub(crate) fn catch_up(&self, extent: Extent) {
-        catch_up::<F>(&mut self.index(), &*self.file, self.framing, extent, INDEX_LAG_BYTES_MAX);
     }
 }

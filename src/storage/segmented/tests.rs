@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::*;
-use crate::storage::{LockAttempt, Memory};
+use crate::storage::{FileId, LockAttempt, Memory};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
