@@ -9,9 +9,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::codec::{FORMAT, HEADER_BYTES};
 use super::directory::Created;
 use super::quota::Held;
-use super::record::{FORMAT, HEADER_BYTES};
 use super::{Batch, LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::codec::FORMAT;
 use super::contents::Contents;
 use super::directory::Directory;
 use super::format::LedgerFormat;
 use super::options::{Options, RECORD_BYTES_WRITTEN};
-use super::record::FORMAT;
 use super::{Batch, LedgerConfig, LedgerFile};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::check::{FileInfo, list, open_file};
+use super::codec::{FORMAT, file_parts};
 use super::counter;
 use super::format::{LedgerFormat, kept_limit};
 use super::options::Options;
-use super::record::{FORMAT, file_parts};
 use super::{Iter, Record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::space::Place;

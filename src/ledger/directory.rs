@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::codec::{FORMAT, file_index, file_name};
 use super::counter;
 use super::format::known_limit;
 use super::options::{Options, check_base};
-use super::record::{FORMAT, file_index, file_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{self, Held};
 use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};

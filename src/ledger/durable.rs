@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::append::Appended;
-use super::record::FORMAT;
+use super::codec::FORMAT;
 use super::{LedgerStore, Shared};
 use crate::background;
 use crate::durability::Durability;

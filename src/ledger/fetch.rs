@@ -1,10 +1,10 @@
 //! Fetching finished files, and removing what was sent.
 
+use super::codec::FORMAT;
 use super::directory::{Away, Finished, Gate};
 use super::look::{Looking, Seen, look};
 use super::options::OnCorrupt;
 use super::reader::{Around, LedgerReader};
-use super::record::FORMAT;
 use super::transient::DataResult;
 use super::{LedgerStore, Shared};
 use crate::durability::Durability;

@@ -5,9 +5,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::codec::{Codec, FORMAT, Frame, HEADER_BYTES, RECORD_BYTES_LIMIT, RECORD_BYTES_MAX};
 use super::directory::QUARANTINE_NAME;
 use super::options::Options;
-use super::record::{Codec, FORMAT, Frame, HEADER_BYTES, RECORD_BYTES_LIMIT, RECORD_BYTES_MAX};
 use super::{Record, RecordRef};
 use crate::checksum::crc32_more;
 use crate::error::{Error, ErrorKind, Result};

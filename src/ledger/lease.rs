@@ -10,9 +10,9 @@ use std::io;
 use std::path::PathBuf;
 
 use super::Shared;
+use super::codec::FORMAT;
 use super::directory::{Directory, Finished, Gate, is_full, is_no_file};
 use super::fetch::Removable;
-use super::record::FORMAT;
 use crate::error::{Error, Result};
 use crate::lines::{self, Locked, locked};
 use crate::mend::make_own_dir;

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::codec::{Codec, FORMAT};
 use super::directory::Finished;
 use super::format::LedgerFormat;
 use super::options::{OnCorrupt, Options};
-use super::record::{Codec, FORMAT};
 use crate::error::{Error, Result};
 use crate::locks::Mutex;
 use crate::log::beyond_limit::begins_beyond_limit;
@@ -136,7 +136,7 @@ fn rescued(source: Source<LedgerFormat>, range: Range) -> Result<u64> {
 }
 
 impl Seen {
-    fn add(&mut self, offset: u64, frame: super::record::Frame) {
+    fn add(&mut self, offset: u64, frame: super::codec::Frame) {
         let end = offset + frame.len();
         self.records += 1;
         self.payload_bytes += frame.payload_len();

@@ -2,6 +2,7 @@
 
 mod append;
 mod check;
+pub(crate) mod codec;
 #[cfg(feature = "arrow")]
 mod columns;
 mod contents;
@@ -16,7 +17,6 @@ mod migrate;
 mod options;
 mod quota;
 mod reader;
-pub(crate) mod record;
 mod stage;
 mod tally;
 mod transact;
@@ -38,16 +38,17 @@ use crate::log::split::Split;
 use crate::log::stats::Counters;
 use crate::storage::fork_generation;
 use append::State;
+use codec::{Codec, FORMAT};
 use directory::Directory;
 use format::LedgerFormat;
 use lease::Lease;
-use record::{Codec, FORMAT};
 use tally::Tally;
 
 pub use crate::log::verify::check_part;
 pub use check::{
     FileInfo, FileReport, FileSalvage, files, open_file, salvage, verify, verify_file,
 };
+pub use codec::{RECORD_BYTES_MAX, file_name};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use contents::{Contents, Records, bases, contents, is_ledger_file};
@@ -55,7 +56,6 @@ pub use fetch::{Fetched, Removable};
 pub use migrate::{FileMigration, Migration, inspect as inspect_migration, migrate};
 pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};
 pub use reader::LedgerReader;
-pub use record::{RECORD_BYTES_MAX, file_name};
 pub use stage::Stage;
 pub use tally::LedgerStats;
 pub use transient::{DataResult, DataStore, MemoryStore, TransientDB};

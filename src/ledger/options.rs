@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::LedgerStore;
 use super::append::WRITE_BYTES;
+use super::codec::{FORMAT, HEADER_BYTES, RECORD_BYTES_MAX};
 use super::format::LedgerFormat;
-use super::record::{FORMAT, HEADER_BYTES, RECORD_BYTES_MAX};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::LogOptions;

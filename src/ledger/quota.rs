@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::append::State;
+use super::codec::FORMAT;
 use super::directory::{Away, Gate};
 use super::look::{Looking, look};
 use super::options::WhenFull;
-use super::record::FORMAT;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result, grouped};
 use crate::lines;

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::codec::Frame;
 use super::directory::Finished;
 use super::look::Seen;
-use super::record::Frame;
 use super::walk::{Payloads, Walk, changed, fail};
 use crate::error::{Error, Result};
 use crate::log::framing::Frame as _;

@@ -3,7 +3,7 @@
 use std::mem::take;
 
 use super::LedgerStore;
-use super::record::{Codec, FORMAT, HEADER_BYTES};
+use super::codec::{Codec, FORMAT, HEADER_BYTES};
 use crate::error::Result;
 use crate::log::framing::Framing;
 use crate::log::stage::StagedWriter;

@@ -9,8 +9,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use super::codec::{Codec, FORMAT, RECORD_BYTES_LIMIT};
 use super::directory::{Directory, Gate, is_no_file};
-use super::record::{Codec, FORMAT, RECORD_BYTES_LIMIT};
 use super::{LedgerStore, Shared};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;

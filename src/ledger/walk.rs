@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::codec::{Codec, FORMAT, Frame};
 use super::look::Run;
-use super::record::{Codec, FORMAT, Frame};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::framing::{Frame as _, Framing};
 use crate::scan::{Scanned, Scanner};

@@ -11,8 +11,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::codec::FORMAT;
 use super::format::WalFormat;
-use super::record::FORMAT;
 use super::{Shared, Wal};
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};

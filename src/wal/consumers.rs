@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::codec::{FORMAT, Lsn};
 use super::format::WalFormat;
-use super::record::{FORMAT, Lsn};
 use super::{Shared, Wal};
 use crate::error::{Durable, ErrorKind, Result};
 use crate::locks::{MutexGuard, TryLockError, lock};

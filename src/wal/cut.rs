@@ -1,7 +1,7 @@
 //! What a truncation drops, said before it or after it.
 
+use super::codec::{Codec, FORMAT, HEADER_BYTES, Lsn};
 use super::format::WalFormat;
-use super::record::{Codec, FORMAT, HEADER_BYTES, Lsn};
 use super::{Shared, Wal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::extent::Extent;

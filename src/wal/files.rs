@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use super::options::Options;
-use super::record::{
+use super::codec::{
     HEAD_BYTES, HEAD_NAME, encode_head_marker, parse_head_marker, segment_index, segment_name,
 };
+use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::space::Place;
 use crate::slice::part;

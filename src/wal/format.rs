@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::codec::{Codec, FORMAT, Frame, HEADER_BYTES, Lsn, RECORD_BYTES_MAX, segment_name};
 use super::files::{Head, head_marker, indices, names_segment, store_head_marker};
 use super::inspect::{Look, access_of, check_layout, check_size_is_proved, lost_log};
 use super::intent::Intent;
 use super::options::{Layout, Options};
-use super::record::{Codec, FORMAT, Frame, HEADER_BYTES, Lsn, RECORD_BYTES_MAX, segment_name};
 use super::{Record, RecordRef};
 use crate::checksum::crc32c_more;
 use crate::error::{Error, ErrorKind, Result};

@@ -5,13 +5,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::codec::{Codec, FORMAT, HEADER_BYTES, SEGMENT_BYTES, segment_name};
 use super::files::{
     Head, Segments, check_segments, head_marker, indices, segment_bytes_of, stored_sum,
 };
 use super::format::{More, WalFormat};
 use super::intent::{Intent, Left};
 use super::options::{Layout, Options};
-use super::record::{Codec, FORMAT, HEADER_BYTES, SEGMENT_BYTES, segment_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::conclude::is_of_another_file;
 use crate::log::find_end::{Known, find_end};

@@ -1,6 +1,7 @@
 #![doc = include_str!("FORMAT.md")]
 
 mod ask;
+pub(crate) mod codec;
 #[cfg(feature = "arrow")]
 mod columns;
 mod consumers;
@@ -12,7 +13,6 @@ mod inspect;
 mod intent;
 mod options;
 mod pack;
-pub(crate) mod record;
 mod retain;
 mod truncate;
 
@@ -25,8 +25,8 @@ use crate::log::bookmark::Bookmark;
 use crate::log::format::Inspected;
 use crate::log::report::{Repair, RepairReport, SalvageReport};
 use crate::log::{Log, Shared, State};
+use codec::{Codec, HEADER_BYTES};
 use format::WalFormat;
-use record::{Codec, HEADER_BYTES};
 
 pub use crate::log::split::Split;
 pub use crate::log::stats::Stats;
@@ -34,13 +34,13 @@ pub use crate::log::verify::{check_part, verify, verify_rest};
 pub use crate::mode::{Mode, Recovery};
 pub use crate::retention::Retention;
 pub use crate::scan::OnCorrupt;
+pub use codec::{HEAD_NAME, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use cut::{Cut, Dropped};
 pub use in_parts::PayloadReader;
 pub use options::{Layout, Options};
 pub use pack::{Parts, pack};
-pub use record::{HEAD_NAME, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
 pub use retain::Archive;
 
 /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.

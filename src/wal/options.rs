@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Wal;
+use super::codec::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
 use super::format::WalFormat;
-use super::record::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
 use super::retain::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};

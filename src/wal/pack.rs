@@ -1,6 +1,6 @@
 //! Several payloads packed into one record, so that a crash leaves all of them or none.
 
-use super::record::FORMAT;
+use super::codec::FORMAT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::slice::part_mut;
 

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::codec::{FORMAT, Lsn, segment_name};
 use super::cut::Dropped;
 use super::format::WalFormat;
-use super::record::{FORMAT, Lsn, segment_name};
 use super::{Shared, Wal};
 use crate::error::{Error, Result};
 use crate::locks::atomic::Ordering;

@@ -8,11 +8,11 @@
 
 use std::io;
 
+use super::codec::{FORMAT, Lsn, segment_name};
 use super::cut::Dropped;
 use super::files::{head_marker, store_head_marker, stored_sum};
 use super::format::WalFormat;
 use super::intent::{Intent, Left};
-use super::record::{FORMAT, Lsn, segment_name};
 use super::{Shared, State, Wal};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;

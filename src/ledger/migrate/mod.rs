@@ -6,9 +6,9 @@ mod old;
 
 use std::path::{Path, PathBuf};
 
+use super::codec::FORMAT;
 use super::directory::Directory;
 use super::options::{LedgerConfig, Options};
-use super::record::FORMAT;
 use super::{Batch, LedgerStore};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};

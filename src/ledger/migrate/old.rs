@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use super::json::{Fault, Scanner, Unexpected};
 use crate::error::{Error, Result};
-use crate::ledger::record::{FORMAT, file_name};
+use crate::ledger::codec::{FORMAT, file_name};
 use crate::slice::part;
 use crate::storage::Storage;
 
