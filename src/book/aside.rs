@@ -18,8 +18,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::codec::{FORMAT, LOG_NAME, META_NAME};
-use super::format::{BookFormat, refuse_padded};
+use super::format::BookFormat;
+use super::layout::refuse_padded;
+use super::names::{FORMAT, LOG_NAME, META_NAME};
 use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::Format as _;

@@ -11,18 +11,12 @@
 //! implementation's branch (`slots`); its state of January 2026 (`padded`).
 
 use super::layout::{HEAD_BYTES, Layout, MUG_BYTES, TRAILER_BYTES};
+use super::names::FORMAT;
 use crate::checksum::{crc32, crc32_more};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::log::framing;
 use crate::scan::{Bad, Step};
 use crate::slice::{part, u32_at, u64_at};
-
-/// Name of the format in errors.
-pub const FORMAT: &str = "book";
-/// File with the header and the deeds.
-pub const LOG_NAME: &str = "book.log";
-/// File with the metadata.
-pub const META_NAME: &str = "meta.bin";
 
 /// `let_d` is not 0, so of the zeros after the last other byte at most 7 belong to a deed.
 const TRAILING_ZEROS_MAX: u64 = TRAILER_BYTES as u64 - 1;

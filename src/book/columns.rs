@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::codec::FORMAT;
+use super::names::FORMAT;
 use crate::error::{Error, Result};
 use crate::log::arrow::{Columns, Value};
 

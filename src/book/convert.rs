@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::aside::Aside;
-use super::codec::{FORMAT, Frame};
+use super::codec::Frame;
+use super::names::FORMAT;
 use super::{Book, Cursor, JamReader, Layout, Mode, OnCorrupt, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::codec::FORMAT;
 use super::header::in_header;
 use super::layout::Layout;
+use super::names::FORMAT;
 use super::options::Options;
 use super::packed::FIRST_AT;
 use crate::error::{Error, ErrorKind, Result};

@@ -3,9 +3,10 @@
 use std::io;
 use std::path::Path;
 
-use super::codec::{Codec, FORMAT};
+use super::codec::Codec;
 use super::committed::{begins_at, read_slots};
 use super::layout::Layout;
+use super::names::FORMAT;
 use super::packed::{HEADER_BYTES, parse_file_header};
 use super::slots::{DEEDS_AT, Slot, newest_first};
 use crate::error::{Error, ErrorKind, Result};

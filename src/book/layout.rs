@@ -1,6 +1,8 @@
 //! The layouts of a book, and how many bytes each has around a jam.
 
-use super::codec::FORMAT;
+use std::path::Path;
+
+use super::names::FORMAT;
 use crate::error::{Error, ErrorKind, Result};
 
 /// `len_d` counts the mug.
@@ -83,4 +85,13 @@ impl std::str::FromStr for Layout {
             Error::new(ErrorKind::InvalidArgument, message).of(FORMAT)
         })
     }
+}
+
+/// Refuse a new log in the layout that is only read.
+pub(super) fn refuse_padded(layout: Layout, log: &Path) -> Result<()> {
+    if layout != Layout::Padded {
+        return Ok(());
+    }
+    let message = "layout padded is only read: new logs are packed or slots";
+    Err(Error::new(ErrorKind::Unsupported, message).at(log))
 }

@@ -9,7 +9,7 @@
 use std::io;
 use std::path::Path;
 
-use super::codec::{FORMAT, META_NAME};
+use super::names::{FORMAT, META_NAME};
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Storage, read_full, replace};
 

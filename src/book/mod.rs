@@ -6,6 +6,8 @@ pub(crate) mod codec;
 mod columns;
 mod committed;
 mod convert;
+mod deed;
+mod engine;
 mod epoch;
 mod find_slots;
 pub(crate) mod format;
@@ -15,6 +17,7 @@ mod layout;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;
 mod meta;
+mod names;
 mod options;
 mod packed;
 pub mod pier;
@@ -32,24 +35,27 @@ use crate::log::Log;
 use crate::log::append::Wanted;
 use crate::log::bookmark::Bookmark;
 use crate::log::framing::{Frame as _, Framing as _};
+use crate::log::options::LogOptions;
 use crate::log::report::{Repair, RepairReport};
 use crate::log::split::bytes_of;
 use crate::scan::Step;
 use crate::slice::part;
-use codec::FORMAT;
 use format::BookFormat;
+use names::FORMAT;
 
 pub use crate::mode::{Mode, Recovery};
 pub use crate::scan::OnCorrupt;
 pub use crate::sidecar::MarkUse;
-pub use codec::{Codec, DEED_BYTES_MAX, LOG_NAME, META_NAME};
+pub use codec::{Codec, DEED_BYTES_MAX};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use convert::{ConvertReport, convert};
+pub use deed::{Deed, DeedRef};
 pub use epoch::epoch_in_name;
 pub use in_parts::JamReader;
 pub use layout::Layout;
 pub use meta::{META_BYTES, Meta};
+pub use names::{LOG_NAME, META_NAME};
 pub use options::Options;
 pub use salvage::{salvage, salvage_keeping_numbers};
 
@@ -73,38 +79,6 @@ pub type Batches = crate::log::arrow::Batches<BookFormat>;
 pub use crate::log::split::Split;
 pub use crate::log::verify::{check_part, verify, verify_rest};
 
-/// One event of a book.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
-    /// Its number; `None` only after damage that hid how many deeds are lost.
-    pub event: Option<u64>,
-    /// The mug as stored.
-    pub mug: u32,
-    /// The payload.
-    pub jam: Vec<u8>,
-}
-
-/// A deed, borrowed from its cursor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeedRef<'a> {
-    /// Its number; `None` only after damage that hid how many deeds are lost.
-    pub event: Option<u64>,
-    /// Its byte in the log.
-    pub offset: u64,
-    /// The mug as stored.
-    pub mug: u32,
-    /// The payload.
-    pub jam: &'a [u8],
-    framed_len: u64,
-}
-
-impl DeedRef<'_> {
-    /// Size in the log with its framing, bytes.
-    pub fn framed_len(&self) -> u64 {
-        self.framed_len
-    }
-}
-
 impl Batch {
     /// An empty batch for deeds whose `len_d` is at most `deed_bytes_max`, encoded in the default
     /// layout. A log of another one encodes it again; [`Book::batch`] spares that.
@@ -125,6 +99,17 @@ impl Stage {
     pub fn push(&mut self, mug: u32, jam: &[u8]) -> Result<()> {
         self.push_tagged(mug, jam)
     }
+}
+
+impl Options {
+    /// Open the book in a directory, or with a `book.log` named itself.
+    pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Book> {
+        Book::open_with(path.as_ref(), mode, self.clone())
+    }
+}
+
+impl LogOptions for Options {
+    type Format = BookFormat;
 }
 
 /// A book.

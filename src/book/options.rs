@@ -1,25 +1,22 @@
 //! How a book is opened.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Book;
-use super::codec::{DEED_BYTES_MAX, FORMAT};
-use super::format::BookFormat;
+use super::codec::DEED_BYTES_MAX;
 use super::layout::{Layout, MUG_BYTES};
+use super::names::FORMAT;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::format::LogOptions;
 use crate::log::options::{Common, log_options};
-pub use crate::mode::{Mode, Recovery};
+use crate::mode::Recovery;
 use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
 log_options! {
     /// How a book is opened; see the fields.
-    BookFormat {
+    Options {
         /// When appends are synced; the specification's default is always.
         durability: Durability = Durability::Always,
         /// Limit of a deed's `len_d` (mug and jam), bytes.
@@ -42,11 +39,6 @@ log_options! {
 }
 
 impl Options {
-    /// Open the book in a directory, or with a `book.log` named itself.
-    pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Book> {
-        Book::open_with(path.as_ref(), mode, self.clone())
-    }
-
     pub(super) fn check(&self) -> Result<()> {
         if self.deed_bytes_max < MUG_BYTES || self.deed_bytes_max > 1 << 62 {
             let message = format!("deed limit {} bytes, from 4 to 2^62", self.deed_bytes_max);

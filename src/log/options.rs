@@ -32,7 +32,7 @@ pub struct Common {
 macro_rules! log_options {
     (
         $(#[$doc:meta])*
-        $format:ty {
+        Options {
             $($(#[$about:meta])* $field:ident: $kind:ty = $default:expr,)*
         }
         optional {
@@ -93,10 +93,6 @@ macro_rules! log_options {
                     storage,
                 })
             }
-        }
-
-        impl LogOptions for Options {
-            type Format = $format;
         }
 
         setters! {

@@ -1,11 +1,13 @@
 #![doc = include_str!("FORMAT.md")]
 
+mod archive;
 mod ask;
 pub(crate) mod codec;
 #[cfg(feature = "arrow")]
 mod columns;
 mod consumers;
 mod cut;
+mod engine;
 mod files;
 mod format;
 mod in_parts;
@@ -13,6 +15,8 @@ mod inspect;
 mod intent;
 mod options;
 mod pack;
+mod proof;
+mod record;
 mod retain;
 mod truncate;
 
@@ -23,9 +27,10 @@ use crate::error::{ErrorKind, Result};
 use crate::log::append::Wanted;
 use crate::log::bookmark::Bookmark;
 use crate::log::format::Inspected;
+use crate::log::options::LogOptions;
 use crate::log::report::{Repair, RepairReport, SalvageReport};
 use crate::log::{Log, Shared, State};
-use codec::{Codec, HEADER_BYTES};
+use codec::Codec;
 use format::WalFormat;
 
 pub use crate::log::split::Split;
@@ -34,6 +39,7 @@ pub use crate::log::verify::{check_part, verify, verify_rest};
 pub use crate::mode::{Mode, Recovery};
 pub use crate::retention::Retention;
 pub use crate::scan::OnCorrupt;
+pub use archive::Archive;
 pub use codec::{HEAD_NAME, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
@@ -41,7 +47,7 @@ pub use cut::{Cut, Dropped};
 pub use in_parts::PayloadReader;
 pub use options::{Layout, Options};
 pub use pack::{Parts, pack};
-pub use retain::Archive;
+pub use record::{Record, RecordRef};
 
 /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
 pub type Wal = Log<WalFormat>;
@@ -60,36 +66,6 @@ pub type Stage = crate::log::stage::Stage<WalFormat>;
 /// A stream of Arrow record batches over a cursor.
 #[cfg(feature = "arrow")]
 pub type Batches = crate::log::arrow::Batches<WalFormat>;
-
-/// One record of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// The byte at which it begins.
-    pub lsn: Lsn,
-    /// The payload.
-    pub payload: Vec<u8>,
-}
-
-/// A record, borrowed from its cursor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordRef<'a> {
-    /// The byte at which it begins.
-    pub lsn: Lsn,
-    /// The payload.
-    pub payload: &'a [u8],
-}
-
-impl RecordRef<'_> {
-    /// Size in the log with the header, bytes.
-    pub fn framed_len(&self) -> u64 {
-        self.payload.len() as u64 + HEADER_BYTES
-    }
-
-    /// LSN of the next record.
-    pub fn next_lsn(&self) -> Lsn {
-        Lsn(self.lsn.0 + self.framed_len())
-    }
-}
 
 impl Stage {
     /// Add a record. What is staged stays as it is if the record is beyond the limit.
@@ -111,6 +87,17 @@ impl Batch {
     pub fn push(&mut self, payload: &[u8]) -> Result<u64> {
         self.push_tagged((), payload)
     }
+}
+
+impl Options {
+    /// Open the log in a directory of segments, or in one file.
+    pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Wal> {
+        Wal::open_with(path.as_ref(), mode, self.clone())
+    }
+}
+
+impl LogOptions for Options {
+    type Format = WalFormat;
 }
 
 /// A write-ahead log.

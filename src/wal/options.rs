@@ -1,18 +1,14 @@
 //! How a write-ahead log is opened.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Wal;
+use super::archive::Archive;
 use super::codec::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
-use super::format::WalFormat;
-use super::retain::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::format::LogOptions;
 use crate::log::options::{Common, log_options};
-pub use crate::mode::{Mode, Recovery};
+use crate::mode::Recovery;
 use crate::retention::Retention;
 use crate::setters::setters;
 use crate::sidecar::LockTimeout;
@@ -57,7 +53,7 @@ impl Default for Layout {
 
 log_options! {
     /// How a log is opened; see the fields.
-    WalFormat {
+    Options {
         /// When appends are synced; by default the caller syncs.
         durability: Durability = Durability::Manual,
         /// Unix permissions of new files, less the umask. Who may read them may list new directories.
@@ -72,18 +68,13 @@ log_options! {
         record_bytes_max: u64,
         /// Called for every whole segment before it is removed.
         archive: Archive,
-        /// What a log open for writing drops by itself, as [`Wal::retain`] does: at opening, and after
+        /// What a log open for writing drops by itself, as [`Wal::retain`](super::Wal::retain) does: at opening, and after
         /// the first sync in each segment. Where it cannot, it is logged, and appends go on.
         retention: Retention,
     }
 }
 
 impl Options {
-    /// Open the log in a directory of segments, or in one file.
-    pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Wal> {
-        Wal::open_with(path.as_ref(), mode, self.clone())
-    }
-
     pub(super) fn check(&self) -> Result<()> {
         let limit = u64::from(u32::MAX) - HEADER_BYTES;
         if let Some(asked) = self.record_bytes_max.filter(|&asked| asked > limit) {

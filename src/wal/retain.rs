@@ -1,12 +1,8 @@
-//! Retention: which prefix a log need not keep, by size, age and what was consumed; and the hook
-//! that gets a segment before it goes.
+//! Retention: which prefix a log need not keep, by size, age and what was consumed.
 
-use std::fmt;
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::archive::Archive;
 use super::codec::{FORMAT, Lsn, segment_name};
 use super::cut::Dropped;
 use super::format::WalFormat;
@@ -19,33 +15,6 @@ use crate::retention::Retention;
 use crate::scan::OnCorrupt;
 use crate::storage::segmented::Segmented;
 use crate::transaction;
-
-type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
-
-/// Called with the number and the path of every segment before it is removed. If it fails, nothing
-/// is removed and the head stays where it is. Appends and reads go on meanwhile; truncating the log
-/// or setting its consumers from within would wait for itself.
-///
-/// The call that drops waits for it: [`Wal::retain`], a truncation, an opening, or the first sync in a
-/// segment. With
-/// [`Durability::Interval`](crate::Durability::Interval) that is the thread that syncs, so nothing is synced
-/// while the hook works: keep it short there.
-#[derive(Clone)]
-pub struct Archive(Arc<Hook>);
-
-impl Archive {
-    /// A hook. It may be called again for a segment that it got already: after a crash, or after it
-    /// failed for a later one.
-    pub fn new(hook: impl Fn(u64, &Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hook))
-    }
-}
-
-impl fmt::Debug for Archive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Archive")
-    }
-}
 
 impl Wal {
     /// Drop what `retention` allows, whole segments at a time, but nothing that a consumer needs

@@ -48,7 +48,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::codec::{FORMAT, LOG_NAME};
+use super::names::{FORMAT, LOG_NAME};
 use super::{Batch, Book, Layout, Options};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines::{Held, hold};

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::codec::LOG_NAME;
 use super::super::epoch::epoch_in_name;
+use super::super::names::LOG_NAME;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::{above, refuse_link};
 use crate::storage::{Access, Storage, read_full};

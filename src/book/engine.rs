@@ -1,0 +1,451 @@
+//! Book for the engine: the implementation of [`Format`].
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::codec::{Codec, Frame};
+use super::committed::{begins_at, end_by_slots, read_slots, sum_more};
+use super::deed::{Deed, DeedRef};
+use super::epoch::{check_epoch, contradicts_name, demanded_by_name, epoch_of_empty};
+use super::find_slots::find_by_slots;
+use super::format::BookFormat;
+use super::header::{Header, in_header, lost_file, read_header, refuse_other_bytes};
+use super::layout::{Layout, refuse_padded};
+use super::names::{FORMAT, LOG_NAME};
+use super::options::Options;
+use super::packed::{FIRST_AT, HEADER_BYTES, encode_file_header, parse_file_header};
+use super::slot_writer::SlotWriter;
+use super::slots::{encode_empty, newest_first};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lines::Locked;
+use crate::log::extent::Extent;
+use crate::log::find_end::{Known, find_end};
+use crate::log::findings::Findings;
+use crate::log::format::{Format, Inspected};
+use crate::log::framing::Frame as _;
+use crate::log::options::Common;
+use crate::log::space::{Place, Space, base_of_tail};
+use crate::mode::{Depth, Mode};
+use crate::scan::{Damage, Verdict};
+use crate::sidecar::{Mark, MarkUse, Settings, refuse_other_format};
+use crate::slice::part;
+use crate::storage::{Access, File, read_full, replace, write_full};
+
+const GONE: &str = "the log is missing or empty";
+
+impl Format for BookFormat {
+    const NAME: &'static str = FORMAT;
+    const NOUN: &'static str = "deed";
+    const LIMIT: &'static str = "deed_bytes_max";
+    const NUMBERED: bool = true;
+    type Framing = Codec;
+    type Options = Options;
+    type More = ();
+    type Ref<'a> = DeedRef<'a>;
+    type Owned = Deed;
+    #[cfg(feature = "arrow")]
+    type Column = super::columns::Column;
+
+    fn framing(&self) -> Codec {
+        self.codec
+    }
+
+    fn appending(&self, options: &Options) -> Codec {
+        Codec::new(self.layout(), options.deed_bytes_max)
+    }
+
+    fn common(options: &Options) -> Result<Common> {
+        options.common()
+    }
+
+    fn settings(&self) -> Settings {
+        let record_bytes_max = self.codec.deed_bytes_max;
+        Settings { format: FORMAT, segment_bytes: None, record_bytes_max }
+    }
+
+    #[inline]
+    fn show(ordinal: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> DeedRef<'_> {
+        DeedRef {
+            event: ordinal,
+            offset,
+            mug: frame.mug,
+            jam: frame.payload(record),
+            framed_len: frame.len(),
+        }
+    }
+
+    #[inline]
+    fn own(deed: DeedRef<'_>) -> Deed {
+        Deed { event: deed.event, mug: deed.mug, jam: deed.jam.to_vec() }
+    }
+
+    fn name_of(ordinal: Option<u64>, offset: u64) -> String {
+        match ordinal {
+            Some(event) => format!("deed {event}"),
+            None if offset == HEADER_BYTES => "the first deed".into(),
+            None => format!("deed at byte {offset}"),
+        }
+    }
+
+    fn bounds_of(extent: &Extent) -> (u64, u64) {
+        (extent.first, extent.next().saturating_sub(1))
+    }
+
+    fn place(options: &Options, path: &Path) -> Result<Place> {
+        let storage = &*options.storage;
+        if base_of_tail(path) == Some(LOG_NAME) && !storage.is_dir(path) {
+            return Ok(Place::tail(path));
+        }
+        let names_log = path.file_name().is_some_and(|name| name == LOG_NAME);
+        let dir = match path.parent() {
+            Some(parent) if names_log && !storage.is_dir(path) => parent,
+            _ => path,
+        };
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        Ok(Place::file_in(dir, LOG_NAME))
+    }
+
+    fn prepare(options: &Options, place: &Place, mode: Mode) -> Result<()> {
+        let log = &*place.log;
+        // What was written under another epoch could not be opened again.
+        let check_asked = |layout| match (options.epoch, demanded_by_name(&place.dir, layout)) {
+            (Some(asked), Some(named)) if asked != named => {
+                let message =
+                    format!("epoch {asked} asked for, but the directory's name says {named}");
+                Err(Error::new(ErrorKind::Contiguity, message).at(log))
+            }
+            _ => Ok(()),
+        };
+        match open_file(options, log, Access::Read) {
+            Err(e) if e.kind() == ErrorKind::Missing => {
+                check_asked(options.layout.unwrap_or_default())
+            }
+            Ok(_) if mode == Mode::Create => {
+                Err(Error::io("create the log", log, io::ErrorKind::AlreadyExists.into()))
+            }
+            Ok(file) if file.len().map_err(|e| Error::io("open the log", log, e))? > 0 => {
+                let mark = load_mark(options, place)?.0;
+                let header = read_header(&*file, log, mark.as_ref(), u64::MAX >> 1)?;
+                if header.layout == Layout::Padded {
+                    let message = "layout padded is only read: convert makes a copy to append to";
+                    return Err(Error::new(ErrorKind::Unsupported, message).at(log));
+                }
+                check_layout(options, header.layout, log)?;
+                check_asked(header.layout)
+            }
+            Ok(_) => check_asked(options.layout.unwrap_or_default()),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn exists(options: &Options, place: &Place) -> Result<bool> {
+        match open_file(options, &place.log, Access::Read) {
+            Ok(file) => {
+                Ok(!file.is_empty().map_err(|e| Error::io("open the log", &place.log, e))?)
+            }
+            Err(e) if e.kind() == ErrorKind::Missing => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Only if no mark says that there was one.
+    fn create(options: &Options, place: &Place) -> Result<()> {
+        if let Some(mark) = load_mark(options, place)?.0.filter(|mark| mark.records > 0) {
+            return Err(lost_file(&place.log, GONE, &mark));
+        }
+        let layout = options.layout.unwrap_or_default();
+        refuse_padded(layout, &place.log)?;
+        let file = match layout {
+            Layout::Packed | Layout::Padded => encode_file_header(0).to_vec(),
+            Layout::Slots => encode_empty(epoch_of_empty(&place.dir, layout, options, 0, None)),
+        };
+        replace(&*options.storage, &place.log, &file, options.file_mode)
+            .map_err(|e| Error::io("create the log", &place.log, e))
+    }
+
+    fn inspect(
+        options: &Options,
+        place: &Place,
+        access: Access,
+        depth: Depth,
+    ) -> Result<Inspected<Self>> {
+        let log = &*place.log;
+        let fail = |e: io::Error| Error::io("read the log", log, e).of(FORMAT);
+        let file: Arc<dyn File> = match open_file(options, log, access) {
+            Err(e) if e.kind() == ErrorKind::Missing && !place.is_tail => {
+                refuse_other_format(&*options.storage, &place.dir, FORMAT)?;
+                let mark = load_mark(options, place)?.0.filter(|mark| mark.records > 0);
+                return Err(mark.map_or(e, |mark| lost_file(log, GONE, &mark)));
+            }
+            opened => Arc::from(opened?),
+        };
+        let settings = Settings::load(&*options.storage, &place.sidecar, FORMAT)?;
+        let kept = settings.map_or(0, |settings| settings.record_bytes_max);
+        let deed_bytes_max = options.deed_bytes_max.max(kept);
+        // The mark before the file's length: what it vouches for must then be there, also beside a
+        // writer.
+        let (mark, damaged_mark) = load_mark(options, place)?;
+        let end = file.len().map_err(fail)?;
+        let inspected = |format, space, findings, mark| Inspected {
+            format,
+            space,
+            findings,
+            mark,
+            settings,
+            mended: Vec::new(),
+            more: (),
+        };
+        if place.is_tail {
+            let format =
+                Self::reading(tail_layout(&*file, deed_bytes_max).map_err(fail)?, deed_bytes_max);
+            let space = Space::new(file, 0, end);
+            let known = Known {
+                mark: None,
+                damaged_mark: false,
+                first: None,
+                is_ours: false,
+                depth: Depth::Full,
+            };
+            let findings = find_end(&format, &space, known).map_err(fail)?;
+            let findings = Findings { numbered: false, ..findings };
+            return Ok(inspected(format, space, findings, None));
+        }
+        let header = read_header(&*file, log, mark.as_ref(), deed_bytes_max)?;
+        let mut format = Self::reading(header.layout, deed_bytes_max);
+        let first = Some(header.first).filter(|&first| first > 0);
+        let known = Known { mark, damaged_mark, first, is_ours: false, depth };
+        let (space, mut findings) = match header.layout {
+            Layout::Packed | Layout::Padded => {
+                let space = Space::new(file, HEADER_BYTES, end);
+                let findings = find_end(&format, &space, known).map_err(fail)?;
+                (space, findings)
+            }
+            Layout::Slots => {
+                let found = find_by_slots(&format, &file, &header.slots, known).map_err(fail)?;
+                format.slots = Some(Arc::new(SlotWriter::new(header.slots, found.slot)));
+                (found.space, found.findings)
+            }
+        };
+        let mark = mark.filter(|_| findings.mark_is_ours());
+        number(&mut findings, &header, mark.as_ref());
+        if let Some(damage) = contradicts_name(&place.dir, header.layout, &findings) {
+            // All readers number deeds as the error of a refused opening does.
+            let named = demanded_by_name(&place.dir, header.layout);
+            if let Some(named) = named.filter(|_| mark.is_none_or(|mark| mark.records == 0)) {
+                findings.renumber(named.saturating_add(1));
+            }
+            findings.note_leading(damage);
+        }
+        let is_slots = header.layout == Layout::Slots;
+        if !is_slots && mark.is_none() && findings.extent.records == 0 && depth != Depth::Begin {
+            refuse_other_bytes(log, &findings)?;
+        }
+        if findings.extent.records == 0 && findings.verdict != Verdict::Corrupt {
+            let (dir, first) = (&*place.dir, header.first);
+            let epoch = epoch_of_empty(dir, header.layout, options, first, mark.as_ref());
+            findings.extent.first = epoch.saturating_add(1);
+        }
+        Ok(inspected(format, space, findings, mark))
+    }
+
+    fn check_found(options: &Options, place: &Place, found: &Inspected<Self>) -> Result<()> {
+        check_layout(options, found.format.layout(), &place.log)?;
+        check_epoch(options, &found.findings).map_err(|e| e.at(&place.log))
+    }
+
+    fn begin(&self, file: &dyn File, first: u64) -> io::Result<()> {
+        match self.layout() {
+            Layout::Packed | Layout::Padded => write_full(file, &encode_file_header(first), 0),
+            // Its slots say so, with the deeds.
+            Layout::Slots => Ok(()),
+        }
+    }
+
+    /// Not in `slots`: the reference implementation takes zeros after the last deed for damage.
+    fn reserves_space(&self) -> bool {
+        self.layout() != Layout::Slots
+    }
+
+    /// A first batch that is not there is then no loss.
+    fn proves_empty(&self) -> bool {
+        self.layout() == Layout::Slots
+    }
+
+    fn turn(&self) -> Option<Locked<'_, ()>> {
+        self.slots.as_ref().map(|slots| slots.turn())
+    }
+
+    fn cover(
+        &self,
+        file: &dyn File,
+        from: u64,
+        extent: &Extent,
+        written: Option<&[u8]>,
+    ) -> io::Result<()> {
+        match &self.slots {
+            Some(slots) => slots.cover(file, from, extent, written),
+            None => Ok(()),
+        }
+    }
+
+    fn is_sealed(&self, extent: &Extent) -> bool {
+        self.slots.as_ref().is_none_or(|slots| slots.is_sealed(extent))
+    }
+
+    fn seal(&self, file: &dyn File, extent: &Extent) -> io::Result<()> {
+        match &self.slots {
+            Some(slots) => slots.seal(file, extent),
+            None => Ok(()),
+        }
+    }
+
+    fn block_sum(&self, file: &dyn File, block: Range<u64>) -> io::Result<Option<u32>> {
+        match self.layout() {
+            Layout::Slots => sum_more(file, 0, block.start, block.end).map(Some),
+            Layout::Packed | Layout::Padded => Ok(None),
+        }
+    }
+
+    fn commit(&self, file: &dyn File, _upto: &Extent) -> io::Result<()> {
+        file.sync_data()?;
+        if let Some(slots) = &self.slots {
+            slots.synced();
+        }
+        Ok(())
+    }
+
+    fn end_now(&self, file: &dyn File, known: &Extent, there: u64) -> io::Result<u64> {
+        match self.layout() {
+            Layout::Packed | Layout::Padded => Ok(there),
+            Layout::Slots => end_by_slots(file, self.codec, known, there, &self.followed),
+        }
+    }
+
+    /// By its lengths, which must agree.
+    fn is_beyond_limit(&self, file: &dyn File, at: u64, len: u64, end: u64) -> io::Result<bool> {
+        let whole = len.checked_add(self.layout().framing_bytes());
+        let to = whole.and_then(|len| at.checked_add(len)).filter(|&to| to <= end);
+        let Some(trailer_at) = to.map(|to| to - 8) else { return Ok(false) };
+        let mut trailer = [0; 8];
+        let read = read_full(file, &mut trailer, trailer_at)?;
+        Ok(read == 8 && u64::from_le_bytes(trailer) == len)
+    }
+
+    fn first_now(&self, file: &Arc<dyn File>, known: u64) -> Result<Option<u64>> {
+        let fail = |e| Error::new(ErrorKind::Io, format!("cannot read the header: {e}"));
+        if self.layout() == Layout::Slots {
+            let slots = read_slots(&**file).map_err(fail)?;
+            let newest = newest_first(&slots).next().filter(|(_, slot)| slot.records() > 0);
+            return Ok(newest.map(|(_, slot)| slot.fir.saturating_add(1)));
+        }
+        let mut header = [0; HEADER_BYTES as usize];
+        let read = read_full(&**file, &mut header, 0).map_err(fail)?;
+        match parse_file_header(part(&header, ..read))? {
+            0 => Ok(None),
+            first => Ok(Some(first).or(Some(known))),
+        }
+    }
+}
+
+/// Refuse a layout asked for that is not the log's.
+fn check_layout(options: &Options, layout: Layout, log: &Path) -> Result<()> {
+    match options.layout {
+        Some(asked) if asked != layout => {
+            let (asked, has) = (asked.name(), layout.name());
+            let message =
+                format!("layout {asked} asked for, but the log has {has}: convert makes a copy");
+            Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT).at(log))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The layout of a saved tail: the first in which it has an intact deed at its beginning.
+fn tail_layout(file: &dyn File, deed_bytes_max: u64) -> io::Result<Layout> {
+    let end = file.len()?;
+    for layout in [Layout::Packed, Layout::Padded, Layout::Slots] {
+        if begins_at(file, Codec::new(layout, deed_bytes_max), 0, end)? {
+            return Ok(layout);
+        }
+    }
+    Ok(Layout::Packed)
+}
+
+/// The number of the first deed, from header and mark: one rule for all that read.
+fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
+    let records = findings.extent.records;
+    let marked = mark.filter(|mark| mark.records > 0).map(|mark| mark.first);
+    let start = findings.extent.start;
+    if let Some(damage) = &header.damage {
+        findings.note_leading(damage.clone());
+    }
+    if let Some(first) = marked {
+        if header.damage.is_none() && header.first != first {
+            let reason = format!(
+                "the first event is {} by the header and {first} by the mark",
+                header.first
+            );
+            findings.note_leading(in_header(start, FIRST_AT, reason));
+        }
+        findings.renumber(first);
+        return;
+    }
+    let is_open = findings.mark == MarkUse::Used && mark.is_some_and(Mark::is_open);
+    if header.first == 0 && header.damage.is_none() && records > 0 && is_open {
+        // The sector of the header never reached the disk, and the first save writes it first: none
+        // of this was acknowledged.
+        let start = findings.extent.start;
+        findings.extent = Extent::empty(0, start);
+        findings.headless = true;
+        findings.blocks.clear();
+        findings.verdict = Verdict::Torn;
+        findings.damage = Some(Damage {
+            offset: start,
+            end: findings.file_end,
+            reason: "the first deed: no first event in the header".into(),
+            ..Damage::default()
+        });
+        return;
+    }
+    let damaged = records > 0 || findings.verdict == Verdict::Corrupt;
+    if header.first == 0 && header.damage.is_some() {
+        findings.numbered = false;
+    } else if header.first == 0 && damaged {
+        findings.numbered = false;
+        let reason = "the first event is 0 by the header, but deeds follow it";
+        findings.note_leading(in_header(start, FIRST_AT, reason.into()));
+    } else if header.first.checked_add(records).is_none() {
+        findings.numbered = false;
+        let reason = format!(
+            "the first event is {}, and {records} deeds from there on pass 2^64",
+            header.first
+        );
+        findings.note_leading(in_header(start, FIRST_AT, reason));
+    }
+}
+
+fn open_file(options: &Options, log: &Path, access: Access) -> Result<Box<dyn File>> {
+    match options.storage.open(log, access) {
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+            Err(Error::new(ErrorKind::NotALog, e.to_string()).of(FORMAT).at(log))
+        }
+        Err(e) => {
+            let doing = match access {
+                Access::Read => "open the log",
+                Access::Write => "open the log for writing",
+            };
+            Err(Error::io(doing, log, e).of(FORMAT))
+        }
+        Ok(file) => Ok(file),
+    }
+}
+
+/// The mark beside a log, and whether there is one that cannot be read.
+fn load_mark(options: &Options, place: &Place) -> Result<(Option<Mark>, bool)> {
+    let (mark, damaged) = place.load_mark(&*options.storage)?;
+    // Older marks do not say where a book begins, which is always the same.
+    let start = |mark: Mark| if mark.start == 0 { HEADER_BYTES } else { mark.start };
+    Ok((mark.map(|mark| Mark { start: start(mark), ..mark }), damaged))
+}

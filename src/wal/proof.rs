@@ -1,0 +1,140 @@
+//! Proofs: that the files are a log at all, that an intent belongs to it, and that its segments have
+//! the size that was named.
+
+use std::io;
+use std::path::Path;
+
+use super::codec::{Codec, FORMAT, HEADER_BYTES, segment_name};
+use super::files::stored_sum;
+use super::format::WalFormat;
+use super::intent::Intent;
+use super::options::Options;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::findings::Findings;
+use crate::log::format::Inspected;
+use crate::log::space::{Place, Space};
+use crate::scan::{Scanned, Scanner, Verdict};
+use crate::search::find_intact;
+use crate::sidecar::MarkUse;
+use crate::storage::read_full;
+
+/// Refuse what is no log at all: nothing in it is intact, and nothing beside it says that it is ours.
+/// It is something that was named by mistake, and opening it for writing must not cut it away as a
+/// torn tail. Only a repair and `recovery = "spec"` cut a first record that was begun.
+pub(super) fn check_is_log(place: &Place, found: &mut Inspected<WalFormat>) -> Result<()> {
+    let Findings { extent, verdict, data_end, .. } = &found.findings;
+    let known = place.is_tail || found.settings.is_some() || found.findings.mark_is_ours();
+    let nothing = extent.records == 0 && *data_end > extent.start && *verdict == Verdict::Torn;
+    if known || !nothing {
+        return Ok(());
+    }
+    let begun = is_first_append(place, found);
+    if begun.map_err(|e| Error::io("read the log", &place.log, e).of(FORMAT))? {
+        found.more.unproved = true;
+        return Ok(());
+    }
+    let why = found.findings.damage.as_ref().map(|damage| damage.reason.clone());
+    let why = why.unwrap_or_default();
+    let message = format!(
+        "not a log: it does not begin with a record of a write-ahead log, and nothing in .deedbook says that it is one: {why}"
+    );
+    Err(Error::new(ErrorKind::NotALog, message).of(FORMAT).at(&place.log).offset_at(extent.start))
+}
+
+/// Whether the files are what a program leaves that was killed in its first append: the beginning of a
+/// record that the limit allows and that does not end in the files. A single file must have `wal` or `log` in
+/// its name: any file begins with some number. If even the header is incomplete, the name must end with `.wal`.
+fn is_first_append(place: &Place, found: &Inspected<WalFormat>) -> io::Result<bool> {
+    let (start, end) = (found.findings.extent.start, found.space.files_end);
+    let mut header = [0; HEADER_BYTES as usize];
+    let read = read_full(&*found.space.file, &mut header, start)?;
+    let name = place.log.file_name().map(|name| name.to_string_lossy().to_lowercase());
+    if place.single
+        && !name.is_some_and(|name| ["wal", "log"].iter().any(|part| name.contains(part)))
+    {
+        return Ok(false);
+    }
+    if read < header.len() {
+        return Ok(!place.single || place.log.extension().is_some_and(|name| name == "wal"));
+    }
+    let [.., a, b, c, d] = header;
+    let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+    Ok(length <= found.format.codec.record_bytes_max
+        && length > end.saturating_sub(start + HEADER_BYTES))
+}
+
+/// Whether the intent was made for this log: the same file that begins at the same byte with the same
+/// record, and has the one that is to be the last. Of a log that is to be emptied the first record may
+/// be gone already, or torn if it never was durable, but no other one can have come in its place.
+pub(super) fn is_ours(space: &Space, codec: Codec, intent: &Intent) -> io::Result<bool> {
+    let Space { file, start, end, .. } = space;
+    let within = (*start..=*end).contains(&intent.end);
+    if intent.start != *start || !within || !intent.file.is_still(file.id()?) {
+        return Ok(false);
+    }
+    if intent.end == *start {
+        return Ok(match Scanner::of_frames(codec, *start, *end).next(&**file)? {
+            Scanned::Record { frame, .. } => frame.crc == intent.first_sum,
+            Scanned::Stop { .. } | Scanned::End => true,
+        });
+    }
+    if intent.last_offset < *start || intent.last_offset >= intent.end {
+        return Ok(false);
+    }
+    if stored_sum(&**file, *start)? != Some(intent.first_sum) {
+        return Ok(false);
+    }
+    let mut scanner = Scanner::of_frames(codec, intent.last_offset, intent.end);
+    let Scanned::Record { frame, .. } = scanner.next(&**file)? else { return Ok(false) };
+    Ok(frame.crc == intent.last_sum && scanner.position() == intent.end)
+}
+
+/// Nothing is cut by a segment size that neither the sidecar nor the records vouch for: with another
+/// one the head would stand elsewhere in its segment, and what is durable would look torn. Segment 0
+/// stands where it stands, whatever the size.
+pub(super) fn check_size_is_proved(
+    found: &Inspected<WalFormat>,
+    options: &Options,
+    log: &Path,
+) -> Result<()> {
+    let Inspected { format, space, findings, .. } = found;
+    let Some(segments) = format.segments() else { return Ok(()) };
+    let (extent, bytes) = (findings.extent, format.layout.segment_bytes().unwrap_or(u64::MAX));
+    let base = extent.start - extent.start % bytes;
+    let known = found.settings.is_some() || findings.mark == MarkUse::Used;
+    let cuts = space.files_end > extent.end || segments.has_orphans();
+    if known || !cuts || base == 0 {
+        return Ok(());
+    }
+    let name = segment_name(base / bytes);
+    if options.layout.is_none() && extent.end - base <= bytes {
+        let message = format!(
+            "segment size unknown: by the files it is {bytes}, but the records of {name} end at byte \
+             {} and do not go on in the next one; pass segment_bytes=",
+            extent.end
+        );
+        return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));
+    }
+    let fail = |e| Error::io("read the log", log, e);
+    let (file, codec) = (&*space.file, format.codec);
+    let mut at = base;
+    while at < extent.start {
+        let mut scanner = Scanner::of_frames(codec, at, space.files_end);
+        if !matches!(scanner.next(file).map_err(fail)?, Scanned::Record { .. }) {
+            let next = find_intact(file, &codec, at + 1, space.files_end).map_err(fail)?;
+            at = next.unwrap_or(extent.start);
+            continue;
+        }
+        let end = scanner.position();
+        if end > extent.start {
+            let message = format!(
+                "segment size {bytes} is not the log's: with it a record of {name} lies from byte \
+                 {at} to {end}, across the head, byte {}; pass segment_bytes=",
+                extent.start
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(log));
+        }
+        at = end;
+    }
+    Ok(())
+}
