@@ -5,9 +5,8 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::place::Plan;
+use super::place::{Looked, Plan};
 use super::read::Environment;
-use super::trip::Looked;
 use super::write::Writer;
 use super::{DATA_NAME, LMDB};
 use crate::book::Meta;

@@ -1,17 +1,19 @@
 //! Which logs a path names, and where each goes.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::DATA_NAME;
-use super::trip::read_text;
-use crate::book::LOG_NAME;
 use crate::book::epoch::epoch_in_name;
+use crate::book::{LOG_NAME, Meta};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::settle_dir;
-use crate::storage::{Access, Storage, located};
+use crate::storage::{Access, Storage, located, read_full};
 
 /// Directories of a destination that is a pier: `PIER/.urb/log/0iN`.
 const PIER_DIRS: usize = 4;
+/// `epoc.txt` and `vere.txt` are a number and a version.
+const TEXT_BYTES_MAX: usize = 4096;
 
 /// How a log lies on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,14 @@ pub struct Part {
     pub dest: PathBuf,
     /// Of an epoch of a pier.
     pub epoch: Option<u64>,
+}
+
+/// What is known of a log before it is brought.
+#[derive(Clone)]
+pub struct Looked {
+    pub epoch: u64,
+    pub events: Option<RangeInclusive<u64>>,
+    pub meta: Meta,
 }
 
 /// All logs of a path, and the top directories of piers.
@@ -181,4 +191,17 @@ fn kind_of(storage: &dyn Storage, dir: &Path) -> Result<Kind> {
             refuse(ErrorKind::Unsupported, message)
         }
     }
+}
+
+/// The bytes of a small file; `None` if it is not there.
+pub fn read_text(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
+    let fail = |e| Error::io("read the epoch", path, e);
+    let file = match storage.open(path, Access::Read) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(fail)?,
+    };
+    let mut bytes = vec![0; TEXT_BYTES_MAX];
+    let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
+    bytes.truncate(read);
+    Ok(Some(bytes))
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::copy::{Copied, Source, Target, held_before};
 use super::metadata::{Top, agrees, check_meta, check_whole, is_begun, stripped};
-use super::place::{Kind, Part, Plan};
+use super::place::{Kind, Looked, Part, Plan, read_text};
 use super::read::Environment;
 use super::write::Writer;
 use super::{DATA_NAME, LMDB};
@@ -15,14 +15,12 @@ use crate::book::{Batch, LOG_NAME, Meta, Mode};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::setters::setters;
-use crate::storage::{Access, Storage, read_full, replace};
+use crate::storage::{Access, Storage, replace};
 
 /// Bytes that an environment takes for an event beside its jam, at most, and for each byte of a jam: one
 /// of 2,049 bytes takes a page of 4,096.
 const EVENT_BYTES_MAX: u64 = 128;
 const BYTE_SHARE_MAX: u64 = 3;
-/// `epoc.txt` and `vere.txt` are a number and a version.
-const TEXT_BYTES_MAX: usize = 4096;
 
 /// How events are brought to books, and back.
 #[derive(Clone, Debug, Default)]
@@ -221,14 +219,6 @@ impl Options {
             None => Ok(()),
         }
     }
-}
-
-/// What is known of a log before it is brought.
-#[derive(Clone)]
-pub struct Looked {
-    pub epoch: u64,
-    pub events: Option<RangeInclusive<u64>>,
-    pub meta: Meta,
 }
 
 /// The epochs of a pier must follow one another.
@@ -456,17 +446,4 @@ fn check_counted(source: &Source, log: &Looked) -> Result<()> {
     let message = "the log was written since its events were counted";
     let error = Error::new(ErrorKind::Locked, message).at(source.view().path());
     Err(error.with_advice("end the program that writes it first"))
-}
-
-/// The bytes of a small file; `None` if it is not there.
-pub fn read_text(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
-    let fail = |e| Error::io("read the epoch", path, e);
-    let file = match storage.open(path, Access::Read) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(fail)?,
-    };
-    let mut bytes = vec![0; TEXT_BYTES_MAX];
-    let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
-    bytes.truncate(read);
-    Ok(Some(bytes))
 }

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::open::{of_part, while_dropping};
+use super::open::while_dropping;
+use super::part::of_part;
 use super::places::{Named, check_joint, list, log_dir};
 use crate::book::{LOG_NAME, Options};
 use crate::error::{Error, ErrorKind, Result};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Pier;
-use super::open::of_part;
+use super::part::of_part;
 use super::places::Named;
 use crate::book::format::BookFormat;
 use crate::book::{self, Deed};

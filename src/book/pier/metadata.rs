@@ -12,8 +12,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::part::Part;
 use super::places::name_of;
-use super::{Part, Pier, Shared};
+use super::{Pier, Shared};
 use crate::book::lmdb::{DATA_NAME, read_top, save_top};
 use crate::book::{META_NAME, Meta};
 use crate::error::{Error, ErrorKind, Result};

@@ -35,6 +35,7 @@ mod metadata;
 #[cfg(not(feature = "lmdb"))]
 mod metadata_copy;
 mod open;
+mod part;
 mod places;
 mod publish;
 mod read;
@@ -58,6 +59,7 @@ use crate::log::stats::Stats;
 use crate::mode::Mode;
 use crate::scan::Verdict;
 use crate::sidecar::WriterLock;
+use part::Part;
 
 pub use check::{EpochReport, Report, verify};
 pub use follow::Follow;
@@ -97,14 +99,6 @@ impl Debug for Pier {
             .field("closed", &closed.load(Ordering::Acquire))
             .finish_non_exhaustive()
     }
-}
-
-/// An epoch in the making of this handle: only the last one of a writer is open for appending.
-#[derive(Clone, Debug)]
-struct Part {
-    number: u64,
-    dir: PathBuf,
-    book: Book,
 }
 
 /// An epoch of a pier as it is now.

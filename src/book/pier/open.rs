@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::places::{Named, check_joint, list, log_dir, name_of};
-use super::{Part, Pier, Shared, publish, roll};
+use super::part::{Part, push};
+use super::places::{Named, list, log_dir, name_of};
+use super::{Pier, Shared, publish, roll};
 use crate::book::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::AtomicBool;
@@ -14,16 +15,11 @@ use crate::locks::{Mutex, RwLock};
 use crate::log::stats::Stats;
 use crate::mend::{above, settle_dir};
 use crate::mode::Mode;
-use crate::scan::Verdict;
 use crate::sidecar::{LockTimeout, WriterLock, make_sidecar, sidecar_dir};
 use crate::storage::located;
 
 /// A reader may look while a writer drops an epoch.
 const READER_TRIES: u32 = 5;
-/// On Linux and macOS.
-const EMFILE: i32 = 24;
-const MANY_FILES: &str = "each epoch takes up to two open files: raise the limit (ulimit -n), or \
-                          drop epochs with retain";
 
 impl Pier {
     pub(super) fn open_with(path: &Path, mode: Mode, options: &Options) -> Result<Self> {
@@ -167,38 +163,6 @@ fn open_parts(options: &Options, waiting: &Options, dir: &Path, mode: Mode) -> R
         push(waiting, &mut parts, last, mode)?;
     }
     Ok(parts)
-}
-
-/// How a part is opened: the number is in its name, and each has its own layout.
-pub(super) fn of_part(options: &Options) -> Options {
-    Options { epoch: None, layout: None, ..options.clone() }
-}
-
-/// Open an epoch and put it after the others, where it must fit.
-pub(super) fn push(
-    options: &Options,
-    parts: &mut Vec<Part>,
-    named: &Named,
-    mode: Mode,
-) -> Result<()> {
-    if let Some(before) = parts.last() {
-        // Where damage ends the epoch before, its last event is not known: reading meets the damage.
-        if before.book.recovery().verdict != Verdict::Corrupt {
-            check_joint(before.number, before.book.last()?.saturating_add(1), named)?;
-        }
-    }
-    let Named { number, dir } = named.clone();
-    let book = of_part(options).open(&dir, mode).map_err(with_advice)?;
-    parts.push(Part { number, dir, book });
-    Ok(())
-}
-
-/// What to do where the process has all files open that it may.
-fn with_advice(error: Error) -> Error {
-    match error.io_source().and_then(io::Error::raw_os_error) {
-        Some(EMFILE) => error.with_advice(MANY_FILES),
-        _ => error,
-    }
 }
 
 /// Refuse what is there if it must not be, or begins elsewhere than asked for.

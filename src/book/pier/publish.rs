@@ -15,9 +15,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::open::{of_part, push};
+use super::part::{Part, of_part, push};
 use super::places::{Named, list, name_of};
-use super::{FORMAT, LOG_NAME, Part, Shared, roll};
+use super::{FORMAT, LOG_NAME, Shared, roll};
 use crate::book::codec::Codec;
 use crate::book::packed::HEADER_BYTES;
 use crate::book::{Layout, Options};

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Part, Pier, ends_of};
+use super::part::Part;
+use super::{Pier, ends_of};
 use crate::book::format::BookFormat;
 use crate::book::{self, Book, Deed, DeedRef, JamReader};
 use crate::error::{ErrorKind, Result};

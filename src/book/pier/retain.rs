@@ -16,8 +16,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use super::part::Part;
 use super::publish::{Epochs, remove_begun};
-use super::{FORMAT, LOG_NAME, Part, Pier, Shared, ends_of};
+use super::{FORMAT, LOG_NAME, Pier, Shared, ends_of};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::lock;
 use crate::mend::remove_tree;

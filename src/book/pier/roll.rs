@@ -14,9 +14,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::open::of_part;
+use super::part::{Part, of_part};
 use super::places::{EPOC_BOOK, EPOC_NAME, Named, VERE_NAME, check_joint, name_of, text};
-use super::{Part, Pier, Shared};
+use super::{Pier, Shared};
 use crate::book::meta;
 use crate::book::names::LOG_NAME;
 use crate::book::packed::encode_file_header;

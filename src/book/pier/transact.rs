@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use super::part::Part;
 use super::publish::Epochs;
-use super::{FORMAT, Part, Pier, Shared};
+use super::{FORMAT, Pier, Shared};
 use crate::book::{Layout, Stage};
 use crate::error::{ErrorKind, Result};
 use crate::sidecar::{LockTimeout, WriterLock};

@@ -1,0 +1,50 @@
+//! One epoch of a pier, open as a book.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::places::{Named, check_joint};
+use crate::book::{Book, Options};
+use crate::error::{Error, Result};
+use crate::mode::Mode;
+use crate::scan::Verdict;
+
+/// On Linux and macOS.
+const EMFILE: i32 = 24;
+const MANY_FILES: &str = "each epoch takes up to two open files: raise the limit (ulimit -n), or \
+                          drop epochs with retain";
+
+/// An epoch in the making of this handle: only the last one of a writer is open for appending.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub number: u64,
+    pub dir: PathBuf,
+    pub book: Book,
+}
+
+/// How a part is opened: the number is in its name, and each has its own layout.
+pub fn of_part(options: &Options) -> Options {
+    Options { epoch: None, layout: None, ..options.clone() }
+}
+
+/// Open an epoch and put it after the others, where it must fit.
+pub fn push(options: &Options, parts: &mut Vec<Part>, named: &Named, mode: Mode) -> Result<()> {
+    if let Some(before) = parts.last() {
+        // Where damage ends the epoch before, its last event is not known: reading meets the damage.
+        if before.book.recovery().verdict != Verdict::Corrupt {
+            check_joint(before.number, before.book.last()?.saturating_add(1), named)?;
+        }
+    }
+    let Named { number, dir } = named.clone();
+    let book = of_part(options).open(&dir, mode).map_err(with_advice)?;
+    parts.push(Part { number, dir, book });
+    Ok(())
+}
+
+/// What to do where the process has all files open that it may.
+fn with_advice(error: Error) -> Error {
+    match error.io_source().and_then(io::Error::raw_os_error) {
+        Some(EMFILE) => error.with_advice(MANY_FILES),
+        _ => error,
+    }
+}
