@@ -5,75 +5,21 @@
 //! nothing is ever appended to it again.
 
 use std::io;
-use std::ops::RangeInclusive;
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use super::codec::{FORMAT, HEADER_BYTES};
+use super::Batch;
+use super::codec::{FORMAT, HEADER_BYTES, WRITE_BYTES};
 use super::directory::Created;
-use super::quota::Held;
-use super::{Batch, LedgerStore, Shared};
+use super::state::{Active, State};
+use super::store::{LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};
 use crate::lines::{self, try_locked};
 use crate::log::framing::Framing;
 use crate::slice::{part, u32_at};
-use crate::storage::{File, FileId, LockGuard};
+use crate::storage::File;
 
-/// Bytes that one write takes. Linux cuts longer ones.
-pub const WRITE_BYTES: u64 = 0x7fff_f000;
 /// Once a write has so many bytes, no further record joins it.
 const WRITE_BYTES_MAX: usize = 1 << 30;
-
-/// What appends change.
-#[derive(Debug, Default)]
-pub struct State {
-    pub active: Option<Active>,
-    /// The lowest index that the next file may get, as far as this store knows.
-    pub next_index: u64,
-    /// Bytes that this store appended, over all files: what syncs go by.
-    pub written: u64,
-    /// Finished files that were not synced yet. None is kept where nothing ever is.
-    pub unsynced: Vec<Arc<dyn File>>,
-    /// The files that this store began. None is noted where they are in `unsynced`.
-    pub begun: Begun,
-    /// Whether files were created since the directory was synced.
-    pub names_unsynced: bool,
-    /// Bytes of all files, where they are limited.
-    pub held: Option<Held>,
-    scratch: Vec<u8>,
-}
-
-/// Indexes of files, as the few runs that they form: a store that writes alone has one.
-#[derive(Clone, Debug, Default)]
-pub struct Begun(Vec<RangeInclusive<u32>>);
-
-impl Begun {
-    fn note(&mut self, index: u32) {
-        match self.0.last_mut().filter(|run| run.end().checked_add(1) == Some(index)) {
-            Some(run) => *run = *run.start()..=index,
-            None => self.0.push(index..=index),
-        }
-    }
-
-    pub fn contains(&self, index: u32) -> bool {
-        self.0.iter().any(|run| run.contains(&index))
-    }
-}
-
-/// The file being written.
-#[derive(Debug)]
-pub struct Active {
-    pub index: u32,
-    pub path: PathBuf,
-    pub file: Arc<dyn File>,
-    pub id: FileId,
-    /// Bytes, all of them whole records.
-    pub len: u64,
-    pub records: u64,
-    /// Held until the file is finished.
-    _lock: Box<dyn LockGuard>,
-}
 
 /// Where an append left the ledger.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,14 +1,15 @@
-//! The files of a ledger, looked at without a store: nothing is changed.
+//! Verify and salvage the files of a ledger, without a store.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::codec::FORMAT;
+use super::Batch;
+use super::codec::{FORMAT, RECORD_BYTES_WRITTEN};
 use super::contents::Contents;
-use super::directory::Directory;
+use super::files::{FileInfo, files};
 use super::format::LedgerFormat;
-use super::options::{Options, RECORD_BYTES_WRITTEN};
-use super::{Batch, LedgerConfig, LedgerFile};
+use super::options::{LedgerConfig, Options};
+use super::store::LedgerStore;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::{Format, Inspected};
@@ -16,25 +17,11 @@ use crate::log::framing::Frame;
 use crate::log::report::{SalvageReport, SalvageRun, VerifyReport};
 use crate::log::space::Place;
 use crate::log::split::Split;
-use crate::log::whole::{PROGRESS_BYTES, all_damages, cursor};
-use crate::mode::{Depth, Mode};
+use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
+use crate::mode::Depth;
 use crate::storage::{Access, located};
 
 const SALVAGE_BATCH_BYTES: usize = 4 << 20;
-
-/// A file of a ledger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FileInfo {
-    /// Its number.
-    pub index: u32,
-    /// The file.
-    pub path: PathBuf,
-    /// Its size in bytes.
-    pub bytes: u64,
-    /// Whether a store is writing it.
-    pub active: bool,
-}
 
 /// What a full check found of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,54 +43,6 @@ pub struct FileSalvage {
     pub copy: Option<PathBuf>,
     /// What it holds. Records of both files are numbered from 0 on.
     pub report: SalvageReport,
-}
-
-/// The files of a ledger, the oldest first; none if there is no such directory.
-pub fn files(
-    location: impl AsRef<Path>,
-    base_filename: &str,
-    options: &Options,
-) -> Result<Vec<FileInfo>> {
-    list(location.as_ref(), base_filename, options, Err)
-}
-
-/// As [`files`]; `unreadable` is asked about a file that cannot be opened, which has 0 bytes then.
-pub(super) fn list(
-    location: &Path,
-    base_filename: &str,
-    options: &Options,
-    unreadable: impl Fn(Error) -> Result<()>,
-) -> Result<Vec<FileInfo>> {
-    let directory = Directory::at(options, location, base_filename)?;
-    if !directory.storage.is_dir(&directory.path) {
-        return Ok(Vec::new());
-    }
-    let mut found = Vec::new();
-    for index in directory.indexes().map_err(|e| e.of(FORMAT))? {
-        let path = directory.path_of(index);
-        let len = directory.storage.open(&path, Access::Read).and_then(|file| file.len());
-        let bytes = match len {
-            Ok(bytes) => bytes,
-            // Sent by now, or no file.
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
-                continue;
-            }
-            Err(e) => {
-                unreadable(Error::io("open the file", &path, e).of(FORMAT))?;
-                found.push(FileInfo { index, path, bytes: 0, active: false });
-                continue;
-            }
-        };
-        let finished = directory.gate().and_then(|gate| directory.finished(&gate, index));
-        let active = finished.map_err(|e| e.of(FORMAT))?.is_none();
-        found.push(FileInfo { index, path, bytes, active });
-    }
-    Ok(found)
-}
-
-/// One file for reading, also while a store writes it; a snapshot.
-pub fn open_file(path: impl AsRef<Path>, options: &Options) -> Result<LedgerFile> {
-    LedgerFile::open_with(path.as_ref(), Mode::Read, options.clone())
 }
 
 /// Check every record of every file. `progress` is called with bytes done and bytes in all, and what
@@ -229,7 +168,7 @@ fn copy_file(
     options: &Options,
     place: &Place,
     found: &Inspected<LedgerFormat>,
-    store: &super::LedgerStore,
+    store: &LedgerStore,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<SalvageReport> {
     let common = LedgerFormat::common(options)?;

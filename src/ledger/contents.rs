@@ -6,12 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::check::{FileInfo, list, open_file};
+use super::Iter;
 use super::codec::{FORMAT, file_parts};
 use super::counter;
-use super::format::{LedgerFormat, kept_limit};
+use super::files::{FileInfo, list, open_file};
+use super::format::LedgerFormat;
+use super::limits::kept_limit;
 use super::options::Options;
-use super::{Iter, Record};
+use super::record::Record;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::space::Place;
 use crate::mode::Depth;

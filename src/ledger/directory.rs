@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::codec::{FORMAT, file_index, file_name};
+use super::codec::{FORMAT, QUARANTINE_NAME, file_index, file_name};
 use super::counter;
-use super::format::known_limit;
+use super::limits::known_limit;
 use super::options::{Options, check_base};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{self, Held};
@@ -27,7 +27,6 @@ use crate::storage::{Access, File, FileId, LockAttempt, LockGuard, Storage, loca
 const GATE_WAIT: Duration = Duration::from_secs(30);
 /// Names found taken one after the other when a file is created, at most.
 const CREATE_TRIES: u32 = 1000;
-pub const QUARANTINE_NAME: &str = "quarantine";
 /// Before the base, in the name of the directory of what jobs staged.
 const JOBS_PREFIX: &str = "jobs-";
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::append::Appended;
 use super::codec::FORMAT;
-use super::{LedgerStore, Shared};
+use super::store::{LedgerStore, Shared};
 use crate::background;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};

@@ -2,56 +2,17 @@
 
 use super::codec::FORMAT;
 use super::directory::{Away, Finished, Gate};
+use super::fetched::{DataResult, Fetched, Removable};
 use super::look::{Looking, Seen, look};
 use super::options::OnCorrupt;
 use super::reader::{Around, LedgerReader};
-use super::transient::DataResult;
-use super::{LedgerStore, Shared};
+use super::store::{LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::Result;
 use crate::lines;
-use crate::storage::FileId;
 
 /// A fetch gives no more files at once: each of them is open, and a process may open 1,024.
 const FETCH_FILES_MAX: usize = 256;
-
-/// A file that was fetched, to be removed once it was sent: that very file, whatever has its name by
-/// then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Removable {
-    index: u32,
-    file: FileId,
-    /// Where it goes.
-    quarantine: bool,
-}
-
-impl Removable {
-    /// Name a file again, as [`LedgerStore::fetch`] named it, maybe in another process.
-    ///
-    /// Where the file system notes no birth of files (`created_ns` is 0), an inode alone cannot tell
-    /// a file from a later one: such a name holds only as long as the file's reader.
-    pub fn new(index: u32, file: FileId, quarantine: bool) -> Self {
-        Self { index, file, quarantine }
-    }
-
-    /// The file's number. No other file of the ledger ever gets it.
-    pub fn index(&self) -> u32 {
-        self.index
-    }
-
-    /// Which file it is.
-    pub fn file(&self) -> FileId {
-        self.file
-    }
-
-    /// Whether removing moves it to `.deedbook/quarantine/`.
-    pub fn is_quarantined(&self) -> bool {
-        self.quarantine
-    }
-}
-
-/// What [`LedgerStore::fetch`] gives: readers, and what to remove once each of them was sent.
-pub type Fetched = DataResult<Vec<LedgerReader>, Removable>;
 
 impl LedgerStore {
     /// Finish the file being written, and give the oldest finished files: at most `count` (and 256:

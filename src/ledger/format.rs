@@ -1,31 +1,21 @@
-//! A finished file as a log that gets no more records, so that the engine reads, checks and splits it
-//! like any other.
+//! The type of the format: a finished file as a log that gets no more records, so that the engine
+//! reads, checks and splits it like any other.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
-use super::codec::{Codec, FORMAT, Frame, HEADER_BYTES, RECORD_BYTES_LIMIT, RECORD_BYTES_MAX};
-use super::directory::QUARANTINE_NAME;
-use super::options::Options;
-use super::{Record, RecordRef};
-use crate::checksum::crc32_more;
-use crate::error::{Error, ErrorKind, Result};
-use crate::log::extent::Extent;
+use super::codec::Codec;
 use crate::log::find_end::{Known, find_end};
 use crate::log::format::{Format, Inspected};
-use crate::log::framing::Frame as _;
-use crate::log::options::Common;
-use crate::log::space::{Place, Space};
-use crate::mode::{Depth, Recovery};
-use crate::sidecar::{LockTimeout, SIDECAR_NAME, Settings, sidecar_dir};
-use crate::storage::{Access, File, Storage, read_full, sum_of};
+use crate::log::space::Space;
+use crate::mode::Depth;
+use crate::storage::File;
 
 /// The codec of one file.
 #[derive(Clone, Copy, Debug)]
 pub struct LedgerFormat {
     /// Limit of a payload that is read.
-    codec: Codec,
+    pub(super) codec: Codec,
 }
 
 impl LedgerFormat {
@@ -54,140 +44,4 @@ impl LedgerFormat {
             more: (),
         })
     }
-}
-
-impl Format for LedgerFormat {
-    const NAME: &'static str = FORMAT;
-    const NOUN: &'static str = "record";
-    const LIMIT: &'static str = "record_bytes_max";
-    const NUMBERED: bool = true;
-    type Framing = Codec;
-    type Options = Options;
-    type More = ();
-    type Ref<'a> = RecordRef<'a>;
-    type Owned = Record;
-    #[cfg(feature = "arrow")]
-    type Column = super::columns::Column;
-
-    fn framing(&self) -> Codec {
-        self.codec
-    }
-
-    fn common(options: &Options) -> Result<Common> {
-        Ok(Common {
-            durability: options.durability,
-            recovery: Recovery::Valid,
-            file_mode: options.file_mode,
-            slow_sync: options.slow_sync,
-            lock_timeout: LockTimeout::default(), // only read
-            check_all: false,
-            storage: options.storage.clone(),
-        })
-    }
-
-    fn settings(&self) -> Settings {
-        let record_bytes_max = self.codec.record_bytes_max;
-        Settings { format: FORMAT, segment_bytes: None, record_bytes_max }
-    }
-
-    #[inline]
-    fn show(number: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> RecordRef<'_> {
-        RecordRef { number, offset, payload: frame.payload(record) }
-    }
-
-    fn own(record: RecordRef<'_>) -> Record {
-        let RecordRef { number, offset, payload } = record;
-        Record { number, offset, payload: payload.to_vec() }
-    }
-
-    fn name_of(number: Option<u64>, _offset: u64) -> String {
-        match number {
-            Some(number) => format!("record {number}"),
-            None => "record".into(),
-        }
-    }
-
-    fn bounds_of(extent: &Extent) -> (u64, u64) {
-        (extent.first, extent.next().saturating_sub(1))
-    }
-
-    fn place(_options: &Options, path: &Path) -> Result<Place> {
-        Ok(Place::file(path))
-    }
-
-    fn exists(_options: &Options, place: &Place) -> Result<bool> {
-        Err(read_only(&place.log))
-    }
-
-    fn create(_options: &Options, place: &Place) -> Result<()> {
-        Err(read_only(&place.log))
-    }
-
-    fn inspect(
-        options: &Options,
-        place: &Place,
-        _access: Access,
-        depth: Depth,
-    ) -> Result<Inspected<Self>> {
-        let (storage, log) = (&*options.storage, &*place.log);
-        let limit = kept_limit(storage, &place.dir)?;
-        let format = Self::new(limit.max(options.record_bytes_max));
-        let file: Arc<dyn File> = match storage.open(log, Access::Read) {
-            Ok(file) => Arc::from(file),
-            Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
-                return Err(Error::new(ErrorKind::NotALog, e.to_string()).at(log));
-            }
-            Err(e) => return Err(Error::io("open the file", log, e)),
-        };
-        let fail = |e| Error::io("read the file", log, e);
-        let len = file.len().map_err(fail)?;
-        format.inspect_file(file, len, depth).map_err(fail)
-    }
-
-    /// By its checksum.
-    fn is_beyond_limit(&self, file: &dyn File, at: u64, len: u64, end: u64) -> io::Result<bool> {
-        if HEADER_BYTES + len > end.saturating_sub(at) {
-            return Ok(false);
-        }
-        let mut header = [0; HEADER_BYTES as usize];
-        read_full(file, &mut header, at)?;
-        let (_, stored) = header.split_at(4);
-        let payload = at + HEADER_BYTES..at + HEADER_BYTES + len;
-        let crc = sum_of(file, payload, 0, crc32_more)?;
-        Ok(crc.is_some_and(|crc| stored == crc.to_le_bytes()))
-    }
-}
-
-/// The limit of a payload that stores of the ledger with files in `dir` were opened with, if it was
-/// above the usual. One that no store takes is a forgery.
-pub fn kept_limit(storage: &dyn Storage, dir: &Path) -> Result<u64> {
-    highest_limit(dir, |sidecar| Settings::load(storage, sidecar, FORMAT))
-}
-
-/// The same for a store, which moves away what it takes for damage: it has to know.
-pub fn known_limit(storage: &dyn Storage, dir: &Path) -> Result<u64> {
-    highest_limit(dir, |sidecar| Settings::load_known(storage, sidecar, FORMAT))
-}
-
-/// Files in the quarantine are the ledger's own, and go by its settings, too.
-fn highest_limit(dir: &Path, load: impl Fn(&Path) -> Result<Option<Settings>>) -> Result<u64> {
-    let is_quarantine = dir.file_name().is_some_and(|name| name == QUARANTINE_NAME);
-    let around = dir.parent().filter(|_| is_quarantine);
-    let around = around.filter(|around| around.file_name().is_some_and(|n| n == SIDECAR_NAME));
-    let own = possible_limit(load(&sidecar_dir(dir))?);
-    match around {
-        Some(sidecar) => Ok(own.max(possible_limit(load(sidecar)?))),
-        None => Ok(own),
-    }
-}
-
-fn possible_limit(kept: Option<Settings>) -> u64 {
-    let kept = kept.map(|kept| kept.record_bytes_max);
-    let possible = kept.filter(|limit| (RECORD_BYTES_MAX..=RECORD_BYTES_LIMIT).contains(limit));
-    possible.unwrap_or(RECORD_BYTES_MAX)
-}
-
-fn read_only(path: &Path) -> Error {
-    let message = "a file of a ledger is written by its store only";
-    Error::new(ErrorKind::Unsupported, message).at(path)
 }

@@ -9,12 +9,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
-use super::Shared;
 use super::codec::FORMAT;
-use super::directory::{Directory, Finished, Gate, is_full, is_no_file};
-use super::fetch::Removable;
+use super::directory::{Directory, Finished, Gate, is_no_file};
 use crate::error::{Error, Result};
-use crate::lines::{self, Locked, locked};
 use crate::mend::make_own_dir;
 use crate::sidecar::PRIVATE_MODE;
 use crate::storage::{Access, File, LockAttempt, LockGuard, read_full, write_full};
@@ -27,110 +24,18 @@ const LEASE_BYTES_MAX: u64 = 1 << 16;
 /// What this store has leased. Its lock is free once this is dropped.
 #[derive(Debug)]
 pub struct Lease {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     file: Box<dyn File>,
-    indexes: BTreeSet<u32>,
+    pub(super) indexes: BTreeSet<u32>,
     _lock: Box<dyn LockGuard>,
 }
 
 impl Lease {
-    fn store(&self) -> Result<()> {
+    pub(super) fn store(&self) -> Result<()> {
         let text: String = self.indexes.iter().map(|index| format!("{index}\n")).collect();
         let stored = write_full(&*self.file, text.as_bytes(), 0);
         let cut = stored.and_then(|()| self.file.set_len(text.len() as u64));
         cut.map_err(|e| Error::io("store the lease", &self.path, e))
-    }
-}
-
-impl Shared {
-    fn lease(&self) -> Locked<'_, Option<Lease>> {
-        locked(&self.lease)
-    }
-
-    /// Lease the next of these files that no store writes and no other store has leased: at most
-    /// `count`, for which `fits` holds. A file that cannot be opened goes to `failed`.
-    pub(super) fn lease_next(
-        &self,
-        indexes: &mut std::iter::Peekable<std::vec::IntoIter<u32>>,
-        count: usize,
-        mut fits: impl FnMut(&Finished) -> bool,
-        failed: &mut Option<Error>,
-    ) -> Result<Vec<Finished>> {
-        let gate = self.directory.gate()?;
-        let mut lease = self.lease();
-        let others = self.directory.leased(&gate, lease.as_ref())?;
-        let mut found = Vec::new();
-        while found.len() < count
-            && let Some(&index) = indexes.peek()
-        {
-            if !others.contains(&index) {
-                match self.directory.finished(&gate, index) {
-                    Ok(Some(file)) if !fits(&file) => break,
-                    Ok(Some(file)) => found.push(file),
-                    Ok(None) => {}
-                    Err(e) => {
-                        failed.get_or_insert(e);
-                    }
-                }
-            }
-            indexes.next();
-        }
-        match self.directory.lease(&gate, &mut lease, &found) {
-            // Sending is the only way to make room, and what users may not write they may still send.
-            Err(e) if is_full(&e) || is_denied(&e) => {
-                lines::warn(format_args!("files are sent without a lease: {e}"));
-            }
-            leased => leased?,
-        }
-        Ok(found)
-    }
-
-    /// Whether another fetch would find one of these files.
-    pub(super) fn is_any_free(&self, indexes: impl Iterator<Item = u32>) -> Result<bool> {
-        let gate = self.directory.gate()?;
-        let others = self.directory.leased(&gate, self.lease().as_ref())?;
-        let free = |index| {
-            !others.contains(&index) && matches!(self.directory.finished(&gate, index), Ok(Some(_)))
-        };
-        Ok(indexes.into_iter().any(free))
-    }
-
-    /// Give files back.
-    pub(super) fn give_back(&self, _gate: &Gate, indexes: impl IntoIterator<Item = u32>) {
-        let mut lease = self.lease();
-        let Some(lease) = &mut *lease else { return };
-        let mut fewer = false;
-        for index in indexes {
-            fewer |= lease.indexes.remove(&index);
-        }
-        if fewer && let Err(e) = lease.store() {
-            lines::warn(format_args!("files stay leased until the ledger is closed: {e}"));
-        }
-    }
-
-    /// The same where nothing depends on it.
-    pub(super) fn give_back_items(&self, items: &[Removable]) -> Result<()> {
-        let gate = self.directory.gate()?;
-        self.give_back(&gate, items.iter().map(Removable::index));
-        Ok(())
-    }
-
-    /// Give all files back, and remove the lease.
-    pub(super) fn end_lease(&self) {
-        if self.lease().is_none() {
-            return;
-        }
-        // Without the gate the file stays, unlocked, for the next fetch to remove.
-        let gate = self.directory.gate();
-        let Some(lease) = self.lease().take() else { return };
-        let removed = gate.map(|_gate| self.directory.storage.remove(&lease.path));
-        match removed {
-            Ok(Err(e)) if !is_no_file(&e) => {
-                lines::warn(format_args!("an old lease stays ({}): {e}", lease.path.display()));
-            }
-            Err(e) => lines::warn(format_args!("an old lease stays: {e}")),
-            Ok(_) => {}
-        }
     }
 }
 
@@ -140,7 +45,7 @@ impl Directory {
     }
 
     /// The files that other stores have leased. Leases of the dead are removed.
-    fn leased(&self, _gate: &Gate, own: Option<&Lease>) -> Result<BTreeSet<u32>> {
+    pub(super) fn leased(&self, _gate: &Gate, own: Option<&Lease>) -> Result<BTreeSet<u32>> {
         let (dir, mut indexes) = (self.leases(), BTreeSet::new());
         let names = match self.storage.list(&dir) {
             Err(e) if is_no_file(&e) || e.kind() == io::ErrorKind::NotADirectory => {
@@ -177,7 +82,12 @@ impl Directory {
     }
 
     /// Add files to the lease of a store, which is made for the first of them.
-    fn lease(&self, _gate: &Gate, lease: &mut Option<Lease>, files: &[Finished]) -> Result<()> {
+    pub(super) fn lease(
+        &self,
+        _gate: &Gate,
+        lease: &mut Option<Lease>,
+        files: &[Finished],
+    ) -> Result<()> {
         if files.is_empty() {
             return Ok(());
         }
@@ -217,9 +127,4 @@ impl Directory {
 /// The number of a lease, by its name.
 fn number(name: &std::ffi::OsString) -> Option<u64> {
     name.to_str()?.parse().ok()
-}
-
-fn is_denied(error: &Error) -> bool {
-    let kind = error.io_source().map(io::Error::kind);
-    matches!(kind, Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem))
 }

@@ -6,13 +6,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::LedgerStore;
-use super::append::WRITE_BYTES;
-use super::codec::{FORMAT, HEADER_BYTES, RECORD_BYTES_MAX};
-use super::format::LedgerFormat;
+use super::codec::{FORMAT, RECORD_BYTES_MAX, RECORD_BYTES_WRITTEN};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::format::LogOptions;
 use crate::setters::setters;
 use crate::storage::{Disk, Storage};
 
@@ -21,8 +17,6 @@ pub type Envelope = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 
 /// The smallest cap of a file that the specification allows, bytes.
 const FILE_BYTES_MIN: u64 = 100;
-/// The longest payload that one write takes: Linux writes 0x7ffff000 bytes at once, not more.
-pub(super) const RECORD_BYTES_WRITTEN: u64 = WRITE_BYTES - HEADER_BYTES;
 /// The cap of a file that [`LedgerConfig::lines`] gives: what the usual servers take in one request.
 const FILE_BYTES: usize = 475_000;
 
@@ -95,7 +89,7 @@ impl fmt::Debug for LedgerConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnCorrupt {
-    /// Send the records before the damage; [`LedgerStore::remove`] moves the file to
+    /// Send the records before the damage; [`LedgerStore::remove`](super::LedgerStore::remove) moves the file to
     /// `.deedbook/quarantine/`, from where [`salvage`](super::salvage) copies the others.
     #[default]
     Quarantine,
@@ -132,7 +126,7 @@ pub enum WhenFull {
     /// [`QuotaExceeded`](std::io::ErrorKind::QuotaExceeded). Nothing is lost that was acknowledged.
     #[default]
     Reject,
-    /// It removes the oldest files, and [`LedgerStore::stats`] counts what they held.
+    /// It removes the oldest files, and [`LedgerStore::stats`](super::LedgerStore::stats) counts what they held.
     DropOldest,
 }
 
@@ -179,10 +173,6 @@ pub struct Options {
     pub storage: Arc<dyn Storage>,
 }
 
-impl LogOptions for Options {
-    type Format = LedgerFormat;
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -219,11 +209,6 @@ impl Options {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Open a ledger with these options.
-    pub fn open(&self, config: LedgerConfig) -> Result<LedgerStore> {
-        LedgerStore::open_with(config, self.clone())
     }
 
     /// Fail for options that make no sense together.

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::Shared;
-use super::append::State;
 use super::codec::FORMAT;
 use super::directory::{Away, Gate};
 use super::look::{Looking, look};
 use super::options::WhenFull;
+use super::state::{Held, State};
+use super::store::Shared;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result, grouped};
 use crate::lines;
@@ -17,25 +17,6 @@ use crate::storage::{Access, FileId};
 
 /// A count is taken again when it is older: other stores append, and send, too.
 const COUNT_AGE_MAX: Duration = Duration::from_secs(1);
-
-/// The bytes of all files.
-#[derive(Clone, Copy, Debug)]
-pub struct Held {
-    pub bytes: u64,
-    /// When they were counted.
-    at: Instant,
-    /// Whether files went since, so that there may be fewer bytes.
-    lowered: bool,
-}
-
-impl State {
-    /// Files went: what is free now is counted when it is needed, as that takes long with many files.
-    pub(super) fn lower_held(&mut self) {
-        if let Some(held) = &mut self.held {
-            held.lowered = true;
-        }
-    }
-}
 
 /// The last count, if it still holds.
 fn counted(state: &State) -> Option<Held> {

@@ -2,8 +2,8 @@
 
 use std::mem::take;
 
-use super::LedgerStore;
 use super::codec::{Codec, FORMAT, HEADER_BYTES};
+use super::store::LedgerStore;
 use crate::error::Result;
 use crate::log::framing::Framing;
 use crate::log::stage::StagedWriter;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::codec::{Codec, FORMAT, RECORD_BYTES_LIMIT};
 use super::directory::{Directory, Gate, is_no_file};
-use super::{LedgerStore, Shared};
+use super::store::{LedgerStore, Shared};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::log::stage::StagedReader;

@@ -4,22 +4,11 @@ use std::collections::VecDeque;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use super::LedgerStore;
-use super::fetch::Removable;
+use super::fetched::{DataResult, Removable};
 use super::reader::LedgerReader;
+use super::store::LedgerStore;
 use crate::error::Result;
 use crate::locks::{Mutex, lock};
-
-/// What a fetch gives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DataResult<T, R = Removable> {
-    /// The data.
-    pub data: Option<T>,
-    /// What to remove once it was sent, in the order of the data.
-    pub removable: Option<Vec<R>>,
-    /// Whether there is more that this fetch did not give, by its limits.
-    pub more: bool,
-}
 
 /// Keeps records until they were sent. All calls take `&self`, and any thread may make them: a store
 /// locks what it must, so that threads that append share a sync and do not wait for a fetch.

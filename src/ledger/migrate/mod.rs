@@ -6,10 +6,11 @@ mod old;
 
 use std::path::{Path, PathBuf};
 
+use super::Batch;
 use super::codec::FORMAT;
 use super::directory::Directory;
 use super::options::{LedgerConfig, Options};
-use super::{Batch, LedgerStore};
+use super::store::LedgerStore;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;

@@ -1,0 +1,55 @@
+//! The result of a fetch: readers, and the names of the files to be removed.
+
+use super::reader::LedgerReader;
+use crate::storage::FileId;
+
+/// What a fetch gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataResult<T, R = Removable> {
+    /// The data.
+    pub data: Option<T>,
+    /// What to remove once it was sent, in the order of the data.
+    pub removable: Option<Vec<R>>,
+    /// Whether there is more that this fetch did not give, by its limits.
+    pub more: bool,
+}
+
+/// A file that was fetched, to be removed once it was sent: that very file, whatever has its name by
+/// then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Removable {
+    pub(super) index: u32,
+    pub(super) file: FileId,
+    /// Where it goes.
+    pub(super) quarantine: bool,
+}
+
+impl Removable {
+    /// Name a file again, as [`LedgerStore::fetch`](super::LedgerStore::fetch) named it, maybe in another
+    /// process.
+    ///
+    /// Where the file system notes no birth of files (`created_ns` is 0), an inode alone cannot tell
+    /// a file from a later one: such a name holds only as long as the file's reader.
+    pub fn new(index: u32, file: FileId, quarantine: bool) -> Self {
+        Self { index, file, quarantine }
+    }
+
+    /// The file's number. No other file of the ledger ever gets it.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Which file it is.
+    pub fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Whether removing moves it to `.deedbook/quarantine/`.
+    pub fn is_quarantined(&self) -> bool {
+        self.quarantine
+    }
+}
+
+/// The result of [`LedgerStore::fetch`](super::LedgerStore::fetch): readers, and what to remove once
+/// each of them was sent.
+pub type Fetched = DataResult<Vec<LedgerReader>, Removable>;

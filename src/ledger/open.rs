@@ -1,0 +1,65 @@
+//! Opening a ledger.
+
+use std::sync::{Arc, OnceLock};
+
+use super::codec::{Codec, FORMAT};
+use super::directory::Directory;
+use super::durable::sync_every;
+use super::options::{LedgerConfig, Options};
+use super::state::State;
+use super::store::{LedgerStore, Owner, Shared};
+use super::tally::Tally;
+use crate::commit::GroupCommit;
+use crate::durability::Durability;
+use crate::error::Result;
+use crate::locks::Mutex;
+use crate::locks::atomic::AtomicBool;
+use crate::log::stats::Counters;
+use crate::storage::fork_generation;
+
+impl Options {
+    /// Open a ledger with these options.
+    pub fn open(&self, config: LedgerConfig) -> Result<LedgerStore> {
+        LedgerStore::open_with(config, self.clone())
+    }
+}
+
+impl LedgerStore {
+    /// Open a ledger, with the specification's defaults. No file is read, and none is created before
+    /// the first append. A commit that had begun is brought to its end; where that fails, a line of
+    /// the log says why, and the next [`LedgerStore::commit_staged`] fails.
+    pub fn new(config: LedgerConfig) -> Result<Self> {
+        Options::default().open(config)
+    }
+
+    fn open_with(config: LedgerConfig, options: Options) -> Result<Self> {
+        config.check()?;
+        let LedgerConfig { storage_location: location, base_filename, max_file_size, .. } = config;
+        let max_file_size = max_file_size as u64;
+        options.check(&location, max_file_size)?;
+        let directory = Directory::open(&options, &location, &base_filename);
+        let shared = Arc::new(Shared {
+            directory: directory.map_err(|e| e.of(FORMAT))?,
+            header: config.header,
+            footer: config.footer,
+            separator: config.separator,
+            max_file_size,
+            codec: Codec::new(options.record_bytes_max),
+            fork_generation: fork_generation(),
+            closed: AtomicBool::new(false),
+            state: Mutex::new(State::default()),
+            lease: Mutex::new(None),
+            commits: GroupCommit::new(0),
+            background: OnceLock::new(),
+            counters: Counters::default(),
+            tally: Tally::default(),
+            options,
+        });
+        if let Durability::Interval(interval) = shared.options.durability {
+            sync_every(&shared, interval).map_err(|e| e.of(FORMAT))?;
+        }
+        let store = Self { _owner: Arc::new(Owner(shared.clone())), shared };
+        store.shared.finish_begun();
+        Ok(store)
+    }
+}
