@@ -1,36 +1,20 @@
 #![doc = include_str!("FORMAT.md")]
 
-mod append;
-mod check;
 pub(crate) mod codec;
 #[cfg(feature = "arrow")]
 mod columns;
-mod contents;
-mod counter;
 mod directory;
-mod durable;
 mod engine;
 mod fetch;
-mod fetched;
-mod files;
 mod format;
-mod lease;
-mod leasing;
+mod jobs;
 mod limits;
-mod look;
 mod migrate;
-mod open;
+mod offline;
 mod options;
-mod quota;
-mod reader;
 mod record;
-mod stage;
-mod state;
 mod store;
-mod tally;
-mod transact;
 mod transient;
-mod walk;
 
 use std::path::Path;
 
@@ -42,22 +26,22 @@ use codec::Codec;
 use format::LedgerFormat;
 
 pub use crate::log::verify::check_part;
-pub use check::{FileReport, FileSalvage, salvage, verify, verify_file};
 pub use codec::{RECORD_BYTES_MAX, file_name};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
-pub use contents::{Contents, Records, bases, contents, is_ledger_file};
-pub use fetched::{DataResult, Fetched, Removable};
-pub use files::{FileInfo, files, open_file};
+pub use fetch::fetched::{DataResult, Fetched, Removable};
+pub use fetch::reader::LedgerReader;
+pub use fetch::walk::Payloads;
+pub use jobs::stage::Stage;
 pub use migrate::{FileMigration, Migration, inspect as inspect_migration, migrate};
+pub use offline::check::{FileReport, FileSalvage, salvage, verify, verify_file};
+pub use offline::contents::{Contents, Records, bases, contents, is_ledger_file};
+pub use offline::files::{FileInfo, files, open_file};
 pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};
-pub use reader::LedgerReader;
 pub use record::{Record, RecordRef};
-pub use stage::Stage;
 pub use store::LedgerStore;
-pub use tally::LedgerStats;
+pub use store::tally::LedgerStats;
 pub use transient::{DataStore, MemoryStore, TransientDB};
-pub use walk::Payloads;
 
 /// One file of a ledger, open for reading.
 pub type LedgerFile = Log<LedgerFormat>;

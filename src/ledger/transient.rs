@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use super::fetched::{DataResult, Removable};
-use super::reader::LedgerReader;
+use super::fetch::fetched::{DataResult, Removable};
+use super::fetch::reader::LedgerReader;
 use super::store::LedgerStore;
 use crate::error::Result;
 use crate::locks::{Mutex, lock};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::append::Appended;
-use super::codec::FORMAT;
-use super::store::{LedgerStore, Shared};
 use crate::background;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};
+use crate::ledger::codec::FORMAT;
+use crate::ledger::store::{LedgerStore, Shared};
 use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::storage::File;
@@ -48,7 +48,7 @@ impl LedgerStore {
 
 impl Shared {
     /// What the durability option asks for after an append.
-    pub(super) fn after_append(&self, appended: Appended) -> Result<()> {
+    pub(in crate::ledger) fn after_append(&self, appended: Appended) -> Result<()> {
         let Appended { end, finished } = appended;
         match self.options.durability {
             Durability::Always => self.sync_to(end, true),
@@ -67,7 +67,7 @@ impl Shared {
     }
 
     /// Finish the file being written, and sync it if that is when files are synced.
-    pub(super) fn finish_and_sync(&self) -> Result<()> {
+    pub(in crate::ledger) fn finish_and_sync(&self) -> Result<()> {
         let end = {
             let mut state = self.state();
             if state.active.is_none() {
@@ -85,7 +85,7 @@ impl Shared {
     }
 
     /// Sync the finished files, which end at `finished`, if many of them wait for it.
-    pub(super) fn sync_if_many(&self, finished: u64) -> Result<()> {
+    pub(in crate::ledger) fn sync_if_many(&self, finished: u64) -> Result<()> {
         let unsynced = self.state().unsynced.len();
         match unsynced < UNSYNCED_FILES_MAX {
             true => Ok(()),
@@ -95,7 +95,7 @@ impl Shared {
 
     /// Make everything up to `target` durable, together with all others that wait: the finished
     /// files, and with `active` the one being written.
-    pub(super) fn sync_to(&self, target: u64, active: bool) -> Result<()> {
+    pub(in crate::ledger) fn sync_to(&self, target: u64, active: bool) -> Result<()> {
         let _held = lines::hold();
         let result = self.commits.commit(target, || self.sync_files(active));
         result.map_err(|e| e.of(FORMAT).at(&self.directory.path))
@@ -174,7 +174,7 @@ impl Shared {
     }
 
     /// Once only; a second call waits for the first, and fails if that failed.
-    pub(super) fn finish(&self) -> Result<()> {
+    pub(in crate::ledger) fn finish(&self) -> Result<()> {
         if self.is_forked() {
             return Ok(());
         }

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::codec::FORMAT;
-use super::directory::{Away, Gate};
-use super::look::{Looking, look};
-use super::options::WhenFull;
+use super::Shared;
 use super::state::{Held, State};
-use super::store::Shared;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result, grouped};
+use crate::ledger::codec::FORMAT;
+use crate::ledger::directory::look::{Looking, look};
+use crate::ledger::directory::{Away, Gate};
+use crate::ledger::options::WhenFull;
 use crate::lines;
 use crate::storage::{Access, FileId};
 
@@ -26,7 +26,12 @@ fn counted(state: &State) -> Option<Held> {
 impl Shared {
     /// Have room for so many records and bytes more under the limit of all files, or fail, with nothing
     /// appended, and where the limit is the reason, count them as rejected.
-    pub(super) fn make_room(&self, state: &mut State, records: u64, bytes: u64) -> Result<()> {
+    pub(in crate::ledger) fn make_room(
+        &self,
+        state: &mut State,
+        records: u64,
+        bytes: u64,
+    ) -> Result<()> {
         self.find_room(state, records, bytes).map_err(|e| e.with_durable(Durable::No))
     }
 
@@ -71,7 +76,7 @@ impl Shared {
     }
 
     /// Whether there is room without a new count, and without dropping anything.
-    pub(super) fn has_room(&self, state: &State, bytes: u64) -> bool {
+    pub(in crate::ledger) fn has_room(&self, state: &State, bytes: u64) -> bool {
         let fits = |limit| counted(state).is_some_and(|held| held.bytes + bytes <= limit);
         self.options.bytes_total_max.is_none_or(fits)
     }

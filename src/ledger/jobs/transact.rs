@@ -9,10 +9,10 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::codec::{Codec, FORMAT, RECORD_BYTES_LIMIT};
-use super::directory::{Directory, Gate, is_no_file};
-use super::store::{LedgerStore, Shared};
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::ledger::codec::{Codec, FORMAT, RECORD_BYTES_LIMIT};
+use crate::ledger::directory::{Directory, Gate, is_no_file};
+use crate::ledger::store::{LedgerStore, Shared};
 use crate::lines;
 use crate::log::stage::StagedReader;
 use crate::mend::{make_own_dir, sync_names};
@@ -81,7 +81,7 @@ impl LedgerStore {
 impl Shared {
     /// Bring a commit to its end that a store began which died, or failed. With none, this is one look
     /// at one path. What cannot be finished keeps no program from appending and sending.
-    pub(super) fn finish_begun(&self) {
+    pub(in crate::ledger) fn finish_begun(&self) {
         if matches!(Intent::load(&self.desk()), Ok(None)) {
             return;
         }

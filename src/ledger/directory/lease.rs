@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
-use super::codec::FORMAT;
-use super::directory::{Directory, Finished, Gate, is_no_file};
 use crate::error::{Error, Result};
+use crate::ledger::codec::FORMAT;
+use crate::ledger::directory::{Directory, Finished, Gate, is_no_file};
 use crate::mend::make_own_dir;
 use crate::sidecar::PRIVATE_MODE;
 use crate::storage::{Access, File, LockAttempt, LockGuard, read_full, write_full};
@@ -24,14 +24,14 @@ const LEASE_BYTES_MAX: u64 = 1 << 16;
 /// What this store has leased. Its lock is free once this is dropped.
 #[derive(Debug)]
 pub struct Lease {
-    pub(super) path: PathBuf,
+    pub(in crate::ledger) path: PathBuf,
     file: Box<dyn File>,
-    pub(super) indexes: BTreeSet<u32>,
+    pub(in crate::ledger) indexes: BTreeSet<u32>,
     _lock: Box<dyn LockGuard>,
 }
 
 impl Lease {
-    pub(super) fn store(&self) -> Result<()> {
+    pub(in crate::ledger) fn store(&self) -> Result<()> {
         let text: String = self.indexes.iter().map(|index| format!("{index}\n")).collect();
         let stored = write_full(&*self.file, text.as_bytes(), 0);
         let cut = stored.and_then(|()| self.file.set_len(text.len() as u64));
@@ -45,7 +45,11 @@ impl Directory {
     }
 
     /// The files that other stores have leased. Leases of the dead are removed.
-    pub(super) fn leased(&self, _gate: &Gate, own: Option<&Lease>) -> Result<BTreeSet<u32>> {
+    pub(in crate::ledger) fn leased(
+        &self,
+        _gate: &Gate,
+        own: Option<&Lease>,
+    ) -> Result<BTreeSet<u32>> {
         let (dir, mut indexes) = (self.leases(), BTreeSet::new());
         let names = match self.storage.list(&dir) {
             Err(e) if is_no_file(&e) || e.kind() == io::ErrorKind::NotADirectory => {
@@ -82,7 +86,7 @@ impl Directory {
     }
 
     /// Add files to the lease of a store, which is made for the first of them.
-    pub(super) fn lease(
+    pub(in crate::ledger) fn lease(
         &self,
         _gate: &Gate,
         lease: &mut Option<Lease>,

@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::codec::Frame;
-use super::directory::Finished;
-use super::look::Seen;
 use super::walk::{Payloads, Walk, changed, fail};
 use crate::error::{Error, Result};
+use crate::ledger::codec::Frame;
+use crate::ledger::directory::Finished;
+use crate::ledger::directory::look::Seen;
 use crate::log::framing::Frame as _;
 use crate::scan::{Damage, Verdict};
 use crate::slice::{part, part_mut};
@@ -63,7 +63,7 @@ enum Place {
 
 impl LedgerReader {
     /// Of a file that was looked at.
-    pub(super) fn new(found: Finished, seen: Seen, around: Around) -> Self {
+    pub(in crate::ledger) fn new(found: Finished, seen: Seen, around: Around) -> Self {
         let walk = Walk::new(found.file, seen.codec, seen.runs.into());
         let mut reader = Self::over(walk, Arc::new(around), seen.records, seen.payload_bytes);
         (reader.index, reader.path) = (found.index, found.path);

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use super::directory::{Finished, Gate, is_full, is_no_file};
 use super::fetched::Removable;
-use super::lease::Lease;
-use super::store::Shared;
 use crate::error::{Error, Result};
+use crate::ledger::directory::lease::Lease;
+use crate::ledger::directory::{Finished, Gate, is_full, is_no_file};
+use crate::ledger::store::Shared;
 use crate::lines::{self, Locked, locked};
 
 impl Shared {
@@ -16,7 +16,7 @@ impl Shared {
 
     /// Lease the next of these files that no store writes and no other store has leased: at most
     /// `count`, for which `fits` holds. A file that cannot be opened goes to `failed`.
-    pub(super) fn lease_next(
+    pub(in crate::ledger) fn lease_next(
         &self,
         indexes: &mut std::iter::Peekable<std::vec::IntoIter<u32>>,
         count: usize,
@@ -53,7 +53,10 @@ impl Shared {
     }
 
     /// Whether another fetch would find one of these files.
-    pub(super) fn is_any_free(&self, indexes: impl Iterator<Item = u32>) -> Result<bool> {
+    pub(in crate::ledger) fn is_any_free(
+        &self,
+        indexes: impl Iterator<Item = u32>,
+    ) -> Result<bool> {
         let gate = self.directory.gate()?;
         let others = self.directory.leased(&gate, self.lease().as_ref())?;
         let free = |index| {
@@ -63,7 +66,11 @@ impl Shared {
     }
 
     /// Give files back.
-    pub(super) fn give_back(&self, _gate: &Gate, indexes: impl IntoIterator<Item = u32>) {
+    pub(in crate::ledger) fn give_back(
+        &self,
+        _gate: &Gate,
+        indexes: impl IntoIterator<Item = u32>,
+    ) {
         let mut lease = self.lease();
         let Some(lease) = &mut *lease else { return };
         let mut fewer = false;
@@ -76,14 +83,14 @@ impl Shared {
     }
 
     /// The same where nothing depends on it.
-    pub(super) fn give_back_items(&self, items: &[Removable]) -> Result<()> {
+    pub(in crate::ledger) fn give_back_items(&self, items: &[Removable]) -> Result<()> {
         let gate = self.directory.gate()?;
         self.give_back(&gate, items.iter().map(Removable::index));
         Ok(())
     }
 
     /// Give all files back, and remove the lease.
-    pub(super) fn end_lease(&self) {
+    pub(in crate::ledger) fn end_lease(&self) {
         if self.lease().is_none() {
             return;
         }

@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::codec::{Codec, FORMAT};
-use super::directory::Directory;
 use super::durable::sync_every;
-use super::options::{LedgerConfig, Options};
 use super::state::State;
-use super::store::{LedgerStore, Owner, Shared};
 use super::tally::Tally;
 use crate::commit::GroupCommit;
 use crate::durability::Durability;
 use crate::error::Result;
+use crate::ledger::codec::{Codec, FORMAT};
+use crate::ledger::directory::Directory;
+use crate::ledger::options::{LedgerConfig, Options};
+use crate::ledger::store::{LedgerStore, Owner, Shared};
 use crate::locks::Mutex;
 use crate::locks::atomic::AtomicBool;
 use crate::log::stats::Counters;

@@ -1,15 +1,20 @@
 //! Fetching finished files, and removing what was sent.
 
+pub(super) mod fetched;
+pub(super) mod leasing;
+pub(super) mod reader;
+pub(super) mod walk;
+
 use super::codec::FORMAT;
+use super::directory::look::{Looking, Seen, look};
 use super::directory::{Away, Finished, Gate};
-use super::fetched::{DataResult, Fetched, Removable};
-use super::look::{Looking, Seen, look};
 use super::options::OnCorrupt;
-use super::reader::{Around, LedgerReader};
 use super::store::{LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::Result;
 use crate::lines;
+use fetched::{DataResult, Fetched, Removable};
+use reader::{Around, LedgerReader};
 
 /// A fetch gives no more files at once: each of them is open, and a process may open 1,024.
 const FETCH_FILES_MAX: usize = 256;

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::LedgerFile;
-use super::codec::FORMAT;
-use super::directory::Directory;
-use super::options::Options;
 use crate::error::{Error, Result};
+use crate::ledger::LedgerFile;
+use crate::ledger::codec::FORMAT;
+use crate::ledger::directory::Directory;
+use crate::ledger::options::Options;
 use crate::mode::Mode;
 use crate::storage::Access;
 
@@ -35,7 +35,7 @@ pub fn files(
 }
 
 /// As [`files`]; `unreadable` is asked about a file that cannot be opened, which has 0 bytes then.
-pub(super) fn list(
+pub(in crate::ledger) fn list(
     location: &Path,
     base_filename: &str,
     options: &Options,

@@ -18,14 +18,14 @@ pub struct DataResult<T, R = Removable> {
 /// then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Removable {
-    pub(super) index: u32,
-    pub(super) file: FileId,
+    pub(in crate::ledger) index: u32,
+    pub(in crate::ledger) file: FileId,
     /// Where it goes.
-    pub(super) quarantine: bool,
+    pub(in crate::ledger) quarantine: bool,
 }
 
 impl Removable {
-    /// Name a file again, as [`LedgerStore::fetch`](super::LedgerStore::fetch) named it, maybe in another
+    /// Name a file again, as [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch) named it, maybe in another
     /// process.
     ///
     /// Where the file system notes no birth of files (`created_ns` is 0), an inode alone cannot tell
@@ -50,6 +50,6 @@ impl Removable {
     }
 }
 
-/// The result of [`LedgerStore::fetch`](super::LedgerStore::fetch): readers, and what to remove once
+/// The result of [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch): readers, and what to remove once
 /// each of them was sent.
 pub type Fetched = DataResult<Vec<LedgerReader>, Removable>;

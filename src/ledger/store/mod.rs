@@ -1,15 +1,20 @@
 //! The handle of a ledger, and the state that its clones share.
 
+pub(super) mod append;
+pub(super) mod durable;
+pub(super) mod open;
+pub(super) mod quota;
+pub(super) mod state;
+pub(super) mod tally;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
 use super::codec::{Codec, FORMAT};
 use super::directory::Directory;
-use super::lease::Lease;
+use super::directory::lease::Lease;
 use super::options::{Envelope, Options};
-use super::state::State;
-use super::tally::{LedgerStats, Tally};
 use crate::commit::GroupCommit;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines::{self, Locked, locked};
@@ -17,6 +22,8 @@ use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
 use crate::log::stats::Counters;
 use crate::storage::fork_generation;
+use state::State;
+use tally::{LedgerStats, Tally};
 
 /// A ledger: records kept in files until they were sent. Handles may be shared by threads; clones are
 /// the same handle.

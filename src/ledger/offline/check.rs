@@ -3,15 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Batch;
-use super::codec::{FORMAT, RECORD_BYTES_WRITTEN};
 use super::contents::Contents;
 use super::files::{FileInfo, files};
-use super::format::LedgerFormat;
-use super::options::{LedgerConfig, Options};
-use super::store::LedgerStore;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ledger::Batch;
+use crate::ledger::codec::{FORMAT, RECORD_BYTES_WRITTEN};
+use crate::ledger::format::LedgerFormat;
+use crate::ledger::options::{LedgerConfig, Options};
+use crate::ledger::store::LedgerStore;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame;
 use crate::log::report::{SalvageReport, SalvageRun, VerifyReport};
@@ -57,7 +57,7 @@ pub fn verify(
 }
 
 /// Check every record of one file, but for those of the parts `intact`, which
-/// [`check_part`](super::check_part) found to be intact: see [`crate::book::verify_rest`].
+/// [`check_part`](crate::ledger::check_part) found to be intact: see [`crate::book::verify_rest`].
 pub fn verify_file(
     path: impl AsRef<Path>,
     options: &Options,

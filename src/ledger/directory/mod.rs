@@ -5,13 +5,16 @@
 //! locked yet, and two stores that look for finished files do not take each other's look for a
 //! writer.
 
+pub(super) mod counter;
+pub(super) mod lease;
+pub(super) mod look;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::codec::{FORMAT, QUARANTINE_NAME, file_index, file_name};
-use super::counter;
 use super::limits::known_limit;
 use super::options::{Options, check_base};
 use crate::error::{Error, ErrorKind, Result};

@@ -2,9 +2,9 @@
 
 use std::mem::take;
 
-use super::codec::{Codec, FORMAT, HEADER_BYTES};
-use super::store::LedgerStore;
 use crate::error::Result;
+use crate::ledger::codec::{Codec, FORMAT, HEADER_BYTES};
+use crate::ledger::store::LedgerStore;
 use crate::log::framing::Framing;
 use crate::log::stage::StagedWriter;
 use crate::storage::segmented::remove;

@@ -6,13 +6,13 @@
 
 use std::io;
 
-use super::Batch;
-use super::codec::{FORMAT, HEADER_BYTES, WRITE_BYTES};
-use super::directory::Created;
 use super::state::{Active, State};
-use super::store::{LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};
+use crate::ledger::Batch;
+use crate::ledger::codec::{FORMAT, HEADER_BYTES, WRITE_BYTES};
+use crate::ledger::directory::Created;
+use crate::ledger::store::{LedgerStore, Shared};
 use crate::lines::{self, try_locked};
 use crate::log::framing::Framing;
 use crate::slice::{part, u32_at};
@@ -222,7 +222,7 @@ impl Shared {
 
     /// Never append to the active file again, and let others fetch it. A file without a record goes:
     /// a full disk would get one with each append.
-    pub(super) fn finish_active(&self, state: &mut State) {
+    pub(in crate::ledger) fn finish_active(&self, state: &mut State) {
         let Some(active) = state.active.take() else { return };
         if active.records > 0 {
             if self.options.durability != Durability::None {

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::codec::{Codec, FORMAT};
-use super::directory::Finished;
-use super::format::LedgerFormat;
-use super::options::{OnCorrupt, Options};
+use super::Finished;
 use crate::error::{Error, Result};
+use crate::ledger::codec::{Codec, FORMAT};
+use crate::ledger::format::LedgerFormat;
+use crate::ledger::options::{OnCorrupt, Options};
 use crate::locks::Mutex;
 use crate::log::beyond_limit::begins_beyond_limit;
 use crate::log::cursor::{Cursor, Range, Source};
@@ -136,7 +136,7 @@ fn rescued(source: Source<LedgerFormat>, range: Range) -> Result<u64> {
 }
 
 impl Seen {
-    fn add(&mut self, offset: u64, frame: super::codec::Frame) {
+    fn add(&mut self, offset: u64, frame: crate::ledger::codec::Frame) {
         let end = offset + frame.len();
         self.records += 1;
         self.payload_bytes += frame.payload_len();

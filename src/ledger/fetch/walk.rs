@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::codec::{Codec, FORMAT, Frame};
-use super::look::Run;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ledger::codec::{Codec, FORMAT, Frame};
+use crate::ledger::directory::look::Run;
 use crate::log::framing::{Frame as _, Framing};
 use crate::scan::{Scanned, Scanner};
 use crate::storage::File;
@@ -21,7 +21,7 @@ pub struct Payloads {
 
 impl Payloads {
     /// Over the same records, from the first one on.
-    pub(super) fn over(walk: &Walk, path: &Path) -> Self {
+    pub(in crate::ledger) fn over(walk: &Walk, path: &Path) -> Self {
         Self { walk: walk.rewound(), path: path.to_path_buf() }
     }
 
