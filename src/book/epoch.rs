@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::header::in_header;
-use super::layout::Layout;
+use super::layouts::Layout;
+use super::layouts::header::in_header;
+use super::layouts::packed::FIRST_AT;
 use super::names::FORMAT;
 use super::options::Options;
-use super::packed::FIRST_AT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;

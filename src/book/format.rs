@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::codec::Codec;
-use super::committed::Followed;
-use super::layout::Layout;
-use super::slot_writer::SlotWriter;
+use super::layouts::Layout;
+use super::layouts::codec::Codec;
+use super::slots::committed::Followed;
+use super::slots::writer::SlotWriter;
 
 /// The layout of one log.
 #[derive(Clone, Debug)]

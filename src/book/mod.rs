@@ -1,28 +1,20 @@
 #![doc = include_str!("FORMAT.md")]
 
-mod aside;
-pub(crate) mod codec;
 #[cfg(feature = "arrow")]
 mod columns;
-mod committed;
-mod convert;
+mod copying;
 mod deed;
 mod engine;
 mod epoch;
-mod find_slots;
 pub(crate) mod format;
-mod header;
 mod in_parts;
-mod layout;
+mod layouts;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;
 mod meta;
 mod names;
 mod options;
-mod packed;
 pub mod pier;
-mod salvage;
-mod slot_writer;
 mod slots;
 
 use std::borrow::Cow;
@@ -46,18 +38,18 @@ use names::FORMAT;
 pub use crate::mode::{Mode, Recovery};
 pub use crate::scan::OnCorrupt;
 pub use crate::sidecar::MarkUse;
-pub use codec::{Codec, DEED_BYTES_MAX};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
-pub use convert::{ConvertReport, convert};
+pub use copying::convert::{ConvertReport, convert};
+pub use copying::salvage::{salvage, salvage_keeping_numbers};
 pub use deed::{Deed, DeedRef};
 pub use epoch::epoch_in_name;
 pub use in_parts::JamReader;
-pub use layout::Layout;
+pub use layouts::Layout;
+pub use layouts::codec::{Codec, DEED_BYTES_MAX};
 pub use meta::{META_BYTES, Meta};
 pub use names::{LOG_NAME, META_NAME};
 pub use options::Options;
-pub use salvage::{salvage, salvage_keeping_numbers};
 
 /// An open event log. Handles may be shared by threads; clones are the same handle.
 pub type Book = Log<BookFormat>;

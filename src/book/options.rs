@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::codec::DEED_BYTES_MAX;
-use super::layout::{Layout, MUG_BYTES};
+use super::layouts::codec::DEED_BYTES_MAX;
+use super::layouts::{Layout, MUG_BYTES};
 use super::names::FORMAT;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};

@@ -4,10 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::codec::{Codec, FORMAT, Frame, HEADER_BYTES, Lsn, RECORD_BYTES_MAX, segment_name};
+use super::dropping::intent::Intent;
 use super::files::{Head, head_marker, indices, names_segment, store_head_marker};
 use super::format::WalFormat;
 use super::inspect::{Look, More, access_of, check_layout, lost_log};
-use super::intent::Intent;
 use super::options::{Layout, Options};
 use super::proof::check_size_is_proved;
 use super::record::{Record, RecordRef};

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::codec::{Codec, FORMAT, SEGMENT_BYTES, segment_name};
+use super::dropping::intent::{Intent, Left};
 use super::files::{Head, Segments, check_segments, head_marker, indices, segment_bytes_of};
 use super::format::WalFormat;
-use super::intent::{Intent, Left};
 use super::options::{Layout, Options};
 use super::proof::{check_is_log, is_ours};
 use crate::error::{Error, ErrorKind, Result};

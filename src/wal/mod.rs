@@ -1,24 +1,18 @@
 #![doc = include_str!("FORMAT.md")]
 
-mod archive;
-mod ask;
 pub(crate) mod codec;
 #[cfg(feature = "arrow")]
 mod columns;
-mod consumers;
-mod cut;
+mod dropping;
 mod engine;
 mod files;
 mod format;
 mod in_parts;
 mod inspect;
-mod intent;
 mod options;
 mod pack;
 mod proof;
 mod record;
-mod retain;
-mod truncate;
 
 use std::path::{Path, PathBuf};
 
@@ -39,11 +33,11 @@ pub use crate::log::verify::{check_part, verify, verify_rest};
 pub use crate::mode::{Mode, Recovery};
 pub use crate::retention::Retention;
 pub use crate::scan::OnCorrupt;
-pub use archive::Archive;
 pub use codec::{HEAD_NAME, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
-pub use cut::{Cut, Dropped};
+pub use dropping::archive::Archive;
+pub use dropping::cut::{Cut, Dropped};
 pub use in_parts::PayloadReader;
 pub use options::{Layout, Options};
 pub use pack::{Parts, pack};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::archive::Archive;
 use super::codec::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
+use super::dropping::archive::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::options::{Common, log_options};

@@ -5,9 +5,9 @@ use std::io;
 use std::path::Path;
 
 use super::codec::{Codec, FORMAT, HEADER_BYTES, segment_name};
+use super::dropping::intent::Intent;
 use super::files::stored_sum;
 use super::format::WalFormat;
-use super::intent::Intent;
 use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::findings::Findings;

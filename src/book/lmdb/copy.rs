@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::read::{Environment, Step, Take};
 use super::write::Writer;
-use crate::book::convert::{is_long, of_source};
+use crate::book::copying::convert::{is_long, of_source};
 use crate::book::{Batch, Book, JamReader, Meta};
 use crate::checksum::{crc32, crc32_more};
 use crate::error::{Error, ErrorKind, Result};

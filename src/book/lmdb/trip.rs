@@ -10,7 +10,7 @@ use super::place::{Kind, Looked, Part, Plan, read_text};
 use super::read::Environment;
 use super::write::Writer;
 use super::{DATA_NAME, LMDB};
-use crate::book::convert::refuse_corrupt;
+use crate::book::copying::convert::refuse_corrupt;
 use crate::book::{Batch, LOG_NAME, Meta, Mode};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::aside::Aside;
-use super::codec::Frame;
-use super::names::FORMAT;
-use super::{Book, Cursor, JamReader, Layout, Mode, OnCorrupt, Options};
+use crate::book::layouts::codec::Frame;
+use crate::book::names::FORMAT;
+use crate::book::{Book, Cursor, JamReader, Layout, Mode, OnCorrupt, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::framing::Frame as _;
@@ -103,7 +103,7 @@ fn copy(
     let (first, next) = (book.epoch()?.saturating_add(1), book.last()?.saturating_add(1));
     let copy = writing.open(path, Mode::Create)?;
     let meta = book.meta()?;
-    if meta != super::Meta::default() {
+    if meta != crate::book::Meta::default() {
         copy.save_meta(&meta)?;
     }
     let all = 2 * book.end()?;

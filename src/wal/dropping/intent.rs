@@ -13,7 +13,6 @@
 
 use std::path::Path;
 
-use super::options::Options;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::log::extent::Extent;
@@ -21,6 +20,7 @@ use crate::sidecar::{PRIVATE_MODE, is_absence};
 use crate::slice::part;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, FileId, Storage, read_full, replace};
+use crate::wal::options::Options;
 
 const INTENT_NAME: &str = "cut";
 const MAGIC: &[u8; 4] = b"DBCT";

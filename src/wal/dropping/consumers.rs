@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::codec::{FORMAT, Lsn};
-use super::format::WalFormat;
-use super::{Shared, Wal};
 use crate::error::{Durable, ErrorKind, Result};
 use crate::locks::{MutexGuard, TryLockError, lock};
 use crate::mode::Mode;
 use crate::sidecar::{CONSUMERS_WAIT, Consumers, Positions, check_name};
 use crate::storage::LockGuard;
+use crate::wal::codec::{FORMAT, Lsn};
+use crate::wal::format::WalFormat;
+use crate::wal::{Shared, Wal};
 
 impl Wal {
     /// The named consumers, each with the LSN of the record that it needs next.
@@ -63,17 +63,17 @@ pub struct ConsumersLock<'a> {
 }
 
 impl Shared<WalFormat> {
-    pub(super) fn consumers(&self) -> Consumers<'_> {
+    pub(in crate::wal) fn consumers(&self) -> Consumers<'_> {
         Consumers { storage: &*self.common.storage, sidecar: &self.place.sidecar, format: FORMAT }
     }
 
     /// Keep other threads and processes from changing the consumers and from dropping records.
-    pub(super) fn lock_consumers(&self) -> Result<ConsumersLock<'_>> {
+    pub(in crate::wal) fn lock_consumers(&self) -> Result<ConsumersLock<'_>> {
         self.lock_consumers_within(lock(&self.exclusive), CONSUMERS_WAIT)
     }
 
     /// The same, unless another thread or process does it right now.
-    pub(super) fn try_lock_consumers(&self) -> Result<Option<ConsumersLock<'_>>> {
+    pub(in crate::wal) fn try_lock_consumers(&self) -> Result<Option<ConsumersLock<'_>>> {
         let here = match self.exclusive.try_lock() {
             Ok(here) => here,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -106,7 +106,7 @@ impl Shared<WalFormat> {
     }
 
     /// Lower the consumers above `end`, under their lock: a reader may be setting one.
-    pub(super) fn lower_consumers(&self, end: u64, was_cut: bool) -> Result<()> {
+    pub(in crate::wal) fn lower_consumers(&self, end: u64, was_cut: bool) -> Result<()> {
         if !self.consumers().may_be_above(end, was_cut)? {
             return Ok(());
         }
@@ -116,7 +116,7 @@ impl Shared<WalFormat> {
     }
 
     /// Refuse to drop what a consumer needs.
-    pub(super) fn check_consumers(&self, lsn: Lsn) -> Result<()> {
+    pub(in crate::wal) fn check_consumers(&self, lsn: Lsn) -> Result<()> {
         let consumers = self.consumers().load()?;
         match consumers.iter().min_by_key(|(_, needs)| **needs) {
             Some((name, needs)) if *needs < lsn.0 => {

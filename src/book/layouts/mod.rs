@@ -1,5 +1,9 @@
 //! The layouts of a book, and how many bytes each has around a jam.
 
+pub(super) mod codec;
+pub(super) mod header;
+pub(super) mod packed;
+
 use std::path::Path;
 
 use super::names::FORMAT;
@@ -40,7 +44,7 @@ impl Layout {
     /// Bytes of the file before the first deed.
     pub(super) fn header_bytes(self) -> u64 {
         match self {
-            Self::Packed | Self::Padded => super::packed::HEADER_BYTES,
+            Self::Packed | Self::Padded => packed::HEADER_BYTES,
             Self::Slots => super::slots::DEEDS_AT,
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! Source: the UIP "Book Event Log Persistence", "Header Format".
 
-use super::names::FORMAT;
+use crate::book::names::FORMAT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::slice::{u32_at, u64_at};
 

@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use super::codec::Codec;
 use super::committed::{Committed, Held, Place, committed, deed_follows, sum_more};
-use super::format::BookFormat;
-use super::slots::{DEEDS_AT, Slot};
+use crate::book::format::BookFormat;
+use crate::book::layouts::codec::Codec;
+use crate::book::slots::{DEEDS_AT, Slot};
 use crate::checksum::crc32_more;
 use crate::log::find_end::{Known, anchored, find_end};
 use crate::log::findings::Findings;

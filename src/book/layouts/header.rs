@@ -3,12 +3,12 @@
 use std::io;
 use std::path::Path;
 
+use super::Layout;
 use super::codec::Codec;
-use super::committed::{begins_at, read_slots};
-use super::layout::Layout;
-use super::names::FORMAT;
 use super::packed::{HEADER_BYTES, parse_file_header};
-use super::slots::{DEEDS_AT, Slot, newest_first};
+use crate::book::names::FORMAT;
+use crate::book::slots::committed::{begins_at, read_slots};
+use crate::book::slots::{DEEDS_AT, Slot, newest_first};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::findings::Findings;
 use crate::log::framing::Framing as _;

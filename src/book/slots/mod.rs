@@ -13,7 +13,11 @@
 //!
 //! Source: the head of the reference implementation's branch.
 
-use super::packed::{MAGIC, VERSION};
+pub(super) mod committed;
+pub(super) mod find_end;
+pub(super) mod writer;
+
+use super::layouts::packed::{MAGIC, VERSION};
 use crate::checksum::crc32;
 use crate::slice::{part, u32_at, u64_at};
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::format::BookFormat;
-use super::{Layout, Meta, Options};
+use crate::book::format::BookFormat;
+use crate::book::{Layout, Meta, Options};
 use crate::durability::Durability;
 use crate::error::{ErrorKind, Result};
 use crate::lines;

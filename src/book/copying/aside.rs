@@ -18,10 +18,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::format::BookFormat;
-use super::layout::refuse_padded;
-use super::names::{FORMAT, LOG_NAME, META_NAME};
-use super::options::Options;
+use crate::book::format::BookFormat;
+use crate::book::layouts::refuse_padded;
+use crate::book::names::{FORMAT, LOG_NAME, META_NAME};
+use crate::book::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::Format as _;
 use crate::log::space::Place;

@@ -8,18 +8,18 @@
 
 use std::io;
 
-use super::codec::{FORMAT, Lsn, segment_name};
 use super::cut::Dropped;
-use super::files::{head_marker, store_head_marker, stored_sum};
-use super::format::WalFormat;
 use super::intent::{Intent, Left};
-use super::{Shared, State, Wal};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::locks::lock;
 use crate::log::extent::Extent;
 use crate::sidecar::{Mark, MarkFile};
+use crate::wal::codec::{FORMAT, Lsn, segment_name};
+use crate::wal::files::{head_marker, store_head_marker, stored_sum};
+use crate::wal::format::WalFormat;
+use crate::wal::{Shared, State, Wal};
 
 impl Wal {
     /// Drop every record before the one that begins at `lsn`; with the log's end, drop all. Whole
@@ -138,7 +138,7 @@ impl Shared<WalFormat> {
     }
 
     /// Only segmented logs have a prefix that can go.
-    pub(super) fn check_segmented(&self) -> Result<()> {
+    pub(in crate::wal) fn check_segmented(&self) -> Result<()> {
         match self.format.segments() {
             Some(_) => Ok(()),
             None => {
@@ -149,7 +149,7 @@ impl Shared<WalFormat> {
     }
 
     /// Drop what lies before a record. The caller locks the consumers.
-    pub(super) fn archive_and_drop_before(&self, lsn: Lsn) -> Result<Dropped> {
+    pub(in crate::wal) fn archive_and_drop_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
         let extent = self.state().extent;
         if lsn.0 > extent.start && self.check_durable(lsn, lsn.0).is_ok() {
@@ -265,7 +265,7 @@ impl Shared<WalFormat> {
         Error::new(ErrorKind::Io, message).of(FORMAT).at(&self.place.log)
     }
 
-    pub(super) fn check_durable(&self, lsn: Lsn, end: u64) -> Result<()> {
+    pub(in crate::wal) fn check_durable(&self, lsn: Lsn, end: u64) -> Result<()> {
         let durable = self.commits.durable();
         if end <= durable {
             return Ok(());

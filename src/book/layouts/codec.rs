@@ -10,8 +10,8 @@
 //! Sources: the UIP "Book Event Log Persistence", "Deed Format" (`packed`); the reference
 //! implementation's branch (`slots`); its state of January 2026 (`padded`).
 
-use super::layout::{HEAD_BYTES, Layout, MUG_BYTES, TRAILER_BYTES};
-use super::names::FORMAT;
+use crate::book::layouts::{HEAD_BYTES, Layout, MUG_BYTES, TRAILER_BYTES};
+use crate::book::names::FORMAT;
 use crate::checksum::{crc32, crc32_more};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::log::framing;

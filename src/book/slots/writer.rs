@@ -8,7 +8,7 @@
 use std::io;
 
 use super::committed::sum_more;
-use super::slots::{SLOTS_AT, Slot, is_after, newest_first};
+use crate::book::slots::{SLOTS_AT, Slot, is_after, newest_first};
 use crate::checksum::crc32_more;
 use crate::lines::{Locked, locked};
 use crate::locks::{Mutex, lock};

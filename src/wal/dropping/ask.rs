@@ -11,15 +11,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::codec::FORMAT;
-use super::format::WalFormat;
-use super::{Shared, Wal};
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
 use crate::retention::Retention;
 use crate::sidecar::{PRIVATE_MODE, is_absence};
 use crate::slice::part;
 use crate::storage::{Access, read_full, replace};
+use crate::wal::codec::FORMAT;
+use crate::wal::format::WalFormat;
+use crate::wal::{Shared, Wal};
 
 const ASKED_NAME: &str = "retain";
 const BYTES_MAX: usize = 4096;
@@ -45,7 +45,7 @@ impl Shared<WalFormat> {
     }
 
     /// What the writer is asked to drop.
-    pub(super) fn asked(&self) -> Result<Option<Retention>> {
+    pub(in crate::wal) fn asked(&self) -> Result<Option<Retention>> {
         let path = self.asked_path();
         let mut bytes = vec![0; BYTES_MAX];
         let read = match self.common.storage.open(&path, Access::Read) {
@@ -63,7 +63,7 @@ impl Shared<WalFormat> {
     }
 
     /// Forget what was asked: it is done. After a crash it may be done once more.
-    pub(super) fn forget_asked(&self) -> Result<()> {
+    pub(in crate::wal) fn forget_asked(&self) -> Result<()> {
         let path = self.asked_path();
         let removed = self.common.storage.remove(&path);
         removed.map_err(|e| Error::io("remove what to retain", &path, e).of(FORMAT))

@@ -6,8 +6,8 @@
 
 use std::io;
 
-use super::codec::Codec;
-use super::slots::{DEEDS_AT, SLOT_BYTES, SLOTS_AT, Slot, newest_first};
+use crate::book::layouts::codec::Codec;
+use crate::book::slots::{DEEDS_AT, SLOT_BYTES, SLOTS_AT, Slot, newest_first};
 use crate::checksum::crc32_more;
 use crate::locks::{Mutex, lock};
 use crate::log::extent::Extent;

@@ -3,10 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::archive::Archive;
-use super::codec::{FORMAT, Lsn, segment_name};
 use super::cut::Dropped;
-use super::format::WalFormat;
-use super::{Shared, Wal};
 use crate::error::{Error, Result};
 use crate::locks::atomic::Ordering;
 use crate::log::cursor::Range;
@@ -15,6 +12,9 @@ use crate::retention::Retention;
 use crate::scan::OnCorrupt;
 use crate::storage::segmented::Segmented;
 use crate::transaction;
+use crate::wal::codec::{FORMAT, Lsn, segment_name};
+use crate::wal::format::WalFormat;
+use crate::wal::{Shared, Wal};
 
 impl Wal {
     /// Drop what `retention` allows, whole segments at a time, but nothing that a consumer needs
@@ -43,7 +43,7 @@ impl Shared<WalFormat> {
     /// Drop what the retention given at opening allows, and what another process asked for, if the log
     /// goes on in another segment since it was done last. Another thread or process that is at it, or
     /// sets a consumer, is not waited for: then the next sync does it.
-    pub(super) fn keep_to_retention(&self) {
+    pub(in crate::wal) fn keep_to_retention(&self) {
         if self.format.segments().is_none() {
             return;
         }
@@ -162,7 +162,7 @@ impl Shared<WalFormat> {
 
     /// Hand the segments that hold nothing from `lsn` on to the archive. The caller locks the
     /// consumers, so that no other truncation can begin; appends go on meanwhile.
-    pub(super) fn archive_before(&self, lsn: Lsn) -> Result<()> {
+    pub(in crate::wal) fn archive_before(&self, lsn: Lsn) -> Result<()> {
         let (Some(Archive(hook)), Some(segments)) = (&self.options.archive, self.format.segments())
         else {
             return Ok(());

@@ -1,0 +1,5 @@
+//! Copies of a book: in another layout, or of what is intact, made aside and then put in place.
+
+pub(super) mod aside;
+pub(super) mod convert;
+pub(super) mod salvage;
