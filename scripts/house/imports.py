@@ -13,6 +13,8 @@ Name = tuple[str, ...]
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'', re.DOTALL)
 UNIT_TESTS = re.compile(r"#\[cfg\(test\)\]\s*mod \w+ \{.*", re.DOTALL)
 USE = re.compile(r"(?P<public>pub(?:\([^)]*\))?\s+)?use\s+(?P<tree>[^;]+);")
+# `pub(in crate::wal)` limits who sees a name, and uses nothing.
+VISIBLE = re.compile(r"\bpub\(in [^)]*\)")
 PATH = re.compile(r"\b(?:crate|super|self)(?:\s*::\s*(?:\w+))+")
 
 
@@ -35,7 +37,7 @@ class Module:
                 else:
                     self.imports[alias] = path
                     self.uses.add(path)
-        rest = USE.sub("", text)
+        rest = VISIBLE.sub("", USE.sub("", text))
         self.uses.update(tuple(re.split(r"\s*::\s*", path[0])) for path in PATH.finditer(rest))
 
 

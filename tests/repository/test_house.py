@@ -18,7 +18,8 @@ FILES = {
     "a/mod.rs": "mod inner;\nuse crate::b::{self, Log};",
     "a/inner.rs": "use super::Deed; // not crate::c::C",
     "b.rs": "use crate::Deed;\nuse std::io;",
-    "c.rs": "fn f() -> crate::Piece {}\n#[cfg(test)]\nmod tests {\n    use crate::b::Log;\n}",
+    "c.rs": "pub(in crate::b) fn f() -> crate::Piece {}\n"
+    "#[cfg(test)]\nmod tests {\n    use crate::b::Log;\n}",
 }
 
 
