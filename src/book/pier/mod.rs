@@ -30,10 +30,7 @@
 
 mod check;
 mod follow;
-#[cfg(feature = "lmdb")]
 mod metadata;
-#[cfg(not(feature = "lmdb"))]
-mod metadata_copy;
 mod open;
 mod part;
 mod places;

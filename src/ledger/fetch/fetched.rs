@@ -18,10 +18,10 @@ pub struct DataResult<T, R = Removable> {
 /// then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Removable {
-    pub(in crate::ledger) index: u32,
-    pub(in crate::ledger) file: FileId,
+    pub(super) index: u32,
+    pub(super) file: FileId,
     /// Where it goes.
-    pub(in crate::ledger) quarantine: bool,
+    pub(super) quarantine: bool,
 }
 
 impl Removable {

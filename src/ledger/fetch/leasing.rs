@@ -16,7 +16,7 @@ impl Shared {
 
     /// Lease the next of these files that no store writes and no other store has leased: at most
     /// `count`, for which `fits` holds. A file that cannot be opened goes to `failed`.
-    pub(in crate::ledger) fn lease_next(
+    pub(super) fn lease_next(
         &self,
         indexes: &mut std::iter::Peekable<std::vec::IntoIter<u32>>,
         count: usize,
@@ -53,10 +53,7 @@ impl Shared {
     }
 
     /// Whether another fetch would find one of these files.
-    pub(in crate::ledger) fn is_any_free(
-        &self,
-        indexes: impl Iterator<Item = u32>,
-    ) -> Result<bool> {
+    pub(super) fn is_any_free(&self, indexes: impl Iterator<Item = u32>) -> Result<bool> {
         let gate = self.directory.gate()?;
         let others = self.directory.leased(&gate, self.lease().as_ref())?;
         let free = |index| {
@@ -66,11 +63,7 @@ impl Shared {
     }
 
     /// Give files back.
-    pub(in crate::ledger) fn give_back(
-        &self,
-        _gate: &Gate,
-        indexes: impl IntoIterator<Item = u32>,
-    ) {
+    pub(super) fn give_back(&self, _gate: &Gate, indexes: impl IntoIterator<Item = u32>) {
         let mut lease = self.lease();
         let Some(lease) = &mut *lease else { return };
         let mut fewer = false;
@@ -83,7 +76,7 @@ impl Shared {
     }
 
     /// The same where nothing depends on it.
-    pub(in crate::ledger) fn give_back_items(&self, items: &[Removable]) -> Result<()> {
+    pub(super) fn give_back_items(&self, items: &[Removable]) -> Result<()> {
         let gate = self.directory.gate()?;
         self.give_back(&gate, items.iter().map(Removable::index));
         Ok(())

@@ -63,7 +63,7 @@ enum Place {
 
 impl LedgerReader {
     /// Of a file that was looked at.
-    pub(in crate::ledger) fn new(found: Finished, seen: Seen, around: Around) -> Self {
+    pub(super) fn new(found: Finished, seen: Seen, around: Around) -> Self {
         let walk = Walk::new(found.file, seen.codec, seen.runs.into());
         let mut reader = Self::over(walk, Arc::new(around), seen.records, seen.payload_bytes);
         (reader.index, reader.path) = (found.index, found.path);

@@ -21,7 +21,7 @@ pub struct Payloads {
 
 impl Payloads {
     /// Over the same records, from the first one on.
-    pub(in crate::ledger) fn over(walk: &Walk, path: &Path) -> Self {
+    pub(super) fn over(walk: &Walk, path: &Path) -> Self {
         Self { walk: walk.rewound(), path: path.to_path_buf() }
     }
 

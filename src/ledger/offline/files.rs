@@ -35,7 +35,7 @@ pub fn files(
 }
 
 /// As [`files`]; `unreadable` is asked about a file that cannot be opened, which has 0 bytes then.
-pub(in crate::ledger) fn list(
+pub(super) fn list(
     location: &Path,
     base_filename: &str,
     options: &Options,

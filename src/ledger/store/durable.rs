@@ -48,7 +48,7 @@ impl LedgerStore {
 
 impl Shared {
     /// What the durability option asks for after an append.
-    pub(in crate::ledger) fn after_append(&self, appended: Appended) -> Result<()> {
+    pub(super) fn after_append(&self, appended: Appended) -> Result<()> {
         let Appended { end, finished } = appended;
         match self.options.durability {
             Durability::Always => self.sync_to(end, true),
@@ -85,7 +85,7 @@ impl Shared {
     }
 
     /// Sync the finished files, which end at `finished`, if many of them wait for it.
-    pub(in crate::ledger) fn sync_if_many(&self, finished: u64) -> Result<()> {
+    pub(super) fn sync_if_many(&self, finished: u64) -> Result<()> {
         let unsynced = self.state().unsynced.len();
         match unsynced < UNSYNCED_FILES_MAX {
             true => Ok(()),
@@ -95,7 +95,7 @@ impl Shared {
 
     /// Make everything up to `target` durable, together with all others that wait: the finished
     /// files, and with `active` the one being written.
-    pub(in crate::ledger) fn sync_to(&self, target: u64, active: bool) -> Result<()> {
+    pub(super) fn sync_to(&self, target: u64, active: bool) -> Result<()> {
         let _held = lines::hold();
         let result = self.commits.commit(target, || self.sync_files(active));
         result.map_err(|e| e.of(FORMAT).at(&self.directory.path))

@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// Whether there is room without a new count, and without dropping anything.
-    pub(in crate::ledger) fn has_room(&self, state: &State, bytes: u64) -> bool {
+    pub(super) fn has_room(&self, state: &State, bytes: u64) -> bool {
         let fits = |limit| counted(state).is_some_and(|held| held.bytes + bytes <= limit);
         self.options.bytes_total_max.is_none_or(fits)
     }

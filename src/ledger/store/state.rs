@@ -23,7 +23,7 @@ pub struct State {
     pub names_unsynced: bool,
     /// Bytes of all files, where they are limited.
     pub held: Option<Held>,
-    pub(in crate::ledger) scratch: Vec<u8>,
+    pub(super) scratch: Vec<u8>,
 }
 
 /// Indexes of files, as the few runs that they form: a store that writes alone has one.
@@ -31,7 +31,7 @@ pub struct State {
 pub struct Begun(Vec<RangeInclusive<u32>>);
 
 impl Begun {
-    pub(in crate::ledger) fn note(&mut self, index: u32) {
+    pub(super) fn note(&mut self, index: u32) {
         match self.0.last_mut().filter(|run| run.end().checked_add(1) == Some(index)) {
             Some(run) => *run = *run.start()..=index,
             None => self.0.push(index..=index),
@@ -54,7 +54,7 @@ pub struct Active {
     pub len: u64,
     pub records: u64,
     /// Held until the file is finished.
-    pub(in crate::ledger) _lock: Box<dyn LockGuard>,
+    pub(super) _lock: Box<dyn LockGuard>,
 }
 
 /// The bytes of all files.

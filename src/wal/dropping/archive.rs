@@ -16,7 +16,7 @@ type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
 /// [`Durability::Interval`](crate::Durability::Interval) that is the thread that syncs, so nothing is synced
 /// while the hook works: keep it short there.
 #[derive(Clone)]
-pub struct Archive(pub(in crate::wal) Arc<Hook>);
+pub struct Archive(pub(super) Arc<Hook>);
 
 impl Archive {
     /// A hook. It may be called again for a segment that it got already: after a crash, or after it

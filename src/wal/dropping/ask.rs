@@ -45,7 +45,7 @@ impl Shared<WalFormat> {
     }
 
     /// What the writer is asked to drop.
-    pub(in crate::wal) fn asked(&self) -> Result<Option<Retention>> {
+    pub(super) fn asked(&self) -> Result<Option<Retention>> {
         let path = self.asked_path();
         let mut bytes = vec![0; BYTES_MAX];
         let read = match self.common.storage.open(&path, Access::Read) {
@@ -63,7 +63,7 @@ impl Shared<WalFormat> {
     }
 
     /// Forget what was asked: it is done. After a crash it may be done once more.
-    pub(in crate::wal) fn forget_asked(&self) -> Result<()> {
+    pub(super) fn forget_asked(&self) -> Result<()> {
         let path = self.asked_path();
         let removed = self.common.storage.remove(&path);
         removed.map_err(|e| Error::io("remove what to retain", &path, e).of(FORMAT))

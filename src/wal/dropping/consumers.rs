@@ -63,17 +63,17 @@ pub struct ConsumersLock<'a> {
 }
 
 impl Shared<WalFormat> {
-    pub(in crate::wal) fn consumers(&self) -> Consumers<'_> {
+    pub(super) fn consumers(&self) -> Consumers<'_> {
         Consumers { storage: &*self.common.storage, sidecar: &self.place.sidecar, format: FORMAT }
     }
 
     /// Keep other threads and processes from changing the consumers and from dropping records.
-    pub(in crate::wal) fn lock_consumers(&self) -> Result<ConsumersLock<'_>> {
+    pub(super) fn lock_consumers(&self) -> Result<ConsumersLock<'_>> {
         self.lock_consumers_within(lock(&self.exclusive), CONSUMERS_WAIT)
     }
 
     /// The same, unless another thread or process does it right now.
-    pub(in crate::wal) fn try_lock_consumers(&self) -> Result<Option<ConsumersLock<'_>>> {
+    pub(super) fn try_lock_consumers(&self) -> Result<Option<ConsumersLock<'_>>> {
         let here = match self.exclusive.try_lock() {
             Ok(here) => here,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -116,7 +116,7 @@ impl Shared<WalFormat> {
     }
 
     /// Refuse to drop what a consumer needs.
-    pub(in crate::wal) fn check_consumers(&self, lsn: Lsn) -> Result<()> {
+    pub(super) fn check_consumers(&self, lsn: Lsn) -> Result<()> {
         let consumers = self.consumers().load()?;
         match consumers.iter().min_by_key(|(_, needs)| **needs) {
             Some((name, needs)) if *needs < lsn.0 => {

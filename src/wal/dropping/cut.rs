@@ -38,7 +38,7 @@ pub struct Dropped {
 
 impl Dropped {
     /// The difference between a log and what is left of it.
-    pub(in crate::wal) fn between(before: Extent, left: Extent) -> Self {
+    pub(super) fn between(before: Extent, left: Extent) -> Self {
         Self {
             records: before.records - left.records,
             bytes: (before.end - before.start) - (left.end - left.start),
@@ -85,7 +85,7 @@ impl Shared<WalFormat> {
     }
 
     /// The log as it is from the record at `lsn` on.
-    pub(in crate::wal) fn extent_from(&self, extent: Extent, lsn: Lsn) -> Result<Extent> {
+    pub(super) fn extent_from(&self, extent: Extent, lsn: Lsn) -> Result<Extent> {
         let before = self.records_before(extent, lsn)?;
         let (first, records) = (extent.first + before, extent.records - before);
         let first_sum = self.sum_at(lsn.0, extent.end)?;
@@ -96,12 +96,7 @@ impl Shared<WalFormat> {
     }
 
     /// The log as it is with the record at `lsn` as its last one, or without it.
-    pub(in crate::wal) fn extent_until(
-        &self,
-        extent: Extent,
-        lsn: Lsn,
-        keep: bool,
-    ) -> Result<Extent> {
+    pub(super) fn extent_until(&self, extent: Extent, lsn: Lsn, keep: bool) -> Result<Extent> {
         let before = self.records_before(extent, lsn)?;
         if lsn.0 == extent.end {
             let message = format!("no record at lsn {lsn}, the log ends there");

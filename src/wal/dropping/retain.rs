@@ -162,7 +162,7 @@ impl Shared<WalFormat> {
 
     /// Hand the segments that hold nothing from `lsn` on to the archive. The caller locks the
     /// consumers, so that no other truncation can begin; appends go on meanwhile.
-    pub(in crate::wal) fn archive_before(&self, lsn: Lsn) -> Result<()> {
+    pub(super) fn archive_before(&self, lsn: Lsn) -> Result<()> {
         let (Some(Archive(hook)), Some(segments)) = (&self.options.archive, self.format.segments())
         else {
             return Ok(());

@@ -149,7 +149,7 @@ impl Shared<WalFormat> {
     }
 
     /// Drop what lies before a record. The caller locks the consumers.
-    pub(in crate::wal) fn archive_and_drop_before(&self, lsn: Lsn) -> Result<Dropped> {
+    pub(super) fn archive_and_drop_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
         let extent = self.state().extent;
         if lsn.0 > extent.start && self.check_durable(lsn, lsn.0).is_ok() {
@@ -265,7 +265,7 @@ impl Shared<WalFormat> {
         Error::new(ErrorKind::Io, message).of(FORMAT).at(&self.place.log)
     }
 
-    pub(in crate::wal) fn check_durable(&self, lsn: Lsn, end: u64) -> Result<()> {
+    pub(super) fn check_durable(&self, lsn: Lsn, end: u64) -> Result<()> {
         let durable = self.commits.durable();
         if end <= durable {
             return Ok(());

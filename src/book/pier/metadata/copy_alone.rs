@@ -1,6 +1,6 @@
 //! The metadata without LMDB, in which a pier may have its own: the last epoch's copy alone.
 
-use super::Pier;
+use crate::book::pier::Pier;
 use crate::book::{Book, Meta};
 use crate::error::Result;
 

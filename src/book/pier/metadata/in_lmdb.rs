@@ -12,10 +12,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::part::Part;
-use super::places::name_of;
-use super::{Pier, Shared};
 use crate::book::lmdb::{DATA_NAME, read_top, save_top};
+use crate::book::pier::part::Part;
+use crate::book::pier::places::name_of;
+use crate::book::pier::{Pier, Shared};
 use crate::book::{META_NAME, Meta};
 use crate::error::{Error, ErrorKind, Result};
 
