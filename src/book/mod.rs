@@ -8,6 +8,7 @@ mod engine;
 mod epoch;
 pub(crate) mod format;
 mod in_parts;
+mod inspect;
 mod layouts;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;

@@ -3,15 +3,19 @@
 
 mod copy;
 mod metadata;
+mod options;
 mod pages;
 mod place;
 mod read;
+mod report;
 mod trip;
 mod walk;
 mod write;
 
+pub use options::Options;
 pub use read::{Environment, Step, Take};
-pub use trip::{EpochReport, Options, Report, export, migrate};
+pub use report::{EpochReport, Report};
+pub use trip::{export, migrate};
 
 pub(super) use metadata::{read_top, save_top};
 

@@ -1,104 +1,27 @@
 //! From LMDB to books and back: one environment, or all epochs of a pier.
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use super::copy::{Copied, Source, Target, held_before};
 use super::metadata::{Top, agrees, check_meta, check_whole, is_begun, stripped};
+use super::options::Options;
 use super::place::{Kind, Looked, Part, Plan, read_text};
 use super::read::Environment;
+use super::report::{EpochReport, Report};
 use super::write::Writer;
 use super::{DATA_NAME, LMDB};
 use crate::book::copying::convert::refuse_corrupt;
 use crate::book::{Batch, LOG_NAME, Meta, Mode};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::setters::setters;
 use crate::storage::{Access, Storage, replace};
 
 /// Bytes that an environment takes for an event beside its jam, at most, and for each byte of a jam: one
 /// of 2,049 bytes takes a page of 4,096.
 const EVENT_BYTES_MAX: u64 = 128;
 const BYTE_SHARE_MAX: u64 = 3;
-
-/// How events are brought to books, and back.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Options {
-    /// How books are opened. `durability` and `epoch` are not asked: batches are synced, and the source
-    /// says the epoch. `layout` is that of books that are written; one that is there must have it.
-    pub book: crate::book::Options,
-    /// Read and compare, and change nothing.
-    pub dry_run: bool,
-    /// Of a pier, only these epochs, so that others can bring the rest at the same time: `None` for all.
-    /// The pier gets its metadata from the one that finds all epochs there; with none to bring, that is
-    /// all that is done.
-    pub epochs: Option<Vec<u64>>,
-}
-
-setters! {
-    Options {
-        book: crate::book::Options,
-        dry_run: bool,
-    }
-    optional {
-        epochs: Vec<u64>,
-    }
-}
-
-impl Options {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-/// What became of one log: that of a pier's epoch, or the only one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EpochReport {
-    /// Directory that was read.
-    pub source: PathBuf,
-    /// Directory that was written.
-    pub dest: PathBuf,
-    /// The last event before it.
-    pub epoch: u64,
-    /// First and last event; `None` of a log without events.
-    pub events: Option<RangeInclusive<u64>>,
-    /// Bytes of the events' jams.
-    pub bytes: u64,
-    /// Events that the destination held before. They were compared, not written.
-    pub found: u64,
-    /// Its metadata.
-    pub meta: Meta,
-}
-
-/// What was brought, or would be.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Report {
-    /// What was read.
-    pub source: PathBuf,
-    /// What was written.
-    pub dest: PathBuf,
-    /// Whether nothing was changed.
-    pub dry_run: bool,
-    /// Events in all, those found included. Each was compared with the source.
-    pub events: u64,
-    /// Bytes of their jams.
-    pub bytes: u64,
-    /// Events that an earlier run had brought.
-    pub found: u64,
-    /// The first event that was not there, if an earlier run had brought those before.
-    pub resumed_from: Option<u64>,
-    /// The logs, in the order of their events.
-    pub epochs: Vec<EpochReport>,
-    /// The metadata: of a pier, what its top directory says.
-    pub meta: Meta,
-    /// How long it took.
-    pub seconds: f64,
-}
 
 /// Bring the events and the metadata of an LMDB environment to a book, or those of all epochs of a pier
 /// to a new pier of books. `progress` is called with events done and events in all, between batches; what
@@ -196,29 +119,6 @@ fn missing_from(epochs: &[EpochReport]) -> Option<u64> {
         let events = log.events.as_ref()?;
         (log.found < count(Some(events))).then(|| events.start() + log.found)
     })
-}
-
-impl Options {
-    fn has(&self, part: &Part) -> bool {
-        let among = |epochs: &Vec<u64>| part.epoch.is_some_and(|epoch| epochs.contains(&epoch));
-        self.epochs.as_ref().is_none_or(among)
-    }
-
-    /// Refuse epochs that the source does not have.
-    fn check_epochs(&self, plan: &Plan) -> Result<()> {
-        let Some(epochs) = &self.epochs else { return Ok(()) };
-        let refuse =
-            |path: &Path, message| Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
-        let Some((top, _)) = &plan.top else {
-            let path = plan.parts.first().map_or(Path::new(""), |part| &part.source);
-            return refuse(path, "epochs are of a pier, and this is one log".to_owned());
-        };
-        let held: Vec<u64> = plan.parts.iter().filter_map(|part| part.epoch).collect();
-        match epochs.iter().find(|epoch| !held.contains(epoch)) {
-            Some(epoch) => refuse(top, format!("no epoch {epoch} in the pier, which has {held:?}")),
-            None => Ok(()),
-        }
-    }
 }
 
 /// The epochs of a pier must follow one another.

@@ -1,0 +1,59 @@
+//! How events are brought to books, and back.
+
+use std::path::Path;
+
+use super::place::{Part, Plan};
+use crate::error::{Error, ErrorKind, Result};
+use crate::setters::setters;
+
+/// How events are brought to books, and back.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// How books are opened. `durability` and `epoch` are not asked: batches are synced, and the source
+    /// says the epoch. `layout` is that of books that are written; one that is there must have it.
+    pub book: crate::book::Options,
+    /// Read and compare, and change nothing.
+    pub dry_run: bool,
+    /// Of a pier, only these epochs, so that others can bring the rest at the same time: `None` for all.
+    /// The pier gets its metadata from the one that finds all epochs there; with none to bring, that is
+    /// all that is done.
+    pub epochs: Option<Vec<u64>>,
+}
+
+setters! {
+    Options {
+        book: crate::book::Options,
+        dry_run: bool,
+    }
+    optional {
+        epochs: Vec<u64>,
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    pub(super) fn has(&self, part: &Part) -> bool {
+        let among = |epochs: &Vec<u64>| part.epoch.is_some_and(|epoch| epochs.contains(&epoch));
+        self.epochs.as_ref().is_none_or(among)
+    }
+
+    /// Refuse epochs that the source does not have.
+    pub(super) fn check_epochs(&self, plan: &Plan) -> Result<()> {
+        let Some(epochs) = &self.epochs else { return Ok(()) };
+        let refuse =
+            |path: &Path, message| Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
+        let Some((top, _)) = &plan.top else {
+            let path = plan.parts.first().map_or(Path::new(""), |part| &part.source);
+            return refuse(path, "epochs are of a pier, and this is one log".to_owned());
+        };
+        let held: Vec<u64> = plan.parts.iter().filter_map(|part| part.epoch).collect();
+        match epochs.iter().find(|epoch| !held.contains(epoch)) {
+            Some(epoch) => refuse(top, format!("no epoch {epoch} in the pier, which has {held:?}")),
+            None => Ok(()),
+        }
+    }
+}

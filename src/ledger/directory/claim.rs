@@ -1,0 +1,81 @@
+//! The next index, claimed before an index is shown or a file goes.
+
+use std::path::Path;
+
+use super::{Directory, Gate, counter, is_full};
+use crate::error::{Error, Result};
+use crate::lines;
+use crate::locks::atomic::Ordering;
+use crate::storage::Access;
+
+impl Directory {
+    /// The lowest index that no store has claimed.
+    pub fn counted(&self) -> Result<u64> {
+        counter::load(&*self.storage, &self.sidecar(), &self.base)
+    }
+
+    /// Before an index is shown to anybody, or its file goes: no file gets it, or a lower one, again,
+    /// not even after a power cut.
+    pub fn claim(&self, _gate: &Gate, last: u32) -> Result<()> {
+        let (sidecar, next) = (self.sidecar(), u64::from(last) + 1);
+        let stored = self.counted()?;
+        if stored < next {
+            self.make_sidecar()?;
+            counter::store(&*self.storage, &sidecar, &self.base, next)?;
+        } else if self.counted.load(Ordering::Acquire) < next {
+            // The store that wrote it may have died before its name was durable.
+            let synced = self.storage.sync_dir(&sidecar);
+            synced.map_err(|e| Error::io("sync the directory", &sidecar, e))?;
+        }
+        self.counted.fetch_max(stored.max(next), Ordering::AcqRel);
+        if !self.sidecar_settled.load(Ordering::Acquire) {
+            self.sync()?;
+            self.sidecar_settled.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// The same for a file that stays. On a full disk its name will do, once that is durable: indexes
+    /// go on after the highest one there is. Else nothing could be sent, and no room be made.
+    pub fn show(&self, gate: &Gate, last: u32) -> Result<()> {
+        match self.claim(gate, last) {
+            Err(e) if is_full(&e) => {
+                lines::warn(format_args!("the next index waits for room on the disk: {e}"));
+                self.sync()
+            }
+            claimed => claimed,
+        }
+    }
+
+    /// The same for a file that goes. On a full disk its bytes go first, durably, to make room. Where
+    /// that is not enough its name stays, which keeps the index, until a fetch finds it blank: `false`.
+    pub(super) fn claim_or_empty(&self, gate: &Gate, index: u32, path: &Path) -> Result<bool> {
+        match self.claim(gate, index) {
+            Err(e) if is_full(&e) => {
+                self.storage
+                    .open(path, Access::Write)
+                    .and_then(|file| file.set_len(0).and_then(|()| file.sync_data()))
+                    .map_err(|e| Error::io("empty the file", path, e))?;
+            }
+            claimed => return claimed.map(|()| true),
+        }
+        match self.claim(gate, index) {
+            Err(e) if is_full(&e) => {
+                lines::warn(format_args!("emptied, to be removed when the disk has room: {e}"));
+                Ok(false)
+            }
+            claimed => claimed.map(|()| true),
+        }
+    }
+
+    /// Set the counter back to `next`, what it said before the claim, while the gate is held: a gap between
+    /// indexes would look like lost files to readers. Files may have higher indexes already.
+    pub fn unclaim(&self, _gate: &Gate, next: u64) -> Result<()> {
+        if self.counted()? <= next {
+            return Ok(());
+        }
+        counter::store(&*self.storage, &self.sidecar(), &self.base, next)?;
+        self.counted.store(next, Ordering::Release);
+        Ok(())
+    }
+}
