@@ -213,7 +213,7 @@ def test_the_chart_is_made_from_the_results() -> None:
 def test_options_of_the_crate_may_grow() -> None:
     """A field more would break every program that names all of them."""
     # Those of books and write-ahead logs are made by one macro.
-    places = ("log/options", "book/lmdb/trip", "ledger/options", "retention")
+    places = ("log/options", "book/lmdb/options", "ledger/options", "retention")
     places += ("nostr/options", "nostr/wal_options", "nostr/import")
     for place in places:
         text = (ROOT / "src" / f"{place}.rs").read_text()
