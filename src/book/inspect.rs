@@ -1,4 +1,4 @@
-//! What the files of a book say: header, end and numbers. Changes nothing.
+//! Looking at the files of a book: header, end and numbers. Nothing is changed.
 
 use std::io;
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::scan::{Damage, Verdict};
 use crate::sidecar::{Mark, MarkUse, Settings, refuse_other_format};
 use crate::storage::{Access, File};
 
-/// The error of a log that is gone while its mark says what was in it.
+/// The message for a log that is gone while its mark says what was in it.
 pub const GONE: &str = "the log is missing or empty";
 
 /// Look at the files of a book, to the depth asked for.

@@ -89,8 +89,8 @@ impl fmt::Debug for LedgerConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnCorrupt {
-    /// Send the records before the damage; [`LedgerStore::remove`](super::LedgerStore::remove) moves the file to
-    /// `.deedbook/quarantine/`, from where [`salvage`](super::salvage) copies the others.
+    /// Send the records before the damage; [`LedgerStore::remove`](super::LedgerStore::remove) moves
+    /// the file to `.deedbook/quarantine/`, from where [`salvage`](super::salvage) copies the others.
     #[default]
     Quarantine,
     /// Send the intact records after the damage as well. The file goes to the quarantine only if it
@@ -126,7 +126,8 @@ pub enum WhenFull {
     /// [`QuotaExceeded`](std::io::ErrorKind::QuotaExceeded). Nothing is lost that was acknowledged.
     #[default]
     Reject,
-    /// It removes the oldest files, and [`LedgerStore::stats`](super::LedgerStore::stats) counts what they held.
+    /// It removes the oldest files, and [`LedgerStore::stats`](super::LedgerStore::stats) counts what
+    /// they held.
     DropOldest,
 }
 

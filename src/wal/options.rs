@@ -68,8 +68,9 @@ log_options! {
         record_bytes_max: u64,
         /// Called for every whole segment before it is removed.
         archive: Archive,
-        /// What a log open for writing drops by itself, as [`Wal::retain`](super::Wal::retain) does: at opening, and after
-        /// the first sync in each segment. Where it cannot, it is logged, and appends go on.
+        /// What a log open for writing drops by itself, as [`Wal::retain`](super::Wal::retain) does: at
+        /// opening, and after the first sync in each segment. Where it cannot, it is logged, and
+        /// appends go on.
         retention: Retention,
     }
 }

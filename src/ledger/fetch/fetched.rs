@@ -3,7 +3,7 @@
 use super::reader::LedgerReader;
 use crate::storage::FileId;
 
-/// What a fetch gives.
+/// The result of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataResult<T, R = Removable> {
     /// The data.
@@ -25,8 +25,8 @@ pub struct Removable {
 }
 
 impl Removable {
-    /// Name a file again, as [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch) named it, maybe in another
-    /// process.
+    /// Name a file again, as [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch) named it,
+    /// maybe in another process.
     ///
     /// Where the file system notes no birth of files (`created_ns` is 0), an inode alone cannot tell
     /// a file from a later one: such a name holds only as long as the file's reader.
@@ -50,6 +50,6 @@ impl Removable {
     }
 }
 
-/// The result of [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch): readers, and what to remove once
-/// each of them was sent.
+/// The result of [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch): readers, and what to
+/// remove once each of them was sent.
 pub type Fetched = DataResult<Vec<LedgerReader>, Removable>;

@@ -11,8 +11,8 @@ type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
 /// is removed and the head stays where it is. Appends and reads go on meanwhile; truncating the log
 /// or setting its consumers from within would wait for itself.
 ///
-/// The call that drops waits for it: [`Wal::retain`](crate::wal::Wal::retain), a truncation, an opening, or the first sync in a
-/// segment. With
+/// The call that drops waits for it: [`Wal::retain`](crate::wal::Wal::retain), a truncation, an
+/// opening, or the first sync in a segment. With
 /// [`Durability::Interval`](crate::Durability::Interval) that is the thread that syncs, so nothing is synced
 /// while the hook works: keep it short there.
 #[derive(Clone)]
