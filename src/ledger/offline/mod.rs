@@ -1,4 +1,5 @@
-//! A ledger without a store: list its files, read them, verify and salvage them. Nothing is changed.
+//! A ledger without a store: list its files, read them, verify them, copy what is intact. Nothing in
+//! it is changed.
 
 pub(super) mod check;
 pub(super) mod contents;
