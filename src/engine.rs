@@ -28,10 +28,10 @@ pub use crate::sidecar::{LoadedMark, Mark, MarkFile, Settings};
 /// The bytes of the event store.
 #[cfg(feature = "nostr")]
 pub mod nostr {
-    pub use crate::nostr::page::{HEADER_BYTES, Header, spread};
-    pub use crate::nostr::record::{encode, encode_stored, parse};
-    pub use crate::nostr::segment::{Found, PageDamage, Record, Segment};
-    pub use crate::nostr::walk::{Forward, Reverse};
+    pub use crate::nostr::bytes::page::{HEADER_BYTES, Header, spread};
+    pub use crate::nostr::bytes::record::{encode, encode_stored, parse};
+    pub use crate::nostr::pages::segment::{Found, PageDamage, Record, Segment};
+    pub use crate::nostr::pages::walk::{Forward, Reverse};
 }
 
 use crate::error::Result;

@@ -27,8 +27,8 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::nostr::policy::d_of;
-use crate::nostr::{EventRef, Id, Location};
+use crate::nostr::bytes::event::{EventRef, Id, Location};
+use crate::nostr::bytes::policy::d_of;
 use crate::slice::{part, u32_be_at};
 
 const ID: u8 = 0;

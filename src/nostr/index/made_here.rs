@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::table::damaged;
 use crate::error::{Error, ErrorKind, Result};
-use crate::nostr::FORMAT;
+use crate::nostr::bytes::format::FORMAT;
 use crate::sidecar::PRIVATE_MODE;
 use crate::sidecar::sealed::{load_sealed, seal};
 use crate::storage::{Access, Disk, FileId, Storage, is_own, write_full};

@@ -7,10 +7,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::filter::Filter;
 use super::keys::{self, HINT_BYTES, Hint, Newest};
 use super::table::{Entries, View, damaged};
 use crate::error::Result;
-use crate::nostr::{Filter, Id, Location};
+use crate::nostr::bytes::event::{Id, Location};
 
 /// How many entries of each way are counted in a turn, and in all.
 const TURN: usize = 64;
@@ -142,7 +143,7 @@ impl Query {
     }
 
     /// The same, each with its id.
-    pub(in crate::nostr) fn named(mut self) -> impl Iterator<Item = Result<(Id, Location)>> {
+    pub(crate) fn named(mut self) -> impl Iterator<Item = Result<(Id, Location)>> {
         std::iter::from_fn(move || self.next_named())
     }
 

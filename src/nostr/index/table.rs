@@ -19,7 +19,7 @@ use super::{files, made_here};
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
 use crate::mend::{make_own_dir, remove_tree};
-use crate::nostr::FORMAT;
+use crate::nostr::bytes::format::FORMAT;
 use crate::sidecar::PRIVATE_MODE;
 use crate::storage::Disk;
 

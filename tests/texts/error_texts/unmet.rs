@@ -18,7 +18,10 @@ pub const UNMET: &[(&str, &str)] = &[
     ("not there", "needs a destination that another program cuts while it is compared"),
     ("the limit", "each format that refuses so long a record names its option"),
     ("payload of {len} bytes, Arrow binary holds 2^31 - 1", "takes 2 GiB"),
-    ("a batch of {bytes} bytes after {rows} lines, limit {BYTES_MAX}", "src/nostr/parsed.rs does"),
+    (
+        "a batch of {bytes} bytes after {rows} lines, limit {BYTES_MAX}",
+        "src/nostr/arrow/parsed.rs does",
+    ),
     ("arrow: {e}", "Arrow refuses none of the columns that we make"),
     (
         "opened before a fork, by the parent; open it again in this process",

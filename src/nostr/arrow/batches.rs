@@ -1,0 +1,312 @@
+//! Events as Arrow record batches, straight from the pages.
+//!
+//! Of a long walk along a whole store, all but the first batch are made in rounds: each core makes those of
+//! one part of a segment, and the round ends before its first batch is given. So no thread lives between
+//! two calls, and what is made ahead is a batch or two for each core.
+
+use std::collections::VecDeque;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, SchemaRef};
+
+use super::columns::Column;
+use super::growing::{Growing, Room};
+use crate::error::{Error, ErrorKind, Result};
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::index::filter::Filter;
+use crate::nostr::pages::on_all_cores::{cores, in_threads};
+use crate::nostr::pages::progress::Progress;
+use crate::nostr::pages::walk::Seen;
+use crate::nostr::store::read::Events;
+use crate::scan::Damage;
+
+/// A batch ends after so many bytes of events that no filter matches, so that callers may end, too.
+const PASSED_BYTES_MAX: usize = 32 << 20;
+
+/// A core takes at least so many bytes of pages at once: a thread that is begun for them costs little.
+const PART_BYTES_MIN: u64 = 8 << 20;
+/// If the pages of one batch take more, one thread makes all batches.
+const PART_BYTES_MAX: u64 = 128 << 20;
+/// Each core holds a batch, so this bounds the memory.
+const CORES_MAX: usize = 8;
+
+/// A stream of record batches over a walk. Before an error come the events that were read until then, and
+/// nothing comes after it.
+#[derive(Debug)]
+pub struct Batches {
+    walk: Walk,
+    form: Form,
+    /// Batches that are made and not given yet.
+    made: VecDeque<Made>,
+    threads: usize,
+    part_bytes_min: u64,
+    damages: Vec<Damage>,
+    ended: bool,
+}
+
+/// What batches are made of.
+#[derive(Debug)]
+struct Form {
+    filters: Option<Vec<Filter>>,
+    columns: Vec<Column>,
+    schema: SchemaRef,
+    rows_max: usize,
+    bytes_max: usize,
+}
+
+/// Where batches are made from.
+#[derive(Debug)]
+struct Walk {
+    events: Events,
+    /// Stepped onto already, but did not fit the batch before.
+    carried: Option<Seen>,
+    /// What ended the batch before.
+    failed: Option<Error>,
+    /// Room that the columns of the batch before took.
+    room: Vec<Room>,
+    walked: Walked,
+    /// How many of the damages were given with a batch.
+    noted: usize,
+}
+
+/// How many rows came of how many bytes of records and pages, those included that no filter matches.
+#[derive(Clone, Copy, Debug, Default)]
+struct Walked {
+    rows: u64,
+    bytes: u64,
+    page_bytes: u64,
+}
+
+/// A batch or the end of a walk, and the damage before it.
+#[derive(Debug)]
+struct Made {
+    batch: Option<Result<RecordBatch>>,
+    damages: Vec<Damage>,
+}
+
+impl Batches {
+    /// Batches of at most `rows_max` events, closed once their records have `bytes_max` bytes. Where a
+    /// store is read on several cores, some are closed earlier.
+    pub fn new(events: Events, columns: Vec<Column>, rows_max: usize, bytes_max: usize) -> Self {
+        let (schema, room) = (Column::schema(&columns), vec![Room::default(); columns.len()]);
+        let (rows_max, bytes_max) = (rows_max.max(1), bytes_max.clamp(1, 1 << 30));
+        Self {
+            walk: Walk::new(events, room),
+            form: Form { filters: None, columns, schema, rows_max, bytes_max },
+            made: VecDeque::new(),
+            threads: cores().min(CORES_MAX),
+            part_bytes_min: PART_BYTES_MIN,
+            damages: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// Only the events that any of these filters matches; refused if one has a limit, which is for
+    /// the newest events. Where they match little, a batch may have no rows.
+    pub fn matching(mut self, filters: Vec<Filter>) -> Result<Self> {
+        if filters.iter().any(|filter| filter.limit.is_some()) {
+            let message = "filter: limit: batches come in the order in which events were stored, \
+                           so there are no newest ones";
+            return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
+        }
+        self.form.filters = Some(filters);
+        Ok(self)
+    }
+
+    /// The schema of every batch.
+    pub fn schema(&self) -> SchemaRef {
+        self.form.schema.clone()
+    }
+
+    /// The damaged pages passed over so far. The reason begins with the segment.
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
+    /// The next batch; none after an error.
+    fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        while !self.ended {
+            if self.made.is_empty() {
+                match self.take_parts() {
+                    parts if parts.is_empty() => {
+                        let made = self.form.make_next(&mut self.walk);
+                        self.ended = made.batch.is_none();
+                        self.made.push_back(made);
+                    }
+                    parts => self.make_parts(parts),
+                }
+            }
+            let made = self.made.pop_front()?;
+            self.damages.extend(made.damages);
+            if let Some(batch) = made.batch {
+                self.ended = batch.is_err();
+                return Some(batch);
+            }
+        }
+        None
+    }
+
+    /// The next parts, one for each core; none, where the walk goes on in this thread.
+    fn take_parts(&mut self) -> Vec<Walk> {
+        let walk = &mut self.walk;
+        // The first batch alone: many callers want no more, and it tells how large a part is.
+        if self.threads < 2 || walk.walked.page_bytes == 0 || walk.is_between() {
+            return Vec::new();
+        }
+        let part_bytes = self.form.part_bytes(walk.walked).max(self.part_bytes_min);
+        if part_bytes > PART_BYTES_MAX {
+            return Vec::new();
+        }
+        let parts = walk.events.take_parts(self.threads, part_bytes).into_iter();
+        parts.map(|events| Walk::new(events, walk.room.clone())).collect()
+    }
+
+    /// Make the batches of some parts.
+    fn make_parts(&mut self, parts: Vec<Walk>) {
+        let form = &self.form;
+        let work = |mut walk: Walk, _: &mut dyn FnMut(u64) -> Result<()>| {
+            let mut made = Vec::new();
+            loop {
+                let next = form.make_next(&mut walk);
+                let is_last = !matches!(next.batch, Some(Ok(_)));
+                made.push(next);
+                if is_last {
+                    return Ok((made, walk.walked));
+                }
+            }
+        };
+        let done = in_threads(self.threads, parts.into_iter(), work, &mut Progress::silent());
+        let done = done.unwrap_or_else(|error| {
+            let (batch, damages) = (Some(Err(error)), Vec::new());
+            vec![(vec![Made { batch, damages }], Walked::default())]
+        });
+        for (made, walked) in done {
+            self.made.extend(made);
+            if walked.page_bytes > 0 {
+                self.walk.walked = walked;
+            }
+        }
+        // Callers may end where a filter matches little.
+        if self.form.filters.is_some() && self.made.iter().all(|made| made.batch.is_none()) {
+            let (batch, damages) = (RecordBatch::new_empty(self.schema()), Vec::new());
+            self.made.push_back(Made { batch: Some(Ok(batch)), damages });
+        }
+    }
+}
+
+impl Walk {
+    fn new(events: Events, room: Vec<Room>) -> Self {
+        let (carried, failed, walked) = (None, None, Walked::default());
+        Self { events, carried, failed, room, walked, noted: 0 }
+    }
+
+    /// Whether something comes before its next event.
+    fn is_between(&self) -> bool {
+        self.carried.is_some() || self.failed.is_some()
+    }
+
+    fn new_damages(&mut self) -> Vec<Damage> {
+        let found = self.events.damage().iter().skip(self.noted);
+        let found = found.map(|(segment, damage)| Damage {
+            offset: damage.offset.into(),
+            end: damage.end.into(),
+            reason: format!("segment {segment}: {}", damage.reason),
+            ..Damage::default()
+        });
+        let found: Vec<Damage> = found.collect();
+        self.noted += found.len();
+        found
+    }
+}
+
+impl Form {
+    /// Pages that make a batch which is nearly full: a little more would end in a short one.
+    fn part_bytes(&self, walked: Walked) -> u64 {
+        let pages =
+            |limit: usize, done: u64| limit as f64 * walked.page_bytes as f64 / done.max(1) as f64;
+        let full = pages(self.rows_max, walked.rows).min(pages(self.bytes_max, walked.bytes));
+        (full * 0.875) as u64
+    }
+
+    fn make_next(&self, walk: &mut Walk) -> Made {
+        let batch = self.make(walk).transpose();
+        Made { batch, damages: walk.new_damages() }
+    }
+
+    fn make(&self, walk: &mut Walk) -> Result<Option<RecordBatch>> {
+        if let Some(error) = walk.failed.take() {
+            return Err(error);
+        }
+        let grow = |(column, room): (&Column, &Room)| Growing::new(*column, *room);
+        let mut growing: Vec<Growing> = self.columns.iter().zip(&walk.room).map(grow).collect();
+        let (mut rows, mut bytes, mut passed) = (0, 0, 0);
+        while passed < PASSED_BYTES_MAX && rows < self.rows_max && bytes < self.bytes_max {
+            let seen = match walk.carried.take() {
+                Some(carried) => Some(carried),
+                None => match walk.events.step() {
+                    Err(error) if rows > 0 => {
+                        walk.failed = Some(error);
+                        break;
+                    }
+                    seen => seen?,
+                },
+            };
+            let Some(seen) = seen else { break };
+            let Some((at, looker)) = walk.events.at(seen) else { break };
+            let page_bytes = looker.end_of(seen) - u64::from(at.offset);
+            // Every offset of a text is below the sum of the records, and must be 31 bits.
+            let record_len = looker.bytes(seen).len();
+            if bytes + record_len > i32::MAX as usize {
+                walk.carried = Some(seen);
+                break;
+            }
+            walk.walked.page_bytes += page_bytes;
+            walk.walked.bytes += record_len as u64;
+            if let Some(filters) = &self.filters {
+                let event = looker.record(seen).event;
+                if !filters.iter().any(|filter| filter.matches(&event)) {
+                    passed += record_len;
+                    continue;
+                }
+            }
+            let parts = looker.parts(seen);
+            for column in &mut growing {
+                match column {
+                    Growing::Segment(column) => _ = column.push(Some(at.segment.into())),
+                    Growing::Offset(column) => _ = column.push(Some(at.offset.into())),
+                    Growing::Length(column) => _ = column.push(Some(page_bytes)),
+                    Growing::Flags(column) => column.push(seen.flags().0.into()),
+                    column => column.push(&parts),
+                }
+            }
+            rows += 1;
+            walk.walked.rows += 1;
+            bytes += record_len;
+        }
+        if rows == 0 && passed < PASSED_BYTES_MAX {
+            return Ok(None);
+        }
+        walk.room = growing.iter().map(Growing::room).collect();
+        let arrays =
+            growing.into_iter().map(|column| column.finish(None)).collect::<Result<_, _>>();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = arrays.and_then(|arrays| {
+            RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
+        });
+        let wrong = |e: ArrowError| {
+            Error::new(ErrorKind::InvalidArgument, format!("arrow: {e}")).of(FORMAT)
+        };
+        batch.map(Some).map_err(wrong)
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,412 @@
+//! Compaction: what counts is copied to new segments, and the old ones go.
+//!
+//! 1. A checkpoint: nothing that opening replays speaks of the old segments.
+//! 2. New segments get the events that count. No manifest names them: a crash leaves copies, which
+//!    opening removes.
+//! 3. They are synced, and the manifest names them in place of the old ones, in one step.
+//! 4. The old ones are deleted. A crash before leaves files that no manifest names, whose events that
+//!    count are all in the new ones: opening removes them.
+//!
+//! Steps 2 to 4 are done for some old segments after the others, so that a crash or an error costs the
+//! work on some of them: those that were done have nothing to drop any more, and the next compaction
+//! goes on with the rest.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, ScopedJoinHandle};
+
+use super::fragmentation::{Fate, Fragmentation, fate_of, fragmentation_of};
+use super::import::gone;
+use crate::error::{ErrorKind, Result};
+use crate::nostr::bytes::event::{Id, Location};
+use crate::nostr::bytes::names::Searches;
+use crate::nostr::bytes::record;
+use crate::nostr::log::wal::EventWal;
+use crate::nostr::pages::manifest;
+use crate::nostr::pages::on_all_cores::cores;
+use crate::nostr::pages::progress::Progress;
+use crate::nostr::pages::segment::{Found, PageDamage, Segment};
+use crate::nostr::pages::segments::Segments;
+use crate::nostr::store::handle::{EventStore, Shared, State, now};
+use crate::slice;
+
+/// Old segments whose events fill so many new ones are compacted in one step.
+const STEP_SEGMENTS: u64 = 4;
+/// Records are copied in parts of about so many bytes of old pages.
+const PART_BYTES: u64 = 1 << 20;
+/// At most so many parts wait to be written.
+const PARTS_WAITING: usize = 4;
+/// Fewer bytes are not worth a thread.
+const THREAD_BYTES: u64 = 16 << 20;
+/// After so many bytes a sync begins.
+const SYNC_BYTES: u64 = 16 << 20;
+
+/// What compacting does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompactionReport {
+    /// The old segments.
+    pub segments: Vec<u32>,
+    /// The new segments; none in a dry run.
+    pub written: Vec<u32>,
+    /// Events copied.
+    pub kept: u64,
+    /// Deleted events that go.
+    pub deleted: u64,
+    /// Replaced events that go.
+    pub replaced: u64,
+    /// Events that go because their time is over.
+    pub expired: u64,
+    /// Size of the old segments, bytes.
+    pub bytes_before: u64,
+    /// Size of the new segments, bytes; in a dry run what it would be, about.
+    pub bytes_after: u64,
+}
+
+/// What a compaction did with the events of the old segments.
+#[derive(Default)]
+pub(crate) struct Moved {
+    /// Id and time of those that were copied, and where they lie now.
+    pub kept: Vec<(Id, u32, Location)>,
+    /// Where those lay that were not.
+    pub gone: Vec<Location>,
+}
+
+impl CompactionReport {
+    fn add(&mut self, share: &Fragmentation) {
+        self.segments.push(share.segment);
+        self.kept += share.kept;
+        self.deleted += share.deleted;
+        self.replaced += share.replaced;
+        self.expired += share.expired;
+        self.bytes_before += share.live_bytes + share.dead_bytes;
+        self.bytes_after += share.live_bytes;
+    }
+}
+
+impl EventStore {
+    /// Drop deleted, replaced and expired events from the segments in which they take at least this
+    /// part of the bytes; 0 is each that has any of them, and `None` is the [`Options::compaction_ratio`].
+    /// Segments with nothing to drop stay as they are. Other calls on the store wait until it ends; walks that
+    /// have begun go on. A dry run only says what would go, and a store that is open for reading will do.
+    ///
+    /// [`Options::compaction_ratio`]: crate::nostr::Options::compaction_ratio
+    ///
+    /// # Errors
+    ///
+    /// A damaged segment is [`ErrorKind::Corrupt`], and it stays: what is damaged would be lost. That is seen
+    /// before anything changes, but for damage that comes while the compaction is at work: then what was
+    /// compacted by then stays so.
+    pub fn compact(
+        &self,
+        ratio: impl Into<Option<f64>>,
+        dry_run: bool,
+    ) -> Result<CompactionReport> {
+        self.compact_with(ratio, dry_run, &mut |_, _| Ok(()))
+    }
+
+    /// The same; `progress` is called with bytes done and bytes in all, which are more once it is known
+    /// what is copied. An error of it ends the work: what was compacted by then stays so. It must not
+    /// call the store.
+    pub fn compact_with(
+        &self,
+        ratio: impl Into<Option<f64>>,
+        dry_run: bool,
+        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<CompactionReport> {
+        let ratio = ratio.into().unwrap_or(self.options().compaction_ratio);
+        if !(0.0..=1.0).contains(&ratio) {
+            let message = format!("compaction ratio {ratio}, may be 0 to 1");
+            return Err(self.shared.refused(ErrorKind::InvalidArgument, &message));
+        }
+        if dry_run {
+            let mut report = CompactionReport::default();
+            let found = self.fragmentation(progress)?;
+            found.iter().filter(|share| share.is_due(ratio)).for_each(|share| report.add(share));
+            return Ok(report);
+        }
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        state.check(shared)?;
+        shared.compact(wal, &mut state, ratio, &mut Progress::new(progress))
+    }
+}
+
+impl Shared {
+    fn compact(
+        &self,
+        wal: &EventWal,
+        state: &mut State,
+        ratio: f64,
+        progress: &mut Progress<'_>,
+    ) -> Result<CompactionReport> {
+        let (mut report, mut shares) = (CompactionReport::default(), BTreeMap::new());
+        let segments: Vec<Segment> =
+            state.segments.by_id.values().map(|open| open.segment.clone()).collect();
+        let found = fragmentation_of(&segments, self.options.now(), progress)?;
+        for share in found.into_iter().filter(|share| share.is_due(ratio)) {
+            report.add(&share);
+            shares.insert(share.segment, share);
+        }
+        drop(segments);
+        if report.segments.is_empty() {
+            progress.end()?;
+            return Ok(report);
+        }
+        progress.expect(report.bytes_before);
+        self.checkpoint(wal, state)?;
+        report.bytes_after = 0;
+        for old in self.steps(&shares) {
+            let next = state.manifest.next_segment_id;
+            let mut targets = Segments::new(&self.dir, self.options.storage.clone());
+            let moved = match self.copy(state, &old, &[], next, &mut targets, progress) {
+                Ok(moved) => {
+                    targets.map(&self.options);
+                    moved
+                }
+                Err(error) => {
+                    self.give_up(state, targets, next);
+                    return Err(error);
+                }
+            };
+            report.written.extend(targets.by_id.keys());
+            let ends = targets.by_id.values().map(|open| u64::from(open.segment.end()));
+            report.bytes_after += ends.sum::<u64>();
+            for share in old.iter().filter_map(|id| shares.get(id)) {
+                state.manifest.total_deleted += share.deleted;
+                state.manifest.total_replaced += share.replaced;
+            }
+            // From here on the manifest decides.
+            let done = self.swap(state, &old, targets, &moved);
+            done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
+        }
+        progress.end()?;
+        Ok(report)
+    }
+
+    /// Which old segments go in one step.
+    fn steps(&self, shares: &BTreeMap<u32, Fragmentation>) -> Vec<Vec<u32>> {
+        let step_bytes = STEP_SEGMENTS.saturating_mul(self.options.segment_size());
+        let (mut steps, mut step, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (&id, share) in shares {
+            step.push(id);
+            bytes += share.live_bytes;
+            if bytes >= step_bytes {
+                steps.push(std::mem::take(&mut step));
+                bytes = 0;
+            }
+        }
+        if !step.is_empty() {
+            steps.push(step);
+        }
+        steps
+    }
+
+    /// Delete the copies: what they hold may be deleted from now on.
+    pub(crate) fn give_up(&self, state: &mut State, mut targets: Segments, next: u32) {
+        let copies: Vec<u32> = targets.by_id.keys().copied().collect();
+        if let Err(error) = targets.remove(&copies) {
+            state.broken = Some(error.message().to_owned());
+        }
+        // What is there in part uses up its number.
+        state.manifest.next_segment_id = targets.next_free(next);
+    }
+
+    /// Copy what counts to new segments, and sync them; they get the numbers from `next` on. Damage is an
+    /// error, unless its pages in these segments are saved: the old ones go.
+    pub(crate) fn copy(
+        &self,
+        state: &State,
+        old: &[u32],
+        saved: &[(u32, PageDamage)],
+        next: u32,
+        targets: &mut Segments,
+        progress: &mut Progress<'_>,
+    ) -> Result<Moved> {
+        let old = old.iter().filter_map(|id| state.segments.by_id.get(id));
+        let old: Vec<Segment> = old.map(|open| open.segment.clone()).collect();
+        let bytes: u64 = old.iter().map(|segment| u64::from(segment.end())).sum();
+        let mut kept = Vec::new();
+        let mut write = |targets: &mut Segments, part: &Part| {
+            progress.add(part.page_bytes)?;
+            self.write_part(targets, part, next, &mut kept)
+        };
+        let gone = match bytes >= THREAD_BYTES && cores() > 1 {
+            true => self.copy_in_threads(&old, saved, targets, &mut write)?,
+            false => self.read_parts(&old, saved, &mut |part| write(targets, &part))?,
+        };
+        if targets.by_id.is_empty() {
+            // Without one, nothing in the segments would say that these did not get lost.
+            targets.create(&self.options, next, now())?;
+        }
+        let written: Vec<u32> = targets.by_id.keys().copied().collect();
+        for id in written {
+            targets.write_header(id, Some(now()))?;
+        }
+        targets.sync()?;
+        Ok(Moved { kept, gone })
+    }
+
+    /// Read in one thread, write in this one, and sync in a third: else the disk would wait until all is
+    /// written.
+    fn copy_in_threads(
+        &self,
+        old: &[Segment],
+        saved: &[(u32, PageDamage)],
+        targets: &mut Segments,
+        write: &mut dyn FnMut(&mut Segments, &Part) -> Result<()>,
+    ) -> Result<Vec<Location>> {
+        thread::scope(|scope| {
+            // An error below drops `parts`, and the thread that reads ends with its next part.
+            let (give, parts) = sync_channel(PARTS_WAITING);
+            let reading = scope.spawn(move || {
+                self.read_parts(old, saved, &mut |part| give.send(part).map_err(|_| gone()))
+            });
+            let (mut unsynced, mut syncing) = (0, None::<ScopedJoinHandle<'_, Result<()>>>);
+            for part in parts {
+                write(targets, &part)?;
+                unsynced += part.page_bytes;
+                if unsynced < SYNC_BYTES || syncing.as_ref().is_some_and(|one| !one.is_finished()) {
+                    continue;
+                }
+                syncing.take().map_or(Ok(()), joined)?;
+                // There is no target until an event is kept.
+                if let Some(open) = targets.by_id.values().next_back() {
+                    let segment = open.segment.clone();
+                    (unsynced, syncing) = (0, Some(scope.spawn(move || segment.sync())));
+                }
+            }
+            syncing.map_or(Ok(()), joined)?;
+            joined(reading)
+        })
+    }
+
+    /// Read the events that count, in parts; gives where the others lie.
+    fn read_parts(
+        &self,
+        old: &[Segment],
+        saved: &[(u32, PageDamage)],
+        give: &mut dyn FnMut(Part) -> Result<()>,
+    ) -> Result<Vec<Location>> {
+        let (mut part, mut gone, now) = (Part::default(), Vec::new(), self.options.now());
+        let searches = Searches::default();
+        for segment in old {
+            let id = segment.header().segment;
+            let same_pages = segment.header().page_bytes == self.options.page_size();
+            let mut scan = segment.scan(0).with_names(&searches);
+            while let Some(found) = scan.next()? {
+                let found = match found {
+                    Found::Record(found) => found,
+                    Found::Damage(damage) if is_within(&damage, id, saved) => continue,
+                    // It was intact when it was looked at: a page goes bad, or a read does.
+                    Found::Damage(damage) => return Err(segment.damaged(&damage)),
+                };
+                part.page_bytes += u64::from(found.end - found.offset);
+                if fate_of(&found.event, now) == Fate::Keep {
+                    part.events.push((found.event.id, found.event.created_at));
+                    if same_pages {
+                        part.bytes.extend_from_slice(found.bytes);
+                    } else {
+                        let (trailer, pages) = (self.options.checksums, self.options.page_size());
+                        record::encode_stored(&found.event, trailer, pages, &mut part.bytes)?;
+                    }
+                    part.ends.push(part.bytes.len());
+                } else {
+                    gone.push(Location { segment: id, offset: found.offset });
+                }
+                if part.page_bytes >= PART_BYTES {
+                    give(std::mem::take(&mut part))?;
+                }
+            }
+        }
+        give(part)?;
+        Ok(gone)
+    }
+
+    fn write_part(
+        &self,
+        targets: &mut Segments,
+        part: &Part,
+        next: u32,
+        kept: &mut Vec<(Id, u32, Location)>,
+    ) -> Result<()> {
+        let mut from = 0;
+        let mut records: Vec<&[u8]> = Vec::with_capacity(part.ends.len());
+        for &end in &part.ends {
+            records.push(slice::part(&part.bytes, from..end));
+            from = end;
+        }
+        let mut events = part.events.iter();
+        let mut rest = records.as_slice();
+        while !rest.is_empty() {
+            let fits = match targets.last() {
+                Some(_) => self.fitting(targets, rest)?,
+                None => 0,
+            };
+            if fits == 0 {
+                let id = targets.last().map_or(Ok(next), manifest::after)?;
+                targets.create(&self.options, id, now())?;
+            }
+            // One at least: an event may be larger than a segment is meant to be.
+            let fits = self.fitting(targets, rest)?.max(1);
+            let (these, later) = rest.split_at(fits);
+            let places = targets.append(these)?;
+            let these = places.iter().zip(&mut events);
+            kept.extend(these.map(|(&at, &(id, created_at))| (id, created_at, at)));
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// How many of some records the last segment has room for.
+    fn fitting(&self, targets: &mut Segments, records: &[&[u8]]) -> Result<usize> {
+        let room = targets.room(self.options.segment_size())?;
+        let active = &targets.active()?.segment;
+        let mut needed = 0;
+        let fits = records.iter().take_while(|record| {
+            needed += active.bytes_for(record.len());
+            needed <= room
+        });
+        Ok(fits.count())
+    }
+
+    /// Have the manifest name the new segments, and delete the old ones.
+    pub(crate) fn swap(
+        &self,
+        state: &mut State,
+        old: &[u32],
+        targets: Segments,
+        moved: &Moved,
+    ) -> Result<()> {
+        let next = targets.last().max(state.segments.last()).map_or(Ok(0), manifest::after)?;
+        state.segments.by_id.extend(targets.by_id);
+        state.manifest.next_segment_id = next;
+        state.manifest.compactions += 1;
+        state.manifest.last_compaction_time = now();
+        self.store_manifest(state, old)?;
+        state.index_moved(moved)?;
+        state.segments.remove(old)?;
+        state.index_durable()
+    }
+}
+
+/// Records to be written.
+#[derive(Default)]
+struct Part {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// Their ids and times.
+    events: Vec<(Id, u32)>,
+    /// Size of the old pages, those included that are not copied.
+    page_bytes: u64,
+}
+
+/// Whether damage in a segment is among the pages that are saved.
+fn is_within(damage: &PageDamage, segment: u32, saved: &[(u32, PageDamage)]) -> bool {
+    let has_all = |part: &PageDamage| part.offset <= damage.offset && damage.end <= part.end;
+    saved.iter().any(|(of, part)| *of == segment && has_all(part))
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| Err(gone()))
+}

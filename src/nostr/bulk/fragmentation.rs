@@ -1,0 +1,165 @@
+//! Which stored events a compaction keeps, and how many bytes of a segment the others take.
+
+use super::split::ranges;
+use crate::error::Result;
+use crate::nostr::bytes::event::{EventRef, Flags};
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::bytes::names::Searches;
+use crate::nostr::bytes::policy::is_over;
+use crate::nostr::pages::on_all_cores::on_all_cores;
+use crate::nostr::pages::progress::Progress;
+use crate::nostr::pages::segment::{Found, Segment};
+use crate::nostr::store::handle::EventStore;
+
+/// A core looks at so many bytes at a time.
+const LOOK_BYTES: u64 = 8 << 20;
+
+/// What a compaction would find in a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fragmentation {
+    /// The number of the segment.
+    pub segment: u32,
+    /// Events that would be kept.
+    pub kept: u64,
+    /// Deleted events.
+    pub deleted: u64,
+    /// Replaced events.
+    pub replaced: u64,
+    /// Events whose time is over.
+    pub expired: u64,
+    /// Bytes of the events that would be kept.
+    pub live_bytes: u64,
+    /// Bytes of those that would go.
+    pub dead_bytes: u64,
+}
+
+impl Fragmentation {
+    /// Which part of the bytes is of events that would go.
+    pub fn share(&self) -> f64 {
+        match self.live_bytes + self.dead_bytes {
+            0 => 0.0,
+            bytes => self.dead_bytes as f64 / bytes as f64,
+        }
+    }
+
+    /// Whether events would go that take at least this part of the bytes.
+    pub fn is_due(&self, ratio: f64) -> bool {
+        self.dead_bytes > 0 && self.share() >= ratio
+    }
+
+    fn add(&mut self, event: &EventRef<'_>, now: u64, bytes: u64) {
+        match fate_of(event, now) {
+            Fate::Keep => {
+                self.kept += 1;
+                self.live_bytes += bytes;
+                return;
+            }
+            Fate::Deleted => self.deleted += 1,
+            Fate::Replaced => self.replaced += 1,
+            Fate::Expired => self.expired += 1,
+        }
+        self.dead_bytes += bytes;
+    }
+
+    /// What is in the next part of the segment.
+    fn join(&mut self, next: Self) {
+        self.kept += next.kept;
+        self.deleted += next.deleted;
+        self.replaced += next.replaced;
+        self.expired += next.expired;
+        self.live_bytes += next.live_bytes;
+        self.dead_bytes += next.dead_bytes;
+    }
+}
+
+impl EventStore {
+    /// What a compaction would find in each segment, on all cores; `progress` is called with bytes done
+    /// and bytes in all, and an error of it ends the work.
+    ///
+    /// # Errors
+    ///
+    /// A damaged segment is [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt).
+    pub fn fragmentation(
+        &self,
+        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Vec<Fragmentation>> {
+        let segments = self.snapshot()?;
+        let mut progress = Progress::new(progress);
+        let now = self.options().now();
+        let found = fragmentation_of(&segments, now, &mut progress).map_err(|e| e.of(FORMAT))?;
+        progress.end()?;
+        Ok(found)
+    }
+
+    /// Whether there is a segment that a compaction by [`Options::compaction_ratio`] would write again.
+    /// Reads all of them.
+    ///
+    /// [`Options::compaction_ratio`]: crate::nostr::Options::compaction_ratio
+    pub fn compaction_due(&self) -> Result<bool> {
+        let ratio = self.options().compaction_ratio;
+        Ok(self.fragmentation(&mut |_, _| Ok(()))?.iter().any(|found| found.is_due(ratio)))
+    }
+}
+
+/// Look at every record of some segments.
+pub(super) fn fragmentation_of(
+    segments: &[Segment],
+    now: u64,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<Fragmentation>> {
+    progress.expect(segments.iter().map(|segment| u64::from(segment.end())).sum());
+    let mut parts = Vec::new();
+    for segment in segments {
+        let ranges = ranges(segment, LOOK_BYTES)?;
+        parts.extend(ranges.into_iter().map(|range| (segment, range)));
+    }
+    let found = on_all_cores(
+        parts.iter(),
+        |&(segment, (from, to)), step| {
+            let mut share = Fragmentation::default();
+            let mut scan = segment.scan(from).with_names(&Searches::default());
+            while let Some(found) = scan.next()? {
+                match found {
+                    Found::Record(found) if found.offset >= to => break,
+                    Found::Record(found) => {
+                        let bytes = u64::from(found.end - found.offset);
+                        share.add(&found.event, now, bytes);
+                        step(bytes)?;
+                    }
+                    Found::Damage(damage) => return Err(segment.damaged(&damage)),
+                }
+            }
+            Ok(share)
+        },
+        progress,
+    )?;
+    let mut shares: Vec<Fragmentation> = segments
+        .iter()
+        .map(|segment| Fragmentation { segment: segment.header().segment, ..Default::default() })
+        .collect();
+    for ((segment, _), part) in parts.iter().zip(found) {
+        let id = segment.header().segment;
+        shares.iter_mut().filter(|share| share.segment == id).for_each(|share| share.join(part));
+    }
+    Ok(shares)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Keep,
+    Deleted,
+    Replaced,
+    Expired,
+}
+
+pub(super) fn fate_of(event: &EventRef<'_>, now: u64) -> Fate {
+    if event.flags.contains(Flags::DELETED) {
+        Fate::Deleted
+    } else if event.flags.contains(Flags::REPLACED) {
+        Fate::Replaced
+    } else if is_over(event.kind, event.tags, now) {
+        Fate::Expired
+    } else {
+        Fate::Keep
+    }
+}

@@ -1,0 +1,404 @@
+//! Import of events as JSON lines: parsed and checked on all cores, stored in the order of the lines.
+
+use std::io::{self, BufRead, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::nostr::bytes::event::Event;
+use crate::nostr::bytes::signature;
+use crate::nostr::pages::options::Options;
+use crate::nostr::store::append::Outcome;
+use crate::nostr::store::handle::EventStore;
+use crate::nostr::store::records::Records;
+use crate::setters::setters;
+use crate::slice;
+
+/// Lines are handed to a core in parts of about this size.
+const PART_BYTES: usize = 1 << 20;
+/// Bad lines beyond this are counted and written aside only.
+const BAD_LINES_KEPT: usize = 1000;
+
+/// What is checked of an event besides its form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Check {
+    /// Nothing.
+    None,
+    /// That its id is the hash of its content.
+    #[default]
+    Id,
+    /// Also that its signature is its author's.
+    Signature,
+}
+
+/// How events are imported; see the fields.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ImportOptions {
+    /// What is checked of each event.
+    pub check: Check,
+    /// How many threads parse and check; 0: as many as there are cores.
+    pub threads: usize,
+    /// A longer line is bad, bytes.
+    pub line_bytes_max: usize,
+    /// Whether the first bad line ends the import; else it is reported, and the rest goes on.
+    pub stop_at_bad: bool,
+    /// What an import of the same lines did before it was interrupted: so many bytes are passed over
+    /// without a look, and its counts go on. Call
+    /// [`EventStore::commit`](crate::nostr::EventStore::commit) before you keep a report: a power cut may take
+    /// events that are not committed.
+    pub after: ImportReport,
+    /// What an error calls the file of the lines.
+    pub source: PathBuf,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        let (check, line_bytes_max, after) = (Check::Id, 128 << 20, ImportReport::default());
+        Self {
+            check,
+            threads: 0,
+            line_bytes_max,
+            stop_at_bad: false,
+            after,
+            source: "lines".into(),
+        }
+    }
+}
+
+setters! {
+    ImportOptions {
+        check: Check,
+        threads: usize,
+        line_bytes_max: usize,
+        stop_at_bad: bool,
+        after: ImportReport,
+        source: PathBuf,
+    }
+    optional {}
+}
+
+impl ImportOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// A line that is no event, or a wrong one, or whose event is too large for the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    /// From 1 on.
+    pub line: u64,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImportReport {
+    /// Lines read; empty ones count.
+    pub lines: u64,
+    /// Bytes read: those of these lines.
+    pub bytes: u64,
+    /// Events stored.
+    pub stored: u64,
+    /// Of these, events of which a newer version counts.
+    pub superseded: u64,
+    /// Events that were stored before.
+    pub duplicates: u64,
+    /// Events that were not stored because their author deleted them.
+    pub deleted: u64,
+    /// Events that were not stored because their time is over.
+    pub expired: u64,
+    /// Events of kinds that are not stored.
+    pub ephemeral: u64,
+    /// Lines that are no event, or a wrong one.
+    pub bad: u64,
+    /// The first 1,000 of them.
+    pub bad_lines: Vec<BadLine>,
+}
+
+/// Lines, and where they begin.
+struct Part {
+    first_line: u64,
+    text: Vec<u8>,
+    /// Where each line ends.
+    ends: Vec<usize>,
+    /// How many were read; of a line that is too long, not all are in the text.
+    bytes: u64,
+}
+
+/// The same, parsed.
+struct Parsed {
+    records: Records,
+    bad: Vec<(BadLine, Vec<u8>)>,
+    lines: u64,
+    bytes: u64,
+}
+
+impl EventStore {
+    /// Store the events of JSON lines. What is stored already is passed over, so that an import that
+    /// was interrupted is done again, or goes on after what is known of it ([`ImportOptions::after`]).
+    /// `aside` gets the bad lines as they were, each in one call; `progress` is called with what was done
+    /// so far, and may commit the store. Where the lines cannot be read to their end, those before are stored,
+    /// and then that is the error.
+    pub fn import(
+        &self,
+        lines: &mut dyn BufRead,
+        options: &ImportOptions,
+        mut aside: Option<&mut dyn Write>,
+        progress: &mut dyn FnMut(&ImportReport) -> Result<()>,
+    ) -> Result<ImportReport> {
+        let threads = match options.threads {
+            0 => thread::available_parallelism().map_or(1, NonZero::get),
+            threads => threads,
+        };
+        let mut report = options.after.clone();
+        let store = &self.shared.options;
+        thread::scope(|scope| {
+            // One queue a thread, taken from in turn: the parts keep their order.
+            let mut workers = Vec::with_capacity(threads);
+            for _ in 0..threads {
+                let (give, parts) = sync_channel::<Part>(1);
+                let (done, results) = sync_channel::<Parsed>(1);
+                scope.spawn(move || {
+                    for part in parts {
+                        if done.send(parse(&part, options, store)).is_err() {
+                            return;
+                        }
+                    }
+                });
+                workers.push((give, results));
+            }
+            let mut reader = Parts {
+                lines,
+                next_line: report.lines + 1,
+                limit: options.line_bytes_max,
+                source: &options.source,
+                failed: None,
+            };
+            reader.skip(report.bytes)?;
+            let (mut given, mut taken) = (0usize, 0usize);
+            loop {
+                let part = match given - taken < threads {
+                    true => reader.next(),
+                    false => None,
+                };
+                let at = |count: usize| workers.get(count % threads);
+                match (part, at(given), at(taken)) {
+                    (Some(part), Some((give, _)), _) => {
+                        given += 1;
+                        give.send(part).map_err(|_| gone())?;
+                    }
+                    (None, _, Some((_, results))) if given > taken => {
+                        taken += 1;
+                        let parsed = results.recv().map_err(|_| gone())?;
+                        self.take(parsed, options, &mut aside, &mut report)?;
+                        progress(&report)?;
+                    }
+                    _ => return reader.failed.map_or(Ok(report), Err),
+                }
+            }
+        })
+    }
+
+    fn take(
+        &self,
+        mut parsed: Parsed,
+        options: &ImportOptions,
+        aside: &mut Option<&mut dyn Write>,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        let outcomes = self.append_records(&mut parsed.records)?;
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Stored(_) => report.stored += 1,
+                Outcome::Superseded(_) => {
+                    report.stored += 1;
+                    report.superseded += 1;
+                }
+                Outcome::Duplicate(_) => report.duplicates += 1,
+                Outcome::Deleted => report.deleted += 1,
+                Outcome::Expired => report.expired += 1,
+                Outcome::Ephemeral => report.ephemeral += 1,
+            }
+        }
+        report.lines += parsed.lines;
+        report.bytes += parsed.bytes;
+        for (bad, mut text) in parsed.bad {
+            if options.stop_at_bad {
+                let message = format!("line {}: {}", bad.line, bad.reason);
+                return Err(self.shared.refused(ErrorKind::InvalidArgument, &message));
+            }
+            report.bad += 1;
+            if let Some(aside) = aside {
+                // In one piece.
+                text.push(b'\n');
+                let written = aside.write_all(&text);
+                written.map_err(|e| Error::io("write a bad line aside", self.path(), e))?;
+            }
+            if report.bad_lines.len() < BAD_LINES_KEPT {
+                report.bad_lines.push(bad);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads whole lines in parts.
+struct Parts<'a> {
+    lines: &'a mut dyn BufRead,
+    next_line: u64,
+    limit: usize,
+    source: &'a Path,
+    /// Why there are no more lines, if that is not their end.
+    failed: Option<Error>,
+}
+
+impl Parts<'_> {
+    fn next(&mut self) -> Option<Part> {
+        let mut text = Vec::with_capacity(PART_BYTES + 4096);
+        let (first_line, mut bytes, mut ends) = (self.next_line, 0, Vec::new());
+        while text.len() < PART_BYTES && self.failed.is_none() {
+            let before = text.len();
+            match self.line(&mut text) {
+                Ok(0) => break,
+                Ok(read) => {
+                    self.next_line += 1;
+                    bytes += read;
+                    ends.push(text.len());
+                }
+                Err(error) => {
+                    // Of the line that was being read, only a part may be there.
+                    text.truncate(before);
+                    self.failed = Some(error);
+                }
+            }
+        }
+        (!text.is_empty()).then_some(Part { first_line, text, ends, bytes })
+    }
+
+    /// Add the next line; gives how many bytes it had.
+    fn line(&mut self, text: &mut Vec<u8>) -> Result<u64> {
+        // The longest line, and its end: what is kept of a longer one is too long without its end, too.
+        let kept = (self.limit as u64).saturating_add(2);
+        let read = std::io::Read::take(&mut *self.lines, kept).read_until(b'\n', text);
+        let read = read.map_err(|e| failed(self.source, e))? as u64;
+        if read < kept || text.last() == Some(&b'\n') {
+            return Ok(read);
+        }
+        // The beginning is kept, so that the line is reported; the rest is passed over.
+        text.push(b'\n');
+        Ok(read + self.skip_line()?)
+    }
+
+    /// Pass over the rest of a line; gives how many bytes it had.
+    fn skip_line(&mut self) -> Result<u64> {
+        let (mut skipped, source) = (0, self.source);
+        loop {
+            let there = self.lines.fill_buf().map_err(|e| failed(source, e))?;
+            let end = there.iter().position(|&byte| byte == b'\n');
+            let len = end.map_or(there.len(), |at| at + 1);
+            self.lines.consume(len);
+            skipped += len as u64;
+            if end.is_some() || len == 0 {
+                return Ok(skipped);
+            }
+        }
+    }
+
+    /// Pass over so many bytes, or to the end.
+    fn skip(&mut self, mut bytes: u64) -> Result<()> {
+        let source = self.source;
+        while bytes > 0 {
+            let there = self.lines.fill_buf().map_err(|e| failed(source, e))?.len();
+            let len = there.min(usize::try_from(bytes).unwrap_or(usize::MAX));
+            if len == 0 {
+                return Ok(());
+            }
+            self.lines.consume(len);
+            bytes -= len as u64;
+        }
+        Ok(())
+    }
+}
+
+fn failed(source: &Path, error: io::Error) -> Error {
+    Error::io("read the events", source, error)
+}
+
+fn parse(part: &Part, options: &ImportOptions, store: &Options) -> Parsed {
+    let (records, bytes) = (Records::default(), part.bytes);
+    let mut parsed = Parsed { records, bad: Vec::new(), lines: 0, bytes };
+    let (mut scratch, mut from) = (Vec::new(), 0);
+    for &end in &part.ends {
+        let text = slice::part(&part.text, from..end);
+        from = end;
+        let line = part.first_line + parsed.lines;
+        parsed.lines += 1;
+        let text = trimmed(text);
+        if let Err(reason) = record_line(text, &mut parsed.records, options, store, &mut scratch) {
+            parsed.bad.push((BadLine { line, reason }, text.to_vec()));
+            if options.stop_at_bad {
+                break;
+            }
+        }
+    }
+    parsed
+}
+
+/// A line without its end.
+pub(crate) fn trimmed(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Add the record of a line's event, checked; whether there is one, as an empty line has none. An error
+/// says what is wrong with the line: an event that the store refuses for its size is wrong, too.
+pub(crate) fn record_line(
+    line: &[u8],
+    records: &mut Records,
+    options: &ImportOptions,
+    store: &Options,
+    scratch: &mut Vec<u8>,
+) -> Result<bool, String> {
+    let Some(event) = event_in(line, options, scratch)? else { return Ok(false) };
+    records.push(&event, store).map_err(|e| e.message().to_owned())?;
+    Ok(true)
+}
+
+fn event_in(
+    line: &[u8],
+    options: &ImportOptions,
+    scratch: &mut Vec<u8>,
+) -> Result<Option<Event>, String> {
+    // First: of a longer line, only the beginning may be there.
+    if line.len() > options.line_bytes_max {
+        return Err(format!("longer than {} bytes", options.line_bytes_max));
+    }
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    check(line, options.check, scratch).map(Some).map_err(|e| e.message().to_owned())
+}
+
+fn check(text: &[u8], check: Check, scratch: &mut Vec<u8>) -> Result<Event> {
+    let event = Event::from_json(text)?;
+    if check != Check::None {
+        event.check_id(scratch)?;
+    }
+    if check == Check::Signature {
+        signature::check(event.id, &event.pubkey, &event.sig)?;
+    }
+    Ok(event)
+}
+
+/// A thread ended before its work was done: it panicked, and the panic goes on when it is joined.
+pub(crate) fn gone() -> Error {
+    Error::new(ErrorKind::Io, "a thread that looks at events ended")
+}

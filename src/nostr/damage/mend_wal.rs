@@ -1,0 +1,386 @@
+//! Cutting a damaged write-ahead log.
+//!
+//! What was logged before the last checkpoint is in the segments. So the checkpoint must stay, and only
+//! what comes after it can be lost: a log that went on from an earlier one would bring back what was
+//! dropped since.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::checked_log::{ends_before, no_log};
+use super::rescue::{DamagedPart, LogFile, LogState};
+use super::witnesses::Expected;
+use crate::error::{Error, Result};
+use crate::log::framing::Framing as _;
+use crate::log::report::Repair;
+use crate::mend::{make_own_dir, rewrite, save_tail};
+use crate::nostr::bytes::event::Id;
+use crate::nostr::bytes::record;
+use crate::nostr::log::codec::Codec;
+use crate::nostr::log::entry::{
+    Entry, HEADER_BYTES, Lsn, Tag, encode_file_header, file_name, file_number,
+};
+use crate::nostr::log::files::{FileFormat, lost_files, numbers};
+use crate::nostr::pages::manifest::Manifest;
+use crate::nostr::pages::options::Options;
+use crate::nostr::store::handle::now;
+use crate::scan::Verdict;
+use crate::sidecar::{refuse_linked, sidecar_dir};
+use crate::slice::part_mut;
+use crate::storage::segmented::remove;
+use crate::storage::{Access, read_full, replace};
+
+/// A byte of the log: the file's place in the list, and the byte of the file.
+type Place = (usize, u64);
+
+/// What is to be done with the files of a log.
+#[derive(Debug, Default)]
+pub struct LogPlan {
+    pub damages: Vec<DamagedPart>,
+    pub cut_bytes: u64,
+    pub cut_events: u64,
+    pub is_loss: bool,
+    /// The files.
+    logs: Vec<PathBuf>,
+    /// So many of the first ones are set aside.
+    drop_first: usize,
+    /// The bytes of the next one before the checkpoint are set aside.
+    trim: Option<(Lsn, u64)>,
+    /// The first damage after the checkpoint: all from there on is cut.
+    cut: Option<Place>,
+    /// Nothing of it stays, and this was the last checkpoint that is known: it begins with that.
+    begin: Option<Lsn>,
+    /// Files that are gone.
+    lost: Vec<PathBuf>,
+    /// The last checkpoint.
+    pub checkpoint: Lsn,
+}
+
+impl LogPlan {
+    /// Look at all files of the log in a directory. `stored` are the events of the segments.
+    pub fn make(
+        options: &Options,
+        dir: &Path,
+        manifest: &Manifest,
+        logs: &[LogFile],
+        stored: &HashSet<Id>,
+    ) -> Result<Self> {
+        let logs: Vec<&LogFile> = logs.iter().filter(|log| log.number.is_some()).collect();
+        let paths = logs.iter().map(|log| log.path.clone()).collect();
+        let (mut plan, known) = (Self { logs: paths, ..Self::default() }, manifest.checkpoint());
+        let mut checkpoint: Option<(Place, Lsn)> = None;
+        let (mut wrong, mut states): (Vec<(Place, bool)>, Vec<LogState>) = (Vec::new(), Vec::new());
+        let mut before: Option<(u64, Option<Lsn>)> = None;
+        // The first entry, and whether nothing comes before it in its file.
+        let (mut seen, mut begins) = (Lsn(0), None);
+        for (at, log) in logs.iter().enumerate() {
+            let (mut first, mut last) = (None, None);
+            let state = log.each(options, &mut |entered| {
+                first.get_or_insert(entered.lsn);
+                last = Some(entered.lsn);
+                seen = seen.max(entered.lsn);
+                begins.get_or_insert((entered.lsn, entered.offset == HEADER_BYTES as u64));
+                if entered.entry == Entry::Checkpoint && entered.is_proved {
+                    checkpoint = Some(((at, entered.offset), entered.lsn));
+                }
+                Ok(())
+            })?;
+            let number = log.number.unwrap_or_default();
+            if let Some((number_before, last_before)) = before {
+                let follows = |(last, first): (Lsn, Lsn)| first.0 == last.0 + 1;
+                if number != number_before + 1 || !last_before.zip(first).is_none_or(follows) {
+                    wrong.push(((at, 0), true));
+                    plan.damages.push(DamagedPart {
+                        path: log.path.clone(),
+                        offset: 0,
+                        end: 0,
+                        reason: "entries before the first one are missing".into(),
+                    });
+                }
+            }
+            before = Some((number, last));
+            let is_newest = at + 1 == logs.len();
+            let is_fine = match state.verdict {
+                Some(Verdict::Clean | Verdict::Open) => true,
+                // Opening cuts it.
+                Some(Verdict::Torn) => is_newest && state.loss.is_none(),
+                _ => false,
+            };
+            if !is_fine {
+                let byte = if state.verdict.is_some() { state.valid_end } else { 0 };
+                wrong.push(((at, byte), state.loss.is_some()));
+                wrong.extend(state.damages.iter().map(|damage| ((at, damage.offset), false)));
+                plan.damages.extend(state.damages.iter().cloned());
+            }
+            states.push(state);
+        }
+        let named = states.iter().map(|state| state.named).filter(|named| may_name(*named, seen));
+        let named = named.max().unwrap_or_default();
+        if let (None, Some((begins, true)), Some(log)) = (checkpoint, begins, logs.first())
+            && begins.0 > named.0 + 1
+        {
+            wrong.push(((0, 0), true));
+            let reason =
+                format!("entries before lsn {begins} are missing, and no checkpoint covers them");
+            plan.damages.push(DamagedPart { path: log.path.clone(), offset: 0, end: 0, reason });
+        }
+        let newest = logs.iter().filter_map(|log| log.number).max();
+        for (path, error) in lost_files(&*options.storage, dir, newest)? {
+            wrong.push(((logs.len(), 0), true));
+            let reason = error.message().to_owned();
+            plan.damages.push(DamagedPart { path: path.clone(), offset: 0, end: 0, reason });
+            plan.lost.push(path);
+        }
+        if logs.is_empty() && plan.lost.is_empty() && known > Lsn(0) {
+            wrong.push(((0, 0), true));
+            let (path, reason) = (dir.join(file_name(0)), no_log(manifest));
+            plan.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+        }
+        // Where a header names it, too, opening goes on: the log lost its end.
+        let is_named = states.iter().any(|state| state.named == known);
+        let is_older = !logs.is_empty() && known.0 > seen.0 + 1 && !is_named;
+        if let Some(log) = logs.last().filter(|_| is_older) {
+            wrong.push(((0, 0), true));
+            let reason = ends_before(Lsn(seen.0 + 1), manifest);
+            plan.damages.push(DamagedPart { path: log.path.clone(), offset: 0, end: 0, reason });
+        }
+        let from = checkpoint.map_or((0, 0), |(place, _)| place);
+        plan.cut = wrong.iter().map(|(place, _)| *place).filter(|place| *place >= from).min();
+        plan.is_loss = wrong.iter().any(|(place, is_loss)| *is_loss && *place >= from) || is_older;
+        if let Some(((file, offset), lsn)) = checkpoint {
+            let is_wrong = |in_file: &dyn Fn(usize) -> bool| {
+                wrong.iter().any(|(place, _)| in_file(place.0) && *place < (file, offset))
+            };
+            if is_wrong(&|at| at <= file) {
+                plan.drop_first = file;
+            }
+            if is_wrong(&|at| at == file) {
+                plan.trim = Some((lsn, offset));
+            }
+        }
+        let last = named.max(known);
+        plan.checkpoint = checkpoint.map_or(named, |(_, lsn)| lsn.max(named));
+        if !wrong.is_empty() && last > checkpoint.map_or(Lsn(0), |(_, lsn)| lsn) {
+            // The checkpoint itself is damaged or missing: the log goes as a whole, since what is left of it
+            // would go on from an earlier one.
+            (plan.cut, plan.trim, plan.drop_first) = (Some((0, 0)), None, 0);
+        }
+        if let Some((file, offset)) = plan.cut {
+            let bytes: u64 = states.iter().skip(file).map(|state| state.bytes).sum();
+            plan.cut_bytes = bytes.saturating_sub(offset);
+            plan.cut_events = cut_events(options, &logs, (file, offset), last, stored)?;
+            plan.begin = Some(last).filter(|lsn| (file, offset) == (0, 0) && *lsn > Lsn(0));
+        }
+        Ok(plan)
+    }
+
+    /// The events that the log has, and that must be in a segment, and are in none.
+    pub fn only_in_log(
+        &self,
+        options: &Options,
+        logs: &[LogFile],
+        expected: &Expected,
+        stored: &HashSet<Id>,
+    ) -> Result<HashSet<Id>> {
+        let mut found = HashSet::new();
+        for log in logs.iter().filter(|log| log.number.is_some() && !expected.is_empty()) {
+            log.each(options, &mut |entered| {
+                if let Entry::Insert { record } = entered.entry
+                    && expected.has(entered.lsn)
+                    && let Ok(event) = record::parse(record)
+                    && !stored.contains(&event.id)
+                {
+                    found.insert(event.id);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Whether the log has all events after the last checkpoint, which is that of the manifest.
+    pub fn has_all_after(&self, manifest: &Manifest) -> bool {
+        let is_last = manifest.checkpoint() == self.checkpoint && self.checkpoint > Lsn(0);
+        is_last && !self.cuts() && !self.is_loss
+    }
+
+    /// Whether entries go that came after the last checkpoint.
+    pub fn cuts(&self) -> bool {
+        self.cut.is_some()
+    }
+}
+
+/// Whether the checkpoint that a header names may be believed: it is in the log, or comes after the last
+/// intact entry, where damage may have it. A higher number may be torn.
+pub fn may_name(named: Lsn, seen: Lsn) -> bool {
+    named.0 <= seen.0.saturating_add(1)
+}
+
+/// The intact events from a place on, after a checkpoint, that are not stored.
+fn cut_events(
+    options: &Options,
+    logs: &[&LogFile],
+    (file, offset): Place,
+    checkpoint: Lsn,
+    stored: &HashSet<Id>,
+) -> Result<u64> {
+    let mut cut = HashSet::new();
+    for (at, log) in logs.iter().enumerate().skip(file) {
+        log.each(options, &mut |entered| {
+            if let Entry::Insert { record } = entered.entry
+                && (at, entered.offset) >= (file, offset)
+                && entered.lsn > checkpoint
+                && let Ok(event) = record::parse(record)
+                && !stored.contains(&event.id)
+            {
+                cut.insert(event.id);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(cut.len() as u64)
+}
+
+/// Do it, once what the segments hold is on stable storage; gives the files in which what goes was saved.
+pub fn mend(
+    options: &Options,
+    dir: &Path,
+    segments: &BTreeMap<u32, PathBuf>,
+    plan: &LogPlan,
+) -> Result<Vec<PathBuf>> {
+    let mut saved = Vec::new();
+    if plan.cuts() {
+        make_durable(options, segments)?;
+    }
+    forget_removed(options, dir, plan)?;
+    plan.lost.iter().try_for_each(|path| forget(options, path))?;
+    if let Some((file, offset)) = plan.cut {
+        // The newest go first: what is left has no gap. Of a file that is damaged from its beginning on,
+        // nothing stays.
+        let whole = file + usize::from(offset > 0 || plan.begin.is_some());
+        for path in plan.logs.iter().skip(whole).rev() {
+            saved.push(set_aside(options, dir, path)?);
+        }
+    }
+    if let Some(checkpoint) = plan.begin {
+        let first = plan.logs.first().cloned().unwrap_or_else(|| dir.join(file_name(0)));
+        saved.extend(begin(options, dir, &first, checkpoint)?);
+    }
+    for path in plan.logs.iter().take(plan.drop_first) {
+        saved.push(set_aside(options, dir, path)?);
+    }
+    if let (Some((lsn, offset)), Some(path)) = (plan.trim, plan.logs.get(plan.drop_first)) {
+        saved.extend(trim(options, path, lsn, offset)?);
+    }
+    if let Some((file, offset)) = plan.cut
+        && let Some(path) = plan.logs.get(file).filter(|_| offset > 0)
+    {
+        let may = Repair { force: true, accept_loss: true, dry_run: false };
+        let with = options.wal().file(Lsn(1), Lsn(0));
+        let report = crate::log::repair::repair::<FileFormat>(path, &with, may)?;
+        saved.extend(report.saved_to);
+    }
+    Ok(saved)
+}
+
+/// Have on stable storage what the segments hold, before the log goes that has it as well. What came after
+/// the last checkpoint may be in the cache only: events in the last segment, flags in any. After a failed
+/// sync no further one writes it, so all is written again.
+fn make_durable(options: &Options, there: &BTreeMap<u32, PathBuf>) -> Result<()> {
+    for path in there.values() {
+        let failed = |e| Error::io("sync the segment", path, e);
+        let file = options.storage.open(path, Access::Write).map_err(failed)?;
+        let end = file.len().map_err(failed)?;
+        rewrite(&*file, 0, end).map_err(failed)?;
+        file.sync_data().map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Have nothing beside the log, durably, of files that a checkpoint removed: where no file is left the log
+/// begins with the first number again, and what a power cut brings back would speak of its next files.
+fn forget_removed(options: &Options, dir: &Path, plan: &LogPlan) -> Result<()> {
+    let first = plan.logs.first().and_then(|path| file_number(path.file_name()?));
+    let Some(first) = first.filter(|_| plan.cuts() || plan.drop_first > 0) else { return Ok(()) };
+    let beside = numbers(&*options.storage, &sidecar_dir(dir))?;
+    let mut removed = beside.into_iter().filter(|number| *number < first);
+    removed.try_for_each(|number| forget(options, &dir.join(file_name(number))))
+}
+
+/// Give a file another name, so that it is none of the log any more.
+fn set_aside(options: &Options, dir: &Path, path: &Path) -> Result<PathBuf> {
+    forget(options, path)?;
+    put_aside(options, dir, path)
+}
+
+/// The same of a file with nothing next to it.
+pub fn put_aside(options: &Options, dir: &Path, path: &Path) -> Result<PathBuf> {
+    let storage = &*options.storage;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut aside = path.with_file_name(format!("{name}.cut-0"));
+    let mut tries = 1;
+    while storage.open(&aside, Access::Read).is_ok() {
+        tries += 1;
+        aside.set_file_name(format!("{name}.cut-0.{tries}"));
+    }
+    storage.rename(path, &aside).map_err(|e| Error::io("set the file aside", path, e))?;
+    storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
+    Ok(aside)
+}
+
+/// Have the log hold nothing but this checkpoint, in one step, after saving its first file whole; the others
+/// are set aside. So the numbers go on after it, and the manifest and the log agree.
+fn begin(options: &Options, dir: &Path, path: &Path, checkpoint: Lsn) -> Result<Option<PathBuf>> {
+    let storage = &*options.storage;
+    make_own_dir(storage, dir, options.file_mode)?;
+    let saved = match storage.open(path, Access::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        file => {
+            let file = file.map_err(|e| Error::io("read the log", path, e))?;
+            save_tail(storage, &*file, path, options.file_mode, 0)?
+        }
+    };
+    let mut bytes = encode_file_header(checkpoint).to_vec();
+    let tag = Tag { op: Entry::Checkpoint.op(), lsn: checkpoint, timestamp: now() };
+    Codec::new(options.wal().data_bytes_max).encode(&mut bytes, tag, &Entry::Checkpoint.data());
+    forget(options, path)?;
+    replace(storage, path, &bytes, options.file_mode)
+        .map_err(|e| Error::io("replace the log", path, e))?;
+    Ok(saved)
+}
+
+/// Have a file begin with the checkpoint, after saving it whole.
+fn trim(options: &Options, path: &Path, lsn: Lsn, offset: u64) -> Result<Option<PathBuf>> {
+    let storage = &*options.storage;
+    let failed = |e: io::Error| Error::io("read the log", path, e);
+    let file = storage.open(path, Access::Read).map_err(failed)?;
+    let saved = save_tail(storage, &*file, path, options.file_mode, 0)?;
+    let len = file.len().map_err(failed)?.saturating_sub(offset);
+    let mut bytes = encode_file_header(lsn).to_vec();
+    let header = bytes.len();
+    bytes.resize(header + len as usize, 0);
+    let rest = part_mut(&mut bytes, header..);
+    let read = read_full(&*file, rest, offset).map_err(failed)?;
+    bytes.truncate(header + read);
+    forget(options, path)?;
+    replace(storage, path, &bytes, options.file_mode)
+        .map_err(|e| Error::io("replace the log", path, e))?;
+    Ok(saved)
+}
+
+/// Delete what lies beside a file: it speaks of bytes that are elsewhere from now on.
+fn forget(options: &Options, path: &Path) -> Result<()> {
+    let storage = &*options.storage;
+    let sidecar = crate::log::space::Place::file(path).sidecar;
+    refuse_linked(storage, &sidecar)?;
+    let names = match storage.list(&sidecar) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        names => names.map_err(|e| Error::io("list the directory", &sidecar, e))?,
+    };
+    for name in names {
+        let path = sidecar.join(name);
+        remove(storage, &path).map_err(|e| Error::io("remove the file", &path, e))?;
+    }
+    storage.sync_dir(&sidecar).map_err(|e| Error::io("sync the directory", &sidecar, e))
+}

@@ -1,0 +1,103 @@
+//! The witnesses of a store, held against each other: segments, write-ahead log, manifest and its copy.
+//! (The fourth one, the index, names its store: `covered.rs`.)
+//!
+//! Every event that the log has from before its last checkpoint is in a segment, unless a compaction dropped it.
+//! A compaction leaves a marker in a segment, a number above 0 in the manifest, or numbers of segments with gaps.
+//! A manifest of this program is stored after a checkpoint and after each compaction: it vouches for all up to its
+//! checkpoint, and no compaction dropped what came between it and the log's last checkpoint.
+//!
+//! Opening, `verify`, `repair` and `salvage` ask here, and give one verdict.
+
+use std::collections::HashSet;
+
+use crate::error::Result;
+use crate::nostr::bytes::event::Id;
+use crate::nostr::log::entry::Lsn;
+use crate::nostr::pages::manifest::Manifest;
+use crate::nostr::pages::segment::Found;
+use crate::nostr::pages::segments::Segments;
+
+/// The entries of the log whose events must be in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The manifest vouches up to this entry.
+    after: Lsn,
+    /// The last checkpoint of the log.
+    up_to: Lsn,
+    /// Whether a compaction may have dropped events that come before.
+    pub may_be_dropped: bool,
+}
+
+impl Expected {
+    /// Those for which no manifest vouches.
+    pub fn beyond_manifest(manifest: &Manifest, segments: &Segments, checkpoint: Lsn) -> Self {
+        let all = Self::all(manifest, segments, checkpoint);
+        Self { after: all.after.max(manifest.checkpoint()), ..all }
+    }
+
+    /// All that no compaction can have dropped.
+    pub fn all(manifest: &Manifest, segments: &Segments, checkpoint: Lsn) -> Self {
+        let may_be_dropped = was_compacted(manifest, segments);
+        // Without a manifest of this program, nothing says when the compaction was.
+        let before = match manifest.checkpoint() {
+            Lsn(0) => checkpoint,
+            named => named,
+        };
+        let after = if may_be_dropped { before } else { Lsn(0) };
+        Self { after, up_to: checkpoint, may_be_dropped }
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.after >= self.up_to
+    }
+
+    /// Whether the event of an entry must be in a segment.
+    pub fn has(&self, lsn: Lsn) -> bool {
+        self.after < lsn && lsn <= self.up_to
+    }
+
+    /// The first entry.
+    pub fn first(&self) -> Lsn {
+        Lsn(self.after.0.saturating_add(1))
+    }
+}
+
+/// Whether a compaction may have dropped events.
+fn was_compacted(manifest: &Manifest, segments: &Segments) -> bool {
+    let follow = segments.by_id.keys().zip(0..).all(|(&id, number)| id == number);
+    let marked = |segments: &Segments| {
+        segments.by_id.values().any(|open| open.segment.header().compacted_at != 0)
+    };
+    manifest.compactions > 0 || !follow || marked(segments)
+}
+
+/// Those of the events that no segment has, and how many damaged pages the segments have: each may have held one.
+pub fn unstored(segments: &Segments, mut events: HashSet<Id>) -> Result<(HashSet<Id>, usize)> {
+    let mut damaged = 0;
+    // The last segment has most of them.
+    for open in segments.by_id.values().rev() {
+        let mut scan = open.segment.scan(0);
+        while !events.is_empty()
+            && let Some(found) = scan.next()?
+        {
+            match found {
+                Found::Record(found) => drop(events.remove(&found.event.id)),
+                Found::Damage(damage) => {
+                    let page_bytes = open.segment.header().page_bytes.max(1);
+                    damaged += ((damage.end - damage.offset) / page_bytes) as usize;
+                }
+            }
+        }
+    }
+    Ok((events, damaged))
+}
+
+/// What is said of such events.
+pub fn reason(count: usize, checkpoint: Lsn) -> String {
+    let have = if count == 1 { "event" } else { "events" };
+    format!(
+        "the write-ahead log has {count} {have} from before its checkpoint with lsn {checkpoint}; no segment \
+         has them"
+    )
+}

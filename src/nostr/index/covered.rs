@@ -1,0 +1,142 @@
+//! What an index covers, and of which store it is.
+//!
+//! An index is believed only in the store that it names: by the first and the last event that it covers. An
+//! index of another store, or of another branch of a copy, may be of the same segments and sizes, and have
+//! other events. A damaged page says nothing: the index knows more of it than the page.
+
+use crate::error::{ErrorKind, Result};
+use crate::nostr::bytes::event::{Id, Location};
+use crate::nostr::log::entry::Lsn;
+use crate::nostr::pages::segments::Segments;
+use crate::nostr::pages::walk::Step;
+
+/// The size of an event's place and id.
+const EVENT_BYTES: usize = 40;
+/// The size of what an index says that it covers.
+pub const COVERED_BYTES: usize = 24 + 2 * EVENT_BYTES;
+
+/// An event and its place.
+type Known = (Location, Id);
+
+/// The first and the last event of a store, of those that are intact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    pub first: Option<Known>,
+    pub last: Option<Known>,
+}
+
+/// What an index covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Covered {
+    /// The number of the compaction.
+    pub compactions: u64,
+    /// The last segment.
+    pub segment: u32,
+    /// Its end.
+    pub end: u32,
+    /// The last entry of the write-ahead log that asks for flags.
+    pub flags: Lsn,
+    /// The first and the last of its events.
+    pub ends: Ends,
+}
+
+impl Covered {
+    pub fn encode(self) -> [u8; COVERED_BYTES] {
+        let mut bytes = Vec::with_capacity(COVERED_BYTES);
+        bytes.extend(self.compactions.to_be_bytes());
+        bytes.extend(self.segment.to_be_bytes());
+        bytes.extend(self.end.to_be_bytes());
+        bytes.extend(self.flags.0.to_be_bytes());
+        for event in [self.ends.first, self.ends.last] {
+            // No event lies in the header of a segment.
+            let (at, id) = event.unwrap_or((Location { segment: 0, offset: 0 }, Id([0; 32])));
+            bytes.extend(at.segment.to_be_bytes());
+            bytes.extend(at.offset.to_be_bytes());
+            bytes.extend(id.0);
+        }
+        bytes.first_chunk().copied().unwrap_or([0; COVERED_BYTES])
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&compactions, rest) = bytes.split_first_chunk()?;
+        let (&segment, rest) = rest.split_first_chunk()?;
+        let (&end, rest) = rest.split_first_chunk()?;
+        let (&flags, rest) = rest.split_first_chunk()?;
+        let (first, rest) = rest.split_first_chunk::<EVENT_BYTES>()?;
+        let (last, []) = rest.split_first_chunk::<EVENT_BYTES>()? else { return None };
+        Some(Self {
+            compactions: u64::from_be_bytes(compactions),
+            segment: u32::from_be_bytes(segment),
+            end: u32::from_be_bytes(end),
+            flags: Lsn(u64::from_be_bytes(flags)),
+            ends: Ends { first: decode_event(first)?, last: decode_event(last)? },
+        })
+    }
+}
+
+fn decode_event(bytes: &[u8; EVENT_BYTES]) -> Option<Option<Known>> {
+    let (&segment, rest) = bytes.split_first_chunk()?;
+    let (&offset, rest) = rest.split_first_chunk()?;
+    let id = Id(*rest.first_chunk()?);
+    let at = Location { segment: u32::from_be_bytes(segment), offset: u32::from_be_bytes(offset) };
+    Some((at.offset > 0).then_some((at, id)))
+}
+
+impl Ends {
+    /// Those of segments.
+    pub fn of(segments: &Segments) -> Result<Self> {
+        let mut ends = Self::default();
+        for (&segment, open) in &segments.by_id {
+            let mut scan = open.segment.scan(0);
+            while let (None, Some(step)) = (ends.first, scan.step()?) {
+                if let Step::Record(seen) = step {
+                    let at = Location { segment, offset: seen.offset };
+                    ends.first = Some((at, scan.looker().record(seen).event.id));
+                }
+            }
+        }
+        for (&segment, open) in segments.by_id.iter().rev() {
+            let mut scan = open.segment.reverse();
+            while let (None, Some(step)) = (ends.last, scan.step()?) {
+                if let Step::Record(seen) = step {
+                    let at = Location { segment, offset: seen.offset };
+                    ends.last = Some((at, scan.looker().record(seen).event.id));
+                }
+            }
+        }
+        Ok(ends)
+    }
+
+    /// Whether segments have these events at their places, as far as the pages there are intact.
+    pub fn are_in(&self, segments: &Segments) -> Result<bool> {
+        let mut buf = Vec::new();
+        for (at, id) in [self.first, self.last].into_iter().flatten() {
+            let is_there = match segments.read(at, &mut buf) {
+                Ok(found) => found.event.id == id,
+                Err(error) if error.kind() == ErrorKind::Corrupt => true,
+                Err(error) if error.kind() == ErrorKind::OutOfRange => false,
+                Err(error) => return Err(error),
+            };
+            if !is_there {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encoded_position_is_decoded() {
+        let event = (Location { segment: 3, offset: 8192 }, Id([7; 32]));
+        for ends in [Ends::default(), Ends { first: Some(event), last: None }] {
+            let covered = Covered { compactions: 1, segment: 2, end: 4096, flags: Lsn(9), ends };
+            assert_eq!(Covered::decode(&covered.encode()), Some(covered));
+        }
+        // An index of an earlier version names no store.
+        assert_eq!(Covered::decode(&[0; 24]), None);
+    }
+}

@@ -1,0 +1,334 @@
+//! One file of the event store's write-ahead log as a format of the engine, and which files there
+//! are.
+//!
+//! Each file is a log of its own, with its mark and index in `.deedbook/NAME/`: what may be cut, what
+//! is damage and what was lost the engine decides. That the files follow each other is the matter of
+//! `wal.rs`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::codec::{Codec, Frame};
+use super::entry::{
+    CHECKPOINT_AT, FORMAT, HEADER_BYTES, Lsn, Tag, encode_file_header, file_name, file_number,
+    parse_file_header,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::extent::Extent;
+use crate::log::find_end::{Known, find_end};
+use crate::log::format::{Format, Inspected};
+use crate::log::framing::Frame as _;
+use crate::log::options::Common;
+use crate::log::space::{Place, Space};
+use crate::mend::refuse_link;
+use crate::mode::{Depth, Mode};
+use crate::scan::{Scanned, Scanner};
+use crate::sidecar::{Mark, Settings, refuse_linked, sidecar_dir};
+use crate::storage::segmented::remove;
+use crate::storage::{Access, File, Storage, read_full, replace, write_full};
+
+/// An entry, borrowed from its cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawRef<'a> {
+    /// Its kind, number and time.
+    pub tag: Tag,
+    /// Its data.
+    pub data: &'a [u8],
+}
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw {
+    /// Its kind, number and time.
+    pub tag: Tag,
+    /// Its data.
+    pub data: Vec<u8>,
+}
+
+/// How a file is opened.
+#[derive(Clone, Debug)]
+pub struct FileOptions {
+    /// What all formats share.
+    pub common: Common,
+    /// Limit of an entry's data, bytes.
+    pub data_bytes_max: u64,
+    /// Number of the first entry, if there is none yet.
+    pub first: Lsn,
+    /// The last checkpoint, for the header of a new file.
+    pub checkpoint: Lsn,
+}
+
+/// One file of the log.
+#[derive(Clone, Debug)]
+pub struct FileFormat {
+    codec: Codec,
+    /// The last checkpoint by the header, when the file was opened.
+    pub checkpoint: Lsn,
+}
+
+impl Format for FileFormat {
+    const NAME: &'static str = FORMAT;
+    const NOUN: &'static str = "entry";
+    const NUMBERED: bool = true;
+    const HAS_WITNESSES: bool = true;
+    type Framing = Codec;
+    type Options = FileOptions;
+    type More = ();
+    type Ref<'a> = RawRef<'a>;
+    type Owned = Raw;
+    #[cfg(feature = "arrow")]
+    type Column = Column;
+
+    fn framing(&self) -> Codec {
+        self.codec
+    }
+
+    fn common(options: &FileOptions) -> Result<Common> {
+        Ok(options.common.clone())
+    }
+
+    fn settings(&self) -> Settings {
+        let record_bytes_max = self.codec.data_bytes_max;
+        Settings { format: FORMAT, segment_bytes: None, record_bytes_max }
+    }
+
+    #[inline]
+    fn show(_ordinal: Option<u64>, _offset: u64, frame: Frame, record: &[u8]) -> RawRef<'_> {
+        RawRef { tag: frame.tag, data: frame.payload(record) }
+    }
+
+    fn own(record: RawRef<'_>) -> Raw {
+        Raw { tag: record.tag, data: record.data.to_vec() }
+    }
+
+    fn name_of(ordinal: Option<u64>, offset: u64) -> String {
+        match ordinal {
+            Some(lsn) => format!("entry with lsn {lsn}"),
+            None => format!("entry at byte {offset}"),
+        }
+    }
+
+    fn bounds_of(extent: &Extent) -> (u64, u64) {
+        (extent.first, extent.next().saturating_sub(1))
+    }
+
+    fn place(_options: &FileOptions, path: &Path) -> Result<Place> {
+        Ok(Place::file(path))
+    }
+
+    /// Nothing is put beside what is no such file.
+    fn prepare(options: &FileOptions, place: &Place, mode: Mode) -> Result<()> {
+        match mode != Mode::Create && Self::exists(options, place)? {
+            true => Self::inspect(options, place, Access::Read, Depth::Begin).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    fn exists(options: &FileOptions, place: &Place) -> Result<bool> {
+        match open_file(&*options.common.storage, &place.log, Access::Read) {
+            Err(e) if e.kind() == ErrorKind::Missing => Ok(false),
+            opened => opened.map(|_| true),
+        }
+    }
+
+    fn create(options: &FileOptions, place: &Place) -> Result<()> {
+        let storage = &*options.common.storage;
+        if let Some(mark) = place.load_mark(storage)?.0.filter(|mark| mark.records > 0) {
+            return Err(lost_file(&place.log, &mark));
+        }
+        let header = encode_file_header(options.checkpoint);
+        replace(storage, &place.log, &header, options.common.file_mode)
+            .map_err(|e| Error::io("create the log", &place.log, e))
+    }
+
+    fn inspect(
+        options: &FileOptions,
+        place: &Place,
+        access: Access,
+        depth: Depth,
+    ) -> Result<Inspected<Self>> {
+        let storage = &*options.common.storage;
+        let fail = |e| Error::io("read the log", &place.log, e);
+        let file = open_file(storage, &place.log, access)?;
+        let (mark, damaged_mark) = place.load_mark(storage)?;
+        let checkpoint = read_header(&*file).map_err(fail)?.map_err(|why| match mark {
+            Some(mark) if mark.records > 0 => lost_file(&place.log, &mark),
+            _ => Error::new(ErrorKind::NotALog, why).at(&place.log).offset_at(0),
+        })?;
+        let codec = Codec::new(options.data_bytes_max);
+        let end = file.len().map_err(fail)?;
+        let space = Space::new(file, HEADER_BYTES as u64, end);
+        let by_file = first_lsn(&space, codec).map_err(fail)?;
+        let by_mark = mark.filter(|mark| mark.records > 0).map(|mark| Lsn(mark.first));
+        let first = by_file.or(by_mark).unwrap_or(options.first);
+        let format = Self { codec, checkpoint };
+        let known = Known { mark, damaged_mark, first: Some(first.0), is_ours: false, depth };
+        let findings = find_end(&format, &space, known).map_err(fail)?;
+        Ok(Inspected {
+            format,
+            mark: mark.filter(|_| findings.mark_is_ours()),
+            space,
+            findings,
+            settings: Settings::load(storage, &place.sidecar, FORMAT)?,
+            mended: Vec::new(),
+            more: (),
+        })
+    }
+}
+
+/// No columns: an entry is no row.
+#[cfg(feature = "arrow")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {}
+
+#[cfg(feature = "arrow")]
+impl std::str::FromStr for Column {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let message = format!("column {name:?}, the event store's log has none");
+        Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
+    }
+}
+
+#[cfg(feature = "arrow")]
+impl crate::log::arrow::Columns for Column {
+    const ALL: &'static [(Self, &'static str, crate::log::arrow::Value)] = &[];
+}
+
+/// The last checkpoint by the header of a file, or what is wrong with it.
+fn read_header(file: &dyn File) -> io::Result<Result<Lsn, String>> {
+    let mut header = [0; HEADER_BYTES];
+    Ok(match read_full(file, &mut header, 0)? {
+        HEADER_BYTES => parse_file_header(&header),
+        read => Err(format!("header of {read} bytes, must have {HEADER_BYTES}")),
+    })
+}
+
+/// Number of the first entry, if that is intact.
+fn first_lsn(space: &Space, codec: Codec) -> io::Result<Option<Lsn>> {
+    let mut scanner = Scanner::new(codec, space.start, space.end);
+    Ok(match scanner.next(&*space.file)? {
+        Scanned::Record { frame, .. } => Some(frame.tag.lsn),
+        Scanned::Stop { .. } | Scanned::End => None,
+    })
+}
+
+fn open_file(storage: &dyn Storage, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+    match storage.open(path, access) {
+        Ok(file) => Ok(Arc::from(file)),
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+            Err(Error::new(ErrorKind::NotALog, e.to_string()).at(path))
+        }
+        Err(e) => Err(Error::io("open the log", path, e)),
+    }
+}
+
+/// The entries that a mark says a file had, and the file is gone or has no header.
+fn lost_file(path: &Path, mark: &Mark) -> Error {
+    let Mark { records, first, end, .. } = mark;
+    let message = format!(
+        "lost acknowledged entries: the file is missing or has no header, but {records} entries from \
+         lsn {first} up to byte {end} were acknowledged"
+    );
+    let advice = "a backup may have it; repair with accept_loss goes on without it";
+    let error = Error::new(ErrorKind::LostRecords, message).with_advice(advice);
+    error.of(FORMAT).at(path).offset_at(0)
+}
+
+/// The files in the directory, by their numbers, sorted.
+pub fn numbers(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
+    refuse_link(storage, dir).map_err(|e| e.of(FORMAT))?;
+    let names = match storage.list(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+        names => names.map_err(|e| Error::io("list the directory", dir, e).of(FORMAT))?,
+    };
+    let mut numbers: Vec<_> = names.iter().filter_map(|name| file_number(name)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Refuse a log of which a file above this number is gone that had entries.
+pub fn check_none_lost(storage: &dyn Storage, dir: &Path, newest: Option<u64>) -> Result<()> {
+    match lost_files(storage, dir, newest)?.into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// The files above this number that had entries and are gone: only whole files below a checkpoint are
+/// ever removed, the oldest first.
+pub fn lost_files(
+    storage: &dyn Storage,
+    dir: &Path,
+    newest: Option<u64>,
+) -> Result<Vec<(PathBuf, Error)>> {
+    let mut lost = Vec::new();
+    let beside = numbers(storage, &sidecar_dir(dir))?;
+    for number in beside.into_iter().filter(|number| Some(*number) > newest) {
+        let place = Place::file(&dir.join(file_name(number)));
+        let (mark, _) = place.load_mark(storage)?;
+        if let Some(mark) = mark.filter(|mark| mark.records > 0) {
+            lost.push((number, place.log, mark));
+        }
+    }
+    if !lost.is_empty() {
+        // A writer may have begun them since the files were listed.
+        let newest = numbers(storage, dir)?.last().copied();
+        lost.retain(|(number, ..)| Some(*number) > newest);
+    }
+    let reported = |(_, log, mark): (u64, PathBuf, _)| {
+        let error = lost_file(&log, &mark);
+        (log, error)
+    };
+    Ok(lost.into_iter().map(reported).collect())
+}
+
+/// Remove the files with these numbers, the oldest first, and what lies beside them. Each is gone
+/// durably before the next one goes: a crash leaves no gap between files.
+pub fn remove_files(storage: &dyn Storage, dir: &Path, numbers: &[u64]) -> Result<()> {
+    for number in numbers {
+        let place = Place::file(&dir.join(file_name(*number)));
+        let fail = |e| Error::io("remove the file", &place.log, e).of(FORMAT);
+        remove(storage, &place.log).map_err(fail)?;
+        storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e).of(FORMAT))?;
+        refuse_linked(storage, &place.sidecar).map_err(|e| e.of(FORMAT))?;
+        for name in storage.list(&place.sidecar).unwrap_or_default() {
+            remove(storage, &place.sidecar.join(name)).map_err(fail)?;
+        }
+    }
+    Ok(())
+}
+
+/// Have the header of an open file name this checkpoint, in the cache.
+pub fn store_checkpoint(file: &dyn File, checkpoint: Lsn) -> io::Result<()> {
+    write_full(file, &checkpoint.0.to_be_bytes(), CHECKPOINT_AT as u64)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::entry::Entry;
+    use super::wal_options::WalOptions;
+    use super::*;
+    use crate::mode::Mode;
+    use crate::storage::Memory;
+
+    /// `verify` beside a writer said of a file that was there that it was missing.
+    #[test]
+    fn a_file_that_was_begun_since_the_list_was_made_is_not_lost() {
+        let (memory, dir) = (Memory::new(), Path::new("/wal"));
+        let options = WalOptions::new().storage(Arc::new(memory.clone())).small(true);
+        let wal = options.segment_bytes(100).open(dir, Mode::Append).unwrap();
+        (0..9).for_each(|n| assert!(wal.commit(&Entry::Checkpoint, n).is_ok()));
+        let newest = numbers(&memory, dir).unwrap().last().copied();
+        assert!(newest > Some(1));
+        assert_eq!(lost_files(&memory, dir, Some(0)).unwrap().len(), 0);
+        memory.remove(&dir.join(file_name(newest.unwrap()))).unwrap();
+        let lost = lost_files(&memory, dir, Some(0)).unwrap();
+        assert_eq!(lost.len(), 1, "{lost:?}");
+    }
+}

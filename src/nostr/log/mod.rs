@@ -1,0 +1,9 @@
+//! The write-ahead log of the store: numbered entries in files that follow each other.
+
+pub(super) mod codec;
+pub(super) mod entry;
+pub(super) mod files;
+pub(super) mod replay;
+pub mod wal;
+pub(super) mod wal_options;
+pub(super) mod wal_state;

@@ -1,0 +1,439 @@
+//! The event store's own write-ahead log: numbered entries in files that follow each other.
+//!
+//! A file is finished, synced and closed before the next one is created, so that only the newest can
+//! have a torn tail; damage in any other is no crash. Files wholly before the last checkpoint are
+//! removed, the oldest first; the one with the checkpoint's entry stays, so that the numbers go on
+//! after it whatever else is lost.
+
+use std::path::{Path, PathBuf};
+
+use super::codec::Codec;
+pub use super::entry::{Entry, Lsn};
+use super::entry::{FORMAT, FRAMING_BYTES, LSN_MAX, Tag, file_name};
+use super::files::{self, FileFormat, check_none_lost, numbers, remove_files};
+use super::replay::Piece;
+pub use super::replay::{Logged, Replay};
+pub use super::wal_options::WalOptions;
+use super::wal_state::State;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::locks::{Mutex, lock};
+use crate::log::Log;
+use crate::log::append::Wanted;
+use crate::log::batch::Batch;
+use crate::log::report::{RecoveryReport, Repair, RepairReport, VerifyReport};
+use crate::log::stats::Stats;
+use crate::mend::make_own_dir;
+use crate::mode::Mode;
+use crate::scan::OnCorrupt;
+use crate::sidecar::{LockTimeout, WriterLock, make_sidecar, sidecar_dir};
+use crate::storage::located;
+
+/// An open log. Handles may be shared by threads.
+#[derive(Debug)]
+pub struct EventWal {
+    dir: PathBuf,
+    mode: Mode,
+    options: WalOptions,
+    state: Mutex<State>,
+    /// Held until the log is closed.
+    guard: Mutex<Option<WriterLock>>,
+}
+
+impl EventWal {
+    pub(crate) fn open_with(dir: &Path, mode: Mode, options: WalOptions) -> Result<Self> {
+        let wal = Self::open_unread(dir, mode, options)?;
+        wal.find_checkpoint()?;
+        Ok(wal)
+    }
+
+    /// The same for [`Self::each_to_replay`], which finds the last checkpoint itself.
+    pub(crate) fn open_unread(dir: &Path, mode: Mode, options: WalOptions) -> Result<Self> {
+        options.check()?;
+        let dir = located(&*options.storage, dir).map_err(|e| e.of(FORMAT))?;
+        let storage = &*options.storage;
+        let guard = match mode {
+            Mode::Read => None,
+            _ => Some(lock_dir(&options, &dir).map_err(|e| e.of(FORMAT))?),
+        };
+        let found = numbers(storage, &dir)?;
+        check_none_lost(storage, &dir, found.last().copied())?;
+        if mode == Mode::Create && !found.is_empty() {
+            let exists = std::io::ErrorKind::AlreadyExists.into();
+            return Err(Error::io("create the log", &dir.join(file_name(0)), exists).of(FORMAT));
+        }
+        let state = Mutex::new(State::open(&dir, mode, &options, &found, mode != Mode::Read)?);
+        Ok(Self { dir, mode, options, state, guard: Mutex::new(guard) })
+    }
+
+    /// Open a log that has files for reading, and refuse what an opening for writing refuses of them.
+    pub(crate) fn open_to_check(dir: &Path, options: WalOptions) -> Result<Self> {
+        let found = numbers(&*options.storage, dir)?;
+        check_none_lost(&*options.storage, dir, found.last().copied())?;
+        let state = Mutex::new(State::open(dir, Mode::Read, &options, &found, true)?);
+        let (dir, guard) = (dir.to_path_buf(), Mutex::new(None));
+        let wal = Self { dir, mode: Mode::Read, options, state, guard };
+        wal.find_checkpoint()?;
+        Ok(wal)
+    }
+
+    /// Append one entry and return its number. When this returns, the entry survives the death of the
+    /// process, and with [`Durability::Always`](crate::Durability::Always) a power cut.
+    pub fn append(&self, entry: &Entry<'_>, timestamp: u64) -> Result<Lsn> {
+        let (lsn, log, end) = self.write(1, |state| {
+            let data = entry.data();
+            self.make_room(state, data.len() as u64 + FRAMING_BYTES)?;
+            let tag = Tag { op: entry.op(), lsn: state.next, timestamp };
+            Ok(state.current.writable()?.append_one(tag, &data)?.end)
+        })?;
+        self.after_append(&log, end)?;
+        Ok(lsn)
+    }
+
+    /// Append entries, each with its time, with one write, and return the number of the first one; an error
+    /// means that none of them is acknowledged. After a crash before the sync, a prefix of them may remain.
+    pub fn append_many(&self, entries: &[(Entry<'_>, u64)]) -> Result<Lsn> {
+        let (lsn, log, end) = self.write(entries.len() as u64, |state| {
+            let mut batch = Batch::with_framing(Codec::new(self.options.data_bytes_max));
+            for ((entry, timestamp), lsn) in entries.iter().zip(state.next.0..) {
+                let tag = Tag { op: entry.op(), lsn: Lsn(lsn), timestamp: *timestamp };
+                batch.push_tagged(tag, &entry.data())?;
+            }
+            self.make_room(state, batch.bytes_len() as u64)?;
+            let log = state.current.writable()?;
+            Ok(log.append_batch_at(&batch, Wanted::default())?.end)
+        })?;
+        self.after_append(&log, end)?;
+        Ok(lsn)
+    }
+
+    /// Append one entry, and return its number when it is on stable storage.
+    pub fn commit(&self, entry: &Entry<'_>, timestamp: u64) -> Result<Lsn> {
+        let lsn = self.append(entry, timestamp)?;
+        self.sync()?;
+        Ok(lsn)
+    }
+
+    /// Return when every entry appended so far is on stable storage. Threads that wait share a sync.
+    pub fn sync(&self) -> Result<()> {
+        let (log, end) = {
+            let state = lock(&self.state);
+            state.check()?;
+            if state.finished {
+                return Ok(());
+            }
+            let end = state.current.writable_as_before()?.state().extent.end;
+            (state.current.clone(), end)
+        };
+        // Another thread may finish this file meanwhile, and go on in the next one: then it is synced.
+        log.shared.sync_to(end)
+    }
+
+    /// Say that everything up to now is in the segments, durably, and return the entry's number. The
+    /// log is synced, and the header of its newest file names the checkpoint.
+    pub fn checkpoint(&self, timestamp: u64) -> Result<Lsn> {
+        let lsn = self.commit(&Entry::Checkpoint, timestamp)?;
+        let mut state = lock(&self.state);
+        state.checkpoint = state.checkpoint.max(lsn);
+        store_checkpoint(&state)?;
+        Ok(lsn)
+    }
+
+    /// Remove the files whose entries all lie before the last checkpoint; returns their paths.
+    pub fn drop_before_checkpoint(&self) -> Result<Vec<PathBuf>> {
+        self.check_writable()?;
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let after = state.files.iter().skip(1);
+        let count = after.take_while(|next| next.first <= state.checkpoint).count();
+        let gone: Vec<_> = state.files.iter().take(count).map(|piece| piece.number).collect();
+        if !gone.is_empty() {
+            remove_files(&*self.options.storage, &self.dir, &gone)?;
+            state.files.drain(..count);
+        }
+        Ok(gone.into_iter().map(|number| self.dir.join(file_name(number))).collect())
+    }
+
+    /// The entries after the last checkpoint, as they are now.
+    pub fn replay(&self, on_corrupt: OnCorrupt) -> Result<Replay> {
+        let after = Lsn(lock(&self.state).checkpoint.0 + 1);
+        self.entries(after, on_corrupt)
+    }
+
+    /// The entries from a number on, as they are now; of a number before the first one, all.
+    pub fn entries(&self, from: Lsn, on_corrupt: OnCorrupt) -> Result<Replay> {
+        let state = lock(&self.state);
+        // A file that begins below the one before is damage, which the walk reports.
+        let pairs = state.files.iter().zip(state.files.iter().skip(1));
+        let before = |(one, next): &(&Piece, &Piece)| one.first < next.first && next.first <= from;
+        let later = pairs.take_while(before).count();
+        let (_, mut finished) = state.files.split_at(later);
+        let mut newest = None;
+        // Once it is finished, it is read like those before it.
+        if let Some((piece, before)) = finished.split_last().filter(|_| !state.finished) {
+            let cursor = state.current.cursor_by_ordinal(from.0, None, on_corrupt)?;
+            (newest, finished) = (Some((piece.number, cursor)), before);
+        }
+        let options = self.options.file(Lsn(0), Lsn(0));
+        Ok(Replay::new(&self.dir, options, finished, newest, from, on_corrupt))
+    }
+
+    /// Check every entry of every file: one report for each, the oldest first.
+    pub fn verify(&self) -> Result<Vec<VerifyReport>> {
+        let state = lock(&self.state);
+        let check = |piece: &Piece| {
+            let options = self.options.file(piece.first, Lsn(0));
+            let path = self.dir.join(file_name(piece.number));
+            crate::log::verify::check_rest::<FileFormat>(&path, &options, &[], |_, _| Ok(()))
+        };
+        state.files.iter().map(check).collect()
+    }
+
+    /// Number of the next entry.
+    pub fn next_lsn(&self) -> Lsn {
+        lock(&self.state).next
+    }
+
+    /// Number of the first entry that need not be on stable storage; `None` for a reader that cannot
+    /// tell.
+    pub fn durable(&self) -> Result<Option<Lsn>> {
+        let state = lock(&self.state);
+        if state.finished {
+            return Ok(Some(state.next));
+        }
+        let records = state.current.durable_records()?;
+        let first = state.current.extent()?.first;
+        Ok(records.map(|records| Lsn(first.saturating_add(records))))
+    }
+
+    /// Size of all the files, bytes.
+    pub fn bytes(&self) -> u64 {
+        let state = lock(&self.state);
+        let finished = state.files.iter().rev().skip(1).map(|piece| piece.bytes);
+        finished.sum::<u64>() + state.current.shared.state().extent.end
+    }
+
+    /// What this handle did since it was opened.
+    pub fn stats(&self) -> Stats {
+        let state = lock(&self.state);
+        let mut all = state.done.clone();
+        if !state.finished {
+            all.add(&state.current.shared.counters.read());
+        }
+        all
+    }
+
+    /// Bytes of entries that no sync covers. A finished file was synced as a whole.
+    pub fn unsynced_bytes(&self) -> u64 {
+        let state = lock(&self.state);
+        if state.finished {
+            return 0;
+        }
+        let shared = &state.current.shared;
+        let durable = shared.commits.durable();
+        shared.state().extent.end.saturating_sub(durable)
+    }
+
+    /// Number of the last checkpoint, 0 without one.
+    pub fn last_checkpoint(&self) -> Lsn {
+        lock(&self.state).checkpoint
+    }
+
+    /// Replay nothing if the log lost the entry of this checkpoint, which the manifest and a header name: both
+    /// name it only once the entry is durable. A log that no other checkpoint covers needs it. Returns whether
+    /// that was so.
+    pub(crate) fn believe_lost(&self, checkpoint: Lsn) -> Result<bool> {
+        let mut state = lock(&self.state);
+        let first = state.files.first().map_or(Lsn(1), |piece| piece.first);
+        let before = Lsn(first.0.saturating_sub(1));
+        let is_lost = checkpoint == state.named && checkpoint >= state.next;
+        if is_lost {
+            state.checkpoint = Lsn(state.next.0.saturating_sub(1));
+        } else if before > Lsn(0) && state.checkpoint == before && state.named > before {
+            return Err(self.uncovered(first));
+        }
+        Ok(is_lost)
+    }
+
+    fn uncovered(&self, first: Lsn) -> Error {
+        let message =
+            format!("the log begins with lsn {first}, and no checkpoint covers what came before");
+        Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&self.dir)
+    }
+
+    /// What opening found and did at the end of the log.
+    pub fn recovery(&self) -> RecoveryReport {
+        lock(&self.state).current.recovery().clone()
+    }
+
+    /// The files, the oldest first.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let state = lock(&self.state);
+        state.files.iter().map(|piece| self.dir.join(file_name(piece.number))).collect()
+    }
+
+    /// Sync and close the log.
+    pub fn close(&self) -> Result<()> {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        let closed = state.current.close();
+        lock(&self.guard).take();
+        closed
+    }
+
+    /// Find the last checkpoint. A header may name an older one, if a crash came before it was
+    /// written, and may be torn itself; the entry says that the segments were synced before it.
+    fn find_checkpoint(&self) -> Result<()> {
+        let (named, first, next) = {
+            let state = lock(&self.state);
+            let first = state.files.first().map_or(Lsn(1), |piece| piece.first);
+            (state.checkpoint, first, state.next)
+        };
+        let found = match self.last_checkpoint_from(named.max(first))? {
+            None if named > first => self.last_checkpoint_from(first)?,
+            found => found,
+        };
+        let before = Lsn(first.0.saturating_sub(1));
+        let checkpoint = match found {
+            Some(found) => found,
+            // The header names the entry after the end: `believe_lost` asks the manifest, too.
+            None if [before, next].contains(&named) || before == Lsn(0) => before,
+            None => return Err(self.uncovered(first)),
+        };
+        let mut state = lock(&self.state);
+        state.checkpoint = checkpoint;
+        // A header that names a later one tells a repair that its entry is damaged.
+        match self.mode == Mode::Read || checkpoint <= named {
+            true => Ok(()),
+            false => store_checkpoint(&state),
+        }
+    }
+
+    /// Give the entries from the checkpoint that the header names on, in one walk: what comes before a later
+    /// CHECKPOINT is not to be replayed. Where no checkpoint is there, all are given, from the first one on.
+    pub(crate) fn each_to_replay(
+        &self,
+        take: &mut dyn FnMut(Entry<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (named, first) = {
+            let state = lock(&self.state);
+            (state.checkpoint, state.files.first().map_or(Lsn(1), |piece| piece.first))
+        };
+        for from in [named.max(first), first] {
+            let (mut entries, mut is_found) = (self.entries(from, OnCorrupt::Skip)?, false);
+            while let Some(logged) = entries.next()? {
+                is_found |= logged.entry == Entry::Checkpoint;
+                take(logged.entry)?;
+            }
+            if is_found || from == first {
+                break;
+            }
+            // Its entry is damaged. An earlier one may be there.
+            take(Entry::Checkpoint)?;
+        }
+        Ok(())
+    }
+
+    fn last_checkpoint_from(&self, from: Lsn) -> Result<Option<Lsn>> {
+        let (mut entries, mut last) = (self.entries(from, OnCorrupt::Skip)?, None);
+        while let Some(logged) = entries.next()? {
+            if logged.entry == Entry::Checkpoint {
+                last = Some(logged.lsn);
+            }
+        }
+        Ok(last)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.mode == Mode::Read {
+            let message = "the log was opened for reading only";
+            let error = Error::new(ErrorKind::ReadOnly, message).of(FORMAT).at(&self.dir);
+            return Err(error.with_durable(Durable::No));
+        }
+        Ok(())
+    }
+
+    /// Append `count` entries with `change`, which says where the newest file ends then.
+    fn write(
+        &self,
+        count: u64,
+        change: impl FnOnce(&mut State) -> Result<u64>,
+    ) -> Result<(Lsn, Log<FileFormat>, u64)> {
+        self.check_writable()?;
+        let mut state = lock(&self.state);
+        let lsn = state.next;
+        let after = Lsn(lsn.0.saturating_add(count));
+        if after.0 > LSN_MAX.0 + 1 {
+            let message = format!("{count} entries from lsn {lsn} on, the last one is {LSN_MAX}");
+            let error = Error::new(ErrorKind::TooLarge, message).of(FORMAT);
+            return Err(error.at(&self.dir).with_durable(Durable::No));
+        }
+        let end = change(&mut state)?;
+        state.next = after;
+        Ok((lsn, state.current.clone(), end))
+    }
+
+    /// A sync where the durability asks for one, without the lock: appends go on meanwhile.
+    fn after_append(&self, log: &Log<FileFormat>, end: u64) -> Result<()> {
+        let unsynced = end.saturating_sub(log.shared.commits.durable());
+        match self.options.durability {
+            None if unsynced >= self.options.batch_bytes => log.shared.sync_to(end),
+            None => Ok(()),
+            Some(_) => log.shared.after_append(end),
+        }
+    }
+
+    /// Go on in the next file where this one would get too long: an entry does not span files.
+    fn make_room(&self, state: &mut State, bytes: u64) -> Result<()> {
+        state.check()?;
+        if !state.finished {
+            let extent = state.current.writable()?.state().extent;
+            if extent.records == 0 || extent.end.saturating_add(bytes) <= self.options.segment_bytes
+            {
+                return Ok(());
+            }
+            state.finish()?;
+        }
+        let number = state.files.last().map_or(0, |piece| piece.number + 1);
+        let options = self.options.file(state.next, state.checkpoint);
+        // One that an earlier try left is empty.
+        state.current = Log::open_with(&self.dir.join(file_name(number)), Mode::Append, options)
+            .map_err(|e| e.with_durable(Durable::No))?;
+        state.files.push(Piece { number, first: state.next, bytes: 0 });
+        state.finished = false;
+        Ok(())
+    }
+}
+
+/// Have the header of the newest file name the last checkpoint, durably.
+fn store_checkpoint(state: &State) -> Result<()> {
+    if state.finished {
+        // The header of the next file will name it.
+        return Ok(());
+    }
+    let shared = state.current.writable_as_before()?;
+    shared.commits.exclusive(|| {
+        let extent = shared.state().extent;
+        files::store_checkpoint(&*shared.file, state.checkpoint)
+            .map_err(|e| shared.fail("store the checkpoint", e))?;
+        shared.sync_file(&extent)?;
+        Ok(extent.end)
+    })
+}
+
+/// Cut a log after the valid prefix of its newest file, after saving what is cut beside it. Damage in
+/// a finished file is not cut: what follows it is in other files.
+pub fn repair(dir: impl AsRef<Path>, options: &WalOptions, may: Repair) -> Result<RepairReport> {
+    let dir = located(&*options.storage, dir.as_ref()).map_err(|e| e.of(FORMAT))?;
+    let _guard = lock_dir(options, &dir).map_err(|e| e.of(FORMAT))?;
+    let newest = numbers(&*options.storage, &dir)?.last().copied().unwrap_or(0);
+    let path = dir.join(file_name(newest));
+    crate::log::repair::repair::<FileFormat>(&path, &options.file(Lsn(1), Lsn(0)), may)
+}
+
+/// One writer for all the files.
+fn lock_dir(options: &WalOptions, dir: &Path) -> Result<WriterLock> {
+    let (storage, sidecar) = (&*options.storage, sidecar_dir(dir));
+    make_own_dir(storage, dir, options.file_mode)?;
+    make_sidecar(storage, &sidecar)?;
+    WriterLock::acquire(storage, &sidecar, dir, &LockTimeout::default())
+}

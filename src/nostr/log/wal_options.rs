@@ -1,0 +1,132 @@
+//! How the event store's write-ahead log is opened, and the ranges of its parameters.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::entry::{FORMAT, FRAMING_BYTES, Lsn};
+use super::files::FileOptions;
+use super::wal::EventWal;
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::options::Common;
+use crate::mode::{Mode, Recovery};
+use crate::nostr::bytes::record::RECORD_BYTES_MAX;
+use crate::setters::setters;
+use crate::sidecar::LockTimeout;
+use crate::storage::{Disk, Storage};
+
+const MIB: u64 = 1 << 20;
+
+/// How a log is opened; see the fields.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WalOptions {
+    /// When appends are synced: by default within `batch_interval`, or after `batch_bytes` if that is
+    /// earlier.
+    pub durability: Option<Durability>,
+    /// With the default durability: the longest time until a sync, 10 ms to 1 s.
+    pub batch_interval: Duration,
+    /// With the default durability: so many bytes are synced at once, 1 to 100 MiB.
+    pub batch_bytes: u64,
+    /// A file that would have more bytes is finished, and the next one begun: 10 MiB to 10 GiB.
+    pub segment_bytes: u64,
+    /// Limit of an entry's data, bytes.
+    pub data_bytes_max: u64,
+    /// What opening for writing does with a tail that is not clean.
+    pub recovery: Recovery,
+    /// Unix permissions of new files, less the umask. Who may read them may list new directories.
+    pub file_mode: u32,
+    /// A sync that takes longer is logged and counted.
+    pub slow_sync: Duration,
+    /// The file system.
+    pub storage: Arc<dyn Storage>,
+    /// Whether sizes below the ranges are taken: for tests.
+    #[doc(hidden)]
+    pub small: bool,
+}
+
+impl Default for WalOptions {
+    fn default() -> Self {
+        Self {
+            durability: None,
+            batch_interval: Duration::from_millis(100),
+            batch_bytes: 10 * MIB,
+            segment_bytes: 1024 * MIB,
+            data_bytes_max: u64::from(RECORD_BYTES_MAX),
+            recovery: Recovery::Valid,
+            file_mode: 0o600,
+            slow_sync: Duration::from_secs(1),
+            storage: Arc::new(Disk),
+            small: false,
+        }
+    }
+}
+
+setters! {
+    WalOptions {
+        batch_interval: Duration,
+        batch_bytes: u64,
+        segment_bytes: u64,
+        data_bytes_max: u64,
+        recovery: Recovery,
+        file_mode: u32,
+        slow_sync: Duration,
+        storage: Arc<dyn Storage>,
+    }
+    optional {}
+    filled {
+        durability: Durability,
+    }
+}
+
+impl WalOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Take sizes below the ranges: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn small(mut self, small: bool) -> Self {
+        self.small = small;
+        self
+    }
+
+    /// Open the log in a directory.
+    pub fn open(&self, dir: impl AsRef<Path>, mode: Mode) -> Result<EventWal> {
+        EventWal::open_with(dir.as_ref(), mode, self.clone())
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let interval = self.batch_interval.as_millis().try_into().unwrap_or(u64::MAX);
+        let limit = u64::from(u32::MAX) - FRAMING_BYTES;
+        for (what, asked, least, most) in [
+            ("batch interval in ms", interval, 10, 1000),
+            ("batch size", self.batch_bytes, MIB, 100 * MIB),
+            ("size of a WAL file", self.segment_bytes, 10 * MIB, 10 * 1024 * MIB),
+            ("limit of an entry", self.data_bytes_max, 1, limit),
+        ] {
+            let least = if self.small { 1 } else { least };
+            if !(least..=most).contains(&asked) {
+                let message = format!("{what} {asked}, may be {least} to {most}");
+                return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn file(&self, first: Lsn, checkpoint: Lsn) -> FileOptions {
+        let common = Common {
+            durability: self.durability.unwrap_or(Durability::Interval(self.batch_interval)),
+            recovery: self.recovery,
+            file_mode: self.file_mode,
+            slow_sync: self.slow_sync,
+            lock_timeout: LockTimeout::default(), // the store has waited
+            check_all: false,
+            storage: self.storage.clone(),
+        };
+        FileOptions { common, data_bytes_max: self.data_bytes_max, first, checkpoint }
+    }
+}

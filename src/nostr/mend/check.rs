@@ -1,0 +1,350 @@
+//! Verifying a store without changing it, and counting what it holds.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::error::Result;
+use crate::log::noted::note;
+use crate::log::split::Split;
+use crate::nostr::bulk::import::Check;
+use crate::nostr::bulk::split::{open_part, ranges};
+use crate::nostr::bytes::event::{EventRef, Flags, Id, Location};
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::bytes::names::Searches;
+use crate::nostr::bytes::signature;
+use crate::nostr::damage::rescue::DamagedPart;
+use crate::nostr::pages::on_all_cores::on_all_cores;
+use crate::nostr::pages::options::Options;
+use crate::nostr::pages::progress::Progress;
+use crate::nostr::pages::segment::{Found, PageDamage, Record, Segment};
+use crate::nostr::store::handle::EventStore;
+use crate::scan::{Damage, OnCorrupt};
+use crate::sidecar::sidecar_dir;
+
+/// Damage and wrong events beyond this are counted only.
+const FAULTS_KEPT: usize = 1000;
+/// A core checks so many bytes at a time.
+const PART_BYTES: u64 = 8 << 20;
+/// Progress of counting is reported this often.
+const PROGRESS_EVENTS: u64 = 1024;
+/// A day, seconds.
+const DAY: u32 = 86_400;
+
+/// Something that is not as it was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where it begins.
+    pub location: Location,
+    /// The byte of the segment's file after it.
+    pub end: u32,
+    /// What is wrong, with both values.
+    pub reason: String,
+}
+
+/// What verifying found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreReport {
+    /// Segments read.
+    pub segments: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Events that are neither deleted nor replaced, those included whose time is over.
+    pub live: u64,
+    /// Deleted events that are still stored.
+    pub deleted: u64,
+    /// Replaced events that are still stored.
+    pub replaced: u64,
+    /// Events of which the program that wrote them lost names of tags, and known names meet the id.
+    pub recovered: u64,
+    /// Events of which no known names meet the id: each is a fault.
+    pub lossy: u64,
+    /// Damaged places and wrong events.
+    pub faults: u64,
+    /// The first 1,000 of those in the segments.
+    pub first_faults: Vec<Fault>,
+    /// Those in the write-ahead log. They may keep the store from being opened for writing, until a repair
+    /// removes them.
+    pub log_damages: Vec<DamagedPart>,
+    /// Whether acknowledged events are missing: a repair, or opening with `Recovery::Spec`, noted it, or pages
+    /// are missing. What was noted is no fault of what is there; missing pages are one.
+    pub is_loss: bool,
+    /// Whether the check noted a damaged page next to the store: opening for writing is refused until a repair, or
+    /// a check without a find. A check of a part notes nothing.
+    pub noted: bool,
+    /// While the store is checked: the first damaged page.
+    damaged_page: Option<Fault>,
+}
+
+/// What verifying a part found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StorePartReport {
+    /// Of the part: its bytes, its events, and what is wrong with them.
+    pub report: StoreReport,
+    /// The first 8 bytes of the id of each event that counts, a big-endian number. Where none is
+    /// there twice in all parts, no event is stored twice.
+    pub ids: Vec<u64>,
+}
+
+impl StoreReport {
+    /// Whether nothing is wrong.
+    pub fn is_ok(&self) -> bool {
+        self.faults == 0
+    }
+
+    /// Add what was found in the next part.
+    fn join(&mut self, next: Self) {
+        self.live += next.live;
+        self.deleted += next.deleted;
+        self.replaced += next.replaced;
+        self.recovered += next.recovered;
+        self.lossy += next.lossy;
+        self.faults += next.faults;
+        self.damaged_page = self.damaged_page.take().or(next.damaged_page);
+        let room = FAULTS_KEPT - self.first_faults.len();
+        self.first_faults.extend(next.first_faults.into_iter().take(room));
+    }
+
+    fn add(&mut self, location: Location, end: u32, reason: String) {
+        self.faults += 1;
+        if self.first_faults.len() < FAULTS_KEPT {
+            self.first_faults.push(Fault { location, end, reason });
+        }
+    }
+}
+
+/// How many events of what a store holds, of those that count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Census {
+    /// Events.
+    pub events: u64,
+    /// By kind.
+    pub kinds: BTreeMap<u16, u64>,
+    /// By author.
+    pub authors: BTreeMap<Id, u64>,
+    /// By day: days from 1970 on.
+    pub days: BTreeMap<u32, u64>,
+    /// By the name of a tag: how many tags.
+    pub tags: BTreeMap<String, u64>,
+    /// The damage that was passed over, with the numbers of the segments.
+    pub damage: Vec<(u32, PageDamage)>,
+}
+
+impl EventStore {
+    /// Read every page, and check every record, id and, if asked for, signature, on all cores, and the
+    /// [write-ahead log](Self::verify_log). The store is not changed; damaged pages are noted beside it.
+    pub fn verify(&self, check: Check) -> Result<StoreReport> {
+        self.verify_with(check, &mut |_, _| Ok(()))
+    }
+
+    /// The same; `progress` is called with bytes done and bytes in all, and an error of it ends the
+    /// work.
+    pub fn verify_with(
+        &self,
+        check: Check,
+        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<StoreReport> {
+        let segments = self.snapshot()?;
+        let there = |segment: &Segment| u64::from(segment.bytes_there(0..segment.end()));
+        let bytes = segments.iter().map(there).sum();
+        let (segment_count, is_loss) = (segments.len() as u64, self.opening().is_loss);
+        let mut report =
+            StoreReport { segments: segment_count, bytes, is_loss, ..StoreReport::default() };
+        let mut progress = Progress::new(progress);
+        progress.expect(bytes);
+        let mut parts = Vec::new();
+        for segment in &segments {
+            let ranges = ranges(segment, PART_BYTES)?;
+            parts.extend(ranges.into_iter().map(|range| (segment, range)));
+        }
+        let work = |&(segment, range): &(&Segment, _), step: &mut dyn FnMut(u64) -> Result<()>| {
+            let mut found = StorePartReport::default();
+            let mut add = |id| {
+                found.ids.push(short(id));
+                true
+            };
+            found.report.walk(segment, range, check, &mut add, step)?;
+            Ok(found)
+        };
+        let found = on_all_cores(parts.iter(), work, &mut progress)?;
+        let mut ids: Vec<u64> = found.iter().flat_map(|part| &part.ids).copied().collect();
+        ids.sort_unstable();
+        if ids.windows(2).all(|pair| pair.first() != pair.last()) {
+            found.into_iter().for_each(|part| report.join(part.report));
+        } else {
+            // Which event is stored twice, and where, only one walk along all says.
+            let mut ids = HashSet::new();
+            for segment in &segments {
+                let whole = (0, segment.end());
+                progress.expect(segment.end().into());
+                report.walk(segment, whole, check, &mut |id| ids.insert(id), &mut |bytes| {
+                    progress.add(bytes)
+                })?;
+            }
+        }
+        report.log_damages = self.verify_log()?;
+        report.faults += report.log_damages.len() as u64;
+        progress.end()?;
+        let damaged = report.damaged_page.take();
+        report.noted = self.note(damaged.as_ref());
+        Ok(report)
+    }
+
+    fn note(&self, found: Option<&Fault>) -> bool {
+        let found = found.map(|Fault { location, end, reason }| Damage {
+            offset: location.offset.into(),
+            end: (*end).into(),
+            reason: format!("segment {}: {reason}", location.segment),
+            ..Damage::default()
+        });
+        let (storage, sidecar) = (&*self.shared.options.storage, sidecar_dir(&self.shared.dir));
+        note(storage, &sidecar, found.as_ref(), false)
+    }
+
+    /// The same of one of the [splits](Self::splits), without an open store, so that several
+    /// processes share the work: the reports of all parts and [`verify_log`](Self::verify_log) make that of
+    /// the store. Whether an event is stored twice is seen by their ids.
+    pub fn verify_part(
+        split: &Split,
+        options: &Options,
+        check: Check,
+        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<StorePartReport> {
+        let (segment, from, to) = open_part(split, options).map_err(|e| e.of(FORMAT))?;
+        let bytes = u64::from(segment.bytes_there(from..segment.end().max(from)));
+        let mut report = StoreReport { segments: 1, bytes, ..StoreReport::default() };
+        let mut progress = Progress::new(progress);
+        progress.expect(to.saturating_sub(from).into());
+        let mut ids = Vec::new();
+        let mut add = |id: Id| {
+            ids.push(short(id));
+            true
+        };
+        let range = (from, segment.end());
+        report.walk(&segment, range, check, &mut add, &mut |bytes| progress.add(bytes))?;
+        progress.end()?;
+        report.damaged_page = None;
+        Ok(StorePartReport { report, ids })
+    }
+
+    /// The number of each segment, and its bytes.
+    pub fn segments(&self) -> Result<Vec<(u32, u64)>> {
+        let segments = self.snapshot()?;
+        let bytes = |segment: &Segment| u64::from(segment.bytes_there(0..segment.end()));
+        let of = |segment: Segment| (segment.header().segment, bytes(&segment));
+        Ok(segments.into_iter().map(of).collect())
+    }
+
+    /// Count the events by kind, author, day and names of tags.
+    pub fn census(&self) -> Result<Census> {
+        self.census_with(OnCorrupt::Raise, &mut |_| Ok(()))
+    }
+
+    /// The same; `on_corrupt` says what damage does, and `progress` is called with the number of events so
+    /// far: an error of it ends the work.
+    pub fn census_with(
+        &self,
+        on_corrupt: OnCorrupt,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Census> {
+        let mut census = Census::default();
+        let mut events = self.iter(crate::nostr::store::read::Include::Live, on_corrupt)?;
+        while events.next_with(|_, event| census.add(event))?.is_some() {
+            if census.events.is_multiple_of(PROGRESS_EVENTS) {
+                progress(census.events)?;
+            }
+        }
+        census.damage = events.damage().to_vec();
+        Ok(census)
+    }
+}
+
+impl Census {
+    fn add(&mut self, event: &EventRef<'_>) {
+        self.events += 1;
+        *self.kinds.entry(event.kind).or_default() += 1;
+        *self.authors.entry(Id(event.pubkey)).or_default() += 1;
+        *self.days.entry(event.created_at / DAY).or_default() += 1;
+        for tag in event.tags.iter() {
+            let name = tag.name();
+            match self.tags.get_mut(&*name) {
+                Some(count) => *count += 1,
+                None => drop(self.tags.insert(name.into_owned(), 1)),
+            }
+        }
+    }
+}
+
+/// The first 8 bytes of an id.
+fn short(id: Id) -> u64 {
+    id.0.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+impl StoreReport {
+    /// Check what begins in a part of a segment. `is_new` is asked for each event that counts; `step`
+    /// gets the bytes of each event.
+    fn walk(
+        &mut self,
+        segment: &Segment,
+        (from, to): (u32, u32),
+        check: Check,
+        is_new: &mut dyn FnMut(Id) -> bool,
+        step: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let (id, mut scratch) = (segment.header().segment, Vec::new());
+        let mut scan = segment.scan(from).with_names(&Searches::default());
+        while let Some(found) = scan.next()? {
+            let (begin, end) = match found {
+                Found::Record(found) if found.offset >= to => break,
+                Found::Record(found) => {
+                    let at = Location { segment: id, offset: found.offset };
+                    if self.count(&found.event) && !is_new(found.event.id) {
+                        let reason = format!("event {} is stored twice", found.event.id);
+                        self.add(at, found.end, reason);
+                    }
+                    self.check(at, &found, check, &mut scratch);
+                    (found.offset, found.end)
+                }
+                Found::Damage(PageDamage { offset, end, reason }) => {
+                    let location = Location { segment: id, offset };
+                    let fault = Fault { location, end, reason: reason.clone() };
+                    self.damaged_page.get_or_insert(fault);
+                    self.add(location, end, reason);
+                    (offset, end)
+                }
+            };
+            step((end - begin).into())?;
+        }
+        Ok(())
+    }
+
+    /// Whether the event counts.
+    fn count(&mut self, event: &EventRef<'_>) -> bool {
+        if event.flags.contains(Flags::DELETED) {
+            self.deleted += 1;
+        } else if event.flags.contains(Flags::REPLACED) {
+            self.replaced += 1;
+        } else {
+            self.live += 1;
+        }
+        event.flags.is_live()
+    }
+
+    fn check(&mut self, at: Location, found: &Record<'_>, check: Check, scratch: &mut Vec<u8>) {
+        let (event, end) = (&found.event, found.end);
+        if check == Check::None {
+            return;
+        }
+        self.recovered += u64::from(found.is_recovered);
+        self.lossy += u64::from(event.flags.contains(Flags::LOSSY));
+        if let Err(error) = event.check_id(scratch) {
+            return self.add(at, end, error.message().to_owned());
+        }
+        if check == Check::Signature
+            && let Err(error) = signature::check(event.id, &event.pubkey, &event.sig)
+        {
+            self.add(at, end, error.message().to_owned());
+        }
+    }
+}

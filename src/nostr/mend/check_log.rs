@@ -1,0 +1,86 @@
+//! Verifying the write-ahead log of a store without changing it. A damaged log does not keep a reader from
+//! the events of the segments, but opening for writing refuses it.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::interrupt::asking;
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::damage::belonging::Belonging;
+use crate::nostr::damage::mend_wal::LogPlan;
+use crate::nostr::damage::rescue::{DamagedPart, Files, LogFile};
+use crate::nostr::damage::witnesses::{Expected, reason, unstored};
+use crate::nostr::open::opening::{READER_TRIES, WAL_NAME};
+use crate::nostr::pages::segments::Segments;
+use crate::nostr::store::handle::{EventStore, Shared};
+use crate::storage::Access;
+
+impl EventStore {
+    /// What is wrong with the write-ahead log: a [`repair`](crate::nostr::mend::repair()) names the same parts.
+    pub fn verify_log(&self) -> Result<Vec<DamagedPart>> {
+        let shared = self.usable()?;
+        let check = shared.options.lock_timeout.check();
+        asking(check, &shared.dir, || shared.look_at_log()).map_err(|error: Error| error.of(FORMAT))
+    }
+}
+
+impl Shared {
+    /// Looks again until two looks agree: a writer may create and remove files during one. At last, what
+    /// the last two agree in counts.
+    fn look_at_log(&self) -> Result<Vec<DamagedPart>> {
+        let mut before = None;
+        for tried in 1..READER_TRIES {
+            match self.log_damages() {
+                Ok(found) if found.is_empty() || before.as_ref() == Some(&found) => {
+                    return Ok(found);
+                }
+                found => before = found.ok(),
+            }
+            std::thread::sleep(Duration::from_millis(1 << tried));
+        }
+        let mut found = self.log_damages()?;
+        if let Some(before) = before {
+            found.retain(|part| before.contains(part));
+        }
+        Ok(found)
+    }
+
+    fn log_damages(&self) -> Result<Vec<DamagedPart>> {
+        // Before the files are listed: a log that is begun later is not looked for.
+        let manifest = self.state().manifest.clone();
+        let logs = Files::list(&self.options, &self.dir)?.logs;
+        let wal_dir = self.dir.join(WAL_NAME);
+        // No stored events are named: only a repair asks which of them a cut would lose.
+        let plan = LogPlan::make(&self.options, &wal_dir, &manifest, &logs, &HashSet::new())?;
+        let mut damages = plan.damages.clone();
+        damages.extend(self.only_logged(&plan, &logs)?);
+        Ok(damages)
+    }
+
+    /// What is said of events that the log has from before its last checkpoint, and no segment. An opening for
+    /// writing asked already.
+    fn only_logged(&self, plan: &LogPlan, logs: &[LogFile]) -> Result<Option<DamagedPart>> {
+        if self.wal.is_some() {
+            return Ok(None);
+        }
+        // As they are now, after the log was read: a writer may have gone on since this handle was opened.
+        let (belonging, files) = Belonging::load(&self.options, &self.dir)?;
+        let mut segments = Segments::new(&self.dir, self.options.storage.clone());
+        for (&id, path) in &files {
+            segments.open(id, path, Access::Read, &self.options)?;
+        }
+        if let Some((path, reason)) = belonging.foreign(&segments) {
+            return Ok(Some(DamagedPart { path, offset: 0, end: 0, reason }));
+        }
+        let expected = Expected::beyond_manifest(&belonging.manifest, &segments, plan.checkpoint);
+        let logged = plan.only_in_log(&self.options, logs, &expected, &HashSet::new())?;
+        let (lost, _) = unstored(&segments, logged)?;
+        let (path, count) = (segments.dir, lost.len());
+        let part = || {
+            let reason = reason(count, plan.checkpoint);
+            DamagedPart { path, offset: 0, end: 0, reason }
+        };
+        Ok((count > 0).then(part))
+    }
+}

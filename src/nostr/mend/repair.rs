@@ -1,0 +1,366 @@
+//! Making a damaged store usable again. Only on request.
+//!
+//! 1. The write-ahead log is cut where its first damage lies after the last checkpoint, once all segments
+//!    are written again and synced; what lies before the checkpoint is in the segments, and goes if it is
+//!    damaged.
+//! 2. Without segments that are missing, the manifest names those that are there.
+//! 3. The index is deleted, and the store is opened, which brings the segments to what is left of the log.
+//! 4. Segments with damaged pages are written again without them, and a commit that has begun is finished.
+//!
+//! What goes is saved beside its file before, and the note of imports goes first: events of theirs may go.
+//! A crash at any step leaves a store that a further repair takes up.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::report::Repair;
+use crate::mend::save_part;
+use crate::nostr::bytes::event::Id;
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::damage::belonging::Belonging;
+use crate::nostr::damage::mend_wal::{self, LogPlan};
+use crate::nostr::damage::rescue::{DamagedPart, Files, Pages};
+use crate::nostr::damage::witnesses::{Expected, reason};
+use crate::nostr::open::opening::WAL_NAME;
+use crate::nostr::pages::options::Options;
+use crate::nostr::pages::progress::Progress;
+use crate::nostr::pages::segment::{Found, PageDamage, Segment};
+use crate::nostr::pages::segments::{Segments, parse_name};
+use crate::nostr::store::handle::{EventStore, Shared, State, now};
+use crate::nostr::store::indexing::drop_index;
+use crate::sidecar::{LockTimeout, Loss, WriterLock, forget_damage, make_sidecar, sidecar_dir};
+use crate::storage::segmented::remove;
+use crate::storage::{Access, Storage, located};
+
+/// How far the inputs of an import are stored that is under way: the command line notes it in `.deedbook`.
+const IMPORTS_NAME: &str = "imports.json";
+
+/// What a repair found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreRepair {
+    /// The store.
+    pub path: PathBuf,
+    /// The damaged parts of its files, and what of the write-ahead log goes with them.
+    pub damages: Vec<DamagedPart>,
+    /// Bytes removed from files; of a dry run, bytes to be removed.
+    pub cut_bytes: u64,
+    /// Intact events that go with a cut of the write-ahead log, and that the segments do not have.
+    pub cut_events: u64,
+    /// Segments that are missing.
+    pub lost_segments: Vec<u32>,
+    /// Whether acknowledged events are missing: with segments, damaged pages, or the end of the log. It
+    /// stays noted beside the store once a repair went on without them.
+    pub is_loss: bool,
+    /// Whether that was noted before.
+    pub was_loss: bool,
+    /// Files that hold what was removed.
+    pub saved: Vec<PathBuf>,
+    /// Whether the store can be opened for writing now, and has no damage.
+    pub mended: bool,
+}
+
+/// Mend a store, after saving what is cut beside it. One without damage is opened and closed.
+///
+/// # Errors
+///
+/// [`ErrorKind::Corrupt`] if intact events would go, unless `may.force` says so, or if nothing helps but
+/// to [`salvage`](crate::nostr::mend::salvage) what is intact; the store is unchanged then.
+pub fn repair(path: &Path, options: &Options, may: Repair) -> Result<StoreRepair> {
+    let run = || {
+        options.check()?;
+        mend(located(&*options.storage, path)?, options, may)
+    };
+    run().map_err(|error: Error| error.of(FORMAT))
+}
+
+fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
+    let storage = &*options.storage;
+    let sidecar = sidecar_dir(&dir);
+    let (wal_dir, files) = (dir.join(WAL_NAME), Files::list(options, &dir)?);
+    if files.segments.is_empty() {
+        let kind = if files.is_empty() { ErrorKind::Missing } else { ErrorKind::LostRecords };
+        let error = Error::new(kind, "no segment of an event store there").at(&dir);
+        return Err(if files.is_empty() { error } else { error.with_advice("try salvage") });
+    }
+    let lock = match may.dry_run {
+        true => None,
+        false => {
+            make_sidecar(storage, &sidecar)?;
+            Some(WriterLock::acquire(storage, &sidecar, &dir, &LockTimeout::default())?)
+        }
+    };
+    let was_loss = Loss::load(storage, &sidecar)?.is_some();
+    let mut report = StoreRepair { path: dir.clone(), was_loss, ..StoreRepair::default() };
+    let (mut belonging, mut there) = Belonging::load(options, &dir)?;
+    let seen = look_at_segments(options, &there, &belonging, &mut report)?;
+    let copies = belonging.copies(&seen.segments)?;
+    for (id, damage) in &seen.doubles {
+        there.remove(id);
+        report.damages.push(damage.clone());
+    }
+    report.lost_segments = belonging.missing(&there);
+    let is_whole = storage.is_dir(&wal_dir);
+    report.lost_segments.extend(belonging.gap(&seen.segments, &copies, is_whole).map(|gap| gap.0));
+    let plan = LogPlan::make(options, &wal_dir, &belonging.manifest, &files.logs, &seen.ids)?;
+    let expected = Expected::beyond_manifest(&belonging.manifest, &seen.segments, plan.checkpoint);
+    let only = plan.only_in_log(options, &files.logs, &expected, &seen.ids)?;
+    // The log has the events of pages after the last checkpoint, unless it lacks something itself.
+    let is_page_lost = match plan.has_all_after(&belonging.manifest) {
+        true => seen.lost > 0,
+        false => !report.damages.is_empty(),
+    };
+    let foreign = belonging.foreign(&seen.segments);
+    report.is_loss =
+        is_page_lost || !report.lost_segments.is_empty() || plan.is_loss || foreign.is_some();
+    let of_foreign = |(path, reason)| DamagedPart { path, offset: 0, end: 0, reason };
+    report.damages.extend(foreign.map(of_foreign));
+    report.damages.extend(seen.headers.iter().map(|(_, damage)| damage.clone()));
+    report.damages.extend(plan.damages.iter().cloned());
+    if !only.is_empty() {
+        // Opening appends them again.
+        let (path, reason) = (seen.segments.dir.clone(), reason(only.len(), plan.checkpoint));
+        report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+    }
+    report.cut_bytes += plan.cut_bytes;
+    report.cut_events = plan.cut_events;
+    if may.dry_run {
+        return Ok(report);
+    }
+    if report.cut_events > 0 && !may.force {
+        let (lie, them) = if report.cut_events > 1 { ("s lie", "them") } else { (" lies", "it") };
+        let message = format!(
+            "{} intact event{lie} only after the damage in the write-ahead log and would go with the \
+             cut; salvage copies {them} to a new store, or force the repair",
+            report.cut_events
+        );
+        return Err(Error::new(ErrorKind::Corrupt, message).at(&wal_dir));
+    }
+    if report.is_loss {
+        if !may.accept_loss {
+            (report.cut_bytes, report.cut_events) = (0, 0);
+            return Ok(report);
+        }
+        // Noted before anything goes: every later check reports it.
+        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar)?;
+    }
+    if report.is_loss || !report.damages.is_empty() {
+        forget_imports(storage, &sidecar)?;
+    }
+    for (path, header) in seen
+        .headers
+        .iter()
+        .filter_map(|(header, damage)| header.map(|header| (&damage.path, header)))
+    {
+        let mut segment = Segment::open_as(storage, path, Access::Write, header)?;
+        let (page, mode) = (0..u64::from(header.page_bytes), options.file_mode);
+        report.saved.extend(segment.save(|file| save_part(storage, file, path, mode, page))?);
+        segment.write_header(segment.count(0)?, 0)?;
+        segment.sync()?;
+    }
+    for (_, DamagedPart { path, .. }) in &seen.doubles {
+        report.saved.push(mend_wal::put_aside(options, &seen.segments.dir, path)?);
+    }
+    report.saved.extend(mend_wal::mend(options, &wal_dir, &there, &plan)?);
+    if !report.lost_segments.is_empty() {
+        belonging.go_on_without(options, &dir, &there, &copies)?;
+    }
+    // Where a segment was damaged, what the index says of it may be of other segments.
+    drop_index(options, &sidecar)?;
+    drop(lock);
+    let store = EventStore::open_to_mend(&dir, options.clone())?;
+    report.saved.extend(store.opening().saved.iter().cloned());
+    report.saved.extend(store.drop_damage()?);
+    store.finish_transaction()?;
+    store.close()?;
+    forget_damage(storage, &sidecar)?;
+    report.mended = true;
+    Ok(report)
+}
+
+/// Have the next import of the same files begin again: what it noted as stored may go.
+pub(crate) fn forget_imports(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
+    let path = sidecar.join(IMPORTS_NAME);
+    remove(storage, &path).map_err(|e| Error::io("remove the note of imports", &path, e))?;
+    storage.sync_dir(sidecar).map_err(|e| Error::io("sync the directory", sidecar, e))
+}
+
+/// What the segments hold.
+pub(crate) struct Seen {
+    segments: Segments,
+    /// The events that are intact: they stay.
+    pub ids: HashSet<Id>,
+    /// How many damaged parts had events that a checkpoint covered.
+    lost: u64,
+    /// What is wrong with the headers of segments, and what they should be.
+    headers: Vec<(Option<crate::nostr::bytes::page::Header>, DamagedPart)>,
+    /// Segments that are copies of others, by their headers and their events.
+    doubles: Vec<(u32, DamagedPart)>,
+}
+
+pub(crate) fn look_at_segments(
+    options: &Options,
+    there: &BTreeMap<u32, PathBuf>,
+    belonging: &Belonging,
+    report: &mut StoreRepair,
+) -> Result<Seen> {
+    let last = there.keys().next_back().copied();
+    let segments = Segments::new(&report.path, options.storage.clone());
+    let (headers, doubles) = Default::default();
+    let mut seen = Seen { segments, ids: HashSet::new(), headers, doubles, lost: 0 };
+    for (&id, path) in there {
+        let Some(mut pages) = Pages::open(options, id, path)? else {
+            let message = "no header of a segment, and no record for any size of pages";
+            let error = Error::new(ErrorKind::Corrupt, message).at(path).offset_at(0);
+            return Err(error.with_advice("salvage copies what the other files have"));
+        };
+        if let Some(damage) = &pages.header_damage {
+            seen.headers.push((Some(pages.segment.header()), damage.clone()));
+        }
+        belonging.expect_pages(&mut pages.segment);
+        let checkpoint = belonging.manifest.size_of(id).unwrap_or_default();
+        let mut scan = pages.scan();
+        while let Some(found) = scan.next()? {
+            match found {
+                Found::Record(found) => {
+                    seen.ids.insert(found.event.id);
+                }
+                Found::Damage(damage) => {
+                    let is_later = Some(id) == last && u64::from(damage.offset) >= checkpoint;
+                    seen.lost += u64::from(!is_later || checkpoint == 0);
+                    let there = pages.segment.bytes_there(damage.offset..damage.end);
+                    report.cut_bytes += u64::from(there);
+                    report.damages.push(pages.damaged(damage));
+                }
+            }
+        }
+        seen.segments.insert(id, pages.segment);
+    }
+    seen.take_doubles_out(options)?;
+    Ok(seen)
+}
+
+impl Seen {
+    /// Take those out that are other segments by their headers, and whose events are all in those.
+    fn take_doubles_out(&mut self, options: &Options) -> Result<()> {
+        let mut doubles = Vec::new();
+        for (number, (_, damage)) in self.headers.iter().enumerate() {
+            let Ok(copy) = Segment::open(&*options.storage, &damage.path, Access::Read) else {
+                continue;
+            };
+            let of = copy.header().segment;
+            let name = damage.path.file_name().and_then(|name| parse_name(name.to_str()?));
+            let Some(id) = name.filter(|id| *id != of) else { continue };
+            let segments = [id, of].map(|id| self.segments.by_id.get(&id));
+            let [Some(one), Some(other)] = segments else { continue };
+            let (one, other) = (ids_of(&one.segment)?, ids_of(&other.segment)?);
+            if !one.is_empty() && one.is_subset(&other) {
+                let reason = format!("a copy of segment {of}, its name says {id}");
+                doubles.push((number, id, DamagedPart { reason, ..damage.clone() }));
+            }
+        }
+        for (number, id, damage) in doubles.into_iter().rev() {
+            self.headers.remove(number);
+            self.segments.by_id.remove(&id);
+            self.doubles.push((id, damage));
+        }
+        Ok(())
+    }
+}
+
+fn ids_of(segment: &Segment) -> Result<HashSet<Id>> {
+    let (mut ids, mut scan) = (HashSet::new(), segment.scan(0));
+    while let Some(found) = scan.next()? {
+        if let Found::Record(found) = found {
+            ids.insert(found.event.id);
+        }
+    }
+    Ok(ids)
+}
+
+impl EventStore {
+    /// Write segments with damaged pages again without them; what is damaged is saved beside.
+    fn drop_damage(&self) -> Result<Vec<PathBuf>> {
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        let (mut damages, mut saved) = (Vec::new(), Vec::new());
+        let ids: Vec<u32> = state.segments.by_id.keys().copied().collect();
+        for id in ids {
+            saved.extend(shared.save_damage(&state, id, &mut damages)?);
+        }
+        let mut damaged: Vec<u32> = damages.iter().map(|(id, _)| *id).collect();
+        damaged.dedup();
+        if damaged.is_empty() {
+            return Ok(saved);
+        }
+        shared.checkpoint(wal, &mut state)?;
+        shared.copy_intact(&mut state, &damaged, &damages)?;
+        drop(state);
+        // It knows where the damaged ones were.
+        self.reindex()?;
+        Ok(saved)
+    }
+}
+
+impl Shared {
+    /// Save the damaged pages of a segment, and note them.
+    fn save_damage(
+        &self,
+        state: &State,
+        id: u32,
+        damages: &mut Vec<(u32, PageDamage)>,
+    ) -> Result<Vec<PathBuf>> {
+        let Some(open) = state.segments.by_id.get(&id) else { return Ok(Vec::new()) };
+        let (storage, mode) = (&*self.options.storage, self.options.file_mode);
+        let (mut saved, mut scan) = (Vec::new(), open.segment.scan(0));
+        while let Some(found) = scan.next()? {
+            let Found::Damage(damage) = found else { continue };
+            let part = u64::from(damage.offset)..u64::from(damage.end);
+            let path = open.segment.path();
+            let copy = open.segment.save(|file| save_part(storage, file, path, mode, part))?;
+            saved.extend(copy);
+            damages.push((id, damage));
+        }
+        Ok(saved)
+    }
+
+    /// Compact segments, passing over damage that is saved.
+    fn copy_intact(
+        &self,
+        state: &mut State,
+        old: &[u32],
+        saved: &[(u32, PageDamage)],
+    ) -> Result<()> {
+        let next = state.manifest.next_segment_id;
+        let mut targets = Segments::new(&self.dir, self.options.storage.clone());
+        let mut silent = Progress::silent();
+        let moved = match self.copy(state, old, saved, next, &mut targets, &mut silent) {
+            Ok(moved) => moved,
+            Err(error) => {
+                self.give_up(state, targets, next);
+                return Err(error);
+            }
+        };
+        let done = self.swap(state, old, targets, &moved);
+        done.inspect_err(|error| state.broken = Some(error.message().to_owned()))
+    }
+}
+
+impl Belonging {
+    /// Have the manifest name what is there.
+    fn go_on_without(
+        &mut self,
+        options: &Options,
+        dir: &Path,
+        there: &BTreeMap<u32, PathBuf>,
+        copies: &[u32],
+    ) -> Result<()> {
+        let stays = |id: &&u32| !copies.contains(id);
+        self.manifest.name_only(there.keys().filter(stays).copied());
+        if self.manifest.created_at == 0 {
+            self.manifest.created_at = now();
+        }
+        self.manifest.store(options, dir)
+    }
+}

@@ -1,0 +1,428 @@
+//! Copying what is intact to a new store. The source is never changed.
+//!
+//! 1. The records of the segments, with the flags that they have, or that the write-ahead log gave them
+//!    after the last checkpoint: those that the manifest names first, since others may be copies.
+//! 2. The events of the log after the last checkpoint, and those of what was cut off and saved. They are
+//!    appended as new ones: what deletes or replaces them, or they it, counts. What came before the
+//!    checkpoint is in the segments, or a compaction dropped it (`witnesses.rs`). It is copied, too, unless
+//!    the manifest vouches for whole segments and there was a compaction; and it is uncertain where a
+//!    compaction may have dropped it.
+//! 3. Events of the segments without a checksum whose ids are not true, where the log has no whole copy.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::mode::Mode;
+use crate::nostr::bytes::event::{Event, EventRef, Flags, Id, Location};
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::bytes::names::Searches;
+use crate::nostr::bytes::record::{self, RECORD_BYTES_MAX};
+use crate::nostr::bytes::{names, policy};
+use crate::nostr::damage::belonging::Belonging;
+use crate::nostr::damage::mend_wal::{LogPlan, may_name};
+use crate::nostr::damage::rescue::{DamagedPart, Files, Pages};
+use crate::nostr::damage::witnesses::{Expected, reason};
+use crate::nostr::log::entry::{Entry, Lsn};
+use crate::nostr::open::opening::WAL_NAME;
+use crate::nostr::open::recovery::Tail;
+use crate::nostr::pages::options::Options;
+use crate::nostr::pages::segment::Found;
+use crate::nostr::pages::segments::Segments;
+use crate::nostr::store::append::Outcome;
+use crate::nostr::store::handle::EventStore;
+use crate::nostr::store::records::Records;
+use crate::storage::located;
+
+/// Records are copied in parts of about this size.
+const PART_BYTES: usize = 4 << 20;
+/// At most so many bytes of records wait for what the log has.
+const DOUBTFUL_BYTES: usize = 64 << 20;
+
+/// What a salvage copied, and what it could not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreSalvage {
+    /// Events copied, whatever their flags.
+    pub events: u64,
+    /// Of these, events that are deleted or replaced.
+    pub hidden: u64,
+    /// Of these, events that only the write-ahead log had.
+    pub from_log: u64,
+    /// Of these, events that only what an opening or a repair had cut off and saved had.
+    pub from_saved: u64,
+    /// Of these, events whose id is not that of their content, or that may be a part of a damaged entry
+    /// of the log, or that the log has from before its last checkpoint: a compaction may have dropped them.
+    pub uncertain: u64,
+    /// Intact records that were not copied because their event was.
+    pub copies: u64,
+    /// Events of the log that were not copied because their author deleted them, or their time is over.
+    pub left_out: u64,
+    /// Segments that are missing, by the manifest or by the numbers of the others.
+    pub lost_segments: Vec<u32>,
+    /// The damaged parts of the files.
+    pub damages: Vec<DamagedPart>,
+    /// Size of the files that were read, bytes.
+    pub source_bytes: u64,
+    /// Events of the segments whose id is not that of their content.
+    faults: u64,
+}
+
+impl StoreSalvage {
+    /// Whether all there was came over, and [`EventStore::verify`] finds nothing wrong with it.
+    pub fn is_complete(&self) -> bool {
+        self.damages.is_empty() && self.lost_segments.is_empty() && self.faults == 0
+    }
+}
+
+/// Copy every intact event of the store in `source` to a new one in `target`, which keeps versions as the
+/// source does unless the options say otherwise. `progress` is called with bytes done and bytes in all, and
+/// what it fails with ends the copying.
+///
+/// # Errors
+///
+/// [`ErrorKind::Missing`] if there is no file of a store, [`ErrorKind::AlreadyExists`] if the target is
+/// one.
+pub fn salvage(
+    source: &Path,
+    target: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+) -> Result<StoreSalvage> {
+    let mut copy = || {
+        options.check()?;
+        let source = located(&*options.storage, source)?;
+        let files = Files::list(options, &source)?;
+        if files.is_empty() {
+            return Err(Error::new(ErrorKind::Missing, "no event store there").at(&source));
+        }
+        let there: BTreeMap<u32, PathBuf> = files.segments.iter().cloned().collect();
+        let belonging = Belonging::of(options, &source, &there)?;
+        let history = options.history.unwrap_or(belonging.manifest.history);
+        // Nothing of it is new.
+        let options = &options.clone().event_bytes_max(RECORD_BYTES_MAX).history(history);
+        let store = options.open(target, Mode::Create)?;
+        let (report, part) = (StoreSalvage::default(), Part::default());
+        let (total, searches) = (total_bytes(options, &files)?, Searches::default());
+        let mut copying = Copying {
+            options,
+            store: &store,
+            report,
+            part,
+            searches,
+            total,
+            progress,
+            last: Vec::new(),
+            doubtful: Part::default(),
+        };
+        copying.run(&source, &files, &there, &belonging)?;
+        let report = copying.report;
+        store.close()?;
+        Ok(report)
+    };
+    copy().map_err(|error: Error| error.of(FORMAT))
+}
+
+fn total_bytes(options: &Options, files: &Files) -> Result<u64> {
+    let paths = files.segments.iter().chain(&files.cut_segments).map(|(_, path)| path);
+    let mut total = 0;
+    for path in paths.chain(files.logs.iter().map(|log| &log.path)) {
+        let failed = |e| Error::io("look at the file", path, e);
+        let file = options.storage.open(path, crate::storage::Access::Read).map_err(failed)?;
+        total += file.len().map_err(failed)?;
+    }
+    Ok(total)
+}
+
+struct Copying<'a> {
+    options: &'a Options,
+    store: &'a EventStore,
+    report: StoreSalvage,
+    part: Part,
+    searches: Searches,
+    total: u64,
+    progress: &'a mut dyn FnMut(u64, u64) -> Result<()>,
+    /// Events after the last checkpoint, of which those that they hide may have lost their flags.
+    last: Vec<Id>,
+    /// Events of the segments that the log may have whole.
+    doubtful: Part,
+}
+
+/// Records to be copied, made for the pages of the new store.
+#[derive(Default)]
+struct Part {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// An event of the write-ahead log, or of what was cut off.
+struct Rescued {
+    event: Event,
+    /// Whether names of its tags are lost.
+    is_lossy: bool,
+    /// Whether it is no part of a damaged entry, and none that a compaction may have dropped.
+    is_proved: bool,
+}
+
+/// What the write-ahead log says.
+#[derive(Default)]
+struct Logged {
+    checkpoint: Lsn,
+    /// After the last checkpoint.
+    flags: HashMap<Location, Flags>,
+}
+
+impl Copying<'_> {
+    fn run(
+        &mut self,
+        source: &Path,
+        files: &Files,
+        there: &BTreeMap<u32, PathBuf>,
+        belonging: &Belonging,
+    ) -> Result<()> {
+        let options = self.options;
+        let mut segments = Segments::new(source, options.storage.clone());
+        let logged = self.logged(files)?;
+        self.report.lost_segments = belonging.missing(there);
+        let last = there.keys().next_back().copied();
+        let (named, unnamed): (Vec<_>, Vec<_>) =
+            files.segments.iter().partition(|(id, _)| belonging.manifest.names(*id));
+        for (id, path) in named.into_iter().chain(unnamed) {
+            match Pages::open(self.options, *id, path)? {
+                Some(mut pages) => {
+                    belonging.expect_pages(&mut pages.segment);
+                    segments.insert(*id, pages.segment.clone());
+                    let page_bytes = pages.segment.header().page_bytes;
+                    let checkpoint = belonging.manifest.pages_end(*id, page_bytes);
+                    let later = (Some(*id) == last).then_some(checkpoint.unwrap_or(page_bytes));
+                    self.copy_pages(&pages, &logged, later)?;
+                }
+                None => self.nothing_in(path)?,
+            }
+        }
+        self.write()?;
+        let wal_dir = source.join(WAL_NAME);
+        self.look_for_gaps(belonging, &segments, options.storage.is_dir(&wal_dir))?;
+        let (manifest, stored) = (&belonging.manifest, HashSet::new());
+        let mut log_damages =
+            LogPlan::make(options, &wal_dir, manifest, &files.logs, &stored)?.damages;
+        let expected = Expected::all(manifest, &segments, logged.checkpoint);
+        let beyond = Expected::beyond_manifest(manifest, &segments, logged.checkpoint);
+        let is_vouched =
+            self.report.is_complete() && beyond.is_empty() && !belonging.may_be_of_others();
+        let takes_all = !is_vouched || !expected.may_be_dropped;
+        let mut only_logged = 0;
+        for log in &files.logs {
+            let is_saved = log.number.is_none();
+            let state = log.each(options, &mut |entered| {
+                let is_later = is_saved || entered.lsn > logged.checkpoint;
+                if let Entry::Insert { record } = entered.entry
+                    && (is_later || takes_all)
+                    && let Ok((event, is_lossy)) = names::event_of(record, &self.searches)
+                {
+                    let must_be_stored = !is_saved && expected.has(entered.lsn);
+                    let is_proved = entered.is_proved && (is_later || must_be_stored);
+                    let before = self.report.events;
+                    self.append(Rescued { event, is_lossy, is_proved }, is_saved)?;
+                    only_logged += usize::from(must_be_stored && self.report.events > before);
+                }
+                Ok(())
+            })?;
+            log_damages.retain(|damage| !state.damages.contains(damage));
+            self.report.damages.extend(state.damages);
+            self.tell(state.bytes)?;
+        }
+        for (id, path) in &files.cut_segments {
+            // What holds no record was cut off for that.
+            if let Some(pages) = Pages::open_cut(self.options, *id, path)? {
+                let mut scan = pages.scan().with_names(&self.searches);
+                while let Some(found) = scan.next()? {
+                    if let Found::Record(found) = found {
+                        let is_lossy = found.event.flags.contains(Flags::LOSSY);
+                        let event = found.event.to_event();
+                        self.append(Rescued { event, is_lossy, is_proved: true }, true)?;
+                    }
+                }
+                self.tell(pages.segment.end().into())?;
+            }
+        }
+        self.report.damages.extend(log_damages);
+        if only_logged > 0 && self.report.is_complete() {
+            let (path, reason) = (segments.dir.clone(), reason(only_logged, logged.checkpoint));
+            self.report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+        }
+        self.report.uncertain += self.write_doubtful()?;
+        let tail = Tail { last: self.store.locations(&self.last)?, flagged: Vec::new() };
+        self.store.complete(&tail)?;
+        let total = self.total;
+        (self.progress)(total, total)
+    }
+
+    /// Note the numbers that are missing between those of the segments.
+    fn look_for_gaps(
+        &mut self,
+        belonging: &Belonging,
+        segments: &Segments,
+        is_whole: bool,
+    ) -> Result<()> {
+        let copies = match belonging.copies(segments) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                let (path, reason) = (segments.dir.clone(), error.message().to_owned());
+                self.report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+                Vec::new()
+            }
+            copies => copies?,
+        };
+        if let Some((path, reason)) = belonging.foreign(segments) {
+            self.report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+        }
+        let gap = belonging.gap(segments, &copies, is_whole);
+        self.report.lost_segments.extend(gap.map(|(id, _)| id));
+        Ok(())
+    }
+
+    /// The last checkpoint, and the flags after it.
+    fn logged(&mut self, files: &Files) -> Result<Logged> {
+        let (mut logged, mut flags, mut seen) = (Logged::default(), Vec::new(), Lsn(0));
+        for log in files.logs.iter().filter(|log| log.number.is_some()) {
+            let state = log.each(self.options, &mut |entered| {
+                seen = seen.max(entered.lsn);
+                match entered.entry {
+                    Entry::Checkpoint if entered.is_proved => {
+                        logged.checkpoint = logged.checkpoint.max(entered.lsn);
+                    }
+                    Entry::UpdateFlags { at, flags: set } if entered.is_proved => {
+                        flags.push((entered.lsn, at, Flags(set).of_event()));
+                    }
+                    _ => {}
+                }
+                Ok(())
+            })?;
+            if may_name(state.named, seen) {
+                logged.checkpoint = logged.checkpoint.max(state.named);
+            }
+        }
+        flags.sort_by_key(|(lsn, ..)| *lsn);
+        let after = flags.into_iter().filter(|(lsn, ..)| *lsn > logged.checkpoint);
+        logged.flags = after.map(|(_, at, flags)| (at, flags)).collect();
+        Ok(logged)
+    }
+
+    /// Copy the events of a segment; `later` is the byte after which those of the last one came after the last
+    /// checkpoint.
+    fn copy_pages(&mut self, pages: &Pages, logged: &Logged, later: Option<u32>) -> Result<()> {
+        self.report.damages.extend(pages.header_damage.clone());
+        let (mut scan, mut scratch) = (pages.scan().with_names(&self.searches), Vec::new());
+        let end = u64::from(pages.segment.bytes_there(0..pages.segment.end()));
+        let (mut reported, before) = (0, self.report.source_bytes);
+        while let Some(found) = scan.next()? {
+            let found = match found {
+                Found::Damage(damage) => {
+                    self.report.damages.push(pages.damaged(damage));
+                    continue;
+                }
+                Found::Record(found) => found,
+            };
+            let at = Location { segment: pages.id, offset: found.offset };
+            let mut event = found.event;
+            if let Some(&flags) =
+                seeded!(logged.flags.get(&at), "salvage-forgets-logged-flags" => None)
+            {
+                event.flags = flags | event.flags.lossy();
+            }
+            let is_true = event.check_id(&mut scratch).is_ok();
+            self.report.faults += u64::from(!is_true);
+            if !is_true && !found.has_sum && !event.flags.contains(Flags::LOSSY) {
+                self.doubtful.push(&event, self.options)?;
+                if self.doubtful.bytes.len() >= DOUBTFUL_BYTES {
+                    self.report.uncertain += self.write_doubtful()?;
+                }
+                continue;
+            }
+            self.report.uncertain += u64::from(!is_true);
+            if later.is_some_and(|from| found.offset >= from) && hides(&event) {
+                self.last.push(event.id);
+            }
+            self.part.push(&event, self.options)?;
+            if self.part.bytes.len() >= PART_BYTES {
+                self.write()?;
+            }
+            if u64::from(found.end) >= reported + PART_BYTES as u64 {
+                reported = found.end.into();
+                (self.progress)(before + reported, self.total)?;
+            }
+        }
+        self.tell(end)
+    }
+
+    fn nothing_in(&mut self, path: &Path) -> Result<()> {
+        let failed = |e| Error::io("look at the file", path, e);
+        let file = self.options.storage.open(path, crate::storage::Access::Read).map_err(failed)?;
+        let end = file.len().map_err(failed)?;
+        let reason = "no header of a segment, and no record for any size of pages".to_owned();
+        self.report.damages.push(DamagedPart { path: path.into(), offset: 0, end, reason });
+        self.tell(end)
+    }
+
+    fn tell(&mut self, bytes: u64) -> Result<()> {
+        self.report.source_bytes += bytes;
+        (self.progress)(self.report.source_bytes.min(self.total), self.total)
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let part = std::mem::take(&mut self.part);
+        self.write_part(part).map(drop)
+    }
+
+    fn write_doubtful(&mut self) -> Result<u64> {
+        let part = std::mem::take(&mut self.doubtful);
+        self.write_part(part)
+    }
+
+    fn write_part(&mut self, Part { bytes, ends }: Part) -> Result<u64> {
+        let (stored, hidden) = self.store.adopt(&bytes, &ends)?;
+        self.report.events += stored;
+        self.report.hidden += hidden;
+        self.report.copies += ends.len() as u64 - stored;
+        Ok(stored)
+    }
+
+    /// Append an event as a new one.
+    fn append(&mut self, found: Rescued, is_saved: bool) -> Result<()> {
+        let Rescued { event, is_lossy, is_proved } = found;
+        let is_certain = is_proved && event.check_id(&mut Vec::new()).is_ok();
+        let mut records = Records::default();
+        match is_lossy {
+            // A checksum would say that no names are lost.
+            true => records.push(&event, &self.options.clone().checksums(false))?,
+            false => records.push(&event, self.options)?,
+        }
+        match self.store.append_records(&mut records)?.first() {
+            Some(outcome @ (Outcome::Stored(_) | Outcome::Superseded(_))) => {
+                self.report.events += 1;
+                self.report.hidden += u64::from(matches!(outcome, Outcome::Superseded(_)));
+                self.report.uncertain += u64::from(!is_certain);
+                match is_saved {
+                    true => self.report.from_saved += 1,
+                    false => self.report.from_log += 1,
+                }
+            }
+            Some(Outcome::Duplicate(_)) => self.report.copies += 1,
+            _ => self.report.left_out += 1,
+        }
+        Ok(())
+    }
+}
+
+/// Whether an event may take the place of others.
+fn hides(event: &EventRef<'_>) -> bool {
+    event.kind == policy::DELETION || policy::Address::of(event).is_some()
+}
+
+impl Part {
+    fn push(&mut self, event: &EventRef<'_>, options: &Options) -> Result<()> {
+        record::encode_stored(event, options.checksums, options.page_size(), &mut self.bytes)?;
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+}

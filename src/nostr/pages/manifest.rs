@@ -1,0 +1,410 @@
+//! `manifest.json`: which segments are the store's. It is replaced as a whole, durably.
+//!
+//! `.deedbook/manifest` is a copy of it with a checksum, written before it whenever other segments are
+//! the store's, or something else becomes of replaced events: where the manifest is missing, wrong, or of
+//! an earlier time, the copy tells which segments there must be. Of the two the newer counts.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::options::{History, Options};
+use crate::checksum::crc32;
+use crate::error::{Error, ErrorKind, Result};
+use crate::mend::refuse_link;
+use crate::nostr::log::entry::Lsn;
+use crate::sidecar::{PRIVATE_MODE, is_absence, sidecar_dir};
+use crate::storage::{Access, Storage, read_full, replace};
+
+const NAME: &str = "manifest.json";
+/// Of the copy, in `.deedbook`.
+const COPY_NAME: &str = "manifest";
+const VERSION: u64 = 1;
+/// No store counts so far: a number above it is damage, and would wrap around to an older generation.
+const NUMBER_MAX: u64 = 1 << 62;
+const BYTES_MAX: u64 = 16 << 20;
+/// Where no event is dropped because of others; else it says nothing of that.
+const HISTORY: &str = "history";
+const KEPT: &str = "keep";
+/// After how many bytes a segment gets no more events.
+const SEGMENT_SIZE: &str = "segment_size";
+
+/// A segment as the manifest names it. What it says of sizes and counts are hints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub id: u32,
+    /// Seconds from 1970.
+    pub created_at: u64,
+    pub size_bytes: u64,
+    pub record_count: u64,
+    /// Whether a compaction wrote it.
+    pub is_compacted: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Manifest {
+    pub created_at: u64,
+    pub last_checkpoint_lsn: u64,
+    pub next_segment_id: u32,
+    pub segments: Vec<Listed>,
+    pub last_compaction_time: u64,
+    /// How many compactions there were: the index is of one of them.
+    pub compactions: u64,
+    /// How many deleted events they dropped.
+    pub total_deleted: u64,
+    /// How many replaced ones.
+    pub total_replaced: u64,
+    pub page_bytes: u32,
+    /// After how many bytes a segment gets no more events, if that is known.
+    pub segment_bytes: Option<u64>,
+    /// What becomes of events that others replace: also by openings that do not say so.
+    pub history: History,
+    /// Whether another program wrote it: what we noted before says nothing of it.
+    pub is_foreign: bool,
+    /// Whether it is the copy.
+    pub is_copy: bool,
+    /// What the copy says, if that is known.
+    copied: Option<Copied>,
+}
+
+/// Which segments there are, and since when: the numbers of compactions and segments only grow.
+pub type Generation = (u64, u32, Vec<u32>);
+
+/// Of what the copy is made again where it changes.
+type Copied = (Generation, History);
+
+impl Manifest {
+    /// `None` if there is none, or one that cannot be understood. One of another version is refused.
+    pub fn load(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
+        let path = dir.join(NAME);
+        let bytes = read(storage, &path)?;
+        bytes.map_or(Ok(None), |bytes| Self::parse(&bytes, &path))
+    }
+
+    /// The copy; `None` also of one with a wrong checksum.
+    pub fn load_copy(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
+        refuse_link(storage, &sidecar_dir(dir))?;
+        let path = sidecar_dir(dir).join(COPY_NAME);
+        let bytes = read(storage, &path)?;
+        let text = bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
+        let whole = text.and_then(|text| {
+            let (text, sum) = text.trim_end_matches('\n').rsplit_once('\n')?;
+            (sum == sum_of(text)).then_some(text)
+        });
+        let copy = whole.map_or(Ok(None), |text| Self::parse(text.as_bytes(), &path))?;
+        Ok(copy.map(|copy| Self { copied: Some(copy.to_copy()), is_copy: true, ..copy }))
+    }
+
+    /// Replace it, and before it the copy if that says something else.
+    pub fn store(&mut self, options: &Options, dir: &Path) -> Result<()> {
+        let text = format!("{:#}", self.encode(options));
+        let to_copy = self.to_copy();
+        let put = |path: &Path, text: String, mode| {
+            replace(&*options.storage, path, text.as_bytes(), mode)
+                .map_err(|e| Error::io("store the manifest", path, e))
+        };
+        if self.copied.as_ref() != Some(&to_copy) {
+            let sum = sum_of(&text);
+            put(&sidecar_dir(dir).join(COPY_NAME), format!("{text}\n{sum}\n"), PRIVATE_MODE)?;
+            self.copied = Some(to_copy);
+        }
+        (self.is_foreign, self.is_copy) = (false, false);
+        put(&dir.join(NAME), text + "\n", options.file_mode)
+    }
+
+    /// The last checkpoint; 0 where another program wrote it, which may keep no such log.
+    pub fn checkpoint(&self) -> Lsn {
+        Lsn(if self.is_foreign { 0 } else { self.last_checkpoint_lsn })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &'static str {
+        if self.is_copy { "the copy of the manifest" } else { "the manifest" }
+    }
+
+    /// Which segments it names, and since when.
+    pub fn generation(&self) -> Generation {
+        let ids = self.segments.iter().map(|segment| segment.id).collect();
+        (self.compactions, self.next_segment_id, ids)
+    }
+
+    fn to_copy(&self) -> Copied {
+        (self.generation(), self.history)
+    }
+
+    /// Name these segments, and no others: from now on, and not as before.
+    pub fn name_only(&mut self, ids: impl Iterator<Item = u32>) {
+        let before = std::mem::take(&mut self.segments);
+        let listed = |id| {
+            let unknown =
+                Listed { id, created_at: 0, size_bytes: 0, record_count: 0, is_compacted: false };
+            before.iter().find(|named| named.id == id).copied().unwrap_or(unknown)
+        };
+        self.segments = ids.map(listed).collect();
+        let last = self.segments.iter().map(|segment| segment.id.saturating_add(1)).max();
+        self.next_segment_id = self.next_segment_id.max(last.unwrap_or(0));
+        self.compactions += 1;
+    }
+
+    /// Take the number of a new segment.
+    pub fn take_segment_id(&mut self) -> Result<u32> {
+        let id = self.next_segment_id;
+        self.next_segment_id = after(id)?;
+        Ok(id)
+    }
+
+    /// Whether it names a segment.
+    pub fn names(&self, id: u32) -> bool {
+        self.segments.iter().any(|segment| segment.id == id)
+    }
+
+    /// What it says of the size of a segment: a hint.
+    pub fn size_of(&self, id: u32) -> Option<u64> {
+        self.segments.iter().find(|segment| segment.id == id).map(|segment| segment.size_bytes)
+    }
+
+    /// How many records it says that a segment has.
+    pub fn records_of(&self, id: u32) -> Option<u32> {
+        let listed = self.segments.iter().find(|segment| segment.id == id)?;
+        listed.record_count.try_into().ok()
+    }
+
+    /// Up to where a segment has pages at least: this program stores it after a sync of the segments. A size
+    /// that is none of whole pages is damage of the manifest, and says nothing.
+    pub fn pages_end(&self, id: u32, page_bytes: u32) -> Option<u32> {
+        let size: u32 = self.size_of(id).filter(|_| !self.is_foreign)?.try_into().ok()?;
+        (size >= page_bytes && size.is_multiple_of(page_bytes)).then_some(size)
+    }
+
+    fn encode(&self, options: &Options) -> Value {
+        let segments: Vec<Value> = self.segments.iter().map(Listed::encode).collect();
+        let records = self.segments.iter().map(|segment| segment.record_count);
+        let records = records.fold(0, u64::saturating_add);
+        let mut value = json!({
+            "version": VERSION,
+            "created_at": self.created_at,
+            "last_checkpoint_lsn": self.last_checkpoint_lsn,
+            "next_segment_id": self.next_segment_id,
+            "active_segments": segments,
+            "last_compaction_time": self.last_compaction_time,
+            "compactions": self.compactions,
+            "total_records": records,
+            "total_deleted": self.total_deleted,
+            "total_replaced": self.total_replaced,
+            "page_size": self.page_bytes,
+            "wal_config": {
+                "batch_interval_ms": options.batch_interval.as_millis() as u64,
+                "batch_size_bytes": options.batch_bytes,
+                "checkpoint_size_bytes": options.checkpoint_bytes,
+            },
+        });
+        if let Some(bytes) = options.segment_bytes.or(self.segment_bytes)
+            && let Some(object) = value.as_object_mut()
+        {
+            object.insert(SEGMENT_SIZE.into(), bytes.into());
+        }
+        if self.history == History::Keep
+            && let Some(object) = value.as_object_mut()
+        {
+            object.insert(HISTORY.into(), KEPT.into());
+        }
+        value
+    }
+
+    fn parse(bytes: &[u8], path: &Path) -> Result<Option<Self>> {
+        let value: Option<Value> = serde_json::from_slice(bytes).ok();
+        let Some(object) = value.as_ref().and_then(Value::as_object) else { return Ok(None) };
+        match object.get("version").and_then(Value::as_u64) {
+            Some(VERSION) => Ok(Self::decode(object)),
+            None => Ok(None),
+            // Another version's manifest would be written over, and what it alone says lost.
+            Some(version) => {
+                let message = format!("a manifest of version {version}, known is {VERSION}");
+                let error = Error::new(ErrorKind::Unsupported, message).at(path);
+                Err(error.with_advice("use the version of the program that wrote the store"))
+            }
+        }
+    }
+
+    fn decode(object: &Map<String, Value>) -> Option<Self> {
+        let number = |name| number(object, name);
+        let listed = object.get("active_segments")?.as_array()?;
+        let segments: Option<Vec<Listed>> = listed.iter().map(Listed::decode).collect();
+        let (mut segments, next_segment_id) = (segments?, number("next_segment_id")?);
+        segments.sort_by_key(|segment| segment.id);
+        let twice = segments.windows(2).any(|pair| matches!(pair, [a, b] if a.id == b.id));
+        let beyond = segments.iter().any(|segment| u64::from(segment.id) >= next_segment_id);
+        if twice || beyond {
+            return None;
+        }
+        Some(Self {
+            created_at: number("created_at")?,
+            last_checkpoint_lsn: number("last_checkpoint_lsn")?,
+            next_segment_id: next_segment_id.try_into().ok()?,
+            segments,
+            last_compaction_time: count(object, "last_compaction_time")?,
+            is_foreign: object.get("compactions").and_then(Value::as_u64).is_none(),
+            compactions: count(object, "compactions")?,
+            total_deleted: count(object, "total_deleted")?,
+            total_replaced: count(object, "total_replaced")?,
+            page_bytes: number("page_size")?.try_into().ok()?,
+            segment_bytes: number(SEGMENT_SIZE),
+            // A word that is not known drops nothing.
+            history: match object.get(HISTORY) {
+                None => History::Drop,
+                Some(_) => History::Keep,
+            },
+            is_copy: false,
+            copied: None,
+        })
+    }
+}
+
+impl Listed {
+    fn encode(&self) -> Value {
+        json!({
+            "id": self.id,
+            "created_at": self.created_at,
+            "size_bytes": self.size_bytes,
+            "record_count": self.record_count,
+            "is_compacted": self.is_compacted,
+        })
+    }
+
+    fn decode(value: &Value) -> Option<Self> {
+        let object = value.as_object()?;
+        Some(Self {
+            id: number(object, "id")?.try_into().ok()?,
+            created_at: number(object, "created_at")?,
+            size_bytes: number(object, "size_bytes")?,
+            record_count: number(object, "record_count")?,
+            is_compacted: object.get("is_compacted")?.as_bool()?,
+        })
+    }
+}
+
+/// The bytes of a file, if it is there.
+fn read(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
+    let failed = |e| Error::io("read the manifest", path, e);
+    let file = match storage.open(path, Access::Read) {
+        Err(e) if is_absence(&e) => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    let len = file.len().map_err(failed)?.min(BYTES_MAX);
+    let mut bytes = vec![0; len as usize];
+    let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
+    bytes.truncate(read);
+    Ok(Some(bytes))
+}
+
+/// The last line of the copy.
+fn sum_of(text: &str) -> String {
+    format!("crc {:08x}", crc32(text.as_bytes()))
+}
+
+/// A number that counts on without an end.
+fn number(object: &Map<String, Value>, name: &str) -> Option<u64> {
+    object.get(name)?.as_u64().filter(|number| *number <= NUMBER_MAX)
+}
+
+/// The same, 0 where the manifest has no such number.
+fn count(object: &Map<String, Value>, name: &str) -> Option<u64> {
+    match object.get(name).and_then(Value::as_u64) {
+        None => Some(0),
+        Some(_) => number(object, name),
+    }
+}
+
+/// The number after that of a segment.
+pub fn after(id: u32) -> Result<u32> {
+    let message = format!("segment {id} is the last number, no further segment can be made");
+    id.checked_add(1).ok_or_else(|| Error::new(ErrorKind::TooLarge, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+    use std::sync::Arc;
+
+    fn options() -> Options {
+        let memory = Memory::new();
+        memory.create_dir(Path::new("/s")).unwrap();
+        memory.create_dir(&sidecar_dir(Path::new("/s"))).unwrap();
+        Options { storage: Arc::new(memory), ..Options::default() }
+    }
+
+    fn manifest() -> Manifest {
+        let listed = |id| Listed {
+            id,
+            created_at: 1_655_000_000,
+            size_bytes: 49_152,
+            record_count: 8,
+            is_compacted: id == 4,
+        };
+        Manifest {
+            created_at: 1_655_000_000,
+            last_checkpoint_lsn: 1024,
+            next_segment_id: 5,
+            segments: vec![listed(0), listed(4)],
+            page_bytes: 4096,
+            ..Manifest::default()
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_loaded() {
+        let options = options();
+        assert_eq!(Manifest::load(&*options.storage, Path::new("/s")).unwrap(), None);
+        assert_eq!(Manifest::load_copy(&*options.storage, Path::new("/s")).unwrap(), None);
+        manifest().store(&options, Path::new("/s")).unwrap();
+        let loaded = Manifest::load(&*options.storage, Path::new("/s")).unwrap();
+        assert_eq!(loaded, Some(manifest()));
+        let copy = Manifest::load_copy(&*options.storage, Path::new("/s")).unwrap();
+        let copied = Some(manifest().to_copy());
+        assert_eq!(copy, Some(Manifest { copied, is_copy: true, ..manifest() }));
+    }
+
+    #[test]
+    fn the_copy_is_made_again_where_what_becomes_of_replaced_events_changes() {
+        let (options, dir) = (options(), Path::new("/s"));
+        let mut stored = manifest();
+        for history in [History::Drop, History::Keep, History::Drop] {
+            stored.history = history;
+            stored.store(&options, dir).unwrap();
+            let loaded = Manifest::load(&*options.storage, dir).unwrap().unwrap();
+            let copy = Manifest::load_copy(&*options.storage, dir).unwrap().unwrap();
+            assert_eq!((loaded.history, copy.history), (history, history));
+        }
+    }
+
+    #[test]
+    fn a_copy_with_a_changed_byte_counts_as_missing() {
+        let options = options();
+        manifest().store(&options, Path::new("/s")).unwrap();
+        let path = sidecar_dir(Path::new("/s")).join(COPY_NAME);
+        let text = read(&*options.storage, &path).unwrap().unwrap();
+        for at in 0..text.len() - 1 {
+            let mut damaged = text.clone();
+            damaged[at] ^= 1;
+            replace(&*options.storage, &path, &damaged, 0o600).unwrap();
+            let copy = Manifest::load_copy(&*options.storage, Path::new("/s")).unwrap();
+            assert_eq!(copy, None, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_that_contradicts_itself_counts_as_missing() {
+        let twice = Manifest { segments: vec![manifest().segments[0]; 2], ..manifest() };
+        let beyond = Manifest { next_segment_id: 4, ..manifest() };
+        for mut wrong in [twice, beyond] {
+            let options = options();
+            wrong.store(&options, Path::new("/s")).unwrap();
+            assert_eq!(Manifest::load(&*options.storage, Path::new("/s")).unwrap(), None);
+        }
+        let options = options();
+        let torn = b"{\"version\": 1, \"created_at\": 16";
+        replace(&*options.storage, Path::new("/s/manifest.json"), torn, 0o600).unwrap();
+        assert_eq!(Manifest::load(&*options.storage, Path::new("/s")).unwrap(), None);
+    }
+}

@@ -1,0 +1,9 @@
+//! The segments of a store, the manifest that lists them, and the options that all files are opened with.
+
+pub(super) mod manifest;
+pub(super) mod on_all_cores;
+pub(super) mod options;
+pub(super) mod progress;
+pub(crate) mod segment;
+pub(super) mod segments;
+pub(crate) mod walk;

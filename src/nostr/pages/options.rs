@@ -1,0 +1,269 @@
+//! How an event store is opened, and the ranges of its parameters.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use super::manifest::Manifest;
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::mode::{Mode, Recovery};
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::bytes::page::PAGE_BYTES_WRITTEN;
+use crate::nostr::log::wal::WalOptions;
+use crate::nostr::store::handle::EventStore;
+use crate::nostr::store::handle::now;
+use crate::setters::setters;
+use crate::sidecar::LockTimeout;
+use crate::storage::{Disk, Storage};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+/// The size of a page, bytes, where nothing says another.
+const PAGE_BYTES: u32 = 4096;
+/// Offsets within a segment have 32 bits, and the last page must begin below.
+pub(super) const SEGMENT_BYTES_LIMIT: u64 = 1 << 32;
+
+/// One for all stores, so that what is kept of one is known again.
+static DISK: LazyLock<Arc<Disk>> = LazyLock::new(|| Arc::new(Disk));
+
+/// What becomes of events that others replace. It is kept with the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum History {
+    /// A replaced event is flagged, is not found any more, and goes with the next compaction.
+    #[default]
+    Drop,
+    /// Every version is found, and stays.
+    Keep,
+}
+
+/// How a store is opened; see the fields.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// When appends are synced: by default within 100 ms, or after 10 MiB if that is earlier.
+    pub durability: Option<Durability>,
+    /// What opening for write does about a write-ahead log with damage after the last checkpoint:
+    /// [`Recovery::Valid`] refuses it, and [`Recovery::Spec`] cuts it there. A store has no
+    /// [`Recovery::Acknowledged`]: the events that its segments have are kept.
+    pub recovery: Recovery,
+    /// Size of a page of a new segment, bytes: 4096, 8192 or 16384. Segments of other sizes are read. By default the
+    /// size of the last segment; 4096 for a new store.
+    pub page_bytes: Option<u32>,
+    /// A segment with more bytes gets no more events: 10 MiB to 4 GiB less a page. By default what is stored with the
+    /// store; 1 GiB for a new one.
+    pub segment_bytes: Option<u64>,
+    /// With the default durability: the longest time until a sync, 10 ms to 1 s.
+    pub batch_interval: Duration,
+    /// With the default durability: the most bytes until a sync, 1 to 100 MiB.
+    pub batch_bytes: u64,
+    /// A file of the write-ahead log with more bytes is finished: 10 MiB to 10 GiB. The file with the last
+    /// checkpoint stays until a checkpoint comes in a later one: the log takes up to about so many bytes of
+    /// the disk, and what was deleted stays readable in it for so long.
+    pub wal_segment_bytes: u64,
+    /// A checkpoint is made when the write-ahead log got more bytes since the last one: opening replays about
+    /// so many at most. Its files are deleted that lie wholly before the checkpoint.
+    pub checkpoint_bytes: u64,
+    /// Compaction is due when so much of the stored bytes is of deleted, replaced or expired events: 0.1 to
+    /// 0.5.
+    pub compaction_ratio: f64,
+    /// Whether new records have a checksum of their own.
+    pub checksums: bool,
+    /// Limit of a new record, bytes: what is stored is read, however large.
+    pub event_bytes_max: u32,
+    /// What becomes of events that others replace: from now on, and by every later opening that does not
+    /// say so. By default what is stored with the store; [`History::Drop`] for a new one. A reader does not
+    /// ask for it. [`EventStore::history`] has what counts.
+    pub history: Option<History>,
+    /// Unix permissions of new files, less the umask. Who may read them may list new directories.
+    pub file_mode: u32,
+    /// A sync that takes longer is logged and counted.
+    pub slow_sync: Duration,
+    /// How long opening for writing waits for another writer; by default not at all.
+    pub lock_timeout: LockTimeout,
+    /// Whether opening reads all of the store first, and refuses it for damage anywhere.
+    pub check_all: bool,
+    /// The file system of all but the index.
+    pub storage: Arc<dyn Storage>,
+    /// Whether segments are read through a shared map: of the bytes that they have when they are opened,
+    /// when they are full, or when a compaction wrote them. Reads are some per cent quicker, and the pages
+    /// read count as memory of the process. On Linux; see [`struct@Disk`] for its handler of SIGBUS.
+    pub mapped_reads: bool,
+    /// Whether the index lies in files; else it is kept in memory and made again at every opening.
+    pub index_on_disk: bool,
+    /// Whether sizes below the ranges are taken: for tests.
+    #[doc(hidden)]
+    pub small: bool,
+    /// What says which events are over, in seconds from 1970: for tests.
+    #[doc(hidden)]
+    pub clock: fn() -> u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: None,
+            recovery: Recovery::Valid,
+            page_bytes: None,
+            segment_bytes: None,
+            batch_interval: Duration::from_millis(100),
+            batch_bytes: 10 * MIB,
+            wal_segment_bytes: GIB,
+            checkpoint_bytes: 256 * MIB,
+            compaction_ratio: 0.2,
+            checksums: true,
+            event_bytes_max: 100_000_000,
+            history: None,
+            file_mode: 0o600,
+            slow_sync: Duration::from_secs(1),
+            lock_timeout: LockTimeout::default(),
+            check_all: false,
+            storage: DISK.clone(),
+            mapped_reads: false,
+            index_on_disk: true,
+            small: false,
+            clock: now,
+        }
+    }
+}
+
+setters! {
+    Options {
+        recovery: Recovery,
+        batch_interval: Duration,
+        batch_bytes: u64,
+        wal_segment_bytes: u64,
+        checkpoint_bytes: u64,
+        compaction_ratio: f64,
+        checksums: bool,
+        event_bytes_max: u32,
+        file_mode: u32,
+        slow_sync: Duration,
+        lock_timeout: LockTimeout,
+        check_all: bool,
+        storage: Arc<dyn Storage>,
+        mapped_reads: bool,
+        index_on_disk: bool,
+    }
+    optional {}
+    filled {
+        durability: Durability,
+        page_bytes: u32,
+        segment_bytes: u64,
+        history: History,
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Take sizes below the ranges: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn small(mut self, small: bool) -> Self {
+        self.small = small;
+        self
+    }
+
+    /// Ask another clock which events are over: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn clock(mut self, clock: fn() -> u64) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The second that decides which events are over.
+    pub(crate) fn now(&self) -> u64 {
+        (self.clock)()
+    }
+
+    /// Open the store in a directory.
+    pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<EventStore> {
+        EventStore::open_with(path.as_ref(), mode, self.clone())
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.recovery == Recovery::Acknowledged {
+            let message = "recovery \"acknowledged\", an event store has \"valid\" and \"spec\"";
+            return Err(refused(message.into()));
+        }
+        let page_bytes = self.page_size();
+        if !PAGE_BYTES_WRITTEN.contains(&page_bytes) {
+            let message = format!("page size {page_bytes}, may be 4096, 8192 or 16384");
+            return Err(refused(message));
+        }
+        self.within("segment size", self.segment_size(), segment_sizes(page_bytes))?;
+        self.within("event limit", self.event_bytes_max.into(), 4096..=100_000_000)?;
+        if !(0.1..=0.5).contains(&self.compaction_ratio) {
+            let asked = self.compaction_ratio;
+            return Err(refused(format!("compaction ratio {asked}, may be 0.1 to 0.5")));
+        }
+        Ok(())
+    }
+
+    /// The size of a page of a new segment.
+    pub(crate) fn page_size(&self) -> u32 {
+        self.page_bytes.unwrap_or(PAGE_BYTES)
+    }
+
+    /// The bytes after which a segment gets no more events.
+    pub(crate) fn segment_size(&self) -> u64 {
+        self.segment_bytes.unwrap_or(GIB)
+    }
+
+    /// The same, with the store's own sizes if the caller names none: the page size of the last segment, and the segment
+    /// size in the manifest. A size that this program does not write is ignored.
+    pub(crate) fn with_sizes_of(&self, last: Option<u32>, manifest: &Manifest) -> Self {
+        let mut options = self.clone();
+        let kept = last.or(Some(manifest.page_bytes));
+        let page_bytes = self.page_bytes.or(kept.filter(|size| PAGE_BYTES_WRITTEN.contains(size)));
+        options.page_bytes = page_bytes;
+        let sizes = segment_sizes(options.page_size());
+        let least = if self.small { 1 } else { *sizes.start() };
+        let kept = manifest.segment_bytes.filter(|size| (least..=*sizes.end()).contains(size));
+        options.segment_bytes = self.segment_bytes.or(kept);
+        options
+    }
+
+    /// The options of the write-ahead log, which checks them.
+    pub(crate) fn wal(&self) -> WalOptions {
+        WalOptions {
+            durability: match self.durability {
+                // The store syncs itself, so that threads that append share a sync.
+                Some(Durability::Always) => Some(Durability::Manual),
+                other => other,
+            },
+            batch_interval: self.batch_interval,
+            batch_bytes: self.batch_bytes,
+            segment_bytes: self.wal_segment_bytes,
+            file_mode: self.file_mode,
+            slow_sync: self.slow_sync,
+            storage: self.storage.clone(),
+            small: self.small,
+            ..WalOptions::default()
+        }
+    }
+
+    fn within(&self, what: &str, asked: u64, range: RangeInclusive<u64>) -> Result<()> {
+        let (least, most) = (if self.small { 1 } else { *range.start() }, *range.end());
+        if !(least..=most).contains(&asked) {
+            return Err(refused(format!("{what} {asked}, may be {least} to {most}")));
+        }
+        Ok(())
+    }
+}
+
+/// The default size at which a segment of such pages is full.
+fn segment_sizes(page_bytes: u32) -> RangeInclusive<u64> {
+    10 * MIB..=SEGMENT_BYTES_LIMIT - u64::from(page_bytes)
+}
+
+fn refused(message: String) -> Error {
+    Error::new(ErrorKind::InvalidArgument, message).of(FORMAT)
+}

@@ -1,0 +1,455 @@
+//! One segment: a file of pages, read and written.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::locks::Mutex;
+use crate::slice::part;
+use crate::storage::end_of_data;
+use crate::storage::{Access, File, Storage, read_full, replace, write_full};
+
+use super::options::Options;
+use super::walk::{Forward, READ_BYTES, Reverse, Window};
+use crate::nostr::bytes::event::{EventRef, Flags, Id};
+use crate::nostr::bytes::page::{self, HEADER_BYTES, HINTS_AT, Header, PAGE_BYTES_WRITTEN};
+use crate::nostr::bytes::record::FLAGS_AT;
+
+mod missing;
+mod overlay;
+mod read;
+
+/// A record as it lies in a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// The first byte of its first page.
+    pub offset: u32,
+    /// The first byte after its last page.
+    pub end: u32,
+    /// Its bytes, without the heads of continuation pages.
+    pub bytes: &'a [u8],
+    /// The event.
+    pub event: EventRef<'a>,
+    /// Whether a checksum covers these bytes: one that is stored, or was made with recovered names.
+    pub has_sum: bool,
+    /// Whether names of its tags were lost, and found by its id: the bytes have them.
+    pub is_recovered: bool,
+}
+
+/// What a scan finds.
+#[derive(Clone, Debug)]
+pub enum Found<'a> {
+    /// An intact record.
+    Record(Record<'a>),
+    /// Pages without an intact record.
+    Damage(PageDamage),
+}
+
+/// Pages without an intact record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageDamage {
+    /// The first byte of the first page.
+    pub offset: u32,
+    /// The first byte after the last page.
+    pub end: u32,
+    /// What is wrong with the first page, with both values.
+    pub reason: String,
+}
+
+/// A segment's file. Holds no lock.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    header: Header,
+    /// The first free byte, by the pages, those included that are missing.
+    end: u32,
+    /// Pages that were stored durably and are missing; most segments have none.
+    missing: Range<u32>,
+    /// Whether a write failed that could not be taken back.
+    poisoned: bool,
+    /// Flags that wait to be written, by the offsets of their records. Walks see those of the moment
+    /// in which they began.
+    waiting: Arc<BTreeMap<u32, Flags>>,
+    /// Lossy events by their offsets: to find that takes a while.
+    lossy: Arc<Mutex<HashSet<(u32, Id)>>>,
+}
+
+impl Segment {
+    /// Create a segment without records; durable when this returns, whole or not at all.
+    pub fn create(
+        storage: &dyn Storage,
+        path: &Path,
+        segment: u32,
+        page_bytes: u32,
+        created_at: u64,
+        file_mode: u32,
+    ) -> Result<Self> {
+        if !PAGE_BYTES_WRITTEN.contains(&page_bytes) {
+            let message = format!("pages of {page_bytes} bytes, written are 4096, 8192 and 16384");
+            return Err(Error::new(ErrorKind::InvalidArgument, message)
+                .of(crate::nostr::bytes::format::FORMAT));
+        }
+        match storage.open(path, Access::Read) {
+            Ok(_) => {
+                let message = format!("segment {segment} exists already");
+                let error = Error::new(ErrorKind::AlreadyExists, message);
+                return Err(error.at(path).of(crate::nostr::bytes::format::FORMAT));
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => {
+                return Err(Error::io("look for the segment", path, e)
+                    .of(crate::nostr::bytes::format::FORMAT));
+            }
+        }
+        let (records, next_free, compacted_at) = (0, page_bytes, 0);
+        let header = Header { page_bytes, created_at, segment, records, next_free, compacted_at };
+        let mut bytes = header.encode().to_vec();
+        bytes.resize(page_bytes as usize, 0);
+        replace(storage, path, &bytes, file_mode).map_err(|e| {
+            Error::io("create the segment", path, e).of(crate::nostr::bytes::format::FORMAT)
+        })?;
+        Self::open(storage, path, Access::Write)
+    }
+
+    /// Open a segment. The header's counters are hints; where records end, the pages say.
+    pub fn open(storage: &dyn Storage, path: &Path, access: Access) -> Result<Self> {
+        let file = storage.open(path, access).map_err(|e| {
+            Error::io("open the segment", path, e).of(crate::nostr::bytes::format::FORMAT)
+        })?;
+        Self::of(file.into(), path)
+    }
+
+    /// The same as the options of a store say.
+    pub fn open_with(options: &Options, path: &Path, access: Access) -> Result<Self> {
+        let opened = match options.mapped_reads {
+            true => options.storage.open_mapped(path, access),
+            false => options.storage.open(path, access),
+        };
+        let file = opened.map_err(|e| {
+            Error::io("open the segment", path, e).of(crate::nostr::bytes::format::FORMAT)
+        })?;
+        Self::of(file.into(), path)
+    }
+
+    /// Read through a map of what is there, from now on. Where it cannot be opened that way, reads go on
+    /// as they did. What was written through the file that was open must be synced.
+    pub fn map(&mut self, storage: &dyn Storage) {
+        if let Ok(file) = storage.open_mapped(&self.path, Access::Write) {
+            self.file = file.into();
+        }
+    }
+
+    fn of(file: Arc<dyn File>, path: &Path) -> Result<Self> {
+        let failed =
+            |e| Error::io("read the segment", path, e).of(crate::nostr::bytes::format::FORMAT);
+        let mut bytes = [0; HEADER_BYTES];
+        let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
+        let header = Header::parse(part(&bytes, ..read));
+        let header = header.map_err(|e| e.at(path).of(crate::nostr::bytes::format::FORMAT))?;
+        Self::with_header(file, path, header)
+    }
+
+    /// Open a segment with a header that stands nowhere, or is damaged.
+    pub fn open_as(
+        storage: &dyn Storage,
+        path: &Path,
+        access: Access,
+        header: Header,
+    ) -> Result<Self> {
+        let file = storage.open(path, access).map_err(|e| {
+            Error::io("open the segment", path, e).of(crate::nostr::bytes::format::FORMAT)
+        })?;
+        Self::with_header(file.into(), path, header)
+    }
+
+    fn with_header(file: Arc<dyn File>, path: &Path, header: Header) -> Result<Self> {
+        let failed =
+            |e| Error::io("read the segment", path, e).of(crate::nostr::bytes::format::FORMAT);
+        let (len, limit) = (file.len().map_err(failed)?, limit(header.page_bytes));
+        if len > limit {
+            let message = format!("segment of {len} bytes, limit {limit}");
+            return Err(Error::new(ErrorKind::NotALog, message)
+                .at(path)
+                .of(crate::nostr::bytes::format::FORMAT));
+        }
+        // Every page of a record begins with something, so the last byte that is no zero tells.
+        let used = end_of_data(&*file, header.page_bytes.into(), len).map_err(failed)?;
+        let end = page::whole_pages(used.max(header.page_bytes.into()), header.page_bytes) as u32;
+        let (path, poisoned) = (path.to_owned(), false);
+        let (missing, waiting, lossy) = Default::default();
+        Ok(Self { file, path, header, end, missing, poisoned, waiting, lossy })
+    }
+
+    /// The header as it was read or written last.
+    pub fn header(&self) -> Header {
+        self.header
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The first free byte, by the pages, those included that are missing.
+    pub fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// The segment up to an offset, where a record ends.
+    #[must_use]
+    pub(crate) fn until(self, end: u32) -> Self {
+        let missing = self.missing.start.min(end)..self.missing.end.min(end);
+        Self { end: self.end.min(end), missing, ..self }
+    }
+
+    /// The bytes of the pages of a record of that size.
+    pub fn bytes_for(&self, record_len: usize) -> u64 {
+        page::bytes_for(record_len as u64, self.header.page_bytes)
+    }
+
+    /// End the segment at a page. `save` is given the file before, if something follows.
+    pub fn cut(
+        &mut self,
+        at: u32,
+        save: impl FnOnce(&dyn File, &Path) -> Result<Option<PathBuf>>,
+    ) -> Result<Option<PathBuf>> {
+        let len = self.file.len().map_err(|e| self.failed(e))?;
+        if len <= at.into() {
+            return Ok(None);
+        }
+        let saved = save(&*self.file, &self.path)?;
+        self.file.set_len(at.into()).map_err(|e| Error::io("cut the segment", &self.path, e))?;
+        self.end = at;
+        Ok(saved)
+    }
+
+    /// Give the file to what saves a part of it.
+    pub fn save(
+        &self,
+        save: impl FnOnce(&dyn File) -> Result<Option<PathBuf>>,
+    ) -> Result<Option<PathBuf>> {
+        save(&*self.file)
+    }
+
+    /// Append records; gives where each begins. They survive the death of the process
+    /// when this returns, and a power cut after [`Segment::sync`].
+    pub fn append(&mut self, records: &[&[u8]]) -> Result<Vec<u32>> {
+        if self.poisoned {
+            let message = "an earlier write failed and could not be taken back: open it again";
+            return Err(self.error(ErrorKind::Poisoned, message).with_durable(Durable::No));
+        }
+        let page_bytes = self.header.page_bytes;
+        let mut offsets = Vec::with_capacity(records.len());
+        let mut need = u64::from(self.end);
+        for record in records {
+            let head = page::Head::parse(record, page_bytes, u64::MAX)
+                .ok()
+                .filter(|head| head.record_len as usize == record.len())
+                .ok_or_else(|| {
+                    let message = format!(
+                        "record of {} bytes not made for {page_bytes} bytes a page",
+                        record.len()
+                    );
+                    self.error(ErrorKind::InvalidArgument, &message).with_durable(Durable::No)
+                })?;
+            offsets.push(need as u32);
+            need += head.pages_bytes(page_bytes);
+            let limit = limit(page_bytes);
+            if need > limit {
+                let message = format!("segment of {need} bytes, limit {limit}");
+                return Err(self.error(ErrorKind::TooLarge, &message).with_durable(Durable::No));
+            }
+        }
+        if let Err(e) = self.write_at_end(records) {
+            return Err(Error::io("append to the segment", &self.path, e)
+                .of(crate::nostr::bytes::format::FORMAT)
+                .with_durable(if self.poisoned { Durable::Unknown } else { Durable::No }));
+        }
+        self.end = need as u32;
+        Ok(offsets)
+    }
+
+    /// Write after the end, or leave the file as it was.
+    fn write_at_end(&mut self, records: &[&[u8]]) -> io::Result<()> {
+        let written = self.write_pages(records);
+        if written.is_err() && self.file.set_len(self.end.into()).is_err() {
+            self.poisoned = true;
+        }
+        written
+    }
+
+    /// Write in parts, which stay in the processor's cache until they are copied.
+    fn write_pages(&self, records: &[&[u8]]) -> io::Result<()> {
+        let (mut pages, mut at) = (Vec::new(), u64::from(self.end));
+        for (number, record) in records.iter().enumerate() {
+            page::spread(record, self.header.page_bytes, &mut pages);
+            if pages.len() >= READ_BYTES || number + 1 == records.len() {
+                write_full(&*self.file, &pages, at)?;
+                at += pages.len() as u64;
+                pages.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Write a record again as it is.
+    pub fn write_again(&self, offset: u32) -> Result<()> {
+        let (mut record, mut pages) = (Vec::new(), Vec::new());
+        self.gather(offset, &mut record)?;
+        page::spread(&record, self.header.page_bytes, &mut pages);
+        write_full(&*self.file, &pages, offset.into()).map_err(|e| {
+            Error::io("write the record again", &self.path, e)
+                .of(crate::nostr::bytes::format::FORMAT)
+                .with_durable(Durable::Unknown)
+        })
+    }
+
+    /// Replace the flags of the record at an offset, in place. Whether it has further pages stays.
+    pub fn set_flags(&self, offset: u32, flags: Flags) -> Result<()> {
+        // Only where a record begins: a wrong offset must not change a byte of another one.
+        let mut window = Window::new(self.file.clone(), self.page_end()?, FLAGS_AT + 3);
+        let page_bytes = self.header.page_bytes;
+        let aligned = offset.is_multiple_of(page_bytes) && offset >= page_bytes;
+        let head = window.head(offset, page_bytes);
+        let head = head.map_err(|e| self.failed(e))?;
+        let Some(head) = head.ok().filter(|_| aligned) else {
+            let message = format!("no record at {offset}: flags {:02x} are not set", flags.0);
+            return Err(self.error(ErrorKind::OutOfRange, &message).with_durable(Durable::No));
+        };
+        let form = if head.continuations > 0 { Flags::CONTINUED } else { Flags::default() };
+        let flags =
+            flags.of_event() | seeded!(form, "flag-clears-continuation" => Flags::default());
+        write_full(&*self.file, &[flags.0], u64::from(offset) + FLAGS_AT as u64).map_err(|e| {
+            Error::io("set the flags of a record", &self.path, e)
+                .of(crate::nostr::bytes::format::FORMAT)
+                .with_durable(Durable::Unknown)
+        })
+    }
+
+    /// Have reads and walks give the record at an offset these flags; written are they later.
+    pub fn set_flags_later(&mut self, offset: u32, flags: Flags) {
+        Arc::make_mut(&mut self.waiting).insert(offset, flags.of_event());
+    }
+
+    /// How many flags wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The flags that wait for the record at an offset.
+    #[inline]
+    pub(super) fn waiting_at(&self, offset: u32) -> Option<Flags> {
+        self.waiting.get(&offset).copied()
+    }
+
+    /// Write the flags that wait, in their places.
+    pub fn write_flags(&mut self) -> Result<()> {
+        for (&offset, &flags) in &*self.waiting {
+            self.set_flags(offset, flags)?;
+        }
+        self.waiting = Arc::default();
+        Ok(())
+    }
+
+    /// Walk the records from an offset on, in their order.
+    pub fn scan(&self, from: u32) -> Forward {
+        let page_bytes = self.header.page_bytes;
+        let from = page::whole_pages(from.max(page_bytes).into(), page_bytes) as u32;
+        Forward::new(self.clone(), from)
+    }
+
+    /// The same of pages without a header page.
+    pub fn scan_pages(&self) -> Forward {
+        Forward::new(self.clone(), 0)
+    }
+
+    /// How many intact records there are from an offset on.
+    pub fn count(&self, from: u32) -> Result<u32> {
+        let (mut scan, mut count) = (self.scan(from), 0);
+        while let Some(found) = scan.next()? {
+            count += u32::from(matches!(found, Found::Record(_)));
+        }
+        Ok(count)
+    }
+
+    /// Walk the records, the last one first.
+    pub fn reverse(&self) -> Reverse {
+        Reverse::new(self.clone())
+    }
+
+    /// Return when everything written is on stable storage.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|e| {
+            Error::io("sync the segment", &self.path, e)
+                .of(crate::nostr::bytes::format::FORMAT)
+                .with_durable(Durable::Unknown)
+        })
+    }
+
+    /// Write the header's counters: how many records there are, and where they end by the pages.
+    pub fn write_header(&mut self, records: u32, compacted_at: u64) -> Result<()> {
+        let header = Header { records, next_free: self.end, compacted_at, ..self.header };
+        write_full(&*self.file, &header.encode(), 0)
+            .map_err(|e| Error::io("write the header of the segment", &self.path, e))
+            .map_err(|e| {
+                e.of(crate::nostr::bytes::format::FORMAT).with_durable(Durable::Unknown)
+            })?;
+        self.header = header;
+        Ok(())
+    }
+
+    /// Have the header say how many records there are, and where they end. Nothing here believes it; another program
+    /// appends there, so it must be right when this process dies. The next sync makes it durable.
+    pub fn write_hints(&self, records: u32) -> Result<()> {
+        let header = Header { records, next_free: self.end, ..self.header };
+        write_full(&*self.file, header.hints().as_slice(), HINTS_AT as u64)
+            .map_err(|e| Error::io("write the header of the segment", &self.path, e))
+            .map_err(|e| e.of(crate::nostr::bytes::format::FORMAT).with_durable(Durable::Unknown))
+    }
+
+    /// Void a record that the file has in part. The next append fills its last page with zeros, and without a checksum
+    /// the record would look whole. `save` gets the file first.
+    pub fn void_unfinished(
+        &self,
+        save: impl FnOnce(&dyn File, &Path, u32) -> Result<Option<PathBuf>>,
+    ) -> Result<Option<PathBuf>> {
+        let Some(record) = self.unfinished()? else { return Ok(None) };
+        let saved = save(&*self.file, &self.path, record.offset)?;
+        write_full(&*self.file, &[0; FLAGS_AT], record.offset.into()).map_err(|e| {
+            Error::io("void a torn record", &self.path, e).of(crate::nostr::bytes::format::FORMAT)
+        })?;
+        Ok(saved)
+    }
+
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// The end of the pages, or of the file where the last one is not padded.
+    pub(super) fn page_end(&self) -> Result<u64> {
+        let len = self.file.len().map_err(|e| self.failed(e))?;
+        Ok(len.min(self.end.into()))
+    }
+
+    pub(crate) fn failed(&self, e: io::Error) -> Error {
+        Error::io("read the segment", &self.path, e).of(crate::nostr::bytes::format::FORMAT)
+    }
+
+    /// What is wrong with pages that were walked over, as an error.
+    pub(crate) fn damaged(&self, damage: &PageDamage) -> Error {
+        self.error(ErrorKind::Corrupt, &damage.reason).offset_at(damage.offset.into())
+    }
+
+    fn error(&self, kind: ErrorKind, message: &str) -> Error {
+        Error::new(kind, message).at(&self.path).of(crate::nostr::bytes::format::FORMAT)
+    }
+}
+
+/// The limit of a segment's size: every offset is a u32, the end's included.
+fn limit(page_bytes: u32) -> u64 {
+    (1 << 32) - u64::from(page_bytes)
+}

@@ -1,0 +1,88 @@
+//! Pages of a segment that were stored durably and are not there any more.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::Segment;
+use crate::error::{Error, Result};
+use crate::nostr::bytes::page::{self, Header};
+use crate::nostr::pages::walk::Step;
+use crate::scan::Bad;
+use crate::slice::part;
+use crate::storage::{Memory, Storage as _, read_full};
+
+impl Segment {
+    /// A segment whose file is missing: all its pages are.
+    pub(crate) fn missing_as(path: &Path, segment: u32, page_bytes: u32, end: u32) -> Result<Self> {
+        let nothing = Memory::new().create_new(Path::new("/missing"), 0o600);
+        let nothing = nothing.map_err(|e| Error::io("stand in for the segment", path, e))?;
+        let (records, created_at, compacted_at) = (0, 0, 0);
+        let next_free = page_bytes;
+        let header = Header { page_bytes, created_at, segment, records, next_free, compacted_at };
+        let mut segment = Self::with_header(nothing.into(), path, header)?;
+        segment.expect_pages(end.max(page_bytes.saturating_mul(2)));
+        Ok(segment)
+    }
+
+    /// Whether its file is missing.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.missing.start == self.header.page_bytes
+            && self.missing.end == self.end
+            && self.header.created_at == 0
+    }
+
+    /// Pages that were stored up to a byte, durably. Those that are not there are damage: walks report it, and
+    /// what is appended comes after it, where it would have come before the loss.
+    pub(crate) fn expect_pages(&mut self, up_to: u32) {
+        if self.end < up_to {
+            self.missing = self.end..up_to;
+            self.end = up_to;
+        }
+    }
+
+    /// The pages that are missing.
+    pub(crate) fn missing(&self) -> Range<u32> {
+        self.missing.clone()
+    }
+
+    /// Where pages begin that were lost before a byte: missing ones, or zeros before it, since a repair that a
+    /// crash ended went on after them.
+    pub(crate) fn lost_before(&self, at: u32) -> Result<Option<u32>> {
+        if !self.missing.is_empty() {
+            return Ok(Some(self.missing.start));
+        }
+        match self.clone().until(at).reverse().step()? {
+            Some(Step::Damage(damage)) if self.is_blank(at)? => Ok(Some(damage.offset)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the page before a byte is zeros.
+    fn is_blank(&self, at: u32) -> Result<bool> {
+        let page_bytes = self.header.page_bytes;
+        let mut page = vec![0; page_bytes as usize];
+        let from = u64::from(at.saturating_sub(page_bytes));
+        let read = read_full(&*self.file, &mut page, from).map_err(|e| self.failed(e))?;
+        Ok(page::is_blank(part(&page, ..read)))
+    }
+
+    /// How many bytes of pages are there between two offsets.
+    pub(crate) fn bytes_there(&self, Range { start, end }: Range<u32>) -> u32 {
+        let Range { start: from, end: to } = self.missing;
+        let lacks = end.min(to).saturating_sub(start.max(from));
+        (end - start).saturating_sub(lacks)
+    }
+
+    /// What is wrong with a page if it is missing.
+    #[inline]
+    pub(crate) fn missing_at(&self, offset: u32) -> Option<Bad> {
+        let Range { start, end } = self.missing;
+        self.missing.contains(&offset).then_some(Bad {
+            what: "pages are missing from byte",
+            found: start.into(),
+            against: "events were stored up to",
+            expected: end.into(),
+            framed_len: None,
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! Reading single records of a segment, and what a writer has begun.
+
+use crate::error::{ErrorKind, Result};
+use crate::locks::lock;
+use crate::nostr::bytes::event::{Flags, Id};
+use crate::nostr::bytes::names::{Names, Searches, may_be_lost};
+use crate::nostr::bytes::page::Head;
+use crate::nostr::bytes::record::{
+    self, FLAGS_AT, LONG_HEAD_BYTES, Layout, PUBKEY_AT, SHORT_HEAD_BYTES,
+};
+use crate::nostr::pages::walk::{READ_BYTES, Step, Window};
+use crate::scan::Bad;
+use crate::slice::part;
+use crate::storage::read_full;
+
+use super::{Record, Segment};
+
+/// A record of which a part was there when its segment was opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unfinished {
+    /// Where it begins.
+    pub offset: u32,
+    /// Its event.
+    pub id: Id,
+    /// Whether the file has grown to its end since.
+    pub has_come: bool,
+}
+
+impl Segment {
+    /// The record at an offset as it is stored, checked but for id and signature.
+    pub fn read<'b>(&self, offset: u32, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
+        let layout = self.gather(offset, buf)?;
+        let end = offset + self.bytes_for(buf.len()) as u32;
+        let (event, has_sum) = (layout.event(buf), layout.has_sum);
+        Ok(Record { offset, end, bytes: buf, event, has_sum, is_recovered: false })
+    }
+
+    /// The same, with names of tags that the program lost that wrote it.
+    pub(crate) fn read_named<'b>(&self, offset: u32, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
+        let mut layout = self.gather(offset, buf)?;
+        let end = offset + self.bytes_for(buf.len()) as u32;
+        let named = self.named(offset, buf, &mut layout, &Searches::default());
+        let is_recovered = named.is_some();
+        if let Some(named) = named {
+            *buf = named;
+        }
+        let (event, has_sum) = (layout.event(buf), layout.has_sum);
+        Ok(Record { offset, end, bytes: buf, event, has_sum, is_recovered })
+    }
+
+    /// A record, which was checked, with the names of tags that the program lost that wrote it. `None` if
+    /// it stays; then its flags may say that it is lossy.
+    #[inline]
+    pub(crate) fn named(
+        &self,
+        offset: u32,
+        record: &[u8],
+        layout: &mut Layout,
+        searches: &Searches,
+    ) -> Option<Vec<u8>> {
+        // Nearly all records: nothing of them is lost.
+        match layout.has_sum {
+            true => None,
+            false => self.look_for_names(offset, record, layout, searches),
+        }
+    }
+
+    fn look_for_names(
+        &self,
+        offset: u32,
+        record: &[u8],
+        layout: &mut Layout,
+        searches: &Searches,
+    ) -> Option<Vec<u8>> {
+        let event = layout.event(record);
+        if !may_be_lost(&event) {
+            return None;
+        }
+        let place = (offset, event.id);
+        let names = match lock(&self.lossy).contains(&place) {
+            true => Names::Lossy,
+            false => searches.recover(&event),
+        };
+        match names {
+            Names::Intact => None,
+            Names::Lossy => {
+                lock(&self.lossy).insert(place);
+                layout.flags = layout.flags | Flags::LOSSY;
+                None
+            }
+            Names::Recovered(event) => {
+                let mut named = Vec::new();
+                // A checksum says from now on that nothing is lost. All names there are fit.
+                let page_bytes = self.header.page_bytes;
+                record::encode(&event, layout.flags, true, page_bytes, &mut named).ok()?;
+                *layout = record::measure(&named).ok()?;
+                Some(named)
+            }
+        }
+    }
+
+    /// The last record, if it goes on where the file ended when it was opened: a writer is appending the
+    /// rest, or a crash took it.
+    pub(crate) fn unfinished(&self) -> Result<Option<Unfinished>> {
+        if !self.missing.is_empty() {
+            return Ok(None);
+        }
+        let Some(Step::Damage(damage)) = self.clone().reverse().step()? else { return Ok(None) };
+        let mut bytes = [0; LONG_HEAD_BYTES + PUBKEY_AT];
+        let read = read_full(&*self.file, &mut bytes, damage.offset.into());
+        let bytes = part(&bytes, ..read.map_err(|e| self.failed(e))?);
+        let head = Head::parse(bytes, self.header.page_bytes, u64::MAX);
+        let Ok(head) = head else { return Ok(None) };
+        let id_at = if head.continuations > 0 { LONG_HEAD_BYTES } else { SHORT_HEAD_BYTES };
+        let (offset, end) = (damage.offset, u64::from(damage.offset) + head.file_bytes());
+        let len = self.file.len().map_err(|e| self.failed(e))?;
+        let is_cut = end > len.min(self.end.into());
+        let id = part(bytes, id_at.min(bytes.len())..).first_chunk().copied();
+        let unfinished = |id| Unfinished { offset, id: Id(id), has_come: end <= len };
+        Ok(id.filter(|_| is_cut).map(unfinished))
+    }
+
+    /// The flags of the record at an offset that stand in the file, whether or not others wait; none after
+    /// the end.
+    pub(crate) fn stored_flags(&self, offset: u32) -> Result<Option<Flags>> {
+        let mut flags = [0];
+        let at = u64::from(offset) + FLAGS_AT as u64;
+        let read = read_full(&*self.file, &mut flags, at).map_err(|e| self.failed(e))?;
+        let [flags] = flags;
+        Ok((offset < self.end && read > 0).then_some(Flags(flags).of_event()))
+    }
+
+    /// The bytes of the record at an offset, checked.
+    pub(super) fn gather(&self, offset: u32, buf: &mut Vec<u8>) -> Result<Layout> {
+        let page_bytes = self.header.page_bytes;
+        if !offset.is_multiple_of(page_bytes) || offset < page_bytes || offset >= self.end {
+            let message =
+                format!("no record at {offset}: pages of {page_bytes} end at {}", self.end);
+            return Err(self.error(ErrorKind::OutOfRange, &message));
+        }
+        let corrupt =
+            |bad: Bad| self.error(ErrorKind::Corrupt, &bad.reason()).offset_at(offset.into());
+        if let Some(bad) = self.missing_at(offset) {
+            return Err(corrupt(bad));
+        }
+        if let Some(layout) = self.read_page(offset, buf)? {
+            return Ok(layout);
+        }
+        let mut window = Window::new(self.file.clone(), self.page_end()?, page_bytes as usize);
+        let head = window.head(offset, page_bytes);
+        let event = match head.map_err(|e| self.failed(e))? {
+            Ok(head) => {
+                let rest = head.pages_bytes(page_bytes).min(READ_BYTES as u64);
+                window.block_bytes = rest as usize;
+                window.gather(offset, head, page_bytes, buf).map_err(|e| self.failed(e))?
+            }
+            Err(bad) => Err(bad),
+        };
+        if let (Ok(()), Some(flags)) = (&event, self.waiting_at(offset)) {
+            record::set_flags(buf, flags);
+        }
+        event.and_then(|()| record::check(buf)).map_err(corrupt)
+    }
+
+    /// The record at an offset if one page has all of it and it is intact; else the caller looks again, for
+    /// what is wrong. Nearly all reads are this one call of the system.
+    fn read_page(&self, offset: u32, buf: &mut Vec<u8>) -> Result<Option<Layout>> {
+        let page_bytes = self.header.page_bytes;
+        buf.resize(page_bytes as usize, 0);
+        let read = read_full(&*self.file, buf, offset.into()).map_err(|e| self.failed(e))?;
+        let left = u64::from(self.end - offset);
+        let head = match Head::parse(buf, page_bytes, left) {
+            Ok(head) if read == buf.len() && head.continuations == 0 => head,
+            _ => return Ok(None),
+        };
+        buf.truncate(head.record_len as usize);
+        if let Some(flags) = self.waiting_at(offset) {
+            record::set_flags(buf, flags);
+        }
+        Ok(record::check(buf).ok())
+    }
+}

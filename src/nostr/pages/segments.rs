@@ -1,0 +1,398 @@
+//! The segments of a store: their names, and what is read from and written to them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::manifest::Manifest;
+use super::options::Options;
+use super::segment::{Found, Record, Segment};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lines;
+use crate::mend::{above, make_own_dir, refuse_link, save_tail, sync_names};
+use crate::nostr::bytes::event::{Flags, Location};
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::bytes::page::Header;
+use crate::nostr::open::opening::WAL_NAME;
+use crate::sidecar::sidecar_dir;
+use crate::storage::{Access, Storage};
+
+const DATA_NAME: &str = "data";
+const SEGMENTS_NAME: &str = "segments";
+
+/// The segments, by their numbers; the last one takes appends.
+#[derive(Debug)]
+pub struct Segments {
+    /// `data/segments`.
+    pub dir: PathBuf,
+    storage: Arc<dyn Storage>,
+    pub by_id: BTreeMap<u32, Open>,
+}
+
+/// An open segment.
+#[derive(Debug)]
+pub struct Open {
+    pub segment: Segment,
+    /// How many records it has; of one that is not the last one, and was not written to, as its header says.
+    pub records: u32,
+    /// Whether it was written to since it was synced.
+    dirty: bool,
+}
+
+impl Open {
+    /// Whether anything follows its header.
+    pub fn has_pages(&self) -> bool {
+        self.segment.end() > self.segment.header().page_bytes
+    }
+}
+
+impl Segments {
+    pub fn new(store: &Path, storage: Arc<dyn Storage>) -> Self {
+        let dir = store.join(DATA_NAME).join(SEGMENTS_NAME);
+        Self { dir, storage, by_id: BTreeMap::new() }
+    }
+
+    /// Make the directories, durably, and what is in them by name.
+    pub fn make_dirs(&self, file_mode: u32) -> Result<()> {
+        let data = above(&self.dir);
+        for dir in [data, &self.dir] {
+            make_own_dir(&*self.storage, dir, file_mode)?;
+        }
+        sync_names(&*self.storage, &self.dir, data)
+    }
+
+    /// The files that have a segment's name, by their numbers.
+    pub fn list(&self) -> Result<BTreeMap<u32, PathBuf>> {
+        for dir in [above(&self.dir), &self.dir] {
+            refuse_link(&*self.storage, dir)?;
+        }
+        let names = match self.storage.list(&self.dir) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            names => names.map_err(|e| Error::io("list the segments", &self.dir, e))?,
+        };
+        let mut found = BTreeMap::new();
+        for name in &names {
+            let Some(id) = name.to_str().and_then(parse_name) else { continue };
+            let path = self.dir.join(name);
+            if let Some(twin) = found.insert(id, path.clone()) {
+                let message =
+                    format!("segment {id} has two files, the other one is {}", twin.display());
+                return Err(Error::new(ErrorKind::Corrupt, message).at(&path));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Open a file whose name has this number.
+    pub fn open(&mut self, id: u32, path: &Path, access: Access, options: &Options) -> Result<()> {
+        let segment = Segment::open_with(options, path, access)?;
+        let header = segment.header();
+        if header.segment != id {
+            let message = format!("segment {}, its name says {id}", header.segment);
+            return Err(Error::new(ErrorKind::Corrupt, message).at(path));
+        }
+        self.insert(id, segment);
+        Ok(())
+    }
+
+    /// Whether a segment lost pages.
+    pub fn lack_pages(&self) -> bool {
+        self.by_id.values().any(|open| !open.segment.missing().is_empty())
+    }
+
+    /// Sync what another program may have written, and not synced.
+    pub fn sync_all(&self) -> Result<()> {
+        self.by_id.values().try_for_each(|open| open.segment.sync())
+    }
+
+    /// Have a segment that was opened otherwise.
+    pub fn insert(&mut self, id: u32, segment: Segment) {
+        let records = segment.header().records;
+        self.by_id.insert(id, Open { records, dirty: false, segment });
+    }
+
+    /// Begin a segment, durably.
+    pub fn create(&mut self, options: &Options, id: u32, created_at: u64) -> Result<()> {
+        let path = self.dir.join(format!("data.{id}.seg"));
+        let (page_bytes, mode) = (options.page_size(), options.file_mode);
+        let segment = Segment::create(&*self.storage, &path, id, page_bytes, created_at, mode);
+        let segment = segment.inspect_err(|error| {
+            // A number that is used up for nothing looks like a lost segment once there is no manifest.
+            if error.kind() != ErrorKind::AlreadyExists {
+                drop(self.storage.remove(&path));
+            }
+        });
+        self.by_id.insert(id, Open { records: 0, dirty: false, segment: segment? });
+        Ok(())
+    }
+
+    /// Read these segments, of which all is durable, through maps from now on, if the options say so.
+    pub fn map(&mut self, options: &Options) {
+        if options.mapped_reads {
+            self.by_id.values_mut().for_each(|open| open.segment.map(&*self.storage));
+        }
+    }
+
+    /// The same of the last one, which is full.
+    pub fn map_last(&mut self, options: &Options) {
+        let last = self.by_id.values_mut().next_back().filter(|_| options.mapped_reads);
+        if let Some(open) = last {
+            open.segment.map(&*self.storage);
+        }
+    }
+
+    /// The first number from one on after which no file has any.
+    pub fn next_free(&self, from: u32) -> u32 {
+        let last = self.list().ok().and_then(|files| files.keys().next_back().copied());
+        last.map_or(from, |last| from.max(last.saturating_add(1)))
+    }
+
+    /// Whether a segment has an intact record.
+    pub fn has_record(&self, id: u32) -> Result<bool> {
+        let Some(open) = self.by_id.get(&id) else { return Ok(false) };
+        let mut scan = open.segment.scan(0);
+        while let Some(found) = scan.next()? {
+            if matches!(found, Found::Record(_)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Count the records of the last segment that the manifest does not know.
+    pub fn count_last(&mut self, manifest: &Manifest) -> Result<()> {
+        let Open { segment, records, .. } = self.active()?;
+        let Header { segment: id, page_bytes, .. } = segment.header();
+        let end = manifest.pages_end(id, page_bytes).filter(|end| *end <= segment.end());
+        let known = end.and_then(|end| Some((manifest.records_of(id)?, end)));
+        *records = match known {
+            Some((known, end)) => known.saturating_add(segment.count(end)?),
+            None => segment.count(0)?,
+        };
+        Ok(())
+    }
+
+    /// Void a record that the last segment has in part; returns the file that the record was saved to.
+    pub fn void_unfinished(&mut self, mode: u32) -> Result<Option<PathBuf>> {
+        let storage = self.storage.clone();
+        let active = self.active()?;
+        let saved = active
+            .segment
+            .void_unfinished(|file, path, at| save_tail(&*storage, file, path, mode, at.into()))?;
+        active.dirty |= saved.is_some();
+        Ok(saved)
+    }
+
+    /// Whether this program ever opened the write-ahead log of the store for writing.
+    pub fn had_our_log(&self) -> bool {
+        let wal = self.dir.ancestors().nth(2).map(|store| store.join(WAL_NAME));
+        wal.is_some_and(|wal| self.storage.is_dir(&sidecar_dir(&wal)))
+    }
+
+    /// Have a segment that is missing, of which pages up to a byte count as damage.
+    pub fn insert_missing(&mut self, id: u32, page_bytes: u32, end: u32) -> Result<()> {
+        let path = self.dir.join(format!("data.{id}.seg"));
+        self.insert(id, Segment::missing_as(&path, id, page_bytes, end)?);
+        Ok(())
+    }
+
+    /// Read these no more.
+    pub fn forget(&mut self, ids: &[u32]) {
+        self.by_id.retain(|id, _| !ids.contains(id));
+    }
+
+    /// Delete segments: their events are elsewhere. The last one goes first, durably: a power cut would else leave a
+    /// number missing before one that is there.
+    pub fn remove(&mut self, ids: &[u32]) -> Result<Vec<PathBuf>> {
+        let mut removed = Vec::new();
+        for id in ids.iter().rev() {
+            let Some(open) = self.by_id.remove(id) else { continue };
+            let path = open.segment.path().to_path_buf();
+            let gone = self.storage.remove(&path);
+            gone.map_err(|e| Error::io("delete the segment", &path, e))?;
+            let synced = self.storage.sync_dir(&self.dir);
+            synced.map_err(|e| Error::io("sync the directory", &self.dir, e))?;
+            removed.push(path);
+        }
+        removed.reverse();
+        Ok(removed)
+    }
+
+    /// The number of the last one, which takes appends.
+    pub fn last(&self) -> Option<u32> {
+        self.by_id.keys().next_back().copied()
+    }
+
+    /// The one that takes appends.
+    pub fn active(&mut self) -> Result<&mut Open> {
+        let last = self.by_id.values_mut().next_back();
+        last.ok_or_else(|| Error::new(ErrorKind::Missing, "no segment").at(&self.dir))
+    }
+
+    /// How many bytes of pages a record takes in the last one.
+    pub fn bytes_for(&mut self, record: &[u8]) -> Result<u64> {
+        Ok(self.active()?.segment.bytes_for(record.len()))
+    }
+
+    /// How many more bytes of pages the last one may have, of so many that a segment may have.
+    pub fn room(&mut self, segment_bytes: u64) -> Result<u64> {
+        Ok(segment_bytes.saturating_sub(self.active()?.segment.end().into()))
+    }
+
+    /// Write records to the last segment.
+    pub fn append(&mut self, records: &[&[u8]]) -> Result<Vec<Location>> {
+        let active = self.active()?;
+        let segment = active.segment.header().segment;
+        if !records.is_empty() {
+            active.dirty = true;
+        }
+        let offsets = active.segment.append(records)?;
+        active.records += offsets.len() as u32;
+        if !records.is_empty() {
+            active.segment.write_hints(active.records)?;
+        }
+        Ok(offsets.into_iter().map(|offset| Location { segment, offset }).collect())
+    }
+
+    /// Write a record again as it is, so that the next sync writes it.
+    pub fn write_again(&mut self, at: Location) -> Result<()> {
+        self.get(at)?;
+        let Some(open) = self.by_id.get_mut(&at.segment) else { return Ok(()) };
+        open.dirty = true;
+        open.segment.write_again(at.offset)
+    }
+
+    /// Replace the flags of a record.
+    pub fn set_flags(&mut self, at: Location, flags: Flags) -> Result<()> {
+        self.get(at)?.segment.set_flags(at.offset, flags)?;
+        if let Some(open) = self.by_id.get_mut(&at.segment) {
+            open.dirty = true;
+        }
+        Ok(())
+    }
+
+    /// The flags that stand in the file of a record, if its segment is there and has it.
+    pub fn stored_flags(&self, at: Location) -> Result<Option<Flags>> {
+        let open = self.by_id.get(&at.segment);
+        open.map_or(Ok(None), |open| open.segment.stored_flags(at.offset))
+    }
+
+    /// Have reads see the flags of a record, and write them later.
+    pub fn set_flags_later(&mut self, at: Location, flags: Flags) -> Result<()> {
+        self.get(at)?;
+        if let Some(open) = self.by_id.get_mut(&at.segment) {
+            open.segment.set_flags_later(at.offset, flags);
+        }
+        Ok(())
+    }
+
+    /// How many flags wait to be written.
+    pub fn waiting_flags(&self) -> usize {
+        self.by_id.values().map(|open| open.segment.waiting()).sum()
+    }
+
+    /// Write the flags that wait.
+    pub fn write_flags(&mut self) -> Result<()> {
+        for open in self.by_id.values_mut().filter(|open| open.segment.waiting() > 0) {
+            open.dirty = true;
+            open.segment.write_flags()?;
+        }
+        Ok(())
+    }
+
+    /// The record at a place, with lost names of tags.
+    pub fn read<'b>(&self, at: Location, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
+        self.get(at)?.segment.read_named(at.offset, buf)
+    }
+
+    /// The same; none, and a line in the log, if it is damaged. What cannot be read does not count, and
+    /// must not end what concerns it in passing: a repair takes it out, for which the store has to open.
+    pub fn read_intact<'b>(
+        &self,
+        at: Location,
+        buf: &'b mut Vec<u8>,
+    ) -> Result<Option<Record<'b>>> {
+        Self::unless_damaged(self.read(at, buf))
+    }
+
+    /// What was read; none, and a line in the log, if that is damaged.
+    pub fn unless_damaged(found: Result<Record<'_>>) -> Result<Option<Record<'_>>> {
+        match found {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                lines::warn(format_args!("a damaged event is passed over until a repair: {error}"));
+                Ok(None)
+            }
+            found => found.map(Some),
+        }
+    }
+
+    /// The size of a segment's pages; 0 if there is none of this number.
+    pub fn page_bytes(&self, segment: u32) -> u32 {
+        self.by_id.get(&segment).map_or(0, |open| open.segment.header().page_bytes)
+    }
+
+    fn get(&self, at: Location) -> Result<&Open> {
+        self.by_id.get(&at.segment).ok_or_else(|| {
+            let message = format!("no segment {}, asked for the event at {at}", at.segment);
+            Error::new(ErrorKind::OutOfRange, message).of(FORMAT).at(&self.dir)
+        })
+    }
+
+    /// End the last segment at a byte. What was there is saved beside it, if it was more than zeros.
+    pub fn cut(&mut self, at: u32, mode: u32) -> Result<Option<PathBuf>> {
+        let storage = self.storage.clone();
+        let active = self.active()?;
+        active.dirty = true;
+        active.segment.cut(at, |file, path| save_tail(&*storage, file, path, mode, at.into()))
+    }
+
+    /// Empty the last segments that have no intact record: what a compaction that a power cut
+    /// interrupted left of its new ones. What was there is saved.
+    pub fn cut_torn(&mut self, mode: u32) -> Result<Vec<PathBuf>> {
+        let (storage, mut saved) = (self.storage.clone(), Vec::new());
+        let ids: Vec<u32> = self.by_id.keys().copied().skip(1).collect();
+        for id in ids.into_iter().rev() {
+            if self.has_record(id)? {
+                break;
+            }
+            let Some(open) = self.by_id.get_mut(&id) else { continue };
+            let at = open.segment.header().page_bytes;
+            open.dirty = true;
+            saved.extend(
+                open.segment
+                    .cut(at, |file, path| save_tail(&*storage, file, path, mode, at.into()))?,
+            );
+        }
+        Ok(saved)
+    }
+
+    /// Return when all that was written is on stable storage; gives the segments concerned.
+    pub fn sync(&mut self) -> Result<Vec<u32>> {
+        let mut written = Vec::new();
+        for (&id, open) in &mut self.by_id {
+            if open.dirty {
+                open.segment.sync()?;
+                open.dirty = false;
+                written.push(id);
+            }
+        }
+        Ok(written)
+    }
+
+    /// Write the counters of a segment to its header: hints. That it was compacted is synced.
+    pub fn write_header(&mut self, id: u32, compacted_at: Option<u64>) -> Result<()> {
+        let Some(open) = self.by_id.get_mut(&id) else { return Ok(()) };
+        open.dirty |= compacted_at.is_some();
+        let compacted_at = compacted_at.unwrap_or(open.segment.header().compacted_at);
+        open.segment.write_header(open.records, compacted_at)
+    }
+}
+
+/// The number in `data.N.seg`, or `data.N` of other programs.
+pub fn parse_name(name: &str) -> Option<u32> {
+    let rest = name.strip_prefix("data.")?;
+    let digits = rest.strip_suffix(".seg").unwrap_or(rest);
+    let id: u32 = digits.parse().ok()?;
+    (id.to_string() == digits).then_some(id)
+}

@@ -1,0 +1,138 @@
+//! Checkpoints, and room for what is appended.
+//!
+//! 1. The write-ahead log is synced: an unclean end of the segments can be made good by it.
+//! 2. The flags that waited for it are written, and the segments are synced: they hold all that the log
+//!    has.
+//! 3. CHECKPOINT is logged and synced: opening replays what comes after it.
+//! 4. The counters in the segments' headers and the manifest are written: hints. Not before 3, so that they
+//!    are never ahead of it: where they agree, opening relies on that (`is_proved` in `recovery.rs`).
+//! 5. Files of the log wholly before the checkpoint are deleted.
+
+use super::handle::{EventStore, Shared, State, now};
+use crate::error::Result;
+use crate::nostr::log::wal::EventWal;
+use crate::nostr::pages::manifest::{self, Listed};
+
+impl EventStore {
+    /// Have the segments hold durably all that was appended, so that opening replays nothing. Files of the
+    /// write-ahead log wholly before it are deleted; the one with the checkpoint stays.
+    pub fn checkpoint(&self) -> Result<()> {
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        state.check(shared)?;
+        shared.checkpoint(wal, &mut state)
+    }
+
+    /// After a checkpoint: begin a segment if the last one has pages of another size than wanted. A
+    /// record is made for the pages of the segment that gets it, so it must not meet a later one.
+    pub(crate) fn begin_pages(&self) -> Result<()> {
+        let (shared, _) = self.writable()?;
+        let mut state = shared.state();
+        match state.page_bytes() == shared.options.page_size() {
+            true => Ok(()),
+            false => shared.begin_segment(&mut state),
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn checkpoint(&self, wal: &EventWal, state: &mut State) -> Result<()> {
+        wal.sync()?;
+        let done = self.settle(wal, state);
+        done.inspect_err(|error| state.broken = Some(error.message().to_owned()))
+    }
+
+    fn settle(&self, wal: &EventWal, state: &mut State) -> Result<()> {
+        // In another thread, while the segments are synced.
+        state.begin_to_index()?;
+        state.segments.write_flags()?;
+        let written = state.segments.sync()?;
+        state.index_durable()?;
+        let lsn = wal.checkpoint(now())?;
+        state.wal_bytes = 0;
+        for id in written {
+            state.segments.write_header(id, None)?;
+        }
+        state.manifest.last_checkpoint_lsn = lsn.0;
+        self.store_manifest(state, &[])?;
+        wal.drop_before_checkpoint().map(drop)
+    }
+
+    /// Write the manifest with the segments as they are, without some.
+    pub(crate) fn store_manifest(&self, state: &mut State, without: &[u32]) -> Result<()> {
+        let State { manifest, segments, is_unnamed, .. } = state;
+        manifest.segments = segments
+            .by_id
+            .iter()
+            .filter(|(id, _)| !without.contains(id))
+            .map(|(_, open)| {
+                let header = open.segment.header();
+                Listed {
+                    id: header.segment,
+                    created_at: header.created_at,
+                    size_bytes: open.segment.end().into(),
+                    record_count: open.records.into(),
+                    is_compacted: header.compacted_at != 0,
+                }
+            })
+            .collect();
+        manifest.store(&self.options, &self.dir)?;
+        *is_unnamed = false;
+        Ok(())
+    }
+
+    /// Begin another segment if the last one has no room for these records, and make a checkpoint if the
+    /// write-ahead log is long.
+    pub(crate) fn make_room(
+        &self,
+        wal: &EventWal,
+        state: &mut State,
+        records: &[&[u8]],
+    ) -> Result<()> {
+        if state.is_unnamed {
+            // A power cut may leave nothing in it, and opening removes it then; what the log says of its
+            // events would speak of none.
+            self.store_manifest(state, &[])?;
+        }
+        let room = state.segments.room(self.options.segment_size())?;
+        let active = state.segments.active()?;
+        let needed: u64 = records.iter().map(|record| active.segment.bytes_for(record.len())).sum();
+        let is_full = active.has_pages() && needed > room;
+        if is_full || state.wal_bytes >= self.options.checkpoint_bytes {
+            self.checkpoint(wal, state)?;
+        }
+        if is_full {
+            // After the checkpoint: what opening replays belongs to the last segment, always.
+            self.begin_segment(state)?;
+        }
+        Ok(())
+    }
+
+    /// How many bytes of pages are free in the segment that gets a record of so many: in the last one, or in
+    /// that which is begun for it.
+    pub(super) fn room_from(&self, state: &mut State, needed: u64) -> Result<u64> {
+        let (page_bytes, segment_bytes) = (self.options.page_size(), self.options.segment_size());
+        let room = state.segments.room(segment_bytes)?;
+        match needed > room && state.segments.active()?.has_pages() {
+            true => Ok(segment_bytes.saturating_sub(page_bytes.into())),
+            false => Ok(room),
+        }
+    }
+
+    /// Begin another segment after a checkpoint.
+    fn begin_segment(&self, state: &mut State) -> Result<()> {
+        state.segments.map_last(&self.options);
+        let id = state.manifest.next_segment_id;
+        let next = manifest::after(id)?;
+        let created = state.segments.create(&self.options, id, now());
+        state.manifest.next_segment_id = match &created {
+            Ok(()) => next,
+            // What is there in part uses up its number.
+            Err(_) => state.segments.next_free(id),
+        };
+        created?;
+        state.manifest.page_bytes = self.options.page_size();
+        state.is_unnamed = true;
+        self.store_manifest(state, &[])
+    }
+}

@@ -1,0 +1,338 @@
+//! What an open store holds, and what every call asks first.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt::{self, Debug, Formatter};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::tombstones::Tombstones;
+use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::lines::{self, Locked, locked};
+use crate::locks::Mutex;
+use crate::locks::atomic::{AtomicBool, Ordering};
+use crate::log::stats::{Counters, Stats};
+use crate::mode::Mode;
+use crate::nostr::bytes::event::Location;
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::bytes::policy::{Address, DELETION, targets_of};
+use crate::nostr::index::covered::Ends;
+use crate::nostr::index::filter::Filter;
+use crate::nostr::index::lookup::Index;
+use crate::nostr::index::pending::Pending;
+use crate::nostr::log::entry::Lsn;
+use crate::nostr::log::wal::EventWal;
+use crate::nostr::open::recovery::Opening;
+use crate::nostr::pages::manifest::Manifest;
+use crate::nostr::pages::options::{History, Options};
+use crate::nostr::pages::segments::Segments;
+use crate::sidecar::{WriterLock, sidecar_dir};
+use crate::storage::fork_generation;
+
+const DAMAGED_REQUEST: &str =
+    "this is a deletion request, without which nothing is appended: repair takes it out";
+
+/// A store of Nostr events. Handles may be shared by threads; clones are the same handle.
+#[derive(Clone)]
+pub struct EventStore {
+    pub(crate) shared: Arc<Shared>,
+    _owner: Arc<Owner>,
+}
+
+/// Held by every clone of a handle: with the last of them the store is closed.
+struct Owner(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub dir: PathBuf,
+    pub sidecar: PathBuf,
+    pub options: Options,
+    pub mode: Mode,
+    /// What becomes of events that appends replace. What is stored may differ until opening is done.
+    pub history: History,
+    /// None for a reader.
+    pub wal: Option<EventWal>,
+    pub opening: Opening,
+    /// At opening.
+    fork_generation: u64,
+    closed: AtomicBool,
+    /// Why closing failed.
+    close_failed: OnceLock<String>,
+    /// Held by one commit of staged events at a time, before the state.
+    pub committing: Mutex<()>,
+    state: Mutex<State>,
+    lock: Mutex<Option<WriterLock>>,
+}
+
+impl Debug for EventStore {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Shared { dir, mode, closed, .. } = &*self.shared;
+        f.debug_struct("EventStore")
+            .field("path", dir)
+            .field("mode", mode)
+            .field("closed", &closed.load(Ordering::Acquire))
+            .finish_non_exhaustive()
+    }
+}
+
+/// What appends change.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub manifest: Manifest,
+    pub segments: Segments,
+    /// A reader has none.
+    pub index: Option<Arc<Index>>,
+    /// Whether a look-up met another event than the index says.
+    pub index_is_foreign: Cell<bool>,
+    /// The first and the last event, once that is known.
+    pub ends: Option<Ends>,
+    pub pending: Pending,
+    /// Where some versions lie that count, of replaceable and addressable events.
+    pub heads: HashMap<Address, Location>,
+    /// What was deleted, once an append had to know.
+    pub tombstones: Option<Tombstones>,
+    /// No later entry of the write-ahead log asks for flags. After opening it is the log's last entry,
+    /// whether or not that asks for any.
+    pub flags_asked: Lsn,
+    /// Bytes of the write-ahead log since the last checkpoint.
+    pub wal_bytes: u64,
+    /// Whether the last segment was begun and no manifest that was stored names it.
+    pub is_unnamed: bool,
+    /// Why the segments may not hold what the write-ahead log has: opening again repairs it.
+    pub broken: Option<String>,
+}
+
+impl EventStore {
+    pub(crate) fn assemble(
+        dir: PathBuf,
+        mode: Mode,
+        options: Options,
+        opening: Opening,
+        state: State,
+        writer: Option<(EventWal, WriterLock)>,
+    ) -> Self {
+        let (wal, lock) = writer.unzip();
+        let stored = state.manifest.history;
+        let history = if wal.is_some() { options.history.unwrap_or(stored) } else { stored };
+        let shared = Arc::new(Shared {
+            sidecar: sidecar_dir(&dir),
+            dir,
+            options,
+            mode,
+            history,
+            wal,
+            opening,
+            fork_generation: fork_generation(),
+            closed: AtomicBool::new(false),
+            close_failed: OnceLock::new(),
+            committing: Mutex::new(()),
+            state: Mutex::new(state),
+            lock: Mutex::new(lock),
+        });
+        Self { _owner: Arc::new(Owner(shared.clone())), shared }
+    }
+
+    /// The directory, absolute.
+    pub fn path(&self) -> &Path {
+        &self.shared.dir
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// What becomes of events that others replace: as asked for, or else as it is stored with the store.
+    pub fn history(&self) -> History {
+        self.shared.history
+    }
+
+    /// How it was opened.
+    pub fn mode(&self) -> Mode {
+        self.shared.mode
+    }
+
+    /// What opening found and did.
+    pub fn opening(&self) -> &Opening {
+        &self.shared.opening
+    }
+
+    /// What this handle did to the write-ahead log since it was opened: a record is an event, a change
+    /// of flags or a checkpoint. All zero for a reader.
+    pub fn stats(&self) -> Result<Stats> {
+        let wal = self.usable()?.wal.as_ref();
+        Ok(wal.map_or_else(|| Counters::default().read(), EventWal::stats))
+    }
+
+    /// Bytes of the write-ahead log that no sync covers: what a power cut could take. 0 for a reader.
+    pub fn unsynced_bytes(&self) -> Result<u64> {
+        let wal = self.usable()?.wal.as_ref();
+        Ok(wal.map_or(0, EventWal::unsynced_bytes))
+    }
+
+    /// Whether the handle is closed.
+    pub fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// Make a [checkpoint](Self::checkpoint), and close. A second call waits for the first, and fails if
+    /// that failed.
+    pub fn close(&self) -> Result<()> {
+        self.shared.close()
+    }
+
+    pub(crate) fn usable(&self) -> Result<&Shared> {
+        let shared = &*self.shared;
+        if shared.fork_generation != fork_generation() {
+            let message = "opened before a fork, by the parent; open it again in this process";
+            return Err(shared.refused(ErrorKind::Forked, message));
+        }
+        if self.is_closed() {
+            return Err(shared.refused(ErrorKind::Closed, "the store is closed"));
+        }
+        Ok(shared)
+    }
+
+    pub(crate) fn writable(&self) -> Result<(&Shared, &EventWal)> {
+        let shared = self.usable()?;
+        match &shared.wal {
+            Some(wal) => Ok((shared, wal)),
+            None => Err(shared.refused(ErrorKind::ReadOnly, "the store is open for reading")),
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn state(&self) -> Locked<'_, State> {
+        locked(&self.state)
+    }
+
+    pub(crate) fn refused(&self, kind: ErrorKind, message: &str) -> Error {
+        Error::new(kind, message).of(FORMAT).at(&self.dir).with_durable(Durable::No)
+    }
+
+    fn close(&self) -> Result<()> {
+        if self.fork_generation != fork_generation() {
+            return Ok(());
+        }
+        // Another process may begin to commit as soon as this one is closed.
+        let _committing = locked(&self.committing);
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return match self.close_failed.get() {
+                Some(why) => {
+                    seeded!(Err(self.refused(ErrorKind::Poisoned, why)), "close-forgets-its-failure" => Ok(()))
+                }
+                None => Ok(()),
+            };
+        }
+        let done = match &self.wal {
+            Some(wal) => self.finish(wal),
+            None => Ok(()),
+        };
+        // What they hold open. A poisoned handle gives it back, too.
+        let mut state = self.state();
+        state.segments.by_id.clear();
+        state.index = None;
+        drop(state);
+        *crate::locks::lock(&self.lock) = None;
+        done.map_err(|error| {
+            let _ = self.close_failed.set(format!("closing failed: {}", error.message()));
+            error.of(FORMAT)
+        })
+    }
+
+    fn finish(&self, wal: &EventWal) -> Result<()> {
+        let mut state = self.state();
+        let checkpoint = match &state.broken {
+            Some(_) => Ok(()),
+            None => self.checkpoint(wal, &mut state),
+        };
+        state.pending.leave();
+        state.index = None;
+        checkpoint.and(wal.close())
+    }
+}
+
+impl State {
+    pub(crate) fn new(manifest: Manifest, segments: Segments) -> Self {
+        Self {
+            manifest,
+            segments,
+            index: None,
+            index_is_foreign: Cell::new(false),
+            ends: None,
+            pending: Pending::default(),
+            heads: HashMap::new(),
+            tombstones: None,
+            flags_asked: Lsn(0),
+            wal_bytes: 0,
+            is_unnamed: false,
+            broken: None,
+        }
+    }
+
+    /// The error of a store whose segments may lack what its write-ahead log has.
+    pub(crate) fn check(&self, shared: &Shared) -> Result<()> {
+        match &self.broken {
+            None => Ok(()),
+            Some(why) => {
+                let message = format!("an earlier write failed: {why}; open the store again");
+                Err(shared.refused(ErrorKind::Poisoned, &message))
+            }
+        }
+    }
+
+    pub(crate) fn index(&self) -> Result<&Index> {
+        // Only a reader has none, and it changes nothing.
+        self.index
+            .as_deref()
+            .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "a reader has no index"))
+    }
+
+    /// The size of the pages that records are made for.
+    pub(crate) fn page_bytes(&self) -> u32 {
+        self.manifest.page_bytes
+    }
+
+    /// What deletion requests ask for; read from them the first time.
+    pub(crate) fn tombstones(&mut self) -> Result<&Tombstones> {
+        if self.tombstones.is_none() {
+            self.catch_up_index()?;
+            let mut tombstones = Tombstones::default();
+            let requests = Filter { kinds: Some([DELETION].into()), ..Filter::default() };
+            let mut buf = Vec::new();
+            for request in self.index()?.query(&requests)?.named() {
+                let (id, at) = request?;
+                let request = self.read_at(&id, at, &mut buf).map_err(|error| {
+                    // What it deleted is not known: any event might be one of these.
+                    match error.kind() {
+                        ErrorKind::Corrupt if !self.index_is_foreign.get() => {
+                            error.with_advice(DAMAGED_REQUEST)
+                        }
+                        _ => error,
+                    }
+                })?;
+                tombstones.add(&request.event, targets_of(&request.event));
+            }
+            self.tombstones = Some(tombstones);
+        }
+        Ok(self.tombstones.get_or_insert_default())
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // If closing failed, its caller got the error.
+        if !self.0.closed.load(Ordering::Acquire)
+            && let Err(error) = self.0.close()
+        {
+            // What was acknowledged is as durable as it was.
+            lines::warn(format_args!("closing a dropped handle failed: {error}"));
+        }
+    }
+}
+
+/// Seconds from 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

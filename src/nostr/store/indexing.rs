@@ -1,0 +1,433 @@
+//! Keeping the index with the segments.
+//!
+//! The index says up to where it covers the segments: of which compaction, and the byte of the last
+//! segment. What it lacks is read from there on; where that place is not in the store, the index is
+//! made again. After a power cut it may know more than the segments: then the place lies beyond their
+//! end, or the log ends before the flags that it knows. It names its store (`covered.rs`), and what it says of a
+//! place is compared with the event that lies there.
+
+use std::path::Path;
+
+use super::handle::{EventStore, Shared, State};
+use super::hide::Flagged;
+use crate::error::{Error, ErrorKind, Result};
+use crate::lines;
+use crate::nostr::bulk::compaction::Moved;
+use crate::nostr::bytes::event::{Id, Location};
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::bytes::names::Searches;
+use crate::nostr::bytes::policy::Address;
+use crate::nostr::index::covered::{COVERED_BYTES, Covered, Ends};
+use crate::nostr::index::lookup::{Change, Changes, Index};
+use crate::nostr::index::pending::{Batch, KEYS_AT_ONCE, Known, keys_of};
+use crate::nostr::pages::options::Options;
+use crate::nostr::pages::progress::Progress;
+use crate::nostr::pages::segment::{Found, Record};
+use crate::nostr::pages::segments::Segments;
+use crate::sidecar::sidecar_dir;
+
+/// So many current versions are remembered; the index is asked for others.
+const HEADS_KNOWN: usize = 65_536;
+/// The name of its directory in `.deedbook`.
+const INDEX_NAME: &str = "events";
+
+impl EventStore {
+    /// Delete the index and make it again from the segments; returns how many events it has. Appends
+    /// and queries wait.
+    pub fn reindex(&self) -> Result<u64> {
+        self.reindex_with(&mut |_, _| Ok(()))
+    }
+
+    /// The same; `progress` is called with bytes done and bytes in all. After an error of it the store
+    /// has to be opened again, which makes the index. It must not call the store.
+    pub fn reindex_with(&self, progress: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<u64> {
+        let (shared, _) = self.writable()?;
+        let mut state = shared.state();
+        state.check(shared)?;
+        shared.remake_index(&mut state, &mut Progress::new(progress)).map_err(|e| e.of(FORMAT))
+    }
+}
+
+impl Shared {
+    fn remake_index(&self, state: &mut State, progress: &mut Progress<'_>) -> Result<u64> {
+        state.catch_up_index()?;
+        // Its files are deleted: it must be closed before.
+        state.index = None;
+        // The index said which versions count, and which deletion requests there are.
+        (state.heads, state.tombstones) = Default::default();
+        let made = state.remake_index(&self.options, &sidecar_dir(&self.dir), progress);
+        made.inspect_err(|error| state.broken = Some(error.message().to_owned()))
+    }
+
+    /// Do what asks the index. If that meets another event than the index says, the index is of another
+    /// store: it is made again, and asked again.
+    pub(super) fn asking_index<T>(
+        &self,
+        state: &mut State,
+        mut ask: impl FnMut(&mut State) -> Result<T>,
+    ) -> Result<T> {
+        match ask(state) {
+            Err(error) if state.index_is_foreign.take() && self.wal.is_some() => {
+                lines::warn(format_args!("the index is made again: {}", error.message()));
+                self.remake_index(state, &mut Progress::silent())?;
+                ask(state)
+            }
+            asked => asked,
+        }
+    }
+}
+
+/// Delete the index in the sidecar of a store that is not open: opening makes it again.
+pub fn drop_index(options: &Options, sidecar: &Path) -> Result<()> {
+    match options.index_on_disk {
+        true => Index::recreate(&sidecar.join(INDEX_NAME)).map(drop),
+        false => Ok(()),
+    }
+}
+
+impl State {
+    pub(crate) fn remake_index(
+        &mut self,
+        options: &Options,
+        sidecar: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64> {
+        drop_index(options, sidecar)?;
+        let indexed = self.open_index(options, sidecar, progress)?;
+        self.index_durable()?;
+        Ok(indexed)
+    }
+
+    /// Have the index cover the segments; returns how many events it lacked.
+    pub(crate) fn open_index(
+        &mut self,
+        options: &Options,
+        sidecar: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64> {
+        let dir = sidecar.join(INDEX_NAME);
+        let index = match options.index_on_disk {
+            true => open_or_make(&dir)?,
+            false => Index::in_memory(),
+        };
+        let covered = index.covered().ok().flatten();
+        let mut from = covered.as_deref().and_then(Covered::decode).filter(|covered| {
+            let open = self.segments.by_id.get(&covered.segment);
+            covered.compactions == self.manifest.compactions
+                && covered.flags <= self.flags_asked
+                && open.is_some_and(|open| covered.end <= open.segment.end())
+        });
+        if let Some(covered) = from
+            && !covered.ends.are_in(&self.segments)?
+        {
+            lines::warn(format_args!("the index is of another store: {}", dir.display()));
+            from = None;
+        }
+        let index = match covered.is_some() && from.is_none() {
+            true => {
+                drop(index);
+                Index::recreate(&dir)?
+            }
+            false => index,
+        };
+        let lacks_all = from.is_none() && self.segments.by_id.values().any(|open| open.has_pages());
+        if lacks_all {
+            lines::info(format_args!("the index is made from all events: {}", dir.display()));
+        }
+        let indexed = self.index_from(&index, from, progress)?;
+        if lacks_all {
+            lines::info(format_args!("the index is made: {indexed} events, {}", dir.display()));
+        }
+        self.index = Some(index.into());
+        Ok(indexed)
+    }
+
+    /// Add the events of the segments from a place on.
+    fn index_from(
+        &mut self,
+        index: &Index,
+        from: Option<Covered>,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64> {
+        let first = from.map_or(0, |from| from.segment);
+        let ends = self.segments.by_id.range(first..).map(|(_, open)| open.segment.end());
+        progress.expect(ends.map(u64::from).sum());
+        let (mut indexed, searches) = (0, Searches::default());
+        let last = from.and_then(|from| from.ends.last);
+        let mut ends = Ends { last, ..self.ends()? };
+        for (&id, _) in self.segments.by_id.range(first..) {
+            let begin = from.filter(|from| from.segment == id).map_or(0, |from| {
+                seeded!(from.end, "index-claims-all" => self.segments.by_id[&id].segment.end())
+            });
+            indexed += self.index_segment(index, (id, begin), (&mut ends, &searches), progress)?;
+        }
+        progress.end()?;
+        Ok(indexed)
+    }
+
+    fn index_segment(
+        &self,
+        index: &Index,
+        (id, begin): (u32, u32),
+        (ends, searches): (&mut Ends, &Searches),
+        progress: &mut Progress<'_>,
+    ) -> Result<u64> {
+        let Some(open) = self.segments.by_id.get(&id) else { return Ok(0) };
+        let mut scan = open.segment.scan(begin).with_names(searches);
+        let (mut changes, mut count, mut end) = (Changes::default(), 0, begin);
+        let (compactions, flags) = (self.manifest.compactions, self.flags_asked);
+        while let Some(found) = scan.next()? {
+            match found {
+                Found::Record(found) => {
+                    end = found.end;
+                    let at = Location { segment: id, offset: found.offset };
+                    ends.last = Some((at, found.event.id));
+                    changes.push(Change::Insert(&found.event, at));
+                    count += 1;
+                    progress.add((found.end - found.offset).into())?;
+                }
+                Found::Damage(damage) => lines::warn(format_args!(
+                    "what a damaged part of segment {id} held is not found: {}",
+                    damage.reason
+                )),
+            }
+            if changes.len() >= self.pending.keys_max() {
+                // After a power cut that took these events, the place lies beyond the end of the segment,
+                // and the index is made again.
+                let covered = Covered { compactions, segment: id, end, flags, ends: *ends };
+                index.apply_all(&mut changes, Some(&covered.encode()))?;
+            }
+        }
+        let end = open.segment.end();
+        let covered = Covered { compactions, segment: id, end, flags, ends: *ends };
+        index.apply_all(&mut changes, Some(&covered.encode()))?;
+        Ok(count)
+    }
+
+    /// Have the index know what was appended, and what lost its place: at the latest when it is asked.
+    /// The caller noted what is known of it.
+    pub(crate) fn index_changes(&mut self, stored: Batch, flagged: &Flagged) -> Result<()> {
+        self.pending.add(stored);
+        let (mut buf, mut comes_back) = (Vec::new(), false);
+        let mut changed = Batch::default();
+        for (&at, &flags) in flagged {
+            let found = self.segments.read(at, &mut buf)?;
+            changed.bytes.extend_from_slice(found.bytes);
+            changed.records.push((changed.bytes.len(), at));
+            changed.keys += keys_of(&found.event);
+            let Some(address) = Address::of(&found.event) else { continue };
+            comes_back |= flags.is_live();
+            // Those that wait for the index and came before it were replaced by it.
+            let forgotten = Some(at).filter(|_| !flags.is_live());
+            self.pending.forget_head(&address, forgotten);
+            if forgotten.is_none() || self.heads.get(&address) == Some(&at) {
+                self.heads.remove(&address);
+            }
+        }
+        self.pending.add(changed);
+        if comes_back {
+            self.catch_up_index()
+        } else if self.pending.is_due() {
+            self.begin_to_index()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Have a thread tell the index all there is.
+    pub(super) fn begin_to_index(&mut self) -> Result<()> {
+        let covered = self.covered()?;
+        let Some(index) = &self.index else { return Ok(()) };
+        let done = self.pending.begin(index, covered)?;
+        self.know_heads(done);
+        Ok(())
+    }
+
+    /// Have the index know all there is.
+    pub(super) fn catch_up_index(&mut self) -> Result<()> {
+        let covered = self.covered()?;
+        let Some(index) = &self.index else { return Ok(()) };
+        let before = self.pending.take(index, covered)?;
+        let done = self.pending.wait(index)?;
+        self.know_heads(before);
+        self.know_heads(done);
+        Ok(())
+    }
+
+    fn know_heads(&mut self, done: Option<Known>) {
+        let done = done.filter(|known| !known.is_unsure).into_iter();
+        done.flat_map(|known| known.heads).for_each(|(address, at)| self.know_head(address, at));
+    }
+
+    /// Where an event lies, whatever its flags.
+    pub(crate) fn location(&self, id: &Id) -> Result<Option<Location>> {
+        if let Some(at) = self.waiting_location(id) {
+            return Ok(Some(at));
+        }
+        let Some(at) = self.index()?.location(id)? else { return Ok(None) };
+        match self.read_at(id, at, &mut Vec::new()) {
+            // It was stored there.
+            Err(e) if e.kind() == ErrorKind::Corrupt && !self.index_is_foreign.get() => {}
+            found => drop(found?),
+        }
+        Ok(Some(at))
+    }
+
+    fn waiting_location(&self, id: &Id) -> Option<Location> {
+        self.pending.all_known().find_map(|known| known.ids.get(id)).copied()
+    }
+
+    /// The event with this id, if it is stored.
+    pub(super) fn read_by_id<'b>(
+        &self,
+        id: &Id,
+        buf: &'b mut Vec<u8>,
+    ) -> Result<Option<(Location, Record<'b>)>> {
+        let waiting = self.waiting_location(id);
+        let Some(at) = waiting.map_or_else(|| self.index()?.location(id), |at| Ok(Some(at)))?
+        else {
+            return Ok(None);
+        };
+        Ok(Some((at, self.read_at(id, at, buf)?)))
+    }
+
+    /// The event at the place where the index has it. Another one there, or none, says that the index is of
+    /// another store.
+    pub(crate) fn read_at<'b>(
+        &self,
+        id: &Id,
+        at: Location,
+        buf: &'b mut Vec<u8>,
+    ) -> Result<Record<'b>> {
+        let what = match self.segments.read(at, buf) {
+            Ok(found) if found.event.id == *id => return Ok(found),
+            Ok(found) => format!("event {}", found.event.id),
+            Err(error) if error.kind() == ErrorKind::OutOfRange => error.message().to_owned(),
+            Err(error) => return Err(error),
+        };
+        self.index_is_foreign.set(true);
+        let message = format!("at {at}: {what}; the index has event {id} there");
+        let error = Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&self.segments.dir);
+        Err(error.with_advice("reindex makes the index again"))
+    }
+
+    /// The same; none if it is damaged.
+    pub(super) fn read_intact_at<'b>(
+        &self,
+        id: &Id,
+        at: Location,
+        buf: &'b mut Vec<u8>,
+    ) -> Result<Option<Record<'b>>> {
+        let found = self.read_at(id, at, buf);
+        if self.index_is_foreign.get() {
+            return found.map(Some);
+        }
+        Segments::unless_damaged(found)
+    }
+
+    /// Where the version lies that counts, of those that can be read.
+    pub(super) fn latest(&mut self, address: &Address) -> Result<Option<Location>> {
+        let waiting = self.pending.all_known().find_map(|known| known.heads.get(address));
+        if let Some(&at) = waiting.or_else(|| self.heads.get(address)) {
+            return Ok(Some(at));
+        }
+        let mut buf = Vec::new();
+        for version in self.index()?.versions(&address.pubkey, address.kind, &address.d)?.named() {
+            let (id, at) = version?;
+            // The index may not know yet that it lost its place.
+            let found = self.read_intact_at(&id, at, &mut buf)?;
+            if found.is_some_and(|found| found.event.flags.is_live()) {
+                self.know_head(address.clone(), at);
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    fn know_head(&mut self, address: Address, at: Location) {
+        if self.heads.len() >= HEADS_KNOWN {
+            self.heads.clear();
+        }
+        self.heads.insert(address, at);
+    }
+
+    /// Have the index say which version counts: several that were stored may count, the last one or not.
+    pub(super) fn forget_heads(&mut self) {
+        self.heads.clear();
+        self.pending.known().is_unsure = true;
+    }
+
+    /// Where the events of an author and a kind lie that the index does not know yet.
+    pub(super) fn versions_waiting(&self, address: &Address) -> impl Iterator<Item = Location> {
+        let of = (address.pubkey, address.kind);
+        let waiting = self.pending.all_known().filter_map(move |known| known.versions.get(&of));
+        waiting.flatten().copied()
+    }
+
+    /// After a compaction: forget what went, while the old segments are there, and find the rest in the
+    /// new ones.
+    pub(crate) fn index_moved(&mut self, moved: &Moved) -> Result<()> {
+        self.catch_up_index()?;
+        self.heads.clear();
+        self.ends = None;
+        let covered = self.covered()?;
+        let (index, mut changes, mut buf) = (self.index()?, Changes::default(), Vec::new());
+        for &at in &moved.gone {
+            changes.push(Change::Remove(&self.segments.read(at, &mut buf)?.event));
+            if changes.len() >= KEYS_AT_ONCE {
+                index.apply_all(&mut changes, None)?;
+            }
+        }
+        for &(id, created_at, at) in &moved.kept {
+            changes.push(Change::Move(id, created_at, at));
+            if changes.len() >= KEYS_AT_ONCE {
+                index.apply_all(&mut changes, None)?;
+            }
+        }
+        index.apply_all(&mut changes, covered.as_ref().map(|bytes| &bytes[..]))
+    }
+
+    /// Return when the index knows all there is, on stable storage as far as it is kept in files.
+    pub(crate) fn index_durable(&mut self) -> Result<()> {
+        self.catch_up_index()?;
+        self.index.as_deref().map_or(Ok(()), Index::sync)
+    }
+
+    fn covered(&mut self) -> Result<Option<[u8; COVERED_BYTES]>> {
+        let ends = self.ends()?;
+        let Some((&segment, open)) = self.segments.by_id.iter().next_back() else {
+            return Ok(None);
+        };
+        let (compactions, end) = (self.manifest.compactions, open.segment.end());
+        let covered = Covered { compactions, segment, end, flags: self.flags_asked, ends };
+        Ok(Some(covered.encode()))
+    }
+
+    /// The first and the last event.
+    fn ends(&mut self) -> Result<Ends> {
+        if let Some(ends) = self.ends.filter(|ends| ends.first.is_some()) {
+            return Ok(ends);
+        }
+        let ends = Ends::of(&self.segments)?;
+        self.ends = Some(ends);
+        Ok(ends)
+    }
+
+    /// An event was stored at the end.
+    pub(crate) fn has_last(&mut self, at: Location, id: Id) {
+        if let Some(ends) = &mut self.ends {
+            ends.last = Some((at, id));
+        }
+    }
+}
+
+/// An index that cannot be opened is made again: all that it holds stands in the segments.
+fn open_or_make(dir: &Path) -> Result<Index> {
+    match Index::open(dir) {
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            lines::warn(format_args!("the index is made again: {error}"));
+            Index::recreate(dir)
+        }
+        opened => opened,
+    }
+}

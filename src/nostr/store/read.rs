@@ -1,0 +1,301 @@
+//! Reading: one event by its id or place, all of them in either direction, those of a filter.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Debug, Formatter};
+
+use super::handle::EventStore;
+use crate::error::Result;
+use crate::nostr::bytes::event::{Event, EventRef, Flags, Id, Location};
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::bytes::names::Searches;
+use crate::nostr::bytes::policy::{counts, is_over};
+use crate::nostr::bytes::record::Parts;
+use crate::nostr::pages::segment::{PageDamage, Record, Segment};
+use crate::nostr::pages::walk::{Forward, Looker, Reverse as Backward, Seen, Step};
+use crate::scan::OnCorrupt;
+
+#[cfg(feature = "arrow")]
+mod parts;
+mod queries;
+
+pub use queries::Query;
+
+/// An event with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// The event.
+    pub event: Event,
+    /// Its place, which a compaction changes.
+    pub location: Location,
+    /// Whether it is deleted or replaced, or lacks names of tags.
+    pub flags: Flags,
+}
+
+/// Which events a walk gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Include {
+    /// Those that count: not deleted, not replaced, and not over by the time at which the walk began.
+    #[default]
+    Live,
+    /// All that are still stored.
+    All,
+}
+
+impl EventStore {
+    /// The event with this id, if it is stored and counts.
+    pub fn find(&self, id: &Id) -> Result<Option<StoredEvent>> {
+        let shared = self.usable()?;
+        let mut state = shared.state();
+        if state.index.is_none() {
+            drop(state);
+            return self.find_by_scan(id);
+        }
+        let found = shared.asking_index(&mut state, |state| {
+            let mut buf = Vec::new();
+            let found = state.read_by_id(id, &mut buf)?;
+            Ok(found.and_then(|(at, Record { event, .. })| {
+                counts(&event, shared.options.now()).then(|| stored(at, &event))
+            }))
+        });
+        found.map_err(|e| e.of(FORMAT))
+    }
+
+    /// The event at a place, whatever its flags.
+    pub fn read(&self, location: Location) -> Result<StoredEvent> {
+        let state = self.usable()?.state();
+        let mut buf = Vec::new();
+        let found = state.segments.read(location, &mut buf).map_err(|e| e.of(FORMAT))?;
+        Ok(stored(location, &found.event))
+    }
+
+    /// All events in the order in which they were stored, as they are now.
+    pub fn iter(&self, include: Include, on_corrupt: OnCorrupt) -> Result<Events> {
+        let segments = self.snapshot()?.into();
+        Ok(Events::new(segments, include, on_corrupt, false, self.options().now()))
+    }
+
+    /// The same from the last to the first.
+    pub fn iter_reverse(&self, include: Include, on_corrupt: OnCorrupt) -> Result<Events> {
+        let segments = self.snapshot()?.into_iter().rev().collect();
+        Ok(Events::new(segments, include, on_corrupt, true, self.options().now()))
+    }
+
+    /// The segments as they are now: what is appended later is not in them.
+    pub(crate) fn snapshot(&self) -> Result<Vec<Segment>> {
+        let shared = self.usable()?;
+        let state = shared.state();
+        Ok(state.segments.by_id.values().map(|open| open.segment.clone()).collect())
+    }
+}
+
+fn stored(location: Location, event: &EventRef<'_>) -> StoredEvent {
+    StoredEvent { event: event.to_event(), location, flags: event.flags }
+}
+
+/// A walk over all events. Ends after the first error.
+pub struct Events {
+    segments: VecDeque<Segment>,
+    scan: Option<(Segment, Scan)>,
+    include: Include,
+    on_corrupt: OnCorrupt,
+    reverse: bool,
+    /// Which events are over does not change during the walk.
+    now: u64,
+    /// Where the walk begins in a segment.
+    from: u32,
+    /// Whether it is the walk of a store, and not of a part of it.
+    is_whole: bool,
+    sums: bool,
+    searches: Searches,
+    damage: Vec<(u32, PageDamage)>,
+}
+
+impl Debug for Events {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events")
+            .field("include", &self.include)
+            .field("is_whole", &self.is_whole)
+            .field("reverse", &self.reverse)
+            .field("segments_left", &self.segments.len())
+            .finish_non_exhaustive()
+    }
+}
+
+enum Scan {
+    Forward(Forward),
+    Backward(Backward),
+}
+
+impl Scan {
+    #[inline]
+    fn step(&mut self) -> Result<Option<Step>> {
+        match self {
+            Self::Forward(scan) => scan.step(),
+            Self::Backward(scan) => scan.step(),
+        }
+    }
+
+    #[inline]
+    fn looker(&self) -> &Looker {
+        match self {
+            Self::Forward(scan) => scan.looker(),
+            Self::Backward(scan) => scan.looker(),
+        }
+    }
+}
+
+impl Events {
+    fn new(
+        segments: VecDeque<Segment>,
+        include: Include,
+        on_corrupt: OnCorrupt,
+        reverse: bool,
+        now: u64,
+    ) -> Self {
+        Self {
+            segments,
+            scan: None,
+            include,
+            on_corrupt,
+            reverse,
+            now,
+            from: 0,
+            is_whole: true,
+            sums: true,
+            searches: Searches::default(),
+            damage: Vec::new(),
+        }
+    }
+
+    /// Those of one segment from an offset on.
+    pub(crate) fn of_part(
+        segment: Segment,
+        from: u32,
+        (include, on_corrupt): (Include, OnCorrupt),
+        now: u64,
+    ) -> Self {
+        let part = Self::new([segment].into(), include, on_corrupt, false, now);
+        Self { from, is_whole: false, ..part }
+    }
+
+    /// The same walk, without comparing checksums.
+    #[must_use]
+    pub fn without_checksums(self) -> Self {
+        Self { sums: false, ..self }
+    }
+
+    /// The next event, borrowed: nothing of it is copied.
+    pub fn next_with<T>(
+        &mut self,
+        take: impl FnOnce(Location, &EventRef<'_>) -> T,
+    ) -> Result<Option<T>> {
+        let Some(seen) = self.step()? else { return Ok(None) };
+        let found = self.at(seen).map(|(at, looker)| take(at, &looker.record(seen).event));
+        Ok(found)
+    }
+
+    /// Step onto the next event, which stands until the next step.
+    #[inline]
+    pub(crate) fn step(&mut self) -> Result<Option<Seen>> {
+        loop {
+            let Some((segment, scan)) = &mut self.scan else {
+                if !self.begin_segment() {
+                    return Ok(None);
+                }
+                continue;
+            };
+            match scan.step()? {
+                Some(Step::Record(seen)) => {
+                    if self.include == Include::All {
+                        return Ok(Some(seen));
+                    }
+                    let Parts { kind, tags, .. } = scan.looker().parts(seen);
+                    if seen.flags().is_live() && !is_over(kind, tags, self.now) {
+                        return Ok(Some(seen));
+                    }
+                }
+                Some(Step::Damage(damage)) => {
+                    let segment = segment.clone();
+                    self.pass(&segment, damage)?;
+                }
+                None => self.scan = None,
+            }
+        }
+    }
+
+    /// Begin with the next segment, if there is one.
+    fn begin_segment(&mut self) -> bool {
+        let Some(segment) = self.segments.pop_front() else { return false };
+        let (sums, searches) = (self.sums, &self.searches);
+        let scan = match self.reverse {
+            true => Scan::Backward(segment.reverse().with_checksums(sums).with_names(searches)),
+            false => {
+                Scan::Forward(segment.scan(self.from).with_checksums(sums).with_names(searches))
+            }
+        };
+        self.scan = Some((segment, scan));
+        true
+    }
+
+    fn pass(&mut self, segment: &Segment, damage: PageDamage) -> Result<()> {
+        if self.on_corrupt == OnCorrupt::Raise {
+            return Err(segment.damaged(&damage));
+        }
+        self.damage.push((segment.header().segment, damage));
+        Ok(())
+    }
+
+    /// Where an event lies that was stepped onto, and what has its bytes.
+    #[inline]
+    pub(crate) fn at(&self, seen: Seen) -> Option<(Location, &Looker)> {
+        let (segment, scan) = self.scan.as_ref()?;
+        let segment = segment.header().segment;
+        Some((Location { segment, offset: seen.offset }, scan.looker()))
+    }
+
+    /// The damage that was passed over so far, with the numbers of the segments.
+    pub fn damage(&self) -> &[(u32, PageDamage)] {
+        &self.damage
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<StoredEvent>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = self.next_with(stored);
+        if found.is_err() {
+            self.segments.clear();
+            self.scan = None;
+        }
+        found.transpose()
+    }
+}
+
+/// Events as an iterator; ends after the first error.
+#[derive(Debug)]
+pub struct Iter {
+    walk: Option<Result<Events>>,
+}
+
+impl Iterator for Iter {
+    type Item = Result<StoredEvent>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.walk.as_mut()? {
+            Ok(events) => events.next(),
+            Err(_) => self.walk.take()?.err().map(Err),
+        }
+    }
+}
+
+/// The events that count, in the order in which they were stored, as they are now.
+impl IntoIterator for &EventStore {
+    type Item = Result<StoredEvent>;
+    type IntoIter = Iter;
+
+    fn into_iter(self) -> Iter {
+        Iter { walk: Some(self.iter(Include::Live, OnCorrupt::Raise)) }
+    }
+}

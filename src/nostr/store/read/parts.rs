@@ -1,0 +1,35 @@
+//! The next parts of a walk, which may be walked at once.
+
+use std::collections::VecDeque;
+
+use crate::nostr::bytes::page::PAGE_BYTES_READ;
+
+use super::{Events, Scan};
+
+impl Events {
+    /// Take the next parts off a walk forward along a whole store: at most so many, each with the events
+    /// of about `bytes` bytes of one segment. One after the other, they and the rest of this walk give
+    /// what it would have given, the damage included.
+    pub(crate) fn take_parts(&mut self, count: usize, bytes: u64) -> Vec<Self> {
+        // A cut where pages of any size begin.
+        let bytes = bytes.next_multiple_of((*PAGE_BYTES_READ.end()).into());
+        let mut parts = Vec::new();
+        while self.is_whole && parts.len() < count {
+            let Some((segment, Scan::Forward(scan))) = &mut self.scan else {
+                if self.scan.is_some() || !self.begin_segment() {
+                    break;
+                }
+                continue;
+            };
+            let (from, end) = (scan.position(), u64::from(segment.end()));
+            // A remnant much shorter than a part is not worth one of its own.
+            let part = match end.saturating_sub(from) > bytes + bytes / 4 {
+                true => Some((segment.clone(), Scan::Forward(scan.split_off_until(from + bytes)))),
+                false => self.scan.take(),
+            };
+            let new = Self::new(VecDeque::new(), self.include, self.on_corrupt, false, self.now);
+            parts.push(Self { scan: part, is_whole: false, sums: self.sums, ..new });
+        }
+        parts
+    }
+}

@@ -1,0 +1,180 @@
+//! The events that filters want: by the index, or by a look at all of them.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::fmt::{self, Debug, Formatter};
+
+use super::{Include, StoredEvent, stored};
+use crate::error::{Error, ErrorKind, Result};
+use crate::nostr::bytes::event::{EventRef, Id, Location};
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::bytes::policy::counts;
+use crate::nostr::index::filter::{Filter, Wanted};
+use crate::nostr::pages::segment::{PageDamage, Record};
+use crate::nostr::store::handle::{EventStore, State};
+use crate::scan::OnCorrupt;
+
+/// Progress is reported this often.
+const PROGRESS_EVENTS: u64 = 1024;
+
+impl EventStore {
+    /// The events that any of these filters wants, the newest first; those of one second by their ids.
+    /// A reader has no index and looks at all events.
+    ///
+    /// The answer is in memory before this returns, and of a store that is open for appending other calls
+    /// wait meanwhile: give the filters a limit, or walk along all with [`EventStore::iter`].
+    pub fn query(&self, filters: &[Filter]) -> Result<Query> {
+        self.query_with(filters, OnCorrupt::Raise, &mut || Ok(()))
+    }
+
+    /// The same; `on_corrupt` says what damage does to the answer, and `progress` is called now and then
+    /// while all events are looked at: an error of it ends that.
+    pub fn query_with(
+        &self,
+        filters: &[Filter],
+        on_corrupt: OnCorrupt,
+        progress: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Query> {
+        let shared = self.usable()?;
+        let mut state = shared.state();
+        if state.index.is_none() {
+            drop(state);
+            return self.query_by_scan(filters, on_corrupt, progress);
+        }
+        shared.asking_index(&mut state, |state| {
+            state.catch_up_index()?;
+            let (mut wanted, now) = (Wanted::of(filters), shared.options.now());
+            let mut query = Query::new(on_corrupt, Vec::new());
+            let mut places = state.index()?.query_any(filters)?.named();
+            let mut buf = Vec::new();
+            while !wanted.is_satisfied() {
+                let Some((id, location)) = places.next().transpose()? else { break };
+                let found = state.read_at(&id, location, &mut buf);
+                if state.index_is_foreign.get() {
+                    found?;
+                    continue;
+                }
+                let Some(found) = query.unless_damaged(state, location, found)? else { continue };
+                if counts(&found, now) && wanted.takes(&found) {
+                    query.events.push_back(stored(location, &found));
+                }
+            }
+            Ok(query)
+        })
+    }
+
+    fn query_by_scan(
+        &self,
+        filters: &[Filter],
+        on_corrupt: OnCorrupt,
+        progress: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Query> {
+        let (mut places, mut looked_at) = (Vec::new(), 0u64);
+        let mut walk = self.iter(Include::Live, on_corrupt)?;
+        let matches = |event: &EventRef<'_>| filters.iter().any(|filter| filter.matches(event));
+        let look = |at, event: &EventRef<'_>| {
+            matches(event).then_some((Reverse(event.created_at), event.id, at))
+        };
+        while let Some(found) = walk.next_with(look)? {
+            places.extend(found);
+            looked_at += 1;
+            if looked_at.is_multiple_of(PROGRESS_EVENTS) {
+                progress()?;
+            }
+        }
+        places.sort();
+        let shared = self.usable()?;
+        let state = shared.state();
+        let mut wanted = Wanted::of(filters);
+        let (mut query, mut buf) = (Query::new(on_corrupt, walk.damage), Vec::new());
+        for (_, _, location) in places {
+            let found = state.segments.read(location, &mut buf);
+            let Some(found) = query.unless_damaged(&state, location, found)? else { continue };
+            if wanted.takes(&found) {
+                query.events.push_back(stored(location, &found));
+            }
+        }
+        Ok(query)
+    }
+
+    /// Look at all events until the one with this id. If it is not found, damage may hide it: that is the
+    /// error.
+    pub(super) fn find_by_scan(&self, id: &Id) -> Result<Option<StoredEvent>> {
+        let mut walk = self.iter(Include::Live, OnCorrupt::Skip)?;
+        let look = |at, event: &EventRef<'_>| (event.id == *id).then(|| stored(at, event));
+        while let Some(found) = walk.next_with(look)? {
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        match walk.damage().first() {
+            Some((segment, damage)) => {
+                seeded!(Err(self.damaged(*segment, damage)?), "hidden-event-is-absent" => Ok(None))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn damaged(&self, segment: u32, damage: &PageDamage) -> Result<Error> {
+        let state = self.usable()?.state();
+        let open = state.segments.by_id.get(&segment);
+        Ok(match open {
+            Some(open) => open.segment.damaged(damage),
+            None => Error::new(ErrorKind::Corrupt, &damage.reason).of(FORMAT),
+        })
+    }
+}
+
+/// The events of a [query](EventStore::query).
+pub struct Query {
+    events: VecDeque<StoredEvent>,
+    on_corrupt: OnCorrupt,
+    damage: Vec<(u32, PageDamage)>,
+}
+
+impl Query {
+    fn new(on_corrupt: OnCorrupt, damage: Vec<(u32, PageDamage)>) -> Self {
+        Self { events: VecDeque::new(), on_corrupt, damage }
+    }
+
+    /// The event at a place; none if it is damaged, and that is passed over.
+    fn unless_damaged<'b>(
+        &mut self,
+        state: &State,
+        at: Location,
+        found: Result<Record<'b>>,
+    ) -> Result<Option<EventRef<'b>>> {
+        match found {
+            Ok(found) => Ok(Some(found.event)),
+            Err(error)
+                if self.on_corrupt == OnCorrupt::Skip && error.kind() == ErrorKind::Corrupt =>
+            {
+                let end = at.offset.saturating_add(state.segments.page_bytes(at.segment));
+                let reason = error.message().to_owned();
+                self.damage.push((at.segment, PageDamage { offset: at.offset, end, reason }));
+                Ok(None)
+            }
+            Err(error) => Err(error.of(FORMAT)),
+        }
+    }
+
+    /// The damage that was passed over, with the numbers of the segments: all of a reader's store; of one
+    /// that is open for appending the first pages of the events that the index has for the filters.
+    pub fn damage(&self) -> &[(u32, PageDamage)] {
+        &self.damage
+    }
+}
+
+impl Debug for Query {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Query").field("left", &self.events.len()).finish()
+    }
+}
+
+impl Iterator for Query {
+    type Item = Result<StoredEvent>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.events.pop_front().map(Ok)
+    }
+}
