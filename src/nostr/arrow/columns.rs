@@ -1,5 +1,6 @@
 //! The columns of an event in Arrow.
 
+use crate::nostr::bytes::format::FORMAT;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -123,7 +124,7 @@ impl FromStr for Column {
         Self::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
             let known = Self::ALL.map(Self::name).join(", ");
             let message = format!("column {name:?}, must be one of {known}");
-            Error::new(ErrorKind::InvalidArgument, message).of(crate::nostr::bytes::format::FORMAT)
+            Error::new(ErrorKind::InvalidArgument, message).of(FORMAT)
         })
     }
 }

@@ -16,7 +16,6 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{self, ScopedJoinHandle};
 
 use super::fragmentation::{Fate, Fragmentation, fate_of, fragmentation_of};
-use super::import::gone;
 use crate::error::{ErrorKind, Result};
 use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::names::Searches;
@@ -24,10 +23,13 @@ use crate::nostr::bytes::record;
 use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::manifest;
 use crate::nostr::pages::on_all_cores::cores;
+use crate::nostr::pages::on_all_cores::gone;
+use crate::nostr::pages::options::now;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, PageDamage, Segment};
 use crate::nostr::pages::segments::Segments;
-use crate::nostr::store::handle::{EventStore, Shared, State, now};
+use crate::nostr::store::handle::{EventStore, Shared, State};
+use crate::nostr::store::indexing::Moved;
 use crate::slice;
 
 /// Old segments whose events fill so many new ones are compacted in one step.
@@ -61,15 +63,6 @@ pub struct CompactionReport {
     pub bytes_before: u64,
     /// Size of the new segments, bytes; in a dry run what it would be, about.
     pub bytes_after: u64,
-}
-
-/// What a compaction did with the events of the old segments.
-#[derive(Default)]
-pub(crate) struct Moved {
-    /// Id and time of those that were copied, and where they lie now.
-    pub kept: Vec<(Id, u32, Location)>,
-    /// Where those lay that were not.
-    pub gone: Vec<Location>,
 }
 
 impl CompactionReport {

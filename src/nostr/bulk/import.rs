@@ -9,6 +9,7 @@ use std::thread;
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::event::Event;
 use crate::nostr::bytes::signature;
+use crate::nostr::pages::on_all_cores::gone;
 use crate::nostr::pages::options::Options;
 use crate::nostr::store::append::Outcome;
 use crate::nostr::store::handle::EventStore;
@@ -396,9 +397,4 @@ fn check(text: &[u8], check: Check, scratch: &mut Vec<u8>) -> Result<Event> {
         signature::check(event.id, &event.pubkey, &event.sig)?;
     }
     Ok(event)
-}
-
-/// A thread ended before its work was done: it panicked, and the panic goes on when it is joined.
-pub(crate) fn gone() -> Error {
-    Error::new(ErrorKind::Io, "a thread that looks at events ended")
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::identity::Identity;
 use crate::log::split::Split;
 use crate::nostr::bytes::format::FORMAT;
-use crate::nostr::open::logged_flags::hide_logged_in;
+use crate::nostr::open::part_flags::hide_logged_in;
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::Segment;
 use crate::nostr::pages::segments::parse_name;

@@ -1,5 +1,6 @@
 //! Events: owned, and borrowed from the bytes of a record.
 
+use super::format::FORMAT;
 use std::fmt;
 use std::str::FromStr;
 
@@ -35,7 +36,7 @@ impl FromStr for Id {
                     format!("id with a character at {at} that is no lower-case hexadecimal digit")
                 }
             };
-            Error::new(ErrorKind::InvalidArgument, message).of(super::format::FORMAT)
+            Error::new(ErrorKind::InvalidArgument, message).of(FORMAT)
         })
     }
 }

@@ -5,6 +5,7 @@
 //! JSON. Serializers write `\u0001` instead, and ids are made of that, too: [`Event::check_id`] takes
 //! both.
 
+use super::format::FORMAT;
 use std::fmt;
 
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -58,8 +59,7 @@ impl Event {
         let mut partial = Partial::default();
         let mut json = serde_json::Deserializer::from_slice(text);
         let read = json.deserialize_map(&mut partial).and_then(|event| json.end().map(|()| event));
-        let wrong =
-            |message| Error::new(ErrorKind::InvalidArgument, message).of(super::format::FORMAT);
+        let wrong = |message| Error::new(ErrorKind::InvalidArgument, message).of(FORMAT);
         let event = read.map_err(|e| {
             let reason = placed(&e);
             wrong(match partial.current {
@@ -181,7 +181,7 @@ where
         }
     }
     let message = format!("id: {}, that of the canonical form is {found}", fields.id);
-    Err(Error::new(ErrorKind::InvalidArgument, message).of(super::format::FORMAT))
+    Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
 }
 
 /// What is wrong, and the column. An import puts the number of the line before it, so that the first line

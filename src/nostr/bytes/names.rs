@@ -288,8 +288,8 @@ fn choices(tag: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::event::{Flags, Id};
     use super::*;
+    use crate::nostr::bytes::event::{Flags, Id};
 
     fn people(count: usize) -> Vec<Vec<String>> {
         vec![vec!["p".to_owned(), "ab".repeat(32)]; count]

@@ -19,7 +19,8 @@ use crate::slice::{part, part_mut, u16_be_at, u32_be_at, u64_be_at};
 
 use super::event::Flags;
 use super::record::{
-    FIXED_BYTES, FLAGS_AT, RECORD_BYTES_MAX, SHORT_HEAD_BYTES, needed_continuations,
+    CHUNK_HEAD_BYTES, FIXED_BYTES, FLAGS_AT, RECORD_BYTES_MAX, SHORT_HEAD_BYTES,
+    needed_continuations,
 };
 
 /// `NSTR`.
@@ -43,10 +44,8 @@ pub const HEADER_BYTES: usize = COMPACTION_MARKER_AT + 8;
 
 // In a continuation page.
 const CHUNK_LEN_AT: usize = 4;
-/// Size of the head of a continuation page: magic and chunk_len.
-pub(super) const CHUNK_HEAD_BYTES: usize = CHUNK_LEN_AT + 2;
 
-const _: () = assert!(HEADER_BYTES == 40 && CHUNK_HEAD_BYTES == 6);
+const _: () = assert!(HEADER_BYTES == 40 && CHUNK_HEAD_BYTES == CHUNK_LEN_AT + 2);
 
 /// The sizes of pages that are read.
 pub const PAGE_BYTES_READ: std::ops::RangeInclusive<u32> = 1024..=65_536;

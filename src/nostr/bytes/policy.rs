@@ -158,9 +158,9 @@ fn is_named(tag: Tag<'_>, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::event::{Event, Flags};
-    use super::record;
     use super::*;
+    use crate::nostr::bytes::event::{Event, Flags};
+    use crate::nostr::bytes::record;
 
     fn with_event<T>(kind: u16, tags: &[&[&str]], look: impl FnOnce(&EventRef<'_>) -> T) -> T {
         let tags = tags.iter().map(|tag| tag.iter().map(|&part| part.to_owned()).collect());

@@ -11,6 +11,7 @@
 //! These are the bytes of a record in the write-ahead log, and in its pages but for the heads of its
 //! continuation pages (`page.rs`). A record of a page's size or more has the longer head.
 
+use super::format::FORMAT;
 use crate::checksum::{crc64, crc64_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::Bad;
@@ -29,6 +30,8 @@ pub(crate) const SHORT_HEAD_BYTES: usize = FLAGS_AT + 1;
 /// Size of the head of a record that goes on in further pages.
 pub(crate) const LONG_HEAD_BYTES: usize = SHORT_HEAD_BYTES + CONTINUATIONS_BYTES;
 const CONTINUATIONS_BYTES: usize = 2;
+/// Size of the head of a continuation page: magic and chunk_len.
+pub(super) const CHUNK_HEAD_BYTES: usize = 6;
 
 // In the body.
 pub(crate) const PUBKEY_AT: usize = 32;
@@ -156,7 +159,7 @@ fn append(
 fn sized(bytes: usize) -> Result<u32> {
     u32::try_from(bytes).map_err(|_| {
         let message = format!("record of {bytes} bytes or more, limit {}", u32::MAX);
-        Error::new(ErrorKind::TooLarge, message).of(super::format::FORMAT)
+        Error::new(ErrorKind::TooLarge, message).of(FORMAT)
     })
 }
 
@@ -169,13 +172,13 @@ fn continuations(record_len: u32, page_bytes: u32) -> Result<u16> {
              limit {}",
             u16::MAX
         );
-        Error::new(ErrorKind::TooLarge, message).of(super::format::FORMAT)
+        Error::new(ErrorKind::TooLarge, message).of(FORMAT)
     })
 }
 
 /// The same, also of more pages than can be counted.
 pub(super) fn needed_continuations(record_len: u32, page_bytes: u32) -> u32 {
-    let chunk_bytes_max = page_bytes - super::page::CHUNK_HEAD_BYTES as u32;
+    let chunk_bytes_max = page_bytes - CHUNK_HEAD_BYTES as u32;
     record_len.saturating_sub(page_bytes).div_ceil(chunk_bytes_max)
 }
 

@@ -18,8 +18,8 @@ pub fn check(id: Id, pubkey: &[u8; 32], sig: &[u8; 64]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::hex;
     use super::*;
+    use crate::nostr::bytes::hex;
 
     fn bytes<const N: usize>(text: &str) -> [u8; N] {
         hex::decode(text.as_bytes()).unwrap()

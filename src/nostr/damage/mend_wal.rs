@@ -24,7 +24,7 @@ use crate::nostr::log::entry::{
 use crate::nostr::log::files::{FileFormat, lost_files, numbers};
 use crate::nostr::pages::manifest::Manifest;
 use crate::nostr::pages::options::Options;
-use crate::nostr::store::handle::now;
+use crate::nostr::pages::options::now;
 use crate::scan::Verdict;
 use crate::sidecar::{refuse_linked, sidecar_dir};
 use crate::slice::part_mut;

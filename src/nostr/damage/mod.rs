@@ -4,5 +4,6 @@ pub(super) mod belonging;
 pub(super) mod checked_log;
 pub(super) mod mend_wal;
 pub(super) mod rescue;
+pub(super) mod seen;
 pub(super) mod spec;
 pub(super) mod witnesses;

@@ -13,13 +13,13 @@ use std::path::Path;
 use super::belonging::Belonging;
 use super::mend_wal::{self, LogPlan};
 use super::rescue::Files;
+use super::seen::{Seen, forget_imports};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
 use crate::mode::Recovery;
-use crate::nostr::mend::repair::{StoreRepair, forget_imports, look_at_segments};
-use crate::nostr::open::opening::{WAL_NAME, lock_store};
-use crate::nostr::open::recovery::Opening;
+use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::pages::options::Options;
+use crate::nostr::store::opened::Opening;
 use crate::sidecar::{Loss, WriterLock, sidecar_dir};
 
 /// Whether a store was refused for its write-ahead log, which may be cut.
@@ -34,17 +34,16 @@ pub fn is_asked(options: &Options, dir: &Path, error: &Error) -> bool {
 /// no segment is there: then it may be anybody's. The lock is for the opening that follows.
 pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(Opening, WriterLock)>> {
     let (storage, sidecar, wal_dir) = (&*options.storage, sidecar_dir(dir), dir.join(WAL_NAME));
-    let lock = lock_store(options, dir)?;
+    let lock = options.lock_store(dir)?;
     let (belonging, there) = Belonging::load(options, dir)?;
     if there.is_empty() {
         return Ok(None);
     }
     let logs = Files::list(options, dir)?.logs;
-    let mut pages = StoreRepair { path: dir.to_owned(), ..StoreRepair::default() };
-    let seen = look_at_segments(options, &there, &belonging, &mut pages)?;
+    let seen = Seen::look(options, dir, &there, &belonging)?;
     let plan = LogPlan::make(options, &wal_dir, &belonging.manifest, &logs, &seen.ids)?;
     let Some(first) = plan.damages.first() else { return Ok(None) };
-    let is_cut_with_pages = plan.cuts() && !pages.damages.is_empty();
+    let is_cut_with_pages = plan.cuts() && !seen.damages.is_empty();
     if plan.is_loss || plan.cut_events > 0 || is_cut_with_pages {
         // Noted before anything goes: every later check reports it.
         Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar)?;

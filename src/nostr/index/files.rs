@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::table::damaged;
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::format::FORMAT;
 use crate::sidecar::read_small;
@@ -33,6 +32,11 @@ const CONTENTS_HEAD_BYTES: usize = 8;
 const ENTRY_BYTES_MIN: u64 = 18;
 /// The index writes no longer value.
 const VALUE_BYTES_MAX: u32 = 1 << 20;
+
+/// What has the store make the index again.
+pub fn damaged(why: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("damaged index: {why}")).of(FORMAT)
+}
 
 /// Refuse links, FIFOs, another checksum, and lengths that the files do not have.
 pub fn check(dir: &Path) -> Result<()> {

@@ -14,10 +14,11 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::files::damaged;
 use super::filter::Filter;
 use super::keys;
 use super::query::Query;
-use super::table::{Table, View, damaged};
+use super::table::{Table, View};
 use super::writes::Writes;
 use crate::error::Result;
 use crate::nostr::bytes::event::{EventRef, Id, Location};

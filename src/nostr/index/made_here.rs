@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use super::table::damaged;
+use super::files::damaged;
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::format::FORMAT;
 use crate::sidecar::PRIVATE_MODE;

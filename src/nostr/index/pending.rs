@@ -1,6 +1,7 @@
 //! What the index does not know yet. Large changes are many times quicker than small ones, so events
 //! wait until there are many; a thread makes their keys and writes them while further ones wait.
 
+use crate::nostr::bytes::format::FORMAT;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -8,10 +9,10 @@ use std::thread::{self, JoinHandle};
 use super::covered::COVERED_BYTES;
 use super::lookup::{Change, Changes, Index};
 use crate::error::{Error, ErrorKind, Result};
-use crate::nostr::bulk::import::gone;
 use crate::nostr::bytes::event::{EventRef, Id, Location};
 use crate::nostr::bytes::policy::Address;
 use crate::nostr::bytes::record;
+use crate::nostr::pages::on_all_cores::gone;
 use crate::slice::part;
 
 /// So many keys are written to the index at once: those of about 120,000 events. They take some 100 MB of
@@ -181,10 +182,8 @@ fn write(index: &Index, batches: &[Batch], covered: Option<[u8; COVERED_BYTES]>)
     for batch in batches {
         let mut from = 0;
         for &(end, at) in &batch.records {
-            let event = record::event_of_own(part(&batch.bytes, from..end)).map_err(|bad| {
-                Error::new(ErrorKind::InvalidArgument, bad.reason())
-                    .of(crate::nostr::bytes::format::FORMAT)
-            })?;
+            let event = record::event_of_own(part(&batch.bytes, from..end))
+                .map_err(|bad| Error::new(ErrorKind::InvalidArgument, bad.reason()).of(FORMAT))?;
             changes.push(Change::Insert(&event, at));
             from = end;
         }

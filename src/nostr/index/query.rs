@@ -7,9 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::files::damaged;
 use super::filter::Filter;
 use super::keys::{self, HINT_BYTES, Hint, Newest};
-use super::table::{Entries, View, damaged};
+use super::table::{Entries, View};
 use crate::error::Result;
 use crate::nostr::bytes::event::{Id, Location};
 

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{KeyspaceCreateOptions, PersistMode, Readable, Slice};
 
+use super::files::{self, damaged};
+use super::made_here;
 use super::writes::Writes;
-use super::{files, made_here};
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
 use crate::mend::{make_own_dir, remove_tree};
@@ -258,11 +259,6 @@ fn system(error: fjall::Error) -> Result<io::Error, fjall::Error> {
         Some((_, Some(code))) => Ok(io::Error::from_raw_os_error(code)),
         Some((kind, None)) => Ok(kind.into()),
     }
-}
-
-/// What has the store make the index again.
-pub fn damaged(why: &str) -> Error {
-    Error::new(ErrorKind::Corrupt, format!("damaged index: {why}")).of(FORMAT)
 }
 
 #[cfg(test)]

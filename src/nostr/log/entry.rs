@@ -21,6 +21,8 @@ use crate::nostr::bytes::event::Location;
 use crate::scan::Bad;
 use crate::slice::{part, there, u32_be_at, u64_be_at};
 
+/// The directory of the write-ahead log in a store.
+pub const WAL_NAME: &str = "wal";
 /// Name of the format in errors.
 pub const FORMAT: &str = "nostr-wal";
 

@@ -305,30 +305,3 @@ pub fn remove_files(storage: &dyn Storage, dir: &Path, numbers: &[u64]) -> Resul
 pub fn store_checkpoint(file: &dyn File, checkpoint: Lsn) -> io::Result<()> {
     write_full(file, &checkpoint.0.to_be_bytes(), CHECKPOINT_AT as u64)
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::entry::Entry;
-    use super::wal_options::WalOptions;
-    use super::*;
-    use crate::mode::Mode;
-    use crate::storage::Memory;
-
-    /// `verify` beside a writer said of a file that was there that it was missing.
-    #[test]
-    fn a_file_that_was_begun_since_the_list_was_made_is_not_lost() {
-        let (memory, dir) = (Memory::new(), Path::new("/wal"));
-        let options = WalOptions::new().storage(Arc::new(memory.clone())).small(true);
-        let wal = options.segment_bytes(100).open(dir, Mode::Append).unwrap();
-        (0..9).for_each(|n| assert!(wal.commit(&Entry::Checkpoint, n).is_ok()));
-        let newest = numbers(&memory, dir).unwrap().last().copied();
-        assert!(newest > Some(1));
-        assert_eq!(lost_files(&memory, dir, Some(0)).unwrap().len(), 0);
-        memory.remove(&dir.join(file_name(newest.unwrap()))).unwrap();
-        let lost = lost_files(&memory, dir, Some(0)).unwrap();
-        assert_eq!(lost.len(), 1, "{lost:?}");
-    }
-}

@@ -39,6 +39,13 @@ pub struct EventWal {
     guard: Mutex<Option<WriterLock>>,
 }
 
+impl WalOptions {
+    /// Open the log in a directory.
+    pub fn open(&self, dir: impl AsRef<Path>, mode: Mode) -> Result<EventWal> {
+        EventWal::open_with(dir.as_ref(), mode, self.clone())
+    }
+}
+
 impl EventWal {
     pub(crate) fn open_with(dir: &Path, mode: Mode, options: WalOptions) -> Result<Self> {
         let wal = Self::open_unread(dir, mode, options)?;
@@ -436,4 +443,29 @@ fn lock_dir(options: &WalOptions, dir: &Path) -> Result<WriterLock> {
     make_own_dir(storage, dir, options.file_mode)?;
     make_sidecar(storage, &sidecar)?;
     WriterLock::acquire(storage, &sidecar, dir, &LockTimeout::default())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::nostr::log::files::lost_files;
+    use crate::storage::{Memory, Storage as _};
+
+    /// `verify` beside a writer said of a file that was there that it was missing.
+    #[test]
+    fn a_file_that_was_begun_since_the_list_was_made_is_not_lost() {
+        let (memory, dir) = (Memory::new(), Path::new("/wal"));
+        let options = WalOptions::new().storage(Arc::new(memory.clone())).small(true);
+        let wal = options.segment_bytes(100).open(dir, Mode::Append).unwrap();
+        (0..9).for_each(|n| assert!(wal.commit(&Entry::Checkpoint, n).is_ok()));
+        let newest = numbers(&memory, dir).unwrap().last().copied();
+        assert!(newest > Some(1));
+        assert_eq!(lost_files(&memory, dir, Some(0)).unwrap().len(), 0);
+        memory.remove(&dir.join(file_name(newest.unwrap()))).unwrap();
+        let lost = lost_files(&memory, dir, Some(0)).unwrap();
+        assert_eq!(lost.len(), 1, "{lost:?}");
+    }
 }

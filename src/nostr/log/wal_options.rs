@@ -1,16 +1,14 @@
 //! How the event store's write-ahead log is opened, and the ranges of its parameters.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::entry::{FORMAT, FRAMING_BYTES, Lsn};
 use super::files::FileOptions;
-use super::wal::EventWal;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::options::Common;
-use crate::mode::{Mode, Recovery};
+use crate::mode::Recovery;
 use crate::nostr::bytes::record::RECORD_BYTES_MAX;
 use crate::setters::setters;
 use crate::sidecar::LockTimeout;
@@ -92,11 +90,6 @@ impl WalOptions {
     pub fn small(mut self, small: bool) -> Self {
         self.small = small;
         self
-    }
-
-    /// Open the log in a directory.
-    pub fn open(&self, dir: impl AsRef<Path>, mode: Mode) -> Result<EventWal> {
-        EventWal::open_with(dir.as_ref(), mode, self.clone())
     }
 
     pub(crate) fn check(&self) -> Result<()> {

@@ -1,8 +1,9 @@
 //! Verifying a store without changing it, and counting what it holds.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::log::noted::note;
 use crate::log::split::Split;
 use crate::nostr::bulk::import::Check;
@@ -345,6 +346,26 @@ impl StoreReport {
             && let Err(error) = signature::check(event.id, &event.pubkey, &event.sig)
         {
             self.add(at, end, error.message().to_owned());
+        }
+    }
+}
+
+impl EventStore {
+    /// Read all of the store in this directory, and refuse damage anywhere.
+    pub(crate) fn refuse_damage(&self, dir: &Path) -> Result<()> {
+        let report = self.verify(Check::Id)?;
+        let of_page = |Fault { location: at, reason, .. }: Fault| {
+            (u64::from(at.offset), format!("segment {}: {reason}", at.segment))
+        };
+        let of_log =
+            |part: DamagedPart| (part.offset, format!("{}: {}", part.path.display(), part.reason));
+        let mut faults = report.first_faults.into_iter().map(of_page);
+        let mut damages = report.log_damages.into_iter().map(of_log);
+        match faults.next().or_else(|| damages.next()) {
+            None => Ok(()),
+            Some((offset, reason)) => {
+                Err(Error::new(ErrorKind::Corrupt, reason).at(dir).offset_at(offset))
+            }
         }
     }
 }

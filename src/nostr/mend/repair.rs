@@ -10,31 +10,28 @@
 //! What goes is saved beside its file before, and the note of imports goes first: events of theirs may go.
 //! A crash at any step leaves a store that a further repair takes up.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::report::Repair;
 use crate::mend::save_part;
-use crate::nostr::bytes::event::Id;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::{self, LogPlan};
-use crate::nostr::damage::rescue::{DamagedPart, Files, Pages};
+use crate::nostr::damage::rescue::{DamagedPart, Files};
+use crate::nostr::damage::seen::{Seen, forget_imports};
 use crate::nostr::damage::witnesses::{Expected, reason};
-use crate::nostr::open::opening::WAL_NAME;
+use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::pages::options::Options;
+use crate::nostr::pages::options::now;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, PageDamage, Segment};
-use crate::nostr::pages::segments::{Segments, parse_name};
-use crate::nostr::store::handle::{EventStore, Shared, State, now};
+use crate::nostr::pages::segments::Segments;
+use crate::nostr::store::handle::{EventStore, Shared, State};
 use crate::nostr::store::indexing::drop_index;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, forget_damage, make_sidecar, sidecar_dir};
-use crate::storage::segmented::remove;
-use crate::storage::{Access, Storage, located};
-
-/// How far the inputs of an import are stored that is under way: the command line notes it in `.deedbook`.
-const IMPORTS_NAME: &str = "imports.json";
+use crate::storage::{Access, located};
 
 /// What a repair found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,7 +91,9 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     let was_loss = Loss::load(storage, &sidecar)?.is_some();
     let mut report = StoreRepair { path: dir.clone(), was_loss, ..StoreRepair::default() };
     let (mut belonging, mut there) = Belonging::load(options, &dir)?;
-    let seen = look_at_segments(options, &there, &belonging, &mut report)?;
+    let mut seen = Seen::look(options, &dir, &there, &belonging)?;
+    report.damages.append(&mut seen.damages);
+    report.cut_bytes += seen.cut_bytes;
     let copies = belonging.copies(&seen.segments)?;
     for (id, damage) in &seen.doubles {
         there.remove(id);
@@ -177,106 +176,6 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     forget_damage(storage, &sidecar)?;
     report.mended = true;
     Ok(report)
-}
-
-/// Have the next import of the same files begin again: what it noted as stored may go.
-pub(crate) fn forget_imports(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
-    let path = sidecar.join(IMPORTS_NAME);
-    remove(storage, &path).map_err(|e| Error::io("remove the note of imports", &path, e))?;
-    storage.sync_dir(sidecar).map_err(|e| Error::io("sync the directory", sidecar, e))
-}
-
-/// What the segments hold.
-pub(crate) struct Seen {
-    segments: Segments,
-    /// The events that are intact: they stay.
-    pub ids: HashSet<Id>,
-    /// How many damaged parts had events that a checkpoint covered.
-    lost: u64,
-    /// What is wrong with the headers of segments, and what they should be.
-    headers: Vec<(Option<crate::nostr::bytes::page::Header>, DamagedPart)>,
-    /// Segments that are copies of others, by their headers and their events.
-    doubles: Vec<(u32, DamagedPart)>,
-}
-
-pub(crate) fn look_at_segments(
-    options: &Options,
-    there: &BTreeMap<u32, PathBuf>,
-    belonging: &Belonging,
-    report: &mut StoreRepair,
-) -> Result<Seen> {
-    let last = there.keys().next_back().copied();
-    let segments = Segments::new(&report.path, options.storage.clone());
-    let (headers, doubles) = Default::default();
-    let mut seen = Seen { segments, ids: HashSet::new(), headers, doubles, lost: 0 };
-    for (&id, path) in there {
-        let Some(mut pages) = Pages::open(options, id, path)? else {
-            let message = "no header of a segment, and no record for any size of pages";
-            let error = Error::new(ErrorKind::Corrupt, message).at(path).offset_at(0);
-            return Err(error.with_advice("salvage copies what the other files have"));
-        };
-        if let Some(damage) = &pages.header_damage {
-            seen.headers.push((Some(pages.segment.header()), damage.clone()));
-        }
-        belonging.expect_pages(&mut pages.segment);
-        let checkpoint = belonging.manifest.size_of(id).unwrap_or_default();
-        let mut scan = pages.scan();
-        while let Some(found) = scan.next()? {
-            match found {
-                Found::Record(found) => {
-                    seen.ids.insert(found.event.id);
-                }
-                Found::Damage(damage) => {
-                    let is_later = Some(id) == last && u64::from(damage.offset) >= checkpoint;
-                    seen.lost += u64::from(!is_later || checkpoint == 0);
-                    let there = pages.segment.bytes_there(damage.offset..damage.end);
-                    report.cut_bytes += u64::from(there);
-                    report.damages.push(pages.damaged(damage));
-                }
-            }
-        }
-        seen.segments.insert(id, pages.segment);
-    }
-    seen.take_doubles_out(options)?;
-    Ok(seen)
-}
-
-impl Seen {
-    /// Take those out that are other segments by their headers, and whose events are all in those.
-    fn take_doubles_out(&mut self, options: &Options) -> Result<()> {
-        let mut doubles = Vec::new();
-        for (number, (_, damage)) in self.headers.iter().enumerate() {
-            let Ok(copy) = Segment::open(&*options.storage, &damage.path, Access::Read) else {
-                continue;
-            };
-            let of = copy.header().segment;
-            let name = damage.path.file_name().and_then(|name| parse_name(name.to_str()?));
-            let Some(id) = name.filter(|id| *id != of) else { continue };
-            let segments = [id, of].map(|id| self.segments.by_id.get(&id));
-            let [Some(one), Some(other)] = segments else { continue };
-            let (one, other) = (ids_of(&one.segment)?, ids_of(&other.segment)?);
-            if !one.is_empty() && one.is_subset(&other) {
-                let reason = format!("a copy of segment {of}, its name says {id}");
-                doubles.push((number, id, DamagedPart { reason, ..damage.clone() }));
-            }
-        }
-        for (number, id, damage) in doubles.into_iter().rev() {
-            self.headers.remove(number);
-            self.segments.by_id.remove(&id);
-            self.doubles.push((id, damage));
-        }
-        Ok(())
-    }
-}
-
-fn ids_of(segment: &Segment) -> Result<HashSet<Id>> {
-    let (mut ids, mut scan) = (HashSet::new(), segment.scan(0));
-    while let Some(found) = scan.next()? {
-        if let Found::Record(found) = found {
-            ids.insert(found.event.id);
-        }
-    }
-    Ok(ids)
 }
 
 impl EventStore {

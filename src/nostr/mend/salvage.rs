@@ -23,14 +23,14 @@ use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::{LogPlan, may_name};
 use crate::nostr::damage::rescue::{DamagedPart, Files, Pages};
 use crate::nostr::damage::witnesses::{Expected, reason};
+use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::log::entry::{Entry, Lsn};
-use crate::nostr::open::opening::WAL_NAME;
-use crate::nostr::open::recovery::Tail;
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::Found;
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::append::Outcome;
 use crate::nostr::store::handle::EventStore;
+use crate::nostr::store::opened::Tail;
 use crate::nostr::store::records::Records;
 use crate::storage::located;
 

@@ -2,44 +2,33 @@
 //! refuse the store is asked before anything changes.
 //! Damaged pages do not end it: a repair opens the store, too.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::logged_flags::add_logged;
-use super::recovery::{Opening, replay};
+use super::logged_flags::READER_TRIES;
+use super::look::look;
+use super::recovery::replay;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::asking;
 use crate::log::noted::NOTED;
 use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
-use crate::nostr::bulk::import::Check;
-use crate::nostr::bytes::event::Id;
 use crate::nostr::bytes::format::FORMAT;
-use crate::nostr::bytes::page::PAGE_BYTES_READ;
-use crate::nostr::bytes::record;
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::checked_log::check_log;
-use crate::nostr::damage::rescue::DamagedPart;
 use crate::nostr::damage::spec;
 use crate::nostr::index::pending::Batch;
-use crate::nostr::log::entry::{Entry, Lsn};
-use crate::nostr::mend::check::Fault;
+use crate::nostr::log::entry::{Lsn, WAL_NAME};
 use crate::nostr::pages::options::Options;
+use crate::nostr::pages::options::now;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segments::Segments;
-use crate::nostr::store::handle::{EventStore, State, now};
-use crate::scan::OnCorrupt;
+use crate::nostr::store::handle::{EventStore, State};
+use crate::nostr::store::opened::Opening;
 use crate::sidecar::{Loss, WriterLock, make_sidecar, noted_damage, refuse_linked, sidecar_dir};
 use crate::storage::{Access, located};
 
-/// The directory of the write-ahead log.
-pub(crate) const WAL_NAME: &str = "wal";
 /// With small sizes, so many keys are written to the index at once.
 const SMALL_INDEX_KEYS: usize = 150;
-/// A reader names so many numbers that are missing without a manifest.
-const GAPS_MAX: usize = 1000;
-/// So often a reader looks at what a writer may be changing.
-pub(crate) const READER_TRIES: u32 = 8;
 
 /// What becomes of segments that lost pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +36,13 @@ enum Damage {
     Refused,
     /// A repair opens the store, and takes the damage out.
     Mended,
+}
+
+impl Options {
+    /// Open the store in a directory.
+    pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<EventStore> {
+        EventStore::open_with(path.as_ref(), mode, self.clone())
+    }
 }
 
 impl EventStore {
@@ -119,22 +115,9 @@ fn refuse_noted(dir: &Path, options: &Options, mode: Mode) -> Result<()> {
 /// Read all of a store before it is opened.
 fn check_all(dir: &Path, options: &Options) -> Result<()> {
     let reader = Options { check_all: false, ..options.clone() };
-    let report = match EventStore::open_with(dir, Mode::Read, reader) {
-        Err(error) if error.kind() == ErrorKind::Missing => return Ok(()),
-        store => store?.verify(Check::Id)?,
-    };
-    let of_page = |Fault { location: at, reason, .. }: Fault| {
-        (u64::from(at.offset), format!("segment {}: {reason}", at.segment))
-    };
-    let of_log =
-        |part: DamagedPart| (part.offset, format!("{}: {}", part.path.display(), part.reason));
-    let mut faults = report.first_faults.into_iter().map(of_page);
-    let mut damages = report.log_damages.into_iter().map(of_log);
-    match faults.next().or_else(|| damages.next()) {
-        None => Ok(()),
-        Some((offset, reason)) => {
-            Err(Error::new(ErrorKind::Corrupt, reason).at(dir).offset_at(offset))
-        }
+    match EventStore::open_with(dir, Mode::Read, reader) {
+        Err(error) if error.kind() == ErrorKind::Missing => Ok(()),
+        store => store?.refuse_damage(dir),
     }
 }
 
@@ -162,104 +145,6 @@ fn open_reader(dir: PathBuf, options: Options) -> Result<EventStore> {
     }
 }
 
-/// Look at the store as a reader. At the last look, a missing segment is damage.
-pub(crate) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Opening, State)> {
-    let (belonging, files) = Belonging::load(options, dir)?;
-    let mut segments = Segments::new(dir, options.storage.clone());
-    if files.is_empty() && belonging.missing(&files).is_empty() {
-        return Err(Error::new(ErrorKind::Missing, "no event store there").at(dir));
-    }
-    if !is_last {
-        belonging.check_none_missing(&files, &segments.dir)?;
-    }
-    for (&id, path) in files.iter().filter(|(id, _)| !belonging.passes_over(**id)) {
-        segments.open(id, path, Access::Read, options)?;
-    }
-    belonging.expect_all_pages(&mut segments);
-    let copies = belonging.copies(&segments)?;
-    let is_whole = options.storage.is_dir(&dir.join(WAL_NAME));
-    if !is_last {
-        belonging.check_no_gap(&segments, &copies, is_whole)?;
-    }
-    let gap = belonging.gap(&segments, &copies, is_whole);
-    segments.forget(&copies);
-    stand_in(&belonging, &files, gap, &mut segments)?;
-    leave_unfinished(options, dir, &mut segments)?;
-    let appended_again = add_logged(options, dir, &belonging.manifest, &mut segments)?;
-    let manifest_rebuilt = belonging.is_rebuilt();
-    let is_noted = Loss::load(&*options.storage, &sidecar_dir(dir))?.is_some();
-    let is_loss = is_noted || segments.lack_pages() || belonging.foreign(&segments).is_some();
-    let opening = Opening { appended_again, manifest_rebuilt, is_loss, ..Opening::default() };
-    Ok((opening, State::new(belonging.manifest, segments)))
-}
-
-/// Count the events of a missing segment as damage, as for lost pages.
-fn stand_in(
-    belonging: &Belonging,
-    files: &BTreeMap<u32, PathBuf>,
-    gap: Option<(u32, u32)>,
-    segments: &mut Segments,
-) -> Result<()> {
-    let of_others = segments.by_id.values().next().map(|open| open.segment.header().page_bytes);
-    let of_manifest = Some(belonging.manifest.page_bytes)
-        .filter(|size| size.is_power_of_two() && PAGE_BYTES_READ.contains(size));
-    let page_bytes = of_others.or(of_manifest).unwrap_or(4096);
-    for id in belonging.missing(files) {
-        let end = belonging.manifest.pages_end(id, page_bytes).unwrap_or_default();
-        segments.insert_missing(id, page_bytes, end)?;
-    }
-    let numbers = gap.into_iter().flat_map(|(first, last)| first..last);
-    for id in numbers.filter(|id| !files.contains_key(id)).take(GAPS_MAX) {
-        segments.insert_missing(id, page_bytes, 0)?;
-    }
-    Ok(())
-}
-
-/// Have a reader end before a record that the last segment has in part, if the write-ahead log has it: a
-/// writer is appending it, or the next one makes it good. That is no damage.
-fn leave_unfinished(options: &Options, dir: &Path, segments: &mut Segments) -> Result<()> {
-    let mut before = None;
-    for _ in 0..READER_TRIES {
-        let Some(open) = segments.by_id.values_mut().next_back() else { return Ok(()) };
-        let Some(record) = open.segment.unfinished()? else { return Ok(()) };
-        let place = (record.offset, open.segment.end());
-        let earlier = before.replace(place);
-        // What has come by now the next look has; a writer may be quicker than all of them.
-        if !record.has_come || earlier.is_some() {
-            if is_logged(options, dir, record.id)? {
-                open.segment = open.segment.clone().until(record.offset);
-                return Ok(());
-            }
-            // It may be whole by now, and the log empty. What is the same once more is damage.
-            if earlier == Some(place) {
-                return Ok(());
-            }
-        }
-        let (last, path) = (open.segment.header().segment, open.segment.path().to_owned());
-        segments.open(last, &path, Access::Read, options)?;
-    }
-    Ok(())
-}
-
-/// Whether the write-ahead log has an event after its last checkpoint.
-fn is_logged(options: &Options, dir: &Path, id: Id) -> Result<bool> {
-    let wal = match options.wal().open(dir.join(WAL_NAME), Mode::Read) {
-        Err(e) if e.kind() == ErrorKind::Io => return Err(e),
-        // What is wrong with it does not concern what can be read.
-        Err(_) => return Ok(false),
-        Ok(wal) => wal,
-    };
-    let mut entries = wal.replay(OnCorrupt::Skip)?;
-    while let Some(found) = entries.next()? {
-        if let Entry::Insert { record } = found.entry
-            && record::parse(record).is_ok_and(|event| event.id == id)
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 fn open_or_cut(dir: &Path, mode: Mode, options: &Options, damage: Damage) -> Result<EventStore> {
     let open =
         |opening, lock| open_writer(dir.to_owned(), (mode, damage), options.clone(), opening, lock);
@@ -270,12 +155,6 @@ fn open_or_cut(dir: &Path, mode: Mode, options: &Options, damage: Damage) -> Res
         }
         opened => opened,
     }
-}
-
-/// Be the only writer.
-pub(crate) fn lock_store(options: &Options, dir: &Path) -> Result<WriterLock> {
-    let (storage, sidecar) = (&*options.storage, sidecar_dir(dir));
-    WriterLock::acquire(storage, &sidecar, dir, &options.lock_timeout)
 }
 
 fn open_writer(
@@ -293,7 +172,7 @@ fn open_writer(
     let is_mended = damage == Damage::Mended || lock.is_some();
     let lock = match lock {
         Some(lock) => lock,
-        None => lock_store(&options, &dir)?,
+        None => options.lock_store(&dir)?,
     };
     opening.is_loss = Loss::load(storage, &sidecar)?.is_some();
     let mut segments = Segments::new(&dir, options.storage.clone());
@@ -339,7 +218,8 @@ fn open_writer(
     }
     let mut manifest = belonging.manifest;
     let last = segments.by_id.values().next_back().map(|open| open.segment.header().page_bytes);
-    let options = options.with_sizes_of(last, &manifest);
+    let last = last.unwrap_or(manifest.page_bytes);
+    let options = options.with_sizes_of(last, manifest.segment_bytes);
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     if segments.by_id.is_empty() {
         segments.create(&options, manifest.take_segment_id()?, now())?;

@@ -11,9 +11,9 @@ use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::record;
 use crate::nostr::log::entry::{Entry, Lsn};
 use crate::nostr::log::wal::EventWal;
+use crate::nostr::pages::options::now;
 use crate::nostr::pages::segment::{Found, Record, Segment};
 use crate::nostr::pages::segments::Segments;
-use crate::nostr::store::handle::now;
 use crate::scan::OnCorrupt;
 
 /// Log the events that a segment has from a byte on, of those that `stays` says stay; gives the first entry.

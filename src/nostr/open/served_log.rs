@@ -6,12 +6,12 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::opening::WAL_NAME;
 use crate::error::{ErrorKind, Result};
 use crate::mode::Mode;
 use crate::nostr::bytes::event::Id;
 use crate::nostr::bytes::record;
 use crate::nostr::log::entry::Entry;
+use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::manifest::Manifest;
 use crate::nostr::pages::options::Options;

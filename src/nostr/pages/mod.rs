@@ -1,5 +1,6 @@
 //! The segments of a store, the manifest that lists them, and the options that all files are opened with.
 
+pub(super) mod ends;
 pub(super) mod manifest;
 pub(super) mod on_all_cores;
 pub(super) mod options;
@@ -7,3 +8,4 @@ pub(super) mod progress;
 pub(crate) mod segment;
 pub(super) mod segments;
 pub(crate) mod walk;
+pub(super) mod window;

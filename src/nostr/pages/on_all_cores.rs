@@ -5,9 +5,8 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use super::progress::{Progress, REPORT_BYTES};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
-use crate::nostr::bulk::import::gone;
 
 /// What a thread says.
 enum News<T> {
@@ -84,4 +83,9 @@ pub fn in_threads<P: Send, T: Send>(
         }
         results.into_iter().map(|part| part.ok_or_else(gone)).collect()
     })
+}
+
+/// A thread ended before its work was done: it panicked, and the panic goes on when it is joined.
+pub(crate) fn gone() -> Error {
+    Error::new(ErrorKind::Io, "a thread that looks at events ended")
 }

@@ -3,19 +3,16 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::manifest::Manifest;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mode::{Mode, Recovery};
+use crate::mode::Recovery;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::PAGE_BYTES_WRITTEN;
 use crate::nostr::log::wal::WalOptions;
-use crate::nostr::store::handle::EventStore;
-use crate::nostr::store::handle::now;
 use crate::setters::setters;
-use crate::sidecar::LockTimeout;
+use crate::sidecar::{LockTimeout, WriterLock, sidecar_dir};
 use crate::storage::{Disk, Storage};
 
 const MIB: u64 = 1 << 20;
@@ -183,11 +180,6 @@ impl Options {
         (self.clock)()
     }
 
-    /// Open the store in a directory.
-    pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<EventStore> {
-        EventStore::open_with(path.as_ref(), mode, self.clone())
-    }
-
     pub(crate) fn check(&self) -> Result<()> {
         if self.recovery == Recovery::Acknowledged {
             let message = "recovery \"acknowledged\", an event store has \"valid\" and \"spec\"";
@@ -217,18 +209,22 @@ impl Options {
         self.segment_bytes.unwrap_or(GIB)
     }
 
-    /// The same, with the store's own sizes if the caller names none: the page size of the last segment, and the segment
-    /// size in the manifest. A size that this program does not write is ignored.
-    pub(crate) fn with_sizes_of(&self, last: Option<u32>, manifest: &Manifest) -> Self {
+    /// The same, with the store's own sizes if the caller names none: the page size of the last segment, else that of
+    /// the manifest, and the segment size in the manifest. A size that this program does not write is ignored.
+    pub(crate) fn with_sizes_of(&self, page_bytes: u32, segment_bytes: Option<u64>) -> Self {
         let mut options = self.clone();
-        let kept = last.or(Some(manifest.page_bytes));
-        let page_bytes = self.page_bytes.or(kept.filter(|size| PAGE_BYTES_WRITTEN.contains(size)));
-        options.page_bytes = page_bytes;
+        let kept = Some(page_bytes).filter(|size| PAGE_BYTES_WRITTEN.contains(size));
+        options.page_bytes = self.page_bytes.or(kept);
         let sizes = segment_sizes(options.page_size());
         let least = if self.small { 1 } else { *sizes.start() };
-        let kept = manifest.segment_bytes.filter(|size| (least..=*sizes.end()).contains(size));
+        let kept = segment_bytes.filter(|size| (least..=*sizes.end()).contains(size));
         options.segment_bytes = self.segment_bytes.or(kept);
         options
+    }
+
+    /// Be the only writer of the store in a directory.
+    pub(crate) fn lock_store(&self, dir: &Path) -> Result<WriterLock> {
+        WriterLock::acquire(&*self.storage, &sidecar_dir(dir), dir, &self.lock_timeout)
     }
 
     /// The options of the write-ahead log, which checks them.
@@ -266,4 +262,9 @@ fn segment_sizes(page_bytes: u32) -> RangeInclusive<u64> {
 
 fn refused(message: String) -> Error {
     Error::new(ErrorKind::InvalidArgument, message).of(FORMAT)
+}
+
+/// Seconds from 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,5 +1,6 @@
 //! One segment: a file of pages, read and written.
 
+use crate::nostr::bytes::format::FORMAT;
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::ops::Range;
@@ -13,7 +14,7 @@ use crate::storage::end_of_data;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 
 use super::options::Options;
-use super::walk::{Forward, READ_BYTES, Reverse, Window};
+use super::window::{READ_BYTES, Window};
 use crate::nostr::bytes::event::{EventRef, Flags, Id};
 use crate::nostr::bytes::page::{self, HEADER_BYTES, HINTS_AT, Header, PAGE_BYTES_WRITTEN};
 use crate::nostr::bytes::record::FLAGS_AT;
@@ -90,36 +91,33 @@ impl Segment {
     ) -> Result<Self> {
         if !PAGE_BYTES_WRITTEN.contains(&page_bytes) {
             let message = format!("pages of {page_bytes} bytes, written are 4096, 8192 and 16384");
-            return Err(Error::new(ErrorKind::InvalidArgument, message)
-                .of(crate::nostr::bytes::format::FORMAT));
+            return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
         }
         match storage.open(path, Access::Read) {
             Ok(_) => {
                 let message = format!("segment {segment} exists already");
                 let error = Error::new(ErrorKind::AlreadyExists, message);
-                return Err(error.at(path).of(crate::nostr::bytes::format::FORMAT));
+                return Err(error.at(path).of(FORMAT));
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => {
-                return Err(Error::io("look for the segment", path, e)
-                    .of(crate::nostr::bytes::format::FORMAT));
+                return Err(Error::io("look for the segment", path, e).of(FORMAT));
             }
         }
         let (records, next_free, compacted_at) = (0, page_bytes, 0);
         let header = Header { page_bytes, created_at, segment, records, next_free, compacted_at };
         let mut bytes = header.encode().to_vec();
         bytes.resize(page_bytes as usize, 0);
-        replace(storage, path, &bytes, file_mode).map_err(|e| {
-            Error::io("create the segment", path, e).of(crate::nostr::bytes::format::FORMAT)
-        })?;
+        replace(storage, path, &bytes, file_mode)
+            .map_err(|e| Error::io("create the segment", path, e).of(FORMAT))?;
         Self::open(storage, path, Access::Write)
     }
 
     /// Open a segment. The header's counters are hints; where records end, the pages say.
     pub fn open(storage: &dyn Storage, path: &Path, access: Access) -> Result<Self> {
-        let file = storage.open(path, access).map_err(|e| {
-            Error::io("open the segment", path, e).of(crate::nostr::bytes::format::FORMAT)
-        })?;
+        let file = storage
+            .open(path, access)
+            .map_err(|e| Error::io("open the segment", path, e).of(FORMAT))?;
         Self::of(file.into(), path)
     }
 
@@ -129,9 +127,7 @@ impl Segment {
             true => options.storage.open_mapped(path, access),
             false => options.storage.open(path, access),
         };
-        let file = opened.map_err(|e| {
-            Error::io("open the segment", path, e).of(crate::nostr::bytes::format::FORMAT)
-        })?;
+        let file = opened.map_err(|e| Error::io("open the segment", path, e).of(FORMAT))?;
         Self::of(file.into(), path)
     }
 
@@ -144,12 +140,11 @@ impl Segment {
     }
 
     fn of(file: Arc<dyn File>, path: &Path) -> Result<Self> {
-        let failed =
-            |e| Error::io("read the segment", path, e).of(crate::nostr::bytes::format::FORMAT);
+        let failed = |e| Error::io("read the segment", path, e).of(FORMAT);
         let mut bytes = [0; HEADER_BYTES];
         let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
         let header = Header::parse(part(&bytes, ..read));
-        let header = header.map_err(|e| e.at(path).of(crate::nostr::bytes::format::FORMAT))?;
+        let header = header.map_err(|e| e.at(path).of(FORMAT))?;
         Self::with_header(file, path, header)
     }
 
@@ -160,21 +155,18 @@ impl Segment {
         access: Access,
         header: Header,
     ) -> Result<Self> {
-        let file = storage.open(path, access).map_err(|e| {
-            Error::io("open the segment", path, e).of(crate::nostr::bytes::format::FORMAT)
-        })?;
+        let file = storage
+            .open(path, access)
+            .map_err(|e| Error::io("open the segment", path, e).of(FORMAT))?;
         Self::with_header(file.into(), path, header)
     }
 
     fn with_header(file: Arc<dyn File>, path: &Path, header: Header) -> Result<Self> {
-        let failed =
-            |e| Error::io("read the segment", path, e).of(crate::nostr::bytes::format::FORMAT);
+        let failed = |e| Error::io("read the segment", path, e).of(FORMAT);
         let (len, limit) = (file.len().map_err(failed)?, limit(header.page_bytes));
         if len > limit {
             let message = format!("segment of {len} bytes, limit {limit}");
-            return Err(Error::new(ErrorKind::NotALog, message)
-                .at(path)
-                .of(crate::nostr::bytes::format::FORMAT));
+            return Err(Error::new(ErrorKind::NotALog, message).at(path).of(FORMAT));
         }
         // Every page of a record begins with something, so the last byte that is no zero tells.
         let used = end_of_data(&*file, header.page_bytes.into(), len).map_err(failed)?;
@@ -266,7 +258,7 @@ impl Segment {
         }
         if let Err(e) = self.write_at_end(records) {
             return Err(Error::io("append to the segment", &self.path, e)
-                .of(crate::nostr::bytes::format::FORMAT)
+                .of(FORMAT)
                 .with_durable(if self.poisoned { Durable::Unknown } else { Durable::No }));
         }
         self.end = need as u32;
@@ -303,7 +295,7 @@ impl Segment {
         page::spread(&record, self.header.page_bytes, &mut pages);
         write_full(&*self.file, &pages, offset.into()).map_err(|e| {
             Error::io("write the record again", &self.path, e)
-                .of(crate::nostr::bytes::format::FORMAT)
+                .of(FORMAT)
                 .with_durable(Durable::Unknown)
         })
     }
@@ -325,7 +317,7 @@ impl Segment {
             flags.of_event() | seeded!(form, "flag-clears-continuation" => Flags::default());
         write_full(&*self.file, &[flags.0], u64::from(offset) + FLAGS_AT as u64).map_err(|e| {
             Error::io("set the flags of a record", &self.path, e)
-                .of(crate::nostr::bytes::format::FORMAT)
+                .of(FORMAT)
                 .with_durable(Durable::Unknown)
         })
     }
@@ -355,38 +347,10 @@ impl Segment {
         Ok(())
     }
 
-    /// Walk the records from an offset on, in their order.
-    pub fn scan(&self, from: u32) -> Forward {
-        let page_bytes = self.header.page_bytes;
-        let from = page::whole_pages(from.max(page_bytes).into(), page_bytes) as u32;
-        Forward::new(self.clone(), from)
-    }
-
-    /// The same of pages without a header page.
-    pub fn scan_pages(&self) -> Forward {
-        Forward::new(self.clone(), 0)
-    }
-
-    /// How many intact records there are from an offset on.
-    pub fn count(&self, from: u32) -> Result<u32> {
-        let (mut scan, mut count) = (self.scan(from), 0);
-        while let Some(found) = scan.next()? {
-            count += u32::from(matches!(found, Found::Record(_)));
-        }
-        Ok(count)
-    }
-
-    /// Walk the records, the last one first.
-    pub fn reverse(&self) -> Reverse {
-        Reverse::new(self.clone())
-    }
-
     /// Return when everything written is on stable storage.
     pub fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|e| {
-            Error::io("sync the segment", &self.path, e)
-                .of(crate::nostr::bytes::format::FORMAT)
-                .with_durable(Durable::Unknown)
+            Error::io("sync the segment", &self.path, e).of(FORMAT).with_durable(Durable::Unknown)
         })
     }
 
@@ -395,9 +359,7 @@ impl Segment {
         let header = Header { records, next_free: self.end, compacted_at, ..self.header };
         write_full(&*self.file, &header.encode(), 0)
             .map_err(|e| Error::io("write the header of the segment", &self.path, e))
-            .map_err(|e| {
-                e.of(crate::nostr::bytes::format::FORMAT).with_durable(Durable::Unknown)
-            })?;
+            .map_err(|e| e.of(FORMAT).with_durable(Durable::Unknown))?;
         self.header = header;
         Ok(())
     }
@@ -408,21 +370,7 @@ impl Segment {
         let header = Header { records, next_free: self.end, ..self.header };
         write_full(&*self.file, header.hints().as_slice(), HINTS_AT as u64)
             .map_err(|e| Error::io("write the header of the segment", &self.path, e))
-            .map_err(|e| e.of(crate::nostr::bytes::format::FORMAT).with_durable(Durable::Unknown))
-    }
-
-    /// Void a record that the file has in part. The next append fills its last page with zeros, and without a checksum
-    /// the record would look whole. `save` gets the file first.
-    pub fn void_unfinished(
-        &self,
-        save: impl FnOnce(&dyn File, &Path, u32) -> Result<Option<PathBuf>>,
-    ) -> Result<Option<PathBuf>> {
-        let Some(record) = self.unfinished()? else { return Ok(None) };
-        let saved = save(&*self.file, &self.path, record.offset)?;
-        write_full(&*self.file, &[0; FLAGS_AT], record.offset.into()).map_err(|e| {
-            Error::io("void a torn record", &self.path, e).of(crate::nostr::bytes::format::FORMAT)
-        })?;
-        Ok(saved)
+            .map_err(|e| e.of(FORMAT).with_durable(Durable::Unknown))
     }
 
     pub(crate) fn file(&self) -> &Arc<dyn File> {
@@ -436,7 +384,7 @@ impl Segment {
     }
 
     pub(crate) fn failed(&self, e: io::Error) -> Error {
-        Error::io("read the segment", &self.path, e).of(crate::nostr::bytes::format::FORMAT)
+        Error::io("read the segment", &self.path, e).of(FORMAT)
     }
 
     /// What is wrong with pages that were walked over, as an error.
@@ -445,7 +393,7 @@ impl Segment {
     }
 
     fn error(&self, kind: ErrorKind, message: &str) -> Error {
-        Error::new(kind, message).at(&self.path).of(crate::nostr::bytes::format::FORMAT)
+        Error::new(kind, message).at(&self.path).of(FORMAT)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::mend::{above, make_own_dir, refuse_link, save_tail, sync_names};
 use crate::nostr::bytes::event::{Flags, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::Header;
-use crate::nostr::open::opening::WAL_NAME;
+use crate::nostr::log::entry::WAL_NAME;
 use crate::sidecar::sidecar_dir;
 use crate::storage::{Access, Storage};
 

@@ -11,7 +11,7 @@
 
 use std::collections::HashSet;
 
-use super::handle::{EventStore, Shared, State, now};
+use super::handle::{EventStore, Shared, State};
 use super::hide::Flagged;
 use super::records::Records;
 use super::tombstones::Tombstones;
@@ -26,8 +26,9 @@ use crate::nostr::bytes::record;
 use crate::nostr::index::pending::{Batch, keys_of};
 use crate::nostr::log::entry::{Entry, Lsn};
 use crate::nostr::log::wal::EventWal;
-use crate::nostr::open::recovery::Tail;
 use crate::nostr::pages::options::History;
+use crate::nostr::pages::options::now;
+use crate::nostr::store::opened::Tail;
 use crate::slice::{part, part_mut};
 
 /// Records are written to the files in parts of about this size, or of what the segment has room for.

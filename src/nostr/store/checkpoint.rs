@@ -8,10 +8,11 @@
 //!    are never ahead of it: where they agree, opening relies on that (`is_proved` in `recovery.rs`).
 //! 5. Files of the log wholly before the checkpoint are deleted.
 
-use super::handle::{EventStore, Shared, State, now};
+use super::handle::{EventStore, Shared, State};
 use crate::error::Result;
 use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::manifest::{self, Listed};
+use crate::nostr::pages::options::now;
 
 impl EventStore {
     /// Have the segments hold durably all that was appended, so that opening replays nothing. Files of the

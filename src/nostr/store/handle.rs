@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::tombstones::Tombstones;
 use crate::error::{Durable, Error, ErrorKind, Result};
@@ -23,10 +22,10 @@ use crate::nostr::index::lookup::Index;
 use crate::nostr::index::pending::Pending;
 use crate::nostr::log::entry::Lsn;
 use crate::nostr::log::wal::EventWal;
-use crate::nostr::open::recovery::Opening;
 use crate::nostr::pages::manifest::Manifest;
 use crate::nostr::pages::options::{History, Options};
 use crate::nostr::pages::segments::Segments;
+use crate::nostr::store::opened::Opening;
 use crate::sidecar::{WriterLock, sidecar_dir};
 use crate::storage::fork_generation;
 
@@ -330,9 +329,4 @@ impl Drop for Owner {
             lines::warn(format_args!("closing a dropped handle failed: {error}"));
         }
     }
-}
-
-/// Seconds from 1970.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

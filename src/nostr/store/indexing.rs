@@ -12,7 +12,6 @@ use super::handle::{EventStore, Shared, State};
 use super::hide::Flagged;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
-use crate::nostr::bulk::compaction::Moved;
 use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::names::Searches;
@@ -30,6 +29,15 @@ use crate::sidecar::sidecar_dir;
 const HEADS_KNOWN: usize = 65_536;
 /// The name of its directory in `.deedbook`.
 const INDEX_NAME: &str = "events";
+
+/// What a compaction did with the events of the old segments.
+#[derive(Default)]
+pub(crate) struct Moved {
+    /// Id and time of those that were copied, and where they lie now.
+    pub kept: Vec<(Id, u32, Location)>,
+    /// Where those lay that were not.
+    pub gone: Vec<Location>,
+}
 
 impl EventStore {
     /// Delete the index and make it again from the segments; returns how many events it has. Appends

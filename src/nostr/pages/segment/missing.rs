@@ -5,11 +5,9 @@ use std::path::Path;
 
 use super::Segment;
 use crate::error::{Error, Result};
-use crate::nostr::bytes::page::{self, Header};
-use crate::nostr::pages::walk::Step;
+use crate::nostr::bytes::page::Header;
 use crate::scan::Bad;
-use crate::slice::part;
-use crate::storage::{Memory, Storage as _, read_full};
+use crate::storage::{Memory, Storage as _};
 
 impl Segment {
     /// A segment whose file is missing: all its pages are.
@@ -43,27 +41,6 @@ impl Segment {
     /// The pages that are missing.
     pub(crate) fn missing(&self) -> Range<u32> {
         self.missing.clone()
-    }
-
-    /// Where pages begin that were lost before a byte: missing ones, or zeros before it, since a repair that a
-    /// crash ended went on after them.
-    pub(crate) fn lost_before(&self, at: u32) -> Result<Option<u32>> {
-        if !self.missing.is_empty() {
-            return Ok(Some(self.missing.start));
-        }
-        match self.clone().until(at).reverse().step()? {
-            Some(Step::Damage(damage)) if self.is_blank(at)? => Ok(Some(damage.offset)),
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether the page before a byte is zeros.
-    fn is_blank(&self, at: u32) -> Result<bool> {
-        let page_bytes = self.header.page_bytes;
-        let mut page = vec![0; page_bytes as usize];
-        let from = u64::from(at.saturating_sub(page_bytes));
-        let read = read_full(&*self.file, &mut page, from).map_err(|e| self.failed(e))?;
-        Ok(page::is_blank(part(&page, ..read)))
     }
 
     /// How many bytes of pages are there between two offsets.

@@ -2,29 +2,15 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::locks::lock;
-use crate::nostr::bytes::event::{Flags, Id};
+use crate::nostr::bytes::event::Flags;
 use crate::nostr::bytes::names::{Names, Searches, may_be_lost};
 use crate::nostr::bytes::page::Head;
-use crate::nostr::bytes::record::{
-    self, FLAGS_AT, LONG_HEAD_BYTES, Layout, PUBKEY_AT, SHORT_HEAD_BYTES,
-};
-use crate::nostr::pages::walk::{READ_BYTES, Step, Window};
+use crate::nostr::bytes::record::{self, FLAGS_AT, Layout};
+use crate::nostr::pages::window::{READ_BYTES, Window};
 use crate::scan::Bad;
-use crate::slice::part;
 use crate::storage::read_full;
 
 use super::{Record, Segment};
-
-/// A record of which a part was there when its segment was opened.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Unfinished {
-    /// Where it begins.
-    pub offset: u32,
-    /// Its event.
-    pub id: Id,
-    /// Whether the file has grown to its end since.
-    pub has_come: bool,
-}
 
 impl Segment {
     /// The record at an offset as it is stored, checked but for id and signature.
@@ -97,27 +83,6 @@ impl Segment {
                 Some(named)
             }
         }
-    }
-
-    /// The last record, if it goes on where the file ended when it was opened: a writer is appending the
-    /// rest, or a crash took it.
-    pub(crate) fn unfinished(&self) -> Result<Option<Unfinished>> {
-        if !self.missing.is_empty() {
-            return Ok(None);
-        }
-        let Some(Step::Damage(damage)) = self.clone().reverse().step()? else { return Ok(None) };
-        let mut bytes = [0; LONG_HEAD_BYTES + PUBKEY_AT];
-        let read = read_full(&*self.file, &mut bytes, damage.offset.into());
-        let bytes = part(&bytes, ..read.map_err(|e| self.failed(e))?);
-        let head = Head::parse(bytes, self.header.page_bytes, u64::MAX);
-        let Ok(head) = head else { return Ok(None) };
-        let id_at = if head.continuations > 0 { LONG_HEAD_BYTES } else { SHORT_HEAD_BYTES };
-        let (offset, end) = (damage.offset, u64::from(damage.offset) + head.file_bytes());
-        let len = self.file.len().map_err(|e| self.failed(e))?;
-        let is_cut = end > len.min(self.end.into());
-        let id = part(bytes, id_at.min(bytes.len())..).first_chunk().copied();
-        let unfinished = |id| Unfinished { offset, id: Id(id), has_come: end <= len };
-        Ok(id.filter(|_| is_cut).map(unfinished))
     }
 
     /// The flags of the record at an offset that stand in the file, whether or not others wait; none after

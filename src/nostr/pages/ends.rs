@@ -1,0 +1,108 @@
+//! Walks over a segment, and what its last pages hold: a record that a writer has begun, and lost pages before
+//! an offset.
+
+use std::path::{Path, PathBuf};
+
+use super::segment::{Found, Segment};
+use super::walk::{Forward, Reverse, Step};
+use crate::error::{Error, Result};
+use crate::nostr::bytes::event::Id;
+use crate::nostr::bytes::format::FORMAT;
+use crate::nostr::bytes::page::{self, Head};
+use crate::nostr::bytes::record::{FLAGS_AT, LONG_HEAD_BYTES, PUBKEY_AT, SHORT_HEAD_BYTES};
+use crate::slice::part;
+use crate::storage::{File, read_full, write_full};
+
+/// A record of which a part was there when its segment was opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unfinished {
+    /// Where it begins.
+    pub offset: u32,
+    /// Its event.
+    pub id: Id,
+    /// Whether the file has grown to its end since.
+    pub has_come: bool,
+}
+
+impl Segment {
+    /// Walk the records from an offset on, in their order.
+    pub fn scan(&self, from: u32) -> Forward {
+        let page_bytes = self.header().page_bytes;
+        let from = page::whole_pages(from.max(page_bytes).into(), page_bytes) as u32;
+        Forward::new(self.clone(), from)
+    }
+
+    /// The same of pages without a header page.
+    pub fn scan_pages(&self) -> Forward {
+        Forward::new(self.clone(), 0)
+    }
+
+    /// How many intact records there are from an offset on.
+    pub fn count(&self, from: u32) -> Result<u32> {
+        let (mut scan, mut count) = (self.scan(from), 0);
+        while let Some(found) = scan.next()? {
+            count += u32::from(matches!(found, Found::Record(_)));
+        }
+        Ok(count)
+    }
+
+    /// Walk the records, the last one first.
+    pub fn reverse(&self) -> Reverse {
+        Reverse::new(self.clone())
+    }
+
+    /// The last record, if it goes on where the file ended when it was opened: a writer is appending the
+    /// rest, or a crash took it.
+    pub(crate) fn unfinished(&self) -> Result<Option<Unfinished>> {
+        if !self.missing().is_empty() {
+            return Ok(None);
+        }
+        let Some(Step::Damage(damage)) = self.clone().reverse().step()? else { return Ok(None) };
+        let mut bytes = [0; LONG_HEAD_BYTES + PUBKEY_AT];
+        let read = read_full(&**self.file(), &mut bytes, damage.offset.into());
+        let bytes = part(&bytes, ..read.map_err(|e| self.failed(e))?);
+        let head = Head::parse(bytes, self.header().page_bytes, u64::MAX);
+        let Ok(head) = head else { return Ok(None) };
+        let id_at = if head.continuations > 0 { LONG_HEAD_BYTES } else { SHORT_HEAD_BYTES };
+        let (offset, end) = (damage.offset, u64::from(damage.offset) + head.file_bytes());
+        let len = self.file().len().map_err(|e| self.failed(e))?;
+        let is_cut = end > len.min(self.end().into());
+        let id = part(bytes, id_at.min(bytes.len())..).first_chunk().copied();
+        let unfinished = |id| Unfinished { offset, id: Id(id), has_come: end <= len };
+        Ok(id.filter(|_| is_cut).map(unfinished))
+    }
+
+    /// Void a record that the file has in part. The next append fills its last page with zeros, and without a checksum
+    /// the record would look whole. `save` gets the file first.
+    pub fn void_unfinished(
+        &self,
+        save: impl FnOnce(&dyn File, &Path, u32) -> Result<Option<PathBuf>>,
+    ) -> Result<Option<PathBuf>> {
+        let Some(record) = self.unfinished()? else { return Ok(None) };
+        let saved = save(&**self.file(), self.path(), record.offset)?;
+        write_full(&**self.file(), &[0; FLAGS_AT], record.offset.into())
+            .map_err(|e| Error::io("void a torn record", self.path(), e).of(FORMAT))?;
+        Ok(saved)
+    }
+
+    /// Where pages begin that were lost before a byte: missing ones, or zeros before it, since a repair that a
+    /// crash ended went on after them.
+    pub(crate) fn lost_before(&self, at: u32) -> Result<Option<u32>> {
+        if !self.missing().is_empty() {
+            return Ok(Some(self.missing().start));
+        }
+        match self.clone().until(at).reverse().step()? {
+            Some(Step::Damage(damage)) if self.is_blank(at)? => Ok(Some(damage.offset)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the page before a byte is zeros.
+    fn is_blank(&self, at: u32) -> Result<bool> {
+        let page_bytes = self.header().page_bytes;
+        let mut page = vec![0; page_bytes as usize];
+        let from = u64::from(at.saturating_sub(page_bytes));
+        let read = read_full(&**self.file(), &mut page, from).map_err(|e| self.failed(e))?;
+        Ok(page::is_blank(part(&page, ..read)))
+    }
+}
