@@ -1,5 +1,5 @@
 //! The witnesses of a store, held against each other: segments, write-ahead log, manifest and its copy.
-//! (The fourth one, the index, names its store: `covered.rs`.)
+//! (The fourth one, the index, names its store: `index/covered.rs`.)
 //!
 //! Every event that the log has from before its last checkpoint is in a segment, unless a compaction dropped it.
 //! A compaction leaves a marker in a segment, a number above 0 in the manifest, or numbers of segments with gaps.

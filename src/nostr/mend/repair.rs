@@ -63,7 +63,7 @@ pub struct StoreRepair {
 /// # Errors
 ///
 /// [`ErrorKind::Corrupt`] if intact events would go, unless `may.force` says so, or if nothing helps but
-/// to [`salvage`](crate::nostr::mend::salvage) what is intact; the store is unchanged then.
+/// to [`salvage`](crate::nostr::salvage) what is intact; the store is unchanged then.
 pub fn repair(path: &Path, options: &Options, may: Repair) -> Result<StoreRepair> {
     let run = || {
         options.check()?;

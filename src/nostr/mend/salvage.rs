@@ -4,7 +4,7 @@
 //!    after the last checkpoint: those that the manifest names first, since others may be copies.
 //! 2. The events of the log after the last checkpoint, and those of what was cut off and saved. They are
 //!    appended as new ones: what deletes or replaces them, or they it, counts. What came before the
-//!    checkpoint is in the segments, or a compaction dropped it (`witnesses.rs`). It is copied, too, unless
+//!    checkpoint is in the segments, or a compaction dropped it (`damage/witnesses.rs`). It is copied, too, unless
 //!    the manifest vouches for whole segments and there was a compaction; and it is uncertain where a
 //!    compaction may have dropped it.
 //! 3. Events of the segments without a checksum whose ids are not true, where the log has no whole copy.

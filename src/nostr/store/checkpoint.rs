@@ -5,7 +5,7 @@
 //!    has.
 //! 3. CHECKPOINT is logged and synced: opening replays what comes after it.
 //! 4. The counters in the segments' headers and the manifest are written: hints. Not before 3, so that they
-//!    are never ahead of it: where they agree, opening relies on that (`is_proved` in `recovery.rs`).
+//!    are never ahead of it: where they agree, opening relies on that (`is_proved` in `open/recovery.rs`).
 //! 5. Files of the log wholly before the checkpoint are deleted.
 
 use super::handle::{EventStore, Shared, State};

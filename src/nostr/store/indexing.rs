@@ -3,7 +3,7 @@
 //! The index says up to where it covers the segments: of which compaction, and the byte of the last
 //! segment. What it lacks is read from there on; where that place is not in the store, the index is
 //! made again. After a power cut it may know more than the segments: then the place lies beyond their
-//! end, or the log ends before the flags that it knows. It names its store (`covered.rs`), and what it says of a
+//! end, or the log ends before the flags that it knows. It names its store (`index/covered.rs`), and what it says of a
 //! place is compared with the event that lies there.
 
 use std::path::Path;
