@@ -1,5 +1,6 @@
 //! The write-ahead log of the store: numbered entries in files that follow each other.
 
+pub(super) mod checkpoints;
 pub(super) mod codec;
 pub(super) mod entry;
 pub(super) mod files;

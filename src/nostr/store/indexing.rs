@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::handle::{EventStore, Shared, State};
 use super::hide::Flagged;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::lines;
 use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::format::FORMAT;
@@ -21,12 +21,9 @@ use crate::nostr::index::lookup::{Change, Changes, Index};
 use crate::nostr::index::pending::{Batch, KEYS_AT_ONCE, Known, keys_of};
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::progress::Progress;
-use crate::nostr::pages::segment::{Found, Record};
-use crate::nostr::pages::segments::Segments;
+use crate::nostr::pages::segment::Found;
 use crate::sidecar::sidecar_dir;
 
-/// So many current versions are remembered; the index is asked for others.
-const HEADS_KNOWN: usize = 65_536;
 /// The name of its directory in `.deedbook`.
 const INDEX_NAME: &str = "events";
 
@@ -265,111 +262,6 @@ impl State {
     fn know_heads(&mut self, done: Option<Known>) {
         let done = done.filter(|known| !known.is_unsure).into_iter();
         done.flat_map(|known| known.heads).for_each(|(address, at)| self.know_head(address, at));
-    }
-
-    /// Where an event lies, whatever its flags.
-    pub(crate) fn location(&self, id: &Id) -> Result<Option<Location>> {
-        if let Some(at) = self.waiting_location(id) {
-            return Ok(Some(at));
-        }
-        let Some(at) = self.index()?.location(id)? else { return Ok(None) };
-        match self.read_at(id, at, &mut Vec::new()) {
-            // It was stored there.
-            Err(e) if e.kind() == ErrorKind::Corrupt && !self.index_is_foreign.get() => {}
-            found => drop(found?),
-        }
-        Ok(Some(at))
-    }
-
-    fn waiting_location(&self, id: &Id) -> Option<Location> {
-        self.pending.all_known().find_map(|known| known.ids.get(id)).copied()
-    }
-
-    /// The event with this id, if it is stored.
-    pub(super) fn read_by_id<'b>(
-        &self,
-        id: &Id,
-        buf: &'b mut Vec<u8>,
-    ) -> Result<Option<(Location, Record<'b>)>> {
-        let waiting = self.waiting_location(id);
-        let Some(at) = waiting.map_or_else(|| self.index()?.location(id), |at| Ok(Some(at)))?
-        else {
-            return Ok(None);
-        };
-        Ok(Some((at, self.read_at(id, at, buf)?)))
-    }
-
-    /// The event at the place where the index has it. Another one there, or none, says that the index is of
-    /// another store.
-    pub(crate) fn read_at<'b>(
-        &self,
-        id: &Id,
-        at: Location,
-        buf: &'b mut Vec<u8>,
-    ) -> Result<Record<'b>> {
-        let what = match self.segments.read(at, buf) {
-            Ok(found) if found.event.id == *id => return Ok(found),
-            Ok(found) => format!("event {}", found.event.id),
-            Err(error) if error.kind() == ErrorKind::OutOfRange => error.message().to_owned(),
-            Err(error) => return Err(error),
-        };
-        self.index_is_foreign.set(true);
-        let message = format!("at {at}: {what}; the index has event {id} there");
-        let error = Error::new(ErrorKind::Corrupt, message).of(FORMAT).at(&self.segments.dir);
-        Err(error.with_advice("reindex makes the index again"))
-    }
-
-    /// The same; none if it is damaged.
-    pub(super) fn read_intact_at<'b>(
-        &self,
-        id: &Id,
-        at: Location,
-        buf: &'b mut Vec<u8>,
-    ) -> Result<Option<Record<'b>>> {
-        let found = self.read_at(id, at, buf);
-        if self.index_is_foreign.get() {
-            return found.map(Some);
-        }
-        Segments::unless_damaged(found)
-    }
-
-    /// Where the version lies that counts, of those that can be read.
-    pub(super) fn latest(&mut self, address: &Address) -> Result<Option<Location>> {
-        let waiting = self.pending.all_known().find_map(|known| known.heads.get(address));
-        if let Some(&at) = waiting.or_else(|| self.heads.get(address)) {
-            return Ok(Some(at));
-        }
-        let mut buf = Vec::new();
-        for version in self.index()?.versions(&address.pubkey, address.kind, &address.d)?.named() {
-            let (id, at) = version?;
-            // The index may not know yet that it lost its place.
-            let found = self.read_intact_at(&id, at, &mut buf)?;
-            if found.is_some_and(|found| found.event.flags.is_live()) {
-                self.know_head(address.clone(), at);
-                return Ok(Some(at));
-            }
-        }
-        Ok(None)
-    }
-
-    fn know_head(&mut self, address: Address, at: Location) {
-        if self.heads.len() >= HEADS_KNOWN {
-            self.heads.clear();
-        }
-        self.heads.insert(address, at);
-    }
-
-    /// Have the index say which version counts: several that were stored may count, the last one or not.
-    pub(super) fn forget_heads(&mut self) {
-        self.heads.clear();
-        self.pending.known().is_unsure = true;
-    }
-
-    /// Where the events of an author and a kind lie that the index does not know yet.
-    pub(super) fn versions_waiting(&self, address: &Address) -> impl Iterator<Item = Location> {
-        let of = (address.pubkey, address.kind);
-        let waiting = self.pending.all_known().filter_map(move |known| known.versions.get(&of));
-        waiting.flatten().copied()
     }
 
     /// After a compaction: forget what went, while the old segments are there, and find the rest in the

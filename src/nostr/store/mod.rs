@@ -5,6 +5,7 @@ pub(super) mod checkpoint;
 pub(super) mod handle;
 pub(super) mod hide;
 pub(super) mod indexing;
+pub(super) mod look_up;
 pub(super) mod opened;
 pub(super) mod read;
 pub(super) mod records;

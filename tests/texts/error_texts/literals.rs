@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use crate::error_texts::unmet::UNMET;
 
 const DIRS: [&str; 6] = ["log", "book", "wal", "storage", "sidecar", "transaction"];
-const FILES: [&str; 17] = [
+const FILES: [&str; 18] = [
     "commit.rs",
     "mend.rs",
     "mode.rs",
     "durability.rs",
     "error.rs",
     "scan.rs",
+    "nostr/log/checkpoints.rs",
     "nostr/log/codec.rs",
     "nostr/log/entry.rs",
     "nostr/log/files.rs",

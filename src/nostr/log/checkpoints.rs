@@ -1,0 +1,145 @@
+//! The checkpoints of the write-ahead log: making one, finding the last one, and removing the files before it.
+
+use std::path::PathBuf;
+
+use super::entry::{Entry, FORMAT, Lsn, file_name};
+use super::files::{self, remove_files};
+use super::wal::EventWal;
+use super::wal_state::State;
+use crate::error::{Error, ErrorKind, Result};
+use crate::locks::lock;
+use crate::mode::Mode;
+use crate::scan::OnCorrupt;
+
+impl EventWal {
+    /// Say that everything up to now is in the segments, durably, and return the entry's number. The
+    /// log is synced, and the header of its newest file names the checkpoint.
+    pub fn checkpoint(&self, timestamp: u64) -> Result<Lsn> {
+        let lsn = self.commit(&Entry::Checkpoint, timestamp)?;
+        let mut state = lock(&self.state);
+        state.checkpoint = state.checkpoint.max(lsn);
+        store_checkpoint(&state)?;
+        Ok(lsn)
+    }
+
+    /// Remove the files whose entries all lie before the last checkpoint; returns their paths.
+    pub fn drop_before_checkpoint(&self) -> Result<Vec<PathBuf>> {
+        self.check_writable()?;
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let after = state.files.iter().skip(1);
+        let count = after.take_while(|next| next.first <= state.checkpoint).count();
+        let gone: Vec<_> = state.files.iter().take(count).map(|piece| piece.number).collect();
+        if !gone.is_empty() {
+            remove_files(&*self.options.storage, &self.dir, &gone)?;
+            state.files.drain(..count);
+        }
+        Ok(gone.into_iter().map(|number| self.dir.join(file_name(number))).collect())
+    }
+
+    /// Number of the last checkpoint, 0 without one.
+    pub fn last_checkpoint(&self) -> Lsn {
+        lock(&self.state).checkpoint
+    }
+
+    /// Replay nothing if the log lost the entry of this checkpoint, which the manifest and a header name: both
+    /// name it only once the entry is durable. A log that no other checkpoint covers needs it. Returns whether
+    /// that was so.
+    pub(crate) fn believe_lost(&self, checkpoint: Lsn) -> Result<bool> {
+        let mut state = lock(&self.state);
+        let first = state.files.first().map_or(Lsn(1), |piece| piece.first);
+        let before = Lsn(first.0.saturating_sub(1));
+        let is_lost = checkpoint == state.named && checkpoint >= state.next;
+        if is_lost {
+            state.checkpoint = Lsn(state.next.0.saturating_sub(1));
+        } else if before > Lsn(0) && state.checkpoint == before && state.named > before {
+            return Err(self.uncovered(first));
+        }
+        Ok(is_lost)
+    }
+
+    fn uncovered(&self, first: Lsn) -> Error {
+        let message =
+            format!("the log begins with lsn {first}, and no checkpoint covers what came before");
+        Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&self.dir)
+    }
+
+    /// Find the last checkpoint. A header may name an older one, if a crash came before it was
+    /// written, and may be torn itself; the entry says that the segments were synced before it.
+    pub(super) fn find_checkpoint(&self) -> Result<()> {
+        let (named, first, next) = {
+            let state = lock(&self.state);
+            let first = state.files.first().map_or(Lsn(1), |piece| piece.first);
+            (state.checkpoint, first, state.next)
+        };
+        let found = match self.last_checkpoint_from(named.max(first))? {
+            None if named > first => self.last_checkpoint_from(first)?,
+            found => found,
+        };
+        let before = Lsn(first.0.saturating_sub(1));
+        let checkpoint = match found {
+            Some(found) => found,
+            // The header names the entry after the end: `believe_lost` asks the manifest, too.
+            None if [before, next].contains(&named) || before == Lsn(0) => before,
+            None => return Err(self.uncovered(first)),
+        };
+        let mut state = lock(&self.state);
+        state.checkpoint = checkpoint;
+        // A header that names a later one tells a repair that its entry is damaged.
+        match self.mode == Mode::Read || checkpoint <= named {
+            true => Ok(()),
+            false => store_checkpoint(&state),
+        }
+    }
+
+    /// Give the entries from the checkpoint that the header names on, in one walk: what comes before a later
+    /// CHECKPOINT is not to be replayed. Where no checkpoint is there, all are given, from the first one on.
+    pub(crate) fn each_to_replay(
+        &self,
+        take: &mut dyn FnMut(Entry<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (named, first) = {
+            let state = lock(&self.state);
+            (state.checkpoint, state.files.first().map_or(Lsn(1), |piece| piece.first))
+        };
+        for from in [named.max(first), first] {
+            let (mut entries, mut is_found) = (self.entries(from, OnCorrupt::Skip)?, false);
+            while let Some(logged) = entries.next()? {
+                is_found |= logged.entry == Entry::Checkpoint;
+                take(logged.entry)?;
+            }
+            if is_found || from == first {
+                break;
+            }
+            // Its entry is damaged. An earlier one may be there.
+            take(Entry::Checkpoint)?;
+        }
+        Ok(())
+    }
+
+    fn last_checkpoint_from(&self, from: Lsn) -> Result<Option<Lsn>> {
+        let (mut entries, mut last) = (self.entries(from, OnCorrupt::Skip)?, None);
+        while let Some(logged) = entries.next()? {
+            if logged.entry == Entry::Checkpoint {
+                last = Some(logged.lsn);
+            }
+        }
+        Ok(last)
+    }
+}
+
+/// Have the header of the newest file name the last checkpoint, durably.
+fn store_checkpoint(state: &State) -> Result<()> {
+    if state.finished {
+        // The header of the next file will name it.
+        return Ok(());
+    }
+    let shared = state.current.writable_as_before()?;
+    shared.commits.exclusive(|| {
+        let extent = shared.state().extent;
+        files::store_checkpoint(&*shared.file, state.checkpoint)
+            .map_err(|e| shared.fail("store the checkpoint", e))?;
+        shared.sync_file(&extent)?;
+        Ok(extent.end)
+    })
+}
