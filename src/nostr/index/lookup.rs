@@ -188,7 +188,7 @@ impl Index {
 
     /// Where the events lie that a filter may match, newest first, and of one second by their ids:
     /// those in the index now, whatever is applied later. All that match are among them. The caller,
-    /// which reads the event for its flags, asks [`Filter::matches`](Filter::matches) and counts
+    /// which reads the event for its flags, asks [`Filter::matches`] and counts
     /// up to the limit.
     pub fn query(&self, filter: &Filter) -> Result<Query> {
         self.query_any(std::slice::from_ref(filter))

@@ -18,6 +18,7 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, PageDamage, Record, Segment};
 use crate::nostr::store::handle::EventStore;
+use crate::nostr::store::read::Include;
 use crate::scan::{Damage, OnCorrupt};
 use crate::sidecar::sidecar_dir;
 
@@ -250,7 +251,7 @@ impl EventStore {
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Census> {
         let mut census = Census::default();
-        let mut events = self.iter(crate::nostr::store::read::Include::Live, on_corrupt)?;
+        let mut events = self.iter(Include::Live, on_corrupt)?;
         while events.next_with(|_, event| census.add(event))?.is_some() {
             if census.events.is_multiple_of(PROGRESS_EVENTS) {
                 progress(census.events)?;

@@ -18,8 +18,7 @@ use crate::search::end_of_data;
 use crate::storage::{Access, Storage, read_full};
 
 /// Have a segment that is read alone, as a part of its store, hide what the write-ahead log says is replaced or
-/// deleted. Parts that are read one after the other
-/// share a reading of the log.
+/// deleted. Parts that are read one after the other share a reading of the log.
 pub fn hide_logged_in(options: &Options, segment: Segment) -> Result<Segment> {
     let Some(dir) = segment.path().ancestors().nth(3).map(Path::to_owned) else {
         return Ok(segment);

@@ -14,7 +14,7 @@ use crate::lines::locked;
 use crate::log::framing::Frame;
 use crate::log::stage::{StagedReader, StagedWriter};
 use crate::mend::above;
-use crate::nostr::bytes::event::Event;
+use crate::nostr::bytes::event::{Event, EventRef};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::record;
 use crate::nostr::log::codec::Codec;
@@ -239,7 +239,7 @@ impl EventStore {
 }
 
 /// The event of a staged entry.
-fn event_in(op: Op, data: &[u8]) -> Result<crate::nostr::bytes::event::EventRef<'_>, Bad> {
+fn event_in(op: Op, data: &[u8]) -> Result<EventRef<'_>, Bad> {
     match Entry::parse(op, data)? {
         Entry::Insert { record } => record::parse(record),
         _ => {
