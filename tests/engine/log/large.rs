@@ -18,15 +18,16 @@ fn a_salvage_of_more_than_one_batch_copies_every_record_once() {
     }
 }
 
-/// The search for the next record reads blocks of 512 KiB; none of their last bytes is passed over.
+/// The search for the next record tries the first half of a block of 16 KiB, then of blocks twice as long each. It
+/// passes over no byte at the end of a half.
 #[test]
 fn the_next_record_is_found_wherever_a_block_of_the_search_ends() {
     for format in with_sums() {
         let (head, around) = (format.framing().head(), format.framing().around());
-        for blocks in [1, 2] {
-            for shift in -12i64..=4 {
-                // From the byte after the damage's begin so many blocks to the next record.
-                let whole = ((blocks << 19) as i64 + 1 + shift) as usize;
+        for tried in [8i64 << 10, 24 << 10, 504 << 10] {
+            for shift in -12..=4 {
+                // From the byte after the damage's begin so many tried bytes to the next record.
+                let whole = (tried + 1 + shift) as usize;
                 let mut events = plain(4, 30);
                 events[1].1 = vec![0xff; whole - around];
                 // More than the two blocks that are read at a time.
