@@ -164,15 +164,19 @@ def crashes(of: str, parts: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     totals = [one["total"] for one in parts]
     total = {key: sum(one[key] for one in totals) for key in totals[0]}
 
-    def distinct(checked: str, of_them: str) -> str:
-        return f"{count(total[checked])}, {count(total[of_them])} of them distinct"
+    def distinct(all_of: str, of_them: str) -> str:
+        return f"{count(total[all_of])}, {count(total[of_them])} of them distinct"
 
     return [
         (f"{of}histories of operations", count(total["histories"]), "crash"),
-        (f"{of}crash states opened and judged", distinct("checked", "distinct"), "crash"),
+        (
+            f"{of}crash states opened and judged",
+            distinct("power_cuts", "distinct_power_cuts"),
+            "crash",
+        ),
         (
             f"{of}crashes again at a call of that opening, opened and judged",
-            distinct("second_checked", "second_distinct"),
+            distinct("second_power_cuts", "distinct_second_power_cuts"),
             "crash",
         ),
     ]
@@ -226,8 +230,9 @@ def document(root: Path, results: dict[str, Any]) -> str:
         *promises(root, results),
         "## Seeded bugs",
         "",
-        "A test that cannot fail proves nothing. `python tests/mutants/run.py` puts each of these",
-        "bugs into a copy of the sources and runs the tests that are to catch it.",
+        "A test that cannot fail proves nothing. At the commit of this run,",
+        "`python tests/mutants/run.py` put each of these bugs into a copy of the sources and ran",
+        "the tests that are to catch it. `make stories` takes its place.",
         "",
         "| bug | breaks the promise for | caught by |",
         "|---|---|---|",

@@ -2,7 +2,7 @@
 
     python scripts/trust/run.py                  more than CI, half an hour on two cores
     python scripts/trust/run.py --minutes 30     a long run: seeds that were not tried before
-    python scripts/trust/run.py --only crash,mutants --quick
+    python scripts/trust/run.py --only crash,stories
     python scripts/trust/run.py --publish        all parts, then the pages from them
 
 Each part writes its JSON below target/trust; run.json says of which commit, and which tests were
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import hashlib
 import json
 import os
 import platform
@@ -49,13 +48,11 @@ TARGETS = {
 }
 
 
-def parts(quick: bool = False) -> dict[str, list[str]]:
+def parts() -> dict[str, list[str]]:
     """The command of each part, in the order in which they run."""
     tests = {name: nextest(chosen(targets)) for name, targets in TARGETS.items()}
-    mutants = [sys.executable, "tests/mutants/run.py"]
     return {
         # First: a bug that survives has to be caught, and then all parts are run again.
-        "mutants": [*mutants, "--quick"] if quick else mutants,
         "stories": [sys.executable, "scripts/stories.py"],
         **tests,
         "others": nextest(f"not ({chosen(all_targets())})"),
@@ -75,17 +72,7 @@ def inputs_of_parts() -> dict[str, str]:
     """What each part depends on, as it is now."""
     others = {name: inputs.inputs(ROOT, None) for name in parts()}
     of_cargo = {name: inputs.inputs(ROOT, found) for name, found in TARGETS.items()}
-    bugs = json.loads(
-        subprocess.run(
-            [sys.executable, "tests/mutants/run.py", "--inputs"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    )
-    of_bugs = hashlib.sha256(json.dumps(bugs, sort_keys=True).encode()).hexdigest()
-    return {**others, **of_cargo, "mutants": of_bugs}
+    return {**others, **of_cargo}
 
 
 def all_targets() -> list[str]:
@@ -211,7 +198,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=0, help="a long run of about this time")
     parser.add_argument("--only", default=",".join(parts()), help="parts, separated by commas")
-    parser.add_argument("--quick", action="store_true", help="without the slow seeded bugs")
     parser.add_argument("--publish", action="store_true", help="write docs/trust.json and pages")
     arguments = parser.parse_args()
     chosen = [name for name in arguments.only.split(",") if name]
@@ -219,14 +205,14 @@ def main() -> int:
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; known: {', '.join(parts())}")
     # Their tests of Spark, skipped, would prove nothing.
-    if {"python", "spark", "mutants", "stories"} & set(chosen):
+    if {"python", "spark", "stories"} & set(chosen):
         subprocess.run([ROOT / "scripts" / "need.sh", "java"], check=True)
     TRUST.mkdir(parents=True, exist_ok=True)
     env = {**settings(arguments.minutes), "DEEDBOOK_TRUST_DIR": str(TRUST)}
     commit = results.commit_of(ROOT)
     run = results.read(TRUST).get(results.RUN, {})
     done = {name: part for name, part in run.get("parts", {}).items() if name in parts()}
-    for name, command in parts(arguments.quick).items():
+    for name, command in parts().items():
         if name in chosen:
             done[name] = prove(name, command, env, commit)
             run = {"facts": facts(commit), "minutes": arguments.minutes, "parts": done}

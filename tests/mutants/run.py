@@ -1,5 +1,8 @@
 """Switch each seeded bug on alone and see that the tests catch it.
 
+The tables fit commit 40c14c5f; run this command in a checkout of that. They go once their last
+run is published: `make stories` and the disk that leaves out a sync take their place.
+
 A test that cannot fail proves nothing, so the tables (`*_bugs.py`) list deliberate bugs as
 replacements in the sources, each with the tests that are to catch it. This command makes a copy of
 the tree, runs those tests without any bug, puts in one bug after the other, and runs them again. A

@@ -178,13 +178,3 @@ def test_a_skipped_test_does_not_prove_its_promise(tmp_path: Path) -> None:
     assert results.skipped_in(output) == {"py:test_x.py": "no /proc"}
     line = page.promise(markers.Promise("x", "K", "y"), ["book::limits::an_event"], skipped)
     assert "**not proved** — skipped: `book::limits::an_event`, needs 5 GB" in line
-
-
-def test_every_seeded_bug_applies() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "mutants" / "run.py"), "--check"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout

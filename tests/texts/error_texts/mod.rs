@@ -70,7 +70,7 @@ fn every_error_says_what_the_file_says_and_every_text_is_met() {
     settings.set_omit_expression(true);
     // Insta shows this before the differences.
     settings.set_description(
-        "A text changed: look for users of the old one in tests, README, docs and tests/mutants.",
+        "A text changed: look for users of the old one in tests, README and docs.",
     );
     settings.bind(|| insta::assert_snapshot!("error_texts", texts.shown()));
 }
