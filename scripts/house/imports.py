@@ -16,6 +16,8 @@ USE = re.compile(r"(?P<public>pub(?:\([^)]*\))?\s+)?use\s+(?P<tree>[^;]+);")
 # `pub(in crate::wal)` limits who sees a name, and uses nothing.
 VISIBLE = re.compile(r"\bpub\(in [^)]*\)")
 PATH = re.compile(r"\b(?:crate|super|self)(?:\s*::\s*(?:\w+))+")
+# A parent names its child without `self`.
+CHILD = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod (\w+);", re.MULTILINE)
 
 
 class Module:
@@ -39,6 +41,9 @@ class Module:
                     self.uses.add(path)
         rest = VISIBLE.sub("", USE.sub("", text))
         self.uses.update(tuple(re.split(r"\s*::\s*", path[0])) for path in PATH.finditer(rest))
+        for child in CHILD.findall(rest):
+            used = re.findall(rf"(?<!::)(?<!\w)\b{child}::(\w+)", rest)
+            self.uses.update((child, name) for name in used)
 
 
 def leaves(tree: str) -> Iterator[tuple[Name, str]]:
