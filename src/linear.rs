@@ -1,9 +1,9 @@
 //! A test of every format: the time to read a damaged log grows with its size, and not with the square.
 
 use crate::book::{Codec as Deeds, Layout};
-use crate::ledger::record::Codec as Lines;
+use crate::ledger::codec::Codec as Lines;
 use crate::log::resync::cost::is_linear;
-use crate::wal::record::Codec as Entries;
+use crate::wal::codec::Codec as Entries;
 
 /// Every second record of a log of 1.6 MB had a flipped bit: a check took more than a minute, and a
 /// ledger's `fetch` over two. After each damaged record the walk went on to the end of the log.

@@ -20,7 +20,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::log::Log;
-use crate::log::options::LogOptions;
+use crate::log::format::LogOptions;
 use crate::log::split::Split;
 use codec::Codec;
 use format::LedgerFormat;

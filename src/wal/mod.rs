@@ -21,7 +21,7 @@ use crate::error::{ErrorKind, Result};
 use crate::log::append::Wanted;
 use crate::log::bookmark::Bookmark;
 use crate::log::format::Inspected;
-use crate::log::options::LogOptions;
+use crate::log::format::LogOptions;
 use crate::log::report::{Repair, RepairReport, SalvageReport};
 use crate::log::{Log, Shared, State};
 use codec::Codec;

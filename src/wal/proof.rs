@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::findings::Findings;
 use crate::log::format::Inspected;
 use crate::log::space::{Place, Space};
+use crate::scan::search::find_intact;
 use crate::scan::{Scanned, Scanner, Verdict};
-use crate::search::find_intact;
 use crate::sidecar::MarkUse;
 use crate::storage::read_full;
 

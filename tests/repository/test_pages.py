@@ -214,7 +214,7 @@ def test_options_of_the_crate_may_grow() -> None:
     """A field more would break every program that names all of them."""
     # Those of books and write-ahead logs are made by one macro.
     places = ("log/options", "book/lmdb/options", "ledger/options", "retention")
-    places += ("nostr/options", "nostr/wal_options", "nostr/import")
+    places += ("nostr/pages/options", "nostr/log/wal_options", "nostr/bulk/import")
     for place in places:
         text = (ROOT / "src" / f"{place}.rs").read_text()
         kept = re.findall(r"#\[non_exhaustive\]\n *pub struct (?:\w*Options|Retention) ", text)

@@ -17,7 +17,7 @@ use crate::log::framing::Frame;
 use crate::log::report::{SalvageReport, SalvageRun, VerifyReport};
 use crate::log::space::Place;
 use crate::log::split::Split;
-use crate::log::verify::{PROGRESS_BYTES, all_damages, cursor};
+use crate::log::whole::{PROGRESS_BYTES, all_damages, cursor};
 use crate::mode::Depth;
 use crate::storage::{Access, located};
 

@@ -14,7 +14,7 @@ use crate::sidecar::{CONSUMERS_WAIT, Consumers, Positions};
 use crate::transaction::{Desk, Intent};
 
 /// The consumers of a source, while its records are copied.
-pub(in crate::log) struct Carry {
+pub(super) struct Carry {
     /// Consumers whose record is still to come, the lowest position last.
     waiting: Vec<(u64, String)>,
     /// Consumers and their positions in the copy.
@@ -23,7 +23,7 @@ pub(in crate::log) struct Carry {
 
 impl Carry {
     /// The consumers of the source. Only a write-ahead log has consumers.
-    pub(in crate::log) fn load<F: Format>(
+    pub(super) fn load<F: Format>(
         common: &Common,
         place: &Place,
         report: &mut SalvageReport,
@@ -42,12 +42,7 @@ impl Carry {
 
     /// The record from `offset` to `end` is at byte `to` of the copy: consumers before `end` need that record
     /// next.
-    pub(in crate::log) fn met(
-        &mut self,
-        (offset, end): (u64, u64),
-        to: u64,
-        report: &mut SalvageReport,
-    ) {
+    pub(super) fn met(&mut self, (offset, end): (u64, u64), to: u64, report: &mut SalvageReport) {
         while self.waiting.last().is_some_and(|(position, _)| *position < end) {
             let Some((position, name)) = self.waiting.pop() else { return };
             self.place(name, to, position == offset, report);
@@ -56,7 +51,7 @@ impl Carry {
 
     /// Store the consumers next to the copy. Consumers after the last record go to the end of the copy; only those at
     /// `end`, the end of the source, lose nothing by that.
-    pub(in crate::log) fn store<F: Format>(
+    pub(super) fn store<F: Format>(
         mut self,
         end: Option<u64>,
         copy: &Log<F>,
@@ -87,7 +82,7 @@ impl Carry {
 
 /// Note in the copy the committed transactions of the source. The report counts unfinished transactions, which the
 /// copy does not have.
-pub(in crate::log) fn transactions<F: Format>(
+pub(super) fn transactions<F: Format>(
     common: &Common,
     place: &Place,
     copy: &Log<F>,

@@ -130,7 +130,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Refuse a number that no record has.
-    pub(in crate::log) fn check_is_there(&self, extent: Extent, ordinal: u64) -> Result<()> {
+    fn check_is_there(&self, extent: Extent, ordinal: u64) -> Result<()> {
         if extent.records > 0 && (extent.first..extent.next()).contains(&ordinal) {
             return Ok(());
         }
@@ -160,7 +160,7 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    pub(in crate::log) fn no_record_at_end(&self, offset: u64) -> Error {
+    fn no_record_at_end(&self, offset: u64) -> Error {
         let lost = self.check_not_lost(&self.snapshot(), |end| offset < end.offset);
         if let Err(lost) = lost {
             return lost;

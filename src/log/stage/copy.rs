@@ -14,7 +14,7 @@ const COPIED_BYTES: usize = 1 << 20;
 
 impl<F: Format> Shared<F> {
     /// Append the parts but for their first `skip` bytes, which end with a record.
-    pub(in crate::log) fn append_parts(
+    pub(super) fn append_parts(
         &self,
         state: &mut State,
         job: &str,
@@ -48,7 +48,7 @@ impl<F: Format> Shared<F> {
         Ok(())
     }
 
-    pub(in crate::log) fn open_staged<'a>(
+    pub(super) fn open_staged<'a>(
         &self,
         job: &str,
         part: &'a Part,

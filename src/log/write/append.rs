@@ -151,7 +151,7 @@ impl<F: Format> Shared<F> {
 
     /// Append one record that `write` writes after the last one; `in_one` says that all of it is in
     /// `state.scratch` then.
-    pub(in crate::log) fn append_with(
+    pub(super) fn append_with(
         &self,
         payload_len: usize,
         in_one: bool,

@@ -45,7 +45,7 @@ impl<F: Format> Log<F> {
 
 impl<F: Format> Shared<F> {
     /// Append one record whose payload `fill` gives in parts, each as long as the bytes to fill.
-    pub(in crate::log) fn append_filled(
+    pub(super) fn append_filled(
         &self,
         tag: TagOf<F>,
         len: usize,

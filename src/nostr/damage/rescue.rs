@@ -21,6 +21,7 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::{Found, PageDamage, Segment};
 use crate::nostr::pages::segments::{Segments, parse_name};
 use crate::nostr::pages::walk::Forward;
+use crate::scan::search::find_intact;
 use crate::scan::{Scanned, Scanner, Verdict};
 use crate::sidecar::Loss;
 use crate::storage::{Access, File};

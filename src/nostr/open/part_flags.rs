@@ -14,7 +14,7 @@ use crate::nostr::log::files::numbers;
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::Segment;
 use crate::nostr::pages::segments::Segments;
-use crate::search::end_of_data;
+use crate::storage::end_of_data;
 use crate::storage::{Access, Storage, read_full};
 
 /// Have a segment that is read alone, as a part of its store, hide what the write-ahead log says is replaced or

@@ -72,7 +72,7 @@ pub struct Options {
     pub event_bytes_max: u32,
     /// What becomes of events that others replace: from now on, and by every later opening that does not
     /// say so. By default what is stored with the store; [`History::Drop`] for a new one. A reader does not
-    /// ask for it. [`EventStore::history`] has what counts.
+    /// ask for it. [`EventStore::history`](crate::nostr::EventStore::history) has what counts.
     pub history: Option<History>,
     /// Unix permissions of new files, less the umask. Who may read them may list new directories.
     pub file_mode: u32,
