@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use crate::error_texts::unmet::UNMET;
 
 const DIRS: [&str; 6] = ["log", "book", "wal", "storage", "sidecar", "transaction"];
-const FILES: [&str; 18] = [
+const FILES: [&str; 20] = [
     "commit.rs",
     "mend.rs",
     "mode.rs",
     "durability.rs",
     "error.rs",
-    "scan.rs",
+    "scan/mod.rs",
+    "scan/damage.rs",
+    "scan/framing.rs",
     "nostr/log/checkpoints.rs",
     "nostr/log/codec.rs",
     "nostr/log/entry.rs",
