@@ -52,9 +52,10 @@ pub trait World {
     fn context(&self, _known: &Self::Known) -> Option<u64> {
         None
     }
-    /// A number for a moment, the same in each run of its history. It chooses the states that are tried.
-    fn place(&self, _known: &Self::Known, call: usize) -> u64 {
-        call as u64
+    /// A number for a moment, the same in each run of its history. It chooses the states that are tried; without
+    /// one, the same choices are made at each moment.
+    fn place(&self, _known: &Self::Known) -> Option<u64> {
+        None
     }
 }
 
@@ -134,7 +135,8 @@ impl Explorer {
             self.seen_second.clear();
         }
         for (call, (disk, known)) in moments.iter().enumerate() {
-            let plan = Plan { seed: mix(plan.seed ^ mix(world.place(known, call))), ..*plan };
+            let seed = world.place(known).map_or(plan.seed, |place| mix(plan.seed ^ mix(place)));
+            let plan = Plan { seed, ..*plan };
             if let Err(why) = self.moment(world, disk, known, &plan) {
                 self.failures.push(format!("{what}, call {call} of {}: {why}", moments.len()));
                 break;
@@ -209,7 +211,8 @@ impl Explorer {
         let context = world.context(known);
         for (call, moment) in moments.iter().enumerate().step_by(every) {
             let crashes = moment.crashes();
-            for choice in choices(moment, SECOND_STATES, plan.seed ^ mix(call as u64)) {
+            let seed = context.map_or(self.counts.second, |_| plan.seed ^ mix(call as u64));
+            for choice in choices(moment, SECOND_STATES, seed) {
                 self.counts.second += 1;
                 let state = crashes.build(&choice);
                 let key = mix(state.fingerprint() ^ context.unwrap_or(0));

@@ -101,8 +101,8 @@ impl World for Crashed<'_> {
         Some(moment.context())
     }
 
-    fn place(&self, moment: &Moment, _call: usize) -> u64 {
-        (moment.step as u64) << 32 | moment.call
+    fn place(&self, moment: &Moment) -> Option<u64> {
+        Some((moment.step as u64) << 32 | moment.call)
     }
 }
 
