@@ -7,8 +7,6 @@ mod damage;
 pub mod framing;
 pub mod search;
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
 pub mod toy;
 
 use std::io;
@@ -327,3 +325,6 @@ fn in_parts<P: Framing>(
     }
     Ok(Some(parse.parse_around(&head, &tail, sum)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,9 +10,6 @@
 //! Little-endian. The mark says how many entries count and what the last one's chain is, so entries
 //! of another log, or of a part that was cut off, are never used.
 
-#[cfg(test)]
-mod tests;
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -348,3 +345,6 @@ fn encode_header(seed: u32) -> [u8; HEADER_BYTES as usize] {
     crc.copy_from_slice(&crc32(body).to_le_bytes());
     header
 }
+
+#[cfg(test)]
+mod tests;

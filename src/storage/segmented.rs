@@ -7,8 +7,6 @@
 mod file;
 mod gapped;
 mod orphans;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -331,3 +329,6 @@ pub fn remove(storage: &dyn Storage, path: &Path) -> io::Result<()> {
         removed => removed,
     }
 }
+
+#[cfg(test)]
+mod tests;

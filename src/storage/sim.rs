@@ -48,8 +48,6 @@ mod fault;
 mod handle;
 mod machine;
 mod names;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -209,3 +207,6 @@ impl Sim {
 fn failure(kind: io::ErrorKind) -> io::Error {
     io::Error::new(kind, "injected")
 }
+
+#[cfg(test)]
+mod tests;

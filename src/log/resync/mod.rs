@@ -29,8 +29,6 @@ pub mod cost;
 mod learnt;
 mod lengths;
 mod search;
-#[cfg(test)]
-mod tests;
 mod trailers;
 
 use std::io;
@@ -167,3 +165,6 @@ pub fn next_inside<F: Framing>(
     let next = next.map(|next| (next, None));
     Ok(Resync { damage: Some(damage), next, inside: true, after: None })
 }
+
+#[cfg(test)]
+mod tests;
