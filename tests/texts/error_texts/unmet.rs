@@ -52,6 +52,10 @@ pub const UNMET: &[(&str, &str)] = &[
     ("the file was cut, or its disk failed, under the map", "only through the map, on Linux"),
     ("another process cut the file to {len} bytes, it had {}", "only through the map, on Linux"),
     ("an earlier sync failed: {why}", "the log is poisoned before its segments are asked again"),
+    (
+        "; records lie within each other here, and the search for intact ones was ended",
+        "needs megabytes made to slow the search down",
+    ),
     ("the directory was locked for {wait:?}", "takes half a minute: src/ledger/directory"),
     ("{held} events are counted, but {first} to {last} are there", "needs a damaged count in LMDB"),
     ("the environment was opened for metadata alone", "nothing appends to such a one"),
