@@ -170,6 +170,18 @@ fn a_salvage_past_damage_says_only_the_deeds_behind_the_cut_lost() {
     assert_eq!((loss.first, loss.records, loss.offset), (16, 5, borders[15]), "{loss:?}");
 }
 
+/// A damaged note of an earlier loss ended the salvage of a log that lacks its end.
+#[test]
+fn a_damaged_note_of_a_loss_keeps_no_deed_of_a_cut_log_from_being_salvaged() {
+    let events = events(10, 40);
+    let mut files = died(&events, 10);
+    files.insert("/book/.deedbook/loss".into(), b"records".to_vec());
+    let bytes = &log(1, &events)[..borders(&events)[6] as usize];
+    let (_, options) = with_log(&files, bytes);
+    let report = rescue(Path::new(BOOK), Path::new("/rescued"), &options);
+    assert_eq!((report.records, report.loss.map(|loss| loss.records)), (6, Some(4)));
+}
+
 /// The first event of a header is 0, and the mark says "empty": a power cut took the header's sector before the
 /// first save returned. With a damaged slot, the mark may be older than acknowledged deeds.
 #[test]

@@ -69,7 +69,11 @@ fn copy<F: Format>(
         source_bytes: found.findings.data_end.max(found.findings.extent.end).saturating_sub(start),
         ..SalvageReport::default()
     };
-    let noted = Loss::load(&*common.storage, &place.sidecar).map_err(|e: Error| e.of(F::NAME))?;
+    let lost = loss(&found);
+    let mut noted = Loss::load(&*common.storage, &place.sidecar).map_err(|e| e.of(F::NAME));
+    if lost.is_none() {
+        noted = Ok(noted?);
+    }
     let mut carry = Carry::load::<F>(common, place, &mut report);
     let mut target = Target {
         into: copy.extent()?,
@@ -117,8 +121,8 @@ fn copy<F: Format>(
     let durable_end = found.findings.durable_end.unwrap_or(u64::MAX);
     let last_end = last_end.unwrap_or(start);
     let is_lost = |damage: &Damage| (last_end..durable_end).contains(&damage.offset);
-    let short = loss(&found).and_then(|loss| behind(loss, (last_end, last_ordinal), durable_end));
-    report.loss = short.or(noted);
+    let short = lost.and_then(|loss| behind(loss, (last_end, last_ordinal), durable_end));
+    report.loss = if short.is_some() { short } else { noted? };
     let ends_whole = short.is_none() && !report.damages.iter().any(is_lost);
     carry.store(Some(last_end).filter(|_| ends_whole), &copy, &mut report)?;
     carry::transactions(common, place, &copy, &mut report)?;
@@ -178,14 +182,18 @@ pub fn create<F: Format>(target: &Path, options: F::Options) -> Result<Log<F>> {
     Log::open_with(target, Mode::Create, options)
 }
 
-/// What of a loss lies behind the last record that was copied; damage may lie before it. `None` if the
-/// copy reaches the byte up to which the log was durable.
+/// The part of a loss behind the last record that was copied, which ends at `end`. `None` if the copy reaches
+/// the byte up to which the log was durable. If that record has no number, how many are lost is not known.
 fn behind(loss: Loss, (end, last): (u64, Option<u64>), durable_end: u64) -> Option<Loss> {
     if end <= loss.offset {
         return Some(loss);
     }
-    let next = last.map(|ordinal| ordinal + 1);
-    let lost = |next: u64| (loss.first + loss.records).saturating_sub(next);
-    let records = next.map_or(0, lost);
-    (end < durable_end).then_some(Loss { records, first: next.unwrap_or(loss.first), offset: end })
+    if end >= durable_end {
+        return None;
+    }
+    let Some(first) = last.map(|ordinal| ordinal + 1) else {
+        return Some(Loss { records: 0, offset: end, ..loss });
+    };
+    let records = (loss.first + loss.records).saturating_sub(first);
+    Some(Loss { records, first, offset: end })
 }
