@@ -57,7 +57,7 @@ pub fn file_parts(name: &OsStr) -> Option<(u32, &str)> {
     (!base.is_empty()).then_some((index, base))
 }
 
-/// What is known of an intact record.
+/// An intact record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The checksum as stored.

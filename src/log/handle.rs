@@ -63,7 +63,7 @@ impl<F: Format> Shared<F> {
         Error::new(kind, message).of(F::NAME).at(&self.place.log)
     }
 
-    /// What is known of the log from elsewhere than its records.
+    /// The evidence about the log from elsewhere than its records.
     pub(super) fn evidence(&self, state: &State) -> Evidence {
         let Extent { end, .. } = state.extent;
         let ordinal = Some(state.extent.next()).filter(|_| state.numbered);
@@ -91,7 +91,7 @@ impl<F: Format> Drop for Owner<F> {
     }
 }
 
-/// What every log has.
+/// Methods of every log.
 impl<F: Format> Log<F> {
     /// Sync, cut the space reserved ahead, and release the lock.
     /// A second call waits for the first, and fails if that failed. All files and maps are given back,
@@ -120,7 +120,7 @@ impl<F: Format> Log<F> {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// What the handle may do.
+    /// The mode in which the handle was opened.
     pub fn mode(&self) -> Mode {
         self.shared.mode
     }
@@ -130,12 +130,12 @@ impl<F: Format> Log<F> {
         &self.shared.options
     }
 
-    /// What opening found and did.
+    /// The report of the opening.
     pub fn recovery(&self) -> &RecoveryReport {
         &self.shared.recovery
     }
 
-    /// What this handle did since it was opened.
+    /// Counts of this handle since it was opened.
     pub fn stats(&self) -> Result<Stats> {
         Ok(self.usable()?.counters.read())
     }

@@ -1,4 +1,4 @@
-//! What an open log knows of itself: appends change it, and a reader's looks at the files.
+//! The state of an open log: appends change it, and a reader's looks at the files.
 
 use super::evidence::Border;
 use super::extent::Extent;
@@ -6,7 +6,7 @@ use super::space::Beyond;
 use crate::scan::Damage;
 use crate::storage::FileId;
 
-/// What appends change, and for a reader what it knows of the log.
+/// The state that appends change. A reader has what it saw last.
 #[derive(Debug)]
 pub struct State {
     pub extent: Extent,

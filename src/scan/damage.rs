@@ -25,7 +25,7 @@ impl Verdict {
     }
 }
 
-/// What to do at damage.
+/// The behaviour of a reader at damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnCorrupt {
     /// An error.
@@ -43,7 +43,7 @@ pub struct Damage {
     pub offset: u64,
     /// First byte after the damage: the next intact record, or the end of the file.
     pub end: u64,
-    /// What is wrong, with both values.
+    /// The reason, with both values.
     pub reason: String,
     /// The next intact record.
     pub next_intact: Option<u64>,

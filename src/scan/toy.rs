@@ -51,7 +51,7 @@ impl Toy {
     }
 }
 
-/// What is known of an intact record.
+/// An intact record.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     tag: u32,

@@ -13,7 +13,7 @@ use crate::slice::{part, part_mut};
 /// Bytes read at a time: small enough to stay in the processor's cache until they are checked.
 pub const READ_BYTES: usize = 256 << 10;
 
-/// Where a log lies, from now on.
+/// The absolute path of a log.
 pub fn located(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
     if path.as_os_str().is_empty() {
         return Err(Error::new(ErrorKind::InvalidArgument, "the path of the log is empty"));

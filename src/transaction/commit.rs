@@ -104,7 +104,7 @@ fn finish_begun(target: &impl Target) -> Result<()> {
     Intent::clear(&desk)
 }
 
-/// What fails now may work later, but for what is missing or damaged.
+/// A failed commit may work later, unless something is missing or damaged.
 fn with_advice(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Io => error,

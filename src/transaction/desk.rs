@@ -1,4 +1,4 @@
-//! What is committed, and where a store keeps what it needs for that.
+//! The transaction that is committed, and the files that a store keeps for it.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::storage::{LockGuard, Storage};
 
 const JOB_BYTES_MAX: usize = 128;
 
-/// What is committed.
+/// A transaction to commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
     /// The job whose tasks staged it: a name of letters, digits, `-` and `_`.
@@ -17,7 +17,7 @@ pub struct Transaction {
     pub id: Option<TransactionId>,
 }
 
-/// Which transaction of which application it is.
+/// The application, and the transaction's number there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransactionId {
     /// The application: a name without white space.
@@ -29,7 +29,7 @@ pub struct TransactionId {
     pub version: u64,
 }
 
-/// What a commit did.
+/// The outcome of a commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Committed {
@@ -41,13 +41,13 @@ pub struct Committed {
     pub first: Option<u64>,
 }
 
-/// Where a store keeps its transactions.
+/// The place of a store's transactions.
 pub(crate) struct Desk<'a> {
     pub(crate) storage: &'a dyn Storage,
     pub(crate) sidecar: &'a Path,
     /// Unix permissions of new files.
     pub(crate) file_mode: u32,
-    /// Where records begin in a staged file: [`Framing::staged_from`](crate::scan::framing::Framing::staged_from).
+    /// The byte at which records begin in a staged file: [`Framing::staged_from`](crate::scan::framing::Framing::staged_from).
     pub(crate) staged_from: u64,
 }
 

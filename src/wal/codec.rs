@@ -87,7 +87,7 @@ pub fn parse_head_marker(bytes: &[u8]) -> Result<u64, String> {
     }
 }
 
-/// What is known of an intact record.
+/// An intact record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The checksum as stored.
@@ -129,7 +129,7 @@ impl Codec {
         Self { record_bytes_max, check: true }
     }
 
-    /// What a record is by its head and, where that is asked for, its checksum.
+    /// The record by its head and, on request, its checksum.
     #[inline]
     fn conclude(&self, stored: u32, payload_len: u32, sum: impl FnOnce() -> u32) -> Step<Frame> {
         let crc = if self.check { sum() } else { stored };

@@ -89,7 +89,7 @@ pub(super) fn is_ours(space: &Space, codec: Codec, intent: &Intent) -> io::Resul
     Ok(frame.crc == intent.last_sum && scanner.position() == intent.end)
 }
 
-/// Nothing is cut by a segment size that neither the sidecar nor the records vouch for: with another
+/// A repair cuts nothing by a segment size that neither the sidecar nor the records prove: with another
 /// one the head would stand elsewhere in its segment, and what is durable would look torn. Segment 0
 /// stands where it stands, whatever the size.
 pub(super) fn check_size_is_proved(

@@ -65,7 +65,7 @@ pub struct Plan {
     pub seed: u64,
     /// States of each moment, at most: all if there are no more, else by chance.
     pub states: u64,
-    /// Of so many distinct states, the next process crashes after one; without a number, after the last of a moment.
+    /// The next process crashes after one of so many distinct states; `None`: after the last state of each moment.
     pub second_every: Option<u64>,
     /// At how many of its calls the next process crashes.
     pub second_calls: usize,

@@ -15,7 +15,7 @@ pub struct Options {
     pub book: crate::book::Options,
     /// Read and compare, and change nothing.
     pub dry_run: bool,
-    /// Of a pier, only these epochs, so that others can bring the rest at the same time: `None` for all.
+    /// The epochs of a pier to bring; other processes can bring the rest at the same time. `None`: all.
     /// The pier gets its metadata from the one that finds all epochs there; with none to bring, that is
     /// all that is done.
     pub epochs: Option<Vec<u64>>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::book::Meta;
 
-/// What became of one log: that of a pier's epoch, or the only one.
+/// The outcome for one log: that of a pier's epoch, or the only one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EpochReport {
@@ -25,13 +25,13 @@ pub struct EpochReport {
     pub meta: Meta,
 }
 
-/// What was brought, or would be.
+/// The events that were brought, or would be.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
-    /// What was read.
+    /// The place that was read.
     pub source: PathBuf,
-    /// What was written.
+    /// The place that was written.
     pub dest: PathBuf,
     /// Whether nothing was changed.
     pub dry_run: bool,

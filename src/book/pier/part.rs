@@ -41,7 +41,7 @@ pub fn push(options: &Options, parts: &mut Vec<Part>, named: &Named, mode: Mode)
     Ok(())
 }
 
-/// What to do where the process has all files open that it may.
+/// The advice for a process that has all files open that it may.
 fn with_advice(error: Error) -> Error {
     match error.io_source().and_then(io::Error::raw_os_error) {
         Some(EMFILE) => error.with_advice(MANY_FILES),

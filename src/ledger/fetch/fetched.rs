@@ -8,7 +8,7 @@ use crate::storage::FileId;
 pub struct DataResult<T, R = Removable> {
     /// The data.
     pub data: Option<T>,
-    /// What to remove once it was sent, in the order of the data.
+    /// The files to remove once their data was sent, in the order of the data.
     pub removable: Option<Vec<R>>,
     /// Whether there is more that this fetch did not give, by its limits.
     pub more: bool,
@@ -20,7 +20,7 @@ pub struct DataResult<T, R = Removable> {
 pub struct Removable {
     pub(super) index: u32,
     pub(super) file: FileId,
-    /// Where it goes.
+    /// Whether it goes to the quarantine.
     pub(super) quarantine: bool,
 }
 
@@ -39,7 +39,7 @@ impl Removable {
         self.index
     }
 
-    /// Which file it is.
+    /// The identity of the file.
     pub fn file(&self) -> FileId {
         self.file
     }

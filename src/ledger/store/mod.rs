@@ -88,7 +88,7 @@ impl LedgerStore {
         &self.shared.directory.path
     }
 
-    /// What the files' names end with.
+    /// The end of the files' names.
     pub fn base_filename(&self) -> &str {
         &self.shared.directory.base
     }
@@ -108,7 +108,7 @@ impl LedgerStore {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// What this handle did since it was opened.
+    /// Counts of this handle since it was opened.
     pub fn stats(&self) -> LedgerStats {
         self.shared.tally.read(&self.shared.counters)
     }

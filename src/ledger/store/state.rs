@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::storage::{File, FileId, LockGuard};
 
-/// What appends change.
+/// The state that appends change.
 #[derive(Debug, Default)]
 pub struct State {
     pub active: Option<Active>,

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::slice::there;
 
-/// What a column has of a record.
+/// A column's value of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Its number: int64, null after damage that hid the count.

@@ -1,4 +1,4 @@
-//! Where a record lies: its byte by its number, its number by its byte.
+//! The place of a record: its byte by its number, its number by its byte.
 
 use crate::error::{ErrorKind, Result};
 use crate::log::Shared;

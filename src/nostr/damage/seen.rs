@@ -17,7 +17,7 @@ use crate::storage::{Access, Storage};
 /// How far the inputs of an import are stored that is under way: the command line notes it in `.deedbook`.
 const IMPORTS_NAME: &str = "imports.json";
 
-/// What the segments hold.
+/// The contents of the segments.
 pub(crate) struct Seen {
     pub segments: Segments,
     /// The events that are intact: they stay.
@@ -28,7 +28,7 @@ pub(crate) struct Seen {
     pub cut_bytes: u64,
     /// How many damaged parts had events that a checkpoint covered.
     pub lost: u64,
-    /// What is wrong with the headers of segments, and what they should be.
+    /// Faults in the headers of segments, and the right values.
     pub headers: Vec<(Option<Header>, DamagedPart)>,
     /// Segments that are copies of others, by their headers and their events.
     pub doubles: Vec<(u32, DamagedPart)>,

@@ -79,7 +79,7 @@ impl Changes {
     }
 }
 
-/// Where a key is removed, no location is needed.
+/// A removal of a key needs no location.
 const NOWHERE: Location = Location { segment: 0, offset: 0 };
 
 /// A lookup index. Threads may share it.
@@ -146,7 +146,7 @@ impl Index {
         Ok(())
     }
 
-    /// What was applied so far is on stable storage when this returns.
+    /// Put on stable storage all that was applied so far.
     pub fn sync(&self) -> Result<()> {
         self.table.sync()
     }
@@ -156,7 +156,7 @@ impl Index {
         Ok(self.table.get(keys::COVERED)?.map(|position| position.to_vec()))
     }
 
-    /// Where an event lies.
+    /// The location of an event.
     pub fn location(&self, id: &Id) -> Result<Option<Location>> {
         let Some(place) = self.table.get(&keys::id(id))? else { return Ok(None) };
         let (location, _) = keys::place_of(&place).ok_or_else(|| damaged("location too short"))?;

@@ -16,7 +16,7 @@ use crate::storage::{File, read_full, write_full};
 /// A record of which a part was there when its segment was opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unfinished {
-    /// Where it begins.
+    /// The byte at which it begins.
     pub offset: u32,
     /// Its event.
     pub id: Id,

@@ -60,7 +60,7 @@ impl Window {
         record::set_flags(part_mut(&mut self.buf, at..), flags);
     }
 
-    /// What the beginning of the page at an offset says.
+    /// The beginning of the page at an offset.
     pub(crate) fn head(&mut self, offset: u32, page_bytes: u32) -> io::Result<Result<Head, Bad>> {
         let left = self.end.saturating_sub(offset.into());
         let page = self.at(offset.into(), LONG_HEAD_BYTES)?;

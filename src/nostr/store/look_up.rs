@@ -12,7 +12,7 @@ use crate::nostr::pages::segments::Segments;
 const HEADS_KNOWN: usize = 65_536;
 
 impl State {
-    /// Where an event lies, whatever its flags.
+    /// The location of an event, whatever its flags.
     pub(crate) fn location(&self, id: &Id) -> Result<Option<Location>> {
         if let Some(at) = self.waiting_location(id) {
             return Ok(Some(at));
@@ -78,7 +78,7 @@ impl State {
         Segments::unless_damaged(found)
     }
 
-    /// Where the version lies that counts, of those that can be read.
+    /// The location of the version that counts, of those that can be read.
     pub(super) fn latest(&mut self, address: &Address) -> Result<Option<Location>> {
         let waiting = self.pending.all_known().find_map(|known| known.heads.get(address));
         if let Some(&at) = waiting.or_else(|| self.heads.get(address)) {
@@ -110,7 +110,7 @@ impl State {
         self.pending.known().is_unsure = true;
     }
 
-    /// Where the events of an author and a kind lie that the index does not know yet.
+    /// The locations of an author's events of a kind that the index does not know yet.
     pub(super) fn versions_waiting(&self, address: &Address) -> impl Iterator<Item = Location> {
         let of = (address.pubkey, address.kind);
         let waiting = self.pending.all_known().filter_map(move |known| known.versions.get(&of));

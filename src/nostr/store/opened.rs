@@ -1,11 +1,11 @@
-//! What opening a store found: the report for its user, and the end of the write-ahead log for the appends that
+//! The result of opening a store: the report for its user, and the end of the write-ahead log for the appends that
 //! complete it.
 
 use std::path::PathBuf;
 
 use crate::nostr::bytes::event::{Flags, Location};
 
-/// What opening a store found and did.
+/// The report of opening a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Opening {
@@ -32,7 +32,7 @@ pub struct Opening {
     pub is_loss: bool,
 }
 
-/// What the log and the segments had after the last checkpoint.
+/// The end of log and segments after the last checkpoint.
 #[derive(Debug, Default)]
 pub struct Tail {
     /// The events after which the log may have lost the flags of those that they replace or delete.
