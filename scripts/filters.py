@@ -6,8 +6,6 @@ import re
 
 # The test target whose tests are pytest's.
 PYTHON = "python"
-# The exit code of cargo-nextest if a filter chooses no test.
-NO_TESTS = 4
 
 
 def failures(output: str) -> list[str]:
@@ -25,13 +23,6 @@ def out_of_time(output: str) -> list[str]:
 def program(target: str) -> str:
     """The program of ``engine::crash``."""
     return target.partition("::")[0]
-
-
-def built(name: str) -> list[str]:
-    """The arguments that choose a program; ``capi`` is the tests of the C interface."""
-    if name == "capi":
-        return ["--package", "deedbook-capi", "--test", "c"]
-    return ["--package", "deedbook", "--all-features", *selected(name)]
 
 
 def selected(name: str) -> list[str]:

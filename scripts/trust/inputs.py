@@ -1,8 +1,8 @@
 """What a proof depends on. Its result stands for every commit with the same inputs.
 
 A test of cargo depends on the crate, on what all tests share, and on its own module; one of Python
-on nearly everything. What the proofs are published in, and the tables of rows and bugs, are no
-input: each seeded bug has its own text as one.
+on nearly everything. What the proofs are published in, and the lists of promises and mutations, are
+no input.
 """
 
 from __future__ import annotations
@@ -18,28 +18,16 @@ PYTHON = "python"
 _MADE = {"docs/trust.json", "docs/trust.md", "docs/index.md", "README.md", "CHANGELOG.md"}
 _TABLES = ("scripts/trust/", "tests/mutants/", "tests/promises.txt")
 _OF_CARGO = ("Cargo.toml", "Cargo.lock", "src/", "capi/", "examples/", "fuzz/", "tests/")
-_OF_BUGS = ("tests/mutants/bug.py", "tests/mutants/worker.py")
 
 
-def inputs(root: Path, targets: Collection[str] | None, *more: str) -> str:
-    """A hash of what test targets depend on; with None of what any part does.
-
-    ``more`` is what else goes into it.
-    """
+def inputs(root: Path, targets: Collection[str] | None) -> str:
+    """A hash of what test targets depend on; with None of what any part does."""
     digest = hashlib.sha256(_compiler().encode())
     own = _programs(root)
     for path, content in files_of(root):
         if _matters(path, targets, own):
             digest.update(f"{path} {content}\n".encode("utf-8", "surrogateescape"))
-    for each in more:
-        digest.update(f"{each}\n".encode())
     return digest.hexdigest()
-
-
-def inputs_of_bug(root: Path, targets: Collection[str], text: str) -> str:
-    """The same for a seeded bug with this text, and what it is tried by."""
-    tried_by = [content for path, content in files_of(root) if path in _OF_BUGS]
-    return inputs(root, targets, *tried_by, text)
 
 
 def _matters(path: str, targets: Collection[str] | None, own: Collection[str]) -> bool:

@@ -18,7 +18,6 @@ INDEX = "docs/index.md"
 NUMBERS = {
     "crash states opened and judged": "crash states",
     "writers killed with SIGKILL": "writers killed",
-    "seeded bugs caught": "seeded bugs",
 }
 # What the parts of scripts/power.sh are called in power.json.
 POWER = {
@@ -103,11 +102,6 @@ def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
         targets = results["fuzz"]["targets"]
         execs = sum(target["execs"] for target in targets.values())
         found.append((f"inputs by {len(targets)} fuzzers", count(execs), "fuzz"))
-    if "mutants" in results:
-        mutants = results["mutants"]
-        found.append(
-            ("seeded bugs caught", f"{mutants['caught']} of {mutants['seeded']}", "mutants")
-        )
     if "stories" in results:
         stories = results["stories"]
         caught = f"{stories['caught']} of {stories['stories']}"
@@ -212,11 +206,11 @@ def document(root: Path, results: dict[str, Any]) -> str:
         "# Trust: what is promised, and how it is proved",
         "",
         "Made by `make trust`, which runs everything below again; all counts and seeds are in",
-        f"[trust.json](trust.json). This run: {facts}. All figures are of that commit: a part, or",
-        "a seeded bug, that was tried on an earlier one stands where all that it depends on is the",
-        "same (`scripts/trust/inputs.py`). Results of another one, or with a failure, are not",
-        "published. Promises and proofs are those of the sources beside this page: a test younger",
-        "than that commit was not part of the run.",
+        f"[trust.json](trust.json). This run: {facts}. All figures are of that commit: a part",
+        "that was tried on an earlier one stands where all that it depends on is the same",
+        "(`scripts/trust/inputs.py`). Results of another one, or with a failure, are not published.",
+        "Promises and proofs are those of the sources beside this page: a test younger than that",
+        "commit was not part of the run. Seeded bugs have [a page of their own](seeded-bugs.md).",
         "",
         *([run["note"], ""] if run.get("note") else []),
         "`python scripts/trust/run.py --minutes N` is the long run, with new seeds every time. A",
@@ -228,19 +222,6 @@ def document(root: Path, results: dict[str, Any]) -> str:
         table(figures(results)),
         markers.outcomes(root) + "\n",
         *promises(root, results),
-        "## Seeded bugs",
-        "",
-        "A test that cannot fail proves nothing. At the commit of this run,",
-        "`python tests/mutants/run.py` put each of these bugs into a copy of the sources and ran",
-        "the tests that are to catch it. `make stories` takes its place.",
-        "",
-        "| bug | breaks the promise for | caught by |",
-        "|---|---|---|",
-        *(
-            f"| {bug['name']} | {bug['row']} | `{bug['caught_by'] or 'NOT CAUGHT'}` |"
-            for bug in results.get("mutants", {}).get("bugs", [])
-        ),
-        "",
     ]
     return "\n".join(parts)
 

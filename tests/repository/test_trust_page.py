@@ -67,11 +67,6 @@ def test_the_pages_are_made_from_the_data() -> None:
     )
 
 
-def test_no_published_seeded_bug_survived() -> None:
-    mutants = json.loads((ROOT / page.DATA).read_text())["mutants"]
-    assert mutants["caught"] == mutants["seeded"] >= 25
-
-
 def trust(tmp_path: Path, code: int = 0, failures: int = 0) -> Path:
     """Results of one part, of commit ``new``."""
     part = {"commit": "new", "inputs": "a", "code": code, "seconds": 1, "results": ["one"]}
@@ -105,22 +100,13 @@ def test_stale_and_failed_results_are_refused(
         results.merge(trust(tmp_path, code, failures), commit, dict.fromkeys(wanted, "b"))
 
 
-def test_some_of_the_seeded_bugs_are_not_published(tmp_path: Path) -> None:
-    part = {"commit": "new", "inputs": "a", "code": 0, "seconds": 1, "results": ["mutants"]}
-    run = {"parts": {"mutants": {**part, "skipped": {}}}}
-    (tmp_path / "run.json").write_text(json.dumps(run))
-    (tmp_path / "mutants.json").write_text('{"known": 2, "seeded": 1, "caught": 1}')
-    with pytest.raises(results.Stale, match="only some"):
-        results.merge(tmp_path, "new", {"mutants": "a"})
-
-
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_a_proof_depends_on_the_sources_what_tests_share_and_its_own_tests(tmp_path: Path) -> None:
     def git(*arguments: str) -> None:
         subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
 
     files = ("src/lib.rs", "tests/one/a.rs", "tests/one/b/mod.rs", "tests/support/mod.rs")
-    files += ("tests/mutants/bugs.py", "tests/python/test_x.py", "python/x.py", "docs/x.md")
+    files += ("tests/mutants/explained.txt", "tests/python/test_x.py", "python/x.py", "docs/x.md")
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")
@@ -144,24 +130,6 @@ def test_a_proof_depends_on_the_sources_what_tests_share_and_its_own_tests(tmp_p
         everything, {"one", "all"}, {"all"}, everything,
         set(), {"python", "all"}, {"python", "all"}, {"python", "all"},
     ]  # fmt: skip
-
-
-def test_a_bug_that_was_caught_is_kept_while_all_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "tests" / "mutants"))
-    from caught import Caught
-    from worker import Outcome
-
-    outcomes = [Outcome(name, "row", by, 1.0) for name, by in (("a", "x"), ("b", "y"), ("c", None))]
-    file = tmp_path / "caught.jsonl"
-    caught = Caught(file, {"a": "1", "b": "1", "c": "1"})
-    for outcome in outcomes:
-        caught.note(outcome)
-    with file.open("a") as torn:
-        torn.write('{"inputs": "1", "outc')
-    assert caught.before() == {"a": outcomes[0], "b": outcomes[1]}
-    assert set(Caught(file, {"a": "2", "b": "1", "c": "1"}).before()) == {"b"}
 
 
 def test_a_skipped_test_does_not_prove_its_promise(tmp_path: Path) -> None:
