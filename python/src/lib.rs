@@ -7,45 +7,12 @@
 
 include!(concat!(env!("OUT_DIR"), "/docs.rs"));
 
-mod any_log;
-mod arguments;
-mod batches;
+mod append;
 mod book;
-mod bookmark;
-mod deeds;
-mod errors;
-mod fs_path;
-mod handle;
-mod in_parts;
-mod input;
-mod iterators;
-mod json_lines;
+mod common;
 mod ledger;
-mod ledger_batches;
-mod ledger_file;
-mod ledger_snapshot;
-mod ledger_walk;
 mod log;
-mod logging;
 mod nostr;
-mod nostr_arguments;
-mod nostr_columns;
-mod nostr_event;
-mod nostr_files;
-mod nostr_iterator;
-mod nostr_lines;
-mod nostr_reports;
-mod payload;
-mod pier;
-mod progress;
-mod range;
-mod record;
-mod removable;
-mod reports;
-mod split;
-mod staging;
-mod transaction;
-mod transaction_reports;
 mod wal;
 
 use pyo3::prelude::*;
@@ -53,60 +20,62 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use super::batches::BatchStream;
+    use super::append::in_parts::PyPayloadParts;
+    #[pymodule_export]
+    use super::append::transaction::{PyStage, PyTransactions};
+    #[pymodule_export]
+    use super::append::transaction_reports::{
+        PyCommitted, PyCommittedTransaction, PyStagedJob, PyStagedPart,
+    };
     #[pymodule_export]
     use super::book::PyBook;
     #[pymodule_export]
-    use super::bookmark::PyBookmark;
+    use super::book::pier::{PyDroppedEpochs, PyEpoch, PyEpochReport, PyPier, PyPierReport};
     #[pymodule_export]
-    use super::in_parts::PyPayloadParts;
+    use super::book::range::DeedRange;
+    use super::common::logging;
     #[pymodule_export]
-    use super::iterators::RecordIterator;
-    #[pymodule_export]
-    use super::ledger::PyLedger;
-    #[pymodule_export]
-    use super::ledger_file::PyLedgerFile;
-    #[pymodule_export]
-    use super::ledger_snapshot::PyLedgerSnapshot;
-    #[pymodule_export]
-    use super::log::PyLog;
-    #[pymodule_export]
-    use super::nostr::PyEventStore;
-    #[pymodule_export]
-    use super::nostr_event::PyEvent;
-    #[pymodule_export]
-    use super::nostr_iterator::PyEventIterator;
-    #[pymodule_export]
-    use super::nostr_lines::parse_events;
-    #[pymodule_export]
-    use super::nostr_reports::{
-        PyBadLine, PyCompactionReport, PyDamagedPart, PyEventCensus, PyEventFault, PyEventOutcome,
-        PyEventStoreOpening, PyEventStorePartReport, PyEventStoreRepair, PyEventStoreReport,
-        PyEventStoreSalvage, PyExportReport, PyFragmentation, PyImportReport,
-    };
-    #[pymodule_export]
-    use super::pier::{PyDroppedEpochs, PyEpoch, PyEpochReport, PyPier, PyPierReport};
-    #[pymodule_export]
-    use super::range::DeedRange;
-    #[pymodule_export]
-    use super::record::{PyDeed, PyLedgerRecord, PyMeta, PyRecord};
-    #[pymodule_export]
-    use super::removable::PyRemovable;
-    #[pymodule_export]
-    use super::reports::{
+    use super::common::reports::{
         PyConvertReport, PyDamage, PyDropped, PyLedgerFileInfo, PyLedgerFileMigration,
         PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats, PyLmdbEpoch, PyLmdbMigration,
         PyLoss, PyPartReport, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun,
         PyStats, PyVerifyReport,
     };
     #[pymodule_export]
-    use super::split::PySplit;
+    use super::ledger::PyLedger;
     #[pymodule_export]
-    use super::transaction::{PyStage, PyTransactions};
+    use super::ledger::file::PyLedgerFile;
+    use super::ledger::json_lines;
     #[pymodule_export]
-    use super::transaction_reports::{
-        PyCommitted, PyCommittedTransaction, PyStagedJob, PyStagedPart,
+    use super::ledger::removable::PyRemovable;
+    #[pymodule_export]
+    use super::ledger::snapshot::PyLedgerSnapshot;
+    #[pymodule_export]
+    use super::log::PyLog;
+    #[pymodule_export]
+    use super::log::batches::BatchStream;
+    #[pymodule_export]
+    use super::log::bookmark::PyBookmark;
+    #[pymodule_export]
+    use super::log::iterators::RecordIterator;
+    #[pymodule_export]
+    use super::log::record::{PyDeed, PyLedgerRecord, PyMeta, PyRecord};
+    #[pymodule_export]
+    use super::log::split::PySplit;
+    #[pymodule_export]
+    use super::nostr::event::PyEvent;
+    #[pymodule_export]
+    use super::nostr::iterator::PyEventIterator;
+    #[pymodule_export]
+    use super::nostr::lines::parse_events;
+    #[pymodule_export]
+    use super::nostr::reports::{
+        PyBadLine, PyCompactionReport, PyDamagedPart, PyEventCensus, PyEventFault, PyEventOutcome,
+        PyEventStoreOpening, PyEventStorePartReport, PyEventStoreRepair, PyEventStoreReport,
+        PyEventStoreSalvage, PyExportReport, PyFragmentation, PyImportReport,
     };
+    #[pymodule_export]
+    use super::nostr::store::PyEventStore;
     #[pymodule_export]
     use super::wal::PyWal;
     use super::*;

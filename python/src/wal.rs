@@ -7,19 +7,19 @@ use deedbook::wal::{self, Archive, Cut, Layout, Lsn, Options, Retention, Wal};
 use deedbook::{LockTimeout, Repair};
 use pyo3::prelude::*;
 
-use crate::any_log::Format;
-use crate::arguments::{self, numbers, seconds};
-use crate::errors::OrRaise;
-use crate::fs_path::FsPath;
-use crate::handle::{Held, check_format, found, number_in};
-use crate::in_parts::{PyPayloadParts, append_file};
-use crate::input;
+use crate::append::in_parts::{PyPayloadParts, append_file};
+use crate::append::input;
+use crate::append::payload::{Limit, bytes_of, each};
+use crate::common::arguments::{self, numbers, seconds};
+use crate::common::errors::OrRaise;
+use crate::common::fs_path::FsPath;
+use crate::common::handle::{Held, check_format, found, number_in};
+use crate::common::progress::Progress;
+use crate::common::reports::{PyDropped, PyRepairReport, PySalvageReport, PyVerifyReport};
 use crate::log::PyLog;
-use crate::payload::{Limit, bytes_of, each};
-use crate::progress::Progress;
-use crate::record::PyRecord;
-use crate::reports::{PyDropped, PyRepairReport, PySalvageReport, PyVerifyReport};
-use crate::split::{PySplit, of_format};
+use crate::log::any_log::Format;
+use crate::log::record::PyRecord;
+use crate::log::split::{PySplit, of_format};
 
 #[doc = doc!("Wal")]
 #[pyclass(frozen, extends = PyLog, name = "Wal", module = "deedbook")]
@@ -83,7 +83,7 @@ impl PyWal {
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
-        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         mode: &str,
         durability: &str,
         recovery: &str,
@@ -127,7 +127,7 @@ impl PyWal {
     #[allow(clippy::too_many_arguments)]
     fn create(
         py: Python<'_>,
-        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         durability: &str,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         single_file: bool,
@@ -370,7 +370,7 @@ impl PyWal {
                         progress=None))]
     fn verify(
         py: Python<'_>,
-        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         intact: Option<Vec<PyRef<'_, PySplit>>>,
@@ -393,7 +393,7 @@ impl PyWal {
     #[allow(clippy::too_many_arguments)]
     fn repair(
         py: Python<'_>,
-        #[pyo3(from_py_with = crate::fs_path::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         force: bool,
         dry_run: bool,
         accept_loss: bool,
@@ -412,8 +412,8 @@ impl PyWal {
                         progress=None))]
     fn salvage(
         py: Python<'_>,
-        #[pyo3(from_py_with = crate::fs_path::path)] source: PathBuf,
-        #[pyo3(from_py_with = crate::fs_path::path)] target: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] source: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] target: PathBuf,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         progress: Option<Py<PyAny>>,

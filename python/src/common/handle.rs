@@ -1,0 +1,124 @@
+//! What Python expects of every handle, whatever the format.
+
+use std::ops::Deref;
+use std::path::Path;
+
+use pyo3::exceptions::{PyOverflowError, PyResourceWarning, PyTypeError};
+use pyo3::prelude::*;
+
+use crate::common::errors::OrRaise;
+use crate::common::fs_path::FsPath;
+
+/// The process that opened a handle.
+#[derive(Clone, Copy)]
+pub struct Owner(u32);
+
+impl Owner {
+    pub fn this_process() -> Self {
+        Self(std::process::id())
+    }
+
+    /// Whether the handle came here by a fork: it is the parent's.
+    pub fn is_another(self) -> bool {
+        self.0 != std::process::id()
+    }
+
+    /// What `repr` says of a handle that cannot be asked.
+    pub fn absent(self) -> String {
+        match self.is_another() {
+            true => format!("of process {}", self.0),
+            false => "closed".into(),
+        }
+    }
+
+    /// Warn, as Python does of files, that a handle goes that was never closed.
+    pub fn warn_unclosed(self, class: &str, path: &Path, closed: bool) {
+        if closed || self.is_another() {
+            return;
+        }
+        // None while the interpreter ends: no warning could be shown.
+        Python::try_attach(|py| {
+            // The handle may go because something is being raised.
+            let raised = PyErr::take(py);
+            if let Err(failed) = warn(py, &format!("unclosed <deedbook.{class} {path:?}>")) {
+                failed.write_unraisable(py, None);
+            }
+            if let Some(raised) = raised {
+                raised.restore(py);
+            }
+        });
+    }
+}
+
+fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
+    if is_ending(py).unwrap_or(true) {
+        return Ok(());
+    }
+    let arguments = (message, py.get_type::<PyResourceWarning>());
+    py.import("warnings")?.call_method1("warn", arguments).map(drop)
+}
+
+/// An error, too, late in the end of the interpreter: `sys` cannot be imported any more.
+fn is_ending(py: Python<'_>) -> PyResult<bool> {
+    py.import("sys")?.call_method0("is_finalizing")?.is_truthy()
+}
+
+/// A log that lets go of the GIL when it goes: the last reference syncs and waits for locks.
+pub struct Held<T: Send>(Option<T>);
+
+impl<T: Send> Held<T> {
+    pub fn new(log: T) -> Self {
+        Self(Some(log))
+    }
+}
+
+impl<T: Send> Deref for Held<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match &self.0 {
+            Some(log) => log,
+            None => unreachable!("taken only by drop"),
+        }
+    }
+}
+
+impl<T: Send> Drop for Held<T> {
+    fn drop(&mut self) {
+        let log = self.0.take();
+        // While the interpreter ends, what is not called is dropped all the same.
+        Python::try_attach(|py| py.detach(|| drop(log)));
+    }
+}
+
+/// What the end of a `with` block gives: the error of closing, unless the block raises. What it
+/// raises tells more than what follows from it.
+pub fn left(raised: &Bound<'_, PyAny>, closed: PyResult<()>) -> PyResult<()> {
+    if raised.is_none() { closed } else { Ok(()) }
+}
+
+/// Refuse a path that holds a log of another format, and say what is there.
+pub fn check_format(py: Python<'_>, path: &Path, format: &str) -> PyResult<()> {
+    py.import("deedbook.formats")?.call_method1("check", (FsPath::from(path), format)).map(drop)
+}
+
+/// The number in `item in log`; None where no log can have it.
+pub fn number_in(item: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<u64>> {
+    let py = item.py();
+    match item.extract::<i128>() {
+        Ok(number) => Ok(u64::try_from(number).ok()),
+        Err(raised) if raised.is_instance_of::<PyOverflowError>(py) => Ok(None),
+        Err(_) => {
+            let class = item.get_type().name()?;
+            Err(PyTypeError::new_err(format!("'in' takes {what}, not {:?}", class.to_string())))
+        }
+    }
+}
+
+/// A record that was looked for: None if there is none with that number.
+pub fn found<T: Send>(py: Python<'_>, read: deedbook::Result<T>) -> PyResult<Option<T>> {
+    match read {
+        Err(error) if error.kind() == deedbook::ErrorKind::OutOfRange => Ok(None),
+        read => read.or_raise(py).map(Some),
+    }
+}

@@ -1,0 +1,9 @@
+//! What every class needs of Python: arguments, paths, errors, handles, logging, progress.
+
+pub mod arguments;
+pub mod errors;
+pub mod fs_path;
+pub mod handle;
+pub mod logging;
+pub mod progress;
+pub mod reports;

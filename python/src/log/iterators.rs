@@ -1,0 +1,248 @@
+//! Iterators over the records of any format: forwards or backwards, payloads alone, following.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use deedbook::book::pier;
+use deedbook::{Damage, ErrorKind, book, wal};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyGenericAlias, PyType};
+
+use crate::common::errors::OrRaise;
+use crate::common::logging::check_signals;
+use crate::common::reports::{PyDamage, damages};
+use crate::log::record::{PyDeed, PyRecord};
+
+/// Between two looks for Ctrl-C while waiting.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Wait for the lock without the GIL: its holder may need the GIL to let go.
+pub fn locked<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A record of the core as Python shows it.
+pub trait ToPython {
+    fn payload(&self) -> &[u8];
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+}
+
+impl ToPython for book::DeedRef<'_> {
+    fn payload(&self) -> &[u8] {
+        self.jam
+    }
+
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let deed = PyDeed::build(py, self.event, self.mug, self.jam);
+        Ok(Bound::new(py, deed)?.into_any())
+    }
+}
+
+impl ToPython for book::Deed {
+    fn payload(&self) -> &[u8] {
+        &self.jam
+    }
+
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let deed = PyDeed::build(py, self.event, self.mug, &self.jam);
+        Ok(Bound::new(py, deed)?.into_any())
+    }
+}
+
+impl ToPython for wal::RecordRef<'_> {
+    fn payload(&self) -> &[u8] {
+        self.payload
+    }
+
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let record = PyRecord::build(py, self.lsn.0, self.payload);
+        Ok(Bound::new(py, record)?.into_any())
+    }
+}
+
+/// Steps over the records of a log of any format.
+pub trait Walk: Send {
+    /// The next record.
+    fn record<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>>;
+
+    /// The payload of the next record.
+    fn payload<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>>;
+
+    /// The damaged stretches passed over so far.
+    fn damages(&self) -> Vec<Damage>;
+}
+
+/// What a follower found in some time. One of a log that is closed ends, as those of asyncio do.
+pub enum Waited<'py> {
+    Record(Bound<'py, PyAny>),
+    Nothing,
+    Closed,
+}
+
+/// Waits for the records of a log of any format.
+pub trait Wait: Send {
+    /// The next record, if there is one within some time, so that Ctrl-C is heard after it.
+    fn record<'py>(&mut self, py: Python<'py>, patience: Duration) -> PyResult<Waited<'py>>;
+}
+
+/// Walks, each with whether its next step reads no file, so that it may be done with the GIL.
+macro_rules! walks {
+    ($($walk:ty: $ready:expr, $damages:expr;)*) => {$(
+        impl Walk for $walk {
+            fn record<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+                let walk = self;
+                let record = match $ready(&*walk) {
+                    true => walk.next(),
+                    false => py.detach(move || walk.next()),
+                };
+                record.or_raise(py)?.map(|record| record.to_python(py)).transpose()
+            }
+
+            fn payload<'py>(
+                &mut self,
+                py: Python<'py>,
+            ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+                let walk = self;
+                let record = match $ready(&*walk) {
+                    true => walk.next(),
+                    false => py.detach(move || walk.next()),
+                };
+                Ok(record.or_raise(py)?.map(|record| PyBytes::new(py, ToPython::payload(&record))))
+            }
+
+            fn damages(&self) -> Vec<Damage> {
+                $damages(self).to_vec()
+            }
+        }
+    )*};
+}
+
+walks! {
+    book::Cursor: book::Cursor::ready, book::Cursor::damages;
+    wal::Cursor: wal::Cursor::ready, wal::Cursor::damages;
+    book::Reverse: |_: &Self| false, |_| [];
+    wal::Reverse: |_: &Self| false, |_| [];
+    pier::Cursor: pier::Cursor::ready, pier::Cursor::damages;
+    pier::Reverse: |_: &Self| false, |_| [];
+}
+
+macro_rules! waits {
+    ($($wait:ty),*) => {$(
+        impl Wait for $wait {
+            fn record<'py>(
+                &mut self,
+                py: Python<'py>,
+                patience: Duration,
+            ) -> PyResult<Waited<'py>> {
+                let wait = self;
+                match py.detach(move || wait.next(patience)) {
+                    Err(error) if error.kind() == ErrorKind::Closed => Ok(Waited::Closed),
+                    found => match found.or_raise(py)? {
+                        Some(record) => record.to_python(py).map(Waited::Record),
+                        None => Ok(Waited::Nothing),
+                    },
+                }
+            }
+        }
+    )*};
+}
+
+waits!(book::Follow, pier::Follow, wal::Follow);
+
+#[doc = doc!("RecordIterator")]
+#[pyclass(frozen, module = "deedbook")]
+pub struct RecordIterator(Mutex<Box<dyn Walk>>);
+
+impl RecordIterator {
+    pub fn new(walk: Box<dyn Walk>) -> Self {
+        Self(Mutex::new(walk))
+    }
+}
+
+#[pymethods]
+impl RecordIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        locked(py, &self.0).record(py)
+    }
+
+    #[doc = doc!("RecordIterator".damages)]
+    #[getter]
+    fn damages(&self, py: Python<'_>) -> Vec<PyDamage> {
+        damages(&locked(py, &self.0).damages())
+    }
+
+    #[classmethod]
+    #[pyo3(signature = (item, /))]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, PyType>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyGenericAlias>> {
+        PyGenericAlias::new(class.py(), class, item)
+    }
+}
+
+#[pyclass(frozen, module = "deedbook")]
+pub struct PayloadIterator(Mutex<Box<dyn Walk>>);
+
+impl PayloadIterator {
+    pub fn new(walk: Box<dyn Walk>) -> Self {
+        Self(Mutex::new(walk))
+    }
+}
+
+#[pymethods]
+impl PayloadIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        locked(py, &self.0).payload(py)
+    }
+}
+
+#[pyclass(frozen, module = "deedbook")]
+pub struct FollowIterator {
+    follow: Mutex<Box<dyn Wait>>,
+    timeout: Option<Duration>,
+}
+
+impl FollowIterator {
+    pub fn new(follow: Box<dyn Wait>, timeout: Option<Duration>) -> Self {
+        Self { follow: Mutex::new(follow), timeout }
+    }
+}
+
+#[pymethods]
+impl FollowIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Wait for what the follower finds, looking for Ctrl-C now and then.
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let begun = Instant::now();
+        loop {
+            let left = match self.timeout {
+                Some(timeout) => timeout.saturating_sub(begun.elapsed()),
+                None => PATIENCE,
+            };
+            // The lock is released between two looks: another thread or a signal handler must not
+            // wait for a follower that waits for ever.
+            match locked(py, &self.follow).record(py, left.min(PATIENCE))? {
+                Waited::Record(record) => return Ok(Some(record)),
+                Waited::Closed => return Ok(None),
+                Waited::Nothing => {}
+            }
+            check_signals(py)?;
+            if left <= PATIENCE && self.timeout.is_some() {
+                return Ok(None);
+            }
+        }
+    }
+}

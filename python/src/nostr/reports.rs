@@ -1,0 +1,209 @@
+//! What an event store says of its work, as values.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use deedbook::nostr::{
+    BadLine, Census, CompactionReport, DamagedPart, ExportReport, Fault, Fragmentation,
+    ImportReport, Location, Opening, Outcome, PageDamage, StorePartReport, StoreRepair,
+    StoreReport, StoreSalvage,
+};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::common::fs_path::FsPath;
+use crate::common::reports::{check_known, field, plain, report};
+use crate::nostr::event::{Place, place_of};
+
+fn paths(paths: &[PathBuf]) -> Vec<FsPath> {
+    paths.iter().map(|path| path.clone().into()).collect()
+}
+
+fn name_of(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Stored(_) => "stored",
+        Outcome::Duplicate(_) => "duplicate",
+        Outcome::Superseded(_) => "superseded",
+        Outcome::Deleted => "deleted",
+        Outcome::Expired => "expired",
+        Outcome::Ephemeral => "ephemeral",
+        _ => "other",
+    }
+}
+
+fn location_in(outcome: &Outcome) -> Option<Place> {
+    match outcome {
+        Outcome::Stored(at) | Outcome::Duplicate(at) | Outcome::Superseded(at) => {
+            Some(place_of(*at))
+        }
+        _ => None,
+    }
+}
+
+report!(PyEventOutcome, "EventOutcome", Outcome, {
+    what: String = |outcome| name_of(outcome).into(),
+    stored: bool = |outcome| outcome.is_stored(),
+    location: Option<Place> = |outcome| location_in(outcome),
+});
+
+report!(PyBadLine, "BadLine", BadLine, {
+    line: u64 = |bad| bad.line,
+    reason: String = |bad| bad.reason.clone(),
+});
+
+report!(PyImportReport, "ImportReport", ImportReport, {
+    lines: u64 = |report| report.lines,
+    bytes: u64 = |report| report.bytes,
+    stored: u64 = |report| report.stored,
+    superseded: u64 = |report| report.superseded,
+    duplicates: u64 = |report| report.duplicates,
+    deleted: u64 = |report| report.deleted,
+    expired: u64 = |report| report.expired,
+    ephemeral: u64 = |report| report.ephemeral,
+    bad: u64 = |report| report.bad,
+    bad_lines: Vec<PyBadLine> = |report| report.bad_lines.iter().map(PyBadLine::from).collect(),
+});
+
+impl PyImportReport {
+    /// As Rust has it.
+    pub fn into_report(self) -> ImportReport {
+        let bad = |bad: PyBadLine| BadLine { line: bad.line, reason: bad.reason };
+        let mut report = ImportReport::default();
+        report.lines = self.lines;
+        report.bytes = self.bytes;
+        report.stored = self.stored;
+        report.superseded = self.superseded;
+        report.duplicates = self.duplicates;
+        report.deleted = self.deleted;
+        report.expired = self.expired;
+        report.ephemeral = self.ephemeral;
+        report.bad = self.bad;
+        report.bad_lines = self.bad_lines.into_iter().map(bad).collect();
+        report
+    }
+}
+
+report!(PyExportReport, "ExportReport", ExportReport, {
+    events: u64 = |report| report.events,
+    lossy: u64 = |report| report.lossy,
+});
+
+report!(PyEventFault, "EventFault", Fault, {
+    location: Place = |fault| place_of(fault.location),
+    end: u32 = |fault| fault.end,
+    reason: String = |fault| fault.reason.clone(),
+});
+
+/// Damage that a walk passed over.
+pub fn passed_over(damage: &[(u32, PageDamage)]) -> Vec<PyEventFault> {
+    let fault = |(segment, damage): &(u32, PageDamage)| {
+        let PageDamage { offset, end, reason } = damage.clone();
+        PyEventFault::from(&Fault { location: Location { segment: *segment, offset }, end, reason })
+    };
+    damage.iter().map(fault).collect()
+}
+
+report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
+    ok: bool = |report| report.is_ok(),
+    segments: u64 = |report| report.segments,
+    bytes: u64 = |report| report.bytes,
+    live: u64 = |report| report.live,
+    deleted: u64 = |report| report.deleted,
+    replaced: u64 = |report| report.replaced,
+    recovered: u64 = |report| report.recovered,
+    lossy: u64 = |report| report.lossy,
+    faults: u64 = |report| report.faults,
+    first_faults: Vec<PyEventFault> =
+        |report| report.first_faults.iter().map(PyEventFault::from).collect(),
+    log_damages: Vec<PyDamagedPart> = |report| damaged(&report.log_damages),
+    is_loss: bool = |report| report.is_loss,
+    noted: bool = |report| report.noted,
+});
+
+report!(PyEventStorePartReport, "EventStorePartReport", StorePartReport, {
+    report: PyEventStoreReport = |part| (&part.report).into(),
+    ids: Vec<u8> = |part| part.ids.iter().flat_map(|id| id.to_le_bytes()).collect(),
+});
+
+report!(PyCompactionReport, "CompactionReport", CompactionReport, {
+    segments: Vec<u32> = |report| report.segments.clone(),
+    written: Vec<u32> = |report| report.written.clone(),
+    kept: u64 = |report| report.kept,
+    deleted: u64 = |report| report.deleted,
+    replaced: u64 = |report| report.replaced,
+    expired: u64 = |report| report.expired,
+    bytes_before: u64 = |report| report.bytes_before,
+    bytes_after: u64 = |report| report.bytes_after,
+});
+
+report!(PyFragmentation, "Fragmentation", Fragmentation, {
+    segment: u32 = |found| found.segment,
+    kept: u64 = |found| found.kept,
+    deleted: u64 = |found| found.deleted,
+    replaced: u64 = |found| found.replaced,
+    expired: u64 = |found| found.expired,
+    live_bytes: u64 = |found| found.live_bytes,
+    dead_bytes: u64 = |found| found.dead_bytes,
+    share: f64 = |found| found.share(),
+});
+
+report!(PyEventStoreOpening, "EventStoreOpening", Opening, {
+    replayed: u64 = |opening| opening.replayed,
+    appended_again: u64 = |opening| opening.appended_again,
+    flags_set_again: u64 = |opening| opening.flags_set_again,
+    saved: Vec<FsPath> = |opening| paths(&opening.saved),
+    removed: Vec<FsPath> = |opening| paths(&opening.removed),
+    manifest_rebuilt: bool = |opening| opening.manifest_rebuilt,
+    indexed: u64 = |opening| opening.indexed,
+    cut_bytes: u64 = |opening| opening.cut_bytes,
+    cut_events: u64 = |opening| opening.cut_events,
+    is_loss: bool = |opening| opening.is_loss,
+});
+
+report!(PyDamagedPart, "DamagedPart", DamagedPart, {
+    path: FsPath = |damage| damage.path.clone().into(),
+    offset: u64 = |damage| damage.offset,
+    end: u64 = |damage| damage.end,
+    reason: String = |damage| damage.reason.clone(),
+});
+
+pub fn damaged(damages: &[DamagedPart]) -> Vec<PyDamagedPart> {
+    damages.iter().map(PyDamagedPart::from).collect()
+}
+
+report!(PyEventStoreRepair, "EventStoreRepair", StoreRepair, {
+    path: FsPath = |report| report.path.clone().into(),
+    damages: Vec<PyDamagedPart> = |report| damaged(&report.damages),
+    cut_bytes: u64 = |report| report.cut_bytes,
+    cut_events: u64 = |report| report.cut_events,
+    lost_segments: Vec<u32> = |report| report.lost_segments.clone(),
+    is_loss: bool = |report| report.is_loss,
+    was_loss: bool = |report| report.was_loss,
+    saved: Vec<FsPath> = |report| paths(&report.saved),
+    mended: bool = |report| report.mended,
+});
+
+report!(PyEventStoreSalvage, "EventStoreSalvage", StoreSalvage, {
+    complete: bool = |report| report.is_complete(),
+    events: u64 = |report| report.events,
+    hidden: u64 = |report| report.hidden,
+    from_log: u64 = |report| report.from_log,
+    from_saved: u64 = |report| report.from_saved,
+    uncertain: u64 = |report| report.uncertain,
+    copies: u64 = |report| report.copies,
+    left_out: u64 = |report| report.left_out,
+    lost_segments: Vec<u32> = |report| report.lost_segments.clone(),
+    damages: Vec<PyDamagedPart> = |report| damaged(&report.damages),
+    source_bytes: u64 = |report| report.source_bytes,
+});
+
+report!(PyEventCensus, "EventCensus", Census, {
+    events: u64 = |census| census.events,
+    kinds: BTreeMap<u16, u64> = |census| census.kinds.clone(),
+    authors: BTreeMap<String, u64> =
+        |census| census.authors.iter().map(|(id, &count)| (id.to_string(), count)).collect(),
+    days: BTreeMap<u32, u64> = |census| census.days.clone(),
+    tags: BTreeMap<String, u64> = |census| census.tags.clone(),
+    damages: Vec<PyEventFault> = |census| passed_over(&census.damage),
+});
