@@ -13,16 +13,15 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use super::dir::{PRIVATE_MODE, make_sidecar};
+use super::dir::make_sidecar;
 use super::lock::lock_within;
 use super::name::check_name;
-use super::sealed::{check_small, read_small};
-use crate::checksum::crc32;
-use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::storage::{Access, LockGuard, Storage, replace};
+use super::note::{Found, Note};
+use crate::error::{Durable, ErrorKind, Result};
+use crate::storage::{LockGuard, Storage};
 
 const CONSUMERS_NAME: &str = "consumers";
 /// Dropping records in another process takes some fsyncs.
@@ -55,27 +54,22 @@ impl Consumers<'_> {
     }
 
     pub fn load(&self) -> Result<Positions> {
-        let path = self.path();
-        let fail = |e| Error::io("read the consumers", &path, e).of(self.format);
-        let file = match self.storage.open(&path, Access::Read) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-            file => file.map_err(fail)?,
+        let found = self.note().find(|e| e.kind() == io::ErrorKind::NotFound);
+        let positions = match found.map_err(|e| e.of(self.format))? {
+            Found::Absent => return Ok(BTreeMap::new()),
+            Found::Damaged => None,
+            Found::Lines(lines) => of_lines(&lines),
         };
-        let bytes =
-            read_small(&*file, &path, "the consumers' file").map_err(|e| e.of(self.format))?;
-        decode(&bytes).ok_or_else(|| {
-            let message = "the consumers' file is damaged: which records are needed is not known; \
-                           remove it and set the consumers again";
-            Error::new(ErrorKind::Corrupt, message).of(self.format).at(&path)
+        positions.ok_or_else(|| {
+            let message = "is damaged: which records are needed is not known; remove it and set \
+                           the consumers again";
+            self.note().error(ErrorKind::Corrupt, message).of(self.format)
         })
     }
 
     /// Store them durably. The caller has locked them since they were loaded.
     pub fn store(&self, consumers: &Positions) -> Result<()> {
-        let (path, text) = (self.path(), encode(consumers));
-        check_small(&text, &path, "the consumers' file").map_err(|e| e.of(self.format))?;
-        replace(self.storage, &path, text.as_bytes(), PRIVATE_MODE)
-            .map_err(|e| Error::io("store the consumers", &path, e).of(self.format))
+        self.note().store(&lines_of(consumers)).map_err(|e| e.of(self.format))
     }
 
     /// Change them durably, where `change` does. The caller has locked them.
@@ -122,8 +116,9 @@ impl Consumers<'_> {
         self.store(before)
     }
 
-    fn path(&self) -> PathBuf {
-        self.sidecar.join(CONSUMERS_NAME)
+    fn note(&self) -> Note<'_> {
+        let path = self.sidecar.join(CONSUMERS_NAME);
+        Note { storage: self.storage, path, what: "the consumers' file" }
     }
 }
 
@@ -134,24 +129,20 @@ fn lowered(consumers: &Positions, end: u64) -> Option<Positions> {
     any.then(|| consumers.iter().map(lower).collect())
 }
 
-fn encode(consumers: &Positions) -> String {
+fn lines_of(consumers: &Positions) -> String {
     let line = |(name, position): (&String, &u64)| format!("{name} {position}\n");
-    let text: String = consumers.iter().map(line).collect();
-    let crc = crc32(text.as_bytes());
-    text + &format!("crc {crc:08x}\n")
+    consumers.iter().map(line).collect()
 }
 
-fn decode(bytes: &[u8]) -> Option<Positions> {
-    let text = std::str::from_utf8(bytes).ok()?;
+fn of_lines(lines: &str) -> Option<Positions> {
     let mut consumers = BTreeMap::new();
-    let (lines, _crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
     for line in lines.lines() {
         let (name, position) = line.rsplit_once(' ')?;
         // As a caller's are checked.
         check_name("consumer", name).ok()?;
         consumers.insert(name.to_string(), position.parse().ok()?);
     }
-    (encode(&consumers) == text).then_some(consumers)
+    (lines_of(&consumers) == lines).then_some(consumers)
 }
 
 #[cfg(test)]
@@ -159,17 +150,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn consumers_are_read_back_and_damage_is_seen() {
+    fn consumers_are_read_back() {
         for names in [vec![], vec!["crc"], vec!["a", "bé", "zz"]] {
             let consumers: Positions = names.iter().map(|name| (name.to_string(), 7)).collect();
-            let text = encode(&consumers);
-            assert_eq!(decode(text.as_bytes()), Some(consumers));
-            for at in 0..text.len() {
-                let mut damaged = text.clone().into_bytes();
-                damaged[at] ^= 1;
-                assert_eq!(decode(&damaged), None);
-                assert_eq!(decode(&text.as_bytes()[..at]), None);
-            }
+            assert_eq!(of_lines(&lines_of(&consumers)), Some(consumers));
         }
+        assert_eq!(of_lines("a 7\na 8\n"), None);
     }
 }

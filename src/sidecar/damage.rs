@@ -8,14 +8,12 @@
 //! crc 1a2b3c4d                  (CRC-32 of the lines above)
 //! ```
 
-use std::io;
 use std::path::Path;
 
-use super::dir::PRIVATE_MODE;
-use super::sealed::{load_sealed, seal};
+use super::note::{Note, is_missing, value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::Damage;
-use crate::storage::{Storage, replace};
+use crate::storage::Storage;
 
 const DAMAGE_NAME: &str = "damage";
 
@@ -23,27 +21,22 @@ const DAMAGE_NAME: &str = "damage";
 pub fn note_damage(storage: &dyn Storage, sidecar: &Path, damage: &Damage) -> Result<()> {
     let Damage { offset, end, reason, .. } = damage;
     let reason = reason.replace(|c: char| c.is_control(), " ");
-    let lines = format!("offset {offset}\nend {end}\nreason {reason}\n");
-    let path = sidecar.join(DAMAGE_NAME);
-    replace(storage, &path, seal(&lines).as_bytes(), PRIVATE_MODE)
-        .map_err(|e| Error::io("note the damage", &path, e))
+    note(storage, sidecar).store(&format!("offset {offset}\nend {end}\nreason {reason}\n"))
 }
 
 /// The noted damage. A damaged note is an error.
 pub fn noted_damage(storage: &dyn Storage, sidecar: &Path) -> Result<Option<Damage>> {
-    let path = sidecar.join(DAMAGE_NAME);
-    let noted = load_sealed(storage, &path, "the note of damage that a check found");
-    let noted = noted.map_err(|e| e.with_advice("verify the log again"))?;
+    let note = note(storage, sidecar);
+    let noted = note.load().map_err(|e| e.with_advice("verify the log again"))?;
     let Some(lines) = noted else { return Ok(None) };
     let parsed = || {
         let mut lines = lines.lines();
-        let mut value = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+        let mut value = |name| value(lines.next(), name);
         let (offset, end) = (value("offset")?.parse().ok()?, value("end")?.parse().ok()?);
         Some(Damage { offset, end, reason: value("reason")?.to_owned(), ..Damage::default() })
     };
     parsed().map(Some).ok_or_else(|| {
-        let message = "the note of damage that a check found says no place";
-        Error::new(ErrorKind::Corrupt, message).at(&path).with_advice("verify the log again")
+        note.error(ErrorKind::Corrupt, "says no place").with_advice("verify the log again")
     })
 }
 
@@ -51,17 +44,22 @@ pub fn noted_damage(storage: &dyn Storage, sidecar: &Path) -> Result<Option<Dama
 pub fn forget_damage(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
     let path = sidecar.join(DAMAGE_NAME);
     match storage.remove(&path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Ok(()),
+        Err(e) if is_missing(&e) => return Ok(()),
         removed => removed.map_err(|e| Error::io("delete the note of damage", &path, e))?,
     }
     storage.sync_dir(sidecar).map_err(|e| Error::io("sync the directory", sidecar, e))
 }
 
+fn note<'a>(storage: &'a dyn Storage, sidecar: &Path) -> Note<'a> {
+    let path = sidecar.join(DAMAGE_NAME);
+    Note { storage, path, what: "the note of damage that a check found" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::Memory;
+    use crate::sidecar::{PRIVATE_MODE, seal};
+    use crate::storage::{Memory, replace};
 
     #[test]
     fn what_is_noted_is_read_back_until_it_is_forgotten() {

@@ -14,17 +14,15 @@
 
 use std::path::Path;
 
-use super::dir::PRIVATE_MODE;
-use super::sealed::{seal, unseal};
-use super::settings::is_absence;
-use crate::error::{Error, ErrorKind, Result};
-use crate::slice::part;
-use crate::storage::{Access, Storage, read_full, replace};
+use super::note::{Found, Note, is_absence, value};
+use crate::error::{ErrorKind, Result};
+use crate::storage::Storage;
 
 const LOSS_NAME: &str = "loss";
-const BYTES_MAX: usize = 4096;
 /// Lines of one loss.
 const LINES: usize = 3;
+/// What a damaged note is called.
+const DAMAGED: &str = "the note of acknowledged records that a repair found missing";
 
 /// Acknowledged records that are missing from a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +57,7 @@ impl Loss {
                 vec![before, self]
             }
         };
-        let path = sidecar.join(LOSS_NAME);
-        replace(storage, &path, encode(&noted).as_bytes(), PRIVATE_MODE)
-            .map_err(|e| Error::io("store the note of a loss", &path, e))
+        note(storage, sidecar).store(&lines_of(&noted))
     }
 
     /// Both, as one that began where the first did. How many is known if it is of both.
@@ -72,46 +68,42 @@ impl Loss {
     }
 
     fn of_lines(lines: &[&str]) -> Option<Self> {
-        let value = |at: usize, name: &str| {
-            lines.get(at)?.strip_prefix(name)?.strip_prefix(' ')?.parse().ok()
-        };
+        let number = |at: usize, name| value(lines.get(at).copied(), name)?.parse().ok();
         Some(Self {
-            records: value(0, "records")?,
-            first: value(1, "first")?,
-            offset: value(2, "offset")?,
+            records: number(0, "records")?,
+            first: number(1, "first")?,
+            offset: number(2, "offset")?,
         })
     }
 }
 
-fn encode(noted: &[Loss]) -> String {
+fn lines_of(noted: &[Loss]) -> String {
     let lines = |&Loss { records, first, offset }: &Loss| {
         format!("records {records}\nfirst {first}\noffset {offset}\n")
     };
-    seal(&noted.iter().map(lines).collect::<String>())
+    noted.iter().map(lines).collect()
 }
 
-fn decode(text: &str) -> Option<Vec<Loss>> {
-    let lines: Vec<&str> = unseal(text)?.lines().collect();
-    let noted: Vec<Loss> = lines.chunks(LINES).map(Loss::of_lines).collect::<Option<_>>()?;
-    (encode(&noted) == text).then_some(noted)
+fn of_lines(lines: &str) -> Option<Vec<Loss>> {
+    let each: Vec<&str> = lines.lines().collect();
+    let noted: Vec<Loss> = each.chunks(LINES).map(Loss::of_lines).collect::<Option<_>>()?;
+    (lines_of(&noted) == lines).then_some(noted)
 }
 
 /// All but the last loss together, and the last; or the only one.
 fn load(storage: &dyn Storage, sidecar: &Path) -> Result<Vec<Loss>> {
-    let path = sidecar.join(LOSS_NAME);
-    let mut bytes = vec![0; BYTES_MAX];
-    let read = match storage.open(&path, Access::Read) {
-        Ok(file) => read_full(&*file, &mut bytes, 0),
-        Err(e) if is_absence(&e) => return Ok(Vec::new()),
-        Err(e) => Err(e),
+    let note = note(storage, sidecar);
+    let noted = match note.find(is_absence)? {
+        Found::Absent => return Ok(Vec::new()),
+        Found::Damaged => None,
+        Found::Lines(lines) => of_lines(&lines),
     };
-    let read = read.map_err(|e| Error::io("read the note of a loss", &path, e))?;
-    let text = std::str::from_utf8(part(&bytes, ..read)).ok();
-    text.and_then(decode).ok_or_else(|| {
-        let message = "the note of acknowledged records that a repair found missing is \
-                       damaged; remove it once you know what is missing";
-        Error::new(ErrorKind::Corrupt, message).at(&path)
-    })
+    let message = "is damaged; remove it once you know what is missing";
+    noted.ok_or_else(|| Note { what: DAMAGED, ..note }.error(ErrorKind::Corrupt, message))
+}
+
+fn note<'a>(storage: &'a dyn Storage, sidecar: &Path) -> Note<'a> {
+    Note { storage, path: sidecar.join(LOSS_NAME), what: "the note of a loss" }
 }
 
 #[cfg(test)]
@@ -123,16 +115,11 @@ mod tests {
     const TWO: Loss = Loss { records: 3, first: 97_600, offset: 3_123_000 };
 
     #[test]
-    fn a_loss_is_read_back_and_damage_is_seen() {
+    fn losses_are_read_back() {
         for noted in [vec![ONE], vec![ONE, TWO]] {
-            let text = encode(&noted);
-            assert_eq!(decode(&text), Some(noted));
-            for at in 0..text.len() {
-                let mut damaged = text.clone().into_bytes();
-                damaged[at] ^= 1;
-                assert_eq!(decode(&String::from_utf8_lossy(&damaged)), None, "byte {at}");
-            }
+            assert_eq!(of_lines(&lines_of(&noted)), Some(noted));
         }
+        assert_eq!(of_lines("records 1\n"), None);
     }
 
     /// The second note took the place of the first.

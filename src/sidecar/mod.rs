@@ -28,7 +28,7 @@ mod look;
 mod loss;
 mod mark;
 mod name;
-pub(crate) mod sealed;
+pub(crate) mod note;
 mod settings;
 
 pub use consumers::{CONSUMERS_WAIT, Consumers, Positions};
@@ -40,7 +40,5 @@ pub use look::{refuse_other_format, tells_of_no_record};
 pub use loss::Loss;
 pub use mark::{LoadedMark, Mark, MarkFile, MarkUse};
 pub use name::check_name;
-#[cfg(test)]
-pub use sealed::unseal;
-pub use sealed::{check_small, load_sealed, read_small, seal};
-pub use settings::{Settings, is_absence, is_missing};
+pub use note::{Found, Note, is_absence, is_missing, read_small, seal};
+pub use settings::Settings;

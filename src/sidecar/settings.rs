@@ -10,14 +10,11 @@
 use std::io;
 use std::path::Path;
 
-use super::dir::PRIVATE_MODE;
-use crate::checksum::crc32;
+use super::note::{Found, Note, is_absence, is_missing, value};
 use crate::error::{Error, Result};
-use crate::slice::part;
-use crate::storage::{Access, Storage, read_full, replace};
+use crate::storage::{Access, Storage};
 
 pub(super) const SETTINGS_NAME: &str = "settings";
-const BYTES_MAX: usize = 4096;
 
 /// What a log was created with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,26 +28,21 @@ pub struct Settings {
 }
 
 impl Settings {
-    fn encode(self) -> String {
-        let mut text = format!("format {}\n", self.format);
-        if let Some(bytes) = self.segment_bytes {
-            text.push_str(&format!("segment_bytes {bytes}\n"));
-        }
-        text.push_str(&format!("record_bytes_max {}\n", self.record_bytes_max));
-        let crc = crc32(text.as_bytes());
-        text + &format!("crc {crc:08x}\n")
+    fn lines(self) -> String {
+        let Self { format, segment_bytes, record_bytes_max } = self;
+        let segment = segment_bytes.map(|bytes| format!("segment_bytes {bytes}\n"));
+        let segment = segment.unwrap_or_default();
+        format!("format {format}\n{segment}record_bytes_max {record_bytes_max}\n")
     }
 
-    fn decode(format: &'static str, text: &str) -> Option<Self> {
-        let value = |name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?.parse().ok()
-        };
+    fn of_lines(format: &'static str, lines: &str) -> Option<Self> {
+        let number = |name| lines.lines().find_map(|line| value(Some(line), name))?.parse().ok();
         let settings = Self {
             format,
-            segment_bytes: value("segment_bytes").filter(|&bytes| bytes > 0),
-            record_bytes_max: value("record_bytes_max")?,
+            segment_bytes: number("segment_bytes").filter(|&bytes| bytes > 0),
+            record_bytes_max: number("record_bytes_max")?,
         };
-        (settings.encode() == text).then_some(settings)
+        (settings.lines() == lines).then_some(settings)
     }
 
     /// Read those of a log of this format. Advisory: what is missing or damaged is as good as not
@@ -78,16 +70,10 @@ impl Settings {
         sidecar: &Path,
         format: &'static str,
     ) -> Result<Option<Self>> {
-        let path = sidecar.join(SETTINGS_NAME);
-        let mut bytes = vec![0; BYTES_MAX];
-        let read = match storage.open(&path, Access::Read) {
-            Ok(file) => read_full(&*file, &mut bytes, 0),
-            Err(e) if is_absent(&e) => return Ok(None),
-            Err(e) => Err(e),
-        };
-        let read = read.map_err(|e| Error::io("read the settings", &path, e))?;
-        let text = std::str::from_utf8(part(&bytes, ..read)).ok();
-        Ok(text.and_then(|text| Self::decode(format, text)))
+        Ok(match note(storage, sidecar).find(is_absent)? {
+            Found::Lines(lines) => Self::of_lines(format, &lines),
+            Found::Absent | Found::Damaged => None,
+        })
     }
 
     /// Sync the file: a copy of a log has one that nobody synced.
@@ -103,23 +89,12 @@ impl Settings {
 
     /// Write them, durably.
     pub fn store(self, storage: &dyn Storage, sidecar: &Path) -> Result<()> {
-        let path = sidecar.join(SETTINGS_NAME);
-        replace(storage, &path, self.encode().as_bytes(), PRIVATE_MODE)
-            .map_err(|e| Error::io("store the settings", &path, e))
+        note(storage, sidecar).store(&self.lines())
     }
 }
 
-/// Whether an error says no more than that there is no such file, or none for us to read. That is
-/// enough for a reader, and for what is advisory.
-pub fn is_absence(e: &io::Error) -> bool {
-    is_missing(e) || e.kind() == io::ErrorKind::PermissionDenied
-}
-
-/// Whether an error says that there is no such file: for one that may be there, and must not be taken
-/// for absent.
-pub fn is_missing(e: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
-    matches!(e.kind(), NotFound | InvalidInput | NotADirectory)
+fn note<'a>(storage: &'a dyn Storage, sidecar: &Path) -> Note<'a> {
+    Note { storage, path: sidecar.join(SETTINGS_NAME), what: "the settings" }
 }
 
 #[cfg(test)]
@@ -127,17 +102,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_read_back_and_damage_is_seen() {
+    fn settings_are_read_back() {
         for segment_bytes in [None, Some(64)] {
             let settings = Settings { format: "wal", segment_bytes, record_bytes_max: 9 };
-            let text = settings.encode();
-            assert_eq!(Settings::decode("wal", &text), Some(settings));
-            assert_eq!(Settings::decode("book", &text), None);
-            for at in 0..text.len() {
-                let mut damaged = text.clone().into_bytes();
-                damaged[at] ^= 1;
-                assert_eq!(Settings::decode("wal", &String::from_utf8_lossy(&damaged)), None);
-            }
+            let lines = settings.lines();
+            assert_eq!(Settings::of_lines("wal", &lines), Some(settings));
+            assert_eq!(Settings::of_lines("book", &lines), None);
+            assert_eq!(Settings::of_lines("wal", &format!("{lines}x 1\n")), None);
         }
     }
 }

@@ -9,13 +9,9 @@
 //! crc 1a2b3c4d                                     CRC-32, number of the first record or -)
 //! ```
 
-use std::path::PathBuf;
-
 use super::desk::{Desk, Part, Transaction, TransactionId};
-use crate::error::{Error, ErrorKind, Result};
-use crate::sidecar::{PRIVATE_MODE, check_small, load_sealed, seal};
-use crate::storage::replace;
-use crate::storage::segmented::remove;
+use crate::error::{ErrorKind, Result};
+use crate::sidecar::Note;
 
 const INTENT_NAME: &str = "transaction";
 const NONE: &str = "-";
@@ -32,7 +28,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    fn encode(&self) -> String {
+    fn lines(&self) -> String {
         let Self { transaction: Transaction { job, id }, place, parts } = self;
         let mut lines = format!("job {job}\n");
         if let Some(TransactionId { app, query, version }) = id {
@@ -47,10 +43,10 @@ impl Intent {
                 "part {partition} {sequence} {attempt} {bytes} {records} {sum:08x} {first}\n"
             ));
         }
-        seal(&lines)
+        lines
     }
 
-    fn decode(lines: &str) -> Option<Self> {
+    fn of_lines(lines: &str) -> Option<Self> {
         let mut intent = Self {
             transaction: Transaction { job: String::new(), id: None },
             place: String::new(),
@@ -88,47 +84,37 @@ impl Intent {
 
     /// Read it, if there is one. A damaged one is an error: which records are missing is not known.
     pub(crate) fn load(desk: &Desk<'_>) -> Result<Option<Self>> {
-        let path = path(desk);
-        let what = "the intent of a commit";
-        let Some(lines) = load_sealed(desk.storage, &path, what)? else { return Ok(None) };
-        let intent = Self::decode(&lines).ok_or_else(|| {
-            let message = format!("{what} was written by a later version");
-            Error::new(ErrorKind::Unsupported, message).at(&path)
-        })?;
+        let note = note(desk);
+        let Some(lines) = note.load()? else { return Ok(None) };
+        let intent = Self::of_lines(&lines)
+            .ok_or_else(|| note.error(ErrorKind::Unsupported, "was written by a later version"))?;
         // Its job names files.
-        intent.transaction.check().map_err(|e| {
-            Error::new(ErrorKind::Corrupt, format!("{what} is damaged: {}", e.message())).at(&path)
-        })?;
+        intent
+            .transaction
+            .check()
+            .map_err(|e| note.error(ErrorKind::Corrupt, &format!("is damaged: {}", e.message())))?;
         Ok(Some(intent))
     }
 
     /// Write it, durably.
     pub(crate) fn store(&self, desk: &Desk<'_>) -> Result<()> {
-        let (path, text) = (path(desk), self.encode());
-        check_small(&text, &path, "the intent of a commit")
-            .map_err(|e| e.with_durable(crate::Durable::No))?;
-        replace(desk.storage, &path, text.as_bytes(), PRIVATE_MODE).map_err(|e| {
-            Error::io("store the intent of a commit", &path, e).with_durable(crate::Durable::No)
-        })
+        note(desk).store(&self.lines()).map_err(|e| e.with_durable(crate::Durable::No))
     }
 
     /// Remove it, durably.
     pub(crate) fn clear(desk: &Desk<'_>) -> Result<()> {
-        let path = path(desk);
-        remove(desk.storage, &path)
-            .and_then(|()| desk.storage.sync_dir(desk.sidecar))
-            .map_err(|e| Error::io("remove the intent of a commit", &path, e))
+        note(desk).remove()
     }
 }
 
-fn path(desk: &Desk<'_>) -> PathBuf {
-    desk.sidecar.join(INTENT_NAME)
+fn note<'a>(desk: &Desk<'a>) -> Note<'a> {
+    let path = desk.sidecar.join(INTENT_NAME);
+    Note { storage: desk.storage, path, what: "the intent of a commit" }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sidecar::unseal;
 
     #[test]
     fn an_intent_is_read_back() {
@@ -147,10 +133,9 @@ mod tests {
                 let transaction = Transaction { job: "j".into(), id };
                 let parts = vec![part.clone(), Part { first: Some(7), ..part.clone() }];
                 let intent = Intent { transaction, place: "1 - 2:ff".into(), parts };
-                let text = intent.encode();
-                assert_eq!(Intent::decode(unseal(&text).unwrap()), Some(intent));
+                assert_eq!(Intent::of_lines(&intent.lines()), Some(intent));
             }
         }
-        assert_eq!(Intent::decode("job x\nnew thing\n"), None);
+        assert_eq!(Intent::of_lines("job x\nnew thing\n"), None);
     }
 }

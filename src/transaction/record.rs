@@ -9,12 +9,10 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use super::desk::{Desk, TransactionId};
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::sidecar::{PRIVATE_MODE, check_small, load_sealed, seal};
-use crate::storage::replace;
+use crate::sidecar::Note;
 
 const RECORD_NAME: &str = "transactions";
 const NONE: &str = "-";
@@ -32,8 +30,6 @@ pub struct Noted {
 impl Desk<'_> {
     /// The last transaction of each application.
     pub(crate) fn noted(&self) -> Result<BTreeMap<String, Noted>> {
-        let path = self.record_path();
-        let loaded = load_sealed(self.storage, &path, "the record of transactions");
         let damaged = |e: Error| {
             match e.kind() {
             ErrorKind::Io => e,
@@ -43,11 +39,10 @@ impl Desk<'_> {
             ),
         }
         };
-        let Some(lines) = loaded.map_err(damaged)? else { return Ok(BTreeMap::new()) };
-        decode(&lines).ok_or_else(|| {
-            let message = "the record of transactions was written by a later version";
-            Error::new(ErrorKind::Unsupported, message).at(&path)
-        })
+        let record = self.record();
+        let Some(lines) = record.load().map_err(damaged)? else { return Ok(BTreeMap::new()) };
+        of_lines(&lines)
+            .ok_or_else(|| record.error(ErrorKind::Unsupported, "was written by a later version"))
     }
 
     /// Whether the log has a transaction already. Fails for one that is neither its application's
@@ -56,7 +51,7 @@ impl Desk<'_> {
         let TransactionId { app, query, version } = id;
         let noted = self.noted()?;
         let refuse = |kind, message: String| {
-            Err(Error::new(kind, message).at(&self.record_path()).with_durable(Durable::No))
+            Err(Error::new(kind, message).at(&self.record().path).with_durable(Durable::No))
         };
         let Some(last) = noted.get(app) else {
             return match query {
@@ -126,25 +121,23 @@ impl Desk<'_> {
         if noted == before {
             return Ok(());
         }
-        let (path, text) = (self.record_path(), encode(&noted));
-        check_small(&text, &path, "the record of transactions")?;
-        replace(self.storage, &path, text.as_bytes(), PRIVATE_MODE)
-            .map_err(|e| Error::io("store the record of transactions", &path, e))
+        self.record().store(&lines_of(&noted))
     }
 
-    fn record_path(&self) -> PathBuf {
-        self.sidecar.join(RECORD_NAME)
+    fn record(&self) -> Note<'_> {
+        let path = self.sidecar.join(RECORD_NAME);
+        Note { storage: self.storage, path, what: "the record of transactions" }
     }
 }
 
-fn encode(noted: &BTreeMap<String, Noted>) -> String {
+fn lines_of(noted: &BTreeMap<String, Noted>) -> String {
     let line = |(app, Noted { version, query }): (&String, &Noted)| {
         format!("{app} {version} {}\n", query.as_deref().unwrap_or(NONE))
     };
-    seal(&noted.iter().map(line).collect::<String>())
+    noted.iter().map(line).collect()
 }
 
-fn decode(lines: &str) -> Option<BTreeMap<String, Noted>> {
+fn of_lines(lines: &str) -> Option<BTreeMap<String, Noted>> {
     let decode_line = |line: &str| {
         let mut words = line.split(' ');
         let (app, version) = (words.next()?.to_string(), words.next()?.parse().ok()?);
@@ -157,15 +150,14 @@ fn decode(lines: &str) -> Option<BTreeMap<String, Noted>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sidecar::unseal;
 
     #[test]
     fn the_record_is_read_back() {
         let mut noted = BTreeMap::new();
         for query in [None, Some("q".to_string())] {
             noted.insert(format!("a{}", noted.len()), Noted { version: 7, query });
-            assert_eq!(decode(unseal(&encode(&noted)).unwrap()), Some(noted.clone()));
+            assert_eq!(of_lines(&lines_of(&noted)), Some(noted.clone()));
         }
-        assert_eq!(decode("app\n"), None);
+        assert_eq!(of_lines("app\n"), None);
     }
 }

@@ -11,8 +11,7 @@ use std::path::Path;
 use super::files::damaged;
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::format::FORMAT;
-use crate::sidecar::PRIVATE_MODE;
-use crate::sidecar::sealed::{load_sealed, seal};
+use crate::sidecar::{Note, PRIVATE_MODE, seal};
 use crate::storage::{Access, Disk, FileId, Storage, is_own, write_full};
 
 const MADE_NAME: &str = "made-here";
@@ -36,7 +35,8 @@ fn note(path: &Path) -> std::io::Result<()> {
 
 fn is_made_here(path: &Path) -> Result<bool> {
     let fail = |e| Error::io("look at the index", path, e).of(FORMAT);
-    let noted = match load_sealed(&Disk, path, "the note of an index") {
+    let note = Note { storage: &Disk, path: path.to_owned(), what: "the note of an index" };
+    let noted = match note.load() {
         Err(error) if error.kind() == ErrorKind::Corrupt => None,
         noted => noted.map_err(|e| e.of(FORMAT))?,
     };

@@ -1,0 +1,143 @@
+//! Notes: small text files beside a log. A note ends with the checksum of its lines, `crc 1a2b3c4d`, and is replaced
+//! whole.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::dir::PRIVATE_MODE;
+use crate::checksum::crc32;
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::segmented::remove;
+use crate::storage::{Access, File, Storage, read_full, replace};
+
+/// The limit of a note, which is held in memory. The longest is the intent of a commit, with at most 128 bytes for
+/// each staged file: 131,072 of them fit.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// Where a note lies, and what it is called in errors.
+pub struct Note<'a> {
+    pub storage: &'a dyn Storage,
+    pub path: PathBuf,
+    pub what: &'static str,
+}
+
+/// What lies where a note would.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    Absent,
+    /// No note, or one whose checksum is wrong.
+    Damaged,
+    Lines(String),
+}
+
+impl Note<'_> {
+    /// The note's lines. A damaged note is an error: nothing else says what is in it.
+    pub fn load(&self) -> Result<Option<String>> {
+        match self.find(is_missing)? {
+            Found::Absent => Ok(None),
+            Found::Lines(lines) => Ok(Some(lines)),
+            Found::Damaged => Err(self.error(ErrorKind::Corrupt, "is damaged")),
+        }
+    }
+
+    /// Look what lies there. `is_absent` decides which errors say that there is no note.
+    pub fn find(&self, is_absent: fn(&io::Error) -> bool) -> Result<Found> {
+        let file = match self.storage.open(&self.path, Access::Read) {
+            Err(e) if is_absent(&e) => return Ok(Found::Absent),
+            file => file.map_err(|e| self.failed("read", e))?,
+        };
+        let bytes = read_small(&*file, &self.path, self.what)?;
+        let text = std::str::from_utf8(&bytes).ok();
+        Ok(text.and_then(unseal).map_or(Found::Damaged, |lines| Found::Lines(lines.to_owned())))
+    }
+
+    /// Replace the note, durably. Lines that nobody could read back are refused.
+    pub fn store(&self, lines: &str) -> Result<()> {
+        let bytes = lines.len();
+        if bytes as u64 > BYTES_MAX {
+            let message = format!("would have {bytes} bytes, limit {BYTES_MAX}");
+            return Err(self.error(ErrorKind::TooLarge, &message));
+        }
+        replace(self.storage, &self.path, seal(lines).as_bytes(), PRIVATE_MODE)
+            .map_err(|e| self.failed("store", e))
+    }
+
+    /// Remove the note, if it is there, durably. Whoever removed it may have died before the sync.
+    pub fn remove(&self) -> Result<()> {
+        let sidecar = self.path.parent().unwrap_or(Path::new("."));
+        remove(self.storage, &self.path)
+            .and_then(|()| self.storage.sync_dir(sidecar))
+            .map_err(|e| self.failed("remove", e))
+    }
+
+    /// An error that begins with the note's name.
+    pub fn error(&self, kind: ErrorKind, message: &str) -> Error {
+        Error::new(kind, format!("{} {message}", self.what)).at(&self.path)
+    }
+
+    fn failed(&self, doing: &str, e: io::Error) -> Error {
+        Error::io(&format!("{doing} {}", self.what), &self.path, e)
+    }
+}
+
+/// Lines, and their checksum.
+pub fn seal(lines: &str) -> String {
+    format!("{lines}crc {:08x}\n", crc32(lines.as_bytes()))
+}
+
+/// The lines, if the checksum is theirs.
+fn unseal(text: &str) -> Option<&str> {
+    let (lines, _crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
+    (seal(lines) == text).then_some(lines)
+}
+
+/// The value of a line `NAME VALUE`.
+pub fn value<'a>(line: Option<&'a str>, name: &str) -> Option<&'a str> {
+    line?.strip_prefix(name)?.strip_prefix(' ')
+}
+
+/// The bytes of a small file; one beyond the limit is damaged.
+pub fn read_small(file: &dyn File, path: &Path, what: &str) -> Result<Vec<u8>> {
+    let fail = |e| Error::io(&format!("read {what}"), path, e);
+    let len = file.len().map_err(fail)?;
+    if len > BYTES_MAX {
+        let message = format!("{what} is damaged: {len} bytes, limit {BYTES_MAX}");
+        return Err(Error::new(ErrorKind::Corrupt, message).at(path));
+    }
+    let mut bytes = vec![0; len as usize];
+    let read = read_full(file, &mut bytes, 0).map_err(fail)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Whether an error says no more than that there is no such file, or none for us to read. That is
+/// enough for a reader, and for what is advisory.
+pub fn is_absence(e: &io::Error) -> bool {
+    is_missing(e) || e.kind() == io::ErrorKind::PermissionDenied
+}
+
+/// Whether an error says that there is no such file: for one that may be there, and must not be taken
+/// for absent.
+pub fn is_missing(e: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
+    matches!(e.kind(), NotFound | InvalidInput | NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_back_and_damage_is_seen() {
+        for lines in ["", "crc 1\n", "one\ntwo\n"] {
+            let text = seal(lines);
+            assert_eq!(unseal(&text), Some(lines));
+            for at in 0..text.len() {
+                let mut damaged = text.clone().into_bytes();
+                damaged[at] ^= 1;
+                assert_eq!(unseal(&String::from_utf8_lossy(&damaged)), None, "byte {at}");
+                assert_eq!(unseal(&text[..at]), None, "{at} bytes");
+            }
+        }
+    }
+}
