@@ -44,8 +44,8 @@ run() {
     "$venv/bin/python" -c 'import pyarrow, pyspark, sys
 print(f"== PySpark {pyspark.__version__}, PyArrow {pyarrow.__version__}, Python", sys.version.split()[0])'
     # Of the pipeline one run, with its check.
-    "$venv/bin/python" -m pytest -m spark tests/python/test_spark_*.py \
-        tests/python/test_pipeline_check.py::test_all_is_well_after_a_run "$@"
+    "$venv/bin/python" -m pytest -m spark tests/python/spark \
+        tests/python/pipeline/test_pipeline_check.py::test_all_is_well_after_a_run "$@"
 }
 
 case ${1-} in

@@ -98,7 +98,8 @@ def nextest(programs: list[str], *arguments: str) -> list[str]:
 def pytest(words: tuple[str, ...]) -> list[str]:
     """The command for tests of a file of Python, which is the first word."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    return [*command, f"tests/python/{words[0]}", "-k", " or ".join(words[1:])]
+    (file,) = (ROOT / "tests" / "python").rglob(words[0])
+    return [*command, str(file.relative_to(ROOT)), "-k", " or ".join(words[1:])]
 
 
 def without(of: list[Story]) -> str | None:

@@ -99,8 +99,13 @@ def _place(file: Path) -> str:
     return "".join(f"{name}::" for name in modules if name not in ("main", "mod"))
 
 
+def python_tests(root: Path) -> list[Path]:
+    """The files of Python tests. No two rooms of tests/python have a file of the same name."""
+    return sorted((root / "tests" / "python").rglob("test_*.py"), key=lambda file: file.name)
+
+
 def _of_python(root: Path) -> Iterator[tuple[str, str]]:
-    for file in sorted((root / "tests" / "python").glob("test_*.py")):
+    for file in python_tests(root):
         for statement in ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(statement, ast.Assign):
                 names = [target.id for target in statement.targets if isinstance(target, ast.Name)]

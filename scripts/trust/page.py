@@ -208,7 +208,8 @@ def document(root: Path, results: dict[str, Any]) -> str:
         "Made by `make trust`, which runs everything below again; all counts and seeds are in",
         f"[trust.json](trust.json). This run: {facts}. All figures are of that commit: a part",
         "that was tried on an earlier one stands where all that it depends on is the same",
-        "(`scripts/trust/inputs.py`). Results of another one, or with a failure, are not published.",
+        "(`scripts/trust/inputs.py`). Results of another one, or with a failure, are not "
+        "published.",
         "Promises and proofs are those of the sources beside this page: a test younger than that",
         "commit was not part of the run. Seeded bugs have [a page of their own](seeded-bugs.md).",
         "",
@@ -259,9 +260,11 @@ def promise(one: markers.Promise, tests: list[str], skipped: dict[str, str]) -> 
 
 
 def python_files(root: Path) -> list[str]:
-    """The files of Python tests that prove a promise."""
+    """The files of Python tests that prove a promise, by their paths in the repository."""
     tests = [test for proofs in markers.proofs(root).values() for test in proofs]
-    return sorted({test.split(":")[1] for test in tests if test.startswith("py:")})
+    names = {test.split(":")[1] for test in tests if test.startswith("py:")}
+    files = [file for file in markers.python_tests(root) if file.name in names]
+    return [file.relative_to(root).as_posix() for file in files]
 
 
 if __name__ == "__main__":

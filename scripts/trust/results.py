@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 # Not what is proved, but what is made from it.
 MADE = {"docs/trust.json", "docs/trust.md", "docs/index.md", "README.md"}
 RUN = "run"
-SKIPPED_PY = re.compile(r"^SKIPPED \[\d+\] tests/python/([\w.]+):\d+: (.*)$")
+SKIPPED_PY = re.compile(r"^SKIPPED \[\d+\] tests/python/(?:\w+/)*([\w.]+):\d+: (.*)$")
 
 
 class Stale(Exception):

@@ -97,7 +97,6 @@ def nextest(tests: str) -> list[str]:
 
 def pytest(of_spark: bool) -> list[str]:
     """The command for the files of Python tests with a promise: those of Spark, or the others."""
-    files = [f"tests/python/{name}" for name in page.python_files(ROOT)]
     return [
         sys.executable,
         "-m",
@@ -106,7 +105,7 @@ def pytest(of_spark: bool) -> list[str]:
         "-rs",
         "-m",
         "spark" if of_spark else "not spark",
-        *files,
+        *page.python_files(ROOT),
     ]
 
 

@@ -24,9 +24,10 @@ from browser import Browser, browser
 from deedbook.http.endpoint import Endpoint
 from http_kinds import Both, MakeSender
 from jvm import archive_classes, set_options
+from log_bytes import packed as book_bytes
 from pipeline_runs import run_once
-from spark_cluster import Ran, local_session, run_here
-from spark_cluster import packed as book_bytes
+from places import ROOT
+from spark_session import Ran, local_session, run_here
 
 Packed = Callable[..., bytes]
 MakeBook = Callable[..., Path]
@@ -35,7 +36,7 @@ RunChild = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # Fewer tests of Spark are done sooner without an archive of its classes.
 _ARCHIVE_FROM = 20
-_ALLOWED_SKIPS = Path(__file__).parents[1] / "allowed_skips.txt"
+_ALLOWED_SKIPS = ROOT / "tests" / "allowed_skips.txt"
 
 
 def is_allowed(why: str) -> bool:

@@ -38,7 +38,7 @@ def test_markers_are_found_in_each_kind_of_test(tmp_path: Path) -> None:
         "tests/ledger/two.rs": "// Promise: none.\npub fn shared() {}\n",
         "capi/tests/c.rs": "",
         "examples/power/main.rs": '// Promise: b.\n        ("cuts", cut),\n',
-        "tests/python/test_x.py": "pytestmark = [pytest.mark.spark, pytest.mark.promise('a')]\n"
+        "tests/python/wal/test_x.py": "pytestmark = [pytest.mark.spark, pytest.mark.promise('a')]\n"
         "@pytest.mark.promise('b')\ndef test_one(): ...\n",
     }
     for name, text in files.items():
@@ -142,7 +142,7 @@ def test_a_skipped_test_does_not_prove_its_promise(tmp_path: Path) -> None:
     skipped = results.skipped_by(junit, 0)
     assert skipped == {"book::limits::an_event": "needs 5 GB of memory"}
     assert results.skipped_by(junit, junit.stat().st_mtime + 1) == {}
-    output = "SKIPPED [1] tests/python/test_x.py:21: no /proc\n"
+    output = "SKIPPED [1] tests/python/spark/read/test_x.py:21: no /proc\n"
     assert results.skipped_in(output) == {"py:test_x.py": "no /proc"}
     line = page.promise(markers.Promise("x", "K", "y"), ["book::limits::an_event"], skipped)
     assert "**not proved** — skipped: `book::limits::an_event`, needs 5 GB" in line

@@ -25,7 +25,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ("arrow: {e}", "Arrow refuses none of the columns that we make"),
     (
         "opened before a fork, by the parent; open it again in this process",
-        "a test process has threads, and must not fork: tests/python/test_signals.py",
+        "a test process has threads, and must not fork: tests/python/handles/test_signals.py",
     ),
     (
         "the log was truncated while it was checked, again and again: check it once more",
@@ -66,7 +66,7 @@ pub const UNMET: &[(&str, &str)] = &[
     ("the end of the log", "the bounds are asked before"),
     (
         "each epoch takes up to two open files: raise the limit (ulimit -n), or drop epochs with retain",
-        "needs a process that may open few files: tests/python/test_pier.py",
+        "needs a process that may open few files: tests/python/book/test_pier.py",
     ),
     ("the log was written since its events were counted", "tests/book/lmdb/source.rs does"),
     ("every epoch was dropped while it was checked: check again", "tests/book/pier/retain.rs does"),

@@ -1,0 +1,500 @@
+"""Backups: what they hold beside a writer, after any crash, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import Book, EventStore, Ledger, LedgerSnapshot, LockedError, Pier, Wal, backup
+from deedbook._backup import _logs, _others
+from deedbook.cli import main
+from deedbook.http import DeadLetters
+from deedbook.http._dead import folder_of
+from logs import KINDS, payload
+from nostr_events import SMALL
+from places import DATA
+
+WRITER = """
+import sys, deedbook
+kind, path, options = sys.argv[1], sys.argv[2], eval(sys.argv[3])
+log = getattr(deedbook, kind).open(path, "a", **options)
+number = 0
+while True:
+    log.append_many(b"%d " % (number + i) * (1 + i % 40) for i in range(50))
+    number += 50
+    log.sync()
+    print(number, flush=True)
+"""
+WHY: dict[str, Any] = {"reason": "no", "status": 400, "attempts": 1, "now": 1.0, "url": "http://h"}
+
+
+TOOLS = {
+    "cp": "mkdir copied && cp -r --sparse=always log copied/",
+    "tar": "mkdir copied && tar -cf - log | tar -xf - -C copied",
+    "rsync": "rsync -a log copied/",
+}
+
+
+def require(tool: str, tmp_path: Path) -> None:
+    """Skip the test without this tool, or without the option that is asked of it."""
+    if shutil.which(tool) is None:
+        pytest.skip(f"there is no {tool}")
+    if tool == "cp":  # that of Alpine copies no holes
+        (tmp_path / "probe").write_bytes(b"x")
+        words = ["cp", "--sparse=always", "probe", "probed"]
+        if subprocess.run(words, cwd=tmp_path, capture_output=True).returncode != 0:
+            pytest.skip("this cp has no --sparse")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the options are those of GNU")
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("name", ["packed", "segments", "pier", "ledger"])
+def test_a_copy_by_another_tool_under_a_writer_has_a_beginning_or_says_what_it_is(
+    name: str, tool: str, tmp_path: Path
+) -> None:
+    """The tools choose the order. Whatever it is, nothing is given that was not appended."""
+    require(tool, tmp_path)
+    kind, options = (Ledger, {"batch_bytes": 20_000}) if name == "ledger" else KINDS[name]
+    code = WRITER.replace('(path, "a", **', "(path, **") if name == "ledger" else WRITER
+    command = [sys.executable, "-c", code, kind.__name__, str(tmp_path / "log"), repr(options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        try:
+            acknowledged = [int(writer.stdout.readline()) for _ in range(20)][-1]
+            done = subprocess.run(TOOLS[tool], shell=True, cwd=tmp_path, capture_output=True)
+            assert done.returncode in (0, 1), done.stderr  # tar says that a file changed
+        finally:
+            writer.kill()
+    copy = tmp_path / "copied" / "log"
+    found, met = [], None
+    with deedbook.open(copy) as log:
+        records = log.jams() if isinstance(log, Book | Pier) else log.payloads()
+        try:
+            for record in records:
+                found.append(record)
+        except deedbook.CorruptError as error:  # the mark was copied later, and says more
+            met = error
+    assert found == [payload(number) for number in range(len(found))]
+    assert len(found) >= acknowledged
+    try:
+        (kind.open(copy) if name == "ledger" else kind.open(copy, "a")).close()
+    except (deedbook.LostRecordsError, deedbook.CorruptError) as error:
+        # Refused, as an end that is missing or, where a later part was read later, as a hole.
+        assert met is not None
+        assert re.search("this copy has less than its mark|next intact record", str(error)), error
+    else:
+        if met is not None:
+            # A hole far from the end, where opening does not read: it stays, and is reported.
+            assert not kind.verify(copy).ok
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
+@pytest.mark.parametrize("name", KINDS)
+def test_a_backup_beside_a_writer_has_what_was_acknowledged(name: str, tmp_path: Path) -> None:
+    kind, options = KINDS[name]
+    source, target = tmp_path / "log", tmp_path / "copy"
+    command = [sys.executable, "-c", WRITER, kind.__name__, str(source), repr(options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        try:
+            for _ in range(6):
+                for _ in range(5):
+                    acknowledged = int(writer.stdout.readline())
+                report = backup(source, target)
+                with deedbook.open(target) as copy:
+                    found = list(copy.payloads())
+                    assert copy.bounds == report.bounds
+                    assert isinstance(copy, Pier) or copy.recovery.verdict == "clean"
+                # A log may drop its front.
+                dropped = int(found[0].split()[0])
+                assert dropped == 0 or name == "dropping"
+                assert found == [payload(dropped + i) for i in range(len(found))]
+                assert dropped + len(found) >= acknowledged
+        finally:
+            writer.send_signal(signal.SIGKILL)
+    assert report.new_records is not None and report.new_records < len(found)
+
+
+def make(name: str, path: Path, count: int = 300) -> Any:
+    kind, options = KINDS[name]
+    options = {key: value for key, value in options.items() if not key.startswith("retain")}
+    log = kind.create(path, **options)
+    log.append_many(payload(i) for i in range(count))
+    log.sync()
+    return log
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
+def test_a_killed_backup_is_continued_where_it_was(tmp_path: Path) -> None:
+    with Book.create(tmp_path / "log", durability="manual") as book:
+        book.append_many(b"%8d" % i * 4000 for i in range(1000))
+    script = (
+        "import os, sys, deedbook\n"
+        "def die(done):\n    if done > 12 << 20: os.kill(os.getpid(), 9)\n"
+        "deedbook.backup(sys.argv[1], sys.argv[2], progress=die)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "log"), str(tmp_path / "copy")]
+    assert subprocess.run(command).returncode == -9
+    there = tmp_path.joinpath("copy", "book.log").stat().st_size
+    assert there >= 12 << 20
+    report = backup(tmp_path / "log", tmp_path / "copy")
+    size = tmp_path.joinpath("log", "book.log").stat().st_size
+    assert report.copied_bytes < size - there + 10_000 and report.bounds == (1, 1000)
+    assert tmp_path.joinpath("copy", "book.log").read_bytes() == (
+        tmp_path.joinpath("log", "book.log").read_bytes()
+    )
+
+
+def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
+    wal = make("segments", tmp_path / "wal")
+    middle = next(iter(wal)).next_lsn
+    wal.set_consumer("reader", middle)
+    wal.backup(tmp_path / "copy")
+    wal.truncate_before(middle)
+    wal.set_consumer("reader", wal.end)
+    wal.set_consumer("other", middle)
+    # Of a handle that appends, also what was not synced yet.
+    last = wal.append(b"last")
+    assert wal.backup(tmp_path / "copy").bounds == (middle, last)
+    with Wal.open(tmp_path / "copy") as copy:
+        assert copy.consumers() == wal.consumers() and copy.head == middle
+    wal.close()
+    with Wal.open(tmp_path / "copy", "a") as restored:
+        assert restored.append(b"goes on") > last
+
+    with Pier.create(tmp_path / "pier") as pier:
+        pier.append_many([b"1", b"2"])
+        pier.backup(tmp_path / "pier2")
+        pier.roll()
+        pier.append(b"3")
+        report = pier.backup(tmp_path / "pier2")
+        assert (report.bounds, report.new_records) == ((1, 3), 1)
+
+
+def test_the_metadata_of_a_pier_is_in_its_backup(tmp_path: Path) -> None:
+    """What Vere keeps in LMDB was left out: Urbit takes no pier without it."""
+    vector = DATA / "lmdb" / "pier-lmdb" / ".urb" / "log"
+    with Pier.create(tmp_path / "zod") as pier:
+        pier.append(b"1")
+        metadata = Path(pier.log_path) / "data.mdb"
+        shutil.copy(vector / "data.mdb", metadata)
+        copied = tmp_path / "copy" / metadata.relative_to(tmp_path / "zod")
+        for _ in range(2):
+            pier.backup(tmp_path / "copy")
+            assert copied.read_bytes() == metadata.read_bytes()
+        # Where it was lost, the backup is all there is.
+        metadata.unlink()
+        pier.backup(tmp_path / "copy")
+        assert copied.read_bytes() == (vector / "data.mdb").read_bytes()
+
+
+def test_metadata_that_changes_while_it_is_copied_is_copied_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LMDB writes pages in place: a copy of some before a commit and some after it is neither."""
+    staged, changes = _others.Copier.staged, [b"one", b"two"]
+
+    def changing(copier: _others.Copier, source: Path, target: Path) -> Path | None:
+        new = staged(copier, source, target)
+        if changes:
+            source.write_bytes(changes.pop())
+        return new
+
+    monkeypatch.setattr(_others.Copier, "staged", changing)
+    metadata, copy = tmp_path / "log" / "data.mdb", tmp_path / "data.mdb"
+    metadata.parent.mkdir()
+    metadata.write_bytes(b"old")
+    copier = _others.Copier(lambda read: None)
+    _others._copy_metadata(metadata, copy, copier)
+    assert copy.read_bytes() == metadata.read_bytes() == b"one"
+    metadata.write_bytes(b"another")
+    changes += [b"%d" % number for number in range(20)]
+    with pytest.raises(LockedError, match=r"data\.mdb is written again and again"):
+        _others._copy_metadata(metadata, copy, copier)
+    assert copy.read_bytes() == b"one" and not list(tmp_path.glob("*.new"))
+
+
+def test_a_backup_of_a_pier_knows_which_transactions_made_its_epochs(tmp_path: Path) -> None:
+    """Without the note beside the epochs, a repeat after a restore appended again."""
+
+    def load(pier: Pier, version: int) -> bool:
+        with pier.transactions.stage("load", 0, version) as stage:
+            stage.extend([b"%d" % version] * 3)
+            parts = stage.finish()
+        return pier.transactions.commit("load", parts, app="etl", version=version).repeated
+
+    with Pier.create(tmp_path / "pier") as pier:
+        pier.append(b"first")
+    with Pier.open(tmp_path / "pier", "a", epoch_part_bytes=1) as pier:
+        for version in (1, 2):
+            assert not load(pier, version)
+            assert pier.backup(tmp_path / "copy").bounds == (1, 1 + 3 * version)
+    with Pier.open(tmp_path / "copy", "a", epoch_part_bytes=1) as copy:
+        assert [epoch.number for epoch in copy.epochs] == [0, 1, 4]
+        assert load(copy, 2) and not load(copy, 3)
+        assert copy.last == 10
+
+
+def test_a_backup_of_a_pier_follows_what_it_drops_and_its_consumers(tmp_path: Path) -> None:
+    with Pier.create(tmp_path / "pier") as pier:
+        for event in range(1, 6):
+            pier.append(b"%d" % event)
+            pier.backup(tmp_path / "follows")
+            if event == 2:
+                pier.backup(tmp_path / "late")
+            pier.roll()
+        pier.set_consumer("slow", 5)
+        assert pier.retain(max_bytes=0).epochs == [0, 1, 2, 3]
+        # Of `late` no epoch is left: with those of the pier it would have a gap.
+        for name in ("follows", "late"):
+            assert pier.backup(tmp_path / name).bounds == (5, 5)
+            with Pier.open(tmp_path / name, "a") as copy:
+                assert [epoch.number for epoch in copy.epochs] == [4, 5]
+                assert copy.consumers() == {"slow": 5} and copy.append(b"6") == 6
+        with Pier.open(tmp_path / "follows", "a"), pytest.raises(LockedError):
+            pier.backup(tmp_path / "follows")
+
+
+def test_a_ledger_backs_itself_up_without_what_was_sent(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger", base="mine") as ledger:
+        ledger.append_many([b"1", b"2"])
+        ledger.backup(tmp_path / "copy")
+        fetched = ledger.fetch()
+        assert fetched is not None
+        ledger.append(b"3")
+        ledger.remove(fetched.removable)
+        report = ledger.backup(tmp_path / "copy")
+        assert (report.format, report.source) == ("ledger", str(tmp_path / "ledger"))
+    with LedgerSnapshot.open(tmp_path / "copy") as copy:
+        assert [record.payload for record in copy] == [b"3"] and copy.base == "mine"
+        copy.backup(tmp_path / "again")
+    assert [file.bytes for file in Ledger.files(tmp_path / "again", "mine")] == [9]
+    with pytest.raises(deedbook.ClosedError):
+        ledger.backup(tmp_path / "more")
+
+
+def test_a_store_backs_itself_up(tmp_path: Path) -> None:
+    """What a handle appended comes along, also what nothing has synced yet."""
+    seen: list[int] = []
+    with EventStore.open(tmp_path / "store", "a", durability="manual") as store:
+        with SMALL.open("rb") as lines:
+            store.append_many(lines)
+        before = store.stats().syncs
+        store.backup(tmp_path / "copy", progress=seen.append)
+        assert store.stats().syncs > before and seen
+        events = [event.to_dict() for event in store]
+    backup(tmp_path / "store", tmp_path / "copy")
+    assert backup(tmp_path / "store", tmp_path / "copy").copied_bytes == 0
+    with EventStore.open(tmp_path / "copy") as reader:
+        assert reader.backup(tmp_path / "again").format == "nostr"
+    with EventStore.open(tmp_path / "again", "a") as copy:
+        assert copy.verify().ok and [event.to_dict() for event in copy] == events != []
+    with pytest.raises(deedbook.ClosedError):
+        store.backup(tmp_path / "more")
+
+
+def test_what_a_killed_writer_left_beside_its_small_files_is_in_no_backup(tmp_path: Path) -> None:
+    """Temporary files were copied; a counter is none, though the base of its ledger ends so."""
+    log, copy = tmp_path / "ledger", tmp_path / "copy"
+    for base in ("events", "events.tmp"):
+        with Ledger.open(log, base=base) as ledger:
+            ledger.append(b"1")
+            ledger.fetch()
+    for name in (".next-events.tmp", "settings.tmp"):
+        (log / ".deedbook" / name).write_bytes(b"half")
+    backup(log, copy)
+    beside = {file.name for file in (copy / ".deedbook").iterdir() if file.is_file()}
+    assert {"next-events", "next-events.tmp"} <= beside
+    assert not beside & {".next-events.tmp", "settings.tmp"}
+
+
+def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
+    """They were left out: nothing else has what a server refused."""
+    log, copy = tmp_path / "ledger", tmp_path / "copy"
+    for base in ("events", "clicks"):
+        with Ledger.open(log, base=base) as ledger:
+            ledger.append(b"waits")
+        DeadLetters(folder_of(log, base)).write("batch", enumerate([base.encode()]), **WHY)
+
+    def copied(base: str) -> list[bytes]:
+        return [letter.payload for letter in DeadLetters(folder_of(copy, base))]
+
+    backup(log, copy)
+    assert (copied("events"), copied("clicks")) == ([b"events"], [b"clicks"])
+    with Ledger.open(log) as ledger:
+        assert DeadLetters(folder_of(log, "events")).replay(ledger) == 1
+    backup(log, copy)
+    assert (copied("events"), copied("clicks")) == ([], [b"clicks"])
+    with LedgerSnapshot.open(copy, "events") as snapshot:
+        assert [record.payload for record in snapshot] == [b"waits", b"events"]
+
+
+def test_what_is_refused_and_replayed_under_a_backup_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had left its file before that was copied, and came to another one afterwards."""
+    log, copy = tmp_path / "ledger", tmp_path / "copy"
+    with Ledger.open(log) as ledger:
+        for payload in (b"one", b"two"):
+            ledger.append(payload)
+            ledger.fetch()
+    real, calls = _others._whole_records, 0
+
+    def whole_records(file: Path) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            letters = DeadLetters(folder_of(log, "events"))
+            letters.write("batch", enumerate([b"two"]), **WHY)
+            (log / "1-events").unlink()
+            with Ledger.open(log) as ledger:
+                assert letters.replay(ledger) == 1
+        return real(file)
+
+    monkeypatch.setattr(_others, "_whole_records", whole_records)
+    backup(log, copy)
+    with LedgerSnapshot.open(copy, "events") as snapshot:
+        assert [record.payload for record in snapshot] == [b"one", b"two"]
+
+
+def test_what_a_ledger_has_committed_is_in_its_backup(tmp_path: Path) -> None:
+    """The folder of the note was not made, and the backup failed."""
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        with ledger.transactions.stage("job", 0, 1) as file:
+            file.extend([b"1", b"2"])
+            parts = file.finish()
+        ledger.transactions.commit("job", parts, app="app", version=0)
+        ledger.backup(tmp_path / "copy")
+    with Ledger.open(tmp_path / "copy") as copy:
+        assert [noted.app for noted in copy.transactions.committed()] == ["app"]
+
+
+@pytest.mark.parametrize("name", ["packed", "slots", "segments", "single"])
+@pytest.mark.parametrize("app", ["app", None])
+def test_a_commit_that_comes_between_is_in_the_copy_as_a_whole(
+    name: str, app: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy had the records of a commit, and not the note that they are committed."""
+    log = make(name, tmp_path / "log")
+    real, commits = _logs._small, 0
+
+    def small(files: Any) -> dict[str, bytes]:
+        nonlocal commits
+        found = real(files)
+        if commits == 0:
+            commits += 1
+            with log.transactions.stage("job", 0, 1) as file:
+                file.extend([b"one", b"two"])
+                parts = file.finish()
+            log.transactions.commit("job", parts, app=app, version=0 if app else None)
+        return found
+
+    monkeypatch.setattr(_logs, "_small", small)
+    backup(tmp_path / "log", tmp_path / "copy")
+    log.close()
+    assert commits == 1
+    with deedbook.open(tmp_path / "copy", "a") as copy:
+        assert list(copy.payloads()) == [*(payload(i) for i in range(300)), b"one", b"two"]
+        assert [noted.app for noted in copy.transactions.committed()] == ([app] if app else [])
+
+
+def test_what_comes_after_the_header_was_read_is_for_the_next_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy had deeds that its header did not know, and was called damaged."""
+    book = make("slots", tmp_path / "log")
+    real, last = _logs._first_bytes, book.last
+
+    def first_bytes(file: Path) -> bytes:
+        header = real(file)
+        book.append(b"came meanwhile")
+        book.sync()
+        return header
+
+    monkeypatch.setattr(_logs, "_first_bytes", first_bytes)
+    assert backup(tmp_path / "log", tmp_path / "copy").bounds == (1, last)
+    assert backup(tmp_path / "log", tmp_path / "copy").bounds == (1, last + 1)
+    assert Book.verify(tmp_path / "copy").ok
+    book.close()
+
+
+def test_damage_is_not_vouched_for(tmp_path: Path) -> None:
+    book = make("packed", tmp_path / "log")
+    book.backup(tmp_path / "copy")
+    first = tmp_path.joinpath("copy", ".deedbook", "mark").read_bytes()
+    end = book.end
+    book.append_many([b"x" * 100] * 10)
+    book.close()
+    with open(tmp_path / "log" / "book.log", "r+b") as file:
+        file.seek(end + 300)
+        file.write(b"?")
+    for _ in range(2):
+        with pytest.raises(deedbook.CorruptError, match="damaged"):
+            backup(tmp_path / "log", tmp_path / "copy")
+    assert tmp_path.joinpath("copy", ".deedbook", "mark").read_bytes() == first
+    with Book.open(tmp_path / "copy") as copy:
+        assert list(copy.payloads())[:300] == [payload(i) for i in range(300)]
+
+
+def refused(target: Path, match: str, source: Path) -> None:
+    """The backup is refused, and nothing in the target changed."""
+    files = [file for file in target.rglob("*") if file.is_file() and file.name != "backup-lock"]
+    before = {file: file.read_bytes() for file in files}
+    with pytest.raises(deedbook.Error, match=match):
+        backup(source, target)
+    assert before == {file: file.read_bytes() for file in files}
+
+
+def test_what_is_no_backup_of_the_log_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "log"
+    make("packed", source).close()
+    make("packed", tmp_path / "longer", 301).close()
+    wal = make("segments", tmp_path / "wal")
+    with Book.create(tmp_path / "other") as other:
+        other.append_many(b"other %d" % i for i in range(200))
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "text").write_text("mine")
+    for target, says in (
+        ("other", "other bytes before byte"),
+        ("longer", "bytes, the log has"),
+        ("wal", "holds a write-ahead log"),
+        ("files", "other files and no log"),
+        ("log", "is the log itself"),
+    ):
+        refused(tmp_path / target, says, source)
+    with pytest.raises(deedbook.MissingError):
+        backup(tmp_path / "nothing", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+    with Book.open(tmp_path / "longer", "a"):
+        refused(tmp_path / "longer", f"process {os.getpid()}", source)
+    # A log that lost its end and was written again is another one.
+    wal.backup(tmp_path / "copy")
+    wal.truncate_after(wal.read(wal.head).next_lsn)
+    wal.append_many(b"anything else" for _ in range(500))
+    wal.sync()
+    refused(tmp_path / "copy", "no beginning of", tmp_path / "wal")
+    wal.close()
+
+
+def test_the_command_says_what_it_copied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make("packed", tmp_path / "log").close()
+    assert main(["backup", str(tmp_path / "log"), str(tmp_path / "copy")]) == 0
+    said = capsys.readouterr().out
+    assert "read 300 new deeds back; it has deeds 1..300, " in said
+    assert main(["backup", str(tmp_path / "log"), str(tmp_path / "copy"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["ok"], report["copied_bytes"], report["bounds"]) == (True, 0, [1, 300])
+    assert main(["backup", str(tmp_path / "log"), str(tmp_path / "log")]) == 2
+    assert "is the log itself" in capsys.readouterr().err

@@ -1,0 +1,184 @@
+"""Looking and mending: recovery reports, verify, repair, salvage, progress."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from deedbook import AlreadyExistsError, Book, CorruptError, MissingError
+from logs import snapshot
+
+pytestmark = pytest.mark.promise("panic")
+
+JAMS = [b"one", b"two", b"three"]
+
+
+# -- recovery -------------------------------------------------------------------------------------
+
+
+def test_opening_a_clean_log_with_its_mark_reads_next_to_nothing(path: Path) -> None:
+    with Book.create(path) as book:
+        book.append_many([b"deed"] * 100_000)
+    report = Book.open(path).recovery
+    assert (report.verdict, report.source, report.mark) == ("clean", "mark", "used")
+    assert (report.scanned_bytes, report.scanned_records) == (0, 0)
+    assert report.valid_end == report.file_end == report.durable_end == 16 + 28 * 100_000
+    assert (report.cut_bytes, report.torn_bytes, report.cut_records) == (0, 0, 0)
+    assert report.damage is report.saved_to is None
+
+
+def test_a_torn_tail_is_cut_by_a_writer_and_reported(make_book, packed) -> None:
+    path = make_book(packed(JAMS)[:-5])
+    with Book.open(path, "a") as book:
+        report = book.recovery
+        assert (report.verdict, report.valid_end, report.file_end) == ("torn", 70, 94)
+        assert (report.cut_bytes, report.source, report.mark) == (24, "scan", "missing")
+        assert (report.scanned_records, report.durable_end) == (2, None)
+        assert report.damage is not None and report.damage.offset == 70
+        assert book.append(b"again") == 3
+    assert [deed.jam for deed in Book.open(path)] == [b"one", b"two", b"again"]
+
+
+def test_recovery_spec_cuts_at_the_damage_and_saves_what_it_cuts(make_book, damaged) -> None:
+    path = make_book(damaged + b"torn")
+    with Book.open(path, "a", recovery="spec") as book:
+        report = book.recovery
+        assert [deed.jam for deed in book] == [b"one"]
+        assert (report.verdict, report.cut_bytes) == ("corrupt", 60)
+        assert Path(report.saved_to).read_bytes() == (damaged + b"torn")[43:]
+        assert report.saved_to == str(path / "book.log.cut-43")
+
+
+# -- verify ---------------------------------------------------------------------------------------
+
+
+def test_verifying_finds_what_opening_does_not_look_at(make_book, damaged) -> None:
+    path = make_book(damaged)
+    assert Book.open(path).recovery.verdict == "clean"
+    report = Book.verify(path)
+    assert (report.verdict, report.ok, report.records, report.bytes) == ("corrupt", False, 2, 56)
+    assert (report.bounds, report.lost_acknowledged) == ((1, 1), False)
+    [damage] = report.damages
+    assert (damage.offset, damage.end, damage.next_intact) == (43, 70, 70)
+    assert (damage.first_lost, damage.records_lost) == (2, 1)
+    assert "checksum" in damage.reason
+    assert snapshot(path) == {"book.log": damaged}
+
+
+def test_verifying_a_missing_log_is_an_error(path: Path) -> None:
+    for mend in (Book.verify, Book.repair, lambda path: Book.salvage(path, path / "new")):
+        with pytest.raises(MissingError):
+            mend(path)
+        assert not path.exists()
+
+
+# -- repair ---------------------------------------------------------------------------------------
+
+
+def test_repair_cuts_at_the_damage_after_saving_the_rest(make_book, damaged) -> None:
+    path = make_book(damaged)
+    with pytest.raises(CorruptError):
+        Book.repair(path)
+    assert (path / "book.log").read_bytes() == damaged
+    report = Book.repair(path, force=True, dry_run=True)
+    assert (report.cut_bytes, report.cut_records, report.saved_to) == (56, 1, None)
+    assert (path / "book.log").read_bytes() == damaged
+    report = Book.repair(path, force=True)
+    assert (report.path, report.valid_end, report.cut_bytes) == (str(path / "book.log"), 43, 56)
+    assert (report.cut_records, report.mended, report.loss) == (1, True, None)
+    assert report.damage is not None and report.damage.offset == 43
+    assert report.saved_to is not None and Path(report.saved_to).read_bytes() == damaged[43:]
+    assert (path / "book.log").read_bytes() == damaged[:43]
+    with Book.open(path, "a") as book:
+        assert book.append(b"two again") == 2
+
+
+# -- salvage --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keep_numbers", [False, True])
+def test_salvage_copies_what_is_intact(
+    make_book, damaged, tmp_path: Path, keep_numbers: bool
+) -> None:
+    """A newcomer: deeds after a gap had new numbers, and other systems know the old ones."""
+    source, target = make_book(damaged), tmp_path / "new"
+    report = Book.salvage(source, target, keep_numbers=keep_numbers)
+    assert (report.records, report.renumbered) == (2, not keep_numbers)
+    assert report.stubs == ([2] if keep_numbers else [])
+    assert [damage.offset for damage in report.damages] == [43]
+    if not keep_numbers:
+        first, second = report.runs
+        assert (first.source_ordinal, first.ordinal, first.records) == (1, 1, 1)
+        assert (second.source_ordinal, second.ordinal, second.source_offset) == (3, 2, 70)
+    stubs = [b"\x02"] if keep_numbers else []
+    assert [deed.jam for deed in Book.open(target)] == [b"one", *stubs, b"three"]
+    assert snapshot(source) == {"book.log": damaged}
+    with pytest.raises(AlreadyExistsError):
+        Book.salvage(source, target)
+
+
+def test_a_salvage_takes_the_metadata_along(path: Path, tmp_path: Path) -> None:
+    with Book.create(path, epoch=10) as book:
+        book.append_many(JAMS, [1, 2, 3])
+        book.save_meta(who=5)
+    Book.salvage(path, tmp_path / "new")
+    with Book.open(path) as old, Book.open(tmp_path / "new") as new:
+        assert list(old) == list(new) and old.meta == new.meta and old.epoch == new.epoch
+
+
+# -- progress -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def big(path: Path) -> Path:
+    with Book.create(path, durability="none") as book:
+        book.append_many([bytes(1 << 20)] * 20)
+    return path
+
+
+def test_progress_goes_up_to_the_end(big: Path, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="not callable"):
+        Book.verify(big, progress=5)  # type: ignore[arg-type]
+    for work in (Book.verify, lambda path, **more: Book.salvage(path, tmp_path / "new", **more)):
+        seen: list[tuple[int, ...]] = []
+        work(big, progress=lambda *numbers, seen=seen: seen.append(numbers))
+        size = (big / "book.log").stat().st_size - 16  # the header is no work
+        assert len(seen) > 3 and seen == sorted(seen)
+        assert seen[-1] == (size, size) and {total for _, total in seen} == {size}
+
+
+@pytest.mark.parametrize("raised", [LookupError("enough"), KeyboardInterrupt(), SystemExit(3)])
+def test_what_progress_raises_ends_the_work(
+    big: Path, tmp_path: Path, raised: BaseException
+) -> None:
+    def stop(done: int, total: int) -> None:
+        raise raised
+
+    before = snapshot(big)
+    for work in (Book.verify, lambda path, **more: Book.salvage(path, tmp_path / "new", **more)):
+        with pytest.raises(type(raised)) as caught:
+            work(big, progress=stop)
+        assert caught.value is raised
+    assert snapshot(big) == before
+
+
+def test_progress_may_use_the_book_that_is_checked(big: Path) -> None:
+    with Book.open(big, "a") as book:
+        Book.verify(big, progress=lambda *_: book.append(b"meanwhile"))
+        assert book.last > 22
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_control_c_ends_a_check_without_a_progress_function(big: Path, run_child) -> None:
+    code = """
+import collections, itertools, signal, sys, deedbook
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+try:  # without bytecode in the loop, nobody but the check itself looks for signals
+    collections.deque(map(deedbook.Book.verify, itertools.repeat(sys.argv[1])), maxlen=0)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    assert run_child(code, big).stdout == "interrupted\n"

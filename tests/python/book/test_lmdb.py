@@ -1,0 +1,229 @@
+"""Urbit's LMDB logs come to books, and back: from Python, from the shell, and after kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import deedbook
+import tiers
+from deedbook import Book, CorruptError, Meta, Pier
+from deedbook.cli import main
+from places import DATA
+
+pytestmark = pytest.mark.promise("migrate-killed")
+
+VECTORS = DATA / "lmdb"
+META = Meta(who=0x11223344, version=3, life=7, fake=False)
+# Events of a kilobyte in each of two epochs: two batches of a migration, so kills find one done.
+EPOCH = 15_000
+
+
+def golden() -> list[bytes]:
+    return [bytes.fromhex(line) for line in (VECTORS / "events.hex").read_text().split()]
+
+
+def values(path: Path) -> list[bytes]:
+    with Book.open(path) as book:
+        return [deed.mug.to_bytes(4, "little") + deed.jam for deed in book]
+
+
+def tree(path: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """An environment that Urbit's own code wrote."""
+    shutil.copytree(VECTORS / "lmdb-100", tmp_path / "env")
+    return tmp_path / "env"
+
+
+@pytest.fixture
+def pier(tmp_path: Path) -> Path:
+    """A pier of two epochs, 15 MB each, as environments."""
+    book_pier, made = tmp_path / "books", tmp_path / "pier"
+    log = book_pier / ".urb" / "log"
+    log.mkdir(parents=True)
+    for epoch in (0, EPOCH):
+        with Book.create(log_dir := log / f"0i{epoch}") as book:
+            for start in range(0, EPOCH, 1000):
+                book.append_many([bytes([start // 1000]) * 1000] * 1000)
+        (log_dir / "epoc.txt").write_text("3")
+        (log_dir / "vere.txt").write_text("3.1")
+    shutil.copy(VECTORS / "pier-lmdb" / ".urb" / "log" / "data.mdb", log)
+    Book.export_lmdb(book_pier, made)
+    return made
+
+
+def test_an_environment_comes_over_with_a_report_and_goes_back(
+    source: Path, tmp_path: Path
+) -> None:
+    before, told = tree(source), list[tuple[int, int]]()
+    looked = Book.migrate_lmdb(source, tmp_path / "b", dry_run=True)
+    assert looked.dry_run and not (tmp_path / "b").exists()
+    report = Book.migrate_lmdb(
+        source, tmp_path / "b", progress=lambda done, total: told.append((done, total))
+    )
+    assert (report.events, report.found, report.resumed_from) == (100, 0, None)
+    assert told == sorted(told) and told[-1] == (100, 100)
+    assert values(tmp_path / "b") == golden() and report.meta == META
+    assert report.epochs[0].first == 1 and report.epochs[0].last == 100
+    assert pickle.loads(pickle.dumps(report)) == report
+    facts = json.loads(json.dumps(report.to_dict()))
+    assert facts["epochs"][0]["meta"]["who"] == 0x11223344 == facts["meta"]["who"]
+    assert tree(source) == before
+    again = Book.migrate_lmdb(source, tmp_path / "b")
+    assert (again.events, again.found, again.resumed_from) == (100, 100, None)
+    back = Book.export_lmdb(tmp_path / "b", tmp_path / "back")
+    assert back.events == 100 and (tmp_path / "back" / "data.mdb").exists()
+    Book.migrate_lmdb(tmp_path / "back", tmp_path / "b2")
+    assert values(tmp_path / "b2") == golden()
+
+
+def stop(done: int, total: int) -> None:
+    raise LookupError("enough")
+
+
+def test_errors_are_of_their_kind(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(deedbook.MissingError):
+        Book.migrate_lmdb(tmp_path / "none", tmp_path / "b")
+    with pytest.raises(deedbook.InvalidArgumentError, match="must be packed, slots or padded"):
+        Book.migrate_lmdb(source, tmp_path / "b", layout="tight")  # type: ignore[arg-type]
+    with Book.create(tmp_path / "b") as book:
+        book.append(b"another first event")
+    with pytest.raises(deedbook.AlreadyExistsError):
+        Book.migrate_lmdb(source, tmp_path / "b")
+    with pytest.raises(LookupError, match="enough"):
+        Book.migrate_lmdb(source, tmp_path / "d", progress=stop)
+    (source / "data.mdb").write_bytes(b"\0" * 9000)
+    with pytest.raises(deedbook.NotALogError):
+        Book.migrate_lmdb(source, tmp_path / "c")
+
+
+def test_the_commands_say_what_they_brought(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dest, back = str(tmp_path / "b"), str(tmp_path / "back")
+    assert main(["migrate", str(source), dest, "--dry-run"]) == 0
+    assert "would bring 100 events" in capsys.readouterr().out
+    assert main(["migrate", str(source), dest, "--layout", "slots"]) == 0
+    shown = capsys.readouterr().out
+    assert "brought 100 events" in shown and "epoch 0: events 1 to 100" in shown
+    assert "life 7" in shown
+    with Book.open(dest) as book:
+        assert book.layout == "slots"
+    for dry_run in (True, False):
+        with pytest.raises(deedbook.InvalidArgumentError, match=r"packed asked for.*has slots"):
+            Book.migrate_lmdb(source, dest, layout="packed", dry_run=dry_run)
+    assert main(["migrate", str(source), dest, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["ok"] and facts["found"] == 100 == facts["events"]
+    assert main(["export-lmdb", dest, back, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["events"] == 100
+    assert main(["export-lmdb", dest, dest]) == 2
+    assert "holds a book.log" in capsys.readouterr().err
+    assert main(["migrate", str(tmp_path / "none"), dest, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "missing"
+
+
+def test_metadata_of_a_pier_that_differs_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "zod"
+    Book.migrate_lmdb(VECTORS / "pier-lmdb", path)
+    with Pier.open(path, "a") as pier:
+        assert pier.meta == Meta(who=0x100, version=3, life=4, fake=True)
+        pier.save_meta(life=5)
+    with Book.open(path / ".urb" / "log" / "0i60", "a") as copy:
+        assert copy.meta.life == 5
+        copy.save_meta(life=6)
+    with Pier.open(path) as pier, pytest.raises(CorruptError) as error:
+        pier.meta  # noqa: B018
+    assert error.value.path == str(path / ".urb" / "log" / "data.mdb")
+    assert main(["info", str(path)]) == 0
+    says = "metadata life is 5 in data.mdb, the pier's own, but 6 in 0i60/meta.bin"
+    assert says in capsys.readouterr().out
+    assert main(["info", "--json", str(path)]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["meta"] is None and says in facts["meta_error"]
+
+
+MIGRATOR = """
+import sys
+from deedbook import Book
+getattr(Book, sys.argv[1])(sys.argv[2], sys.argv[3])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+@pytest.mark.parametrize(
+    "verb", ["migrate_lmdb", pytest.param("export_lmdb", marks=pytest.mark.full)]
+)
+def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, verb: str) -> None:
+    """Two kills at each of many moments, then a run to the end: every event once, and equal."""
+    source = pier if verb == "migrate_lmdb" else tmp_path / "books"
+    before = tree(source)
+
+    def start(dest: Path) -> subprocess.Popen[bytes]:
+        """A migration that has begun."""
+        command = [sys.executable, "-c", MIGRATOR, verb, str(source), str(dest)]
+        process = subprocess.Popen(command)
+        while not (dest / ".urb" / "log" / "0i0").exists() and process.poll() is None:
+            time.sleep(0.0005)
+        return process
+
+    whole_run = start(tmp_path / "whole")
+    began = time.monotonic()
+    assert whole_run.wait() == 0
+    whole = time.monotonic() - began
+    kills, resumed = 0, 0
+    moments = range(0, 10, 4 if tiers.tier() == "quick" else 1)
+    for moment in moments:
+        dest = tmp_path / f"d{moment}"
+        for _ in range(2):
+            migrator = start(dest)
+            time.sleep(whole * 0.08 * moment)
+            migrator.kill()
+            kills += migrator.wait() == -signal.SIGKILL
+            last = dest / ".urb" / "log" / f"0i{EPOCH}" / "epoc.txt"
+            assert last.exists() or not (dest / ".urb" / "log" / "data.mdb").exists()
+        report = getattr(Book, verb)(source, dest)
+        resumed += report.resumed_from is not None
+        assert report.events == 2 * EPOCH
+        books = dest
+        if verb == "export_lmdb":
+            books = tmp_path / "returned"
+            Book.migrate_lmdb(dest, books)
+        for epoch in (0, EPOCH):
+            with Book.open(books / ".urb" / "log" / f"0i{epoch}") as book:
+                assert book.bounds == (epoch + 1, epoch + EPOCH)
+                assert list(book.jams()) == [bytes([n // 1000]) * 1000 for n in range(EPOCH)]
+        shutil.rmtree(dest)
+        shutil.rmtree(tmp_path / "returned", ignore_errors=True)
+    assert kills >= len(moments) and resumed >= len(moments) // 5
+    assert tree(source) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_ctrl_c_ends_it_between_batches_without_a_traceback(pier: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "dest"
+    command = [sys.executable, "-m", "deedbook", "migrate", str(pier), str(dest)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    log = dest / ".urb" / "log" / "0i0" / "book.log"
+    give_up = time.monotonic() + 30
+    while not log.exists() and process.poll() is None and time.monotonic() < give_up:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, shown = process.communicate(timeout=60)
+    assert process.returncode == 130 and b"Traceback" not in shown
+    assert Book.migrate_lmdb(pier, dest).events == 2 * EPOCH

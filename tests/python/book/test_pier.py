@@ -1,0 +1,396 @@
+"""Piers: epochs read and appended to as one log, in Python and in the shell."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deedbook
+import deedbook.metrics
+from deedbook import (
+    AlreadyExistsError,
+    Book,
+    ClosedError,
+    ContiguityError,
+    CorruptError,
+    Deed,
+    Epoch,
+    InvalidArgumentError,
+    LockedError,
+    MissingError,
+    NotALogError,
+    OutOfRangeError,
+    Pier,
+    ReadOnlyError,
+)
+from log_bytes import flip
+from shell import deedbook as run
+
+JAMS = [b'{"n":%d}' % n for n in range(1, 10)]
+
+
+@pytest.fixture
+def zod(tmp_path: Path) -> Path:
+    """A pier with the epochs 0i0 (events 1 to 3), 0i3 (4 and 5) and 0i5 (6 to 9)."""
+    path = tmp_path / "zod"
+    with Pier.create(path) as pier:
+        assert pier.append_many(JAMS[:3]) == (1, 4)
+        pier.save_meta(who=0x1122, version=3, life=7, fake=False)
+        assert pier.roll() == 3
+        assert [pier.append(jam, n) for n, jam in enumerate(JAMS[3:5], 4)] == [4, 5]
+        assert pier.roll() == 5
+        assert pier.append_batch(JAMS[5:], event=6, epoch=5) == (6, 10)
+    return path
+
+
+def log_of(zod: Path) -> Path:
+    return zod / ".urb" / "log"
+
+
+def deedbook_cli(*args: object, code: int = 0, stdin: bytes | None = None) -> tuple[str, str]:
+    done = run(*args, stdin=stdin or b"")
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == code, (done.returncode, out, err)
+    assert "Traceback" not in err
+    return out, err
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def test_the_epochs_are_one_log(zod: Path) -> None:
+    for path in (zod, log_of(zod)):
+        with Pier.open(path) as pier:
+            assert len(pier) == 9 and pier.bounds == (1, 9)
+            assert (pier.epoch, pier.last, pier.durable_last) == (0, 9, 9)
+            assert [deed.event for deed in pier] == list(range(1, 10))
+            assert [deed.jam for deed in reversed(pier)] == JAMS[::-1]
+            assert list(pier.jams()) == list(pier.payloads()) == JAMS
+            assert list(pier.jams(3, 7)) == JAMS[2:6]
+            assert pier.log_path == str(log_of(zod)) and pier.path == str(path)
+            assert (pier.mode, pier.durability) == ("r", "always")
+            assert pier.recovery.verdict == "clean"
+
+
+def test_deeds_are_found_by_index_slice_and_in(zod: Path) -> None:
+    with Pier.open(zod) as pier:
+        assert pier[4] == Deed(4, 4, JAMS[3]) and pier.read(9).jam == JAMS[8]
+        assert pier[-1].event == 9 and pier[-9].event == 1
+        assert [deed.event for deed in pier[2:7]] == [2, 3, 4, 5, 6]
+        assert [deed.event for deed in reversed(pier[:6])] == [5, 4, 3, 2, 1]
+        assert len(pier[:]) == 9 and list(pier[3:5].jams()) == JAMS[2:4]
+        assert 1 in pier and 9 in pier and 0 not in pier and 10 not in pier
+        assert Deed(4, 4, JAMS[3]) in pier and Deed(4, 5, JAMS[3]) not in pier
+        with pytest.raises(TypeError):
+            assert b"x" in pier  # type: ignore[operator]
+        for event in (0, 10, -1, 1 << 70):
+            with pytest.raises(OutOfRangeError):
+                pier.read(event)
+        with pytest.raises(IndexError):
+            pier[10]
+        with pytest.raises(InvalidArgumentError, match="only forwards"):
+            pier.iter(reverse=True, on_corrupt="skip")
+
+
+def test_arrow_has_the_deeds_of_every_epoch(zod: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    with Pier.open(zod) as pier:
+        table = pyarrow.table(pier)
+        assert table["event"].to_pylist() == list(range(1, 10))
+        assert table["jam"].to_pylist() == JAMS
+        assert pyarrow.table(pier[3:8])["event"].to_pylist() == [3, 4, 5, 6, 7]
+        batches = pier.batches(2, 7, columns=["event"])
+        assert [pyarrow.record_batch(batch).to_pydict() for batch in batches] == [
+            {"event": [2, 3]},
+            {"event": [4, 5]},
+            {"event": [6]},
+        ]
+        empty = pyarrow.table(pier.batches(20))
+        assert empty.num_rows == 0 and empty.schema == table.schema
+    with Pier.create(zod.parent / "new") as pier:
+        assert pyarrow.table(pier).schema == table.schema
+        assert pier.append_many(pyarrow.array([b"1", b"2"])) == (1, 3)
+        assert list(pier.jams()) == [b"1", b"2"]
+
+
+def test_after_damage_no_batches_of_a_later_epoch_come(zod: Path) -> None:
+    """The stream went on with the next epoch, and what was lost between was a gap in silence."""
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    flip(zod / ".urb" / "log" / "0i3" / "book.log", -20)  # in the last of its two deeds
+    with Pier.open(zod) as pier:
+        stream = pier.batches(columns=["event"])
+        for events in ([1, 2, 3], [4]):
+            assert pyarrow.record_batch(next(stream)).to_pydict() == {"event": events}
+        with pytest.raises(CorruptError):
+            next(stream)
+        assert next(stream, None) is None
+
+
+def test_epochs_are_plain_values(zod: Path) -> None:
+    with Pier.open(zod) as pier:
+        epochs = pier.epochs
+    assert [epoch.number for epoch in epochs] == [0, 3, 5]
+    assert [epoch.bounds for epoch in epochs] == [(1, 3), (4, 5), (6, 9)]
+    assert [epoch.deeds for epoch in epochs] == [3, 2, 4]
+    last = epochs[-1]
+    assert last.path == str(log_of(zod) / "0i5")
+    assert (last.layout, last.verdict) == ("packed", "clean")
+    assert last.bytes == (log_of(zod) / "0i5" / "book.log").stat().st_size
+    assert pickle.loads(pickle.dumps(epochs)) == epochs
+    assert json.loads(json.dumps(last.to_dict()))["bounds"] == [6, 9]
+    assert repr(last).startswith("Epoch(number=5, ")
+    assert Epoch(**last.to_dict()) == last
+
+
+def test_a_follower_goes_on_into_new_epochs(zod: Path) -> None:
+    with Pier.open(zod, "a") as writer, Pier.open(zod) as reader:
+        deeds = reader.follow(9, timeout=5)
+        assert next(deeds).event == 9
+        writer.append(b"x")
+        writer.roll()
+        writer.append(b"y")
+        assert [next(deeds).event, next(deeds).event] == [10, 11]
+        assert reader.refresh() == 11
+        assert [epoch.number for epoch in reader.epochs] == [0, 3, 5, 10]
+        assert list(reader.follow(12, timeout=0.05)) == []
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def test_appends_go_to_the_last_epoch(zod: Path) -> None:
+    with Pier.open(zod, "a", durability="manual") as pier:
+        assert pier.append(b"10") == 10 and pier.commit(b"11", mug=5) == 11
+        assert pier.append_many([b"12", b"13"]) == (12, 14)
+        pier.sync()
+        assert pier.durable_last == 13
+        with pytest.raises(ContiguityError):
+            pier.append_batch([b"x"], event=99)
+        with pytest.raises(ContiguityError):
+            pier.append_batch([b"x"], epoch=3)
+        assert pier.roll() == 13
+        assert pier.epochs[-1].bounds is None and pier.bounds == (1, 13)
+        assert (pier.meta.who, pier.meta.version, pier.meta.fake) == (0x1122, 3, False)
+    with Book.open(log_of(zod) / "0i5") as book:
+        assert book.bounds == (6, 13)
+
+
+def test_handles_end_as_those_of_other_formats(zod: Path) -> None:
+    with Pier.open(zod) as reader:
+        for refused in (reader.roll, lambda: reader.append(b""), lambda: reader.save_meta(life=1)):
+            with pytest.raises(ReadOnlyError):
+                refused()
+    pier = Pier.open(zod, "a")
+    assert pier and not pier.closed
+    assert repr(pier) == f'<deedbook.Pier "{zod}", events 1 to 9, 3 epochs, mode "a">'
+    with pytest.raises(LockedError):
+        Pier.open(log_of(zod), "a")
+    pier.close()
+    pier.close()
+    assert pier.closed and not pier and "closed" in repr(pier)
+    calls = [lambda: len(pier), lambda: list(pier), lambda: pier.append(b""), pier.roll]
+    calls += [pier.__enter__]
+    calls += [lambda name=name: getattr(pier, name) for name in ("last", "epochs", "meta")]
+    for call in [*calls, lambda: pier.recovery]:
+        with pytest.raises(ClosedError):
+            call()
+
+
+def test_what_is_no_whole_pier_is_refused(zod: Path, tmp_path: Path) -> None:
+    with pytest.raises(MissingError):
+        Pier.open(tmp_path / "none")
+    with pytest.raises(AlreadyExistsError):
+        Pier.create(zod)
+    with pytest.raises(ContiguityError):
+        Pier.open(zod, "a", epoch=4)
+    with pytest.raises(NotALogError):
+        Book.open(zod)
+    (log_of(zod) / "0i3").rename(tmp_path / "0i3")
+    with pytest.raises(ContiguityError) as raised:
+        Pier.open(zod)
+    assert raised.value.path == str(log_of(zod) / "0i5")
+
+
+def test_verify_tells_progress_and_gaps(zod: Path, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    report = Pier.verify(zod, progress=lambda done, total: told.append((done, total)))
+    assert report.ok and [one.number for one in report.epochs] == [0, 3, 5]
+    assert told[-1][0] == told[-1][1] and told == sorted(told)
+    (log_of(zod) / "0i3").rename(tmp_path / "0i3")
+    report = Pier.verify(zod)
+    assert not report.ok
+    assert report.gaps == [
+        "epoch 0i5 begins with event 6, but epoch 0i0 ends with event 3: events 4 to 5 are missing"
+    ]
+
+    def fail(done: int, total: int) -> None:
+        raise KeyError(total)
+
+    with pytest.raises(KeyError):
+        Pier.verify(zod, progress=fail)
+
+
+# -- what is there --------------------------------------------------------------------------------
+
+
+def test_open_recognises_a_pier(zod: Path, tmp_path: Path) -> None:
+    for path in (zod, log_of(zod)):
+        assert deedbook.formats.detect(path) == "pier"
+        with deedbook.open(path) as pier:
+            assert isinstance(pier, Pier) and len(pier) == 9
+    with deedbook.open(log_of(zod) / "0i3") as book:
+        assert isinstance(book, Book)
+    with deedbook.open(tmp_path / "new", "x", format="pier", epoch=7) as pier:
+        assert pier.append(b"") == 8
+    # A directory of something else that has an epoch's name.
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "0i5").write_bytes(b"")
+    assert deedbook.formats.detect(tmp_path / "other") is None
+
+
+def test_info_shows_the_epochs_as_a_table(zod: Path) -> None:
+    out, _ = deedbook_cli("info", zod)
+    rows = dict(line.split("  ", 1) for line in out.splitlines() if "  " in line)
+    assert rows["format"].strip() == "pier"
+    assert rows["events"].strip() == "1..9 (9 deeds, 3 epochs)"
+    table = [line.split()[:4] for line in out.splitlines() if line.startswith("0i")]
+    assert table == [
+        ["0i0", "1..3", "3", "deeds"],
+        ["0i3", "4..5", "2", "deeds"],
+        ["0i5", "6..9", "4", "deeds"],
+    ]
+    assert "who 0x1122" in out and "none" in rows["writer"]
+    facts = json.loads(deedbook_cli("info", zod, "--json")[0])
+    assert (facts["format"], facts["records"], facts["bounds"]) == ("pier", 9, [1, 9])
+    assert [epoch["number"] for epoch in facts["epochs"]] == [0, 3, 5]
+    assert facts["meta"]["who"] == "0x1122" and facts["durable_event"] == 9
+
+
+def test_the_shell_reads_appends_rolls_and_verifies(zod: Path) -> None:
+    assert deedbook_cli("cat", zod, "3:6", "--raw")[0].encode().splitlines() == JAMS[2:5]
+    newest = json.loads(deedbook_cli("cat", zod, "--reverse", "--json")[0].splitlines()[0])
+    assert newest == {"event": 9, "mug": 0, "jam": JAMS[8].decode()}
+    assert deedbook_cli("cat", zod, "4", "--raw")[0].encode() == JAMS[3] + b"\n"
+    _, err = deedbook_cli("append", zod, stdin=b"[10]\n[11]\n")
+    assert "appended 2 deeds (events 10..11); all durable" in err
+    told = json.loads(deedbook_cli("pier", "roll", zod, "--json")[0])
+    assert told["ok"] and told["epoch"] == 11 and told["epoch_path"] == str(log_of(zod) / "0i11")
+    assert "has no event" in deedbook_cli("pier", "roll", zod, code=2)[1]
+    assert "0i11" in deedbook_cli("info", zod)[0]
+    out, _ = deedbook_cli("verify", zod)
+    assert out.strip() == f"{zod}: ok, 4 epochs, 11 deeds, events 1..11"
+    assert len(deedbook_cli("cat", zod, "--follow", "--timeout", "0.1")[0].splitlines()) == 11
+    lines = b"".join(jam + b"\n" for jam in JAMS) + b"[10]\n[11]\n[12]\n"
+    _, err = deedbook_cli("append", zod, "--resume", stdin=lines)
+    assert "appended 1 deed (events 12..12), 11 lines already there" in err
+    assert deedbook_cli("pier", "roll", zod)[1].strip().endswith(f"0i12, the 5. of {zod}")
+    new = zod.with_name("new")
+    deedbook_cli("append", "--format", "pier", new, stdin=b"[1]\n")
+    assert (new / ".urb" / "log" / "0i0" / "book.log").exists()
+
+
+def test_retention_drops_whole_epochs_and_keeps_what_consumers_need(zod: Path) -> None:
+    with Pier.open(zod, "a") as pier, Pier.open(zod) as reader:
+        reader.set_consumer("slow", 5)
+        assert pier.consumers() == {"slow": 5}
+        with pytest.raises(OutOfRangeError):
+            reader.set_consumer("slow", 11)
+        assert pier.retain().epochs == []
+        sizes = [epoch.bytes for epoch in pier.epochs]
+        would = reader.retain(max_bytes=0, dry_run=True)
+        assert would == deedbook.DroppedEpochs(epochs=[0], deeds=3, bytes=sizes[0], epoch=3)
+        with pytest.raises(ReadOnlyError):
+            reader.retain(max_bytes=0)
+        assert pier.retain(consumed=True) == would and pier.bounds == (4, 9)
+        assert pickle.loads(pickle.dumps(would)) == would
+        assert not (log_of(zod) / "0i0").exists()
+        reader.remove_consumer("slow")
+        assert pier.retain(max_age=3600).epochs == []
+        assert pier.retain(max_age=0.0).epochs == [3]
+        assert [deed.event for deed in pier] == [6, 7, 8, 9] == [6 + n for n in range(len(pier))]
+        stats = pier.stats()
+        assert (stats.dropped_files, stats.dropped_records) == (2, 5)
+        assert stats.dropped_bytes == sum(sizes[:2])
+        text = deedbook.metrics.text({"zod": pier})
+        assert 'deedbook_dropped_files_total{log="zod",format="pier"} 2' in text
+        reader.set_consumer("slow", 8)
+        lag = 'deedbook_consumer_lag_records{log="zod",format="pier",consumer="slow"} 2'
+        assert lag in deedbook.metrics.text({"zod": pier}).splitlines()
+    with Pier.open(zod) as pier:
+        assert (pier.epoch, pier.bounds) == (5, (6, 9))
+
+
+def test_the_shell_drops_epochs_and_lists_consumers(zod: Path) -> None:
+    asked = ("retain", zod, "--max-bytes", "1")
+    deedbook_cli("consumers", zod, "--set", "slow", "4")
+    told = json.loads(deedbook_cli("consumers", zod, "--set", "done", "end", "--json")[0])
+    assert told["consumers"] == {"done": 10, "slow": 4}
+    assert "neither an event nor" in deedbook_cli("consumers", zod, "--set", "a", "x", code=2)[1]
+    assert json.loads(deedbook_cli("info", zod, "--json")[0])["consumers"] == told["consumers"]
+    would = json.loads(deedbook_cli(*asked, "--dry-run", "--json")[0])
+    assert (would["dropped_epochs"], would["records"], would["epoch"]) == ([0], 6, 3)
+    with Pier.open(zod, "a"):
+        assert "has it open for writing" in deedbook_cli(*asked, code=2)[1]
+        assert "--ask is for write-ahead" in deedbook_cli(*asked, "--ask", code=2)[1]
+    done = json.loads(deedbook_cli(*asked, "--json")[0])
+    assert {**done, "dry_run": True} == would and done["dropped_records"] == 3
+    deedbook_cli("consumers", zod, "--remove", "slow")
+    out, _ = deedbook_cli(*asked)
+    assert out == f"{zod}: dropped 1 epoch with 2 deeds; events 6 to 9 are left\n"
+    assert deedbook_cli("verify", zod)[0].strip() == f"{zod}: ok, 1 epoch, 4 deeds, events 6..9"
+
+
+def test_many_epochs_need_no_higher_limit_of_files_in_the_shell(tmp_path: Path) -> None:
+    """With the usual limit of 1,024, a pier of 500 epochs could not even drop some of them."""
+    resource = pytest.importorskip("resource")
+    with Pier.create(tmp_path / "zod") as pier:
+        for _ in range(40):
+            pier.append(b"")
+            pier.roll()
+
+    def info(soft: int, hard: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "deedbook", "info", str(tmp_path / "zod"), "--json"],
+            capture_output=True,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)),
+        )
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert len(json.loads(info(32, hard).stdout)["epochs"]) == 41
+    refused = info(32, 32)
+    assert refused.returncode != 0
+    assert "each epoch takes up to two open files: raise the limit" in refused.stderr
+
+
+def test_the_shell_reports_damage_and_what_cannot_be(zod: Path, tmp_path: Path) -> None:
+    none = tmp_path / "none"
+    assert "No such file" in deedbook_cli("pier", "roll", none, code=2)[1] or not none.exists()
+    assert not none.exists()
+    assert "repair the epoch" in deedbook_cli("repair", zod, code=2)[1]
+    assert "one by one" in deedbook_cli("salvage", zod, tmp_path / "copy", code=2)[1]
+    assert json.loads(deedbook_cli("vacuum", zod, "--json")[0])["left"] == []
+    (log_of(zod) / "0i3").rename(tmp_path / "0i3")
+    out, _ = deedbook_cli("verify", zod, code=1)
+    assert "events 4 to 5 are missing" in out and "damaged, 2 epochs, 7 deeds" in out
+    report = json.loads(deedbook_cli("verify", zod, "--json", code=1)[0])
+    assert not report["ok"] and len(report["gaps"]) == 1 and len(report["epochs"]) == 2
+    assert "are missing" in deedbook_cli("info", zod, code=2)[1]
+    assert "are missing" in deedbook_cli("append", zod, code=2, stdin=b"[1]\n")[1]
+
+
+def test_jams_are_read_from_files_and_as_files_in_any_epoch(tmp_path: Path) -> None:
+    with Pier.create(tmp_path / "zod") as pier:
+        assert pier.append_from(io.BytesIO(b"first"), mug=7) == 1
+        pier.roll()
+        assert pier.append_from(io.BytesIO(b"second"), 6) == 2
+        assert [pier.reader(event).read() for event in (1, 2)] == [b"first", b"second"]
+        assert pier.reader(1).mug == 7
+        with pytest.raises(OutOfRangeError):
+            pier.reader(3)

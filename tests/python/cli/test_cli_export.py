@@ -1,0 +1,288 @@
+"""Commands on every format: ``export``, ``cat --tail``, and the keys of ``info --json``."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import Book, Ledger, Wal
+from deedbook.cli import main
+from deedbook.formats import FORMATS
+from deedbook.formats._ledger import _LedgerInfo
+from logs import make_logs
+
+KINDS = ("parquet", "arrow", "csv", "jsonl")
+PAYLOADS = [b'{"n":%d,\r\n"text":"a, \\"b\\" \xc3\xa6"}' % number for number in range(300)]
+COLUMNS = {
+    "book": ["event", "mug"],
+    "pier": ["event", "mug"],
+    "wal": ["lsn"],
+    "ledger": ["file", "record"],
+    "nostr": ["segment", "offset"],
+}
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of each format below one directory, not to be changed."""
+    home = make_logs(tmp_path_factory.mktemp("logs"), PAYLOADS)
+    with Wal.create(home / "bytes") as wal:
+        wal.append_many([b"text", b"a\xff"])
+    return home
+
+
+def needs(kind: str) -> None:
+    """Skip the test where what writes such files is not installed."""
+    if kind in ("parquet", "arrow"):
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    """What a reader of such files sees; numbers as numbers."""
+    if file.suffix == ".jsonl":
+        return [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]]
+    if file.suffix == ".csv":
+        with file.open(newline="", encoding="utf-8") as opened:
+            found = list(csv.DictReader(opened))
+        return [
+            {name: one if name.startswith("payload") else int(one) for name, one in row.items()}
+            for row in found
+        ]
+    dataset = pytest.importorskip("pyarrow.dataset")
+    rows: list[dict[str, Any]] = (
+        dataset.dataset(file, format=file.suffix[1:]).to_table().to_pylist()
+    )
+    return rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_file_holds_all_records(
+    logs: Path, tmp_path: Path, capfd: Capture, name: str, kind: str
+) -> None:
+    needs(kind)
+    file = tmp_path / f"out.{kind}"
+    assert main(["export", str(logs / name), str(file), "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    with deedbook.open(logs / name) as log:
+        records = list(log.iter(0) if name == "ledger" else log.iter())
+    payloads = [one.to_json().encode() if name == "nostr" else one.payload for one in records]
+    assert told["ok"] and told["records"] == len(payloads) >= 30
+    assert told["payload_bytes"] == sum(map(len, payloads))
+    assert told["bytes"] == file.stat().st_size
+    rows = rows_of(file)
+    assert list(rows[0]) == [*COLUMNS[name], "payload"]
+    raw = kind in ("parquet", "arrow")
+    assert [row["payload"] for row in rows] == [
+        payload if raw else payload.decode() for payload in payloads
+    ]
+    of_place = dict(zip(COLUMNS["nostr"], getattr(records[0], "location", ()), strict=False))
+    facts = {**records[0].to_dict(), **of_place}
+    assert [rows[0][column] for column in COLUMNS[name]] == [facts[c] for c in COLUMNS[name]]
+    assert os.listdir(tmp_path) == [file.name]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_payloads_as_base64(logs: Path, tmp_path: Path, kind: str) -> None:
+    needs(kind)
+    named = tmp_path / f"x.{kind}"
+    assert main(["export", str(logs / "bytes"), str(named), "--payload", "base64"]) == 0
+    found = [base64.b64decode(row["payload_base64"]) for row in rows_of(named)]
+    assert found == [b"text", b"a\xff"]
+
+
+def test_payloads_as_json_and_text(logs: Path, tmp_path: Path, capfd: Capture) -> None:
+    file = tmp_path / "out"
+    assert main(["export", str(logs / "wal"), str(file), "--jsonl", "--payload", "json"]) == 0
+    lines = file.read_bytes().splitlines()
+    assert [json.loads(line)["payload"] for line in lines] == [json.loads(one) for one in PAYLOADS]
+    capfd.readouterr()
+    for payload, said in (("text", "byte 2 of the payload is not UTF-8"), ("json", "not JSON")):
+        named = tmp_path / "bad.csv"
+        assert main(["export", str(logs / "bytes"), str(named), "--payload", payload]) == 2
+        told = capfd.readouterr().err
+        where = "lsn 12" if payload == "text" else "lsn 0"
+        assert said in told and where in told and told.count("\n") == 1
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_file_that_is_sent_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sender removed a file of a ledger that was just about to be asked for its size: exit 2."""
+    with Ledger.open(tmp_path / "log", batch_records=1) as ledger:
+        ledger.append(b"1")
+        ledger.append(b"2")
+    listed = _LedgerInfo.data_files
+
+    def sent(info: _LedgerInfo, path: str, **options: Any) -> list[str]:
+        files = listed(info, path, **options)
+        os.unlink(files[0])
+        return files
+
+    monkeypatch.setattr(_LedgerInfo, "data_files", sent)
+    file = tmp_path / "out.jsonl"
+    assert main(["export", str(tmp_path / "log"), str(file)]) == 0
+    assert len(rows_of(file)) == 1
+
+
+def test_damage_leaves_no_file_unless_it_is_passed_over(tmp_path: Path, capfd: Capture) -> None:
+    with Book.create(tmp_path / "log") as book:
+        book.append_many([b"one", b"two", b"three"])
+    log = tmp_path / "log" / "book.log"
+    log.write_bytes(log.read_bytes().replace(b"two", b"tvo"))
+    file = tmp_path / "out.jsonl"
+    file.write_text("former")
+    assert main(["export", str(tmp_path / "log"), str(file)]) == 1
+    assert file.read_text() == "former" and sorted(os.listdir(tmp_path)) == ["log", "out.jsonl"]
+    assert main(["export", str(tmp_path / "log"), str(file), "--skip-corrupt"]) == 1
+    assert [row["event"] for row in rows_of(file)] == [1, 3]
+    assert "skipping damage" in capfd.readouterr().err
+
+
+def test_what_cannot_be_exported_is_one_line(logs: Path, tmp_path: Path, capfd: Capture) -> None:
+    wal = str(logs / "wal")
+    for arguments, said in (
+        ([wal, str(tmp_path / "out")], "--parquet, --arrow, --csv, --jsonl"),
+        ([wal, "-", "--csv"], "OUT is a file"),
+        ([wal, str(logs / "wal" / "x.csv")], "lies in the log"),
+        ([wal, str(tmp_path / "no" / "x.csv")], "cannot write"),
+        ([str(tmp_path / "no"), str(tmp_path / "x.csv")], "No such file"),
+    ):
+        assert main(["export", *arguments]) == 2
+        told = capfd.readouterr()
+        assert told.out == "" and told.err.count("\n") == 1 and said in told.err, told.err
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_export_needs_no_more_memory_for_a_longer_log(tmp_path: Path) -> None:
+    """200 MB of payloads under a limit of the address space that has no room for them."""
+    resource = pytest.importorskip("resource", reason="needs POSIX")
+    with Book.create(tmp_path / "log", durability="none") as book:
+        for _ in range(200):
+            book.append_many([b"x" * 10_000] * 100)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (160 << 20, 160 << 20))
+
+    command = [sys.executable, "-m", "deedbook", "export", str(tmp_path / "log")]
+    done = subprocess.run(
+        [*command, str(tmp_path / "out.jsonl")], capture_output=True, text=True, preexec_fn=limit
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.jsonl").stat().st_size > 200_000_000
+
+
+@pytest.mark.parametrize("name", ["book", "pier", "wal", "ledger", "nostr"])
+def test_tail_prints_the_last_records(logs: Path, capfd: Capture, name: str) -> None:
+    assert main(["cat", str(logs / name)]) == 0
+    lines = capfd.readouterr().out.splitlines(keepends=True)
+    for records in (0, 1, 7, len(lines), 10_000):
+        assert main(["cat", str(logs / name), "-n", str(records)]) == 0
+        assert capfd.readouterr().out == "".join(lines[max(0, len(lines) - records) :])
+    assert main(["tail", str(logs / name)]) == 0
+    assert capfd.readouterr().out == "".join(lines[-10:])
+    assert main(["tail", "-n", "1", str(logs / name), str(logs / "wal")]) == 0
+    of_both = capfd.readouterr().out.splitlines(keepends=True)
+    assert of_both[0] == f"{logs / name}:{lines[-1]}" and len(of_both) == 2
+    assert main(["cat", str(logs / name), "--tail", "2", "--json"]) == 0
+    assert capfd.readouterr().out.count("\n") == 2
+
+
+@pytest.mark.parametrize("command", ["cat", "tail"])
+def test_an_error_is_not_printed_among_the_records(
+    tmp_path: Path, capfd: Capture, command: str
+) -> None:
+    """What read the records of tail took it for one of them."""
+    with Wal.create(tmp_path / "wal") as wal:
+        wal.append_many([b"1", b"2", b"no JSON", b"4"])
+    assert main([command, str(tmp_path / "wal"), "--json", "--payload", "json"]) == 2
+    printed = capfd.readouterr()
+    assert [set(json.loads(line)) for line in printed.out.splitlines()] == [{"lsn", "payload"}] * 2
+    assert "not JSON" in printed.err
+
+
+def test_tail_goes_with_follow_and_refuses_the_rest(logs: Path, capfd: Capture) -> None:
+    wal = str(logs / "wal")
+    assert main(["cat", wal, "-n", "2", "--follow", "--timeout", "0.05"]) == 0
+    assert capfd.readouterr().out.count("\n") == 2
+    for more in (["3"], ["--reverse"], ["--skip-corrupt"], ["--start", "1"]):
+        assert main(["cat", wal, "-n", "2", *more]) == 2
+        assert "--tail goes with neither" in capfd.readouterr().err
+    assert main(["cat", wal, "-n", "-1"]) == 2
+    assert main(["tail", wal, "-f", "--timeout", "0.05"]) == 0
+    assert capfd.readouterr().out.count("\n") == 10
+    for arguments, said in (
+        (["tail", wal, wal, "-f"], "tail: --follow follows one log, not 2"),
+        (["tail", wal, "--timeout", "1"], "tail: --timeout needs --follow"),
+        (["tail", wal, "--payload", "json"], "tail: --payload needs --json"),
+        (["tail", str(logs / "nostr"), "-f"], "ask again, as by 'deedbook nostr query STORE"),
+        (["cat", str(logs / "ledger"), "0:1", "-f"], "--follow of a ledger takes no range"),
+    ):
+        assert main(arguments) == 2
+        told = capfd.readouterr()
+        assert told.out == "" and said in told.err and told.err.count("\n") == 1, told.err
+
+
+# -- the keys of info -----------------------------------------------------------------------------
+
+
+def info(path: Path, capfd: Capture) -> dict[str, Any]:
+    assert main(["info", "--json", str(path)]) == 0
+    facts: dict[str, Any] = json.loads(capfd.readouterr().out)
+    return facts
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
+
+
+def below(value: Any) -> Iterator[str]:
+    """The keys in what a key has."""
+    if isinstance(value, dict):
+        yield from value
+    for one in value.values() if isinstance(value, dict) else value:
+        if isinstance(one, dict | list):
+            yield from below(one)
+
+
+def test_the_help_of_info_names_the_keys_of_each_format(
+    logs: Path, tmp_path: Path, capfd: Capture
+) -> None:
+    """Every format had layout, end and writer by the help, though a pier has no end; is_loss,
+    consumers of a pier and others were not named.
+    """
+    assert main(["info", "--help"]) == 0
+    text = capfd.readouterr().out
+    common, *parts = re.split(
+        r"(?m)^  (book|pier|wal|ledger|nostr) ", text.split("--json there")[1]
+    )
+    rows = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert list(rows) == [one.name for one in FORMATS]
+    rows["nostr"], after = rows["nostr"].split("\nThe saved end")
+    found = {name: info(logs / name, capfd) for name in rows}
+    known = {key for facts in found.values() for key in facts} | {"saved_from", "meta_error"}
+    for name, facts in found.items():
+        assert set(facts) <= words(common) | words(rows[name]), name
+        allowed = {*facts, *below(facts), "meta_error"}
+        assert words(rows[name]) & known <= allowed | {"records"}, name
+        assert words(common) & known <= set(facts), name
+
+    second = 40 + len(PAYLOADS[0])  # the byte at which deed 2 begins
+    end = tmp_path / f"book.log.cut-{second}"
+    end.write_bytes((logs / "book" / "book.log").read_bytes()[second:])
+    facts = info(end, capfd)
+    assert set(facts) <= words(common + rows["book"] + after)
+    assert set(found["book"]) - set(facts) == {"transactions", "staged"}

@@ -1,0 +1,453 @@
+"""Ledgers by the commands and calls that read books and write-ahead logs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pickle
+import re
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook as package
+from deedbook import (
+    AlreadyExistsError,
+    Book,
+    ClosedError,
+    CorruptError,
+    InvalidArgumentError,
+    Ledger,
+    LedgerRecord,
+    LedgerSnapshot,
+    MissingError,
+    NotALogError,
+    OutOfRangeError,
+    Wal,
+    formats,
+)
+from ledgers import damage, events, file_of, record
+from live import ended, next_line, running
+from shell import command, complaint, deedbook, json_lines, obey_permissions, ok
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    """A ledger of the files 2, 9 and 10, three events each."""
+    for index in (10, 9, 2):
+        file_of(tmp_path / "spool", index, events(index))
+    return tmp_path / "spool"
+
+
+ALL = [event for index in (2, 9, 10) for event in events(index)]
+
+
+# -- what is there --------------------------------------------------------------------------------
+
+
+def test_a_ledger_is_opened_by_its_path(spool: Path) -> None:
+    assert formats.detect(spool) == "ledger" == formats.detect(spool / "9-events")
+    with package.open(spool) as snapshot:
+        assert isinstance(snapshot, LedgerSnapshot)
+        assert [record.payload for record in snapshot] == list(snapshot.payloads()) == ALL
+        assert [file.index for file in snapshot.files] == [2, 9, 10]  # by value, not by text
+        assert (snapshot.path, snapshot.base, bool(snapshot)) == (str(spool), "events", True)
+        assert next(iter(snapshot)) == LedgerRecord(2, 0, events(2)[0])
+        assert [*snapshot.iter(9)][2] == LedgerRecord(9, 2, events(9)[2])
+        with pytest.raises(OutOfRangeError, match="no finished file 3"):
+            snapshot.iter(3)
+    with pytest.raises(ClosedError):
+        snapshot.iter()
+    one = package.open(spool / "9-events")
+    assert isinstance(one, LedgerSnapshot) and list(one.payloads()) == events(9)
+    assert os.listdir(spool) == os.listdir(spool) and not (spool / ".deedbook").exists()
+
+
+def test_the_finished_files_are_one_arrow_table(spool: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    with package.open(spool) as snapshot:
+        table = pa.table(snapshot)
+        columns = [
+            ("file", "int64", False),
+            ("record", "int64", True),
+            ("payload", "binary", False),
+        ]
+        assert [(one.name, str(one.type), one.nullable) for one in table.schema] == columns
+        rows = [(record.file, record.record, record.payload) for record in snapshot]
+        assert list(zip(*table.to_pydict().values(), strict=True)) == rows and len(rows) == 9
+        chosen = pa.table(snapshot.batches(9, columns=["length", "file", "offset"], batch_rows=2))
+        assert chosen.column_names == ["length", "file", "offset"]
+        assert [batch.num_rows for batch in snapshot.batches(batch_rows=2)] == [2, 1] * 3
+        lengths = chosen["length"].to_pylist()
+        assert chosen["offset"].to_pylist() == [0, *itertools.accumulate(lengths[:-1])]
+        assert pa.table(snapshot.batches(columns=["file"]))["file"].to_pylist() == (
+            [2] * 3 + [9] * 3 + [10] * 3
+        )
+        with pytest.raises(InvalidArgumentError, match="must be one of file, record, offset"):
+            snapshot.batches(columns=["jam"])
+        with pytest.raises(OutOfRangeError, match="no finished file 3"):
+            snapshot.batches(3)
+    with pytest.raises(ClosedError):
+        pa.table(snapshot)
+
+
+def test_batches_raise_at_damage_or_note_it_with_its_file(spool: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    begin = damage(spool / "9-events")
+    with package.open(spool) as snapshot:
+        with pytest.raises(CorruptError, match="9-events"):
+            list(snapshot.batches())
+        stream = snapshot.batches(on_corrupt="skip")
+        left = [event for event in ALL if event != events(9)[1]]
+        assert pa.table(stream)["payload"].to_pylist() == left
+        assert [noted.offset for noted in stream.damages] == [begin]
+
+
+def test_a_record_is_a_value() -> None:
+    one = LedgerRecord(1, 2, b"three")
+    file, number, payload = one
+    assert (file, number, payload, len(one)) == (1, 2, b"three", 5)
+    assert pickle.loads(pickle.dumps(one)) == one and len({one, LedgerRecord(1, 2, b"three")}) == 1
+    assert one.to_dict() == {"file": 1, "record": 2, "payload": b"three"}
+    assert one != LedgerRecord(1, None, b"three")
+    assert repr(LedgerRecord(1, None, b"x")) == 'LedgerRecord(file=1, record=None, payload=b"x")'
+
+
+def test_opening_to_append_goes_on_with_the_ledger_that_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    with pytest.raises(InvalidArgumentError, match='"ledger"'):
+        package.open(path, "a")
+    with package.open(path, "x", format="ledger", base="clicks", batch_records=1) as ledger:
+        assert isinstance(ledger, Ledger) and ledger.base == "clicks"
+        ledger.append(b"1")
+    with package.open(path, "a") as again:
+        assert isinstance(again, Ledger) and again.base == "clicks"
+        again.append(b"2")
+    with package.open(path) as snapshot:
+        assert list(snapshot.payloads()) == [b"1", b"2"]  # type: ignore[union-attr]
+    with pytest.raises(AlreadyExistsError, match="base clicks"):
+        package.open(path, "x", format="ledger")
+    with package.open(tmp_path / "other", "a", format="ledger") as fresh:
+        assert fresh.base == "events"
+
+
+@pytest.mark.parametrize("log", [Book, Wal])
+@pytest.mark.parametrize("mode", ["r", "a"])
+def test_other_formats_say_that_it_is_a_ledger(
+    spool: Path, log: type[Book] | type[Wal], mode: Any
+) -> None:
+    for path in (spool, spool / "9-events"):
+        with pytest.raises(NotALogError, match=r"holds a ledger; open it with Ledger\.open"):
+            log.open(path, mode)
+        with pytest.raises(NotALogError, match="holds a ledger"):
+            package.open(path, mode, format="book" if log is Book else "wal")
+    assert sorted(os.listdir(spool)) == ["10-events", "2-events", "9-events"]
+
+
+def test_a_drained_ledger_is_one_by_its_counter(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    with Ledger.open(path) as ledger:
+        ledger.append(b"1")
+        fetched = ledger.fetch()
+        ledger.remove(fetched.removable)
+    assert os.listdir(path) == [".deedbook"]
+    facts = json.loads(ok("info", path, "--json"))
+    assert (facts["format"], facts["records"], facts["finished_files"]) == ("ledger", 0, 0)
+    assert ok("cat", path) == b"" and b"0 files" in ok("verify", path)
+
+
+def test_names_alone_make_no_ledger(tmp_path: Path) -> None:
+    assert formats.detect(tmp_path) is None
+    named = {
+        "2024-report.txt": b"Sales went up, then down.\n" * 100,
+        "0-zeros": bytes(4096),
+        "0-nothing": b"",
+        "0-checksum": record(b"1234")[:-1] + b"5",
+        "0-cut": record(b"1234")[:-1],
+        "0-long": struct.pack("<II", 2**24, 0) + bytes(64),
+    }
+    for name in ("07-events", "x-events", "3-"):
+        (tmp_path / name).write_bytes(record(b"1"))
+    assert "named as" not in complaint(deedbook("cat", tmp_path), 2)
+    for name, content in named.items():
+        (tmp_path / name).write_bytes(content)
+    assert formats.detect(tmp_path) is None
+    said = complaint(deedbook("cat", tmp_path), 2)
+    assert "no log there (looked for book.log, epochs 0iN of a pier, WAL segments, files N" in said
+    meant = r"([\w.-]+) is named as a ledger's file, and has no intact record: if it is one, name "
+    found = re.findall(meant + r"its base \(([\w.]+)\)", said)
+    assert found and {(name, name.partition("-")[2]) for name in named}.issuperset(found)
+    with pytest.raises(MissingError, match="no ledger"):
+        LedgerSnapshot.open(tmp_path)
+    # Nor do they keep another format from the directory, or its files.
+    with Wal.open(tmp_path, "a") as wal:
+        wal.append(b"1")
+    assert formats.detect(tmp_path) == "wal"
+
+
+def test_the_base_says_that_what_is_damaged_is_a_ledger(spool: Path) -> None:
+    for file in spool.iterdir():
+        file.write_bytes(b"\xff" * 100)
+    assert formats.detect(spool) is None
+    assert b"0 records" in deedbook("verify", spool, "--base", "events").stdout
+    assert "no log there" in complaint(deedbook("verify", spool, "--base", "clicks"), 2)
+
+
+def test_two_ledgers_in_one_directory_must_be_told_apart(spool: Path, tmp_path: Path) -> None:
+    file_of(spool, 0, [b"1", b"2"], "clicks")
+    for call in (package.open, LedgerSnapshot.open):
+        with pytest.raises(InvalidArgumentError, match="clicks, events: say which"):
+            call(spool)
+    with pytest.raises(InvalidArgumentError, match="clicks, events: say which"):
+        package.open(spool, "a")
+    with package.open(spool, base="clicks") as snapshot:
+        assert list(snapshot.payloads()) == [b"1", b"2"]
+    for words in (["cat", spool], ["salvage", spool, tmp_path / "copy"]):
+        assert "clicks, events: say which" in complaint(deedbook(*words), 2)
+    assert ok("cat", spool, "--base", "clicks", "--raw") == b"1\n2\n"
+    # What only counts and checks does all of them.
+    facts = json.loads(ok("info", spool, "--json"))
+    counted = [(one["base"], one["records"]) for one in facts["ledgers"]]
+    assert counted == [("clicks", 2), ("events", 9)]
+    assert facts["records"] == 11
+    assert b": ok, 4 files, 11 records" in ok("verify", spool)
+    assert b": ok, 1 file, 2 records" in ok("verify", spool, "--base", "clicks")
+    assert "a file of the base" in complaint(deedbook("cat", spool / "2-events", "--base", "x"), 2)
+
+
+def test_a_wal_and_a_ledger_in_one_directory_are_refused(spool: Path) -> None:
+    (spool / f"{0:020d}.wal").write_bytes(b"")
+    for words in (["info"], ["cat"], ["verify"]):
+        said = complaint(deedbook(*words, spool), 2)
+        assert "holds both a write-ahead log (00000000000000000000.wal) and a ledger (" in said
+    assert ok("cat", spool / "2-events", "--raw") == b"\n".join(events(2)) + b"\n"
+
+
+# -- info -----------------------------------------------------------------------------------------
+
+
+def test_info_counts_what_waits_and_says_what_is_wrong(spool: Path) -> None:
+    damage(spool / "9-events")
+    file_of(spool, 11, [])
+    with Ledger.open(spool) as ledger:
+        ledger.append(b"being written")
+        done = deedbook("info", spool, "--json")
+        shown = deedbook("info", spool).stdout.decode()
+    assert done.returncode == 1  # as for a corrupt log
+    facts = json.loads(done.stdout)
+    assert (facts["path"], facts["format"]) == (str(spool), "ledger")
+    sizes = [file.stat().st_size for file in spool.iterdir() if file.is_file()]
+    assert (facts["records"], facts["bytes"]) == (9, sum(sizes))
+    assert (facts["finished_files"], facts["active_files"]) == (4, 1)
+    (events_,) = facts["ledgers"]
+    assert events_["verdicts"] == {"clean": 4, "corrupt": 1}
+    named = {file["index"]: file for file in events_["files"]}
+    assert (named[9]["verdict"], named[9]["records"]) == ("corrupt", 2)
+    assert (named[12]["active"], named[11]["records"], named[11]["bytes"]) == (True, 0, 0)
+    assert "4 finished files, 2 to 11" in shown and "12-events, 21 bytes, being written" in shown
+    assert "corrupt  1 file" in " ".join(shown.split()).replace("corrupt 1", "corrupt  1")
+    assert "next intact record at byte" in shown
+
+
+def test_info_counts_what_was_set_aside(spool: Path) -> None:
+    damage(spool / "2-events")
+    with Ledger.open(spool) as ledger:
+        fetched = ledger.fetch()
+        ledger.remove(fetched.removable)
+    facts = json.loads(ok("info", spool, "--json"))
+    assert (facts["quarantined_files"], facts["finished_files"]) == (1, 0)
+    assert facts["ledgers"][0]["quarantined_files"] == 1
+    aside = spool / ".deedbook" / "quarantine"
+    assert f"quarantine  1 file in {aside}" in ok("info", spool).decode()
+    # It can be looked at and copied in the same way.
+    assert json.loads(deedbook("info", aside, "--json").stdout)["records"] == 2
+
+
+# -- cat ------------------------------------------------------------------------------------------
+
+
+def test_cat_prints_events_in_the_order_in_which_they_are_sent(spool: Path) -> None:
+    assert ok("cat", spool, "--raw").split(b"\n")[:-1] == ALL
+    assert ok("cat", spool, "--null").split(b"\0")[:-1] == ALL
+    with Ledger.open(spool) as ledger:
+        fetched = ledger.fetch()
+        sent = [payload for body in fetched.data for payload in body.records()]
+    assert sent == ALL
+    assert ok("cat", spool).splitlines()[3] == b'9/0\t{"file":9,"n":0}'
+    assert json_lines(ok("cat", spool, "--json"))[4] == {
+        "file": 9,
+        "record": 1,
+        "payload": '{"file":9,"n":1}',
+    }
+
+
+def test_a_range_of_cat_is_one_of_files(spool: Path) -> None:
+    def raw(*args: str) -> list[bytes]:
+        return ok("cat", spool, "--raw", *args).splitlines()
+
+    assert raw("9") == events(9) == raw("9:10") == raw("--start", "9", "--stop", "10")
+    assert raw("3:") == events(9) + events(10) and raw(":9") == events(2) and raw("11:") == []
+    assert ok("cat", spool / "9-events", "--raw").splitlines() == events(9)
+
+
+@posix
+def test_tail_follows_a_ledger_through_its_files(tmp_path: Path) -> None:
+    """Those that are being written, and new ones, also where the older ones are sent meanwhile."""
+    with Ledger.open(tmp_path / "spool", batch_records=5) as ledger:
+        sent = [b'{"n":%d}' % number for number in range(40)]
+        ledger.append_many(sent[:12])
+        with running("tail", ledger.path, "--raw", "-n", "4") as last:
+            done = ended(last)
+        assert done.stdout.splitlines() == sent[8:12] and done.stderr == b""
+        with running("tail", ledger.path, "--raw", "-n", "3", "-f") as follower:
+            got = [next_line(follower).strip() for _ in range(3)]
+            for start in range(12, 40, 7):
+                ledger.append_many(sent[start : start + 7])
+                got += [next_line(follower).strip() for _ in range(7)]
+                if (found := ledger.fetch()) is not None:
+                    ledger.remove(found.removable)
+            follower.send_signal(signal.SIGINT)
+            done = ended(follower)
+        assert (done.returncode, got, done.stdout) == (130, sent[9:], b"")
+
+
+def test_cat_ends_at_damage_and_skips_it_on_request(spool: Path) -> None:
+    at = damage(spool / "9-events")
+    done = deedbook("cat", spool, "--raw")
+    assert done.returncode == 1 and done.stdout.splitlines() == ALL[:4]
+    assert b"9-events" in done.stderr and b"checksum" in done.stderr
+    done = deedbook("cat", spool, "--raw", "--skip-corrupt")
+    assert done.returncode == 1 and done.stdout.splitlines() == ALL[:4] + ALL[5:]
+    said = done.stderr.decode()
+    assert f"skipping damage: bytes {at} to" in said and "9-events)" in said
+    done = deedbook("tail", spool, "--raw")  # goes on behind it
+    assert done.returncode == 1 and b"9-events" in done.stderr and b"checksum" in done.stderr
+    assert set(done.stdout.splitlines()) < set(ALL) and done.stdout.splitlines()[-1] == ALL[-1]
+    with package.open(spool) as snapshot:
+        records = snapshot.iter(on_corrupt="skip")
+        assert [record.payload for record in records] == ALL[:4] + ALL[5:]
+        assert [found.offset for found in records.damages] == [at]
+        with pytest.raises(CorruptError):
+            list(snapshot)
+
+
+def test_a_torn_end_is_no_damage_to_cat(spool: Path) -> None:
+    file = spool / "9-events"
+    file.write_bytes(file.read_bytes() + record(b"cut off")[:-2])
+    assert ok("cat", spool, "--raw").splitlines() == ALL
+    assert json.loads(ok("info", spool, "--json"))["ledgers"][0]["verdicts"]["torn"] == 1
+    assert deedbook("verify", spool).returncode == 1  # as of a book
+
+
+def test_cat_leaves_out_what_is_being_written(spool: Path) -> None:
+    with Ledger.open(spool) as ledger:
+        ledger.append(b"being written")
+        done = deedbook("cat", spool, "--raw")
+        assert done.returncode == 0 and done.stdout.splitlines() == ALL
+        assert "left out 1 file being written" in done.stderr.decode()
+        assert ok("cat", spool / "11-events", "--raw") == b"being written\n"  # asked for by name
+        with package.open(spool) as snapshot:
+            assert list(snapshot.payloads()) == ALL
+            with pytest.raises(OutOfRangeError):
+                snapshot.iter(11)
+    assert ok("cat", spool, "--raw").splitlines() == [*ALL, b"being written"]
+
+
+def test_a_file_that_was_sent_meanwhile_is_passed_over(spool: Path) -> None:
+    with package.open(spool) as snapshot, package.open(spool / "9-events") as one:
+        (spool / "9-events").unlink()
+        assert list(snapshot.payloads()) == events(2) + events(10)
+        with pytest.raises(MissingError):
+            list(one.payloads())  # what was named must be there
+
+
+# -- verify and salvage ---------------------------------------------------------------------------
+
+
+def test_verify_is_the_same_under_both_names(spool: Path) -> None:
+    file_of(spool, 11, [])
+    assert ok("verify", spool) == ok("spool", "verify", spool)
+    damage(spool / "9-events")
+    for how in ([], ["--json"]):
+        one, other = deedbook("verify", spool, *how), deedbook("spool", "verify", spool, *how)
+        assert one.returncode == other.returncode == 1 and one.stdout == other.stdout
+    facts = json.loads(deedbook("verify", spool, "--json").stdout)
+    assert (facts["ok"], facts["format"], facts["records"]) == (False, "ledger", 8)
+    verdicts = {file["file"]["index"]: file["report"]["verdict"] for file in facts["files"]}
+    assert verdicts == {2: "clean", 9: "corrupt", 10: "clean", 11: "clean"}
+    shown = deedbook("verify", spool).stdout.decode()
+    assert "9-events: bytes" in shown and "1 damaged file, 4 files, 8 records" in shown
+    assert b": ok, 1 file, 3 records" in ok("verify", spool / "2-events")
+
+
+@posix
+@pytest.mark.skipif(
+    os.name == "posix" and os.geteuid() == 0 and sys.platform != "linux",
+    reason="root may read everything",
+)
+def test_a_file_that_cannot_be_read_is_named(spool: Path) -> None:
+    def refused(*args: object) -> str:
+        done = subprocess.run(command(*args), capture_output=True, preexec_fn=obey_permissions)
+        return complaint(done, 2)
+
+    closed = file_of(spool, 5, events(5))
+    closed.chmod(0)
+    for name in ("info", "verify", "cat"):
+        said = refused(name, spool)
+        assert "Permission denied" in said and "5-events" in said
+    done = subprocess.run(command("cat", spool), capture_output=True, preexec_fn=obey_permissions)
+    assert len(done.stdout.splitlines()) == 3  # what comes before it
+    assert "Permission denied" in refused("salvage", spool, spool.with_name("copy"))
+    for index in (2, 9, 10):
+        (spool / f"{index}-events").unlink()
+    assert "Permission denied" in refused("info", spool)  # not: no log there
+    # Another format in that directory is none the worse for it.
+    for words, stdin in ((["append"], b"1\n"), (["cat"], b"")):
+        line = command(*words, spool)
+        done = subprocess.run(line, input=stdin, capture_output=True, preexec_fn=obey_permissions)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == b"1\t1\n"
+
+
+def test_salvage_copies_each_file(spool: Path, tmp_path: Path) -> None:
+    damage(spool / "9-events")
+    before = {file.name: file.read_bytes() for file in spool.iterdir()}
+    copy, one = tmp_path / "copy", tmp_path / "one"
+    done = deedbook("salvage", spool, copy)
+    assert done.returncode == 0
+    assert b"copied 8 records" in done.stdout and b"left out of" in done.stdout
+    assert ok("cat", copy, "--raw").splitlines() == ALL[:4] + ALL[5:]
+    assert {file.name: file.read_bytes() for file in spool.iterdir()} == before
+    facts = json.loads(ok("salvage", spool / "9-events", one, "--json"))
+    assert (facts["ok"], facts["format"], facts["records"]) == (True, "ledger", 2)
+    assert ok("cat", one, "--raw").splitlines() == [events(9)[0], events(9)[2]]
+    assert deedbook("salvage", spool, copy).returncode == 2  # there is one already
+    (spool / "9-events").write_bytes(b"\xff" * 100)
+    done = deedbook("salvage", spool / "9-events", tmp_path / "none", "--base", "events")
+    assert done.returncode == 1  # there was something, and nothing intact
+
+
+# -- what a ledger does not have ------------------------------------------------------------------
+
+
+def test_what_is_not_for_ledgers_or_for_ledgers_alone_is_said(spool: Path, path: Path) -> None:
+    ok("append", path, stdin=b"1\n")
+    logs_only = "holds a ledger, this is for write-ahead logs"
+    for words, said in (
+        (["append", spool], "holds a ledger; 'deedbook spool append' appends to it"),
+        (["repair", spool], "salvage copies what is intact"),
+        (["cat", spool, "--reverse"], "in the order in which they are sent"),
+        (["truncate", spool, "--before", "0"], logs_only),
+        (["retain", spool, "--consumed"], logs_only),
+        (["consumers", spool], logs_only),
+        (["cat", path, "--base", "events"], "holds a book, --base is for ledgers"),
+    ):
+        assert said in complaint(deedbook(*words, stdin=b"1\n"), 2), words

@@ -1,0 +1,123 @@
+"""A ledger from the shell: append, look, send, dead letters."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deedbook import Ledger
+from shell import outputs, refused
+
+pytest.importorskip("urllib3")
+
+from deedbook.http import DeadLetters, Sender
+from deedbook.http.endpoint import Endpoint, Faults
+from deedbook.transient import TransientDB
+from http_kinds import events
+
+spool = functools.partial(outputs, "spool")
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(b"\n".join(events(1500, 100)) + b"\n\n")
+    return file
+
+
+def test_lines_are_appended_sent_and_gone(tmp_path: Path, lines: Path) -> None:
+    path = tmp_path / "spool"
+    assert "appended 1,500 events, on stable storage" in spool("append", path, lines)[1]
+    status = json.loads(spool("status", path, "--json")[0])
+    assert (status["files"], status["dead_letters"]) == (1, 0)
+    assert ": ok, 1 file, 1,500 records" in spool("verify", path)[0]
+    faults = Faults(statuses={503: 0.3}, drop=0.2, seed=3)
+    with Endpoint(faults=faults) as endpoint:
+        out, err = spool("send", path, endpoint.url, "--header", "X-Key: 1")
+        assert out == "" and "sent 1,500 events" in err
+        assert sorted(endpoint.events) == sorted(events(1500, 100))
+    assert "0 files" in spool("status", path)[0]
+    assert json.loads(spool("send", path, "http://127.0.0.1:9/", "--json")[0])["requests"] == 0
+
+
+def test_a_line_that_is_too_long_for_a_ledger_is_named(tmp_path: Path) -> None:
+    """The error named an option that the command has not, and did not say which line it was."""
+    short, long = '{"n":1}\n' * 40_000, '"%s"\n' % ("x" * (1 << 20))
+    _, err = spool("append", tmp_path / "spool", code=2, stdin=short + long + short)
+    assert err == "deedbook: line 40001 of standard input is longer than 1,048,576 bytes\n"
+
+
+def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    spool("append", path, stdin='{"n":1}\n{"n":2}\n')
+    with Endpoint(script=[406]) as endpoint:
+        _, err = spool("send", path, endpoint.url, code=1)
+        assert "2 events refused, now dead letters" in err
+        letters = [json.loads(line) for line in spool("dead-letters", path)[0].splitlines()]
+        assert [letter["payload"] for letter in letters] == ['{"n":1}', '{"n":2}']
+        assert "2 dead letters" in spool("status", path)[0]
+        assert "put 2 events back" in spool("replay", path)[1]
+        spool("send", path, endpoint.url)
+        assert endpoint.events == [b'{"n":1}', b'{"n":2}']
+
+
+def test_letters_that_are_longer_than_the_usual_limit_are_replayed(tmp_path: Path) -> None:
+    """A ledger with a higher limit had them, and the replay opened it with the usual one."""
+    path, long = tmp_path / "spool", b'"%s"' % (b"x" * (1 << 20))
+    Ledger.open(path, record_bytes_max=2 << 20).close()
+    letters = DeadLetters(path / ".deedbook" / "dead-letters")
+    letters.write("a", [(0, long)], reason="no", status=400, attempts=1, now=0.0, url="http://h")
+    assert "put 1 event back" in spool("replay", path)[1]
+    with Ledger.open(path) as ledger:
+        assert list(ledger.fetch().data[0].records()) == [long]
+
+
+def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> None:
+    """Ledgers of one directory shared the folder: a replay put what one had sent into the other."""
+    path = tmp_path / "spool"
+    for base in ("events", "clicks"):
+        spool("append", path, "--base", base, stdin=f'{{"of":"{base}"}}\n')
+    with Endpoint(script=[406]) as endpoint:
+        spool("send", path, endpoint.url, "--base", "clicks", code=1)
+        assert (path / ".deedbook" / "dead-letters-clicks").is_dir()
+        assert "dead letter" not in spool("status", path)[0]
+        told = f"1 dead letter: deedbook spool dead-letters {path} --base clicks\n"
+        assert told in spool("status", path, "--base", "clicks")[0]
+        assert "put 0 events back" in spool("replay", path)[1]
+        info = [sys.executable, "-m", "deedbook", "info", "--json", str(path)]
+        shown = subprocess.run(info, capture_output=True, text=True, timeout=120, check=True)
+        assert json.loads(shown.stdout)["dead_letters"] == 1
+        assert "put 1 event back" in spool("replay", path, "--base", "clicks")[1]
+        spool("send", path, endpoint.url, "--base", "clicks")
+        assert endpoint.events == [b'{"of":"clicks"}']
+        with TransientDB(Ledger.open(path, base="clicks")) as db:
+            letters = Sender(db, endpoint.url).dead_letters
+    assert letters.path == path / ".deedbook" / "dead-letters-clicks"
+
+
+def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    spool("append", path, stdin="1\n")
+    with Endpoint(script=[503] * 1000) as endpoint:
+        _, err = spool("send", path, endpoint.url, "--timeout", 1, code=2)
+        assert "not all is sent after 1 s" in err and "503" in err
+        # Only whole seconds were taken.
+        _, err = spool("send", path, endpoint.url, "--timeout", 0.5, code=2)
+    assert "not all is sent after 0.5 s" in err and "503" in err
+    with Ledger.open(path) as ledger:
+        assert ledger.has_data()
+
+
+def test_wrong_input_is_one_line_and_what_came_before_it_stays(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    _, err = spool("append", path, code=2, stdin='{"n":1}\nnot json\n')
+    assert "line 2 of standard input is not JSON" in err
+    assert json.loads(spool("status", path, "--json")[0])["files"] == 1
+    assert "no ledger there" in refused("spool", "status", tmp_path / "none")
+    assert "needs --max-bytes" in refused("spool", "append", path, "--drop-oldest")
+    assert "NAME: VALUE" in refused("spool", "send", path, "http://x/", "--header", "oops")

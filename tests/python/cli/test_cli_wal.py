@@ -1,0 +1,248 @@
+"""The command line with write-ahead logs, at the process boundary."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from deedbook import Wal
+from shell import outputs as deedbook
+from shell import refused
+
+LINES = b"".join(b'{"n":%d}\n' % n for n in range(300))
+
+
+@pytest.fixture(params=["segments", "single"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "log"
+    layout = ["--segment-bytes", "512"] if request.param == "segments" else ["--single-file"]
+    out, err = deedbook("append", "--format", "wal", *layout, path, stdin=LINES)
+    assert out == "" and "appended 300 records (bytes 0 to " in err and "all durable" in err
+    return path
+
+
+def test_places_and_ranges_are_bytes(path: Path) -> None:
+    out, _ = deedbook("cat", path)
+    lines = out.splitlines()
+    assert len(lines) == 300 and lines[0] == '0\t{"n":0}' and lines[1] == '15\t{"n":1}'
+    newest = deedbook("cat", path, "--json", "--reverse")[0].splitlines()[0]
+    assert json.loads(newest)["payload"] == '{"n":299}'
+    end = json.loads(deedbook("info", path, "--json")[0])["end"]
+    assert f"300, bytes 0 to {end:,}" in deedbook("info", path)[0]
+    one, two = '{"n":1}\n', '{"n":2}\n'
+    for words, shown in (
+        (["15"], one),
+        (["15:30"], one),
+        (["15:45", "--reverse"], two + one),
+        # Following ends at once where what was asked for is there.
+        (["15:45", "--follow"], one + two),
+        ([f"{end}:"], ""),
+        ([f"{end + 5000}:"], ""),
+    ):
+        assert deedbook("cat", path, "--raw", *words)[0] == shown, words
+    for words in ([f"0:{end + 5000}"], [f":{end}", "--follow"], ["--follow", "--timeout", "0.1"]):
+        assert len(deedbook("cat", path, *words)[0].splitlines()) == 300, words
+    assert "lies inside the record at lsn 15" in refused("cat", path, "16")
+
+
+def test_records_are_dropped_at_both_ends(path: Path) -> None:
+    single = path.is_file()
+    lsns = [int(line.split("\t")[0]) for line in deedbook("cat", path)[0].splitlines()]
+    before = deedbook("cat", path)[0]
+    after = ("truncate", path, "--after", lsns[200], "--json")
+    with Wal.open(path, "a"):  # asked beside its writer
+        would = json.loads(deedbook(*after, "--dry-run")[0])
+        asked = deedbook("truncate", path, "--from", lsns[199], "--dry-run")[0]
+        assert "101 records would go; bytes 0 to" in asked
+    assert deedbook("cat", path)[0] == before
+    told = json.loads(deedbook(*after)[0])
+    assert told["dropped_records"] == 99
+    assert would == {**told, "dry_run": True} and not told["dry_run"]
+    assert "dropped 1 record;" in deedbook("truncate", path, "--from", lsns[200])[0]
+    if single:
+        assert "no prefix to drop" in refused("truncate", path, "--before", lsns[9])
+        return
+    with Wal.open(path, "a") as wal:
+        wal.set_consumer("reader", lsns[50])
+    assert '"reader" needs lsn' in refused("truncate", path, "--before", lsns[60])
+    needed = refused("truncate", path, "--before", lsns[60], "--dry-run")
+    assert '"reader" needs lsn' in needed
+    deedbook("truncate", path, "--before", lsns[60], "--force")
+    assert deedbook("cat", path)[0].splitlines()[0].startswith(f"{lsns[60]}\t")
+    assert "reader needs lsn" in deedbook("info", path)[0]
+    deedbook("truncate", path, "--before", "end", "--force")
+    assert deedbook("cat", path)[0] == ""
+    assert "give one of" in refused("truncate", path)
+
+
+def test_a_salvage_says_what_it_takes_along(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with Wal.create(path, single_file=True) as wal:
+        lsns = [wal.append(b"%02d" % i * 10) for i in range(4)]
+        wal.set_consumer("mail", lsns[1])
+        wal.set_consumer("backup", lsns[2])
+    raw = bytearray(path.read_bytes())
+    raw[lsns[1] + 9] ^= 1
+    path.write_bytes(raw)
+    out, _ = deedbook("salvage", path, tmp_path / "copy")
+    assert "  2 consumers carried over\n" in out
+    assert "  consumers whose record is lost need the next one: mail\n" in out
+    (tmp_path / ".deedbook/log/consumers").write_text("mail 9\n")
+    out, _ = deedbook("salvage", path, tmp_path / "again")
+    assert "not carried over: " in out and "consumers' file is damaged" in out
+    told = json.loads(deedbook("salvage", "--json", path, tmp_path / "third")[0])
+    assert (told["ok"], told["consumers"], len(told["not_carried"])) == (True, 0, 1)
+
+
+def test_the_size_of_segments_can_be_told_to_all_that_read(tmp_path: Path) -> None:
+    """One segment that is not full does not show the size; only ``append`` took it."""
+    path = tmp_path / "log"
+    with Wal.create(path, segment_bytes=512) as wal:
+        wal.append_many([b"%05d" % n for n in range(100)])
+        wal.sync()
+        wal.truncate_before(wal.end - 13)
+    (segment,) = path.glob("*.wal")
+    assert segment.stat().st_size < 512
+    shutil.rmtree(path / ".deedbook")
+    size = ["--segment-bytes", "512"]
+    commands: list[list[object]] = [["info"], ["verify"], ["cat", "--raw"], ["repair"]]
+    for command in commands:
+        assert "segment_bytes" in refused(*command, path), command
+        deedbook(*command, path, *size)
+    assert deedbook("cat", "--raw", path, *size)[0] == "00099\n"
+    shutil.rmtree(path / ".deedbook", ignore_errors=True)
+    deedbook("salvage", path, tmp_path / "copy", *size)
+    with Wal.open(tmp_path / "copy") as wal:
+        assert list(wal.payloads()) == [b"00099"]
+    deedbook("append", tmp_path / "book", stdin=b"1\n")
+    assert "--segment-bytes is for write-ahead logs" in refused("info", tmp_path / "book", *size)
+
+
+def test_repair_names_the_segment_that_it_sets_aside(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with Wal.open(path, "x", segment_bytes=600) as wal:
+        for number in range(24):
+            wal.append(bytes([number]) * 92)
+    shutil.rmtree(path / ".deedbook")
+    segments = [path / f"{number:020d}.wal" for number in range(4)]
+    segments[2].unlink()
+    forced = ("repair", path, "--force")
+    would = deedbook(*forced, "--dry-run")[0]
+    assert f"would set aside 1 segment after a gap: {segments[3]}" in would
+    assert segments[2].name in would and "6 intact records among them" in would
+    aside = f"{segments[3]}.cut"
+    assert f"set aside 1 segment after a gap as: {aside}" in deedbook(*forced)[0]
+    assert Path(aside).stat().st_size == 600
+    assert "nothing to repair" in deedbook(*forced)[0]
+
+
+def test_what_is_for_the_other_format_is_refused(path: Path, tmp_path: Path) -> None:
+    err = refused("append", path, "--resume")
+    assert "--resume is for books" in err and "deedbook info --json" in err
+    assert "for books" in refused("append", path, "--epoch", "1")
+    err = refused("append", "--format", "book", path, stdin=b"1\n")
+    assert "holds a write-ahead log" in err
+    book = tmp_path / "book"
+    deedbook("append", book, stdin=b"1\n")
+    err = refused("append", "--format", "wal", book)
+    assert "holds a book" in err
+    for args in (["truncate", "--from", "0"], ["retain", "--consumed"], ["consumers"]):
+        assert "holds a book" in refused(*args, book)
+    assert "(--format wal)" in refused("append", book, "--single-file")
+    assert len(deedbook("cat", book)[0].splitlines()) == 1
+
+
+def test_a_file_of_lines_named_as_the_log_is_refused_and_kept(tmp_path: Path) -> None:
+    # `deedbook append events.jsonl events.wal`: the arguments in the wrong order.
+    lines = tmp_path / "events.jsonl"
+    lines.write_bytes(LINES)
+    assert "nothing in .deedbook says that it is one" in refused("append", lines, stdin=b"1\n")
+    assert "nothing in .deedbook says that it is one" in refused("info", lines)
+    assert lines.read_bytes() == LINES
+
+
+def test_a_log_that_is_gone_is_told(path: Path) -> None:
+    if path.is_file():
+        path.unlink()
+    else:
+        for file in path.glob("*.wal"):
+            file.unlink()
+    err = deedbook("append", path, stdin=b"1\n", code=1)[1]
+    assert "lost acknowledged records" in err
+    assert "lost acknowledged records" in deedbook("cat", path, code=1)[1]
+
+
+def test_consumers_are_listed_set_and_removed(path: Path) -> None:
+    assert deedbook("consumers", path)[0] == ""
+    deedbook("consumers", path, "--set", "backup", "15")
+    told = json.loads(deedbook("consumers", path, "--set", "copy", "end", "--json")[0])
+    with Wal.open(path) as wal:
+        assert told["consumers"] == {"backup": 15, "copy": wal.end} == wal.consumers()
+    assert deedbook("consumers", path)[0].splitlines()[0] == "backup  15"
+    assert "lies inside" in refused("consumers", path, "--set", "copy", "16")
+    assert "neither an LSN" in refused("consumers", path, "--set", "copy", "x")
+    assert "no consumer 'none'" in refused("consumers", path, "--remove", "none")
+    would = deedbook("consumers", path, "--remove", "backup", "--dry-run")[0].splitlines()
+    with Wal.open(path) as wal:
+        kept = wal.end - 15
+        assert wal.consumers() == {"backup": 15, "copy": wal.end}
+    assert f"({kept:,} bytes)" in would[0] or f"keeps {kept} bytes" in would[0]
+    assert [line.split()[0] for line in would[1:]] == ["copy"]
+    last = json.loads(deedbook("consumers", path, "--remove", "copy", "--dry-run", "--json")[0])
+    assert (last["consumers"], last["freed_bytes"]) == ({"backup": 15}, 0)
+    for wrong in ((), ("--set", "copy", "end"), ("--set", "copy", "end", "--remove", "copy")):
+        assert "goes with --remove alone" in refused("consumers", path, *wrong, "--dry-run")
+    with Wal.open(path, "a") as wal:  # beside its writer, too
+        deedbook("consumers", path, "--remove", "backup")
+        assert wal.consumers() == {"copy": wal.end}
+        deedbook("consumers", path, "--set", "backup", "15")
+        assert wal.consumers() == {"backup": 15, "copy": wal.end}
+
+
+def test_segments_are_dropped_by_size_age_and_consumers(path: Path) -> None:
+    if path.is_file():
+        err = refused("retain", path, "--max-bytes", "1k")
+        assert "no prefix to drop" in err
+        return
+    assert "give --max-bytes" in refused("retain", path)
+    assert "is not an age" in refused("retain", path, "--max-age", "7y")
+    assert "dropped 0 records" in deedbook("retain", path, "--max-age", "7d")[0]
+    deedbook("consumers", path, "--set", "slow", "1023", code=2)
+    lsns = [int(line.split("\t")[0]) for line in deedbook("cat", path)[0].splitlines()]
+    deedbook("consumers", path, "--set", "slow", lsns[100])
+    with Wal.open(path, "a"):  # asked beside its writer
+        would = json.loads(deedbook("retain", path, "--max-bytes", "1k", "--dry-run", "--json")[0])
+        assert "would be left of" in deedbook("retain", path, "--consumed", "--dry-run")[0]
+        locked = refused("retain", path, "--max-bytes", "1k")
+        assert "has it open for writing" in locked
+    told = json.loads(deedbook("retain", path, "--max-bytes", "1k", "--json")[0])
+    assert (would["head"], would["dropped_bytes"]) == (told["head"], told["dropped_bytes"])
+    assert 0 < told["head"] <= lsns[100] and told["dropped_bytes"] == told["head"]
+    assert told["dropped_records"] + told["records"] == 300
+    deedbook("consumers", path, "--remove", "slow")
+    told = json.loads(deedbook("retain", path, "--max-bytes", "1k", "--json")[0])
+    assert 1024 <= told["end"] - told["head"] <= 1024 + 2 * 512
+    deedbook("consumers", path, "--set", "done", "end")
+    assert "are left of" in deedbook("retain", path, "--consumed")[0]
+
+
+def test_a_running_writer_is_asked_to_drop(path: Path) -> None:
+    """retain was refused beside a writer, which kept everything until it ended."""
+    if path.is_file():
+        return
+    asking = ("retain", path, "--max-bytes", "1k", "--ask")
+    with Wal.open(path, "a") as wal:
+        told = json.loads(deedbook(*asking, "--json")[0])
+        assert told == {"ok": True, "path": str(path), "asked": True, "holder": os.getpid()}
+        assert f"process {os.getpid()}, is asked" in deedbook(*asking)[0]
+        assert wal.head == 0
+        for _ in range(80):
+            wal.append(b"more")
+        wal.sync()
+        assert wal.head > 0 and 1024 <= wal.end - wal.head <= 1024 + 2 * 512
+    # Without a writer the command does it itself.
+    assert "dropped" in deedbook("retain", path, "--max-bytes", "1k", "--ask")[0]

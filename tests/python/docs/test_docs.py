@@ -1,0 +1,88 @@
+"""The package exports what the stub names, and the README runs."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from deedbook import _core, _errors
+from doc_blocks import blocks, run_python, run_shell
+from places import ROOT
+
+STUB = Path(deedbook.__file__).with_name("_core.pyi")
+README = ROOT / "README.md"
+
+
+# -- the stub -------------------------------------------------------------------------------------
+
+
+def test_every_name_in_a_see_also_of_the_stub_exists() -> None:
+    names = set(re.findall(r"(?<!`)`([A-Za-z_.]+)`(?!`)", STUB.read_text()))
+    known = {*vars(deedbook), "deedbook"}
+    classes = [node for node in ast.parse(STUB.read_text()).body if isinstance(node, ast.ClassDef)]
+    members = {member for node in classes for member in vars(getattr(_core, node.name))}
+    unknown = {
+        name for name in names if name not in known | members and name.split(".")[-1] not in members
+    }
+    assert not unknown
+
+
+def test_the_stub_names_every_error_that_a_method_says_it_raises() -> None:
+    raised = set(re.findall(r"`(\w+Error)`", STUB.read_text()))
+    assert raised <= set(_errors.__all__)
+
+
+def test_the_package_exports_the_core_and_the_errors() -> None:
+    # The file that a reader gives is of Python, over these parts.
+    core = {*_core.__all__} - {"PayloadParts"} | {"PayloadReader"}
+    of_python = {"BackupReport", "LogReport", "backup", "open", "report"}
+    assert {*core, *_errors.__all__, *of_python} == set(deedbook.__all__)
+    assert sorted(deedbook.__all__) == deedbook.__all__
+    assert deedbook.__version__ == _core.__version__
+
+
+def test_classes_say_where_they_are_imported_from() -> None:
+    for name in deedbook.__all__:
+        value = getattr(deedbook, name)
+        if inspect.isclass(value) and not issubclass(value, Exception):
+            assert (value.__module__, value.__qualname__) == ("deedbook", name)
+
+
+# -- examples -------------------------------------------------------------------------------------
+
+
+def test_the_docstring_of_the_package_is_true() -> None:
+    (found,) = doctest.DocTestFinder(recurse=False).find(deedbook, "deedbook")
+    done = doctest.DocTestRunner().run(found)
+    assert done.attempted > 0 and done.failed == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the lines are for POSIX shells")
+def test_the_readme_runs_top_to_bottom_in_one_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each block ran in a directory of its own, and the shell's failed where Python's had been.
+
+    A newcomer typed the page from top to bottom: `deedbook append log` met the log of the first
+    block. The file of Nostr events is the reader's own. Lines for a checkout have tests elsewhere.
+    """
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "tests" / "data" / "nostr" / "events.jsonl", "notes.jsonl")
+    names: dict[str, object] = {"__name__": "__main__"}
+    ran = []
+    for block in blocks(README, "python", "sh"):
+        if block.language == "python":
+            run_python(README, block, names)
+        elif "make " not in block.text:
+            run_shell(README, block, tmp_path, [])
+        ran.append(block.language)
+    assert ran.count("python") >= 2 and ran.count("sh") >= 3
+    assert Path("report.html").exists() and Path("copy.jsonl.gz").stat().st_size > 1000

@@ -1,0 +1,186 @@
+"""What docs/service.md and docs/metrics.md hand out, tried: service, units, manifests, alerts."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import Wal
+from deedbook.metrics import _logs
+from doc_blocks import blocks
+from places import DOCS
+
+SERVICE, METRICS = DOCS / "service.md", DOCS / "metrics.md"
+
+pytestmark = [
+    pytest.mark.skipif(not DOCS.exists(), reason="docs is not in this checkout"),
+    pytest.mark.skipif(os.name != "posix", reason="services here end by SIGTERM"),
+]
+
+
+@contextlib.contextmanager
+def service(script: Path, log: Path, address: str = "127.0.0.1") -> Iterator[subprocess.Popen[str]]:
+    """The service of the page, as a process."""
+    command = [sys.executable, script, log, address, "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def end(process: subprocess.Popen[str], number: signal.Signals) -> int:
+    process.send_signal(number)
+    return process.wait(60)
+
+
+def noted(port: int, lines: list[bytes], address: str = "127.0.0.1") -> list[int]:
+    """Send lines; the LSNs that come back."""
+    with socket.create_connection((address, port), timeout=60) as client:
+        client.sendall(b"".join(line + b"\n" for line in lines))
+        client.shutdown(socket.SHUT_WR)
+        with client.makefile("rb") as answers:
+            return [int(answer) for answer in answers]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    (block,) = blocks(SERVICE, "python")
+    script = tmp_path / "service.py"
+    script.write_text(block.text)
+    return script
+
+
+def test_the_service_keeps_what_it_answered_and_hands_over(script: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    lines = [b"order %d" % number for number in range(50)]
+    with service(script, log) as first:
+        port = int(line(first).split()[1])
+        answered = noted(port, lines)
+        assert len(answered) == 50
+        with service(script, log) as second:  # waits for the first one's lock
+            time.sleep(0.5)
+            assert second.poll() is None
+            assert (end(first, signal.SIGTERM), line(first)) == (0, "closed")
+            port = int(line(second).split()[1])
+            answered += noted(port, [b"by the second"])
+            assert end(second, signal.SIGKILL) == -signal.SIGKILL
+    with Wal.open(log) as wal:
+        assert [record.payload for record in wal] == [*lines, b"by the second"]
+        assert [record.lsn for record in wal] == answered
+
+
+def dockerfile() -> dict[str, str]:
+    """The instructions of the page's Dockerfile; of each the last."""
+    (block,) = blocks(SERVICE, "dockerfile")
+    lines = [line for line in block.text.splitlines() if not line.startswith("#")]
+    return dict(line.split(" ", 1) for line in lines)
+
+
+def units() -> dict[str, str]:
+    """The units of the page, by their names."""
+    blocks_of = blocks(SERVICE, "ini")
+    return {one.text.splitlines()[0].rpartition("/")[2]: one.text for one in blocks_of}
+
+
+def pod() -> dict[str, Any]:
+    """Both manifests of the page, by their kinds."""
+    yaml = pytest.importorskip("yaml")
+    (block,) = blocks(SERVICE, "yaml")
+    return {one["kind"]: one for one in yaml.safe_load_all(block.text)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is one of Linux's own addresses")
+def test_what_the_container_runs_is_reached_from_outside(script: Path, tmp_path: Path) -> None:
+    words = json.loads(dockerfile()["ENTRYPOINT"])
+    assert words[:2] == ["python", dockerfile()["COPY"].split()[1]]
+    directory, address, port = words[2:]
+    assert Path(directory).parent == Path(dockerfile()["VOLUME"])
+    assert port == dockerfile()["EXPOSE"]
+    # A service that listens at 127.0.0.1 alone refuses 127.0.0.2, as it refuses other machines.
+    with service(script, tmp_path / "log", address) as process:
+        assert noted(int(line(process).split()[1]), [b"order"], "127.0.0.2") == [0]
+        assert end(process, signal.SIGTERM) == 0
+
+
+def test_the_pod_is_that_of_the_image_and_the_service_leads_to_it() -> None:
+    uid = re.search(r"--uid (\d+) .* (\w+)$", dockerfile()["RUN"])
+    assert uid is not None and uid[2] == dockerfile()["USER"]
+    stateful, service = pod()["StatefulSet"], pod()["Service"]
+    of_pod = stateful["spec"]["template"]["spec"]
+    assert of_pod["securityContext"] == {"runAsUser": int(uid[1]), "fsGroup": int(uid[1])}
+    assert stateful["spec"]["serviceName"] == service["metadata"]["name"]
+    labels = stateful["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == stateful["spec"]["selector"]["matchLabels"] == labels
+    ports = {port["name"]: port for one in of_pod["containers"] for port in one["ports"]}
+    assert str(ports["orders"]["containerPort"]) == dockerfile()["EXPOSE"]
+    led = {port["targetPort"]: port["port"] for port in service["spec"]["ports"]}
+    assert led == {name: port["containerPort"] for name, port in ports.items()}
+
+
+def test_the_backup_may_read_the_log_and_write_its_copy() -> None:
+    parsed = {}
+    for name, text in units().items():
+        parsed[name] = configparser.ConfigParser(strict=False)
+        parsed[name].optionxform = str  # type: ignore[assignment,method-assign]
+        parsed[name].read_string(text)
+    writer, backup = parsed["orders.service"]["Service"], parsed["orders-backup.service"]["Service"]
+    assert (writer["DynamicUser"], writer["User"]) == (backup["DynamicUser"], backup["User"])
+    log, copy = backup["ExecStart"].split()[-2:]
+    assert log in writer["ExecStart"].split()
+    for unit, places in ((writer, [log]), (backup, [log, copy])):
+        owned = {f"/var/lib/{name}" for name in unit["StateDirectory"].split()}
+        assert {str(Path(place).parent) for place in places} == owned
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
+def test_systemd_has_no_complaint_about_the_units(tmp_path: Path) -> None:
+    for name, text in units().items():
+        (tmp_path / name).write_text(text)
+    command = ["systemd-analyze", "verify", *(tmp_path / name for name in units())]
+    assert len(command) == 2 + 3
+    checked = subprocess.run(command, capture_output=True, text=True)
+    about = [line for line in checked.stderr.splitlines() if "orders" in line]
+    assert about == [] and checked.returncode == 0, checked.stderr
+
+
+def test_the_manifests_are_yaml_and_allow_one_writer() -> None:
+    yaml = pytest.importorskip("yaml")
+    (rules,) = (yaml.safe_load(block.text) for block in blocks(METRICS, "yaml"))
+    alerts = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    known = {f"deedbook_{name}" for name, _, _ in _logs._FAMILIES}
+    for name in re.findall(r"deedbook_\w+", " ".join(alerts)):
+        assert name.removesuffix("_bucket") in known
+    stateful = pod()["StatefulSet"]["spec"]
+    assert stateful["replicas"] == 1
+    (claim,) = stateful["volumeClaimTemplates"]
+    for container in stateful["template"]["spec"]["containers"]:
+        assert container["volumeMounts"][0]["name"] == claim["metadata"]["name"]
+
+
+def test_the_page_names_every_metric() -> None:
+    text = METRICS.read_text()
+    table = text.split("## What is measured\n")[1].split("\n## ")[0]
+    for name, _, _ in _logs._FAMILIES:
+        ends = ("records_total", "bytes_total")
+        short = next((f"..._{end}" for end in ends if name.endswith(end)), "")
+        assert f"`deedbook_{name}`" in table or (short and f"`{short}`" in table), name

@@ -1,0 +1,56 @@
+"""The blocks of the pages of the site run, and their commands are accepted."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deedbook.cli import parser
+from doc_blocks import blocks, run
+from places import DOCS, SUPPORT
+
+# Their own tests run them: with Spark, with a server, with a C compiler.
+ELSEWHERE = {"spark.md", "spark-jobs.md", "spark-clusters.md", "pipeline.md", "http.md", "c.md"}
+PAGES = sorted(page for page in DOCS.glob("*.md") if page.name not in ELSEWHERE)
+HELPER = SUPPORT / "doc_blocks.py"
+RUN = {"python", "sh", "text", "rust", "c", "sql", "toml", "json"}
+LANGUAGES = RUN | {"ini", "yaml", "dockerfile"}  # of test_service.py
+
+pytestmark = [
+    pytest.mark.skipif(not DOCS.exists(), reason="docs is not in this checkout"),
+    pytest.mark.skipif(os.name != "posix", reason="the pages are for POSIX shells"),
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_blocks_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {block.language for block in blocks(page)} <= LANGUAGES
+    if "os.fork" in page.read_text():  # children of this process would have its threads' locks
+        done = subprocess.run(
+            [sys.executable, HELPER, page],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return
+    monkeypatch.chdir(tmp_path)
+    run(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", sorted(ELSEWHERE))
+def test_the_commands_of_the_other_pages_are_accepted(page: str) -> None:
+    """They need a cluster, or run for ever: here they are only parsed."""
+    for block in blocks(DOCS / page, "sh"):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["deedbook"]:
+                parser.build(words[1:]).parse_args(words[1:])

@@ -1,0 +1,98 @@
+"""`close()` gives back all files at once.
+
+A newcomer closed a log, removed its directory, and the disk stayed full while the object lived: a
+closed book kept one file open, a closed WAL up to 16 segments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import Book, ClosedError, EventStore, Ledger, Pier, Wal
+from deedbook.aio import AsyncBook, AsyncWal
+from nostr_events import made
+from this_process import held
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
+
+PAYLOAD = bytes(3000)
+
+
+OPEN: dict[str, Callable[..., Any]] = {
+    "book": Book.open,
+    "wal": functools.partial(Wal.open, segment_bytes=65536),
+    "single": functools.partial(Wal.open, single_file=True),
+    "pier": Pier.open,
+}
+
+
+@pytest.mark.parametrize("mode", ["r", "a"])
+@pytest.mark.parametrize("kind", OPEN)
+def test_a_closed_log_holds_nothing_even_while_iterators_live(
+    kind: str, mode: str, tmp_path: Path
+) -> None:
+    with OPEN[kind](tmp_path / "log", "a") as log:
+        for _ in range(2):
+            log.append_many([PAYLOAD] * 250)
+            if kind == "pier":
+                log.roll()
+    log = OPEN[kind](tmp_path / "log", mode)
+    if mode == "a":
+        log.append(PAYLOAD)
+        log.sync()
+    walks: list[Iterator[Any]] = [iter(log), reversed(log)]
+    for walk in walks:
+        next(walk)
+    follower = iter(()) if kind == "pier" else log.follow()
+    next(follower, None)
+    assert held(tmp_path)
+    log.close()
+    assert held(tmp_path) == []
+    for walk in walks:
+        with pytest.raises(ClosedError):
+            for _ in walk:
+                pass
+    # A follower ends with its log.
+    assert list(follower) == []
+    assert held(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["book", "wal", "single"])
+def test_a_walk_over_a_log_that_was_not_closed_goes_on(kind: str, tmp_path: Path) -> None:
+    with OPEN[kind](tmp_path / "log", "a") as log:
+        log.append_many([PAYLOAD] * 500)
+    assert sum(1 for _ in iter(OPEN[kind](tmp_path / "log", "r"))) == 500
+
+
+@pytest.mark.parametrize("mode", ["r", "a"])
+def test_a_closed_event_store_holds_nothing(mode: str, tmp_path: Path) -> None:
+    with EventStore.open(tmp_path / "store", "a") as store:
+        store.append_many(made(content=str(number)) for number in range(20))
+    store = EventStore.open(tmp_path / "store", mode)
+    assert len(list(store.query({}))) == 20
+    store.close()
+    assert held(tmp_path) == []
+
+
+def test_a_closed_ledger_holds_nothing(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger")
+    ledger.append_many([b"{}"] * 100)
+    ledger.close()
+    assert held(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", [AsyncBook, AsyncWal])
+def test_a_closed_log_of_asyncio_holds_nothing(kind: Any, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with kind.open(tmp_path / "log", "a") as log:
+            await log.append(PAYLOAD)
+        assert held(tmp_path) == []
+
+    asyncio.run(run())

@@ -1,0 +1,443 @@
+"""What Python expects of a handle, whatever the format: `in`, `bool`, `with`, warnings, the GIL."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import (
+    Book,
+    ClosedError,
+    Event,
+    EventStore,
+    InvalidArgumentError,
+    IoError,
+    Ledger,
+    NotALogError,
+    Pier,
+    Wal,
+)
+from nostr_events import made
+
+Log = type[Book] | type[Wal]
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+
+@pytest.fixture(params=[Book, Wal], ids=["book", "wal"])
+def kind(request: pytest.FixtureRequest) -> Log:
+    """The class of a log."""
+    return request.param  # type: ignore[no-any-return]
+
+
+# -- in, bool, with -------------------------------------------------------------------------------
+
+
+def test_in_goes_by_number(kind: Log, path: Path) -> None:
+    """`1 in book` compared 1 with every deed, read the whole log, and said False."""
+    with kind.create(path) as log:
+        assert 0 not in log and 1 not in log
+        first, second = log.append(b"first"), log.append(b"second")
+        assert first in log and second in log
+        for none in (-1, second - 1, second + 1, 2**63, 2**64, -(2**200)):
+            assert none not in log or none == first
+        records = list(log)
+        assert all(record in log for record in records)
+    with kind.create(path.with_name("other")) as other:
+        other.append(b"another")
+        assert records[0] not in other and records[1] not in other
+
+
+@pytest.mark.parametrize("what", [b"first", "1", None, 1.0, [1]], ids=repr)
+def test_in_takes_nothing_but_numbers_and_records(kind: Log, path: Path, what: object) -> None:
+    """`b"first" in book` was False, although a deed held just that."""
+    with kind.create(path) as log:
+        log.append(b"first")
+        with pytest.raises(TypeError, match="'in' takes an"):
+            what in log  # noqa: B015
+
+
+def test_a_log_is_true_while_it_is_open_and_cannot_be_entered_later(kind: Log, path: Path) -> None:
+    """An empty log was False, as an empty list is: `if book:` took it for no log at all."""
+    log = kind.create(path)
+    assert log and len(log) == 0
+    log.close()
+    assert not log
+    with pytest.raises(ClosedError), log:
+        raise AssertionError("entered")
+
+
+CLOSES: dict[str, tuple[Callable[[Path], Any], Any, str]] = {
+    "book": (lambda path: Book.create(path, durability="manual"), b"x", "book.log"),
+    "slots": (
+        lambda path: Book.create(path, durability="manual", layout="slots"),
+        b"x",
+        "book.log",
+    ),
+    "wal": (Wal.create, b"x", "*.wal"),
+    "single": (lambda path: Wal.create(path, single_file=True), b"x", "."),
+    "pier": (lambda path: Pier.create(path, durability="manual"), b"x", ".urb/log/*/book.log"),
+    "nostr": (EventStore.create, Event(**made("content")), "wal/wal.log"),
+}
+
+
+@posix
+@pytest.mark.parametrize("raises", [False, True], ids=["left", "raised"])
+@pytest.mark.parametrize("how", ["cut", "gone"])
+@pytest.mark.parametrize("name", CLOSES)
+def test_a_close_that_fails_at_the_end_of_with_raises(
+    path: Path, name: str, how: str, raises: bool
+) -> None:
+    """What was appended is not durable then; what the block itself raises tells more."""
+    create, record, pattern = CLOSES[name]
+    log = create(path)
+    expected = LookupError if raises else IoError
+    with pytest.raises(expected) as raised, log:
+        log.append(record)
+        (file,) = [path] if pattern == "." else path.glob(pattern)
+        file.unlink() if how == "gone" else os.truncate(file, 1)
+        if raises:
+            raise LookupError("of the block")
+    assert log.closed
+    if not raises:
+        assert raised.value.kind == "io" and str(file.parent) in str(raised.value)
+
+
+# -- never closed ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Book", "Wal", "Pier", "Ledger", "EventStore"])
+def test_a_handle_that_is_never_closed_is_warned_of(name: str, path: Path) -> None:
+    """Nothing said that a log was left to the garbage collector, as Python says it of files."""
+    kind = getattr(deedbook, name)
+    modes = [()] if kind is Ledger else [("a",), ("r",)]
+    for mode in modes:
+        log = kind.open(path, *mode)
+        with pytest.warns(ResourceWarning, match=f"unclosed <deedbook.{name} .*{path}"):
+            del log
+            gc.collect()
+
+
+def test_a_closed_handle_goes_quietly(kind: Log, path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with kind.create(path) as log:
+            log.append(b"x")
+        del log
+        gc.collect()
+
+
+def test_a_warning_does_not_hide_what_is_being_raised(kind: Log, path: Path) -> None:
+    def work() -> None:
+        log = kind.create(path)
+        log.append(b"x")
+        raise LookupError("what happened")
+
+    with pytest.warns(ResourceWarning), pytest.raises(LookupError, match="what happened"):
+        work()
+
+
+ENDS = """
+import gc, os, sys, warnings, deedbook
+name, path, end, record = sys.argv[1:]
+kind = getattr(deedbook, name)
+warnings.simplefilter("error")
+log = kind.create(path)
+log.append(record.encode())
+cycle = [log]; cycle.append(cycle)
+if end == "fork":
+    child = os.fork()
+    if child == 0:
+        assert "of process %d" % os.getppid() in repr(log) and not log.closed, repr(log)
+        try:
+            log.append(record.encode())
+        except deedbook.ForkedError:
+            del log, cycle
+            gc.collect()
+            sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert ", closed" not in repr(log) and ", of process" not in repr(log)
+    try:
+        kind.open(path, "a")
+    except deedbook.LockedError:
+        log.append(record.encode())
+        log.close()
+    kind.open(path, "a").close()
+print("end")
+"""
+
+
+@posix
+@pytest.mark.parametrize("end", ["fork", "exit"])
+@pytest.mark.parametrize("name", ["Book", "Wal", "EventStore"])
+def test_neither_a_fork_nor_the_end_of_the_interpreter_hangs_or_warns(
+    name: str, path: Path, run_child: Any, end: str
+) -> None:
+    """In a forked child `repr` said closed, where `closed` said False: the log is the parent's.
+
+    That of a store waited for ever for threads of the index, which only the parent has.
+    """
+    done = run_child(ENDS, name, path, end, json.dumps(made()))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+# -- the GIL --------------------------------------------------------------------------------------
+
+GETTERS: dict[Any, list[str]] = {
+    Book: ["bounds", "epoch", "last", "durable_last", "end"],
+    Wal: ["bounds", "head", "end", "durable_end", "segment_paths"],
+    Ledger: ["unsynced_bytes"],
+    EventStore: ["unsynced_bytes"],
+}
+
+
+def another_thread_runs_during(
+    call: str, names: dict[str, Any], prepare: Callable[[], object] = lambda: None
+) -> bool:
+    """Whether another thread runs while the call is made, which may take some tries.
+
+    Between the two looks the interpreter itself switches no threads: only the call lets one run.
+    """
+    ran, done = [0], threading.Event()
+
+    def count() -> None:
+        while not done.is_set():
+            ran[0] += 1
+
+    names.update(ran=ran, found=False)
+    look = compile(f"before = ran[0]; {call}; after = ran[0]; found = after > before", "", "exec")
+    other = threading.Thread(target=count)
+    other.start()
+    give_up = time.monotonic() + 30
+    while not names["found"] and time.monotonic() < give_up:
+        prepare()
+        exec(look, names)
+    done.set()
+    other.join()
+    return bool(names["found"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, names in GETTERS.items() for name in names]
+)
+def test_a_getter_lets_other_threads_run(kind: Any, path: Path, name: str) -> None:
+    """A getter waited for the log's lock and held the GIL: during a long append of one thread,
+    `book.end` in a second one stopped all the others.
+    """
+    with kind.open(path) if kind is Ledger else kind.create(path) as log:
+        log.append(made() if kind is EventStore else b"x")
+        assert another_thread_runs_during(f"log.{name}", {"log": log})
+
+
+@pytest.mark.filterwarnings("ignore:unclosed")
+def test_a_handle_that_goes_lets_other_threads_run(kind: Log, path: Path) -> None:
+    """The last reference syncs: a log left to the garbage collector stopped all threads."""
+    names: dict[str, Any] = {}
+
+    def prepare() -> None:
+        names["log"] = kind.open(path, "a", durability="manual")
+        names["log"].append(bytes(100_000))
+
+    assert another_thread_runs_during("del log", names, prepare)
+
+
+@pytest.mark.parametrize("view", [lambda buffer: buffer, memoryview], ids=["itself", "view"])
+def test_a_buffer_that_another_thread_changes_is_taken_as_it_was(
+    kind: Log, path: Path, view: Callable[[bytearray], Any]
+) -> None:
+    """A seeded bug borrowed the bytes of a bytearray while the GIL was released, so that another
+    thread changed them between checksum and write. No test noticed.
+    """
+    # Bytes that are no length of a record: else the search after the damage would take long.
+    old, new = b"\xfe" * (8 << 20), b"\xff" * (8 << 20)
+    buffer = bytearray(old)
+    done = threading.Event()
+
+    def change() -> None:
+        while not done.is_set():
+            buffer[:] = new
+            buffer[:] = old
+
+    with kind.create(path, durability="none") as log:
+        other = threading.Thread(target=change)
+        other.start()
+        for _ in range(20):
+            log.append(view(buffer))
+        log.append_batch([view(buffer)] * 2)
+        log.append_many([view(buffer)] * 2)
+        done.set()
+        other.join()
+        payloads = [payload for *_, payload in log]
+    assert len(payloads) == 24 and all(payload in (old, new) for payload in payloads)
+    assert kind.verify(path).ok
+
+
+# -- arguments ------------------------------------------------------------------------------------
+
+NUMBERS: dict[str, Callable[[Any, Any], object]] = {
+    "start": lambda log, number: log.iter(number),
+    "stop": lambda log, number: log.iter(None, number),
+    "split_bytes": lambda log, number: log.splits(number),
+    "batch_rows": lambda log, number: log.batches(batch_rows=number),
+    "file_mode": lambda log, number: type(log).open(log.path, "a", file_mode=number),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_out_of_range_names_its_parameter(kind: Log, path: Path, name: str) -> None:
+    """Which of five arguments was meant, "can't convert negative int to unsigned" hid."""
+    with kind.create(path) as log:
+        with pytest.raises(OverflowError, match=f"^{name} must not be negative, not -1(\n|$)"):
+            NUMBERS[name](log, -1)
+        with pytest.raises(OverflowError, match=f"^{name} is too large: "):
+            NUMBERS[name](log, 2**64)
+        with pytest.raises(TypeError, match=name):
+            NUMBERS[name](log, "1")
+
+
+def test_a_mug_out_of_range_is_named(path: Path) -> None:
+    with Book.create(path) as book:
+        for mug, says in ((-1, "mug must not be negative, not -1"), (2**32, "mug")):
+            for call in (
+                lambda mug=mug: book.append(b"x", mug),
+                lambda mug=mug: book.append_unsynced(b"x", mug),
+                lambda mug=mug: book.append_batch([b"x"], [mug]),
+                lambda mug=mug: book.append_many([b"x"], [mug]),
+            ):
+                with pytest.raises(OverflowError, match=says):
+                    call()
+        assert len(book) == 0
+
+
+@pytest.mark.parametrize("timeout", [-1.0, float("nan"), float("inf")])
+def test_a_wrong_timeout_is_shown_as_given(kind: Log, path: Path, timeout: float) -> None:
+    """The message was "timeout Some(-1.0) seconds"."""
+    with kind.create(path) as log:
+        with pytest.raises(InvalidArgumentError) as raised:
+            log.follow(timeout=timeout)
+        assert str(raised.value).lower() == f"timeout must be 0 seconds or more, not {timeout:g}"
+
+
+def test_a_nul_in_a_path_is_a_value_error(kind: Log) -> None:
+    """It was NotALogError, as if there were a file of that name."""
+    for call in (kind.open, kind.create, kind.verify, kind.repair):
+        with pytest.raises(ValueError, match="null byte") as raised:
+            call("a\0b")
+        assert not isinstance(raised.value, deedbook.Error)
+
+
+@pytest.mark.parametrize("error", [LookupError("no room in the archive"), KeyboardInterrupt()])
+def test_what_an_archive_hook_raises_is_told_as_it_is(path: Path, error: BaseException) -> None:
+    """It became errno 5, an error that no disk had reported, and Ctrl-C did not end the program."""
+
+    def refuse(index: int, file: str) -> None:
+        raise error
+
+    with Wal.create(path, segment_bytes=512, archive=refuse) as wal:
+        wal.append_many([bytes(100)] * 20)
+        wal.sync()
+        expected = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else IoError
+        with pytest.raises(expected) as raised:
+            wal.truncate_before(wal.end)
+        assert wal.head == 0
+        if isinstance(raised.value, IoError):
+            assert (raised.value.errno, raised.value.__cause__) == (None, error)
+
+
+@posix
+def test_what_is_too_large_is_refused_before_it_is_copied(
+    kind: Log, path: Path, run_child: Any
+) -> None:
+    """A memoryview was copied twice and then found too large: twice its size in memory."""
+    code = """
+import mmap, re, resource, sys, deedbook
+kind = getattr(deedbook, sys.argv[1])
+limit = {"deed_bytes_max" if kind is deedbook.Book else "record_bytes_max": 1 << 20}
+log = kind.create(sys.argv[2], **limit)
+view = memoryview(mmap.mmap(-1, 1 << 30))
+size = int(re.search(r"VmSize:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) << 10
+resource.setrlimit(resource.RLIMIT_AS, (size + (256 << 20), size + (256 << 20)))
+for call in (log.append, log.commit, lambda view: log.append_many([view]),
+             lambda view: log.append_batch([view])):
+    try:
+        call(view)
+    except deedbook.TooLargeError as error:
+        print(error.durable, "1073741824 bytes, limit 1048576" in str(error))
+log.close()
+"""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("needs /proc")
+    done = run_child(code, kind.__name__, path)
+    assert done.stdout == "no True\n" * 4, done.stderr
+
+
+# -- which format ---------------------------------------------------------------------------------
+
+
+def test_opening_with_the_wrong_class_is_refused(kind: Log, path: Path) -> None:
+    """`Wal.open(a_book)` said that acknowledged records were lost, and to remove `.deedbook`."""
+    with kind.create(path) as log:
+        log.append(b"x")
+    before = sorted(file.name for file in path.iterdir())
+    other = Book if kind is Wal else Wal
+    for call in (
+        lambda: other.open(path),
+        lambda: other.open(path, "a"),
+        lambda: other.create(path),
+        lambda: other.verify(path),
+        lambda: other.repair(path),
+        lambda: other.salvage(path, path.with_name("copy")),
+    ):
+        with pytest.raises(NotALogError, match=f"{kind.__name__}.open or deedbook.open") as raised:
+            call()
+        assert raised.value.path == str(path)
+    assert sorted(file.name for file in path.iterdir()) == before
+    assert not path.with_name("copy").exists()
+    with Wal.create(path.with_name("single"), single_file=True) as wal:
+        wal.append(b"x")
+    with pytest.raises(NotALogError):
+        Book.open(wal.path)
+
+
+def test_open_takes_whatever_is_there(kind: Log, path: Path) -> None:
+    with kind.create(path) as log:
+        log.append(b"x")
+    with deedbook.open(path) as log:
+        assert type(log) is kind and log.mode == "r" and len(log) == 1
+    with deedbook.open(path, "a", durability="manual") as log:
+        assert type(log) is kind and log.durability == "manual"
+        log.append(b"y")
+    with deedbook.open(str(path), format="wal" if kind is Wal else "book") as log:
+        assert len(log) == 2
+    with pytest.raises(NotALogError):
+        deedbook.open(path, format="book" if kind is Wal else "wal")
+    with pytest.raises(deedbook.AlreadyExistsError):
+        deedbook.open(path, "x")
+
+
+def test_open_creates_what_it_is_told_to(kind: Log, path: Path) -> None:
+    name: Any = "wal" if kind is Wal else "book"
+    with pytest.raises(deedbook.MissingError):
+        deedbook.open(path)
+    with pytest.raises(deedbook.MissingError):
+        deedbook.open(path, format=name)
+    for mode in ("a", "x"):
+        with pytest.raises(InvalidArgumentError, match="say format="):
+            deedbook.open(path, mode)  # type: ignore[arg-type]
+    with pytest.raises(
+        InvalidArgumentError, match='format "tape", must be one of "book", "pier", "wal"'
+    ):
+        deedbook.open(path, "a", format="tape")  # type: ignore[arg-type]
+    assert not path.exists()
+    with deedbook.open(path, "x", format=name) as log:
+        assert type(log) is kind

@@ -1,0 +1,201 @@
+"""Threads: one handle for all, shared iterators, one writer, and the GIL free meanwhile."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from deedbook import Book, Error, LockedError
+from this_process import counts_during
+
+THREADS = 8
+
+
+@pytest.fixture(autouse=True)
+def quick_switches() -> Iterator[None]:
+    """Have threads cut in on each other as often as possible."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(*works: Callable[[], object]) -> list[object]:
+    """Run all at once and return what they return; what one raises is raised."""
+    barrier = threading.Barrier(len(works))
+
+    def run(work: Callable[[], object]) -> object:
+        barrier.wait()
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [done.result(60) for done in [pool.submit(run, work) for work in works]]
+
+
+@pytest.mark.parametrize("durability", ["always", "manual", "interval:1", "bytes:500"])
+def test_threads_append_and_iterate_at_once(path: Path, durability: str) -> None:
+    each = 60 if durability == "always" else 1500
+
+    def write(name: int) -> list[int]:
+        numbers = []
+        for turn in range(each):
+            jam = b"%d/%d" % (name, turn)
+            if turn % 3 == 0:
+                numbers.append(book.append(jam, name))
+            elif turn % 3 == 1:
+                numbers += range(*book.append_batch([jam], [name]))
+            else:
+                numbers.append(book.commit(jam, name) if turn % 30 == 2 else book.append(jam, name))
+        return numbers
+
+    def read() -> None:
+        while len(book) < each * THREADS:
+            before = len(book)
+            events = [deed.event for deed in book]
+            assert events == list(range(1, len(events) + 1)) and len(events) >= before
+            assert sum(1 for _ in reversed(book)) >= before
+            if before:
+                assert book[-1].event >= before and book.read(before).event == before
+
+    with Book.create(path, durability=durability) as book:
+        writers = [lambda name=name: write(name) for name in range(THREADS)]
+        *numbers, _, _ = together(*writers, read, read)
+        assert sorted(n for part in numbers for n in part) == list(range(1, each * THREADS + 1))
+        for name, part in enumerate(numbers):
+            assert [book[n].jam for n in part] == [b"%d/%d" % (name, t) for t in range(each)]
+    assert Book.verify(path).ok and Book.verify(path).records == each * THREADS
+
+
+def test_append_many_of_threads_keeps_the_order_of_each(path: Path) -> None:
+    def write(name: int) -> tuple[int, int]:
+        return book.append_many((b"%d" % n * 40 for n in range(5000)), [name] * 5000)
+
+    with Book.create(path, durability="manual") as book:
+        numbers = together(*(lambda name=name: write(name) for name in range(THREADS)))
+        assert len(book) == 5000 * THREADS
+        for name, part in enumerate(numbers):
+            mine = [deed for deed in book if deed.mug == name]
+            assert [deed.jam for deed in mine] == [b"%d" % n * 40 for n in range(5000)]
+            assert (part[0], part[1] - 1) == (mine[0].event, mine[-1].event)
+
+
+def test_a_batch_is_never_cut_by_another_thread(path: Path) -> None:
+    def write(name: int) -> None:
+        for _ in range(200):
+            numbers = book.append_batch([b"x"] * 5, [name] * 5)
+            assert {book[n].mug for n in range(*numbers)} == {name}
+
+    with Book.create(path, durability="manual") as book:
+        together(*(lambda name=name: write(name) for name in range(THREADS)))
+        mugs = [deed.mug for deed in book]
+    assert all(len(set(mugs[at : at + 5])) == 1 for at in range(0, len(mugs), 5))
+
+
+@pytest.mark.parametrize("kind", ["iter", "reversed", "jams", "batches"])
+def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
+    count = 40_000
+    with Book.create(path, durability="manual") as book:
+        book.append_many(b"%d" % n for n in range(count))
+        shared = {
+            "iter": lambda: iter(book),
+            "reversed": lambda: reversed(book),
+            "jams": book.jams,
+            "batches": lambda: book.batches(batch_rows=10),
+        }[kind]()
+        parts = together(*[lambda: list(shared)] * THREADS)
+    items = [item for part in parts for item in part]  # type: ignore[attr-defined]
+    if kind == "batches":
+        assert len(items) == count / 10
+    else:
+        jams = items if kind == "jams" else [deed.jam for deed in items]
+        assert sorted(map(int, jams)) == list(range(count))
+
+
+def test_only_one_of_many_threads_gets_to_write(path: Path) -> None:
+    def opens() -> Book | Error:
+        try:
+            return Book.open(path, "a")
+        except Error as error:
+            return error
+
+    for _ in range(10):
+        results = together(*[opens] * THREADS)
+        [book] = [result for result in results if isinstance(result, Book)] or [results]
+        assert isinstance(book, Book), results
+        assert {type(result) for result in results} == {Book, LockedError}
+        book.close()
+
+
+def test_threads_save_different_fields_of_the_metadata(path: Path) -> None:
+    with Book.create(path) as book:
+        for life in range(5):
+            together(
+                lambda value=life: book.save_meta(who=value),
+                lambda value=life: book.save_meta(version=value),
+                lambda value=life: book.save_meta(life=value),
+            )
+            assert (book.meta.who, book.meta.version, book.meta.life) == (life, life, life)
+
+
+def test_a_reader_is_shared_while_another_handle_writes(path: Path) -> None:
+    def write() -> None:
+        for _ in range(300):
+            writer.append_many([b"deed"] * 10)
+        done.set()
+
+    def read() -> None:
+        while not done.is_set():
+            last = reader.refresh()
+            assert sum(1 for _ in reader.iter(stop=last + 1)) == last
+
+    done = threading.Event()
+    with Book.create(path, durability="manual") as writer, Book.open(path) as reader:
+        together(write, read, read, read)
+        assert reader.refresh() == 3000
+
+
+# -- the GIL --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("gil") / "log"
+    with Book.create(path, durability="none") as book:
+        book.append_many([bytes(1 << 20)] * 150)
+    return path
+
+
+@pytest.mark.parametrize("what", ["verify", "salvage", "append", "append_many", "sync", "read"])
+def test_other_threads_run_meanwhile(large: Path, path: Path, what: str) -> None:
+    # Where nothing is to be synced, the disk need not take what was written.
+    with Book.create(path, durability="manual" if what == "sync" else "none") as book:
+        huge = bytes(150 << 20)
+        if what in ("sync", "read"):
+            book.append(huge)
+        works: dict[str, Callable[[], object]] = {
+            "verify": lambda: Book.verify(large),
+            "salvage": lambda: Book.salvage(large, path / "copy"),
+            "append": lambda: book.append(huge),
+            "append_many": lambda: book.append_many([huge]),
+            "sync": book.sync,
+            "read": lambda: book.read(1),
+        }
+        during, took = counts_during(works[what])
+        if took < 0.01:
+            pytest.skip(f"over in {took * 1e3:.1f} ms, too quick to tell")
+        assert during > 5, f"{during} rounds in {took * 1e3:.1f} ms"
+
+
+@pytest.mark.skipif(not hasattr(sys, "_is_gil_enabled"), reason="needs Python 3.13")
+def test_the_import_leaves_a_free_threaded_build_free_threaded() -> None:
+    built_without = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    if os.environ.get("PYTHON_GIL") == "1" or not built_without:
+        pytest.skip("not a free-threaded build")
+    assert not sys._is_gil_enabled()  # type: ignore[attr-defined]

@@ -1,0 +1,83 @@
+"""What is written: as far as each system can, and though a disk takes little or nothing."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import _compressed, _durable
+from deedbook.cli import main
+from line_files import SUFFIXES, Short
+from nostr_events import SMALL
+
+
+class Windows:
+    """The module ``os``, within the limits of Windows."""
+
+    name = "nt"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def open(self, path: Path, flags: int) -> int:
+        if path.is_dir():
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return os.open(path, flags)
+
+    def fsync(self, fd: int) -> None:
+        os.write(fd, b"")  # fails if it is open for reading only
+        os.fsync(fd)
+
+
+def test_windows_syncs_files_and_leaves_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It opens no folder, and syncs nothing that is open for reading: all of this failed there."""
+    monkeypatch.setattr(_durable, "os", Windows())
+    file = tmp_path / "new" / "facts.json"
+    _durable.store_json(file, {"is": 1})
+    _durable.sync_file(file)
+    _durable.sync_folders(file.parent, [file])
+    assert _durable.load_json(file) == {"is": 1}
+
+
+class Full(io.FileIO):
+    """A file on a disk that has no room: what is small is held until the end, and fails there."""
+
+    def write(self, data: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture(params=SUFFIXES)
+def out(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return tmp_path / f"out{request.param}"
+
+
+def test_short_writes_of_a_compressed_file_are_gone_on_with(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written short was lost: the file could not be read."""
+    monkeypatch.setattr(_compressed, "open", lambda *a, buffering: Short(*a), raising=False)
+    writer = _compressed.Writer(str(out))
+    writer.write(b"line\n" * 1000)
+    writer.close(True)
+    monkeypatch.undo()
+    assert _compressed.read_all(out) == b"line\n" * 1000
+
+
+def test_a_compressed_export_whose_end_fails_leaves_no_file(
+    path: Path, out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of it stayed, under its name, and the error named no file."""
+    (path.parent / "events").write_bytes(SMALL.read_bytes().splitlines()[0])
+    assert main(["nostr", "import", str(path), str(path.parent / "events")]) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(_compressed, "open", lambda *a, buffering: Full(*a), raising=False)
+    assert main(["nostr", "export", str(path), str(out)]) == 2
+    assert capsys.readouterr().err == f"deedbook: {out}: No space left on device\n"
+    assert not out.exists()

@@ -1,0 +1,179 @@
+"""Names and payloads of others: no command and no logger lets them steer a terminal.
+
+The security review tried it: `spool append` printed ``ESC ]0;PWNED BEL`` from a sidecar file, and
+`cat --json` the byte of CSI from a payload.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from deedbook._page import escaped, table
+from deedbook.cli import main, parser
+from deedbook.cli.output import to_json
+from deedbook.http._dead import DeadLetters, folder_of
+from nostr_events import event
+from shell import unfit
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs such names of files")
+
+NAME = "a\x1b]0;PWNED\x07\x1b[31mb\x9b31m\u202ec\u2066\r\n\x7f"
+PAYLOAD = '{"n":"\x9b31m\u202e\u200f\x7f"}'
+NO_LOG = {"spool endpoint", "pipeline generate", "pipeline chaos", "demo", "completion"}
+JOBS = {"spark", "pipeline"}
+"""They start a JVM. What they say goes the way of all others (see the last test)."""
+WORDS: dict[str, list[str]] = {
+    "cat": ["BOOK", "--payload", "json", "--json"],
+    "tail": ["WAL", "--timeout", "0"],
+    "export": ["BOOK", "OUT.csv"],
+    "append": ["BOOK", "BAD"],
+    "salvage": ["BOOK", "OUT"],
+    "backup": ["BOOK", "OUT"],
+    "convert": ["BOOK", "OUT", "--layout", "slots"],
+    "migrate": ["BOOK", "OUT"],
+    "export-lmdb": ["BOOK", "OUT"],
+    "truncate": ["WAL", "--before", "0"],
+    "retain": ["WAL", "--max-size", "1k"],
+    "consumers": ["WAL", "--set", "NAME=0"],
+    "spool append": ["LEDGER", "BAD"],
+    "spool send": ["LEDGER", "http://127.0.0.1:1/", "--timeout", "0"],
+    "spool migrate": ["LEDGER", "OUT"],
+    "nostr import": ["STORE", "BAD"],
+    "nostr export": ["STORE", "-"],
+    "nostr query": ["STORE", "{}"],
+    "nostr salvage": ["STORE", "OUT"],
+    "report": ["BOOK", "WAL", "LEDGER", "STORE", "-o", "OUT.html"],
+}
+
+
+def commands(
+    of: argparse.ArgumentParser | None = None, words: tuple[str, ...] = ()
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """All commands that take a log, with their parsers."""
+    of = of or parser.whole()
+    below = [one for one in of._actions if isinstance(one, argparse._SubParsersAction)]
+    for action in below:
+        for name, each in action.choices.items():
+            yield from commands(each, (*words, name))
+    name = " ".join(words)
+    if not below and name not in NO_LOG and words[0] not in JOBS:
+        yield name, of
+
+
+def make(top: Path) -> dict[str, str]:
+    """Logs of all formats in a directory of a hostile name, with hostile payloads."""
+    top = top / NAME
+    top.mkdir()
+    payloads = [PAYLOAD.encode(), b"\x9b31m", b'{"type":"\x1b[31m\xc2\x9b"}']
+    with deedbook.Book.create(top / "BOOK") as book:
+        book.append_many([PAYLOAD.encode()] * 3)
+    with deedbook.Wal.create(top / "WAL") as wal:
+        wal.append_many(payloads)
+        wal.sync()
+    with (next((top / "WAL").glob("*.wal"))).open("ab") as file:
+        file.write(b"torn")
+    with deedbook.Ledger.open(top / "LEDGER") as ledger:
+        ledger.append_many(payloads)
+    letters = DeadLetters(folder_of(top / "LEDGER", "events"))
+    for letter in payloads:
+        letters.write(NAME, [(0, letter)], reason=NAME, status=None, attempts=1, now=0, url=NAME)
+    with deedbook.EventStore.open(top / "STORE", "a") as store:
+        store.append_many([event(number) for number in range(3)])
+    (top / "BAD").write_bytes(b"\x1b[31m\xc2\x9b\n{\n")
+    return {name: str(top / name) for name in ("BOOK", "WAL", "LEDGER", "STORE", "BAD", "OUT")}
+
+
+@posix
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_no_command_lets_names_and_payloads_steer_a_terminal(
+    form: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    seen = 0
+    for number, (name, of) in enumerate(commands()):
+        (tmp_path / str(number)).mkdir()
+        places = make(tmp_path / str(number))
+        first = {"spool": "LEDGER", "nostr": "STORE"}.get(name.split()[0], "BOOK")
+        words = [*name.split(), *WORDS.get(name, [first])]
+        argv = words
+        for word, path in places.items():
+            argv = [re.sub(rf"\b{word}\b", lambda _, path=path: path, one) for one in argv]
+        argv = [one.replace("NAME", NAME) for one in argv]
+        if form and form in of._option_string_actions and form not in argv:
+            argv.append(form)
+        capfdbinary.readouterr()
+        code = main(argv)
+        out, said = capfdbinary.readouterr()
+        assert code in (0, 1, 2), argv
+        assert b"internal error" not in said, said
+        assert not unfit(out) and not unfit(said), (argv, out, said)
+        seen += b"PWNED" in out + said
+    assert seen >= 20
+
+
+@posix
+def test_no_line_of_a_logger_steers_a_terminal(tmp_path: Path) -> None:
+    """A command shows lines of the logger; Python's handler of last resort had no escapes."""
+    places = make(tmp_path)
+    source = tmp_path / "lines"
+    source.write_bytes(b'{"n":1}\n')
+    gone = str(tmp_path / NAME / "GONE")
+    for argv in (["metrics", gone], ["append", places["WAL"], str(source)]):
+        run = subprocess.run(
+            [sys.executable, "-m", "deedbook", *argv], capture_output=True, check=False, timeout=60
+        )
+        assert b"PWNED" in run.stderr and not unfit(run.stderr + run.stdout), run.stderr
+
+
+@posix
+def test_the_text_of_an_error_and_of_a_line_is_plain(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also for programs that print or log them; the path itself stays what it is."""
+    places = make(tmp_path)
+    with caplog.at_level(logging.WARNING, "deedbook"):
+        deedbook.Wal.open(places["WAL"], "a").close()
+    assert "PWNED" in caplog.text and not unfit("".join(caplog.messages).encode())
+    with pytest.raises(deedbook.Error) as raised:
+        deedbook.Wal.open(places["BAD"])
+    assert raised.value.path == places["BAD"] and not unfit(str(raised.value).encode())
+
+
+@pytest.mark.parametrize("text", [NAME, PAYLOAD, "é☃\U0001f600", "\udc9b", ""])
+def test_json_has_the_same_value(text: str) -> None:
+    line = to_json({text: [text, {"a": text}]})
+    assert json.loads(line) == {text: [text, {"a": text}]}
+    assert not unfit(line) and line.count(b"\n") == 1
+
+
+def test_a_page_turns_no_text() -> None:
+    """U+202E stayed on pages: a name of a file was shown backwards."""
+    assert not unfit(escaped(NAME).replace("\n", "").encode())
+    assert not unfit(table([NAME], [[NAME]]).encode())
+    assert escaped("<é&☃>") == "&lt;é&amp;☃&gt;"
+
+
+def test_commands_write_by_one_way_alone() -> None:
+    """`Output`, `complain`, the bar and the handler escape; nothing else writes to a terminal."""
+    allowed = {"output.py", "progress.py", "failure.py", "__init__.py"}
+    folder = Path(deedbook.__file__).parent / "cli"
+    writes = re.compile(r"\bprint\(|sys\.std(out|err)\.(write|buffer)|out\.data\(")
+    found = {
+        file.name: {one[0] for one in writes.finditer(file.read_text(encoding="utf-8"))}
+        for file in folder.glob("*.py")
+        if file.name not in allowed
+    }
+    by_data = {name for name, calls in found.items() if calls}
+    # Their data is JSON, text that was escaped, or what the user asked for as it is.
+    assert by_data == {"cat.py", "metrics.py", "nostr_export.py", "nostr_look.py", "completion.py"}
+    assert all(calls <= {"out.data("} for calls in found.values())

@@ -1,0 +1,262 @@
+"""The test endpoint: what it counts, how it fails, and its command line."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import random
+import signal
+import socket
+import tracemalloc
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import InvalidArgumentError
+from deedbook.http._received import events_in
+from deedbook.http.endpoint import Endpoint, Faults
+from http_kinds import events
+from live import ended, next_line, running
+from shell import complaint, deedbook, ok
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[Endpoint]:
+    with Endpoint(out=tmp_path / "out.jsonl") as endpoint:
+        yield endpoint
+
+
+def post(url: str, body: bytes, **headers: str) -> tuple[int, dict[str, Any], dict[str, str]]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(url, body, named)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer), dict(answer.headers)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error), dict(error.headers)
+
+
+# -- what it understands --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "found"),
+    [
+        (b'[{"a": 1.0} ,\n2]', "application/json", [b'{"a": 1.0}', b"2"]),
+        (b"[]", "", []),
+        (b'{"x":1,"batch":[{"b":[1]}],"sentAt":"t"}', "", [b'{"b":[1]}']),
+        (b' {"batch" : [ 1 , "\xc3\xa9" ] } ', "", [b"1", b'"\xc3\xa9"']),
+        (
+            b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[1,2]},{"logRecords":[3]}]}]}',
+            "",
+            [b"1", b"2", b"3"],
+        ),
+        (b'{"a": 1}\n2\n', "application/x-ndjson", [b'{"a": 1}', b"2"]),
+        (b"", "application/x-ndjson; charset=utf-8", []),
+    ],
+)
+def test_events_are_found_as_they_stand(body: bytes, kind: str, found: list[bytes]) -> None:
+    assert events_in(body, kind) == found
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"1", b'{"a":[1]}', b'{"batch":1}', b"[1][2]", b"[1,]", b"\xff", b'"x"']
+)
+def test_other_bodies_are_refused(body: bytes) -> None:
+    with pytest.raises(ValueError):
+        events_in(body, "application/json")
+    with pytest.raises(ValueError):
+        events_in(body or b"1", "application/x-ndjson")
+
+
+# -- what it counts -------------------------------------------------------------------------------
+
+
+def test_events_are_stored_in_a_file(endpoint: Endpoint, tmp_path: Path) -> None:
+    assert post(endpoint.url, b"[1,2]", Idempotency_Key="a")[1] == {"events": 2, "duplicate": False}
+    packed = gzip.compress(b"[3]")
+    assert post(endpoint.url, packed, Content_Encoding="gzip", Idempotency_Key="b")[0] == 200
+    assert (tmp_path / "out.jsonl").read_bytes() == b"1\n2\n3\n"
+    with urllib.request.urlopen(endpoint.url, timeout=30) as answer:
+        assert json.load(answer)["events"] == 3
+
+
+def test_a_key_is_stored_once(endpoint: Endpoint) -> None:
+    assert post(endpoint.url, b"[1]", Idempotency_Key="a")[1]["duplicate"] is False
+    assert post(endpoint.url, b"[1]", Idempotency_Key="a")[1]["duplicate"] is True
+    assert post(endpoint.url, b"[2]", Idempotency_Key="a")[0] == 200
+    assert post(endpoint.url, b"[1]")[0] == post(endpoint.url, b"[1]")[0] == 200
+    stats = endpoint.stats()
+    assert endpoint.events == [b"1", b"1", b"1"], "without a key nothing is known to be a repeat"
+    assert (stats.duplicates, stats.conflicts, stats.requests) == (2, 1, 5)
+
+
+def test_requests_without_an_exact_length_are_refused(endpoint: Endpoint) -> None:
+    with socket.create_connection(("127.0.0.1", endpoint.port), timeout=30) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 411 ")
+    with socket.create_connection(("127.0.0.1", endpoint.port), timeout=30) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n[1]")
+        client.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(ConnectionResetError):
+            assert client.recv(100) == b"", "no answer"
+    with endpoint.changed:
+        assert endpoint.changed.wait_for(lambda: len(endpoint.requests) == 2, 30)
+    stats = endpoint.stats()
+    assert (stats.without_length, stats.short, stats.events) == (1, 1, 0)
+    assert stats.to_dict()["statuses"] == {"411": 1}
+
+
+def test_what_is_not_understood_is_refused(endpoint: Endpoint) -> None:
+    short = gzip.compress(b'[{"n":1}]' * 100)[:-12]
+    assert post(endpoint.url, short, Content_Encoding="gzip")[0] == 400
+    assert post(endpoint.url, b"[1")[0] == 400
+    assert post(endpoint.url, b"[1]", Content_Encoding="gzip")[0] == 400
+    status, _, headers = post(endpoint.url, b"[1]", Content_Encoding="br")
+    assert status == 415 and "gzip" in headers["Accept-Encoding"]
+
+
+# -- how it fails ---------------------------------------------------------------------------------
+
+
+def test_a_body_is_not_inflated_beyond_the_limit(tmp_path: Path) -> None:
+    """Two megabytes became 4.1 GB of memory before the limit was looked at."""
+    body = gzip.compress(bytes(64 << 20))
+    with Endpoint(faults=Faults(max_bytes=1000)) as endpoint:
+        tracemalloc.start()
+        status, said, _ = post(endpoint.url, body, **{"Content-Encoding": "gzip"})
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert (status, said) == (413, {"error": "more than 1000 bytes, at most 1000"})
+    assert peak < 8 << 20
+
+
+def test_other_machines_reach_the_endpoint_on_request_only() -> None:
+    """It has no passwords, and keeps in memory and on disk whatever comes."""
+    assert "--public" in complaint(deedbook("spool", "endpoint", "--host", "0.0.0.0"), 2)
+
+
+def test_a_script_says_what_happens(endpoint: Endpoint) -> None:
+    endpoint.faults = Faults(retry_after="7", max_bytes=10)
+    endpoint.script.extend([503, 404, "reset", "drop"])
+    status, _, headers = post(endpoint.url, b"[1]")
+    assert (status, headers["Retry-After"]) == (503, "7")
+    status, _, headers = post(endpoint.url, b"[1]")
+    assert status == 404 and "Retry-After" not in headers
+    for _ in range(2):
+        with pytest.raises(OSError):
+            post(endpoint.url, b"[1]", Idempotency_Key="a")
+    assert endpoint.events == [b"1"]
+    assert post(endpoint.url, b"[1]", Idempotency_Key="a")[1]["duplicate"] is True
+    assert post(endpoint.url, b"[12345678,1]")[0] == 413
+    assert endpoint.stats().failed == 4
+
+
+def test_a_stalled_request_ends_with_the_endpoint() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with Endpoint(script=["stall"]) as endpoint:
+            sent = pool.submit(post, endpoint.url, b"[1]")
+            with endpoint.changed:
+                assert endpoint.changed.wait_for(lambda: endpoint.requests, 30)
+            assert not sent.done()
+        with pytest.raises(OSError):
+            sent.result(30)
+    assert endpoint.events == []
+
+
+def test_faults_come_as_often_as_they_should_and_again_with_the_same_seed() -> None:
+    faults = Faults({503: 0.3, 429: 0.1}, reset=0.1, stall=0.1, drop=0.1)
+
+    def chosen(seed: int) -> list[Any]:
+        chance = random.Random(seed)
+        return [faults.choose(chance) for _ in range(5000)]
+
+    found = chosen(1)
+    assert found == chosen(1) != chosen(2)
+    shares = {503: 0.3, 429: 0.1, "reset": 0.1, "stall": 0.1, "drop": 0.1, "ok": 0.3}
+    for what, share in shares.items():
+        assert abs(found.count(what) / 5000 - share) < 0.03
+    for wrong in ({503: 1.5}, {503: 0.6, 500: 0.6}, {99: 0.1}):
+        with pytest.raises(InvalidArgumentError):
+            Faults(wrong)
+
+
+# -- the command line -----------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+def test_the_endpoint_ends_when_the_events_are_there(tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    with running("spool", "endpoint", "--out", file, "--until-events", "3") as process:
+        url = next_line(process).decode().strip()
+        assert url.startswith("http://127.0.0.1:") and url.endswith("/v1/batch")
+        assert post(url, b"[1,2,3]")[0] == 200
+        done = ended(process)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr == (
+        b"deedbook: 3 events in 1 requests (1 x 200); 0 repeated, 0 failed on request\n"
+    )
+    assert file.read_bytes() == b"1\n2\n3\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_endpoint_with_its_counts(number: signal.Signals) -> None:
+    with running("spool", "endpoint", "--json", "--script", "503,ok") as process:
+        where = json.loads(next_line(process))
+        assert where["ok"] is True and where["url"].startswith(f"http://127.0.0.1:{where['port']}/")
+        assert post(where["url"], b"[1]")[0] == 503
+        assert post(where["url"], b"[1]")[0] == 200
+        process.send_signal(number)
+        done = ended(process)
+    assert done.returncode == 128 + number
+    counts = json.loads(done.stdout)
+    assert (counts["events"], counts["statuses"]) == (1, {"200": 1, "503": 1})
+    assert b"Traceback" not in done.stderr
+
+
+def test_help_of_spool_and_its_commands() -> None:
+    assert b"endpoint" in ok("spool", "--help")
+    text = ok("spool", "endpoint", "--help").decode()
+    assert "examples:\n  deedbook spool endpoint" in text and "--json" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["endpoint", "--port", "70000"],
+        ["endpoint", "--fail", "503"],
+        ["endpoint", "--fail", "503=2"],
+        ["endpoint", "--fail", "99=0.1"],
+        ["endpoint", "--fail", "503=0.6", "--drop", "0.6"],
+        ["endpoint", "--reset", "nan"],
+        ["endpoint", "--script", "ok,explode"],
+        ["endpoint", "--until-events", "0"],
+        ["endpoint", "--host", "256.256.256.256"],
+        ["endpoint", "--out", "/missing/folder/file"],
+        ["endpoint", "more"],
+    ],
+)
+def test_wrong_usage_of_spool_is_one_line_and_2(args: list[str]) -> None:
+    complaint(deedbook("spool", *args), 2)
+
+
+def test_a_port_that_is_taken_is_named(endpoint: Endpoint) -> None:
+    text = complaint(deedbook("spool", "endpoint", "--port", str(endpoint.port)), 2)
+    assert f"cannot listen on 127.0.0.1:{endpoint.port}" in text
+
+
+def test_the_file_takes_events_of_many_threads(endpoint: Endpoint, tmp_path: Path) -> None:
+    items = events(200)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda event: post(endpoint.url, b"[" + event + b"]"), items))
+    assert sorted((tmp_path / "out.jsonl").read_bytes().splitlines()) == sorted(items)

@@ -1,0 +1,349 @@
+"""The decisions of senders, without threads, network or time: scripted answers, a clock by hand."""
+
+from __future__ import annotations
+
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from deedbook.http import Answer, DeadLetters, Limits, Policy, Rates
+from deedbook.http._steps import Bury, Fetch, Remove, Send, Step, Wait
+from deedbook.transient import Envelope, MemoryStore
+from flows import Run
+from http_kinds import events, spool_of, store_of
+
+pytestmark = pytest.mark.promise("ledger-server")
+
+
+def ids(run: Run) -> list[str]:
+    return [id for id, _ in run.sent]
+
+
+# -- one batch ------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_removed_only_after_it_was_accepted(tmp_path: Path) -> None:
+    store = store_of(events(3))
+    run = Run(store, tmp_path, [503, Answer(None, error="reset"), 200])
+    run.flow.close(float("inf"))
+    run.drive(run.flow.worker(), until=Remove)
+    assert store.has_data(), "not before the step is carried out"
+    assert run.kinds() == ["Fetch", "Plan", "Prepare", "Send", "Send", "Send", "Remove"]
+    assert run.waits == [1.0, 2.0]
+
+
+def test_the_attempts_of_a_batch_have_one_id_and_the_same_body(tmp_path: Path) -> None:
+    made = iter(range(100))
+    envelope = Envelope(footer=lambda: b"],%d" % next(made))
+    run = Run(store_of(events(3)), tmp_path, [503, 503], envelope=envelope).drain()
+    sends = [step for step in run.steps if isinstance(step, Send)]
+    assert len(sends) == 3 and len(set(ids(run))) == 1
+    assert {step.prepared.rewound().read() for step in sends} == {
+        b"[" + b",".join(events(3)) + b"],0"
+    }
+    stats = run.flow.snapshot()
+    assert (stats.requests, stats.retries, stats.events_sent, stats.batches_sent) == (3, 2, 3, 1)
+
+
+def test_413_divides_down_to_the_event_that_is_too_large(tmp_path: Path) -> None:
+    items = events(6)
+    large = items[4]
+
+    class Server(list):
+        def pop(self, index: int = 0) -> int:
+            return 413 if large in run.sent[-1][1] else 200
+
+    store = spool_of(items, tmp_path)
+    run = Run(store, tmp_path / "dead")
+    run.answers = Server([0])
+    run.drain()
+    assert [len(records) for _, records in run.sent] == [6, 3, 3, 2, 1, 1, 1]
+    names = ["spool-0"] + [f"spool-0.{r}" for r in ("0-3", "3-6", "3-5", "3-4", "4-5", "5-6")]
+    assert ids(run) == names, "in order, and each part has an id of its own"
+    (letter,) = DeadLetters(tmp_path / "dead")
+    assert (letter.payload, letter.record, letter.status) == (large, 4, 413)
+    assert not store.has_data()
+    stats = run.flow.snapshot()
+    assert (stats.splits, stats.events_dead, stats.events_sent) == (3, 1, 5)
+
+
+def test_a_refused_batch_is_a_dead_letter_before_it_is_removed(tmp_path: Path) -> None:
+    store = store_of(events(2))
+    run = Run(store, tmp_path, [Answer(406, body=b'{"error": "no user"}\n')])
+    run.flow.close(float("inf"))
+    run.drive(run.flow.worker(), until=Remove)
+    letters = list(DeadLetters(tmp_path))
+    assert [letter.payload for letter in letters] == events(2) and store.has_data()
+    assert letters[0].reason == 'status 406: {"error": "no user"}'
+
+
+def test_dead_letters_that_cannot_be_written_keep_the_batch(tmp_path: Path) -> None:
+    """The disk is full, or the folder is a file: nothing may be removed."""
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    store = store_of(events(2))
+    run = Run(store, blocked / "dead", [406])
+    tries = []
+
+    def mend_at_the_third(step: Step) -> None:
+        if not isinstance(step, Bury):
+            return
+        tries.append(step)
+        if len(tries) == 3:
+            assert store.has_data() and run.waits == [1.0, 2.0]
+            assert "writing dead letters failed" in run.flow.snapshot().last_error
+            blocked.unlink()
+            run.flow.close(float("inf"))
+
+    run.drive(run.flow.worker(), before=mend_at_the_third)
+    assert not store.has_data() and len(DeadLetters(blocked / "dead")) == 2
+
+
+def test_attempts_can_be_bounded(tmp_path: Path) -> None:
+    policy = Policy(delay_seconds=1, attempts_max=3)
+    run = Run(store_of(events(2)), tmp_path, [500] * 9, policy=policy).drain()
+    assert len(run.sent) == 3 and run.waits == [1, 2]
+    letters = list(DeadLetters(tmp_path))
+    assert [letter.attempts for letter in letters] == [3, 3]
+    assert letters[0].reason == "given up after 3 attempts: status 500"
+
+
+def test_attempts_at_which_the_sender_was_refused_are_not_bounded(tmp_path: Path) -> None:
+    """After a wrong key, the first hiccup of the server made dead letters of the batch."""
+    policy = Policy(delay_seconds=1, attempts_max=3)
+    answers = [401, 401, 401, 503, 401, 503, 200]
+    run = Run(store_of(events(2)), tmp_path, answers, policy=policy).drain()
+    assert not DeadLetters(tmp_path) and run.flow.snapshot().events_sent == 2
+    run = Run(store_of(events(2)), tmp_path, [*answers[:-1], 503], policy=policy).drain()
+    letters = list(DeadLetters(tmp_path))
+    assert [letter.attempts for letter in letters] == [7, 7]
+    assert letters[0].reason == "given up after 7 attempts, 3 of which failed: status 503"
+
+
+def test_an_endpoint_that_refuses_the_sender_keeps_the_events(tmp_path: Path) -> None:
+    store = store_of(events(2))
+    run = Run(store, tmp_path, [401, 401, 200])
+    told: list[str | None] = []
+    run.flow.tell = lambda: told.append(run.flow.problem)
+    run.drain()
+    assert run.waits == [60, 60] and "status 401" in told
+    assert not DeadLetters(tmp_path) and run.flow.snapshot().events_sent == 2
+
+
+def test_415_changes_the_encoding_not_the_events(tmp_path: Path) -> None:
+    pytest.importorskip("backports.zstd")
+    refusing = Answer(415, {"accept-encoding": "br, gzip;q=0.5"})
+    store = store_of(events(4), batch_records=2)
+    run = Run(store, tmp_path, [refusing, 200, 200], compression="zstd").drain()
+    codings = [step.prepared.coding for step in run.steps if isinstance(step, Send)]
+    assert codings == ["zstd", "gzip", "gzip"] and run.waits == []
+    plain = Run(store_of(events(1)), tmp_path, [Answer(415), Answer(415)], compression="gzip")
+    plain.flow.close(float("inf"))
+    plain.drive(plain.flow.worker(), until=Wait)
+    codings = [step.prepared.coding for step in plain.steps if isinstance(step, Send)]
+    assert codings == ["gzip", None], "a plain body that is refused is the sender's fault"
+
+
+def test_auto_takes_what_the_server_names(tmp_path: Path) -> None:
+    store = store_of(events(3), batch_records=1)
+    named = Answer(200, {"accept-encoding": "gzip, zstd;q=0"})
+    run = Run(store, tmp_path, [200, named, 200], compression="auto").drain()
+    codings = [step.prepared.coding for step in run.steps if isinstance(step, Send)]
+    assert codings == [None, None, "gzip"]
+
+
+def test_an_event_beyond_the_limit_is_not_even_sent(tmp_path: Path) -> None:
+    items = [b"1", b"x" * 50, b"2"]
+    run = Run(store_of(items), tmp_path, limits=Limits(event_bytes_max=32)).drain()
+    assert [records for _, records in run.sent] == [[b"1"], [b"2"]]
+    (letter,) = DeadLetters(tmp_path)
+    assert (letter.payload, letter.attempts, letter.status) == (items[1], 0, None)
+    assert letter.reason == "an event of 50 bytes, the endpoint takes 32"
+
+
+# -- waiting --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [429, 503, 500])
+def test_retry_after_is_waited_for_in_seconds_and_as_a_date(tmp_path: Path, status: int) -> None:
+    seconds = Answer(status, {"retry-after": "30"})
+    run = Run(store_of(events(1)), tmp_path, [seconds, 200]).drain()
+    assert sum(run.waits) == 30
+    run = Run(store_of(events(1)), tmp_path, [])
+    date = formatdate(run.clock.time() + 45, usegmt=True)
+    run.answers = [Answer(status, {"retry-after": date}), 200]
+    run.drain()
+    assert 44 < sum(run.waits) <= 45 and len(run.sent) == 2
+
+
+def test_retry_after_cannot_stop_a_sender_for_ever(tmp_path: Path) -> None:
+    answers = [Answer(503, {"retry-after": "99999999999"}), 200]
+    assert sum(Run(store_of(events(1)), tmp_path, answers).drain().waits) == 3600
+
+
+def test_retry_after_holds_for_all_workers_and_for_a_flush(tmp_path: Path) -> None:
+    run = Run(store_of(events(2), batch_records=1), tmp_path, [Answer(503, {"retry-after": "30"})])
+    first, second = run.flow.worker(), run.flow.worker()
+    assert not run.drive(first, until=Wait)
+    assert not run.drive(second, until=Wait) and run.steps[-1] == Wait(30)
+    run.flow.ask_drain()
+    assert isinstance(first.send(None), Wait) and isinstance(second.send(None), Wait)
+    assert len(run.sent) == 1
+    run.clock.now += 30
+    assert isinstance(first.send(None), Send) and isinstance(second.send(None), Send)
+
+
+def test_a_flush_does_not_wait_for_a_backoff(tmp_path: Path) -> None:
+    run = Run(store_of(events(1)), tmp_path, [500])
+    worker = run.flow.worker()
+    run.drive(worker, until=Wait)
+    assert isinstance(worker.send(None), Wait), "woken for nothing"
+    run.flow.ask_drain()
+    assert isinstance(worker.send(None), Send)
+
+
+@pytest.mark.parametrize(
+    ("rates", "seconds"),
+    [
+        (Rates(requests_per_second=2), 9 / 2 - 1),
+        (Rates(events_per_second=10), 81 / 10 - 1),
+        (Rates(bytes_per_second=100), None),
+        (Rates(requests_per_second=2, events_per_second=10), 81 / 10 - 1),
+    ],
+)
+def test_rates_hold_over_time(tmp_path: Path, rates: Rates, seconds: float | None) -> None:
+    store = store_of(events(90), batch_records=9)
+    run = Run(store, tmp_path, rates=rates).drain()
+    # All but the last request is paid for, less the second that is free.
+    sizes = [step.prepared.length for step in run.steps if isinstance(step, Send)]
+    seconds = sum(sizes[:-1]) / 100 - 1 if seconds is None else seconds
+    assert sum(run.waits) == pytest.approx(seconds)
+    assert run.flow.snapshot().wait_seconds == pytest.approx(seconds)
+
+
+def test_a_request_that_is_larger_than_its_rate_goes_too(tmp_path: Path) -> None:
+    run = Run(store_of(events(50)), tmp_path, rates=Rates(events_per_second=1)).drain()
+    assert run.waits == []
+
+
+def test_an_idle_sender_looks_again_after_the_interval(tmp_path: Path) -> None:
+    """Each look ends the batch that is being filled, so looking all the time makes small ones."""
+    store = MemoryStore()
+    run = Run(store, tmp_path, interval_seconds=5)
+    worker = run.flow.worker()
+    run.drive(worker, until=Wait)
+    assert run.steps[-1] == Wait(5)
+    store.append(b"1")
+    run.clock.now += 2
+    assert worker.send(None) == Wait(3)
+    run.clock.now += 3
+    assert isinstance(worker.send(None), Fetch)
+
+
+def test_a_backlog_is_fetched_without_a_pause(tmp_path: Path) -> None:
+    run = Run(store_of(events(100), batch_records=1), tmp_path).drain()
+    fetches = [step for step in run.steps if isinstance(step, Fetch)]
+    assert len(run.sent) == 100 and len(fetches) <= 8 and run.waits == []
+
+
+# -- several workers, and the end -----------------------------------------------------------------
+
+
+def test_a_batch_removed_while_the_store_is_looked_at_is_not_sent_again(tmp_path: Path) -> None:
+    """One worker fetched; meanwhile another was done with a batch that was already on the list."""
+    store = store_of(events(1))
+    run = Run(store, tmp_path, interval_seconds=1)
+    first, second = run.flow.worker(), run.flow.worker()
+    run.drive(first, until=Remove)
+    run.clock.now += 2
+    step = second.send(None)
+    assert isinstance(step, Fetch)
+    seen = run.answer(step)  # it still has the batch
+    assert first.send(run.answer(run.steps[-2])) == Wait(None)  # which is removed now
+    assert isinstance(second.send(seen), Wait) and len(run.sent) == 1
+
+
+def test_two_workers_never_take_the_same_batch(tmp_path: Path) -> None:
+    run = Run(store_of(events(2), batch_records=1), tmp_path)
+    first, second = run.flow.worker(), run.flow.worker()
+    run.drive(first, until=Send)
+    run.drive(second, until=Send)
+    sends = [step for step in run.steps if isinstance(step, Send)]
+    assert len({step.prepared.part.id for step in sends}) == 2
+
+
+def test_a_store_is_not_empty_while_another_sends_its_last_batch(tmp_path: Path) -> None:
+    """It fetched the batch while a worker looked; the worker found nothing new."""
+    run = Run(store_of(events(1)), tmp_path)
+    worker, once = run.flow.worker(), run.flow.once()
+    ticket = run.flow.ask_drain()
+    step = worker.send(None)
+    run.drive(once, until=Send)
+    assert isinstance(worker.send(run.answer(step)), Wait) and not run.flow.is_drained(ticket)
+    with pytest.raises(StopIteration):
+        once.send(Answer(503))
+    assert run.drive(worker, until=Wait) is False and run.flow.is_drained(ticket)
+    assert [records for _, records in run.sent] == [events(1)]
+
+
+def test_a_worker_that_is_left_over_ends_and_is_not_overtaken(tmp_path: Path) -> None:
+    """It was held up in a request until others were started, and went on beside them."""
+    run = Run(store_of(events(2), batch_records=1), tmp_path)
+    first = run.flow.worker()
+    run.drive(first, until=Send)
+    run.flow.stop()
+    assert [step.batch.count for step in run.flow.release()] == [1]
+    run.flow.open(patient=True)
+    second = run.flow.worker()
+    assert second.send(None) == Wait(None) and not run.drive(run.flow.once())
+    with pytest.raises(StopIteration):
+        first.send(Answer(503, {"retry-after": "30"}))
+    run.flow.close(float("inf"))
+    assert run.drive(second) and [records for _, records in run.sent] == [[e] for e in events(2)]
+
+
+def test_a_deadline_ends_a_wait_that_is_longer(tmp_path: Path) -> None:
+    store = store_of(events(1))
+    run = Run(store, tmp_path, [503] * 9, policy=Policy(delay_seconds=4))
+    run.flow.close(run.clock.now + 10)
+    assert not run.drive(run.flow.worker())
+    assert run.waits == [4] and store.has_data(), "the second delay would end after the deadline"
+
+
+@pytest.mark.parametrize("answer", [200, 406])
+def test_an_answer_that_comes_at_the_deadline_still_counts(tmp_path: Path, answer: int) -> None:
+    """The batch had arrived, and was sent again by the next sender."""
+    store = store_of(events(2), batch_records=1)
+    run = Run(store, tmp_path)
+    worker = run.flow.worker()
+    run.drive(worker, until=Send)
+    run.flow.stop()
+    step = worker.send(Answer(answer))
+    assert isinstance(step, Remove if answer == 200 else Bury)
+    with pytest.raises(StopIteration):
+        while True:
+            step = worker.send(run.answer(step))
+    assert store.stats().batches == 1 and run.sent == []
+
+
+def test_a_worker_that_is_told_to_stop_keeps_what_is_not_done(tmp_path: Path) -> None:
+    store = store_of(events(2), batch_records=1)
+    run = Run(store, tmp_path)
+    worker = run.flow.worker()
+    run.drive(worker, until=Remove)
+    store.remove(["unknown"])
+    run.flow.stop()
+    with pytest.raises(StopIteration):
+        worker.send(None)
+    assert [step.batch.count for step in run.flow.release()] == [1]
+    assert run.flow.snapshot().batches_in_flight == 0
+
+
+@pytest.mark.parametrize("answer", [503, 401])
+def test_once_means_one_attempt(tmp_path: Path, answer: int) -> None:
+    store = store_of(events(2), batch_records=1)
+    run = Run(store, tmp_path, [answer])
+    assert not run.drive(run.flow.once()) and len(run.sent) == 1 and run.waits == []
+    assert run.drive(run.flow.once()) and len(run.sent) == 2
+    assert run.sent[0] == run.sent[1] and store.stats().events == 1

@@ -1,0 +1,425 @@
+"""The ledger from Python: events that survive the process, as batches for any HTTP client."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import ClosedError, CorruptError, Ledger
+from deedbook.transient import TransientDB
+from http_kinds import events
+from log_bytes import flip
+
+pytestmark = pytest.mark.promise("ledger-several")
+
+
+def payloads(ledger: Ledger) -> list[bytes]:
+    """All events of a ledger, which stay in it."""
+    result = ledger.fetch()
+    return [] if result is None else [event for batch in result.data for event in batch.records()]
+
+
+def test_the_lifecycle_of_the_specification(tmp_path: Path) -> None:
+    """Append, fetch, send, remove: as the specification's example, with its envelope."""
+    ledger = Ledger.open(tmp_path / "spool", header=b'{"batch":[', footer=lambda: b'],"sentAt":1}')
+    with TransientDB(ledger) as db:
+        db.append({"event": "page_view"})
+        db.append({"event": "button_click"})
+        result = db.fetch(None, None)
+        (body,) = result.data
+        sent = body.read()
+        assert json.loads(sent) == {
+            "batch": [{"event": "page_view"}, {"event": "button_click"}],
+            "sentAt": 1,
+        }
+        assert len(sent) == len(body) == body.content_length
+        db.remove(result.removable)
+        assert not db.has_data() and db.fetch() is None
+    assert ledger.closed and not ledger
+
+
+def test_bodies_outlive_their_ledger_and_any_part_of_them_can_be_read(tmp_path: Path) -> None:
+    items = events(500, 200)
+    with Ledger.open(tmp_path / "spool", batch_bytes=1 << 30) as ledger:
+        ledger.append_many(items)
+        (body,) = ledger.fetch().data
+    whole = body.read()
+    assert whole == b"[" + b",".join(items) + b"]"
+    for at, size in ((0, 1), (len(whole) - 5, 9), (len(whole), 4), (30_000, 40_000)):
+        body.seek(at)
+        assert body.read(size) == whole[at : at + size], at
+    assert list(body.records(498)) == items[498:] and list(body.records(7, 7)) == []
+    assert list(body.records(0, 1 << 40)) == items
+    with pytest.raises(OSError, match="fileno"):
+        body.fileno()
+    body.close()
+    for call in (body.read, body.tell, lambda: body.seek(0), lambda: body.records()):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+
+
+def test_an_id_is_the_same_after_a_restart_and_never_given_again(tmp_path: Path) -> None:
+    """A server that remembers ids would drop the events of a batch that got an old one."""
+    seen: set[str] = set()
+    for _ in range(3):
+        ids = []
+        for payload in ([b"the same"], []):
+            with Ledger.open(tmp_path / "spool") as ledger:
+                ledger.append_many(payload)
+                ids += [batch.id for batch in ledger.fetch().data]
+        assert ids == [ids[0]] * 2 and ids[0] not in seen
+        seen.add(ids[0])
+        shutil.rmtree(tmp_path / "spool")
+
+
+def test_functions_of_the_envelope_are_asked_once_for_each_batch(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def footer() -> bytes:
+        calls.append(1)
+        return b"-%d" % len(calls)
+
+    with Ledger.open(
+        tmp_path / "s", header=b"", footer=footer, separator=b"\n", batch_records=2
+    ) as ledger:
+        ledger.append_many([b"a", b"b", b"c"])
+        bodies = ledger.fetch().data
+        assert [body.read() for body in bodies] == [b"a\nb-1", b"c-2"]
+        bodies[0].seek(0)
+        assert bodies[0].read() == b"a\nb-1" and len(calls) == 2, "an attempt repeats the bytes"
+        assert bodies[0].envelope.footer == b"-1" and bodies[0].envelope.separator == b"\n"
+
+
+def test_what_a_function_of_the_envelope_raises_is_raised_and_loses_nothing(tmp_path: Path) -> None:
+    answers: list[object] = [ZeroDivisionError("no time"), "text", b"]"]
+
+    def footer() -> bytes:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[return-value]
+
+    with Ledger.open(tmp_path / "s", footer=footer) as ledger:
+        ledger.append(b"1")
+        with pytest.raises(ZeroDivisionError, match="no time"):
+            ledger.fetch()
+        with pytest.raises(TypeError, match="bytes are needed"):
+            ledger.fetch()
+        assert ledger.fetch().data[0].read() == b"[1]"
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A ledger of one file with 10 events, of which the fourth has a flipped bit."""
+    with Ledger.open(tmp_path / "s") as ledger:
+        ledger.append_many(b"%02d" % n for n in range(10))
+    (file,) = Ledger.files(tmp_path / "s")
+    flip(Path(file.path), 3 * 10 + 9)
+    return tmp_path / "s"
+
+
+def test_damage_is_reported_sent_around_and_kept_aside(damaged: Path, tmp_path: Path) -> None:
+    (checked,) = Ledger.verify(damaged)
+    assert (checked.report.verdict, checked.report.records) == ("corrupt", 9)
+    assert checked.to_dict()["report"]["damages"][0]["offset"] == 30
+    with Ledger.open(damaged) as ledger:
+        result = ledger.fetch()
+        (body,), (removable,) = result.data, result.removable
+        assert (body.count, body.verdict, body.damages[0].offset) == (3, "corrupt", 30)
+        assert removable.quarantine and removable == ledger.fetch().removable[0]
+        ledger.remove(result.removable)
+        assert ledger.stats().quarantined_files == 1 and not ledger.has_data()
+    (copied,) = Ledger.salvage(damaged / ".deedbook" / "quarantine", tmp_path / "copy")
+    assert copied.report.records == 9 and copied.copy is not None
+    with Ledger.open(tmp_path / "copy") as ledger:
+        assert payloads(ledger) == [b"%02d" % n for n in range(10) if n != 3]
+
+
+def test_a_snapshot_reads_up_to_a_hole_and_raises_there(damaged: Path) -> None:
+    """LazyFS: a power cut kept later writes of an unsynced file and lost an earlier one."""
+    (file,) = Ledger.files(damaged)
+    raw = bytearray(Path(file.path).read_bytes())
+    raw[30:50] = bytes(20)
+    Path(file.path).write_bytes(raw)
+    before, after = ([b"%02d" % n for n in numbers] for numbers in (range(3), range(5, 10)))
+    with deedbook.open(damaged) as snapshot:
+        for records in (snapshot.iter(), snapshot.iter(file.index), snapshot.payloads()):
+            got = []
+            with pytest.raises(CorruptError) as caught:
+                for record in records:
+                    got.append(getattr(record, "payload", record))
+            assert got == before
+            assert (caught.value.path, caught.value.offset) == (file.path, 30)
+        rows = 0
+        with pytest.raises(CorruptError):
+            for batch in snapshot.batches():
+                rows += batch.num_rows
+        assert rows == 3
+        skipped = [record.payload for record in snapshot.iter(on_corrupt="skip")]
+        assert skipped == before + after
+
+
+@pytest.mark.parametrize(("on_corrupt", "count"), [("skip", 9), ("stop", 3)])
+def test_damage_can_be_skipped_or_end_a_batch(damaged: Path, on_corrupt: str, count: int) -> None:
+    with Ledger.open(damaged, on_corrupt=on_corrupt) as ledger:
+        assert [batch.count for batch in ledger.fetch().data] == [count]
+
+
+FULL = {"batch_bytes": 200, "max_bytes": 1000}
+
+
+def test_a_full_ledger_refuses_and_counts(tmp_path: Path) -> None:
+    """The part of an iterable that was refused was tried, and counted, a second time."""
+    with Ledger.open(tmp_path / "s", **FULL) as ledger:
+        ledger.append_many([b"x" * 92] * 10)
+        for refused in (
+            lambda: ledger.append(b"12"),
+            lambda: ledger.append_batch([b"1"] * 3),
+            lambda: ledger.append_many([b"y" * 92] * 3),
+        ):
+            with pytest.raises(deedbook.IoError) as caught:
+                refused()
+            assert caught.value.errno == errno.EDQUOT and caught.value.durable == "no"
+        stats = ledger.stats()
+        assert (stats.rejected_events, stats.rejected_bytes) == (6, 10 + 27 + 200)
+        assert stats.dropped_events == 0 and len(payloads(ledger)) == 10
+
+
+def test_a_full_ledger_drops_the_oldest_and_counts(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "s", on_full="drop_oldest", **FULL) as ledger:
+        ledger.append_many(b"%020d" % n for n in range(1000))
+        kept = payloads(ledger)
+        assert kept == [b"%020d" % n for n in range(1000 - len(kept), 1000)]
+        assert ledger.stats().dropped_events == 1000 - len(kept)
+
+
+def test_bytes_like_objects_and_arrow_columns_are_events(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    with Ledger.open(tmp_path / "s") as ledger:
+        ledger.append(bytearray(b"1"))
+        ledger.append_many([memoryview(b"2"), b"3"])
+        ledger.append_many(pyarrow.array(["4", "5"]))
+        ledger.append_many(pyarrow.table({"payload": [b"6"]}))
+        assert payloads(ledger) == [b"%d" % n for n in range(1, 7)]
+        with pytest.raises(TypeError, match="bytes are needed"):
+            ledger.append("text")  # type: ignore[arg-type]
+        with pytest.raises(deedbook.TooLargeError):
+            ledger.append(b"x" * (1 << 20) + b"x")
+        with pytest.raises(deedbook.InvalidArgumentError):
+            ledger.append(b"")
+        with pytest.raises(TypeError, match="removable"):
+            ledger.remove(["0-events"])  # type: ignore[list-item]
+        assert ledger.fetch(count=0) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"batch_bytes": 99},
+        {"on_full": "drop"},
+        {"on_corrupt": "ignore"},
+        {"durability": "often"},
+        {"base": "a/b"},
+        {"max_bytes": 1000},
+        {"batch_records": -1},
+    ],
+    ids=str,
+)
+def test_wrong_options_are_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    with pytest.raises((deedbook.InvalidArgumentError, OverflowError)):
+        Ledger.open(tmp_path / "s", **wrong)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_ledger_is_no_container_and_refuses_once_it_is_closed(tmp_path: Path) -> None:
+    """As with a log, what has no meaning is a TypeError and not False."""
+    ledger = Ledger.open(tmp_path / "s", durability="always")
+    ledger.append(b"1")
+    assert ledger.stats().log.syncs > 0
+    assert (ledger.durability, ledger.base) == ("always", "events")
+    assert bool(ledger) and "closed" not in repr(ledger)
+    for what in (b"1", 0, None, "0-events"):
+        with pytest.raises(TypeError):
+            what in ledger  # type: ignore[operator]  # noqa: B015
+    for call in (len, iter, reversed, list):
+        with pytest.raises(TypeError):
+            call(ledger)
+    ledger.close()
+    ledger.close()
+    for call in (
+        lambda: ledger.append(b"2"),
+        ledger.fetch,
+        ledger.has_data,
+        ledger.sync,
+        ledger.__enter__,
+    ):
+        with pytest.raises(ClosedError):
+            call()
+    assert not ledger and "closed" in repr(ledger)
+    assert ledger.path == os.path.realpath(tmp_path / "s")
+
+
+def test_reports_are_values(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "s") as ledger:
+        ledger.append(b"1")
+        stats = ledger.stats()
+    for value in (stats, Ledger.files(tmp_path / "s")[0], Ledger.verify(tmp_path / "s")[0]):
+        assert pickle.loads(pickle.dumps(value)) == value
+        assert value.to_dict() and type(value).__name__ in repr(value)
+
+
+def test_threads_append_while_others_fetch_and_remove(tmp_path: Path) -> None:
+    """Every event comes out once, whoever fetched its batch."""
+    seen: list[bytes] = []
+    with Ledger.open(tmp_path / "s", batch_bytes=2000) as ledger:
+
+        def write(name: int) -> None:
+            for n in range(2000):
+                ledger.append(b"%d-%d" % (name, n))
+
+        writers = [threading.Thread(target=write, args=(name,)) for name in range(4)]
+        for writer in writers:
+            writer.start()
+        while any(writer.is_alive() for writer in writers) or ledger.has_data():
+            if (result := ledger.fetch(3)) is not None:
+                seen.extend(event for batch in result.data for event in batch.records())
+                ledger.remove(result.removable)
+    assert sorted(seen) == sorted(b"%d-%d" % (name, n) for name in range(4) for n in range(2000))
+
+
+SENDER = """
+import sys
+from deedbook import Ledger
+from deedbook.http import Policy, Sender
+spool, url, dead = sys.argv[1:]
+with Ledger.open(spool, batch_bytes=4000) as ledger:
+    quick = Policy(delay_seconds=0.001, delay_seconds_max=0.01)
+    with Sender(ledger, url, dead_letters=dead, policy=quick, interval_seconds=0.01) as sender:
+        print("sending", flush=True)
+        sender.drain(120)
+"""
+
+
+def test_all_events_arrive_though_server_and_senders_fail(tmp_path: Path) -> None:
+    """A sender killed at any moment goes on after its restart: nothing is lost, and what is sent
+    again has its old name, by which the server knows it.
+    """
+    pytest.importorskip("urllib3")
+    from deedbook.http.endpoint import Endpoint, Faults
+
+    items = events(4000, 200)
+    spool = tmp_path / "spool"
+    with Ledger.open(spool, batch_bytes=4000) as ledger:
+        ledger.append_many(items)
+    faults = Faults(statuses={503: 0.2}, reset=0.1, drop=0.1, seed=7)
+    with Endpoint(faults=faults) as endpoint:
+        arguments = [str(spool), endpoint.url, str(tmp_path / "dead")]
+        for wanted in (500, 1500, 2500, None):
+            sender = subprocess.Popen(
+                [sys.executable, "-c", SENDER, *arguments], stdout=subprocess.PIPE
+            )
+            if wanted is None:
+                assert sender.wait(120) == 0
+                break
+            assert endpoint.wait(events=wanted, timeout_seconds=60)
+            sender.kill()
+            sender.wait()
+        assert sorted(endpoint.events) == sorted(items), "each once, by its batch's id"
+        assert endpoint.stats().conflicts == 0
+    with Ledger.open(spool) as ledger:
+        assert not ledger.has_data()
+    assert not (tmp_path / "dead").exists() or not list((tmp_path / "dead").iterdir())
+
+
+# -- values and manners ---------------------------------------------------------------------------
+
+
+def test_a_removable_is_a_value(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "s", batch_records=1) as ledger:
+        ledger.append_many([b"1", b"2"])
+        one, two = ledger.fetch().removable
+        assert one == one and one != two and len({one, two, ledger.fetch().removable[0]}) == 2
+        status = os.stat(tmp_path / "s" / "0-events")
+        assert (one.index, one.inode, one.device) == (0, status.st_ino, status.st_dev)
+        if one.born_ns == 0:
+            with pytest.raises(deedbook.UnsupportedError, match="birth"):
+                pickle.dumps(one)
+            assert copy.copy(one) == copy.deepcopy(one) == one
+            return
+        for same in (pickle.loads(pickle.dumps(one)), copy.copy(one), copy.deepcopy(one)):
+            assert same == one and hash(same) == hash(one) and repr(same) == repr(one)
+        values = one.to_dict()
+        assert eval(repr(one), {"Removable": deedbook.Removable}) == one
+        assert tuple(values) == deedbook.Removable.__match_args__
+        with pytest.raises(deedbook.UnsupportedError, match="birth"):
+            deedbook.Removable(**{**values, "born_ns": 0})
+        with pytest.raises(OverflowError, match="inode must not be negative"):
+            deedbook.Removable(**{**values, "inode": -1})
+        for field in ("index", "device", "inode", "born_ns"):
+            ledger.remove([deedbook.Removable(**{**values, field: values[field] + 1})])
+        assert payloads(ledger) == [b"1", b"2"]
+        ledger.remove([deedbook.Removable(**values)])
+        assert payloads(ledger) == [b"2"]
+
+
+def test_another_process_removes_what_a_pickle_names(tmp_path: Path, run_child: Any) -> None:
+    with Ledger.open(tmp_path / "s", batch_records=10) as ledger:
+        ledger.append_many(b"%d" % n for n in range(40))
+        try:
+            share = pickle.dumps(ledger.fetch().removable[::2]).hex()
+        except deedbook.UnsupportedError:
+            pytest.skip("the file system notes no birth of files")
+        ledger.append(b"40")
+        code = "import pickle, sys, deedbook\nwith deedbook.Ledger.open(sys.argv[1]) as ledger:\n"
+        code += "    ledger.remove(pickle.loads(bytes.fromhex(sys.argv[2])))"
+        assert run_child(code, tmp_path / "s", share).returncode == 0
+        left = [*range(10, 20), *range(30, 41)]
+        assert payloads(ledger) == [b"%d" % n for n in left]
+
+
+def test_a_part_that_failed_is_not_appended_again(tmp_path: Path, run_child: Any) -> None:
+    """A part that failed after its first events was tried again, and had those twice."""
+    pytest.importorskip("resource", reason="needs POSIX")
+    child = run_child(
+        """
+import resource, sys
+import deedbook
+with deedbook.Ledger.open(sys.argv[1], batch_records=3, batch_bytes=50_000) as ledger:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
+    try:
+        ledger.append_many([b"1", b"2", b"3", b"x" * 60_000])
+    except deedbook.IoError as error:
+        print(error)
+""",
+        tmp_path / "s",
+    )
+    assert "3 of 4 records" in child.stdout, child.stderr
+    with Ledger.open(tmp_path / "s") as ledger:
+        assert payloads(ledger) == [b"1", b"2", b"3"]
+
+
+def test_a_batch_is_appended_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "s", batch_records=4, durability="always") as ledger:
+        for wrong in ([b"1", b""], [b"1", "text"], [b"1", b"x" * (1 << 20) + b"x"]):
+            with pytest.raises((TypeError, deedbook.Error)):
+                ledger.append_batch(wrong)  # type: ignore[arg-type]
+        ledger.append_batch(b"%d" % n for n in range(10))
+        assert payloads(ledger) == [b"%d" % n for n in range(10)]
+        assert ledger.stats().log.appends == 1
+        syncs = ledger.stats().log.syncs
+        ledger.append_many(b"x" * 5000 for _ in range(240))
+        assert ledger.stats().log.syncs == syncs + 1, "one sync for all parts"
+        ledger.append_unsynced(b"y")
+        assert ledger.stats().log.syncs == syncs + 1

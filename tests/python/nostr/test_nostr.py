@@ -1,0 +1,475 @@
+"""The event store from Python: values, appending, finding, import and export, damage, kills."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import io
+import json
+import os
+import pickle
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import Event, EventStore, ImportReport
+from line_files import has_zstd
+from log_bytes import flip
+from nostr_events import EVENTS, LINES, SMALL, made
+from places import SUPPORT
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[EventStore]:
+    with EventStore.create(path, durability="manual") as store:
+        yield store
+
+
+# -- values ---------------------------------------------------------------------------------------
+
+
+def test_an_event_is_a_value() -> None:
+    event = Event(**made("content", tags=[["t", "a"], []], kind=65535))
+    assert event == Event.from_json(event.to_json()) == Event.from_json(event.to_json().encode())
+    assert event != Event(**made("other")) and event != 1 and hash(event) == hash(copy.copy(event))
+    assert len({event, copy.deepcopy(event), pickle.loads(pickle.dumps(event))}) == 1
+    assert event.to_dict() == made("content", tags=[["t", "a"], []], kind=65535)
+    assert event.tags == [["t", "a"], []] and event.location is None
+    assert list(json.loads(event.to_json())) == list(Event.__match_args__)
+    match event:
+        case Event(_, _, created_at, 65535):
+            assert created_at == 1_700_000_000
+        case _:
+            raise AssertionError("does not match")
+    assert repr(event).startswith(f"<Event {event.id}, kind 65535, at 1700000000, 'content'>")
+    event.check_id()
+    with pytest.raises(AttributeError):
+        event.kind = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("id", "AB" * 32, "id: character 'A' at 0"),
+        ("id", "ab", "id: 2 bytes of text, 64 needed"),
+        ("pubkey", None, "pubkey: "),
+        ("created_at", -1, "created_at: "),
+        ("created_at", 2**32, "created_at: 4294967296, limit 4294967295"),
+        ("kind", 65536, "kind: 65536, limit 65535"),
+        ("kind", True, "kind: "),
+        ("tags", [[1]], "tags: "),
+        ("content", 1, "content: "),
+        ("sig", "ab" * 63, "sig: 126 bytes of text, 128 needed"),
+    ],
+)
+def test_a_wrong_field_is_named(store: EventStore, name: str, value: object, says: str) -> None:
+    fields = {**made(), name: value}
+    for call in (lambda: Event(**fields), lambda: store.append(fields)):
+        with pytest.raises(deedbook.InvalidArgumentError, match=says):
+            call()
+    assert store.census().events == 0
+
+
+def test_what_an_event_may_be_given_as(store: EventStore) -> None:
+    events = [made(str(number)) for number in range(5)]
+    texts = [json.dumps(event) for event in events]
+    given = [events[0], texts[1], texts[2].encode(), bytearray(texts[3].encode())]
+    outcomes = [*map(store.append, given), store.append(Event(**events[4]))]
+    assert [outcome.what for outcome in outcomes] == ["stored"] * 5
+    assert pickle.loads(pickle.dumps(outcomes)) == outcomes
+    assert [event.to_dict() for event in store] == events
+    for wrong in (1, None, ["x"]):
+        with pytest.raises(TypeError, match="an event is a dict, JSON or an Event, not"):
+            store.append(wrong)  # type: ignore[arg-type]
+
+
+# -- appending and finding ------------------------------------------------------------------------
+
+
+def test_a_request_without_a_true_signature_deletes_nothing(store: EventStore) -> None:
+    """Anybody could delete the events of others with a request that only names their author."""
+    note = made("note")
+    request = made("", kind=5, tags=[["e", note["id"]]], created_at=1_700_000_002)
+    store.append_many([note, request | {"sig": "cd" * 64}])
+    assert note["id"] in store
+    assert store.append(made("later")).what == "stored"
+
+
+def test_events_are_found_by_id(store: EventStore) -> None:
+    event = made()
+    assert event["id"] not in store and store.get(event["id"]) is None
+    store.append(event)
+    for key in (event["id"], bytes.fromhex(event["id"])):
+        found = store.get(key)
+        assert found is not None and found.to_dict() == event and key in store
+    place = found.location
+    assert place is not None and store.read(place) == store.get(place) == found
+    for wrong in ("zz", event["id"].upper(), b"short"):
+        with pytest.raises(deedbook.InvalidArgumentError):
+            wrong in store  # noqa: B015
+    for other in (1, None, bytearray(32), found, place):
+        with pytest.raises(TypeError, match="an id is a str or bytes, not"):
+            other in store  # type: ignore[operator]  # noqa: B015
+    # What does not count is still there.
+    store.set_flags(place, deleted=True)
+    assert store.get(event["id"]) is None and store.get(place).deleted
+    wrong: list[tuple[Any, type[Exception]]] = [
+        ((0, 4095), deedbook.OutOfRangeError),
+        ((0, -1), OverflowError),
+        ((0,), ValueError),
+    ]
+    for place, kind in wrong:
+        for way in (store.get, store.read):
+            with pytest.raises(kind):
+                way(place)
+
+
+def test_what_does_not_count_is_compacted_away(store: EventStore) -> None:
+    for outcome in store.append_many(made(str(number)) for number in range(60)):
+        assert outcome.location is not None
+        store.set_flags(outcome.location, deleted=True)
+    store.append_many(made(str(number)) for number in range(60, 100))
+    assert store.census().events == 40 and store.verify().deleted == 60
+    planned = store.compact(dry_run=True)
+    assert (planned.kept, planned.deleted, planned.written) == (40, 60, [])
+    assert store.verify().deleted == 60
+    report = store.compact()
+    assert (report.kept, report.deleted) == (40, 60) and report.bytes_after < report.bytes_before
+    assert [event.content for event in store] == [str(number) for number in range(60, 100)]
+    with pytest.raises(deedbook.InvalidArgumentError, match="compaction ratio 2"):
+        store.compact(2.0)
+
+
+def test_a_filter_may_be_a_dict_a_list_or_json(store: EventStore) -> None:
+    store.append_many(made(str(kind), kind=kind) for kind in range(1, 4))
+    filters = [{"kinds": [1]}, {"kinds": [3]}]
+    for given in (filters, json.dumps(filters)):
+        assert {event.content for event in store.query(given)} == {"1", "3"}
+    assert [event.content for event in store.query({"kinds": [2]})] == ["2"]
+
+
+@pytest.mark.parametrize("wrong", ['{"kinds":1}', {"kinds": ["1"]}, {"oops": 1}, "[1]", "{", "1"])
+def test_a_wrong_filter_is_refused(store: EventStore, wrong: Any) -> None:
+    with pytest.raises(deedbook.InvalidArgumentError, match="filter: "):
+        store.query(wrong)
+    with pytest.raises(TypeError, match="a filter is a dict, a list of them, or JSON"):
+        store.query(1)  # type: ignore[arg-type]
+
+
+def test_iteration_sees_no_later_event(store: EventStore) -> None:
+    store.append_many(made(str(number)) for number in range(200))
+    walk = iter(store)
+    first = next(walk)
+    store.append(made("later"))
+    assert [first.content, *(event.content for event in walk)] == list(map(str, range(200)))
+    with pytest.raises(deedbook.InvalidArgumentError, match='include "dead", must be one of'):
+        store.iter(include="dead")  # type: ignore[arg-type]
+
+
+def test_an_iterable_that_fails_leaves_what_came_before(store: EventStore) -> None:
+    def events() -> Iterator[dict[str, Any]]:
+        yield made("first")
+        yield made("second")
+        raise LookupError("no more")
+
+    with pytest.raises(LookupError, match="no more"):
+        store.append_many(events())
+    with pytest.raises(TypeError):
+        store.append_many([made("third"), 3])  # type: ignore[list-item]
+    assert [event.content for event in store] == ["first", "second", "third"]
+
+
+# -- handles --------------------------------------------------------------------------------------
+
+
+def test_modes_and_errors(path: Path) -> None:
+    with pytest.raises(deedbook.MissingError):
+        EventStore.open(path)
+    with EventStore.open(path, "a", history="keep") as store:
+        assert store.mode == "a" and store.path == str(path) and store and not store.closed
+        with EventStore.open(path) as reader:
+            assert reader.history == "keep"
+            for refused in (lambda: reader.append(made()), reader.reindex):
+                with pytest.raises(deedbook.ReadOnlyError):
+                    refused()
+    assert store.closed and not store and "closed" in repr(store)
+    store.close()
+    for call in (
+        store.commit,
+        store.census,
+        store.verify,
+        store.__enter__,
+        lambda: store.append(made()),
+    ):
+        with pytest.raises(deedbook.ClosedError) as raised:
+            call()
+        assert raised.value.format == "nostr"
+    with pytest.raises(deedbook.AlreadyExistsError):
+        EventStore.create(path)
+    with pytest.raises(TypeError, match="oops"):
+        EventStore.create(path, oops=1)
+    for options in ({"page_bytes": 5000}, {"segment_bytes": 1}, {"history": "x"}, {"mode": "w"}):
+        with pytest.raises(deedbook.InvalidArgumentError):
+            EventStore.open(path.with_name("other"), **{"mode": "x", **options})  # type: ignore
+    with pytest.raises(OverflowError, match=r"^page_bytes must not be negative"):
+        EventStore.open(path, "a", page_bytes=-1)
+
+
+def test_a_log_of_another_format_is_refused(path: Path) -> None:
+    with deedbook.Book.create(path) as book:
+        book.append(b"x")
+    before = sorted(os.listdir(path))
+    for mode in ("r", "a", "x"):
+        with pytest.raises(deedbook.NotALogError):
+            EventStore.open(path, mode)  # type: ignore[arg-type]
+    assert sorted(os.listdir(path)) == before
+
+
+def test_threads_append_at_once(store: EventStore) -> None:
+    def work(number: int) -> None:
+        for count in range(100):
+            store.append(made(f"{number} {count}"))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store.commit()
+    assert store.census().events == 400 and store.verify().ok
+
+
+# -- import and export ----------------------------------------------------------------------------
+
+
+def exported(store: EventStore, **options: Any) -> list[bytes]:
+    out = io.BytesIO()
+    report = store.export_json(out, **options)
+    lines = out.getvalue().splitlines()
+    assert len(lines) == report.events
+    return lines
+
+
+def test_an_export_is_what_was_imported(path: Path, tmp_path: Path) -> None:
+    with EventStore.create(path, history="keep") as store:
+        report = store.import_json(SMALL, check="signature")
+        assert (report.lines, report.bad, report.bytes) == (32, 0, SMALL.stat().st_size)
+        assert (report.stored, report.deleted) == (31, 1) and report.bad_lines == []
+        events = [json.loads(line) for line in exported(store, include="all")]
+        kept = [event for event in EVENTS if event in events]
+        assert events == kept and len(kept) == 31
+        again = store.import_json(str(SMALL))
+        assert (again.stored, again.duplicates, again.deleted) == (0, 31, 1)
+        assert store.export_json(tmp_path / "out.jsonl.gz", include="all").events == 31
+        assert gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()).splitlines() == exported(
+            store, include="all"
+        )
+        with pytest.raises(FileExistsError):
+            store.export_json(tmp_path / "out.jsonl.gz")
+    with EventStore.create(path.with_name("copy"), history="keep") as copy_of_it:
+        assert copy_of_it.import_json(tmp_path / "out.jsonl.gz").stored == 31
+
+
+def test_bad_lines_are_reported_and_set_aside(store: EventStore, tmp_path: Path) -> None:
+    forged = json.dumps({**made("a"), "content": "b"}).encode()
+    lines = [LINES[0], b"oops", b"", forged, json.dumps(made("fine")).encode(), b'{"id":1}']
+    aside = tmp_path / "aside.jsonl"
+    store.import_json(SMALL, aside=aside)
+    assert not aside.exists()
+    text = b"\n".join(lines)
+    report = store.import_json(io.BytesIO(text), aside=aside)
+    assert (report.lines, report.stored, report.duplicates, report.bad) == (6, 1, 1, 3)
+    assert [bad.line for bad in report.bad_lines] == [2, 4, 6]
+    assert "canonical form" in report.bad_lines[1].reason
+    assert aside.read_bytes().splitlines() == [lines[1], lines[3], lines[5]]
+    report = store.import_json(io.BytesIO(text), check="signature", aside=io.BytesIO())
+    assert (report.stored, report.duplicates, report.bad) == (0, 1, 4), report
+    assert store.import_json(io.BytesIO(forged), check="none").stored == 1
+    with pytest.raises(deedbook.InvalidArgumentError, match="line 2: "):
+        store.import_json(io.BytesIO(text), stop_at_bad=True)
+
+
+def test_files_of_python_and_their_errors(store: EventStore, tmp_path: Path) -> None:
+    packed = gzip.compress(b"\n".join(LINES[:10])) + gzip.compress(b"\n" + b"\n".join(LINES[10:20]))
+    assert store.import_json(io.BytesIO(packed)).lines == 20
+    with open(SMALL, "rb") as file:
+        assert store.import_json(file).lines == 32 and not file.closed
+    with pytest.raises(deedbook.IoError, match="Compressed file ended") as raised:
+        store.import_json(io.BytesIO(packed[:-30]))
+    assert isinstance(raised.value.__cause__, EOFError)
+    with pytest.raises(FileNotFoundError):
+        store.import_json(tmp_path / "none")
+    with open(SMALL) as text, pytest.raises(TypeError, match="a binary file is needed"):
+        store.import_json(text)
+    with pytest.raises(TypeError, match="a path or a binary file is needed, not 'int'"):
+        store.import_json(1)
+
+    class Full:
+        def write(self, data: bytes) -> int:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(deedbook.IoError) as failed:
+        store.export_json(Full())
+    assert isinstance(failed.value.__cause__, OSError)
+
+
+def test_zstd_is_read_and_written_or_refused_by_name(store: EventStore, tmp_path: Path) -> None:
+    store.append(made())
+    path = tmp_path / "out.zst"
+    if has_zstd():
+        assert store.export_json(path).events == 1 and path.read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
+        assert store.import_json(path).duplicates == 1
+        return
+    with pytest.raises(ImportError, match=r"writing zstd needs Python 3.14, or: pip install"):
+        store.export_json(path)
+    assert not path.exists()
+    with pytest.raises(ImportError, match="reading zstd needs"):
+        store.import_json(io.BytesIO(b"\x28\xb5\x2f\xfdxxxx"))
+
+
+def test_progress_is_told_and_may_end_the_work(store: EventStore, tmp_path: Path) -> None:
+    reports: list[ImportReport] = []
+    report = store.import_json(SMALL, progress=reports.append)
+    assert reports[-1] == report
+    done: list[tuple[int, int]] = []
+    store.verify(progress=lambda *now: done.append(now))
+    assert done[-1][0] == done[-1][1] == store.verify().bytes
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    calls: list[Any] = [
+        lambda: store.import_json(SMALL, progress=stop),
+        lambda: store.export_json(tmp_path / "out", progress=stop),
+        lambda: store.verify(progress=stop),
+        lambda: EventStore.salvage(store.path, tmp_path / "copy", progress=stop),
+    ]
+    for call in calls:
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    assert not (tmp_path / "out").exists()
+    assert store.census().events > 0
+
+
+# -- damage and death -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def damaged(path: Path) -> Path:
+    """A store of 20 events, of which the eighth has a flipped bit; returns its segment."""
+    with EventStore.create(path) as store:
+        store.append_many(made(str(number)) for number in range(20))
+    (file,) = (path / "data" / "segments").iterdir()
+    flip(file, 8 * 4096 + 100)
+    return file
+
+
+REST = [str(number) for number in range(20) if number != 7]
+
+
+def test_damage_is_named_with_its_place(path: Path, damaged: Path) -> None:
+    with EventStore.open(path) as store:
+        report = store.verify()
+        assert not report.ok and report.faults == 1 and report.live == 19
+        (fault,) = report.first_faults
+        assert fault.location == (0, 8 * 4096) and fault.end > 8 * 4096 and fault.reason
+        walk = store.iter(on_corrupt="skip")
+        assert [event.content for event in walk] == REST and walk.damages == [fault]
+        found = store.query({}, on_corrupt="skip")
+        assert {event.content for event in found} == set(REST) and found.damages == [fault]
+        census = store.census(on_corrupt="skip")
+        assert (census.events, census.damages) == (19, [fault])
+        assert len(exported(store, on_corrupt="skip")) == 19
+        # Damage elsewhere hides no event; where one is not found, it may have been there.
+        assert store.get(made("8")["id"]).content == "8"
+        calls: list[Any] = [
+            lambda: store.read(fault.location),
+            lambda: store.query({}),
+            store.census,
+            lambda: store.get(made("7")["id"]),
+            lambda: EventStore.open(path, "a"),
+            lambda: EventStore.open(path, check="all"),
+        ]
+        for call in calls:
+            with pytest.raises(deedbook.CorruptError) as raised:
+                call()
+            assert raised.value.offset == 8 * 4096
+        with pytest.raises(deedbook.CorruptError) as raised:
+            list(store)
+        assert raised.value.path == str(damaged)
+
+
+def test_a_damaged_write_ahead_log_is_cut_by_the_letter_of_the_specification(path: Path) -> None:
+    """Only a repair went on with such a store, where a book and a WAL have a recovery for it."""
+    with EventStore.create(path) as store:
+        store.append_many(made(str(number)) for number in range(20))
+    log = path / "wal" / "wal.log"
+    flip(log, log.stat().st_size - 1)  # in the checkpoint of the close
+    with pytest.raises(deedbook.Error) as raised:
+        EventStore.open(path, "a")
+    assert raised.value.path == str(log)
+    with pytest.raises(deedbook.InvalidArgumentError, match='has "valid" and "spec"'):
+        EventStore.open(path, "a", recovery="acknowledged")  # type: ignore[arg-type]
+    with EventStore.open(path, "a", recovery="spec") as store:
+        opening = store.opening
+        assert opening.is_loss and opening.cut_bytes > 0 and opening.cut_events == 0
+        assert opening.saved and all(Path(file).parent == log.parent for file in opening.saved)
+    with EventStore.open(path, "a") as store:
+        assert store.opening.is_loss and store.verify().is_loss and len(list(store)) == 20
+        assert store.opening.cut_bytes == 0 and not store.opening.saved
+
+
+def test_a_damaged_store_is_copied(path: Path, damaged: Path, tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    copied = EventStore.salvage(path, tmp_path / "to", progress=lambda *at: steps.append(at))
+    # The write-ahead log still has the damaged one.
+    assert (copied.events, copied.from_log, copied.complete) == (20, 1, False)
+    (damage,) = copied.damages
+    assert (damage.path, damage.offset) == (str(damaged), 8 * 4096) and damage.reason
+    assert steps[-1] == (steps[-1][1],) * 2 and copied.source_bytes == steps[-1][1]
+    assert json.loads(json.dumps(copied.to_dict()))["damages"][0]["offset"] == 8 * 4096
+    with EventStore.open(tmp_path / "to") as store:
+        assert [event.content for event in store] == [*REST, "7"] and store.verify().ok
+    with pytest.raises(deedbook.AlreadyExistsError):
+        EventStore.salvage(path, tmp_path / "to")
+
+
+def test_a_damaged_store_is_mended(path: Path, damaged: Path) -> None:
+    before = damaged.read_bytes()
+    dry = EventStore.repair(path, dry_run=True)
+    assert (dry.is_loss, dry.mended) == (True, False)
+    (damage,) = dry.damages
+    assert not EventStore.repair(path, force=True).mended
+    assert damaged.read_bytes() == before
+    done = EventStore.repair(path, accept_loss=True)
+    assert (done.mended, done.is_loss, done.was_loss, done.path) == (True, True, False, str(path))
+    assert [Path(saved).read_bytes() for saved in done.saved] == [before[8 * 4096 : damage.end]]
+    assert pickle.loads(pickle.dumps(done)) == done
+    with EventStore.open(path, "a") as store:
+        assert [event.content for event in store] == REST and store.verify().ok
+
+
+LONG = """
+import os, signal, sys, threading, time
+from deedbook import EventStore
+sys.path.insert(0, sys.argv[2])
+from nostr_events import Endless
+signal.signal(signal.SIGINT, signal.default_int_handler)
+store = EventStore.create(sys.argv[1], durability="none")
+threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    store.import_json(Endless(1))
+except KeyboardInterrupt:
+    print("interrupted", store.census().events > 0)
+store.close()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_ctrl_c_ends_an_import(path: Path, run_child: Any) -> None:
+    done = run_child(LONG, path, SUPPORT)
+    assert done.stdout == "interrupted True\n", done.stderr

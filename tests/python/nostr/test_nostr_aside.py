@@ -1,0 +1,126 @@
+"""Bad lines of an import, which ``--aside`` writes to the end of a file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import EventStore, InvalidArgumentError
+from deedbook.cli import _import_notes, main
+from deedbook.cli._import_notes import Aside
+from line_files import Short
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+
+def limited() -> None:
+    """Let no file of this process grow over 80 MiB; the store's index takes 64."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (80 << 20, 80 << 20))
+
+
+@posix
+@pytest.mark.parametrize("given", ["by its name", "by another name", "as standard input"])
+def test_bad_lines_do_not_go_to_the_end_of_an_input(path: Path, tmp_path: Path, given: str) -> None:
+    """Each was read again and written again: the import had no end, and filled the disk."""
+    source, other = tmp_path / "bad", tmp_path / "link"
+    text = (b"x" * 10_000 + b"\n") * 200
+    source.write_bytes(text)
+    other.hardlink_to(source)
+    words = [sys.executable, "-m", "deedbook", "nostr", "import", "--aside", source, path]
+    if given != "as standard input":
+        words.append(source if given == "by its name" else other)
+    with source.open("rb") as lines:
+        done = subprocess.run(
+            words, stdin=lines, capture_output=True, timeout=60, preexec_fn=limited
+        )
+    assert done.returncode == 2, done.stderr
+    assert f"nostr import: --aside {source} is one of the inputs" in done.stderr.decode()
+    assert source.read_bytes() == text and not path.exists()
+
+
+def test_the_file_that_is_imported_takes_no_bad_lines(path: Path, tmp_path: Path) -> None:
+    """From Python, too, the import had no end."""
+    source, other = tmp_path / "bad", tmp_path / "link"
+    source.write_bytes(b"oops\n")
+    other.hardlink_to(source)
+    with EventStore.create(path) as store:
+        for aside in (str(source), other):
+            with pytest.raises(InvalidArgumentError, match="aside is the file that is read"):
+                store.import_json(source, aside=aside)
+        with source.open("rb") as lines, pytest.raises(InvalidArgumentError, match="aside is"):
+            store.import_json(lines, aside=other)
+        assert store.import_json(source, aside=tmp_path / "aside").bad == 1
+    assert source.read_bytes() == b"oops\n"
+
+
+def test_bad_lines_after_the_last_report_are_not_written_aside_twice(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An import that failed noted where the file ended then; the lines to there came again."""
+    source, aside = tmp_path / "events.jsonl", tmp_path / "bad"
+    # Some parts of 1 MiB, after each of which a report comes.
+    lines = [b"oops %d " % number + b"x" * 100_000 + b"\n" for number in range(30)]
+    source.write_bytes(b"".join(lines))
+    write = Aside.write
+
+    def failing(self: Aside, data: Any) -> int:
+        if bytes(data) == lines[17]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(self, data)
+
+    command = ["nostr", "import", str(path), str(source), "--aside", str(aside)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Aside, "write", failing)
+        assert main(command) == 2
+    assert aside.read_bytes() == b"".join(lines[:17])
+    assert main(command) == 1
+    assert aside.read_bytes() == b"".join(lines)
+
+
+def test_bad_lines_are_not_written_aside_twice(tmp_path: Path) -> None:
+    path = tmp_path / "bad"
+    first = Aside(str(path))
+    for line in (b"one\n", b"two\n"):
+        first.write(line)
+    first.sync()
+    noted = first.end()
+    for line in (b"two\n", b"three\n"):
+        first.write(line)
+    first.close()
+    with path.open("ab") as file:
+        file.write(b"fo")  # of what a kill left in part
+    again = Aside(str(path), noted)
+    for line in (b"two\n", b"three\n"):
+        again.write(line)
+        assert again.end() < path.stat().st_size
+    again.write(b"four\n")
+    again.write(b"five\n")
+    assert again.end() == path.stat().st_size
+    again.close()
+    assert path.read_bytes() == b"one\ntwo\ntwo\nthree\nfour\nfive\n"
+    # What follows the note may be of others, and stays.
+    other = Aside(str(path), noted)
+    other.write(b"one\n")
+    other.close()
+    assert path.read_bytes() == b"one\ntwo\ntwo\nthree\nfour\nfive\none\n"
+
+
+def test_a_bad_line_that_is_written_short_is_written_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a nearly full disk its end was lost, and the next line was glued to it."""
+    short = lambda path, mode, buffering: Short(path, mode)  # noqa: E731
+    monkeypatch.setattr(_import_notes, "open", short, raising=False)
+    aside = Aside(str(tmp_path / "bad"))
+    for line in (b"longer than seven bytes\n", b"short\n"):
+        assert aside.write(line) == len(line)
+    aside.close()
+    assert (tmp_path / "bad").read_bytes() == b"longer than seven bytes\nshort\n"

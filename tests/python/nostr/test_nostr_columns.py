@@ -1,0 +1,165 @@
+"""Events of a store as Arrow columns, and its parts, in Python."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nostr_columns import SCHEMA, TAGS, walked
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+import deedbook  # noqa: E402
+from deedbook import EventStore, InvalidArgumentError, Split  # noqa: E402
+from log_bytes import flip  # noqa: E402
+from nostr_events import AUTHOR, EVENTS, made  # noqa: E402
+from this_process import counts_during  # noqa: E402
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[EventStore]:
+    with EventStore.create(path, durability="manual") as store:
+        for number, tags in enumerate(TAGS):
+            store.append(made(f"odd {number}", tags=tags, created_at=2**32 - 1 - number))
+        store.append_many(EVENTS)
+        yield store
+
+
+def rows(stream: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(stream).read_all().to_pylist()
+    return found
+
+
+def test_the_columns_are_typed_and_say_what_the_walk_says(store: EventStore) -> None:
+    store.set_flags(next(iter(store)).location, deleted=True)  # type: ignore[arg-type]
+    assert pa.schema(store) == pa.table(store).schema == SCHEMA
+    assert rows(store) == rows(store.batches()) == walked(store)
+    everything = walked(store, include="all")
+    assert len(everything) > len(rows(store)) and everything[0]["flags"] == 1
+    assert rows(store.batches(include="all", verify="none")) == everything
+    # They are written to Parquet, which knows neither seconds nor unsigned numbers, and back.
+    parquet = pytest.importorskip("pyarrow.parquet")
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table(store), sink)
+    assert parquet.read_table(pa.BufferReader(sink.getvalue())).to_pylist() == walked(store)
+
+
+def test_columns_and_sizes_are_those_asked_for(store: EventStore) -> None:
+    events = list(store)
+    names = ["offset", "kind", "segment", "length"]
+    stream = store.batches(columns=names, batch_rows=3)
+    batches = [pa.record_batch(batch) for batch in stream]
+    assert [batch.num_rows for batch in batches[:-1]] == [3] * (len(batches) - 1)
+    table = pa.Table.from_batches(batches)
+    assert table.schema.names == names
+    assert table.schema.types == [pa.int64(), pa.int32(), pa.int64(), pa.int64()]
+    places = list(zip(table["segment"].to_pylist(), table["offset"].to_pylist(), strict=True))
+    assert places == [event.location for event in events]
+    assert all(length % 4096 == 0 for length in table["length"].to_pylist())
+    assert table["length"][3].as_py() > 140_000
+    assert {pa.record_batch(batch).num_rows for batch in store.batches(batch_bytes=1)} == {1}
+
+
+def test_a_filter_leaves_out_the_rest(store: EventStore) -> None:
+    found = rows(store.batches(columns=["content"], filter={"authors": [AUTHOR]}))
+    assert [row["content"] for row in found] == [f"odd {number}" for number in range(len(TAGS))]
+    assert rows(store.batches(filter=[])) == []
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX")
+def test_a_filter_that_matches_little_gives_no_empty_batches_and_listens_to_signals(
+    path: Path,
+) -> None:
+    """Else the walk goes on to the end of the store, and then says that there is no batch."""
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    with EventStore.create(path, durability="manual") as store:
+        store.append_many(made("x" * (1 << 20), created_at=number) for number in range(70))
+        stream = store.batches(columns=["created_at"], filter={"since": 69})
+        assert [pa.record_batch(batch).num_rows for batch in stream] == [1]
+        assert pa.table(store.batches(filter={"kinds": [7]})).num_rows == 0
+        stream = store.batches(filter={"kinds": [7]})
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            with pytest.raises(InterruptedError):
+                signal.setitimer(signal.ITIMER_REAL, 0.002)
+                next(stream)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+
+def test_what_cannot_be_asked_for_is_refused_with_its_name(store: EventStore) -> None:
+    for wrong, says in [
+        ({"columns": ["payload"]}, 'column "payload", must be one of id, pubkey'),
+        ({"columns": []}, "no columns"),
+        ({"filter": {"limit": 1}}, "limit"),
+        ({"filter": {"kind": [1]}}, 'unknown field "kind"'),
+        ({"include": "dead"}, 'include "dead"'),
+        ({"verify": "md5"}, 'verify "md5"'),
+        ({"on_corrupt": "cry"}, 'on_corrupt "cry"'),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=says):
+            store.batches(**wrong)  # type: ignore[arg-type]
+    part = store.splits()[0]
+    with pytest.raises(InvalidArgumentError, match="start and stop"):
+        part.batches(start=1)
+    with deedbook.Wal.create(Path(store.path).with_name("wal")) as wal:
+        wal.append(b"1")
+        wal.sync()
+        with pytest.raises(InvalidArgumentError, match="include and filter"):
+            wal.splits()[0].batches(include="all")
+    store.close()
+    for ask in (store.batches, store.splits, store.__arrow_c_stream__):
+        with pytest.raises(deedbook.ClosedError):
+            ask()
+
+
+def test_parts_together_are_the_store_in_other_processes_too(store: EventStore) -> None:
+    parts = store.splits(8 * 4096)
+    assert len(parts) > 3 and all(part.format == "nostr" for part in parts)
+    again = pickle.loads(pickle.dumps(parts))
+    assert again == parts and eval(repr(parts[1]), {"Split": Split}) == parts[1]
+    assert [row for part in again for row in rows(part.batches())] == walked(store)
+    with EventStore.open(store.path) as reader:
+        assert reader.splits(8 * 4096) == parts
+    ours = [row for part in parts for row in rows(part.batches(filter={"authors": [AUTHOR]}))]
+    assert len(ours) == len(TAGS)
+    store.set_flags(next(iter(store)).location, deleted=True)  # type: ignore[arg-type]
+    assert store.compact(0).segments == [0]
+    with pytest.raises(deedbook.MissingError, match=r"data\.0\.seg"):
+        parts[0].batches()
+
+
+def test_damage_is_raised_or_named(store: EventStore) -> None:
+    store.checkpoint()
+    whole = walked(store)
+    flip(Path(store.path, "data", "segments", "data.0.seg"), 4096 + 60)
+    with EventStore.open(store.path) as reader:
+        with pytest.raises(deedbook.CorruptError, match="checksum"):
+            next(reader.batches())
+        stream = reader.batches(on_corrupt="skip")
+        assert rows(stream) == whole[1:]
+        (damage,) = stream.damages
+        assert (damage.offset, damage.end) == (4096, 8192)
+        assert damage.reason.startswith("segment 0: checksum")
+        walk = reader.iter(on_corrupt="skip")
+        assert len(list(walk)) == len(whole) - 1 and len(walk.damages) == 1
+
+
+def test_a_batch_is_made_without_the_gil(store: EventStore) -> None:
+    """The stream lacks events that were appended after it began."""
+    store.append_many(made(f"{'x' * 3000} {number}") for number in range(3000))
+    before = len(list(store))
+    stream = store.batches(batch_rows=10**6, batch_bytes=1 << 30)
+    store.append_many(made(f"later {number}") for number in range(10))
+    batches = []
+    during, _ = counts_during(lambda: batches.append(next(stream)))
+    assert pa.record_batch(batches[0]).num_rows == before and during > 5

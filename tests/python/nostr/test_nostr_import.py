@@ -1,0 +1,331 @@
+"""Imports into an event store that go on where they were: killed, stopped, of many files."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import EventStore, ImportReport, _compressed
+from deedbook.cli import main
+from deedbook.cli._import_notes import Notes
+from line_files import has_zstd
+from live import ended, running
+from log_bytes import flip
+from nostr_events import made
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+COUNT = 8000
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[bytes]:
+    """Events of 2 KB, some of them twice, with bad lines among them, some of which are the same."""
+    found = []
+    for number in range(COUNT):
+        event = made(f"{number} " + "x" * 2000, created_at=1_700_000_000 + number)
+        line = json.dumps(event).encode()
+        found += [line, line] if number % 100 == 7 else [line]
+        if number % 50 == 3:
+            found.append(b"oops" if number % 100 == 3 else b"oops %d" % number)
+    return found
+
+
+def is_bad(line: bytes) -> bool:
+    return line.startswith(b"oops")
+
+
+# The command, with a note after each commit: else a quick machine ends before the first one.
+NOTING = """
+import sys
+from deedbook.cli import main, nostr_import
+nostr_import.NOTE_SECONDS = 0
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def imported(path: Path, *words: Any, end: Any = None, seconds: float = 0) -> dict[str, Any]:
+    """Run an import, and give what it printed. `end` ends it, `seconds` after its first note."""
+    note = path / ".deedbook" / "imports.json"
+
+    def noted() -> int | None:
+        with contextlib.suppress(FileNotFoundError):
+            return note.stat().st_mtime_ns
+        return None
+
+    before = noted()
+    command = [sys.executable, "-c", NOTING, "nostr", "import", "--json", path, *words]
+    child = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE)
+    if end is not None:
+        while child.poll() is None and noted() in (before, None):
+            time.sleep(0.001)
+        time.sleep(seconds)
+        end(child)
+    out, _ = child.communicate(timeout=120)
+    return json.loads(out) if out else {}
+
+
+@posix
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_killed_import_goes_on_where_it_was(
+    path: Path, tmp_path: Path, lines: list[bytes], packed: bool
+) -> None:
+    source, aside = tmp_path / "events.jsonl", tmp_path / "bad"
+    text = b"\n".join(lines)
+    source.write_bytes(gzip.compress(text, 1) if packed else text)
+    words, chance, kill = (source, "--aside", aside), random.Random(7), subprocess.Popen.kill
+    for _ in range(3):
+        result = imported(path, *words, end=kill, seconds=chance.uniform(0, 0.05))
+        if result:  # a quick machine may end before the last kill
+            break
+    else:
+        result = imported(path, *words)
+    assert result["resumed_lines"] > 0
+    bad = [(at, line) for at, line in enumerate(lines, 1) if is_bad(line)]
+    assert [one["line"] for one in result["bad_lines"]] == [at for at, _ in bad]
+    assert (result["lines"], result["bad"]) == (len(lines), len(bad))
+    assert result["bytes"] == len(text)
+    # Only what no commit covered is counted as a duplicate.
+    twice = len(lines) - len(bad) - COUNT
+    assert result["stored"] + result["duplicates"] == COUNT + twice
+    assert result["duplicates"] >= twice
+    assert aside.read_bytes() == b"".join(line + b"\n" for _, line in bad)
+    with EventStore.open(path) as store:
+        stored = [json.loads(event.to_json()) for event in store]
+        assert store.verify().ok
+    assert stored == [json.loads(line) for line in dict.fromkeys(lines) if not is_bad(line)]
+    # Once it is done, nothing is noted.
+    assert not (path / ".deedbook" / "imports.json").exists()
+
+
+@posix
+def test_an_import_that_a_signal_ended_repeats_nothing(
+    path: Path, tmp_path: Path, lines: list[bytes]
+) -> None:
+    source = tmp_path / "events.jsonl"
+    source.write_bytes(b"\n".join(lines))
+    stopped = imported(path, source, end=subprocess.Popen.terminate)
+    assert stopped["interrupted"], stopped
+    result = imported(path, source)
+    assert result["resumed_lines"] == stopped["lines"] < result["lines"] == len(lines)
+    assert result["stored"] == COUNT and result["duplicates"] == len(lines) - COUNT - result["bad"]
+
+
+@posix
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_pipe_is_opened_once_and_a_signal_ends_the_wait_for_it(
+    path: Path, tmp_path: Path, lines: list[bytes], writes: bool
+) -> None:
+    """A look at it beforehand ended what wrote to it, and the import waited for ever."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with running("nostr", "import", path, fifo, "--json") as process:
+        if writes:
+            with open(fifo, "wb", buffering=0) as writer:
+                for line in lines[:3]:
+                    writer.write(line + b"\n")
+                    time.sleep(0.1)
+        else:
+            while not path.exists() and process.poll() is None:
+                time.sleep(0.01)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+        done = ended(process)
+    if writes:
+        assert done.returncode == 0 and json.loads(done.stdout)["stored"] == 3
+    else:
+        assert done.returncode == 143 and b"Traceback" not in done.stderr
+
+
+def report(lines: int, size: int, **more: int) -> ImportReport:
+    names = ("stored", "superseded", "duplicates", "deleted", "expired", "ephemeral", "bad")
+    numbers = {**dict.fromkeys(names, 0), **more}
+    return ImportReport(lines=lines, bytes=size, bad_lines=[], **numbers)
+
+
+def of(numbers: Iterable[int]) -> list[bytes]:
+    """Lines of events."""
+    return [json.dumps(made(str(number))).encode() + b"\n" for number in numbers]
+
+
+@pytest.fixture
+def run(path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+    """Import into the store, end with this code, and return what was printed as JSON."""
+
+    def run(*words: object, code: int = 0) -> dict[str, Any]:
+        assert main(["nostr", "import", str(path), "--json", *map(str, words)]) == code
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
+
+    return run
+
+
+def noted(path: Path, source: Path, done: ImportReport | None = None) -> bool:
+    """Note what an import has done, if anything; whether the next one would pass over it."""
+    notes = Notes(str(path), {"check": "id", "history": "drop", "aside": None})
+    if done is not None:
+        with EventStore.open(path, "a"):
+            notes.keep(str(source), done, 0)
+    return notes.find(str(source)) is not None
+
+
+def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
+    path: Path, tmp_path: Path, run: Any
+) -> None:
+    source, events = tmp_path / "events.jsonl", of(range(10))
+    source.write_bytes(b"".join(events))
+    before = source.stat()
+
+    def again(*more: object) -> dict[str, Any]:
+        # Nothing is stored of what is noted, so that what is passed over shows.
+        noted(path, source, report(4, len(b"".join(events[:4])), stored=4))
+        result: dict[str, Any] = run(source, *more)
+        assert not (path / ".deedbook" / "imports.json").exists()
+        return result
+
+    result = again()
+    assert (result["stored"], result["lines"], result["resumed_lines"]) == (10, 10, 4)
+    with EventStore.open(path) as store:
+        assert [event.content for event in store] == [str(number) for number in range(4, 10)]
+    # In other ways, nothing is passed over: the four that are missing are stored, once.
+    result = again("--no-resume")
+    assert (result["stored"], result["duplicates"], "resumed_lines" in result) == (4, 6, False)
+    for way in (["--check", "none"], ["--aside", str(tmp_path / "bad")], ["--history", "keep"]):
+        assert "resumed_lines" not in again(*way), way
+    for change in ("time", "head", "size"):
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert noted(path, source, report(4, 10))
+        if change == "time":
+            os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+        else:
+            data = bytearray(source.read_bytes())
+            data[0:1] = b" " if change == "head" else data[0:1] + b" "
+            source.write_bytes(data)
+            os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert not noted(path, source), change
+        source.write_bytes(b"".join(events))
+    (path / ".deedbook" / "imports.json").write_text("{damaged")
+    assert not noted(path, source)
+
+
+def test_an_import_begins_again_after_each_repair_that_lost_events(
+    path: Path, tmp_path: Path, run: Any
+) -> None:
+    """Only the first one ended what was noted: what a later one lost was passed over."""
+    source = tmp_path / "events.jsonl"
+    text = b"".join(of(range(20)))
+    source.write_bytes(text)
+    run(source)
+    for page in (3, 5):
+        noted(path, source, report(20, len(text), stored=20))
+        (segment,) = (path / "data" / "segments").glob("data.*.seg")
+        flip(segment, page * 4096 + 80)
+        assert EventStore.repair(path, accept_loss=True).mended
+        result = run(source)
+        assert (result["stored"], result["duplicates"]) == (1, 19), page
+        assert "resumed_lines" not in result
+
+
+def test_many_files_are_one_import(
+    path: Path, tmp_path: Path, run: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    for at, source in enumerate(sources):
+        source.write_bytes(b"".join([*of(range(at, at + 5)), b"oops"]))
+    # The last one cannot be read to its end; the first ones are in then, and its whole lines.
+    sources[2].write_bytes(gzip.compress(sources[2].read_bytes())[:-5])
+    result = run(*sources, code=2)
+    assert (result["stored"], result["interrupted"], result["ok"]) == (7, True, False)
+    assert run(*sources, code=2)["resumed_lines"] == 12 + 5
+    sources[2].write_text("\n".join([json.dumps(made("last")), "", "oops"]))
+    assert main(["nostr", "import", str(path), *map(str, sources)]) == 1
+    said = capsys.readouterr().err.splitlines()
+    places = [
+        f"deedbook: {source}: line {at}" for source, at in zip(sources, (6, 6, 3), strict=True)
+    ]
+    assert [line.rpartition(": ")[0] for line in said[:3]] == places
+    assert said[3:] == [
+        "deedbook: stored 7 events of 15 lines, 4 there already, 3 bad,"
+        " 12 of the lines by an earlier import"
+    ]
+    assert not (path / ".deedbook" / "imports.json").exists()
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"] if has_zstd() else ["gzip"])
+def test_the_whole_lines_of_a_torn_file_are_stored(path: Path, tmp_path: Path, kind: str) -> None:
+    """What was read before the tear was dropped, at every try."""
+    chance = random.Random(3)
+    events = [made(f"{number} {chance.randbytes(1500).hex()}") for number in range(400)]
+    text = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    if kind == "gzip":
+        packed = gzip.compress(text)
+        torn = packed[: len(packed) * 2 // 3]
+        read = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(torn)
+    else:
+        library = _compressed.zstd("this test")
+        packed = library.compress(text)
+        torn = packed[: len(packed) * 2 // 3]
+        read = library.ZstdDecompressor().decompress(torn)
+    whole = read.count(b"\n")
+    assert 0 < whole < len(events)
+    source = tmp_path / "events.jsonl"
+    source.write_bytes(torn)
+    reports: list[ImportReport] = []
+    with EventStore.create(path) as store:
+        for _ in range(2):
+            with pytest.raises(deedbook.IoError, match="ended before the end-of-stream") as raised:
+                store.import_json(source, progress=reports.append)
+            assert isinstance(raised.value.__cause__, EOFError)
+            assert [event.content for event in store] == [e["content"] for e in events[:whole]]
+        first, again = reports[0], reports[-1]
+        assert (first.stored, again.stored, again.duplicates) == (whole, 0, whole)
+        source.write_bytes(packed)
+        found = store.import_json(source, after=first)
+        assert (found.lines, found.stored, found.bytes) == (400, 400, len(text))
+
+
+def test_an_error_names_the_file_that_cannot_be_read(path: Path, tmp_path: Path, run: Any) -> None:
+    """Of several files, it was not known which: the error said ``events`` of any."""
+    sources = [tmp_path / f"{name}.jsonl.gz" for name in "ab"]
+    packed = gzip.compress(b"".join(of(range(9))))
+    sources[0].write_bytes(packed)
+    sources[1].write_bytes(packed[:-12])
+    assert run(*sources, code=2)["error"]["path"] == str(sources[1])
+    with EventStore.open(path, "a") as store, sources[1].open("rb") as file:
+        for source in (sources[1], file):
+            with pytest.raises(deedbook.IoError) as raised:
+                store.import_json(source)
+            assert raised.value.path == str(sources[1])
+            assert f"({sources[1]})" in str(raised.value)
+        with pytest.raises(deedbook.IoError, match=r"cannot read the events: .* \(lines\)"):
+            store.import_json(io.BytesIO(packed[:-12]))
+
+
+def test_a_report_of_the_same_lines_is_gone_on_from(path: Path, tmp_path: Path) -> None:
+    events = [json.dumps(made(str(number))).encode() for number in range(6)]
+    text = b"\n".join([*events[:3], b"oops", *events[3:], b"oops"])
+    done = report(4, len(b"\n".join([*events[:3], b"oops", b""])), stored=3, bad=1)
+    source = tmp_path / "events.jsonl.gz"
+    source.write_bytes(gzip.compress(text))
+    with EventStore.create(path) as store:
+        found = store.import_json(source, after=done)
+        assert (found.lines, found.bytes, found.stored, found.bad) == (8, len(text), 6, 2)
+        assert [bad.line for bad in found.bad_lines] == [8]
+        assert [event.content for event in store] == ["3", "4", "5"]
+        # All of them: nothing is left.
+        again = store.import_json(source, after=found)
+        assert again == found

@@ -1,0 +1,110 @@
+"""Long work on an event store: progress, what ends it, and what is left; reading through maps."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import EventStore
+from deedbook.cli import main
+from nostr_events import made
+
+COUNT = 3000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store of 12 MB in two segments, of which every third event is replaced."""
+    path = tmp_path / "store"
+    with EventStore.create(path, segment_bytes=10 << 20, durability="manual") as store:
+        store.append_many(event(number) for number in range(COUNT))
+    return path
+
+
+def event(number: int) -> dict[str, Any]:
+    kind = 10002 if number % 3 == 0 else 1
+    return made(f"{number} " * 600, created_at=1_700_000_000 + number, kind=kind)
+
+
+def test_progress_of_compaction_and_of_the_index(path: Path) -> None:
+    with EventStore.open(path, "a") as store:
+        for work in (store.compact, store.reindex):
+            calls: list[tuple[int, int]] = []
+            work(progress=lambda done, total, calls=calls: calls.append((done, total)))
+            assert len(calls) >= 2
+            assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+            assert all(done <= total for done, total in calls) and len(set(calls[-1])) == 1
+        assert store.compact(0, dry_run=True).segments == []
+
+
+@pytest.mark.parametrize("work", ["compact", "reindex"])
+def test_an_interrupt_ends_it(path: Path, work: str) -> None:
+    # A shell's background jobs ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with EventStore.open(path, "a") as store, pytest.raises(KeyboardInterrupt):
+            # On a busy machine it may come before this has returned.
+            threading.Timer(0.002, signal.raise_signal, (signal.SIGINT,)).start()
+            for _ in range(1000):
+                getattr(store, work)()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_compaction_is_due_from_the_ratio_on(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[tuple[int, int]] = []
+    with EventStore.open(path, compaction_ratio=0.5) as store:
+        found = store.fragmentation(progress=lambda done, total: calls.append((done, total)))
+        assert not store.compaction_due() and store.compaction_ratio == 0.5
+    assert len(calls) > 5 and calls[-1][0] == calls[-1][1]
+    assert [one.segment for one in found] == [0, 1] and all(0.3 < one.share < 0.4 for one in found)
+    dropped = sum(one.replaced for one in found)
+    assert dropped == COUNT // 3 - 1 and sum(one.kept for one in found) == COUNT - dropped
+    with EventStore.open(path, "a", compaction_ratio=0.5) as store:
+        assert store.compact().segments == []
+    assert main(["nostr", "stats", "--top", "1", str(path)]) == 0
+    assert "\n2 segments, and what a compaction would drop; a compaction is due\n" in (
+        capsys.readouterr().out
+    )
+    # Without a ratio that of the store, 0.2.
+    assert main(["nostr", "compact", "--json", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["replaced"] == dropped
+    assert main(["nostr", "compact", str(path)]) == 0
+    said = capsys.readouterr()
+    assert "no segment of which 20% is deleted" in said.out and said.err == ""
+    assert main(["nostr", "stats", "--json", str(path)]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["compaction_due"] is False
+    assert [one["dead_bytes"] for one in facts["segments"]] == [0] * len(facts["segments"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_segments_are_mapped_when_they_are_full_or_compacted(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with EventStore.create(path, segment_bytes=10 << 20, mapped_reads=True) as store:
+        for first in range(0, COUNT, 100):
+            store.append_many(event(number) for number in range(first, first + 100))
+        assert mapped(path) == {"data.0.seg"}
+        written = store.compact(0).written
+        assert mapped(path) == {f"data.{number}.seg" for number in written}
+        assert len(list(store)) == COUNT * 2 // 3 + 1 and store.verify().ok
+        store.append(made("after"))
+        assert store.get(made("after")["id"]) is not None
+    words = ["--mapped-reads", str(path)]
+    for command in (["export"], ["verify"], ["stats"], ["query"]):
+        assert main(["nostr", *command, *words, *(["{}"] if command == ["query"] else [])]) == 0
+
+
+def mapped(path: Path) -> set[str]:
+    """The segments of a store that this process has maps of."""
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    files = {Path(line.split(maxsplit=5)[5]) for line in maps if len(line.split()) > 5}
+    return {file.name for file in files if file.parent == path.resolve() / "data" / "segments"}

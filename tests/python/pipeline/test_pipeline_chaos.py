@@ -1,0 +1,85 @@
+"""A pipeline that is killed again and again loses nothing, and doubles nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from spark_session import require_spark
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("deltalake", reason="deltalake is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+import tiers
+from deedbook.pipeline.chaos import Kill
+from deedbook.pipeline.trial import TROUBLES_FROM, Ended, Trial
+from deedbook.pipeline.troubles import TROUBLES
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc"),
+    pytest.mark.promise("spark-pipeline"),
+]
+
+KILLS = tiers.number("CHAOS_KILLS")
+"""With fewer there are no troubles, and not all that can be killed is."""
+CLUSTER_KILLS = tiers.number("CLUSTER_KILLS")
+"""With ten or more, troubles are made on the cluster, too; `make trust` does."""
+CHECKS = 28
+"""Without troubles."""
+
+
+def tried(trial: Trial, kills: int = KILLS) -> tuple[Ended, Counter[str]]:
+    """Run a trial, look at what it found; returns what was killed, how often."""
+    require_spark()
+    seen: list[Kill] = []
+    ended = trial.run(kills, seen.append)
+    assert tuple(seen) == ended.kills
+    killed = Counter(kill.target for kill in ended.kills if kill.is_kill)
+    assert killed.total() == kills
+    wrong = [(one.name, one.expected, one.found) for one in ended.checks if not one.ok]
+    assert wrong == []
+    made = {kill.target for kill in ended.kills if not kill.is_kill}
+    left_out = {reason.partition(":")[0] for reason in ended.not_tried}
+    tried_ones = set(TROUBLES) if kills >= TROUBLES_FROM else set()
+    assert made | left_out == tried_ones and not made & left_out
+    assert left_out <= ({"disk full"} if may_not_mount() else set())
+    assert len(ended.checks) == CHECKS + len(made)
+    assert all(one.records > 0 and one.error is None for one in ended.followed)
+    assert not ended.generated["complete"], "the producers ended before the kills"
+    page = Path(ended.page).read_text(encoding="utf-8")
+    assert f"all {len(ended.checks)} checks passed" in page
+    assert "Latency from append to gold" in page
+    for picture in ("events", "run", "latency", "quarantine"):
+        assert (Path(ended.page).parent / f"{picture}.png").read_bytes()[:4] == b"\x89PNG"
+    return ended, killed
+
+
+def may_not_mount() -> bool:
+    """Whether the kernel refuses mounts, as to users other than root and in most containers."""
+    probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return os.geteuid() != 0 or subprocess.run(probe, capture_output=True).returncode != 0
+
+
+def test_each_event_comes_through_once_whatever_is_killed(tmp_path: Path) -> None:
+    """Driver, JVM, workers and a producer are killed, at random and at the steps of commits.
+
+    Between runs a checkpoint is lost, a disk is full, a log is cut.
+    """
+    _, killed = tried(Trial(tmp_path / "trial", seed=11, rate=60.0))
+    if KILLS >= TROUBLES_FROM:
+        assert {"all", "worker"} <= set(killed) and killed["all"] + killed["jvm"] >= 2
+
+
+def test_the_same_on_a_cluster_with_speculation(tmp_path: Path) -> None:
+    """Executors are killed, too, and nodes with all on them; by default there are no troubles."""
+    trial = Trial(tmp_path / "trial", seed=12, rate=60.0, cluster=True)
+    _, killed = tried(trial, CLUSTER_KILLS)
+    assert {"executor", "node"} & set(killed)

@@ -1,0 +1,147 @@
+"""What reports say of damage, of losses and of several ledgers: no more than is known."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deedbook
+from deedbook import Book, EventStore, InvalidArgumentError, Ledger, Pier
+from deedbook.cli import main
+from deedbook.formats._nostr import _NostrInfo
+from log_bytes import flip
+from nostr_events import made
+
+CHECKED = "Every checksum was checked"
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    """A directory with a ledger of one event, and one of two files."""
+    for base, events in (("a", 1), ("b", 2)):
+        with Ledger.open(tmp_path / "two", base=base, batch_records=1) as ledger:
+            for number in range(events):
+                ledger.append(b"%d" % number)
+    return tmp_path / "two"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """An event store whose events are in the segments and in the write-ahead log, as after a kill.
+
+    It is not damaged.
+    """
+    with EventStore.create(tmp_path / "whole") as opened:
+        opened.append_many([made(f"event {number}") for number in range(5)])
+        opened.commit()
+        shutil.copytree(opened.path, tmp_path / "store", ignore=shutil.ignore_patterns("lock"))
+    return tmp_path / "store"
+
+
+@pytest.mark.parametrize("command", ["stats", "report"])
+def test_of_several_ledgers_one_must_be_named(two: Path, capfd: Capture, command: str) -> None:
+    """Two intact ledgers were "damaged, 0 damages", with no record, and stats ended with 1."""
+    arguments = [command, str(two), "--json"]
+    assert main(arguments) == 2
+    told = capfd.readouterr()
+    assert "say which" in told.err and told.err.count("\n") == 1
+    assert json.loads(told.out)["error"]["kind"] == InvalidArgumentError("").kind
+    with pytest.raises(InvalidArgumentError, match="say which"):
+        deedbook.report(two)
+    assert main([*arguments, "--base", "b"]) == 0
+    assert deedbook.report(two, base="b").records == 2
+
+
+def test_the_files_of_a_report_are_those_of_the_ledger_asked_for(
+    two: Path, tmp_path: Path, capfd: Capture
+) -> None:
+    """``--base a`` counted the files of every ledger in the directory."""
+    for base, files in (("a", ["0-a"]), ("b", ["0-b", "1-b"])):
+        found = deedbook.report(two, base=base)
+        assert [os.path.basename(file.path) for file in found.files] == files
+        assert main(["stats", str(two), "--base", base, "--json"]) == 0
+        assert len(json.loads(capfd.readouterr().out)["files"]) == len(files)
+        assert main(["export", str(two), str(tmp_path / "x.jsonl"), "--base", base, "-q"]) == 0
+
+
+def test_a_damaged_write_ahead_log_of_a_store_is_damage(
+    store: Path, tmp_path: Path, capfd: Capture
+) -> None:
+    """The page said that every checksum was checked, and that there was no damage."""
+    assert CHECKED in deedbook.report(store).to_html()
+    (log,) = (store / "wal").glob("*.log")
+    flip(log, len(log.read_bytes().rstrip(b"\0")) - 60)
+    found = deedbook.report(store)
+    (part,) = [part for part in found.parts if part.damages]
+    assert not found.ok and found.damages == 1 and part.name == log.name
+    assert part.end >= part.damages[0].end
+    page = found.to_html()
+    assert CHECKED not in page and f"<td>{log.name}</td>" in page
+    assert f"{part.damages[0].offset:,}" in page and ", 1 damage</h1>" in page
+    assert main(["report", str(store), "-o", str(tmp_path / "page.html")]) == 0
+    assert capfd.readouterr().out.endswith(", 1 damage\n")
+
+
+def test_faults_beyond_those_that_are_named_are_counted(store: Path) -> None:
+    """A check names the first 1,000 faults of a store: 1,500 were shown as 1,000."""
+    (segment,) = (store / "data" / "segments").iterdir()
+    flip(segment, 2 * 4096 + 60)
+    found = deedbook.report(store)
+    assert found.damages == found.checked["faults"] >= 1
+    many = dataclasses.replace(found, checked={**found.checked, "faults": 1500})
+    assert many.damages == 1500 and repr(many).endswith(", 1,500 damages>")
+    named = len([one for part in many.parts for one in part.damages])
+    assert f"And {1500 - named:,} more." in many.to_html()
+    assert "<dt>damages</dt><dd>1,500</dd>" in many.to_html()
+
+
+def test_a_segment_that_a_compaction_drops_does_not_end_a_report(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was listed, and gone when it was asked for its size: FileNotFoundError."""
+    listed = _NostrInfo.data_files
+
+    def dropped(info: _NostrInfo, path: str, **options: Any) -> list[str]:
+        gone = os.path.join(path, "data", "segments", "data.7.seg")
+        return [*listed(info, path, **options), gone]
+
+    monkeypatch.setattr(_NostrInfo, "data_files", dropped)
+    found = deedbook.report(store)
+    assert found.ok and [part.name for part in found.parts] == ["data.0.seg"]
+
+
+def test_a_log_that_is_not_ok_without_any_damage_has_no_count_of_it(
+    tmp_path: Path, capfd: Capture
+) -> None:
+    """A pier whose epoch is gone was "damaged, 0 damages", and had no damage by its page."""
+    with Pier.create(tmp_path / "pier") as pier:
+        for number in range(3):
+            pier.append_many([b"%d" % number] * 2)
+            pier.roll()
+        epochs = [Path(epoch.path) for epoch in pier.epochs]
+    shutil.rmtree(epochs[1])
+    found = deedbook.report(tmp_path / "pier")
+    assert not found.ok and found.damages == 0 and repr(found).endswith(", NOT OK>")
+    page = found.to_html()
+    assert CHECKED not in page and "<dt>damages</dt>" not in page
+    assert "pier: " in page and ", NOT OK</h1>" in page and "are missing" in page
+    assert main(["report", str(tmp_path / "pier"), "-o", str(tmp_path / "page.html")]) == 0
+    assert capfd.readouterr().out.endswith(", NOT OK\n")
+
+
+def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(tmp_path: Path) -> None:
+    """The page said "lost, as a repair noted: 0 deeds" where nothing tells how many."""
+    with Book.create(tmp_path / "book") as book:
+        book.append(b"1")
+    found = deedbook.report(tmp_path / "book")
+    for records, said in ((0, "not known how many"), (1, "1 deed"), (2000, "2,000 deeds")):
+        checked = {**found.checked, "loss": {"records": records, "first": 2, "offset": 41}}
+        page = dataclasses.replace(found, ok=False, checked=checked).to_html()
+        assert f"<dt>lost, as was noted</dt><dd>{said}</dd>" in page

@@ -1,0 +1,138 @@
+"""Reads and jobs on a standalone cluster: a master and two workers, each executor a JVM."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deedbook import Book, Wal
+from deedbook.pipeline.cluster import standalone_cluster
+from log_bytes import write_book
+from spark_session import require_spark, run_driver
+
+pytestmark = [pytest.mark.spark, pytest.mark.full]
+
+RECORDS = 4000
+
+BEGIN = """
+import json, os, sys
+from pathlib import Path
+from deedbook.spark import jobs
+from deedbook.spark._session import session
+
+master, home = sys.argv[1], Path(sys.argv[2])
+settings = {
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.cores.max": "2",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+}
+"""
+
+# What each task reports comes from an executor's Python worker, whose working directory ends with
+# the executor's number.
+READ = """
+def task(batches):
+    import time
+    import pyarrow as pa
+    count = total = size = 0
+    for batch in batches:
+        count += batch.num_rows
+        total += sum(batch.column(0).to_pylist())
+        size += sum(map(len, batch.column(batch.num_columns - 1).to_pylist()))
+    time.sleep(0.2)
+    executor = os.path.basename(os.getcwd())
+    yield pa.RecordBatch.from_pylist(
+        [{"executor": executor, "count": count, "total": total, "size": size}]
+    )
+
+report = {}
+with session("read", home / "spark.log", master, settings) as spark:
+    for name, size in (("book", "512k"), ("wal", "64k")):
+        frame = spark.read.format("deedbook").option("splitSize", size).load(str(home / name))
+        columns = "executor string, count long, total long, size long"
+        rows = frame.mapInArrow(task, columns).collect()
+        report[name] = [row.asDict() for row in rows]
+print("REPORT " + json.dumps(report))
+"""
+
+JOBS = """
+with session("jobs", home / "spark.log", master, settings) as spark:
+    taken = jobs.ingest(spark, home / "in", home / "book", format="book", batch_bytes=20_000)
+    (checked,) = jobs.verify(spark, home / "book")
+    made = jobs.export(spark, home / "book", home / "table")
+    found = spark.read.parquet(str(home / "table"))
+    report = {"taken": taken.appended, "ok": checked.ok, "rows": made.rows,
+              "records": checked.outcome.facts["records"],
+              "events": [row.event for row in found.select("event").collect()]}
+print("REPORT " + json.dumps(report))
+"""
+
+REFUSED = """
+import sys
+from pyspark import SparkConf, SparkContext
+
+conf = SparkConf().setMaster(sys.argv[1]).set("spark.ui.enabled", "false")
+print("RAN", SparkContext(conf=conf).parallelize([1]).map(lambda one: one + 1).collect())
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    require_spark()
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+def reported(script: str, cluster: Any, home: Path) -> Any:
+    """Give the report of a driver of the cluster."""
+    output = run_driver(
+        BEGIN + script, cluster.master, str(home), timeout_s=240, environment=cluster.environment
+    )
+    report = next(line for line in output.splitlines() if line.startswith("REPORT "))
+    return json.loads(report.removeprefix("REPORT "))
+
+
+def test_a_driver_without_the_secret_is_refused(cluster: Any) -> None:
+    """Any local user ran code as the one whose cluster it was."""
+    with pytest.raises((AssertionError, subprocess.TimeoutExpired)) as raised:
+        run_driver(REFUSED, cluster.master, timeout_s=90)
+    assert cluster.executors() == [] and "RAN" not in str(raised.value)
+
+
+def test_both_executors_read_their_part(cluster: Any, tmp_path: Path) -> None:
+    payloads = [bytes(10 * (number % 200)) for number in range(RECORDS)]
+    write_book(tmp_path / "book", payloads)
+    with Wal.create(tmp_path / "wal", segment_bytes=128 << 10) as wal:
+        wal.append_many(payloads)
+        lsns = [record.lsn for record in wal]
+    found = reported(READ, cluster, tmp_path)
+    for name, positions in (("book", range(1, RECORDS + 1)), ("wal", lsns)):
+        tasks = found[name]
+        assert len(tasks) > 4
+        assert {task["executor"] for task in tasks} == {"0", "1"}
+        assert all(task["count"] > 0 for task in tasks)
+        assert sum(task["count"] for task in tasks) == RECORDS
+        assert sum(task["total"] for task in tasks) == sum(positions)
+        assert sum(task["size"] for task in tasks) == sum(map(len, payloads))
+
+
+def test_jobs_run_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    """Each executor has a JVM and a working directory of its own."""
+    (tmp_path / "in").mkdir()
+    for file in range(4):
+        lines = (b'{"n":%d}\n' % (250 * file + line) for line in range(250))
+        (tmp_path / "in" / f"{file}.jsonl").write_bytes(b"".join(lines))
+    found = reported(JOBS, cluster, tmp_path)
+    assert sorted(found.pop("events")) == list(range(1, 1001))
+    assert found == {"taken": 1000, "ok": True, "records": 1000, "rows": 1000}
+    with Book.open(tmp_path / "book") as book:
+        assert [json.loads(payload)["n"] for payload in book.payloads()] == list(range(1000))

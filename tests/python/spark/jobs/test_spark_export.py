@@ -1,0 +1,449 @@
+"""Exporting: a table gets each record once, whatever is repeated, replaced or killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from logs import append_to
+from nostr_events import events
+from spark_session import forget_end, in_time_zone, kill_when
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("deltalake", reason="deltalake is not installed")
+
+import deltalake
+import pyarrow.parquet as pq
+from pyspark.sql.types import LongType, StructField, StructType
+
+from deedbook import (
+    Book,
+    ContiguityError,
+    EventStore,
+    InvalidArgumentError,
+    LockedError,
+    MissingError,
+)
+from deedbook._lock import alone
+from deedbook.formats import find
+from deedbook.spark import jobs
+from deedbook.spark.jobs import _tables, export
+
+pytestmark = pytest.mark.spark
+KINDS = ("parquet", "delta")
+
+
+@pytest.fixture
+def far_east(spark: Any) -> Iterator[None]:
+    """The session of a caller whose days begin 14 hours before those of UTC."""
+    with in_time_zone(spark, "Pacific/Kiritimati"):
+        yield
+
+
+def append(log: Path, start: int, count: int) -> None:
+    with Book.open(log, "a") if log.exists() else Book.create(log) as book:
+        book.append_many([b"event %d" % n for n in range(start, start + count)])
+
+
+def rows_of(kind: str, table: Path) -> list[dict[str, Any]]:
+    """What a reader other than Spark finds."""
+    if kind == "delta":
+        found = deltalake.DeltaTable(table).to_pyarrow_table()
+    else:
+        found = pq.read_table(table)
+    return sorted(found.to_pylist(), key=lambda row: row["event"])
+
+
+def rows_with(*columns: str) -> Any:
+    """All that a table asks of rows where none are staged."""
+    return SimpleNamespace(schema=StructType([StructField(name, LongType()) for name in columns]))
+
+
+def table_at(home: Path, kind: Any = "parquet", partition_by: list[str] | None = None) -> Any:
+    return _tables.table(kind, home / "table", "export-x", home / "work", partition_by or [])
+
+
+@contextlib.contextmanager
+def killed_after_intent() -> Iterator[None]:
+    """Begin to add to plain files, and do not finish."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_tables.ParquetTable, "_finish", lambda _: None)
+        yield
+
+
+def test_the_same_export_at_once_is_refused(spark: Any, tmp_path: Path) -> None:
+    """Both wrote a batch into the same folders, and removed each other's files."""
+    append(tmp_path / "log", 0, 10)
+    assert export(spark, tmp_path / "log", tmp_path / "table").rows == 10
+    (lock,) = (tmp_path / "table.jobs").glob("*.work/lock")
+    with alone(lock, "exports"), pytest.raises(LockedError, match=r"exports .* already") as raised:
+        export(spark, tmp_path / "log", tmp_path / "table")
+    assert raised.value.holder == os.getpid()
+    assert export(spark, tmp_path / "log", tmp_path / "table").rows == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_record_is_in_the_table_once(spark: Any, tmp_path: Path, kind: Any) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    append(log, 1, 300)
+    options = {"kind": kind, "partition_by": ["tens=event div 100"]}
+    first = export(spark, log, table, **options)
+    assert (first.rows, first.last_batch) == (300, 0)
+    assert first.columns == ("event", "mug", "jam", "tens")
+    again = export(spark, log, table, **options)
+    assert (again.rows, again.batches, again.last_batch) == (0, 0, 0)
+    append(log, 301, 50)
+    later = export(spark, log, table, **options)
+    assert (later.rows, later.last_batch) == (50, 1)
+    # A driver died after the table had the batch, and before the checkpoint knew.
+    forget_end(Path(first.checkpoint), 1)
+    assert export(spark, log, table, **options).batches == 1
+    rows = rows_of(kind, table)
+    assert [row["event"] for row in rows] == list(range(1, 351))
+    assert all(row["jam"] == b"event %d" % row["event"] for row in rows)
+    folders = sorted(path.name for path in table.iterdir() if path.name[0] != "_")
+    assert folders == ["tens=0", "tens=1", "tens=2", "tens=3"]
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_batch_of_plain_files_is_added_once_wherever_the_driver_dies(
+    spark: Any, tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dies before the intent, before a file has its name, before the note, after it."""
+    log, table = tmp_path / "log", tmp_path / "table"
+    append(log, 1, 20)
+
+    def die(*_: Any) -> None:
+        raise RuntimeError("died here")
+
+    with monkeypatch.context() as patch:
+        store, calls = _tables.store_json, []
+
+        def store_until(file: Path, value: Any) -> None:
+            calls.append(file)
+            if len(calls) == step:
+                die()
+            store(file, value)
+
+        if step == 0:
+            patch.setattr(_tables.Table, "_move", die)
+        elif step == 3:
+            patch.setattr(Path, "unlink", die)
+        else:
+            patch.setattr(_tables, "store_json", store_until)
+        with pytest.raises(Exception, match="died here"):
+            export(spark, log, table, partition_by=["half=event > 10"])
+    export(spark, log, table, partition_by=["half=event > 10"])
+    assert [row["event"] for row in rows_of("parquet", table)] == list(range(1, 21))
+
+
+def test_a_staged_file_that_is_nowhere_is_refused(spark: Any, tmp_path: Path) -> None:
+    """A run is killed after its intent; somebody removes what it had staged."""
+    made = table_at(tmp_path)
+    rows = spark.range(3).selectExpr("id as event").coalesce(1)
+    with killed_after_intent():
+        made.add(rows, "one", 0)
+    assert made.committed() == 0 and not made.files("one", 0)
+    (staged,) = (tmp_path / "work" / "staged").glob("*.parquet")
+    staged.unlink()
+    for _ in range(2):
+        with pytest.raises(MissingError, match="a staged file of the table") as caught:
+            made.add(rows, "one", 0)
+        assert caught.value.filename == str(staged)
+
+
+def test_a_batch_that_was_begun_is_not_finished_in_another_table(
+    spark: Any, tmp_path: Path
+) -> None:
+    """A run was killed after the intent of its third batch, and the table was removed, or an older
+    copy restored: the next run brought that batch to its end, and the table had it and a hole.
+    """
+    table, older = tmp_path / "table", tmp_path / "older"
+    made = table_at(tmp_path)
+    rows = spark.range(3).selectExpr("id as event").coalesce(1)
+    made.add(rows, "one", 0)
+    shutil.copytree(table, older)
+    made.add(rows, "one", 1)
+    with killed_after_intent():
+        made.add(rows, "one", 2)
+    table.rename(tmp_path / "kept")
+    for had, missing in ((None, "none of export-x, so batches 0 to 1"), (older, "1 to 1")):
+        if had is not None:
+            shutil.copytree(had, table)
+        said = rf"batch 2 .* {missing} are missing. A run was killed .*/intent\.json says"
+        with pytest.raises(ContiguityError, match=said):
+            made.committed()
+        with pytest.raises(ContiguityError, match=said):
+            made.add(rows, "one", 2)
+        assert not made.files("one", 2)
+    shutil.rmtree(table)
+    (tmp_path / "kept").rename(table)
+    assert made.committed() == 2
+    made.add(rows, "one", 2)
+    assert len(rows_of("parquet", table)) == 9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_are_on_stable_storage_before_they_count(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    """Files, then the folders that name them, then the intent or the commit.
+
+    What columns a plain table has is there before any of its files.
+    """
+    made = table_at(tmp_path, kind, ["half"])
+    steps: list[str] = []
+
+    def note(name: str, step: Any) -> None:
+        def noted(path: Path, *rest: Any) -> None:
+            step(path, *rest)
+            steps.append(f"{name} {path.relative_to(tmp_path).parts[0]}")
+
+        monkeypatch.setattr(_tables, name, noted)
+
+    for name in ("sync_file", "sync_folders", "store_json"):
+        note(name, getattr(_tables, name))
+    made.add(spark.range(1).selectExpr("id as event", "id > 5 as half"), "one", 0)
+    staged = ["sync_file work", "sync_folders work"]
+    noted = ["store_json work", "sync_folders table", "store_json table"]
+    expected = {
+        "delta": [*staged, "sync_folders table"],
+        "parquet": ["store_json table", *staged, *noted],
+    }
+    assert steps == expected[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_the_checkpoint_nothing_is_added_a_second_time(
+    spark: Any, tmp_path: Path, kind: Any
+) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    append(log, 1, 5)
+    first = export(spark, log, table, kind=kind)
+    Path(first.checkpoint).rename(tmp_path / "kept")
+    with pytest.raises(InvalidArgumentError, match=r"batches 0 to 0 .* written a second time"):
+        export(spark, log, table, kind=kind)
+    assert len(rows_of(kind, table)) == 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_without_the_batches_of_its_checkpoint_is_refused(
+    spark: Any, tmp_path: Path, kind: Any
+) -> None:
+    """Somebody removes the table, or brings back an older copy, and keeps the checkpoint."""
+    log, table, older = tmp_path / "log", tmp_path / "table", tmp_path / "older"
+    append(log, 1, 5)
+    export(spark, log, table, kind=kind)
+    shutil.copytree(table, older)
+    append(log, 6, 5)
+    assert export(spark, log, table, kind=kind).last_batch == 1
+    shutil.rmtree(table)
+    for more in (0, 5):  # whether or not anything is new
+        append(log, 11, more)
+        for had, missing in ((None, "has none .* 0 to 1"), (older, "has them up to 0.* 1 to 1")):
+            if had is not None:
+                shutil.copytree(had, table)
+            with pytest.raises(ContiguityError, match=missing):
+                export(spark, log, table, kind=kind)
+            shutil.rmtree(table, ignore_errors=True)
+
+
+OTHERS = {
+    "columns": ("event day", "day", "has columns event bigint, mug bigint, day bigint, part"),
+    "no partition": ("event mug day", "", "by day; this run has .* day bigint, no partition"),
+    "partitions": ("event mug day", "mug day", "by day; this run has .* partitioned by mug, day:"),
+    "case": ("event mug DAY", "DAY", "day bigint, .* has .* DAY bigint, partitioned by DAY"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("other", OTHERS)
+def test_other_columns_or_partitions_than_those_of_the_table_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, other: str
+) -> None:
+    """The rows were added: readers then refused the table, or missed columns."""
+    columns, partition_by, said = OTHERS[other]
+    monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
+    path = tmp_path / "table"
+    table_at(tmp_path, kind, ["day"]).add(rows_with("event", "mug", "day"), "one", 0)
+    for app, query, batch in (("export-x", "one", 1), ("export-y", "two", 0)):
+        wrong = _tables.table(kind, path, app, tmp_path / app, partition_by.split())
+        rows = rows_with(*columns.split())
+        with pytest.raises(InvalidArgumentError, match=said):
+            wrong.check(rows.schema)
+        with pytest.raises(InvalidArgumentError, match=said):
+            wrong.add(rows, query, batch)
+        same = _tables.table(kind, path, app, tmp_path / app, ["day"])
+        same.add(rows_with("day", "mug", "event"), query, batch)
+        assert same.committed() == batch
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_export_of_other_columns_adds_nothing(spark: Any, tmp_path: Path, kind: Any) -> None:
+    """It was begun again with other columns, which the table got beside its own; the exit code
+    was 0.
+    """
+    log, table = tmp_path / "log", tmp_path / "table"
+    append(log, 1, 5)
+    export(spark, log, table, kind=kind)
+    append(log, 6, 5)
+    for dry_run in (True, False):
+        with pytest.raises(InvalidArgumentError, match="this run has columns event bigint, no par"):
+            export(spark, log, table, kind=kind, columns=["event"], dry_run=dry_run)
+    assert len(rows_of(kind, table)) == 5
+
+
+def test_a_plain_table_of_an_earlier_version_is_taken_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has its columns nowhere: the next batch notes those of its run, for the runs after it."""
+    monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
+    made = table_at(tmp_path)
+    made.add(rows_with("event", "mug"), "one", 0)
+    noted = tmp_path / "table" / "_deedbook" / "table.json"
+    columns = {"event": "bigint", "mug": "bigint"}
+    assert json.loads(noted.read_text()) == {"columns": columns, "partition_by": []}
+    noted.unlink()
+    made.add(rows_with("event"), "one", 1)
+    with pytest.raises(InvalidArgumentError, match="columns event bigint, no partition; this run"):
+        made.add(rows_with("event", "mug"), "one", 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_that_is_not_the_next_of_its_query_is_refused(
+    tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint of an earlier time was restored: rows were skipped as a repeat, in silence."""
+    monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
+    made, rows = table_at(tmp_path, kind), rows_with("event")
+    with pytest.raises(ContiguityError, match="has none of export-x, so batches 0 to 1 are"):
+        made.add(rows, "one", 2)
+    assert made.committed() is None
+    made.add(rows, "one", 0)
+    with pytest.raises(ContiguityError, match="up to 0, so batches 1 to 1 are missing"):
+        made.add(rows, "one", 2)
+    for batch in (1, 2, 2):  # the last one is what Spark repeats
+        made.add(rows, "one", batch)
+    with pytest.raises(ContiguityError, match=r"batch 1 of query one is older .* up to 2: the"):
+        made.add(rows, "one", 1)
+    with pytest.raises(InvalidArgumentError, match=r"are of query .*, not other"):
+        made.add(rows, "other", 3)
+    assert made.committed() == 2
+
+
+def test_typed_columns_of_events_are_partitioned_by_day(
+    spark: Any, tmp_path: Path, far_east: None
+) -> None:
+    """Days were those of the machine, and the names of folders said its hours, read as UTC."""
+    append_to("nostr", tmp_path / "notes", events(0, 40))
+    columns = ["day=date(created_at)", "hour=date_trunc('hour', created_at)"]
+    columns.append("odd=concat('a b:', kind)")
+    report = export(
+        spark, tmp_path / "notes", tmp_path / "table", kind="delta", partition_by=columns
+    )
+    assert report.rows == 40
+    table = deltalake.DeltaTable(tmp_path / "table")
+    found = table.to_pyarrow_table()
+    assert found.num_rows == 40
+    with EventStore.open(tmp_path / "notes") as store:
+        expected = {event.id: event for event in store}
+    for row in found.to_pylist():
+        event = expected[row["id"].hex()]
+        assert int(row["created_at"].timestamp()) == event.created_at
+        assert row["day"] == row["created_at"].date()
+        assert row["hour"] == row["created_at"].replace(minute=0, second=0)
+        assert (row["odd"], row["tags"]) == (f"a b:{event.kind}", event.tags)
+    actions = table.get_add_actions(flatten=True)
+    names = actions.schema.names if hasattr(actions.schema, "names") else []
+    assert {"min.kind", "max.created_at", "null_count.kind"} <= set(names)
+
+
+def test_what_cannot_be_exported_is_refused(spark: Any, tmp_path: Path) -> None:
+    append(tmp_path / "log", 1, 5)
+    for given, said in {
+        "nothing": "no such column among event, mug, jam",
+        "x=nothing + 1": r"partition by x=nothing \+ 1: .*nothing",
+        "=1": "a column, or NAME=EXPRESSION",
+    }.items():
+        with pytest.raises(InvalidArgumentError, match=said):
+            export(spark, tmp_path / "log", tmp_path / "table", partition_by=[given])
+    report = export(spark, tmp_path / "log", tmp_path / "table", columns=["event"], dry_run=True)
+    assert (report.columns, report.rows, report.last_batch) == (("event",), 0, None)
+    assert not (tmp_path / "table").exists()
+
+
+def test_urls_are_taken_as_those_of_sources(spark: Any, tmp_path: Path) -> None:
+    """They became local directories, ./s3:/bucket/table and ./file:/..., and the job succeeded."""
+    append(tmp_path / "log", 1, 5)
+    report = export(
+        spark,
+        f"file://{tmp_path}/log",
+        f"file://{tmp_path}/a%20table",
+        checkpoint=f"file://{tmp_path}/checkpoint",
+    )
+    assert report.table == str(tmp_path / "a table")
+    assert len(rows_of("parquet", tmp_path / "a table")) == 5
+    assert (tmp_path / "checkpoint" / "metadata").exists()
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    (incoming / "lines").write_text("{")
+    to, aside = f"file://{tmp_path}/to", f"file://{tmp_path}/aside"
+    assert jobs.ingest(spark, incoming, to, format="book", aside=aside).bad == 1
+    assert find(tmp_path / "to") is not None and (tmp_path / "aside").is_dir()
+    with pytest.raises(InvalidArgumentError, match="'s3://bucket/x' is not allowed; allowed"):
+        jobs.ingest(spark, incoming, tmp_path / "to", aside="s3://bucket/x")
+
+
+def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each became a directory below the working directory, and the job said that it was done."""
+    monkeypatch.chdir(tmp_path)
+    append(tmp_path / "log", 1, 5)
+    (tmp_path / "lines").write_text("{}")
+    spark: Any = None  # no session is needed to refuse
+    log, lines, url = tmp_path / "log", tmp_path / "lines", "s3://bucket/x"
+    for begin in (
+        lambda: export(spark, log, url),
+        lambda: export(spark, log, tmp_path / "table", checkpoint=url),
+        lambda: jobs.compact(spark, [log], url),
+        lambda: jobs.compact(spark, [url], tmp_path / "few"),
+        lambda: jobs.stats(spark, url),
+        lambda: jobs.ingest(spark, lines, url, format="book"),
+        lambda: jobs.ingest(spark, lines, tmp_path / "to", format="book", checkpoint=url),
+        lambda: jobs.import_events(spark, lines, url),
+        lambda: jobs.import_events(spark, lines, tmp_path / "to", aside=url),
+        lambda: jobs.migrate(spark, log, url, format="wal"),
+        lambda: jobs.is_lmdb_pier(url),
+    ):
+        with pytest.raises(InvalidArgumentError, match="'s3://bucket/x' is not allowed; allowed"):
+            begin()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["lines", "log"]
+
+
+@pytest.mark.full
+def test_a_killed_export_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:
+    """The driver, its JVM and the workers are killed in the middle of the batches."""
+    log, table = tmp_path / "log", tmp_path / "table"
+    append_to("wal", log, [b"%08d" % n + bytes(1000) for n in range(4000)])
+    command = ["spark", "export", log, table, "--to", "delta", "--batch-size", "500k"]
+    command += ["--master", "local[2]", "--json"]
+
+    def batches() -> int:
+        return len(list(table.glob("_delta_log/*.json")))
+
+    kill_when(lambda: batches() >= 4, command)
+    assert batches() < 8
+    ran = run_spark(*command)
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["last_batch"] >= 7
+    found = deltalake.DeltaTable(table).to_pyarrow_table().to_pylist()
+    numbers = sorted(int(row["payload"][:8]) for row in found)
+    assert numbers == list(range(4000))

@@ -1,0 +1,239 @@
+"""Importing events through Spark: what `EventStore.import_json` stores, whatever is repeated."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from line_files import put
+from nostr_events import EVENTS, LINES, REAL, made
+from spark_session import kill_when
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import (
+    Book,
+    ContiguityError,
+    Event,
+    EventStore,
+    InvalidArgumentError,
+    MissingError,
+)
+from deedbook.spark.jobs import EventImportReport, import_events
+
+pytestmark = pytest.mark.spark
+
+
+def line_of(content: str, **fields: Any) -> bytes:
+    return json.dumps(made(content, **fields)).encode()
+
+
+def notes(first: int, stop: int) -> list[bytes]:
+    return [line_of(f"note {number}", created_at=number) for number in range(first, stop)]
+
+
+def ruled() -> list[bytes]:
+    """Events of which NIP-01, NIP-09 and NIP-40 say what becomes of them."""
+    deleted = made("regretted")
+    return [
+        line_of("profile 1", kind=0, created_at=10),
+        line_of("profile 3", kind=0, created_at=30),
+        line_of("profile 2", kind=0, created_at=20),
+        line_of("page", kind=30_023, tags=[["d", "slug"]], created_at=10),
+        line_of("newer page", kind=30_023, tags=[["d", "slug"]], created_at=20),
+        line_of("typing", kind=20_001),
+        line_of("over", tags=[["expiration", "1000"]]),
+        line_of("not over", tags=[["expiration", "99999999999"]]),
+        json.dumps(deleted).encode(),
+        line_of("", kind=5, tags=[["e", deleted["id"]]], created_at=1_800_000_000),
+        json.dumps(deleted).encode(),
+    ]
+
+
+def wrong() -> list[bytes]:
+    """Lines that are no event, an empty one between them, and events that are wrong."""
+    forged = {**EVENTS[0], "sig": EVENTS[1]["sig"]}
+    changed = {**EVENTS[1], "content": "changed"}
+    lines = [b"{}", b"", b"\xff\xfe", b" \r", LINES[0][:-1]]
+    return lines + [json.dumps(event).encode() for event in (forged, changed)]
+
+
+def stored(store: Path) -> list[tuple[Any, bool, bool]]:
+    """All that a store holds, in its order."""
+    with EventStore.open(store) as opened:
+        events = opened.iter(include="all")
+        return [(event.to_json(), event.deleted, event.replaced) for event in events]
+
+
+def imported(path: Path, lines: list[bytes], **options: Any) -> Any:
+    with EventStore.open(path, "a") as store:
+        return store.import_json(io.BytesIO(b"\n".join(lines)), **options)
+
+
+def put_aside(spark: Any, directory: str) -> list[tuple[str, int, str, bytes]]:
+    rows = spark.read.parquet(directory).collect()
+    return sorted((row.file, row.line, row.reason, bytes(row.value)) for row in rows)
+
+
+@pytest.mark.parametrize(("check", "suffix"), [("id", ".gz"), ("signature", ".zst")])
+def test_a_store_gets_what_an_import_of_its_own_would_store(
+    spark: Any, tmp_path: Path, check: Any, suffix: str
+) -> None:
+    source, store, other = tmp_path / "in", tmp_path / "store", tmp_path / "other"
+    first = put(source / "a.jsonl", wrong()[:4] + ruled() + REAL)
+    second = put(source / f"b.jsonl{suffix}", REAL[:20] + wrong() + ruled()[:3] + notes(0, 9))
+    expected = imported(other, first + second, check=check)
+    report = import_events(spark, source, store, check=check)
+    assert stored(store) == stored(other) != []
+    assert (report.lines, report.bad) == (expected.lines, expected.bad)
+    assert report.stored == expected.stored
+    assert report.passed_over == sum(
+        (expected.duplicates, expected.deleted, expected.expired, expected.ephemeral)
+    )
+    # A signature of nothing is wrong where signatures are checked, and hides what rules would do.
+    assert check == "signature" or min(expected.deleted, expected.expired, expected.ephemeral) > 0
+    lines = first + second
+    aside = [(one.line, one.reason, lines[one.line - 1]) for one in expected.bad_lines]
+    found = [
+        (line + (len(first) if file.endswith(suffix) else 0), reason, value)
+        for file, line, reason, value in put_aside(spark, report.aside)
+    ]
+    assert [(line, reason) for line, reason, _ in found] == [one[:2] for one in aside]
+    assert [value for *_, value in found] == [value for *_, value in aside]
+
+
+def test_nothing_is_stored_twice_whatever_is_repeated(spark: Any, tmp_path: Path) -> None:
+    source, store = tmp_path / "in", tmp_path / "store"
+    put(source / "a.jsonl", [*notes(0, 300), b"{}"])
+    first = import_events(spark, source, store, check="id")
+    assert (first.batches, first.lines, first.stored, first.bad) == (1, 301, 300, 1)
+    there = stored(store)
+    again = import_events(spark, source, store, check="id")
+    assert (again.batches, again.lines, again.stored) == (0, 0, 0)
+    # What knows which files were read is gone: all is read again.
+    shutil.rmtree(first.checkpoint)
+    again = import_events(spark, source, store, check="id")
+    assert (again.lines, again.stored, again.passed_over, again.bad) == (301, 0, 300, 1)
+    assert stored(store) == there
+    # The bad line was put aside a second time.
+    assert len(put_aside(spark, again.aside)) == 1
+    put(source / "b.jsonl", notes(290, 320))
+    more = import_events(spark, source, store, check="id")
+    assert (more.lines, more.stored, more.passed_over) == (30, 20, 10)
+    assert len(stored(store)) == 320
+    with EventStore.open(store) as opened:
+        assert opened.transactions.staged() == []
+
+
+def test_a_store_that_lacks_batches_of_the_checkpoint_is_refused(
+    spark: Any, tmp_path: Path
+) -> None:
+    """The store was lost, or an older copy restored: all was well, and 0 events were stored."""
+    source, store, older = tmp_path / "in", tmp_path / "store", tmp_path / "older"
+    put(source / "a.jsonl", notes(0, 30))
+    first = import_events(spark, source, store, check="id")
+    shutil.copytree(store, older)
+    put(source / "b.jsonl", notes(30, 50))
+    import_events(spark, source, store, check="id")
+    there = stored(store)
+    shutil.rmtree(store)
+    missing = "batches 0 to 1 are missing there; restore it, or remove the checkpoint: all lines"
+    with pytest.raises(ContiguityError, match=f"none of this source: {missing}"):
+        import_events(spark, source, store, check="id")
+    assert not store.exists()
+    older.rename(store)
+    before = stored(store)
+    with pytest.raises(ContiguityError, match="has them up to 0: batches 1 to 1 are missing th"):
+        import_events(spark, source, store, check="id")
+    assert stored(store) == before
+    shutil.rmtree(first.checkpoint)
+    again = import_events(spark, source, store, check="id")
+    assert (again.lines, again.stored) == (50, 20)
+    assert stored(store) == there
+
+
+def test_sources_may_have_one_directory_for_bad_lines(spark: Any, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        put(tmp_path / name / "a.jsonl", [name.encode(), *notes(0, 3)])
+        report = import_events(
+            spark, tmp_path / name, tmp_path / "store", check="id", aside=tmp_path / "bad"
+        )
+        assert (report.bad, report.aside) == (1, str(tmp_path / "bad"))
+    found = put_aside(spark, str(tmp_path / "bad"))
+    assert [(line, value) for _, line, _, value in found] == [(1, b"one"), (1, b"two")]
+
+
+def test_a_dry_run_checks_all_and_writes_nothing(spark: Any, tmp_path: Path) -> None:
+    source, store = tmp_path / "in", tmp_path / "store"
+    put(source / "a.jsonl", [*REAL, *notes(0, 7), b"{}", b""])
+    for check, good in (("id", len(REAL) + 7), ("signature", len(REAL))):
+        before = sorted(tmp_path.rglob("*"))
+        report = import_events(spark, source, store, check=check, dry_run=True)  # type: ignore[arg-type]
+        assert sorted(tmp_path.rglob("*")) == before
+        assert (report.lines, report.events) == (len(REAL) + 9, good)
+        assert (report.bad, report.stored) == (len(REAL) + 8 - good, 0)
+
+
+def test_what_cannot_be_imported_is_refused(spark: Any, tmp_path: Path) -> None:
+    put(tmp_path / "in" / "a.jsonl", notes(0, 3))
+    with pytest.raises(
+        InvalidArgumentError, match="check 'none', must be one of id, signature: a tr"
+    ):
+        import_events(spark, tmp_path / "in", tmp_path / "store", check="none")  # type: ignore[arg-type]
+    with pytest.raises(MissingError, match="no glob that matches"):
+        import_events(spark, tmp_path / "none*", tmp_path / "store")
+    Book.create(tmp_path / "book").close()
+    with pytest.raises(InvalidArgumentError, match="holds a log, not files of lines: see ingest"):
+        import_events(spark, tmp_path / "book", tmp_path / "store")
+    with pytest.raises(InvalidArgumentError, match="holds a book, not a"):
+        import_events(spark, tmp_path / "in", tmp_path / "book")
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.full
+def test_an_import_that_is_killed_ends_with_every_event_once(
+    tmp_path: Path, run_spark: Any
+) -> None:
+    """The driver, its JVM and the workers are killed in the middle of the batches."""
+    source, store = tmp_path / "in", tmp_path / "store"
+    expected: list[bytes] = []
+    for number in range(6):
+        lines = notes(1000 * number, 1000 * number + 1500)
+        expected += put(source / f"{number}.jsonl", lines, 1_700_000_000 + number)
+    put(source / "7.jsonl", [b"{"], 1_700_000_009)
+    command = ["spark", "import", source, store, "--check", "id", "--batch-size", "40k"]
+    command += ["--master", "local[2]", "--json"]
+
+    def count() -> int:
+        with contextlib.suppress(MissingError):
+            return len(stored(store))
+        return 0
+
+    # In the second batch, as the first one is not done again; a look reads the whole store.
+    kill_when(lambda: count() >= 2500, command, look_every_s=0.2)
+    assert 2500 <= count() < 6500
+    ran = run_spark(*command)
+    assert (ran.code, ran.err) == (1, "")
+    result = json.loads(ran.out)
+    assert not result["ok"] and result["bad"] == 1 and result["lines"] < len(expected)
+    assert stored(store) == [
+        (Event.from_json(line).to_json(), False, False) for line in dict.fromkeys(expected)
+    ]
+    with EventStore.open(store) as opened:
+        assert opened.verify().ok and opened.transactions.staged() == []
+    ran = run_spark(*command[:-1])
+    assert (ran.code, ran.out) == (0, "")
+    assert f"stored 0 events in {store}" in ran.err
+
+
+def test_a_report_is_plain() -> None:
+    report = EventImportReport("in", "store", "id", "at", "bad", 2, 10, 8, 5, 1, 0.5)
+    assert report.to_dict()["passed_over"] == report.passed_over == 3
+    assert json.loads(json.dumps(report.to_dict()))["lines"] == 10

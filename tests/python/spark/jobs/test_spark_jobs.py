@@ -1,0 +1,575 @@
+"""Counting, compacting and migrating logs with Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from log_bytes import flip
+from logs import append_to, make_epochs
+from nostr_events import events, made
+from spark_session import in_time_zone, kill_when
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import (
+    Book,
+    CorruptError,
+    EventStore,
+    InvalidArgumentError,
+    Ledger,
+    LedgerSnapshot,
+    LockedError,
+    MissingError,
+    OutOfRangeError,
+    Wal,
+)
+from deedbook.formats import find
+from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
+from deedbook.spark.jobs._copies import COPIES
+from deedbook.spark.jobs._run import clear, watch
+
+pytestmark = pytest.mark.spark
+
+
+def names_in(few: Path) -> list[str]:
+    """What a compaction left, besides its lock."""
+    return sorted(one.name for one in few.iterdir() if one.name != ".compaction.lock")
+
+
+def test_records_are_counted_by_log_and_size(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for name, payloads in {"a": [b"", b"x", b"yy", b"zzz"], "b": [b"4444", bytes(1000)]}.items():
+        append_to("wal", tmp_path / "logs" / name, payloads)
+    report = stats(spark, tmp_path / "logs")
+    assert (report.format, report.records, report.bytes) == ("wal", 6, 1010)
+    assert (report.least_bytes, report.most_bytes) == (0, 1000)
+    found = [(Path(log.path).name, log.records, log.bytes) for log in report.logs]
+    assert found == [("a", 4, 6), ("b", 2, 1004)]
+    sizes = [(size.below, size.records, size.bytes) for size in report.sizes]
+    assert sizes == [(1, 1, 0), (2, 1, 1), (4, 2, 5), (8, 1, 4), (1024, 1, 1000)]
+    assert report.to_dict()["top"] == {}
+
+
+def test_events_are_counted_as_the_store_counts_them(spark: Any, tmp_path: Path) -> None:
+    with EventStore.create(tmp_path / "notes") as store:
+        store.append_many(events(0, 60))
+        census = store.census()
+    report = stats(spark, tmp_path / "notes")
+    assert report.records == census.events == 60
+    assert report.top["kind"] == {str(kind): count for kind, count in census.kinds.items()}
+    assert report.top["tag"] == census.tags
+    assert sum(report.top["day"].values()) == 60
+    most = Counter(census.authors).most_common(1)[0][1]
+    assert max(report.top["author"].values()) == most
+    one = stats(spark, tmp_path / "notes", top=1)
+    assert all(len(found) <= 1 for found in one.top.values())
+
+
+def test_days_are_of_utc_whatever_the_session_says(spark: Any, tmp_path: Path) -> None:
+    """An event of the evening was counted on the next day where days begin before those of UTC."""
+    with EventStore.create(tmp_path / "notes") as store:
+        store.append_many(events(0, 3))  # at 22:13 of UTC
+    with in_time_zone(spark, "Pacific/Kiritimati"):
+        report = stats(spark, tmp_path / "notes")
+    assert report.top["day"] == {"2023-11-14": 3}
+
+
+def test_an_interrupt_is_told_though_the_jvm_has_ended(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGTERM to all processes of a service ended the JVM, too: a failure of Spark was reported."""
+    from py4j.protocol import Py4JError
+
+    def gone(*_: object) -> None:
+        raise Py4JError("Answer from Java side is empty")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(spark.sparkContext, "cancelJobGroup", gone)
+    with pytest.raises(KeyboardInterrupt):
+        watch(spark, "test", lambda: time.sleep(0.5), lambda: (0, None, ""), interrupted)
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ("MemoryError", "MemoryError"),
+        ("KeyError: 'a'", "'a'"),
+        ("pyarrow.lib.ArrowInvalid: no file of Parquet", "no file of Parquet"),
+        ("deedbook.CorruptError: byte 7: no deed", "byte 7: no deed"),
+    ],
+)
+def test_what_failed_is_told_without_a_traceback(last: str, said: str) -> None:
+    """Of an error without text, or without Error in its name, the JVM's whole trace was shown."""
+    from pyspark.errors import PySparkException
+
+    trace = "Traceback (most recent call last):\n  File 'worker.py', line 1, in main\n"
+    error = clear(
+        PySparkException(
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted due to stage"
+            " failure: Lost task 0.0: org.apache.spark.api.python.PythonException: Traceback (most"
+            f" recent call last):\n{trace}{last}\n\n"
+            "\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)\n"
+            f"org.apache.spark.api.python.PythonException: {trace}"
+        )
+    )
+    assert str(error) == said
+    assert isinstance(error, CorruptError if "Corrupt" in last else JobFailedError)
+
+
+def test_damage_ends_the_count_unless_it_is_to_be_passed_over(spark: Any, tmp_path: Path) -> None:
+    append_to("book", tmp_path / "log", [b"event %03d" % n for n in range(100)])
+    flip(tmp_path / "log" / "book.log", 1000)
+    with pytest.raises(CorruptError, match=r"book\.log: byte 973: deed 30"):
+        stats(spark, tmp_path / "log")
+    assert stats(spark, tmp_path / "log", skip_corrupt=True).records == 99
+
+
+def small_books(directory: Path, count: int) -> list[bytes]:
+    directory.mkdir()
+    expected = []
+    for number in range(count):
+        payloads = [b"log %d event %d" % (number, n) for n in range(number % 4 + 1)]
+        mugs = range(0xFFFF_FF00, 0xFFFF_FF00 + len(payloads))
+        append_to("book", directory / f"log{number}", payloads, mugs=mugs)
+        expected += payloads
+    return expected
+
+
+def plan_of(small: Path, few: Path, at_most: int = 1 << 20) -> Any:
+    """Give the plan of a compaction that was killed when it had stored it."""
+    plan = _compact._planned([str(small)], few, at_most)
+    few.mkdir(exist_ok=True)
+    _compact.store_json(few / "compaction.json", plan)
+    return plan
+
+
+def die(*_: Any) -> None:
+    raise RuntimeError("died here")
+
+
+def test_many_small_books_become_few(spark: Any, tmp_path: Path) -> None:
+    expected = small_books(tmp_path / "small", 25)
+    planned = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1000, dry_run=True)
+    assert planned.made == 0 and not (tmp_path / "few").exists()
+    report = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1000)
+    assert 1 < report.made == len(report.logs) == len(planned.logs) < 10
+    found: list[bytes] = []
+    for log in report.logs:
+        with Book.open(log.path) as book:
+            assert (len(book), book.bounds[0]) == (log.records, log.first)
+            found += book.payloads()
+            assert all(deed.mug >= 0xFFFF_FF00 for deed in book)
+    assert found == expected
+    names = [Path(source).name for log in report.logs for source in log.sources]
+    assert names == [f"log{number}" for number in range(25)]
+    again = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1000)
+    assert (again.made, again.logs) == (0, report.logs)
+    shutil.rmtree(tmp_path / "few" / "00001")
+    assert compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=1000).made == 1
+
+
+def test_the_numbers_of_books_that_follow_one_another_are_kept(spark: Any, tmp_path: Path) -> None:
+    jams = [b"%d" % n for n in range(1, 32)]
+    log = make_epochs(tmp_path / "pier", {0: jams[:10], 10: jams[10:30], 30: jams[30:]})
+    report = compact(spark, [log / f"0i{n}" for n in (10, 30)], tmp_path / "few")
+    (log,) = report.logs
+    assert (log.first, log.records) == (11, 21)
+    with Book.open(log.path) as book:
+        assert all(deed.jam == b"%d" % deed.event for deed in book)
+
+
+def test_wals_are_compacted_and_a_source_that_grew_is_refused(spark: Any, tmp_path: Path) -> None:
+    small, few = tmp_path / "small", tmp_path / "few"
+    small.mkdir()
+    for number in range(3):
+        append_to("wal", small / f"w{number}", [b"%d" % number] * 50, segment_bytes=4096)
+    plan = plan_of(small, few)
+    append_to("wal", small / "w1", [b"late"])
+    with pytest.raises(OutOfRangeError, match=r"w1 has \d+ bytes, the plan says \d+: it was ch"):
+        compact(spark, [small], few)
+    assert names_in(few) == ["compaction.json"]
+    task = COPIES["wal"].fill(tmp_path / "making", plan["logs"][0]["sources"])
+    with pytest.raises(OutOfRangeError, match="w1 has 51 records, the plan says 50: it was chang"):
+        list(task)
+    (few / "compaction.json").unlink()
+    (log,) = compact(spark, [small], few).logs
+    with Wal.open(log.path) as wal:
+        assert list(wal.payloads()) == [b"0"] * 50 + [b"1"] * 50 + [b"late"] + [b"2"] * 50
+
+
+@pytest.mark.parametrize("kind", ["book", "wal", "ledger", "nostr"])
+def test_a_compaction_that_is_done_is_not_right_for_other_logs(tmp_path: Path, kind: str) -> None:
+    """Sources grew, or came, after the first run: the second one said that all was well."""
+    small, few = tmp_path / "small", tmp_path / "few"
+
+    def append(name: str, start: int) -> None:
+        records = events(start, start + 5) if kind == "nostr" else [b"x", b"y"]
+        append_to(kind, small / name, records)
+
+    small.mkdir()
+    append("a", 0)
+    append("b", 5)
+    plan = plan_of(small, few)
+    for bin in plan["logs"]:
+        assert sum(records for records, _ in _compact._make(few, bin, kind)) > 0
+    assert _compact._planned([str(small)], few, 1 << 20) == plan
+    none: Any = None  # no session is needed to refuse
+    append("b", 100)
+    with pytest.raises(OutOfRangeError, match=r"b has \d+ bytes, the plan says \d+: it was chang"):
+        compact(none, [small], few)
+    append("c", 10)
+    with pytest.raises(InvalidArgumentError, match=r"was made without .*/c, which came later; com"):
+        compact(none, [small], few)
+    for gone in ("b", "c"):
+        shutil.rmtree(small / gone)
+    with pytest.raises(
+        InvalidArgumentError, match=r"was made of .*/b, too, which is not there any"
+    ):
+        compact(none, [small], few)
+
+
+def test_many_small_ledgers_become_few(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    expected = []
+    for number in range(12):
+        payloads = [b"ledger %d record %d" % (number, n) for n in range(number % 3 + 1)]
+        append_to("ledger", tmp_path / "small" / f"s{number}", payloads, base="own")
+        expected += payloads
+    expected.append(bytes(2 << 20))
+    options = {"base": "own", "record_bytes_max": 4 << 20}
+    append_to("ledger", tmp_path / "small" / "s12", [expected[-1]], **options)
+    planned = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=200, dry_run=True)
+    report = compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=200)
+    assert report.logs == planned.logs and 1 < report.made == len(report.logs) < 10
+    found: list[bytes] = []
+    for log in report.logs:
+        with LedgerSnapshot.open(log.path, "own") as made:
+            assert not any(file.active for file in made.files)
+            payloads = list(made.payloads())
+        assert (len(payloads), log.first) == (log.records, None)
+        found += payloads
+    assert found == expected
+    with Ledger.open(report.logs[0].path, base="own") as ledger:  # a sender goes on with it
+        ledger.append(b"later")
+        assert ledger.fetch(1) is not None
+    assert compact(spark, [tmp_path / "small"], tmp_path / "few", size_bytes=200).made == 0
+
+
+def test_a_damaged_ledger_is_refused(spark: Any, tmp_path: Path) -> None:
+    append_to("ledger", tmp_path / "spool", [b"%04d" % n for n in range(50)])
+    (file,) = (tmp_path / "spool").glob("*-events")
+    whole = file.read_bytes()
+    for damaged in (whole[:-1], whole[:200] + b"\xff" + whole[201:]):
+        file.write_bytes(damaged)
+        with pytest.raises(CorruptError, match="spool is damaged: verify says where"):
+            compact(spark, [tmp_path / "spool"], tmp_path / "few")
+
+
+def test_many_event_stores_become_one_with_each_event_once(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    for number in range(6):
+        with EventStore.create(tmp_path / "small" / f"s{number}") as store:
+            store.append_many(events(number * 20, number * 20 + 40))  # half are in the next, too
+    one = EventStore.create(tmp_path / "one")
+    for number in range(6):
+        with EventStore.open(tmp_path / "small" / f"s{number}") as store:
+            one.append_many(store.iter())
+    expected = {event.id for event in one}
+    one.close()
+    planned = compact(spark, [tmp_path / "small"], tmp_path / "few", dry_run=True)
+    assert planned.logs[0].records > len(expected)
+    report = compact(spark, [tmp_path / "small"], tmp_path / "few")
+    (log,) = report.logs
+    with EventStore.open(log.path) as store:
+        found = [event.id for event in store]
+    assert (len(found), set(found)) == (log.records, expected)
+    assert EventStore.open(log.path).verify().ok
+    again = compact(spark, [tmp_path / "small"], tmp_path / "few")
+    assert (again.made, again.logs) == (0, report.logs)
+
+
+def test_an_event_whose_time_is_over_since_the_plan_keeps_no_compaction_from_its_end(
+    tmp_path: Path,
+) -> None:
+    """The store was taken for one that was changed, whenever the compaction was begun again."""
+    small, few = tmp_path / "small", tmp_path / "few"
+    over_at = int(time.time()) + 2
+    with EventStore.create(small) as store:
+        store.append_many(events(0, 5))
+        store.append(made("over soon", tags=[["expiration", str(over_at)]]))
+    plan = plan_of(small, few)
+    (bin,) = plan["logs"]
+    assert bin["sources"][0]["records"] == 6
+    while time.time() <= over_at + 1:
+        time.sleep(0.05)
+    assert sum(records for records, _ in _compact._make(few, bin, "nostr")) == 5
+    assert _compact._planned([str(small)], few, 1 << 20) == plan
+    _compact._count(few, plan)
+    assert bin["records"] == 5
+
+
+def test_a_store_that_grew_since_the_plan_is_refused_by_the_task(tmp_path: Path) -> None:
+    """A run looks at all sources first, and a store may grow while its tasks wait."""
+    small, few = tmp_path / "small", tmp_path / "few"
+    with EventStore.create(small) as store:
+        store.append_many(events(0, 5))
+        plan = _compact._planned([str(small)], few, 1 << 20)
+        store.append_many(events(5, 6))
+    task = COPIES["nostr"].fill(few, plan["logs"][0]["sources"])
+    with pytest.raises(OutOfRangeError, match=r"small has \d+ bytes, the plan says \d+: it was ch"):
+        list(task)
+
+
+def test_a_compaction_killed_as_it_stored_its_plan_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it left of the plan made the target one that is not empty, for ever."""
+    small_books(tmp_path / "small", 2)
+    given, few = [str(tmp_path / "small")], tmp_path / "few"
+    plan = _compact._planned(given, few, 1 << 20)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", die)
+        with pytest.raises(RuntimeError, match="died here"):
+            _compact.store_json(few / "compaction.json", plan)
+    assert len(list(few.iterdir())) == 1
+    assert _compact._planned(given, few, 1 << 20) == plan
+    _compact.store_json(few / "compaction.json", plan)
+    assert [one.name for one in few.iterdir()] == ["compaction.json"]
+    (few / "compaction.json").rename(few / "notes.json")
+    with pytest.raises(InvalidArgumentError, match="few is not empty; new logs go into a new dire"):
+        _compact._planned(given, few, 1 << 20)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["book", "nostr"])
+def test_a_killed_compaction_goes_on_where_it_was(
+    tmp_path: Path, kind: str, run_spark: Any
+) -> None:
+    """The driver, its JVM and the workers are killed when the first log has its name."""
+    (tmp_path / "small").mkdir()
+    for number in range(8):
+        path = tmp_path / "small" / f"s{number}"
+        if kind == "book":
+            jams = [b"%d %04d" % (number, n) + bytes(2000) for n in range(4000)]
+            append_to("book", path, jams, durability="none")
+        else:
+            append_to("nostr", path, events(number * 200, number * 200 + 200))
+    few = tmp_path / "few"
+    command = ["spark", "compact", tmp_path / "small", few]
+    command += ["--size", "1", "--master", "local[1]", "--json"]
+    kill_when((few / "00000").exists, command, look_every_s=0.002)
+    assert not (few / "00007").exists()
+    ran = run_spark(*command)
+    assert ran.code == 0, ran.err
+    report = json.loads(ran.out)
+    assert 0 < report["made"] < 8 == len(report["logs"])
+    assert names_in(few) == [*(f"{number:05}" for number in range(8)), "compaction.json"]
+    for number, log in enumerate(report["logs"]):
+        with find(log["path"]).format.open(log["path"], "r") as made:
+            if kind == "book":
+                assert all(one.startswith(b"%d " % number) for one in made.payloads())
+                assert len(made) == log["records"] == 4000
+            else:
+                assert sum(1 for _ in made) == log["records"] > 0
+
+
+def test_two_attempts_of_a_task_make_one_log(spark: Any, tmp_path: Path) -> None:
+    """Under speculation, or where the driver is a new one: Spark may give both the same number."""
+    small_books(tmp_path / "small", 3)
+    path = tmp_path / "few"
+    (bin,) = plan_of(tmp_path / "small", path)["logs"]
+    (path / "compaction.json").unlink()
+
+    attempts = []
+    for _ in range(2):
+        attempt = _compact._make(path, bin, "book")
+        next(attempt)
+        attempts.append(attempt)
+    assert len(list(path.iterdir())) == 2
+    for attempt in reversed(attempts):
+        assert sum(records for records, _ in attempt) == sum(
+            one["records"] for one in bin["sources"][1:]
+        )
+    assert [one.name for one in path.iterdir()] == ["00000"]
+    with Book.open(path / "00000") as book:
+        assert len(book) == sum(one["records"] for one in bin["sources"])
+
+
+def test_what_died_left_is_removed(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory of a failed attempt stayed for ever: only a run that lacked logs removed such
+    directories, and before its tasks.
+    """
+    small, few = tmp_path / "small", tmp_path / "few"
+    small_books(small, 2)
+    plan_of(small, few)
+    killed, died = few / ".00000.making-6", few / ".00000.making-7"
+    killed.mkdir()
+    (killed / "book.log").write_bytes(b"half")
+
+    def watch_and_leave(*args: Any) -> None:
+        assert not killed.exists(), "of an earlier run"
+        watch(*args)
+        died.mkdir()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_compact, "watch", watch_and_leave)
+        assert compact(spark, [small], few, size_bytes=1 << 20).made == 1
+    assert names_in(few) == ["00000", "compaction.json"]
+    died.mkdir()
+    assert compact(spark, [small], few, dry_run=True).made == 0
+    assert died.exists()
+    assert compact(spark, [small], few).made == 0
+    assert not died.exists()
+
+
+def test_a_log_that_a_task_of_an_earlier_run_names_meanwhile_is_not_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The removal went on within the directory, which had become the finished log."""
+    few = tmp_path / "few"
+    making = few / ".00000.making-7"
+    making.mkdir(parents=True)
+    (making / "book.log").write_bytes(b"half")
+
+    def removed(path: Path, *given: Any, **more: Any) -> None:
+        with pytest.raises(FileNotFoundError):
+            _compact._publish(making, few / "00000")  # the task ends now
+        shutil.rmtree(path, *given, **more)
+
+    monkeypatch.setattr(_compact, "shutil", SimpleNamespace(rmtree=removed))
+    _compact._remove_strays(few)
+    assert list(few.iterdir()) == []
+
+
+def test_the_same_compaction_at_once_is_refused(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second run removed what the tasks of the first one were making."""
+    small_books(tmp_path / "small", 2)
+    half = tmp_path / "few" / ".00000.making-7"
+    seen: list[Any] = []
+
+    def watch_and_begin_again(*args: Any) -> None:
+        half.mkdir()
+        with pytest.raises(LockedError, match=r"compacts into .*/few already") as raised:
+            compact(spark, [tmp_path / "small"], tmp_path / "few")
+        seen.append((raised.value.holder, half.exists()))
+        watch(*args)
+
+    monkeypatch.setattr(_compact, "watch", watch_and_begin_again)
+    assert compact(spark, [tmp_path / "small"], tmp_path / "few").made == 1
+    assert seen == [(os.getpid(), True)]
+
+
+def test_what_cannot_be_compacted_is_refused(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="no such file or directory"):
+        compact(spark, [tmp_path / "none"], tmp_path / "far" / "few")
+    assert list(tmp_path.iterdir()) == [], "no target is made"
+    with Ledger.open(tmp_path / "spool") as ledger:
+        ledger.append(b"x")
+        with pytest.raises(InvalidArgumentError, match=r"0-events is being written: close"):
+            compact(spark, [tmp_path / "spool"], tmp_path / "few")
+    append_to("ledger", tmp_path / "other", [b"x"], base="others")
+    with pytest.raises(InvalidArgumentError, match="several bases, events, others: compact"):
+        compact(spark, [tmp_path / "spool", tmp_path / "other"], tmp_path / "few")
+    small_books(tmp_path / "small", 2)
+    with pytest.raises(InvalidArgumentError, match="small is not empty; new logs go into a new"):
+        compact(spark, [tmp_path / "small"], tmp_path / "small")
+    compact(spark, [tmp_path / "small"], tmp_path / "few")
+    with pytest.raises(InvalidArgumentError, match=r"few was made from .*/small, not from"):
+        compact(spark, [tmp_path / "small" / "log0"], tmp_path / "few")
+    assert issubclass(JobFailedError, RuntimeError)
+
+
+def test_a_pier_is_migrated_with_its_numbers_and_compared(spark: Any, tmp_path: Path) -> None:
+    pier = tmp_path / "pier"
+    pier.mkdir()
+    for epoch, count in [(10, 5), (15, 40)]:
+        with Book.create(pier / f"0i{epoch}", epoch=epoch) as book:
+            payloads = [b"%d" % n for n in range(epoch + 1, epoch + 1 + count)]
+            book.append_many(payloads, mugs=[0xFFFF_0000 + n for n in range(count)])
+    report = migrate(spark, pier, tmp_path / "one", format="book")
+    assert (report.appended, report.records, report.source_format) == (45, 45, "book")
+    with Book.open(tmp_path / "one") as book:
+        assert book.bounds == (11, 55)
+        assert [deed.jam for deed in book] == [b"%d" % n for n in range(11, 56)]
+        assert book[16].mug == 0xFFFF_0000
+    other = migrate(spark, tmp_path / "one", tmp_path / "wal", format="wal")
+    back = migrate(spark, tmp_path / "wal", tmp_path / "back", format="book")
+    assert other.digest == back.digest != report.digest  # a WAL has no mugs
+    assert migrate(spark, pier, tmp_path / "one").appended == 0
+
+
+@pytest.mark.parametrize("kind", [Book, Wal])
+def test_a_source_that_is_not_synced_is_refused_before_anything_is_copied(
+    spark: Any, tmp_path: Path, kind: Any
+) -> None:
+    """What was synced was copied and all compared: it was never equal, however often begun."""
+    source, log = tmp_path / "source", tmp_path / "log"
+    died = f"""if True:
+        import os, sys, deedbook
+        log = deedbook.{kind.__name__}.create(sys.argv[1], durability="none")
+        log.append_many([b"one", b"two"])
+        os._exit(0)"""
+    subprocess.run([sys.executable, "-c", died, source], check=True)
+    with kind.open(source) as opened:
+        assert opened.durable_end is not None and opened.durable_end < opened.end
+        said = rf"source is synced up to byte {opened.durable_end}, and written up to byte"
+    none: Any = None  # no session is needed to refuse
+    with pytest.raises(InvalidArgumentError, match=said):
+        migrate(none, source, log, format="book")
+    assert not log.exists()
+    with kind.open(source, "a") as opened:
+        opened.sync()
+    assert migrate(spark, source, log, format="book").records == 2
+
+
+@pytest.mark.parametrize("kind", ["book", "wal", "ledger"])
+def test_logs_that_do_not_follow_one_another_are_refused_before_anything_is_copied(
+    tmp_path: Path, kind: str
+) -> None:
+    """Once a log that was not the last had grown, what was copied in the order in which it came was
+    compared with one log after the other: a right copy was said not to be what the source is.
+    """
+    source, log = tmp_path / "source", tmp_path / "log"
+    source.mkdir()
+    for name in ("a", "b"):
+        append_to(kind, source / name, [b"x"])
+    none: Any = None  # no session is needed to refuse
+    said = "b begins with event 1, and .*a ends with event 1" if kind == "book" else "there are 2 l"
+    for dry_run in (True, False):
+        with pytest.raises(InvalidArgumentError, match=f"{said}.*: migrate could not .* compact t"):
+            migrate(none, source, log, format="wal", dry_run=dry_run)
+    assert not log.exists()
+
+
+def test_a_copy_that_differs_is_noticed(spark: Any, tmp_path: Path) -> None:
+    append_to("wal", tmp_path / "wal", [b"one", b"two", b"three"])
+    migrate(spark, tmp_path / "wal", tmp_path / "book", format="book")
+    for number, payloads in enumerate(
+        ([b"two", b"one", b"three"], [b"one", b"two", b"threE"], [b"one", b"two"])
+    ):
+        with Book.create(tmp_path / f"other {number}") as book:
+            book.append_many(payloads)
+            shutil.copy(Path(book.path) / "book.log", tmp_path / "book" / "book.log")
+        for mark in (tmp_path / "book" / ".deedbook").glob("mark*"):
+            mark.unlink()
+        with pytest.raises(CorruptError, match=r"is not what .* is: [23] records of digest"):
+            migrate(spark, tmp_path / "wal", tmp_path / "book")

@@ -1,0 +1,267 @@
+"""Batch reads of ledgers through Spark: finished files only, and never the wrong ones."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logs import append_to
+from places import SUPPORT
+from spark_session import load, reader_of, rows_of, tuples
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import (
+    InvalidArgumentError,
+    Ledger,
+    MissingError,
+    NotALogError,
+)
+from ledgers import damage, events, file_of
+from shell import obey_permissions
+
+pytestmark = pytest.mark.spark
+
+INDEXES = (2, 9, 10)
+ROWS = [(index, n, event) for index in INDEXES for n, event in enumerate(events(index))]
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    """A ledger of the files 2, 9 and 10, three events each."""
+    for index in INDEXES:
+        file_of(tmp_path / "spool", index, events(index))
+    return tmp_path / "spool"
+
+
+def payloads(rows: list[dict[str, Any]]) -> list[bytes]:
+    return [row["payload"] for row in rows if row["payload"] is not None]
+
+
+# -- through Spark --------------------------------------------------------------------------------
+
+
+def test_every_event_is_read_once_in_the_order_of_sending(spark: Any, spool: Path) -> None:
+    frame = load(spark, spool)
+    assert frame.dtypes == [("file", "bigint"), ("record", "int"), ("payload", "binary")]
+    assert tuples(frame) == ROWS
+    assert frame.rdd.getNumPartitions() == 1  # small files share a task
+    assert frame.where("file = 9").count() == 3
+    wide = load(spark, spool, columns="path,offset,length,file").collect()
+    assert [row.path for row in wide] == [str(spool / f"{file}-events") for file, _, _ in ROWS]
+    assert (wide[1].offset, wide[1].length) == (len(events(2)[0]) + 8, len(events(2)[1]) + 8)
+    assert load(spark, spool, columns="file").agg({"file": "sum"}).head()[0] == 3 * sum(INDEXES)
+    assert sorted(os.listdir(spool)) == ["10-events", "2-events", "9-events"]
+
+
+def test_paths_globs_and_directories_lead_to_ledgers(spark: Any, tmp_path: Path) -> None:
+    for name in ("a1", "a2", "b"):
+        file_of(tmp_path / name, 0, [name.encode()])
+    assert [p for _, _, p in tuples(load(spark, tmp_path / "a*"))] == [b"a1", b"a2"]
+    assert [p for _, _, p in tuples(load(spark, tmp_path))] == [b"a1", b"a2", b"b"]
+    both = load(spark, [tmp_path / "b", tmp_path / "a1" / "0-events"])
+    assert [p for _, _, p in tuples(both)] == [b"b", b"a1"]
+    append_to("wal", tmp_path / "b" / "log", [b"x"])
+    append_to("book", tmp_path / "book", [b"x"])
+    with pytest.raises(Exception, match=r"logs of several formats"):
+        load(spark, tmp_path).count()
+    assert load(spark, tmp_path, log="ledger").count() == 3
+    assert load(spark, tmp_path, log="book").count() == 1
+
+
+def test_damage_in_each_mode(spark: Any, spool: Path) -> None:
+    at = damage(spool / "9-events")
+    with pytest.raises(Exception, match=rf"9-events: byte {at}.*PERMISSIVE reads on"):
+        load(spark, spool).collect()
+    intact = [payload for _, _, payload in ROWS[:4] + ROWS[5:]]
+    dropped = tuples(load(spark, spool, mode="DROPMALFORMED"))
+    assert [payload for _, _, payload in dropped] == intact
+    permissive = load(spark, spool, mode="PERMISSIVE").collect()
+    told = [row for row in permissive if row["_corrupt_record"] is not None]
+    assert len(permissive) == 9 and len(told) == 1
+    assert (told[0].file, told[0].record, told[0].payload) == (9, None, None)
+    assert "9-events: bytes" in told[0]["_corrupt_record"]
+
+
+# -- what is read ---------------------------------------------------------------------------------
+
+WRITER = """
+import sys, time
+from deedbook import Ledger
+ledger = Ledger.open(sys.argv[1])
+ledger.append(b"being written")
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_file_under_a_living_writer_is_left_out(spool: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(spool)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
+        planned = reader_of(spool)
+        assert payloads(rows_of(planned)) == [payload for _, _, payload in ROWS]
+        # Named, it is the same: what is read must stay as it is.
+        assert rows_of(reader_of(spool / "11-events")) == []
+        assert len(rows_of(reader_of(spool / "*-events"))) == 9
+        writer.communicate()
+    assert payloads(rows_of(planned))[-1] == b"being written"  # planned again, as Spark does
+
+
+def test_blank_and_empty_files_have_no_rows(spool: Path) -> None:
+    file_of(spool, 3, [])
+    (spool / "4-events").write_bytes(bytes(4096))
+    (spool / "5-other").write_bytes(b"no ledger's")
+    torn = spool / "9-events"
+    torn.write_bytes(torn.read_bytes() + b"\x20\0\0\0torn")
+    assert len(rows_of(reader_of(spool))) == 9
+
+
+def test_a_drained_ledger_has_no_rows_and_an_empty_directory_is_none(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "spool") as ledger:
+        ledger.append(b"1")
+        fetched = ledger.fetch()
+        assert fetched is not None
+        ledger.remove(fetched.removable)
+    assert reader_of(tmp_path / "spool").partitions() == []
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "like").mkdir()
+    (tmp_path / "like" / "2024-report").write_bytes(b"up and down\n" * 100)
+    for name in ("empty", "like"):
+        with pytest.raises(MissingError, match="files N-BASE of a ledger"):
+            reader_of(tmp_path / name)
+
+
+def test_start_and_end_are_files(spool: Path) -> None:
+    damage(spool / "2-events")  # outside of the range
+    assert payloads(rows_of(reader_of(spool, start=3, end=10))) == events(9)
+    assert payloads(rows_of(reader_of(spool, start=10))) == events(10)
+    assert rows_of(reader_of(spool, start=9, end=9)) == []
+
+
+def test_two_logs_in_one_directory_need_the_base_or_the_format(spool: Path) -> None:
+    file_of(spool, 0, [b"1"], "clicks")
+    for mode in ("FAILFAST", "PERMISSIVE"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"option base: there are several.*clicks, ev"
+        ):
+            reader_of(spool, mode=mode)
+    assert payloads(rows_of(reader_of(spool, base="clicks"))) == [b"1"]
+    assert len(rows_of(reader_of(spool, base="events"))) == 9
+    with pytest.raises(MissingError):
+        reader_of(spool, base="none")
+    (spool / "0-clicks").unlink()
+    (spool / f"{0:020d}.wal").write_bytes(b"")
+    with pytest.raises(InvalidArgumentError, match="holds both a write-ahead log"):
+        reader_of(spool)
+    assert len(rows_of(reader_of(spool, log="ledger"))) == 9
+
+
+def test_many_small_files_share_tasks_and_a_large_one_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    for index in range(200):
+        file_of(path, index, [b"%d" % index])
+    parts = reader_of(path).partitions()
+    assert [len(part.pieces) for part in parts] == [200]
+    parts = reader_of(path, splitSize="600").partitions()  # of a few bytes each
+    assert 2 <= len(parts) <= 6 and sum(len(part.pieces) for part in parts) == 200
+    assert len(reader_of(path, minPartitions=8).partitions()) >= 8
+    large = [b"%06d" % n * 100 for n in range(5000)]
+    file_of(path, 300, large)
+    planned = reader_of(path, start=300, splitSize="256k")
+    parts = planned.partitions()
+    assert 10 <= len(parts) <= 14
+    rows = rows_of(planned, parts)
+    assert payloads(rows) == large and [row["record"] for row in rows] == list(range(5000))
+
+
+# -- what changes between planning and reading ----------------------------------------------------
+
+
+def test_a_file_that_was_sent_since_is_an_error_or_passed_over(
+    spool: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
+        planned = reader_of(spool, mode=mode)
+        parts = planned.partitions()
+        (spool / "9-events").rename(spool / "away")
+        with pytest.raises(
+            MissingError, match=r"since the query was planned.*ignoreMissingFiles"
+        ) as e:
+            rows_of(planned, parts)
+        assert e.value.path == str(spool / "9-events") and e.value.filename == e.value.path
+        (spool / "away").rename(spool / "9-events")
+    planned = reader_of(spool, ignoreMissingFiles=True)
+    parts = planned.partitions()
+    (spool / "9-events").unlink()
+    with caplog.at_level(logging.WARNING, "deedbook"):
+        rows = rows_of(planned, parts)
+    assert payloads(rows) == events(2) + events(10)
+    assert f"passed over {spool / '9-events'}" in caplog.text
+    # What is planned afterwards does not know of it.
+    assert payloads(rows_of(reader_of(spool))) == events(2) + events(10)
+
+
+def test_another_file_of_that_name_is_refused(spool: Path) -> None:
+    for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
+        planned = reader_of(spool, mode=mode, ignoreMissingFiles=True)
+        parts = planned.partitions()
+        for file, others in (("9", [b"another"]), ("9", [*events(9)[:2], b'{"file":9,"n":X}'])):
+            file_of(spool, int(file), others)
+            with pytest.raises(NotALogError, match="another log than the one that was split"):
+                rows_of(planned, parts)
+        file_of(spool, 9, events(9))
+        assert len(rows_of(planned, parts)) == 9  # the same bytes are the same file
+
+
+UNREADABLE = """
+import sys
+from spark_session import reader_of, rows_of
+from streams import read, reader
+path = sys.argv[1]
+try:
+    reader_of(path).partitions()
+except OSError as error:
+    print(error.filename)
+print(len(rows_of(reader_of(path, mode="DROPMALFORMED"))))
+rows = rows_of(reader_of(path, mode="PERMISSIVE"))
+print(len(rows), *[(row["file"], row["_corrupt_record"]) for row in rows if row["_corrupt_record"]])
+for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
+    stream = reader(path, mode=mode, failOnDataLoss="false", maxRowsPerTrigger="4")
+    place, counts = stream.initialOffset(), []
+    try:
+        while (stop := stream.latestOffset(place, stream.getDefaultReadLimit())) != place:
+            counts.append(len(read(stream, place, stop)))
+            place = stop
+    except OSError as error:
+        counts.append(error.filename)
+    print(*counts)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="root may read everything")
+def test_a_file_that_cannot_be_read_hides_no_other(spool: Path) -> None:
+    """With a limit of rows a stream counted its records in advance, and failed in every mode."""
+    hidden = spool / "9-events"
+    hidden.chmod(0)
+    done = subprocess.run(
+        [sys.executable, "-c", UNREADABLE, str(spool)],
+        capture_output=True,
+        text=True,
+        cwd=SUPPORT,
+        preexec_fn=obey_permissions,
+    )
+    assert done.returncode == 0, done.stderr
+    batch, stream = done.stdout.splitlines()[:3], done.stdout.splitlines()[3:]
+    assert batch[:2] == [str(hidden), "6"]
+    assert batch[2].startswith("7 (9, ") and "does not open" in batch[2]
+    assert f"passed over {hidden}" in done.stderr
+    assert stream[0].endswith(str(hidden)) and stream[1:] == ["3 3", "3 4"]

@@ -1,0 +1,298 @@
+"""A pier comes from LMDB and is read through Spark; so are the layouts slots and padded."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from log_bytes import overwrite
+from logs import append_to
+from places import DATA
+from spark_session import finish, forget_end, load, tuples, write
+from streams import all_after, reader
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from deedbook import Book, InvalidArgumentError, Meta, Pier
+from deedbook.cli import main
+from deedbook.spark.jobs import ingest, migrate
+
+pytestmark = pytest.mark.spark
+
+PIER = DATA / "lmdb" / "pier-lmdb"
+SLOT_BYTES, OLDER_AT, DEEDS_AT = 48, 4096, 8192
+
+Event = tuple[int, int, bytes]
+
+
+def golden(name: str, count: int, epoch: int = 0) -> list[Event]:
+    """The events of the golden logs: number, mug, jam."""
+    lines = (DATA / name / "events.hex").read_text().split()[:count]
+    values = [bytes.fromhex(line) for line in lines]
+    return [
+        (number, int.from_bytes(value[:4], "little", signed=True), value[4:])
+        for number, value in enumerate(values, epoch + 1)
+    ]
+
+
+def read(spark: Any, log: Path, **options: Any) -> list[Event]:
+    return tuples(load(spark, log, **options))
+
+
+def stream(spark: Any, log: Path, checkpoint: Path, **options: Any) -> list[Any]:
+    """What a stream reads in a run until it has all that is there."""
+    rows: list[Any] = []
+    frame = spark.readStream.format("deedbook").options(**options).load(str(log))
+    finish(
+        frame.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect())), checkpoint
+    )
+    return [tuple(row) for row in rows]
+
+
+def streamed(log: Path, **options: str) -> list[Any]:
+    """What the reader of a stream answers to a query like that of `stream`, which takes longer."""
+    answers = reader(log, **options)
+    start = answers.initialOffset()
+    answers.prepareForTriggerAvailableNow()
+    return all_after(answers, start, ReadAllAvailable())
+
+
+def write_jams(spark: Any, at: Path, jams: list[str], **options: Any) -> None:
+    frame = spark.createDataFrame([(jam,) for jam in jams], "jam string")
+    write(frame.repartitionByRange(2, "jam"), at, **options)
+
+
+def head_log(name: str, count: int, at: Path, epoch: int) -> Path:
+    """A log of the reference implementation: its slots, and the deeds as they lie after them."""
+    slots = (DATA / "book" / name / "slots.bin").read_bytes()
+    log = bytearray(DEEDS_AT)
+    log[:SLOT_BYTES] = slots[:SLOT_BYTES]
+    log[OLDER_AT : OLDER_AT + SLOT_BYTES] = slots[SLOT_BYTES:]
+    for _, mug, jam in golden("book", count, epoch):
+        length = struct.pack("<Q", len(jam) + 4)
+        log += length + struct.pack("<i", mug) + jam + length
+    at.mkdir()
+    (at / "book.log").write_bytes(log)
+    return at
+
+
+@pytest.mark.parametrize("layout", ["packed", "slots"])
+def test_a_pier_migrates_and_verifies_and_is_read_from_python_and_spark(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], layout: str
+) -> None:
+    source, pier = tmp_path / "zod", tmp_path / "new-zod"
+    shutil.copytree(PIER, source)
+    wanted = golden("lmdb", 100)
+    with pytest.raises(PySparkException, match=r"0i0 holds an epoch in LMDB.*migrate it first"):
+        read(spark, source)
+
+    assert main(["migrate", str(source), str(pier), "--layout", layout, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [(epoch["first"], epoch["last"]) for epoch in report["epochs"]] == [(1, 60), (61, 100)]
+    assert main(["verify", str(pier), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"]
+    for epoch in (0, 60):
+        with Book.open(pier / ".urb" / "log" / f"0i{epoch}") as book:
+            assert (book.layout, book.epoch) == (layout, epoch)
+            assert book.meta == Meta(who=0x100, version=3, life=4, fake=True)
+
+    unsigned = [(event, mug & 0xFFFF_FFFF, jam) for event, mug, jam in wanted]
+    with Pier.open(pier) as opened:
+        assert [(deed.event, deed.mug, deed.jam) for deed in opened] == unsigned
+    assert read(spark, pier) == wanted
+    assert read(spark, pier, start=59, end=63) == wanted[58:62]
+    assert stream(spark, pier, tmp_path / "checkpoint") == wanted
+    with Pier.open(pier, "a") as opened:
+        opened.append(b"event 101", mug=5)
+    assert stream(spark, pier, tmp_path / "checkpoint") == [(101, 5, b"event 101")]
+    assert read(spark, pier)[100:] == [(101, 5, b"event 101")]
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "count", "epoch"),
+    [
+        ("head-5x3", 5, 5, 0),
+        ("head-badnewest", 5, 3, 0),  # the older header counts three
+        ("head-torn", 5, 3, 0),  # its last 5 bytes are gone, and so is the last batch
+        ("head-empty100", 0, 0, 100),
+        ("specC-epoch100", 3, 3, 100),
+    ],
+)
+def test_the_layouts_slots_and_padded_are_read(
+    spark: Any, tmp_path: Path, name: str, there: int, count: int, epoch: int
+) -> None:
+    log, layout = tmp_path / f"0i{epoch}", "slots"
+    if name.startswith("head"):
+        head_log(name, there, log, epoch)
+        if name == "head-torn":
+            os.truncate(log / "book.log", (log / "book.log").stat().st_size - 5)
+    else:
+        layout = "padded"
+        shutil.copytree(DATA / "book" / name, log)
+    with Book.open(log) as book:
+        assert book.layout == layout
+    wanted = golden("book", count, epoch)
+    assert read(spark, log) == wanted
+    assert streamed(log) == wanted
+    if name in ("head-torn", "specC-epoch100"):
+        assert stream(spark, log, tmp_path / "checkpoint") == wanted
+
+
+def test_a_book_in_slots_is_cut_and_followed_and_written(spark: Any, tmp_path: Path) -> None:
+    log, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
+    jams = [b"%d" % number * 30 for number in range(3000)]
+    append_to("book", log, jams, mugs=range(3000), layout="slots")
+    wanted = [(number + 1, number, jam) for number, jam in enumerate(jams)]
+    frame = load(spark, log, minPartitions=3)
+    assert frame.rdd.getNumPartitions() >= 3
+    assert tuples(frame) == wanted
+    assert stream(spark, log, checkpoint) == wanted
+
+    for _ in range(2):  # the second is a repeat
+        write_jams(spark, log, ["a", "b", "c"], txnAppId="load", txnVersion=1)
+    added = [(3001, 0, b"a"), (3002, 0, b"b"), (3003, 0, b"c")]
+    assert stream(spark, log, checkpoint) == added
+    assert read(spark, log) == wanted + added
+    with Book.open(log) as book:
+        assert (book.layout, book.last) == ("slots", 3003)
+    assert Book.verify(log).ok
+
+
+def test_what_cannot_be_written_is_refused_before_tasks_run(spark: Any, tmp_path: Path) -> None:
+    log, pier = tmp_path / "log", tmp_path / "zod"
+    shutil.copytree(DATA / "book" / "specC-3", log)
+    with pytest.raises(PySparkException, match="padded, which is only read; 'deedbook convert'"):
+        write_jams(spark, log, ["a"])
+    assert [file.name for file in log.rglob("*")] == ["book.log"]
+    with pytest.raises(PySparkException, match=r"0i0 is in LMDB .*'deedbook migrate'"):
+        write_jams(spark, PIER, ["a"])
+    Book.migrate_lmdb(PIER, pier)
+    with pytest.raises(PySparkException, match=r"wal is to be written, at .* lies a pier"):
+        write_jams(spark, pier, ["a"], log="wal")
+
+
+def test_a_pier_is_written_in_its_last_epoch_and_a_roll_forgets_nothing(
+    spark: Any, tmp_path: Path
+) -> None:
+    pier, wal = tmp_path / "zod", tmp_path / "wal"
+    Book.migrate_lmdb(PIER, pier)
+    write_jams(spark, pier, ["a"])
+    write_jams(spark, pier / ".urb" / "log", ["b"], log="book")
+
+    def roll() -> None:
+        with Pier.open(pier, "a") as opened:
+            opened.roll()
+
+    def stream() -> None:
+        frame = spark.readStream.format("deedbook").load(str(wal)).select("payload")
+        writer = frame.writeStream.format("deedbook").option("log", "book")
+        finish(writer, tmp_path / "checkpoint", pier)
+
+    for text in ("c", "not again"):
+        write_jams(spark, pier, [text], txnAppId="load", txnVersion=1)
+        roll() if text == "c" else None
+    for number in range(2):
+        append_to("wal", wal, [b"streamed %d" % number])
+        stream()
+        roll()
+    forget_end(tmp_path / "checkpoint", 1)
+    stream()
+    added = [b"a", b"b", b"c", b"streamed 0", b"streamed 1"]
+    assert read(spark, pier)[99:] == [
+        golden("lmdb", 100)[99],
+        *((101 + number, 0, jam) for number, jam in enumerate(added)),
+    ]
+    with Pier.open(pier) as opened:
+        assert [epoch.number for epoch in opened.epochs] == [0, 60, 103, 104, 105]
+        assert len(opened.transactions.committed()) == 2
+        assert opened.transactions.staged() == []
+
+
+def test_jobs_append_to_a_pier(spark: Any, tmp_path: Path) -> None:
+    """They refused each: the option `log` knows no pier, and `--format book` was another format."""
+    pier, other, source = tmp_path / "zod", tmp_path / "nec", tmp_path / "source"
+    for each in (pier, other):
+        Pier.open(each, "a").close()
+    (tmp_path / "in").mkdir()
+    for number, format in enumerate((None, "book")):
+        (tmp_path / "in" / f"{number}.jsonl").write_text(f"{number}\n")
+        report = ingest(spark, tmp_path / "in", pier, format=format)
+        assert (report.format, report.appended, report.last_batch) == ("pier", 1, number)
+    assert read(spark, pier) == [(1, 0, b"0"), (2, 0, b"1")]
+    append_to("book", source, [b"one", b"two"], mugs=[5, 6])
+    copied = migrate(spark, source, other)
+    assert (copied.format, copied.appended, copied.records) == ("pier", 2, 2)
+    assert read(spark, other) == [(1, 5, b"one"), (2, 6, b"two")]
+    with pytest.raises(InvalidArgumentError, match="zod holds a pier, not a write-ahead log"):
+        ingest(spark, tmp_path / "in", pier, format="wal")
+    with pytest.raises(InvalidArgumentError, match="to create one, say its format: book, wal"):
+        ingest(spark, tmp_path / "in", tmp_path / "none", format="pier")
+
+
+def test_a_large_write_makes_an_epoch_of_each_task(spark: Any, tmp_path: Path) -> None:
+    """Every write was copied by the driver, one task's rows after the other's, however large."""
+    pier = tmp_path / "zod"
+    with Pier.open(pier, "a") as opened:
+        opened.append(b"before")
+    rows = spark.range(10, 40, numPartitions=3).selectExpr("cast(id AS string) AS payload")
+    for _ in range(2):
+        write(rows, pier, epochSize="100", txnAppId="load", txnVersion=7)
+    with Pier.open(pier) as opened:
+        epochs = [(epoch.number, epoch.deeds) for epoch in opened.epochs]
+        assert epochs == [(0, 1), (1, 10), (11, 10), (21, 10)]
+        assert [one.version for one in opened.transactions.committed()] == [7]
+        assert opened.transactions.staged() == []
+    events = [b"before", *(b"%d" % number for number in range(10, 40))]
+    assert read(spark, pier) == [(number, 0, jam) for number, jam in enumerate(events, 1)]
+    # Of the default size no task is, so this is appended to the last epoch.
+    write_jams(spark, pier, ["after"], txnAppId="load", txnVersion=8)
+    with Pier.open(pier) as opened:
+        assert [epoch.deeds for epoch in opened.epochs] == [1, 10, 10, 11]
+        assert opened.read(32).jam == b"after"
+        assert [one.version for one in opened.transactions.committed()] == [8]
+    assert main(["verify", str(pier), "--json"]) == 0
+
+
+def test_damage_in_slots_is_told_in_each_mode(spark: Any, tmp_path: Path) -> None:
+    """A length is checked by each reader, the header's slots by all; a jam by verify alone."""
+    log = tmp_path / "log"
+    append_to("book", log, [b"%02d" % number for number in range(20)], layout="slots")
+    damaged_at = DEEDS_AT + 4 * 22
+    cases = {
+        "length": (
+            damaged_at,
+            b"\xff" * 8,
+            (5, f"bytes {damaged_at} to {damaged_at + 22}: deed 5"),
+        ),
+        "slots": (0, b"\xff" * (OLDER_AT + SLOT_BYTES), (None, "bytes 0 to 8192: both header")),
+    }
+    for name, (at, data, (event, reason)) in cases.items():
+        path = tmp_path / name
+        shutil.copytree(log, path)
+        overwrite(path / "book.log", at, data)
+        kept = 20 if event is None else 19
+        with pytest.raises(PySparkException, match=reason.rpartition(": ")[2]):
+            read(spark, path)
+        with pytest.raises(StreamingQueryException):
+            stream(spark, path, tmp_path / f"{name}-failfast")
+        for mode in ("DROPMALFORMED", "PERMISSIVE"):
+            for rows in (read(spark, path, mode=mode), streamed(path, mode=mode)):
+                told = [row for row in rows if len(row) > 3 and row[3] is not None]
+                assert len(rows) - len(told) == kept, (name, mode)
+                if mode == "PERMISSIVE":
+                    ((number, mug, jam, text),) = told
+                    assert (number, mug, jam) == (event, None, None) and reason in text
+                else:
+                    assert told == []
+    overwrite(log / "book.log", damaged_at + 13, b"x")
+    assert len(read(spark, log)) == 20

@@ -1,0 +1,310 @@
+"""What the driver plans: how many partitions there are, of which logs, and what it refuses."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import shutil
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from log_bytes import flip, write_book
+from logs import append_to
+from spark_session import reader_of, rows_of
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+import deedbook
+from deedbook import (
+    Book,
+    ContiguityError,
+    CorruptError,
+    Error,
+    EventStore,
+    InvalidArgumentError,
+    LedgerSnapshot,
+    MissingError,
+    NotALogError,
+    Split,
+    Wal,
+)
+from deedbook.spark._options import ReadOptions
+from deedbook.spark._paths import find_logs
+from deedbook.spark._wal import WAL
+from nostr_events import made
+
+pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-dropped", "spark-replaced")]
+
+
+@pytest.mark.parametrize("plain", [Book, Wal])
+@pytest.mark.parametrize(("records", "length"), [(300, 20_000), (40_000, 100), (5, 300_000)])
+def test_a_range_has_no_more_partitions_than_its_bytes_ask_for(
+    tmp_path: Path, plain: Any, records: int, length: int
+) -> None:
+    """Reads with ``end`` had a partition for every 64 KiB block, 214 instead of 1; and parts of one
+    block, where two were just over ``splitSize``, made nearly twice as many as were asked for.
+    """
+    with plain.create(tmp_path / "log", durability="none") as log:
+        log.append_many(bytes(length) for _ in range(records))
+        begin, positions = 16 if plain is Book else 0, range(1, records + 1)
+        if plain is Wal:
+            positions = range(0, log.end, log.end // records)
+        framed = (log.end - begin) // records
+    ranges = [(0, records), (0, records // 2), (records // 3, records - 1), (0, 1)]
+    sizes = [1 << 10, 64 << 10, 100_000, 1 << 20, 64 << 20]
+    for split_size, (first, stop) in product(sizes, ranges):
+        at = {"start": positions[first], **({"end": positions[stop]} if stop < records else {})}
+        parts = reader_of(tmp_path / "log", splitSize=split_size, **at).partitions()
+        assert len(parts) <= (stop - first) * framed / split_size + 2, (split_size, at)
+
+
+@pytest.mark.parametrize(("records", "length"), [(300, 20_000), (20_000, 100), (5, 300_000)])
+def test_a_ledger_has_no_more_partitions_than_its_bytes_ask_for(
+    tmp_path: Path, records: int, length: int
+) -> None:
+    payloads = [b'"%0*d"' % (length - 2, number) for number in range(records)]
+    append_to("ledger", tmp_path / "log", payloads)
+    with LedgerSnapshot.open(tmp_path / "log") as snapshot:
+        sizes = [file.bytes for file in snapshot.files]
+    assert sum(sizes) > records * length
+    for split_size in (16 << 10, 100_000, 600_000, 1 << 20, 64 << 20):
+        for first, stop in {(0, len(sizes)), (0, 1), (len(sizes) // 2, len(sizes))}:
+            reader = reader_of(tmp_path / "log", splitSize=split_size, start=first, end=stop)
+            parts = reader.partitions()
+            most = sum(sizes[first:stop]) / split_size + 2
+            assert len(parts) <= most, (split_size, first, stop)
+        assert len(rows_of(reader_of(tmp_path / "log", splitSize=split_size))) == records
+
+
+@pytest.mark.parametrize(("records", "length"), [(800, 20_000), (4000, 100)])
+def test_a_store_has_no_more_partitions_than_its_bytes_ask_for(
+    tmp_path: Path, records: int, length: int
+) -> None:
+    with EventStore.create(tmp_path / "log", segment_bytes=10 << 20) as store:
+        store.append_many(
+            made(str(number).zfill(length), created_at=number) for number in range(records)
+        )
+        store.checkpoint()
+        sizes = dict(store.segments)
+    assert len(sizes) > 1
+    for split_size in (100_000, 600_000, 1 << 20, 64 << 20):
+        for first, stop in {(0, len(sizes)), (0, 1), (len(sizes) // 2, len(sizes))}:
+            numbers = sorted(sizes)[first:stop]
+            at = {"start": numbers[0], "end": numbers[-1] + 1}
+            parts = reader_of(tmp_path / "log", splitSize=split_size, **at).partitions()
+            most = sum(sizes[one] for one in numbers) / split_size + 2
+            assert len(parts) <= most, (split_size, at)
+        assert len(rows_of(reader_of(tmp_path / "log", splitSize=split_size))) == records
+
+
+def test_small_segments_make_no_partitions(tmp_path: Path) -> None:
+    """A partition ended with its segment: 319 segments of 256 KiB were 477 tasks."""
+    with Wal.create(tmp_path / "log", segment_bytes=64 << 10, durability="none") as wal:
+        wal.append_many(bytes(1000) for _ in range(4000))
+        assert len(wal.segment_paths) > 60
+    reader = reader_of(tmp_path / "log")
+    assert len(reader.partitions()) == 1
+    assert len(rows_of(reader)) == 4000
+
+
+def test_many_small_logs_are_a_few_partitions(tmp_path: Path) -> None:
+    """500 epochs of a few events were 500 tasks, each 40 ms of Python for microseconds of work."""
+    for number in range(500):
+        write_book(tmp_path / f"0i{number * 3}", [b"a", b"b", b"c"], first=number * 3 + 1)
+    reader = reader_of(tmp_path)
+    assert 2 <= len(reader.partitions()) <= 4
+    rows = rows_of(reader)
+    assert [row["event"] for row in rows] == list(range(1, 1501))
+    assert len(pickle.dumps(reader)) < 2000, "a task gets its own logs, not the list of all"
+    files = {row["path"] for row in rows_of(reader_of(tmp_path, columns="path"))}
+    assert files == {str(tmp_path / f"0i{number * 3}" / "book.log") for number in range(500)}
+
+
+def test_a_large_log_beside_small_ones_keeps_its_own_partitions(tmp_path: Path) -> None:
+    write_book(tmp_path / "a", [b"x"])
+    write_book(tmp_path / "b", [bytes(10_000)] * 100)
+    write_book(tmp_path / "c", [b"x"])
+    reader = reader_of(tmp_path, splitSize="600k", columns="path,event")
+    assert len(reader.partitions()) == 4
+    assert [(Path(row["path"]).parent.name, row["event"]) for row in rows_of(reader)] == [
+        ("a", 1), *(("b", event) for event in range(1, 101)), ("c", 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("least", [1, 2, 8, 13])
+def test_min_partitions_spreads_a_short_log_over_many_cores(tmp_path: Path, least: int) -> None:
+    """A log of 6 MB was one task, and 15 of 16 cores had nothing to do."""
+    write_book(tmp_path / "book", [bytes(6000)] * 1000)
+    reader = reader_of(tmp_path / "book", minPartitions=least)
+    assert least <= len(reader.partitions()) <= max(2, 1.5 * least)
+    assert [row["event"] for row in rows_of(reader)] == list(range(1, 1001))
+
+
+def test_min_partitions_cannot_cut_what_the_index_does_not(tmp_path: Path) -> None:
+    write_book(tmp_path / "book", [b"x"] * 10)
+    assert len(reader_of(tmp_path / "book", minPartitions=5).partitions()) == 1
+    Book.create(tmp_path / "empty").close()
+    assert reader_of(tmp_path / "empty", minPartitions=5).partitions() == []
+
+
+@pytest.mark.parametrize("format", ["book", "wal"])
+def test_an_executor_refuses_another_log_than_the_one_planned(tmp_path: Path, format: str) -> None:
+    """A log that was replaced between planning and reading gave the new one's records under the old
+    plan, in every mode and without a word.
+    """
+
+    log = tmp_path / "log"
+    others = {
+        "planned": [b"one", b"two", b"three"],
+        "other": [b"ONE", b"two", b"three"],
+        "begins alike, is longer": [b"one", b"two", b"THREE", b"four"],
+    }
+    for name, items in others.items():
+        append_to(format, tmp_path / name, items)
+    for mode, name in product(("FAILFAST", "DROPMALFORMED", "PERMISSIVE"), list(others)[1:]):
+        shutil.copytree(tmp_path / "planned", log)
+        reader = reader_of(log, mode=mode)
+        (part,) = reader.partitions()
+        (split,) = part.pieces
+        shutil.rmtree(log)
+        shutil.copytree(tmp_path / name, log)
+        with pytest.raises(NotALogError, match="another log") as caught:
+            list(reader.read(part))
+        assert split.identity in str(caught.value)
+        with deedbook.open(log) as now:
+            found = now.splits()[0].identity
+        assert found != split.identity and found.split()[0] in str(caught.value)
+        shutil.rmtree(log)
+
+
+@pytest.mark.parametrize("plain", [Book, Wal])
+def test_the_same_log_is_known_again(tmp_path: Path, plain: Any) -> None:
+    """What identifies a log survives a copy to another node, appends, and damage at that place."""
+    path = tmp_path / "log"
+    with plain.create(path) as log:
+        log.append_many([b"one", b"two", b"three"])
+        reader = reader_of(path, mode="DROPMALFORMED")
+        (part,) = reader.partitions()
+        log.append_many([b"four", b"five"])
+
+    def payloads() -> list[bytes]:
+        name = "jam" if plain is Book else "payload"
+        return [row[name] for batch in reader.read(part) for row in batch.to_pylist()]
+
+    assert payloads() == [b"one", b"two", b"three"]
+    shutil.move(path, tmp_path / "moved")
+    shutil.copytree(tmp_path / "moved", path)
+    shutil.rmtree(path / ".deedbook")
+    assert payloads() == [b"one", b"two", b"three"]
+    file = path / "book.log" if plain is Book else path / f"{0:020d}.wal"
+    flip(file, file.read_bytes().index(b"three"))
+    assert payloads() == [b"one", b"two"]
+
+
+def test_a_dropped_prefix_is_no_other_log(tmp_path: Path) -> None:
+    with Wal.create(tmp_path / "log", segment_bytes=4096) as wal:
+        lsns = [wal.append(b"%d" % number) for number in range(1000)]
+        wal.sync()
+        reader = reader_of(tmp_path / "log", mode="DROPMALFORMED")
+        (part,) = reader.partitions()
+        wal.truncate_before(lsns[600])
+        rows = [row["payload"] for batch in reader.read(part) for row in batch.to_pylist()]
+    assert rows == [b"%d" % number for number in range(600, 1000)]
+
+
+@pytest.mark.parametrize("identity", ["", "x", "16", "16:zz", "16:00000000", "1:0 2:0 3:0"])
+def test_a_split_with_a_malformed_identity_is_refused(tmp_path: Path, identity: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="identity"):
+        Split("book", tmp_path, 1, 1, 16, 41, identity=identity)
+
+
+@pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
+def test_epochs_with_a_gap_or_an_overlap_are_refused(tmp_path: Path, mode: str) -> None:
+    """An epoch that was left out of a copy was not missed, and one that was there twice was read
+    twice.
+    """
+    pier = tmp_path / "zod" / ".urb" / "log"
+    for name, first in (("0i0", 1), ("0i3", 4), ("0i8", 9)):
+        write_book(pier / name, [b"x"] * 3, first=first)
+    for path in (tmp_path / "zod", pier):
+        with pytest.raises(ContiguityError) as caught:
+            reader_of(path, mode=mode).partitions()
+        assert "0i8 begins with event 9" in str(caught.value)
+        assert "0i3 ends with event 6: events 7 to 8 are missing" in str(caught.value)
+    shutil.rmtree(pier / "0i8")
+    write_book(pier / "0i5", [b"x"] * 3, first=6)
+    with pytest.raises(ContiguityError, match=r"begins with event 6.*ends with event 6: .*both"):
+        reader_of(pier, mode=mode).partitions()
+    assert [row["event"] for row in rows_of(reader_of(pier, mode=mode, end=6))] == [1, 2, 3, 4, 5]
+    named = reader_of(pier / "0i*", mode=mode)
+    assert [row["event"] for row in rows_of(named)] == [1, 2, 3, 4, 5, 6, 6, 7, 8]
+
+
+def test_epochs_in_order_and_empty_ones_are_read(tmp_path: Path) -> None:
+    for name, first, count in (("0i0", 1, 9), ("0i9", 10, 1), ("0i10", 11, 2)):
+        write_book(tmp_path / name, [b"x"] * count, first=first)
+    Book.create(tmp_path / "0i12").close()
+    assert [row["event"] for row in rows_of(reader_of(tmp_path))] == list(range(1, 13))
+    Book.create(tmp_path / "0i20").close()
+    with pytest.raises(ContiguityError, match="events 13 to 20 are missing"):
+        reader_of(tmp_path).partitions()
+
+
+def test_an_empty_file_is_no_log(tmp_path: Path) -> None:
+    """Any empty file was an empty WAL: ``_SUCCESS`` beside Books broke the glob, for it was of
+    another format, and a mistyped name read no rows.
+    """
+    (tmp_path / "_SUCCESS").touch()
+    write_book(tmp_path / "book", [b"x"])
+    assert deedbook.formats.detect(tmp_path / "_SUCCESS") is None
+    assert len(rows_of(reader_of(tmp_path / "*"))) == 1
+    for log in ("book", "wal"):
+        with pytest.raises(MissingError, match="no log there"):
+            reader_of(tmp_path / "_SUCCESS", log=log)
+    with Wal.create(tmp_path / "new.wal", single_file=True):
+        assert (tmp_path / "new.wal").stat().st_size == 0
+        assert find_logs([str(tmp_path / "*")], partial(WAL.expand, options=ReadOptions())) == [
+            tmp_path / "new.wal"
+        ]
+        assert rows_of(reader_of(tmp_path / "new.wal")) == []
+
+
+def test_a_log_that_does_not_open_is_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One log of a thousand that did not open failed the query in every mode."""
+    for number in range(3):
+        write_book(tmp_path / f"{number}", [b"x"])
+    (tmp_path / "1" / "book.log").write_bytes(b"no log at all, whatever it is")
+    with pytest.raises(Error) as caught:
+        reader_of(tmp_path).partitions()
+    assert str(tmp_path / "1") in str(caught.value)
+    with caplog.at_level(logging.WARNING, "deedbook"):
+        dropped = rows_of(reader_of(tmp_path, mode="DROPMALFORMED"))
+    assert len(dropped) == 2
+    assert f"passed over {tmp_path}/1, which does not open: " in caplog.text
+    rows = rows_of(
+        reader_of(tmp_path, mode="PERMISSIVE", columns="event,path,offset,length,_corrupt_record")
+    )
+    assert [row["event"] for row in rows] == [1, None, 1]
+    assert rows[1]["path"].startswith(f"{tmp_path}/1")
+    assert rows[1]["_corrupt_record"].startswith(f"{rows[1]['path']}: the log does not open: ")
+    assert (rows[1]["offset"], rows[1]["length"]) == (0, 0)
+
+
+def test_a_single_file_that_does_not_open_is_damage(tmp_path: Path) -> None:
+    """Detection opens each file that a glob matched, and raised what opening one raised."""
+    for name in ("a.wal", "b.wal"):
+        append_to("wal", tmp_path / name, [b"x" * 100] * 10, single_file=True)
+    (tmp_path / ".deedbook" / "b.wal" / "loss").write_bytes(b"no note of a loss")
+    with pytest.raises(CorruptError):
+        reader_of(tmp_path / "*.wal").partitions()
+    rows = rows_of(reader_of(tmp_path / "*.wal", mode="PERMISSIVE"))
+    assert len(rows) == 11 and rows[-1]["payload"] is None
+    assert "does not open" in rows[-1]["_corrupt_record"]
+    assert len(rows_of(reader_of(tmp_path / "*.wal", mode="DROPMALFORMED"))) == 10

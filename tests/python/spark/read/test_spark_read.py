@@ -1,0 +1,245 @@
+"""Batch reads of books through Spark, held against Python iteration and the bytes on disk."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from log_bytes import DEED_FRAMING_BYTES, deed_offsets, write_book
+from spark_session import events, load, reader_of
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql.pandas.types import to_arrow_schema
+
+import deedbook.spark
+from deedbook import Book
+from deedbook.spark._reader import default_schema, make_reader
+
+pytestmark = pytest.mark.spark
+
+# The golden file uip-packed-3 of the Book specification, and its three events.
+GOLDEN_LOG = bytes.fromhex(
+    "4b4f4f4201000000010000000000000005000000000000000403020102bc78ff0105000000000000000700000000"
+    "000000ffffff7f71483498a93f8f07000000000000002400000000000000efcdab00015feced6d0de00fad8c8ded"
+    "8d05240c0eaecc8dace5cd8d2d0fe4ee4d8e8d0cfc0e0afd2400000000000000"
+)
+GOLDEN_EVENTS = [
+    (1, 0x01020304, bytes.fromhex("02")),
+    (2, 0x7FFFFFFF, bytes.fromhex("714834")),
+    (
+        3,
+        0x00ABCDEF,
+        bytes.fromhex("015feced6d0de00fad8c8ded8d05240c0eaecc8dace5cd8d2d0fe4ee4d8e8d0c"),
+    ),
+]
+EVENTS = 2000
+JAMS = [b"%d:" % number * (10 * (number % 40)) for number in range(EVENTS)]  # 1.9 MB, some empty
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A book of `EVENTS` events by Deedbook's writer; mugs with and without the high bit."""
+    path = tmp_path_factory.mktemp("read") / "book"
+    with Book.create(path, durability="none") as writer:
+        writer.append_many(JAMS, [(number * 2654435761) % 2**32 for number in range(EVENTS)])
+    return str(path)
+
+
+def test_golden_file_gives_its_events(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "book.log").write_bytes(GOLDEN_LOG)
+    (tmp_path / "meta.bin").write_bytes(bytes(256))
+    assert [tuple(row) for row in load(spark, str(tmp_path)).collect()] == GOLDEN_EVENTS
+
+
+def test_rows_equal_python_iteration_in_order(spark: Any, book: str) -> None:
+    frame = load(spark, book, splitSize="64k", batchRows=100)
+    assert frame.rdd.getNumPartitions() > 3
+    with Book.open(book) as reader:
+        expected = [
+            (deed.event, deed.mug - 2**32 if deed.mug >= 2**31 else deed.mug, deed.jam)
+            for deed in reader
+        ]
+    assert len(expected) == EVENTS and any(mug < 0 for _, mug, _ in expected)
+    assert [tuple(row) for row in frame.collect()] == expected
+
+
+def test_schema_is_nullable_and_plain(spark: Any, book: str) -> None:
+    frame = load(spark, book)
+    assert frame.schema.simpleString() == "struct<event:bigint,mug:int,jam:binary>"
+    assert all(field.nullable for field in frame.schema)
+
+
+def test_columns_and_schemas_project(spark: Any, book: str) -> None:
+    by_option = load(spark, book, columns="jam, event", start=7, end=8)
+    assert by_option.columns == ["jam", "event"]
+    assert [tuple(row) for row in by_option.collect()] == [(JAMS[6], 7)]
+    by_schema = load(spark, book, "EVENT bigint NOT NULL", start=7, end=9)
+    assert by_schema.columns == ["EVENT"] and not by_schema.schema[0].nullable
+    assert [tuple(row) for row in by_schema.collect()] == [(7,), (8,)]
+
+
+def test_path_offset_and_length_name_the_bytes(spark: Any, book: str) -> None:
+    rows = load(spark, book, columns="path,offset,length", splitSize="64k").collect()
+    assert [row.offset for row in rows] == deed_offsets(JAMS)
+    assert [row.length for row in rows] == [len(jam) + DEED_FRAMING_BYTES for jam in JAMS]
+    assert {row.path for row in rows} == {f"{book}/book.log"}
+
+
+def test_path_alone_gives_a_row_for_each_deed(spark: Any, book: str) -> None:
+    assert load(spark, book, "path string").count() == EVENTS
+
+
+def test_start_is_inclusive_and_end_exclusive(spark: Any, book: str) -> None:
+    assert events(load(spark, book, start=10, end=20)) == list(range(10, 20))
+    assert events(load(spark, book, start=EVENTS - 1)) == [EVENTS - 1, EVENTS]
+    assert events(load(spark, book, end=3)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "options", [{"start": 10, "end": 10}, {"start": 10, "end": 5}, {"start": EVENTS + 1}, None]
+)
+def test_no_event_keeps_the_schema(
+    spark: Any, book: str, tmp_path: Path, options: dict[str, Any] | None
+) -> None:
+    if options is None:
+        Book.create(tmp_path / "empty").close()
+    frame = load(spark, tmp_path / "empty") if options is None else load(spark, book, **options)
+    assert frame.columns == ["event", "mug", "jam"]
+    assert frame.collect() == []
+
+
+def test_several_paths_globs_and_directories(spark: Any, tmp_path: Path) -> None:
+    epochs = [
+        write_book(tmp_path / f"0i{first - 1}", [b"x"] * 3, first=first) for first in (1, 4, 1000)
+    ]
+    one, two, three = map(str, epochs)
+    first, second, third = [1, 2, 3], [4, 5, 6], [1000, 1001, 1002]
+    assert events(load(spark, [three, one])) == third + first
+    assert events(load(spark, [two])) == second
+    assert events(load(spark, str(tmp_path / "0i*"))) == first + second + third
+    assert events(load(spark, str(tmp_path / "0i[03]"))) == first + second
+    assert events(load(spark, str(tmp_path / "0i*"), start=3, end=1001)) == [3, 4, 5, 6, 1000]
+    # As a directory they would be one pier, and its events 7 to 999 are missing.
+    assert events(load(spark, str(tmp_path), end=7)) == first + second
+    with pytest.raises(AnalysisException, match="events 7 to 999 are missing"):
+        events(load(spark, str(tmp_path)))
+    paths = load(spark, str(tmp_path / "0i*"), "path string").distinct().collect()
+    assert {row.path for row in paths} == {f"{path}/book.log" for path in (one, two, three)}
+
+
+def test_temporary_view(spark: Any, book: str) -> None:
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW deeds USING deedbook"
+        f" OPTIONS (path '{book}', start '1990', columns 'event,jam')"
+    )
+    row = spark.sql("SELECT count(*), min(event), max(length(jam)) FROM deeds").collect()[0]
+    assert tuple(row) == (11, 1990, max(map(len, JAMS[1989:])))
+
+
+def test_register_by_hand(spark: Any, book: str) -> None:
+    deedbook.spark.register(spark)
+    assert load(spark, book, columns="event", end=4).count() == 3
+
+
+def test_errors_reach_the_user(spark: Any, book: str, tmp_path: Path) -> None:
+    """test_spark_units.py has the error of each option and schema."""
+    with pytest.raises(AnalysisException, match=r"unknown option splitsizes .did you mean split"):
+        load(spark, book, splitSizes="1m").collect()
+    with pytest.raises(AnalysisException, match="schema: column event is bigint, not int"):
+        load(spark, book, "event int").collect()
+    with pytest.raises(AnalysisException, match=f"no such file or directory: .*{tmp_path}/none"):
+        load(spark, tmp_path / "none")
+
+
+@pytest.mark.parametrize("ddl", [None, "jam binary NOT NULL, path string, event bigint"])
+@pytest.mark.parametrize("rows", [1, 7, 100_000])
+def test_every_batch_has_the_schema_exactly(book: str, rows: int, ddl: str | None) -> None:
+    from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+
+    options = {"path": book, "batchRows": str(rows), "splitSize": "64k", "end": "300"}
+    schema = default_schema(options)
+    if ddl:
+        schema = StructType(
+            [
+                StructField("jam", BinaryType(), nullable=False),
+                StructField("path", StringType()),
+                StructField("event", LongType()),
+            ]
+        )
+    reader = make_reader(options, schema)
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    assert all(isinstance(batch, pa.RecordBatch) for batch in batches)
+    assert all(batch.schema.equals(arrow, check_metadata=True) for batch in batches)
+    assert all(0 < batch.num_rows <= rows for batch in batches)
+    assert sum(batch.num_rows for batch in batches) == 299
+    for batch in batches:
+        batch.validate(full=True)
+
+
+def test_batch_bytes_bounds_a_batch(tmp_path: Path) -> None:
+    path = write_book(tmp_path / "book", [bytes(1000)] * 100)
+    reader = reader_of(path, batchBytes="10k", columns="jam")
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    assert sum(batch.num_rows for batch in batches) == 100
+    assert max(batch.num_rows for batch in batches) <= 11
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "batches"), [("100", "1m", 3), ("15", "1m", 30), ("100", "300", 30)]
+)
+def test_small_logs_share_batches(tmp_path: Path, rows: str, size: str, batches: int) -> None:
+    # Each batch costs the JVM more than these rows do.
+    for number in range(30):
+        write_book(tmp_path / f"book{number}", [b"%d" % number] * 10)
+    reader = reader_of(tmp_path, batchRows=rows, batchBytes=size)
+    (part,) = reader.partitions()
+    found = list(reader.read(part))
+    assert len(found) == batches and all(batch.num_rows <= int(rows) for batch in found)
+    jams = [jam for batch in found for jam in batch.column("jam").to_pylist()]
+    assert jams == [b"%d" % number for number in range(30) for _ in range(10)]
+
+
+def test_read_beside_a_writer_is_a_consistent_prefix(spark: Any, tmp_path: Path) -> None:
+    path, stop = tmp_path / "book", threading.Event()
+    with Book.create(path, durability="none") as writer:
+        writer.append_many(b"%d" % number for number in range(1, 501))
+
+        def append() -> None:
+            number = 501
+            while not stop.is_set() and number < 200_000:
+                writer.append_many(b"%d" % next_number for next_number in range(number, number + 7))
+                number += 7
+
+        thread = threading.Thread(target=append)
+        thread.start()
+        try:
+            frames = [load(spark, str(path), splitSize="64k", end=1500) for _ in range(3)]
+            seen = [[(row.event, row.jam) for row in frame.collect()] for frame in frames]
+        finally:
+            stop.set()
+            thread.join()
+    for rows in seen:
+        assert len(rows) >= 500
+        assert rows == [(number, b"%d" % number) for number in range(1, len(rows) + 1)]
+
+
+def test_a_frame_and_a_view_are_snapshots_of_their_first_query(spark: Any, tmp_path: Path) -> None:
+    """A user waited for new events in a view, which never sees any."""
+    with Book.create(tmp_path / "book") as writer:
+        writer.append_many([b"a", b"b"])
+        make = f"CREATE OR REPLACE TEMPORARY VIEW now USING deedbook OPTIONS (path '{writer.path}')"
+        spark.sql(make)
+        frame = load(spark, tmp_path / "book")
+        for _ in range(2):
+            assert events(frame) == [1, 2] and events(spark.table("now")) == [1, 2]
+            writer.append(b"c")
+        spark.sql(make)
+        assert events(load(spark, tmp_path / "book")) == events(spark.table("now")) == [1, 2, 3, 4]

@@ -1,0 +1,287 @@
+"""What streams skip, read in another order, or take for lost: epochs of piers, files of ledgers.
+
+The reader's own answers, as Spark asks for them.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from log_bytes import flip
+from logs import make_epochs
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from pyspark.sql.streaming.datasource import ReadMaxRows
+
+from deedbook import Book, CorruptError, Ledger, LostRecordsError, Pier
+from ledgers import events, file_of
+from streams import ALL, all_after, begin, read, reader
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.promise("spark-log-changed", "spark-log-appears", "spark-dropped"),
+]
+
+
+def epochs(pier: Path, *counts: int, size: int = 20) -> list[Path]:
+    """A pier whose epochs have so many events, each of ``size`` bytes in the file."""
+    jams: dict[int, list[bytes]] = {}
+    for count in counts:
+        number = sum(map(len, jams.values()))
+        jams[number] = [b"%0*d" % (size - 24, number + n + 1) for n in range(count)]
+    log = make_epochs(pier, jams)
+    return [log / f"0i{number}" for number in jams]
+
+
+def batches(pier: Path, **options: str) -> list[list[Any]]:
+    """The events of each batch of a query from its begin to its end."""
+    found, stream = [], reader(pier, **options)
+    start = stream.initialOffset()
+    while (stop := stream.latestOffset(start, stream.getDefaultReadLimit())) != start:
+        found.append([row[0] for row in read(stream, start, stop)])
+        start = stop
+    return found
+
+
+def damage(epoch: Path, event: int) -> None:
+    """Change the length of an event, and forget what is known of the log: it is scanned."""
+    with Book.open(epoch) as book:
+        at = book.bookmark(event).offset
+    flip(epoch / "book.log", at, 4)
+    shutil.rmtree(epoch / ".deedbook")
+
+
+# -- epochs ---------------------------------------------------------------------------------------
+
+
+def test_a_limit_of_bytes_lets_no_epoch_overtake_another(tmp_path: Path) -> None:
+    """A batch with room for one and a half events took one of epoch 0 and then one of epoch 3."""
+    epochs(tmp_path, 3, 2, size=600)
+    assert batches(tmp_path, maxBytesPerTrigger="900") == [[1], [2], [3], [4], [5]]
+    assert batches(tmp_path, maxBytesPerTrigger="1900") == [[1, 2, 3], [4, 5]]
+    assert batches(tmp_path, maxBytesPerTrigger="2500") == [[1, 2, 3, 4], [5]]
+
+
+def test_what_lies_after_damage_comes_before_the_next_epoch(tmp_path: Path) -> None:
+    """A step ends at damage, and the batch went on with epoch 9 before the rest of epoch 0."""
+    first, _, _ = epochs(tmp_path, 9, 5, 3)
+    damage(first, 4)
+    for limit in ({}, {"maxRowsPerTrigger": "4"}):
+        found = batches(tmp_path, mode="DROPMALFORMED", **limit)
+        assert [event for batch in found for event in batch] == [1, 2, 3, *range(5, 18)]
+    strict = reader(tmp_path)
+    start, stop = begin(strict)
+    assert [row[0] for row in read(strict, start, stop)] == [1, 2, 3], "what is intact is given"
+    with pytest.raises(CorruptError):
+        read(strict, stop, strict.latestOffset(stop, ALL))
+
+
+def test_an_epoch_that_was_read_may_be_dropped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Retention of a pier ended every stream that had read the dropped epochs, at each restart."""
+    epochs(tmp_path, 3, 2, 4)
+    stream = reader(tmp_path)
+    _, stop = begin(stream)
+    with Pier.open(tmp_path, "a") as pier:
+        assert pier.retain(max_bytes=0).epochs == [0, 3]
+        pier.append_many([b"ten", b"eleven"])
+    after = stream.latestOffset(stop, ALL)
+    assert [row[0] for row in read(stream, stop, after)] == [10, 11]
+    assert list(after["logs"]) == [str(tmp_path / ".urb" / "log" / "0i5")]
+    assert stream.latestOffset(after, ALL) == after
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(("rows", "lost"), [(2, "0i0"), (3, "0i3"), (4, "0i3")])
+def test_an_epoch_that_was_dropped_before_it_was_read_is_lost(
+    tmp_path: Path, rows: int, lost: str
+) -> None:
+    """The events of epoch 0 end with 3, those of epoch 3 with 5: one less is not all of them."""
+    log = epochs(tmp_path, 3, 2, 4)[0].parent
+    stream = reader(tmp_path, maxRowsPerTrigger=str(rows))
+    start, stop = begin(stream, stream.getDefaultReadLimit())
+    assert len(read(stream, start, stop)) == rows
+    with Pier.open(tmp_path, "a") as pier:
+        assert pier.retain(max_bytes=0).epochs == [0, 3]
+    with pytest.raises(LostRecordsError, match=f"{log / lost}: .*not there any more"):
+        stream.latestOffset(stop, ALL)
+
+
+def test_an_epoch_that_came_and_went_between_two_batches_is_lost(tmp_path: Path) -> None:
+    """All of epoch 0 was read, but epoch 3 was never seen: so its events are lost."""
+    first = epochs(tmp_path, 3)[0]
+    stream = reader(tmp_path)
+    _, stop = begin(stream)
+    with Pier.open(tmp_path, "a") as pier:
+        pier.roll()
+        pier.append_many([b"four", b"five"])
+        pier.roll()
+        pier.append(b"six")
+        assert pier.retain(max_bytes=0).epochs == [0, 3]
+    with pytest.raises(LostRecordsError, match=f"{first}: .*not there any more"):
+        stream.latestOffset(stop, ALL)
+
+
+# -- files of ledgers -----------------------------------------------------------------------------
+
+
+def files(ledger: Path, *indexes: int) -> list[bytes]:
+    """Finished files of a ledger; returns their payloads."""
+    for index in indexes:
+        file_of(ledger, index, events(index))
+    return [payload for index in indexes for payload in events(index)]
+
+
+def payloads(rows: Sequence[tuple[Any, ...]]) -> list[bytes]:
+    return [row[-1] for row in rows]
+
+
+def test_a_gap_among_unread_files_is_told_and_passed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """File 3 of four was sent: a query that may go on failed at it, at every trigger."""
+    log = tmp_path / "spool"
+    files(log, 0)
+    _, start = begin(reader(log))
+    files(log, 1, 2, 3, 4)
+    (log / "3-events").unlink()
+    goes_on = reader(log, failOnDataLoss="false")
+    with caplog.at_level(logging.WARNING, "deedbook"):
+        rows = all_after(goes_on, start, ALL)
+    assert payloads(rows) == [p for index in (1, 2, 4) for p in events(index)]
+    assert "file 3 is not there any more" in caplog.text
+    assert "had read up to {'after': 2, 'origin': -1, 'last': '0:" in caplog.text
+    assert "goes on at {'after': 3, 'origin': -1}" in caplog.text
+    strict = reader(log)
+    stop = strict.latestOffset(start, ALL)
+    assert payloads(read(strict, start, stop)) == [p for index in (1, 2) for p in events(index)]
+    with pytest.raises(LostRecordsError, match="file 3 is not there any more"):
+        strict.latestOffset(stop, ALL)
+
+
+@pytest.mark.parametrize("sent", [(3,), (1, 2), (3, 4), (1, 2, 3, 4)])
+def test_a_gap_in_a_batch_that_was_planned_hides_no_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: tuple[int, ...]
+) -> None:
+    """Spark asks for a batch up to file 4, and files in it were sent since: the others are read."""
+    log = tmp_path / "spool"
+    files(log, 0)
+    _, start = begin(reader(log))
+    files(log, 1, 2, 3, 4, 5)
+    stop = reader(log).latestOffset(start, ReadMaxRows(12))
+    assert stop["logs"][str(log)]["after"] == 4
+    for index in sent:
+        (log / f"{index}-events").unlink()
+    with caplog.at_level(logging.WARNING, "deedbook"):
+        rows = read(reader(log, failOnDataLoss="false"), start, stop)
+    left = [index for index in (1, 2, 3, 4) if index not in sent]
+    assert payloads(rows) == [p for index in left for p in events(index)]
+    gap = f"file {sent[0]} is" if len(sent) == 1 else f"files {sent[0]} to {sent[-1]} are"
+    assert f"{gap} not there any more" in caplog.text
+    assert f"had read up to {{'after': {sent[0] - 1}, 'origin': -1}}" in caplog.text
+    assert f"goes on at {{'after': {sent[-1]}, 'origin': -1}}" in caplog.text
+    with pytest.raises(LostRecordsError, match=f"{gap} not there any more"):
+        reader(log).partitions(start, stop)
+
+
+def send(ledger: Ledger, files: int) -> None:
+    """Send the oldest files of a ledger."""
+    for _ in range(files):
+        fetched = ledger.fetch(1)
+        assert fetched is not None
+        ledger.remove(fetched.removable)
+
+
+@pytest.mark.parametrize("sent", [1, 2])
+def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
+    tmp_path: Path, sent: int
+) -> None:
+    """The place had no file to begin after, so a batch lacked sent files and nothing was said."""
+    log = tmp_path / "spool"
+    with Ledger.open(log, batch_records=3) as ledger:
+        ledger.append_many(events(0))
+        send(ledger, 1)
+        stream = reader(log)
+        start = stream.initialOffset()
+        ledger.append_many([*events(1), *events(2), *events(3)[:1]])
+        stop = stream.latestOffset(start, ALL)
+        assert payloads(read(stream, start, stop)) == [*events(1), *events(2)]
+        send(ledger, sent)
+        with pytest.raises(LostRecordsError, match=r"files? 1 (to 2 are|is) not there any more"):
+            stream.partitions(start, stop)
+        goes_on = reader(log, failOnDataLoss="false")
+        assert payloads(read(goes_on, start, stop)) == (events(2) if sent == 1 else [])
+        # As an older query stored it: what it does not say is not known.
+        old = {**stop, "logs": {str(log): {"after": 2}}}
+        assert payloads(read(stream, start, old)) == (events(2) if sent == 1 else [])
+
+
+@pytest.mark.parametrize(
+    ("made", "sent", "why"),
+    [
+        (1, 0, "its next file is 1"),
+        (3, 3, "its next file is 3"),
+        (5, 0, "other records are in its file 3"),
+    ],
+)
+def test_a_ledger_that_was_begun_anew_is_another_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, made: int, sent: int, why: str
+) -> None:
+    """Its files had numbers that were read: they were passed over, for ever and in silence."""
+    log = tmp_path / "spool"
+    files(log, 0, 1, 2, 3)
+    stream = reader(log)
+    start, stop = begin(stream)
+    assert len(read(stream, start, stop)) == 12
+    with Ledger.open(log) as ledger:
+        send(ledger, 4)
+    assert stream.latestOffset(stop, ALL) == stop, "all was sent, and the next file is 4"
+    shutil.rmtree(log)
+    for index in range(made):
+        file_of(log, index, [b"again %d" % index])
+    with Ledger.open(log) as ledger:
+        send(ledger, sent)
+    text = f"another ledger than the one that was read up to file 3, .*: {why}"
+    with pytest.raises(LostRecordsError, match=text):
+        stream.latestOffset(stop, ALL)
+    with pytest.raises(LostRecordsError, match=text):  # as Spark asks for a batch again
+        stream.partitions(start, stop)
+    goes_on = reader(log, failOnDataLoss="false")
+    assert read(goes_on, start, stop) == [], "they come with the next batch"
+    after = goes_on.latestOffset(stop, ALL)
+    left = [b"again %d" % index for index in range(sent, made)]
+    for _ in range(2):  # the second time as after a crash
+        assert payloads(read(goes_on, stop, after)) == left
+    assert "another ledger than the one that was read up to file 3" in caplog.text
+    assert goes_on.latestOffset(after, ALL) == after
+
+
+def test_an_offset_of_an_older_query_tells_another_ledger_by_its_numbers(tmp_path: Path) -> None:
+    log = tmp_path / "spool"
+    files(log, 0, 1, 2)
+    stream = reader(log)
+    old = {**stream.initialOffset(), "logs": {str(log): {"after": 1, "origin": -1}}}
+    assert payloads(read(stream, old, stream.latestOffset(old, ALL))) == events(2)
+    for index in (1, 2):
+        (log / f"{index}-events").unlink()
+    with pytest.raises(LostRecordsError, match="its next file is 1"):
+        stream.latestOffset(old, ALL)
+
+
+def test_a_number_to_begin_with_may_be_yet_to_come(tmp_path: Path) -> None:
+    log = tmp_path / "spool"
+    files(log, 0, 1)
+    stream = reader(log, startingPosition="4")
+    start = stream.initialOffset()
+    assert stream.latestOffset(start, ALL) == start
+    files(log, 2, 3, 4)
+    assert payloads(read(stream, start, stream.latestOffset(start, ALL))) == events(4)

@@ -1,0 +1,269 @@
+"""Logs that do not open: a batch read passed over them, and a stream failed in every mode."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logs import append_to, make_epochs
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import ContiguityError, Error, EventStore, LostRecordsError, Wal
+from nostr_events import made
+from streams import ALL, Query, all_after, append, begin, payloads, read, reader
+
+pytestmark = pytest.mark.spark
+
+
+def books(path: Path, *names: str) -> None:
+    for name in names:
+        append_to("book", path / name, payloads(0, 3))
+
+
+def hide(log: Path) -> Path:
+    """Put something else in the place of a book's file; gives the path of what was there."""
+    aside = log.parent.parent / f"{log.name}.aside"
+    (log / "book.log").rename(aside)
+    (log / "book.log").write_bytes(b"no log at all, whatever it is")
+    return aside
+
+
+def mend(log: Path, aside: Path) -> None:
+    aside.replace(log / "book.log")
+
+
+def jams(rows: list[Any]) -> list[bytes]:
+    return sorted(row[2] for row in rows if row[2] is not None)
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Three books."""
+    (tmp_path / "logs").mkdir()
+    books(tmp_path / "logs", "a", "b", "c")
+    return tmp_path / "logs"
+
+
+def test_a_log_that_does_not_open_ends_a_query_that_fails_fast(logs: Path) -> None:
+    aside = hide(logs / "b")
+    with pytest.raises(Error, match="logs/b"):
+        reader(logs).initialOffset()
+    mend(logs / "b", aside)
+    stream = reader(logs)
+    start = stream.initialOffset()
+    hide(logs / "b")
+    with pytest.raises(Error, match="logs/b"):
+        stream.latestOffset(start, ALL)
+
+
+@pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_log_that_does_not_open_is_reported_once_and_read_once_it_opens(
+    logs: Path, mode: str, begun: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = reader(logs, mode=mode)
+    place, expected = stream.initialOffset(), payloads(0, 3) * 2
+    if begun:
+        place = stream.latestOffset(place, ALL)
+        books(logs, "a", "b", "c")
+    aside = hide(logs / "b")
+    caplog.set_level(logging.WARNING, "deedbook")
+    stop = stream.latestOffset(place, ALL)
+    assert stream.latestOffset(stop, ALL) == stop, "it is no new batch each time"
+    stream.reportLatestOffset()
+    assert caplog.text.count("passed over until it opens") == 1
+    rows = read(stream, place, stop)
+    assert jams(rows) == sorted(expected)
+    told = [row[-1] for row in rows if row[2] is None]
+    assert len(told) == int(mode == "PERMISSIVE")
+    assert all(f"{logs}/b" in text and "the log does not open: " in text for text in told)
+    # A query that is begun again plans the same.
+    again = reader(logs, mode=mode)
+    assert read(again, place, stop) == rows and again.latestOffset(stop, ALL) == stop
+    mend(logs / "b", aside)
+    append_to("book", logs / "b", [b"later"])
+    later = again.latestOffset(stop, ALL)
+    assert jams(read(again, stop, later)) == sorted([*payloads(0, 3), b"later"])
+    assert again.latestOffset(later, ALL) == stream.latestOffset(stop, ALL) == later
+    caplog.clear()
+    hide(logs / "b")
+    stream.latestOffset(later, ALL)
+    assert caplog.text.count("passed over until it opens") == 1, "each outage is reported"
+
+
+def test_a_batch_that_was_planned_fails_if_its_log_does_not_open_any_more(logs: Path) -> None:
+    """What a batch was planned to have is not left out, whatever the mode."""
+    stream = reader(logs, mode="PERMISSIVE")
+    start, stop = begin(stream)
+    hide(logs / "b")
+    with pytest.raises(Error, match="logs/b"):
+        stream.partitions(start, stop)
+
+
+def test_another_log_is_lost_data_and_not_one_that_does_not_open(logs: Path) -> None:
+    stream = reader(logs, mode="PERMISSIVE")
+    _, start = begin(stream)
+    shutil.rmtree(logs / "b")
+    append_to("book", logs / "b", [b"another"] * 9)
+    with pytest.raises(LostRecordsError):
+        stream.latestOffset(start, ALL)
+    told = reader(logs, mode="PERMISSIVE", failOnDataLoss="false")
+    assert jams(all_after(told, start, ALL)) == [b"another"] * 9
+
+
+def test_a_log_that_is_removed_before_it_opens_is_lost_data(
+    logs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hide(logs / "b")
+    stream = reader(logs, mode="PERMISSIVE")
+    _, stop = begin(stream)
+    shutil.rmtree(logs / "b")
+    with pytest.raises(LostRecordsError, match="had read nothing of it"):
+        stream.latestOffset(stop, ALL)
+    told = reader(logs, mode="PERMISSIVE", failOnDataLoss="false")
+    with caplog.at_level(logging.WARNING, "deedbook"):
+        after = told.latestOffset(stop, ALL)
+    assert "had read nothing of it and goes on without the log" in caplog.text
+    assert set(after["logs"]) == {f"{logs}/a", f"{logs}/c"}
+    assert read(told, stop, after) == []
+
+
+def test_a_store_that_is_removed_unread_is_lost_data(tmp_path: Path) -> None:
+    """Its place has nothing in it, as no event of it was read."""
+    for name in ("a", "b"):
+        append_to("nostr", tmp_path / name, [made(name)])
+    stream = reader(tmp_path, maxRowsPerTrigger="1")
+    _, stop = begin(stream, stream.getDefaultReadLimit())
+    shutil.rmtree(tmp_path / "b")
+    with pytest.raises(LostRecordsError):
+        stream.latestOffset(stop, stream.getDefaultReadLimit())
+
+
+def test_a_query_of_one_trigger_ends_where_an_empty_store_ended(tmp_path: Path) -> None:
+    """What came meanwhile was read, too, and what came then, without an end."""
+    path = tmp_path / "store"
+    EventStore.create(path).close()
+    stream = reader(path)
+    start = stream.initialOffset()
+    stream.prepareForTriggerAvailableNow()
+    append_to("nostr", path, [made("event")])
+    assert stream.latestOffset(start, ALL) == start
+    assert len(all_after(reader(path), start, ALL)) == 1
+
+
+def test_a_goal_that_did_not_open_is_read_by_the_next_query(logs: Path) -> None:
+    aside = hide(logs / "b")
+    stream = reader(logs, mode="PERMISSIVE")
+    start = stream.initialOffset()
+    stream.prepareForTriggerAvailableNow()
+    mend(logs / "b", aside)
+    stop = stream.latestOffset(start, ALL)
+    rows = read(stream, start, stop)
+    assert jams(rows) == sorted(payloads(0, 3) * 2)
+    assert len([row for row in rows if row[2] is None]) == 1
+    assert stream.latestOffset(stop, ALL) == stop
+    again = reader(logs, mode="PERMISSIVE")
+    assert jams(all_after(again, stop, ALL)) == payloads(0, 3)
+
+
+def test_a_query_that_does_not_begin_with_the_first_record_fails_at_its_begin(logs: Path) -> None:
+    """Once the log opened, all of its records came, where those that come then were asked for."""
+    hide(logs / "b")
+    with pytest.raises(Error, match="logs/b"):
+        reader(logs, mode="PERMISSIVE", startingPosition="latest").initialOffset()
+
+
+def test_a_consumer_of_a_log_that_does_not_open_stays_where_it_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was set at each end of a batch, which failed, and so did the query."""
+    for name in ("a", "b"):
+        append(tmp_path / name, 0, 3)
+    stream = reader(tmp_path, mode="PERMISSIVE", consumer="query")
+    _, stop = begin(stream)
+    stream.commit(stop)
+    note = tmp_path / "b" / ".deedbook" / "loss"
+    note.write_bytes(b"no note of a loss")
+    append(tmp_path / "a", 3, 4)
+    after = stream.latestOffset(stop, ALL)
+    stream.commit(after)
+    with caplog.at_level(logging.WARNING, "deedbook"):
+        stream.commit(stop)  # as when it stops to open after the batch was planned
+    assert "the consumer was not set" in caplog.text
+    with pytest.raises(Error):
+        reader(tmp_path, consumer="query").commit(stop)
+    note.unlink()
+    with Wal.open(tmp_path / "b") as wal:
+        assert wal.consumers() == {"query": wal.end}
+
+
+def test_records_that_a_log_misses_are_lost_data_in_every_mode(tmp_path: Path) -> None:
+    """A store without one of its segments was passed over as one that does not open."""
+    path = tmp_path / "store"
+    append_to("nostr", path, [made("event")])
+    stream = reader(path, mode="DROPMALFORMED")
+    start = stream.initialOffset()
+    segments = path / "data" / "segments"
+    (segments / "data.0.seg").rename(segments / "data.7.seg")
+    with pytest.raises(Error):
+        stream.latestOffset(start, ALL)
+
+
+def test_a_gap_behind_an_epoch_that_did_not_open_is_refused_once_it_does(tmp_path: Path) -> None:
+    some, few = payloads(0, 3), payloads(0, 2)
+    log = make_epochs(tmp_path / "pier", {0: some, 3: few, 6: some})  # event 6 is missing
+    aside = hide(log / "0i3")
+    stream = reader(tmp_path / "pier", mode="PERMISSIVE")
+    _, place = begin(stream)
+    mend(log / "0i3", aside)
+    with pytest.raises(ContiguityError, match="events 6 to 6 are missing"):
+        stream.latestOffset(place, ALL)
+
+
+def test_the_epochs_after_one_that_does_not_open_are_read(tmp_path: Path) -> None:
+    epochs = {number: payloads(number, number + 3) for number in (0, 3, 6)}
+    log = make_epochs(tmp_path / "pier", epochs)
+    hide(log / "0i3")
+    stream = reader(tmp_path / "pier", mode="PERMISSIVE")
+    rows = all_after(stream, stream.initialOffset(), ALL)
+    assert jams(rows) == sorted([*payloads(0, 3), *payloads(6, 9)])
+    assert len([row for row in rows if row[2] is None]) == 1
+
+
+def test_wals_and_event_stores_that_do_not_open_are_reported_too(tmp_path: Path) -> None:
+    (tmp_path / "wals").mkdir()
+    for name in ("a", "b"):
+        append(tmp_path / "wals" / name, 0, 3)
+    loss = tmp_path / "wals" / "b" / ".deedbook" / "loss"
+    loss.write_bytes(b"no note of a loss")
+    stream = reader(tmp_path / "wals", mode="PERMISSIVE")
+    start, stop = begin(stream)
+    rows = read(stream, start, stop)
+    assert len(rows) == 4 and "the log does not open: " in rows[-1][-1]
+    loss.unlink()
+    assert len(all_after(stream, stop, ALL)) == 3
+    EventStore.create(tmp_path / "store").close()
+    (segment,) = (tmp_path / "store" / "data" / "segments").iterdir()
+    segment.write_bytes(b"\xee" * 8192)
+    stream = reader(tmp_path / "store", mode="PERMISSIVE")
+    (row,) = all_after(stream, stream.initialOffset(), ALL)
+    assert "the log does not open: " in row[-1]
+
+
+def test_a_query_goes_on_over_a_log_that_opens_again(
+    spark: Any, logs: Path, tmp_path: Path
+) -> None:
+    aside = hide(logs / "b")
+    query = Query(spark, logs, tmp_path / "checkpoint", mode="PERMISSIVE")
+    rows = query.run()
+    assert len([row for row in rows if row.jam is not None]) == 6
+    assert len([row for row in rows if row._corrupt_record is not None]) == 1
+    assert query.run() == []
+    mend(logs / "b", aside)
+    assert sorted(bytes(row.jam) for row in query.run()) == sorted(payloads(0, 3))

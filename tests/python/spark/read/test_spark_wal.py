@@ -1,0 +1,131 @@
+"""Batch reads of write-ahead logs through Spark, held against Python iteration."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from log_bytes import flip
+from logs import append_to
+from spark_session import load, tuples
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from deedbook import Wal
+
+pytestmark = pytest.mark.spark
+
+SEGMENT_BYTES = 128 << 10
+RECORDS = 12_000
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of several segments, and records that span them."""
+    path = tmp_path_factory.mktemp("wal") / "log"
+    records = [b"%d:" % i * (i % 25) for i in range(RECORDS)]
+    append_to("wal", path, records, segment_bytes=SEGMENT_BYTES)
+    return path
+
+
+def rows_of(path: Path) -> list[tuple[int, bytes]]:
+    with Wal.open(path) as wal:
+        return [(record.lsn, record.payload) for record in wal]
+
+
+def test_every_record_is_read_once_whatever_the_segments(spark: Any, log: Path) -> None:
+    frame = load(spark, log, splitSize="64k", batchRows=100, batchBytes="4k", verify="none")
+    assert frame.dtypes == [("lsn", "bigint"), ("payload", "binary")]
+    with Wal.open(log) as wal:
+        segments, finer = len(wal.segment_paths), len(wal.splits(64 << 10))
+    assert segments > 4 and frame.rdd.getNumPartitions() == finer > 4
+    assert tuples(frame) == rows_of(log)  # in the order of the log
+    assert load(spark, log, log="wal", columns="length").agg({"length": "sum"}).head()[0] == (
+        rows_of(log)[-1][0] + 8 + len(rows_of(log)[-1][1])
+    )
+
+
+def test_a_range_of_lsns_is_read(spark: Any, log: Path) -> None:
+    rows = rows_of(log)
+    start, end = rows[5000][0], rows[7000][0]
+    frame = load(spark, log, start=start, end=end, columns="lsn,path")
+    assert sorted(row.lsn for row in frame.collect()) == [lsn for lsn, _ in rows[5000:7000]]
+    assert frame.select("path").distinct().collect()[0].path == str(log)
+    with pytest.raises(Exception, match="lies inside the record"):
+        load(spark, log, start=start + 1).count()
+
+
+def test_damage_is_told_or_passed_over(spark: Any, log: Path, tmp_path: Path) -> None:
+    rows = rows_of(log)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in log.glob("*.wal"):
+        (copy / file.name).write_bytes(file.read_bytes())
+    at = rows[6007][0] + 9
+    flip(copy / f"{at // SEGMENT_BYTES:020d}.wal", at % SEGMENT_BYTES)
+    with pytest.raises(Exception, match=f"record at lsn {rows[6007][0]}: checksum"):
+        load(spark, copy).collect()
+    assert load(spark, copy, mode="DROPMALFORMED").count() == RECORDS - 1
+    permissive = load(spark, copy, mode="PERMISSIVE").collect()
+    told = [row for row in permissive if row["_corrupt_record"] is not None]
+    assert len(permissive) == RECORDS and len(told) == 1
+    assert f"record at lsn {rows[6007][0]}: checksum" in told[0]["_corrupt_record"]
+
+
+def test_a_dropped_prefix_and_a_directory_of_logs(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for name in ("a", "b"):
+        with Wal.create(tmp_path / "logs" / name, segment_bytes=4096) as wal:
+            lsns = [wal.append(b"%s %d" % (name.encode(), i)) for i in range(2000)]
+            wal.sync()
+            wal.truncate_before(lsns[1500])
+    frame = load(spark, tmp_path / "logs", columns="lsn,path")
+    assert frame.count() == 1000 and frame.agg({"lsn": "min"}).head()[0] == lsns[1500]
+    single = tmp_path / "one.wal"
+    append_to("wal", single, [b"x", b"y"], single_file=True)
+    assert [bytes(row.payload) for row in load(spark, single).collect()] == [b"x", b"y"]
+
+
+def test_a_missing_segment_is_damage(spark: Any, log: Path, tmp_path: Path) -> None:
+    rows = rows_of(log)
+    copy = tmp_path / "copy"
+    shutil.copytree(log, copy)
+    (copy / f"{3:020d}.wal").unlink()
+    with pytest.raises(Exception, match="DROPMALFORMED or PERMISSIVE reads on"):
+        load(spark, copy).collect()
+    got = load(spark, copy, mode="PERMISSIVE").collect()
+    told = [row for row in got if row["_corrupt_record"] is not None]
+    # A row for damage says where it is.
+    assert told and all(row.payload is None for row in told)
+    assert 2 * SEGMENT_BYTES < told[0].lsn <= 3 * SEGMENT_BYTES
+    read = {(row.lsn, bytes(row.payload)) for row in got if row["_corrupt_record"] is None}
+    before = {(lsn, payload) for lsn, payload in rows if lsn + 8 + len(payload) <= told[0].lsn}
+    assert before <= read <= set(rows)
+
+
+def test_a_start_that_was_dropped_is_an_error(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with Wal.create(path, segment_bytes=4096) as wal:
+        lsns = [wal.append(b"%d" % i) for i in range(1000)]
+        wal.sync()
+        wal.truncate_before(lsns[600])
+        end = wal.end
+    with pytest.raises(Exception, match=f"lsn {lsns[10]} was dropped, .* begins at {lsns[600]}"):
+        load(spark, path, start=lsns[10]).count()
+    assert load(spark, path, start=lsns[600]).count() == 400
+    assert load(spark, path, start=lsns[600], end=lsns[601]).head().payload == b"600"
+    assert load(spark, path, start=end).count() == 0
+    with pytest.raises(Exception, match=f"lsn {end + 5000}, the log ends at byte {end}"):
+        load(spark, path, start=end + 5000).count()
+
+
+def test_what_is_no_log_is_passed_over_in_a_glob(spark: Any, tmp_path: Path) -> None:
+    for name in ("a.wal", "b.wal"):
+        append_to("wal", tmp_path / name, [name.encode()], single_file=True)
+    frame = load(spark, tmp_path / "*.wal", columns="path,lsn,payload")
+    got = [(row.path, bytes(row.payload)) for row in frame.collect()]
+    assert got == [(str(tmp_path / n), n.encode()) for n in ("a.wal", "b.wal")]

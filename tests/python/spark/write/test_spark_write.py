@@ -1,0 +1,306 @@
+"""Writing through Spark: every row once, in order, whatever is repeated, refused or killed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logs import append_to, payloads
+from nostr_events import events
+from spark_session import finish, forget_end, load, write
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from pyspark.errors import PySparkException, StreamingQueryException
+
+from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Wal
+from deedbook import open as open_log
+
+pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-repeat", "spark-executor-killed")]
+
+
+class Target:
+    """A log of a format, and rows that may be written to it, by their numbers."""
+
+    def __init__(self, spark: Any, home: Path, format: str) -> None:
+        self._spark, self._home, self.format = spark, home, format
+        self.log = home / "log"
+
+    @property
+    def columns(self) -> str:
+        stored = "id, pubkey, created_at, kind, tags, content, sig"
+        return {"book": "jam", "nostr": stored}.get(self.format, "payload")
+
+    def rows(self, start: int, stop: int, parts: int = 4) -> Any:
+        if self.format == "nostr":
+            append_to("nostr", self._home / f"from {start}", events(start, stop))
+            return load(self._spark, self._home / f"from {start}").drop("flags")
+        numbers = self._spark.range(start, stop, 1, parts)
+        return numbers.selectExpr("cast(concat('record ', id) as binary) as payload")
+
+    def write(self, start: int, stop: int, parts: int = 4, **options: Any) -> None:
+        write(self.rows(start, stop, parts), self.log, log=self.format, **options)
+
+    def has(self, start: int, stop: int) -> bool:
+        """Whether the log has these and no others, in their order where the format keeps one."""
+        if self.format == "nostr":
+            with EventStore.open(self.log) as store:
+                found = sorted(event.id for event in store)
+            return found == sorted(event["id"] for event in events(start, stop))
+        expected = [b"record %d" % number for number in range(start, stop)]
+        if self.format == "ledger":
+            with LedgerSnapshot.open(self.log, "events") as snapshot:
+                return list(snapshot.payloads()) == expected
+        return payloads(self.log) == expected
+
+
+@pytest.fixture(params=["book", "wal", "ledger", "nostr"])
+def target(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> Target:
+    return Target(spark, tmp_path, request.param)
+
+
+in_order = pytest.mark.parametrize("target", ["book", "wal"], indirect=True)
+
+
+@in_order
+def test_rows_are_appended_in_the_order_of_the_dataframe(spark: Any, target: Target) -> None:
+    target.write(0, 1000, parts=7)
+    assert target.has(0, 1000)
+    write(target.rows(1000, 1010), target.log)  # the format is found
+    assert target.has(0, 1010)
+    assert list((target.log / ".deedbook" / "staged").iterdir()) == []
+    assert load(spark, target.log).count() == 1010
+
+
+def test_rows_that_were_read_are_written_to_another_log(spark: Any, tmp_path: Path) -> None:
+    append_to("book", tmp_path / "from", [b"x%d" % i for i in range(300)], mugs=range(300))
+    write(load(spark, tmp_path / "from", minPartitions=3), tmp_path / "to", log="book")
+    with Book.open(tmp_path / "from") as one, Book.open(tmp_path / "to") as other:
+        assert list(one) == list(other)
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted"),
+    [
+        ("id + 1", None),
+        ("id + 2", "begins with deed 2, and would get 1"),
+        ("id * 2 + 1", r"column event: \d+ after \d+ in one partition"),
+    ],
+)
+def test_event_numbers_are_checked(
+    spark: Any, tmp_path: Path, rows: str, wanted: str | None
+) -> None:
+    df = spark.range(0, 20, 1, 3).selectExpr(f"{rows} as event", "cast(id as string) as jam")
+    if wanted is None:
+        write(df, tmp_path / "log", log="book")
+        assert len(payloads(tmp_path / "log")) == 20
+        return
+    with pytest.raises(PySparkException, match=wanted):
+        write(df, tmp_path / "log", log="book")
+    assert payloads(tmp_path / "log") == []
+
+
+def test_a_repeated_write_appends_nothing(target: Target) -> None:
+    """A repeat is known by its number, whatever its rows are."""
+    target.write(0, 50, txnAppId="load", txnVersion=3)
+    target.write(70, 90, txnAppId="load", txnVersion=3)
+    assert target.has(0, 50)
+    target.write(50, 55, txnAppId="load", txnVersion=9)
+    target.write(90, 90, txnAppId="none", txnVersion=1)  # a write without rows is one
+    assert target.has(0, 55)
+    opening = {"ledger": Ledger.open}.get(target.format, open_log)
+    with opening(target.log) as opened:
+        assert [of.to_dict() for of in opened.transactions.committed()] == [
+            {"app": "load", "version": 9, "query": None},
+            {"app": "none", "version": 1, "query": None},
+        ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "wanted"),
+    [
+        ("id", {}, "column id: a book does not take it"),
+        ("1 as jam", {}, "column jam is int, must be binary or string"),
+        ("'a' as jam, 'b' as payload", {}, "columns jam and payload are both the jam"),
+        ("1 as mug", {}, "no column jam or payload or value among mug"),
+        ("'a' as jam", {"txnVersion": "1"}, "txnAppId and txnVersion go together"),
+        ("'a' as jam", {"txnQuery": "q"}, "txnQuery goes together with txnAppId"),
+        ("'a' as jam", {"txnAppId": "a b", "txnVersion": "1"}, "none of them white space"),
+        ("'a' as jam", {"lockTimout": "1"}, "unknown option locktimout .did you mean lockTimeout"),
+        ("'a' as jam", {"log": "wal"}, "wal is to be written, at .* lies a book"),
+        ("cast(null as string) as jam", {}, "jam is null in row 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    spark: Any, tmp_path: Path, columns: str, options: dict[str, str], wanted: str
+) -> None:
+    Book.create(tmp_path / "log").close()
+    with pytest.raises(PySparkException, match=wanted):
+        write(spark.range(1).selectExpr(*columns.split(", ")), tmp_path / "log", **options)
+    assert payloads(tmp_path / "log") == []
+
+
+def test_modes_that_a_log_cannot_have_are_refused(spark: Any, tmp_path: Path) -> None:
+    Book.create(tmp_path / "log").close()
+    with pytest.raises(PySparkException, match="a log is only appended to"):
+        write(spark.range(1), tmp_path / "log", mode="overwrite")
+    with pytest.raises(PySparkException, match="option log says which to create"):
+        write(spark.range(1), tmp_path / "none")
+    with pytest.raises(PySparkException, match="option path is missing"):
+        spark.range(1).write.format("deedbook").mode("append").save()
+    with pytest.raises(PySparkException, match="option path is missing"):
+        spark.sql("CREATE TABLE t USING deedbook AS SELECT 'a' AS jam")
+    spark.sql("DROP TABLE IF EXISTS t")
+
+
+def test_sql_inserts_into_a_view_once(spark: Any, target: Target) -> None:
+    target.write(0, 3)
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW target USING deedbook OPTIONS (path '{target.log}',"
+        f" columns '{target.columns}', txnAppId 'sql', txnVersion '1')"
+    )
+    for start in (3, 10):  # the second has the first one's number: it is a repeat
+        target.rows(start, start + 2).createOrReplaceTempView("given")
+        spark.sql("INSERT INTO target SELECT * FROM given")
+    assert target.has(0, 5)
+
+
+@pytest.mark.parametrize("target", ["book", "wal", "nostr"], indirect=True)
+def test_a_commit_waits_for_another_writer(target: Target) -> None:
+    target.write(0, 1)
+    other = open_log(target.log, "a")
+    with pytest.raises(PySparkException, match="as option lockTimeout says"):
+        write(target.rows(2, 3), target.log, lockTimeout="100ms")
+    assert target.has(0, 1)
+    threading.Timer(2, other.close).start()
+    write(target.rows(1, 2), target.log, lockTimeout="1m")
+    assert target.has(0, 2)
+
+
+@in_order
+def test_a_task_that_fails_leaves_nothing(spark: Any, target: Target) -> None:
+    target.write(0, 2)
+    wrong = spark.range(0, 400, 1, 4).selectExpr(
+        "if(id = 399, raise_error('the last row'), cast(id as string)) as payload"
+    )
+    with pytest.raises(PySparkException, match="the last row"):
+        write(wrong, target.log)
+    assert target.has(0, 2)
+    # Tasks that were still running are dead by the time of the next commit, or their job is alive
+    # and their files wait for it to end.
+    with open_log(target.log) as opened:
+        for job in opened.transactions.staged():
+            assert opened.transactions.discard(job.job)
+
+
+class Stream:
+    """A query from a directory of text files into a log."""
+
+    def __init__(self, spark: Any, tmp_path: Path, at: Path, **options: Any) -> None:
+        self._spark, self._log, self._options = spark, at, options
+        self._input, self.checkpoint = tmp_path / "input", tmp_path / "checkpoint"
+        self._input.mkdir(exist_ok=True)
+
+    def add(self, name: str, lines: list[str]) -> None:
+        hidden = self._input / f".{name}"
+        hidden.write_text("\n".join(lines), encoding="utf-8")
+        hidden.rename(self._input / name)
+
+    def run(self) -> None:
+        lines = self._spark.readStream.format("text").option("maxFilesPerTrigger", 1)
+        writer = lines.load(str(self._input)).writeStream.format("deedbook")
+        finish(writer.options(path=str(self._log), **self._options), self.checkpoint)
+
+
+@pytest.mark.parametrize("format", ["book", "wal"])
+def test_a_stream_writes_each_batch_once(spark: Any, tmp_path: Path, format: str) -> None:
+    log = tmp_path / "log"
+    stream = Stream(spark, tmp_path, log, log=format)
+    stream.add("1", ["a", "b"])
+    stream.run()
+    stream.add("2", ["c"])
+    stream.add("3", [])  # a batch without rows is a batch
+    stream.add("4", ["d", "e"])
+    stream.run()
+    assert payloads(log) == [b"a", b"b", b"c", b"d", b"e"]
+    # Spark repeats a batch whose end it has not noted.
+    last = max(int(file.name) for file in (stream.checkpoint / "commits").glob("[0-9]*"))
+    forget_end(stream.checkpoint, last)
+    stream.run()
+    assert payloads(log) == [b"a", b"b", b"c", b"d", b"e"]
+    query = json.loads((stream.checkpoint / "metadata").read_text())["id"]
+    with open_log(log) as opened:
+        assert [of.to_dict() for of in opened.transactions.committed()] == [
+            {"app": query, "version": last, "query": query}
+        ]
+        assert opened.transactions.staged() == []
+
+
+# What is noted of transactions is the core's, and the same for all formats (tests/transactions).
+def test_a_new_checkpoint_under_the_same_application_is_refused(spark: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    for place in ("first", "second"):
+        (tmp_path / place).mkdir()
+        stream = Stream(spark, tmp_path / place, log, log="book", txnAppId="mine")
+        stream.add("1", ["a"])
+        if place == "first":
+            stream.run()
+    with pytest.raises(StreamingQueryException, match="give another txnAppId"):
+        stream.run()
+    assert payloads(log) == [b"a"]
+
+
+def test_another_query_of_the_same_application_is_refused_in_foreach_batch(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows, options = spark.range(3).selectExpr("'x' as jam"), {"log": "book", "txnAppId": "a"}
+    write(rows, tmp_path / "log", txnVersion=0, txnQuery="q", **options)
+    with pytest.raises(PySparkException, match="give another txnAppId"):
+        write(rows, tmp_path / "log", txnVersion=1, txnQuery="other", **options)
+    assert payloads(tmp_path / "log") == [b"x"] * 3
+
+
+def test_a_log_without_the_record_of_transactions_refuses_later_batches(
+    spark: Any, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    stream = Stream(spark, tmp_path, log, log="wal")
+    stream.add("1", ["a"])
+    stream.run()
+    (log / ".deedbook" / "transactions").unlink()
+    stream.add("2", ["b"])
+    with pytest.raises(StreamingQueryException, match="batches 0 to 0 are missing"):
+        stream.run()
+    assert payloads(log) == [b"a"]
+
+
+def test_other_output_modes_are_refused(spark: Any, tmp_path: Path) -> None:
+    Book.create(tmp_path / "log").close()
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input" / "1").write_text("a\nb\n")
+    lines = spark.readStream.format("text").load(str(tmp_path / "input"))
+    rows = lines.groupBy("value").count().selectExpr("value as payload")
+    modes = {"complete": "a log is only appended to", "update": "does not support Update mode"}
+    for mode, wanted in modes.items():
+        query = None
+        with pytest.raises((PySparkException, StreamingQueryException), match=wanted):
+            writer = rows.writeStream.format("deedbook").outputMode(mode)
+            writer = writer.option("checkpointLocation", str(tmp_path / mode))
+            query = writer.start(str(tmp_path / "log"))
+            query.processAllAvailable()
+        if query is not None:
+            query.stop()
+    assert payloads(tmp_path / "log") == []
+
+
+@pytest.mark.parametrize("target", ["wal"], indirect=True)
+def test_segments_of_a_new_wal_have_the_size_asked_for(target: Target) -> None:
+    target.write(0, 1000, segmentSize="4k")
+    with Wal.open(target.log) as wal:
+        assert wal.segment_bytes == 4096
+    assert target.has(0, 1000)

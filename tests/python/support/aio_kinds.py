@@ -1,0 +1,200 @@
+"""What the tests of asyncio share: logs and other handles, one that notes its calls, followers."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import deedbook
+from deedbook import Book, Deed, EventStore, Ledger, Wal
+from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncWal
+from nostr_events import made
+
+# What takes longer will never come.
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class Handle:
+    """The differences between the handles of asyncio."""
+
+    name: str
+    plain: Any
+    aio: Any
+    # The numbers of the records in a plain one, and how many were appended.
+    numbers: Callable[[Any], list[int]]
+    appended: Callable[[Any], int] = len
+    # The calls that append; the last one takes a list.
+    calls: tuple[str, ...] = ("append", "commit", "append_many")
+    record: Callable[[int], Any] = b"%d".__mod__
+    # The call that syncs.
+    sync: str = "sync"
+
+    def make(self, path: Path) -> Any:
+        """A plain one, of which the one for asyncio syncs each append; there or new."""
+        if self.name == "ledger":
+            return Ledger.open(path, durability="always")
+        return self.plain.open(path, "a", durability="manual" if self.name == "nostr" else "always")
+
+    def of(self, plain: Any) -> Any:
+        """The handle for asyncio of a plain one."""
+        return self.aio(plain, always=True) if self.name == "nostr" else self.aio(plain)
+
+    def create(self, path: Path, **options: Any) -> Any:
+        """A new one for asyncio."""
+        return self.aio.create(path / "log", **options)
+
+    @staticmethod
+    def payload(record: Any) -> bytes:
+        """That of a deed or a record."""
+        return record.jam if isinstance(record, Deed) else record.payload
+
+    @staticmethod
+    def is_durable(plain: Any) -> bool:
+        """Whether all that was appended is on stable storage."""
+        return deedbook.report(plain).lag_bytes == 0
+
+    @staticmethod
+    def is_reached(log: Any, position: int) -> bool:
+        """Whether the record at a position is on stable storage."""
+        if isinstance(log, Book):
+            return (log.durable_last or 0) >= position
+        return log.durable_end > position
+
+    def found(self, path: Path) -> list[int]:
+        """The numbers of the records at a path."""
+        with self.make(path) as plain:
+            return self.numbers(plain)
+
+
+def note(number: int) -> dict[str, Any]:
+    return made(str(number), created_at=1_700_000_000 + number)
+
+
+def numbers_of(ledger: Ledger) -> list[int]:
+    """The events of a ledger that nobody writes, which stay in it."""
+    result = ledger.fetch()
+    return [int(e) for batch in (result.data if result else []) for e in batch.records()]
+
+
+LOGS = {
+    "book": Handle("book", Book, AsyncBook, lambda book: [int(deed.jam) for deed in book]),
+    "wal": Handle("wal", Wal, AsyncWal, lambda wal: [int(record.payload) for record in wal]),
+}
+HANDLES = LOGS | {
+    "ledger": Handle(
+        "ledger",
+        Ledger,
+        AsyncLedger,
+        numbers_of,
+        lambda ledger: ledger.stats().log.records,
+        ("append", "append_batch", "append_many"),
+    ),
+    "nostr": Handle(
+        "nostr",
+        EventStore,
+        AsyncEventStore,
+        lambda store: [int(event.content) for event in store],
+        lambda store: sum(1 for _ in store),
+        ("append", "append_many"),
+        note,
+        "commit",
+    ),
+}
+
+
+class Witness:
+    """A handle that notes which of its calls are made, and in which thread; one can be held up."""
+
+    def __init__(self, plain: Any, held: str = "sync") -> None:
+        self.plain = plain
+        self.calls: list[tuple[str, int]] = []
+        self.held = held
+        self.may_go = threading.Event()
+        self.may_go.set()
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.plain, name)
+        if not callable(value):
+            return value
+
+        def call(*args: Any, **options: Any) -> Any:
+            self.calls.append((name, threading.get_ident()))
+            if name == self.held:
+                assert self.may_go.wait(PATIENCE)
+            return value(*args, **options)
+
+        return call
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+    def count(self, name: str | None = None) -> int:
+        """How often a call, or that which can be held up, was begun."""
+        return sum(called == (name or self.held) for called, _ in self.calls)
+
+    def in_loop(self) -> set[str]:
+        """The calls that were made in this thread."""
+        return {name for name, thread in self.calls if thread == threading.get_ident()}
+
+
+def own_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("deedbook-")]
+
+
+def no_threads_are_left() -> bool:
+    gc.collect()
+    for thread in own_threads():
+        thread.join(PATIENCE)
+        if thread.is_alive():
+            return False
+    return True
+
+
+def run(main: Callable[[], Awaitable[Any]]) -> Any:
+    """Run in a loop of its own, which must hear of no exception that is left over."""
+    left: list[Any] = []
+
+    async def watched() -> Any:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: left.append(context))
+        return await asyncio.wait_for(main(), PATIENCE)
+
+    result = asyncio.run(watched())
+    gc.collect()
+    assert left == []
+    return result
+
+
+class Collected:
+    """What a follower gives, in a task: so many records, or all until the log is closed."""
+
+    def __init__(self, log: Any, count: int | None = None) -> None:
+        self.payloads: list[bytes] = []
+        self.task = asyncio.ensure_future(self._collect(log, count))
+
+    async def _collect(self, log: Any, count: int | None) -> list[bytes]:
+        async for record in log.follow():
+            self.payloads.append(Handle.payload(record))
+            if len(self.payloads) == count:
+                break
+        return self.payloads
+
+    async def has(self, count: int) -> None:
+        """Wait for so many."""
+        await until(lambda: len(self.payloads) >= count or self.task.done())
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+async def turns(count: int = 20) -> None:
+    """Let followers find that there is nothing, several times."""
+    for _ in range(count):
+        await asyncio.sleep(0.005)

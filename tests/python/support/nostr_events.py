@@ -1,0 +1,69 @@
+"""Events of Nostr: those of the golden files, and new ones with right ids."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import json
+from typing import Any
+
+from deedbook.pipeline._signing import public_key, sign
+from places import DATA, ROOT
+
+SMALL = DATA / "nostr" / "events.jsonl"
+_LARGE = ROOT.parent / "shared" / "data" / "nostr-events.jsonl"
+LINES = SMALL.read_bytes().splitlines()
+EVENTS: list[dict[str, Any]] = [json.loads(line) for line in LINES]
+REAL = _LARGE.read_bytes().splitlines() if _LARGE.exists() else LINES
+"""More lines of real events, where the large file is there."""
+
+_SECRET = 7
+AUTHOR = public_key(_SECRET)
+
+
+def made(content: str = "hello", **fields: Any) -> dict[str, Any]:
+    """An event whose id is right; only a deletion request of ``AUTHOR`` has a true signature."""
+    event = {"pubkey": AUTHOR, "created_at": 1_700_000_000, "kind": 1, "tags": [], **fields}
+    event["content"] = content
+    parts = [0, *(event[name] for name in ("pubkey", "created_at", "kind", "tags", "content"))]
+    text = json.dumps(parts, separators=(",", ":"), ensure_ascii=False)
+    event["id"] = hashlib.sha256(text.encode()).hexdigest()
+    is_request = event["kind"] == 5 and event["pubkey"] == AUTHOR
+    event["sig"] = sign(event["id"], _SECRET) if is_request else "cd" * 64
+    return event
+
+
+@functools.cache
+def event(number: int) -> dict[str, Any]:
+    """The event of this number: most are notes, some replace another or delete a note."""
+    created_at = 1_700_000_000 + number
+    if number % 10 == 3:
+        return made(f"relays {number}", kind=10002, created_at=created_at)
+    if number % 10 == 7:
+        tags = [["e", event(number - 2)["id"]]]
+        return made("", kind=5, tags=tags, created_at=created_at)
+    return made(f"note {number} " * 2000, created_at=created_at)
+
+
+def events(start: int, stop: int) -> list[dict[str, Any]]:
+    """Events, of which every tenth is so long that it takes several pages."""
+    return [
+        made(f"{n}:" * (100_000 if n % 10 == 0 else 1), created_at=1_700_000_000 + n)
+        for n in range(start, stop)
+    ]
+
+
+class Endless(io.RawIOBase):
+    """Events without end, the same ones for the same seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._number = seed * 1_000_000_000
+
+    def read(self, size: int = -1) -> bytes:
+        lines = []
+        for _ in range(500):
+            self._number += 1
+            text = f"{self._number} " + "x" * (self._number * 7919 % 6000)
+            lines.append(json.dumps(made(text, created_at=self._number % 2**32)).encode())
+        return b"\n".join(lines) + b"\n"

@@ -1,0 +1,78 @@
+"""Streams of Spark: a query that is run again and again, and its reader without a query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logs import append_to
+from spark_session import finish
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from deedbook.spark._reader import default_schema
+from deedbook.spark._stream import DeedbookStreamReader
+
+ALL = ReadAllAvailable()
+
+
+class Query:
+    """A streaming query that is run until it has read what is there, again and again."""
+
+    def __init__(self, spark: Any, path: Path | str, checkpoint: Path, **options: Any) -> None:
+        self._spark, self._path = spark, str(path)
+        self._checkpoint, self._options = checkpoint, options
+        self.batches: list[list[Any]] = []
+        self.progress: list[Any] = []
+
+    def run(self, **trigger: Any) -> list[Any]:
+        """Returns the rows of this run."""
+        before = len(self.batches)
+        frame = self._spark.readStream.format("deedbook").options(**self._options)
+        writer = frame.load(self._path).writeStream.foreachBatch(
+            lambda batch, _: self.batches.append(batch.collect())
+        )
+        self.progress = finish(writer, self._checkpoint, **trigger).recentProgress
+        return [row for batch in self.batches[before:] for row in batch]
+
+
+def payloads(start: int, stop: int) -> list[bytes]:
+    return [b"%d:" % number * (number % 30 + 1) for number in range(start, stop)]
+
+
+def append(log: Path, start: int, stop: int, **options: Any) -> None:
+    """Append records to a WAL, which is made if there is none."""
+    append_to("wal", log, payloads(start, stop), **options)
+
+
+def reader(path: Path | str, **options: str) -> DeedbookStreamReader:
+    given = {"path": str(path), **options}
+    return DeedbookStreamReader(given, default_schema(given))
+
+
+def read(stream: DeedbookStreamReader, start: Any, stop: Any) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for partition in stream.partitions(start, stop):
+        for batch in stream.read(partition):
+            rows += [tuple(row.values()) for row in batch.to_pylist()]
+    return rows
+
+
+def begin(stream: DeedbookStreamReader, limit: Any = ALL) -> tuple[Any, Any]:
+    """Give the offsets at which the first batch of a stream begins and ends."""
+    start = stream.initialOffset()
+    return start, stream.latestOffset(start, limit)
+
+
+def all_after(stream: DeedbookStreamReader, place: Any, limit: Any) -> list[tuple[Any, ...]]:
+    """The rows from a place on, batch by batch, until there are no more."""
+    rows: list[tuple[Any, ...]] = []
+    while (stop := stream.latestOffset(place, limit)) != place:
+        rows += read(stream, place, stop)
+        place = stop
+    return rows

@@ -1,0 +1,44 @@
+"""What this process does meanwhile: the files it holds, the threads that run."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def held(below: Path) -> list[str]:
+    """What this process has open or mapped below a directory."""
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+        except FileNotFoundError:
+            continue
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    found += [line.split(maxsplit=5)[5] for line in maps if len(line.split(maxsplit=5)) == 6]
+    return [path for path in found if path.startswith(str(below))]
+
+
+def counts_during(work: Callable[[], object]) -> tuple[int, float]:
+    """How far another thread counts while `work` runs, in rounds of 10 us and more."""
+    rounds, stop = 0, threading.Event()
+
+    def count() -> None:
+        nonlocal rounds
+        while not stop.is_set():
+            rounds += 1
+            time.sleep(1e-5)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    while not rounds:
+        pass
+    before, begun = rounds, time.perf_counter()
+    work()
+    took, during = time.perf_counter() - begun, rounds - before
+    stop.set()
+    thread.join()
+    return during, took

@@ -1,0 +1,25 @@
+"""How much the tests try: a number of the tier that ``DEEDBOOK_TIER`` names."""
+
+from __future__ import annotations
+
+import os
+
+from places import ROOT
+
+TIERS = ("quick", "full", "trust")
+TABLE = ROOT / "tests" / "tiers.txt"
+
+
+def tier() -> str:
+    """The tier of this run."""
+    return os.environ.get("DEEDBOOK_TIER", TIERS[0])
+
+
+def number(name: str) -> int:
+    """The variable ``DEEDBOOK_NAME``, or else what ``tests/tiers.txt`` has for the tier."""
+    given = os.environ.get(f"DEEDBOOK_{name}")
+    if given is not None:
+        return int(given)
+    column = 1 + TIERS.index(tier())
+    rows = (line.split() for line in TABLE.read_text().splitlines() if not line.startswith("#"))
+    return int(next(row[column] for row in rows if row[0] == name))

@@ -1,0 +1,180 @@
+"""Write-ahead logs from Python."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import deedbook
+from deedbook import Split, Wal
+from log_bytes import flip
+
+
+def test_an_atomic_append_is_one_record_of_several_parts(tmp_path: Path) -> None:
+    with Wal.create(tmp_path / "wal") as wal:
+        lsn = wal.append_atomic([b"one", b"", bytearray(b"three")])
+        wal.append(b"ordinary")
+        packed, ordinary = wal
+        assert packed.lsn == lsn and packed.parts == [b"one", b"", b"three"]
+        assert ordinary.parts is None
+        assert tuple(ordinary) == (packed.next_lsn, b"ordinary")
+
+
+def test_arrow_goes_in_and_out(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    with Wal.create(tmp_path / "wal", segment_bytes=4096) as wal:
+        wal.append_many(pa.array(["a", "bb"] * 1000))
+        wal.append_many(pa.table({"payload": [b"x"], "other": [1]}))
+        with pytest.raises(deedbook.InvalidArgumentError, match='no column "payload"'):
+            wal.append_many(pa.table({"a": [b"x"], "b": [1]}))
+        table = pa.table(wal)
+        assert table.schema.names == ["lsn", "payload"] and table.num_rows == 2001
+        assert table["lsn"].to_pylist() == [record.lsn for record in wal]
+        lengths = pa.table(wal.batches(columns=["length", "lsn"]))
+        assert lengths["length"].to_pylist()[:2] == [9, 10]
+    with Wal.open(tmp_path / "wal") as wal:
+        parts = [pa.table(split.batches()) for split in wal.splits(4096)]
+        assert pa.concat_tables(parts).equals(table)
+
+
+# -- dropping -------------------------------------------------------------------------------------
+
+
+def test_retention_tells_what_it_drops_and_would_drop(tmp_path: Path) -> None:
+    with Wal.create(tmp_path / "wal", segment_bytes=128) as wal:
+        wal.append_many(bytes([i]) * 20 for i in range(100))
+        wal.sync()
+        would = wal.retain(max_bytes=500, dry_run=True)
+        assert wal.head == 0
+        gone = wal.retain(max_bytes=500)
+        assert gone == would and gone.records > 0
+        assert (gone.head, gone.end, gone.bytes) == (wal.head, wal.end, wal.head)
+        stats = wal.stats()
+        assert stats.dropped_records == gone.records
+        assert (stats.dropped_bytes, stats.dropped_files) == (wal.head, wal.head // 128)
+
+
+def test_the_archive_hook_gets_segments_and_may_refuse(tmp_path: Path) -> None:
+    got: list[int] = []
+
+    def archive(index: int, path: os.PathLike[str]) -> None:
+        if len(got) == 2:
+            raise OSError("no room")
+        got.append(index)
+        assert Path(path).stat().st_size == 64
+
+    with Wal.create(tmp_path / "wal", segment_bytes=64, archive=archive) as wal:
+        lsns = [wal.append(b"x" * 24) for _ in range(20)]
+        wal.sync()
+        wal.truncate_before(lsns[4])
+        assert got == [0, 1]
+        with pytest.raises(deedbook.IoError, match="no room"):
+            wal.truncate_before(lsns[8])
+        assert wal.head == lsns[4]
+
+
+def test_an_open_writer_keeps_to_its_retention(tmp_path: Path) -> None:
+    path = tmp_path / "wal"
+    with Wal.create(path, segment_bytes=64, retain_bytes=200, retain_consumers=True) as wal:
+        for _ in range(50):
+            wal.commit(b"x" * 24)
+        assert wal.end - wal.head < 200 + 2 * 64
+        wal.set_consumer("slow", kept := wal.head)
+        for _ in range(50):
+            wal.commit(b"x" * 24)
+        assert wal.head == kept
+        wal.remove_consumer("slow")
+    with Wal.open(path, "a", retain_age=0.0) as wal:
+        assert wal.head > kept
+    with pytest.raises(deedbook.InvalidArgumentError, match="retain_age"):
+        Wal.open(path, "a", retain_age=-1.0)
+
+
+def test_a_salvage_takes_consumers_along(tmp_path: Path) -> None:
+    """A newcomer: ``wal.consumers()["mail"]`` died with KeyError in the copy."""
+    path = tmp_path / "log"
+    with Wal.create(path, single_file=True) as wal:
+        lsns = [wal.append(b"%02d" % i * 10) for i in range(10)]
+        wal.set_consumer("gap", lsns[4])
+        wal.set_consumer("after", lsns[7])
+    flip(path, lsns[4] + 9)
+    report = Wal.salvage(path, tmp_path / "copy")
+    assert (report.records, report.consumers, report.moved_consumers) == (9, 2, ["gap"])
+    assert (report.transactions, report.unfinished_transactions, report.not_carried) == (0, 0, [])
+    with Wal.open(tmp_path / "copy") as wal:
+        needed = {name: wal.read(lsn).payload[:2] for name, lsn in wal.consumers().items()}
+    assert needed == {"gap": b"05", "after": b"07"}
+
+
+def test_one_file_has_no_segments(tmp_path: Path) -> None:
+    with pytest.raises(deedbook.InvalidArgumentError, match="beside single_file"):
+        Wal.create(tmp_path / "wal", single_file=True, segment_bytes=64)
+    Wal.create(tmp_path / "wal").close()
+    with pytest.raises(deedbook.InvalidArgumentError, match="layout single asked for"):
+        Wal.open(tmp_path / "wal", single_file=True)
+
+
+def test_a_split_carries_the_segment_size_to_other_processes(tmp_path: Path) -> None:
+    """A hunt: an executor of Spark had to guess the size that ``segment_bytes`` had named.
+
+    It refused a log whose only segment is not the first, which ``Wal.open`` had read.
+    """
+    path = tmp_path / "wal"
+    with Wal.create(path, segment_bytes=1000) as wal:
+        lsns = [wal.append(b"%04d" % i * 10) for i in range(200)]
+        (split,) = wal.splits()
+        assert (split.segment_bytes, split.to_dict()["segment_bytes"]) == (1000, 1000)
+        wal.sync()
+        wal.truncate_before(lsns[-3])
+    shutil.rmtree(path / ".deedbook")
+    with Wal.open(path, segment_bytes=1000) as wal:
+        sent = pickle.dumps(wal.splits())
+    (split,) = pickle.loads(sent)
+    assert split.segment_bytes == 1000
+    assert sum(batch.num_rows for batch in split.batches()) == 3
+    assert split.check().intact
+    fields = split.to_dict() | {"segment_bytes": None}
+    with pytest.raises(deedbook.InvalidArgumentError, match="segment size unknown"):
+        Split(**fields).batches()
+    with pytest.raises(deedbook.InvalidArgumentError, match="segment size 0"):
+        Split(**fields | {"segment_bytes": 0}).batches()
+    with Wal.create(tmp_path / "single", single_file=True) as wal:
+        wal.append(b"x")
+        assert [split.segment_bytes for split in wal.splits()] == [None]
+
+
+CUTTER = """
+import sys
+from deedbook import Wal
+
+with Wal.open(sys.argv[1], "a", segment_bytes=512) as wal:
+    while True:
+        lsns = [wal.append(b"%04d" % i * 5) for i in range(100)]
+        wal.sync()
+        wal.truncate_after(lsns[10])
+"""
+
+
+def test_a_follower_of_a_log_whose_end_is_cut_meets_no_damage(tmp_path: Path) -> None:
+    """Kills beside followers: "segment 7 has 175 bytes, must have 512", and lost records."""
+    path = tmp_path / "wal"
+    Wal.create(path, segment_bytes=512).close()
+    followed = 0
+    with subprocess.Popen([sys.executable, "-c", CUTTER, path]) as writer:
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            with Wal.open(path) as reader, contextlib.suppress(deedbook.OutOfRangeError):
+                for _ in reader.follow(reader.end, timeout=0.1):
+                    followed += 1
+                    if time.monotonic() > until:
+                        break
+        writer.kill()
+    assert followed > 100
