@@ -14,6 +14,7 @@ from deedbook.cli import main
 from log_bytes import flip
 from nostr_events import made
 from shell import deedbook as run
+from shell import outputs
 
 EVENTS = [made(f"event {number}", created_at=1_700_000_000 + number) for number in range(5)]
 
@@ -26,9 +27,7 @@ def store(path: Path) -> Path:
 
 
 def ok(*args: object) -> Any:
-    done = run(*args)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode()
+    return outputs(*args)[0]
 
 
 def test_a_store_is_known_by_its_segments_and_opened_like_any_log(store: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of asyncio share: logs and other handles, one that notes its calls, followers."""
+"""Handles of asyncio: those of each log, one that notes its calls, followers."""
 
 from __future__ import annotations
 

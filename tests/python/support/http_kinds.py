@@ -1,4 +1,4 @@
-"""What the tests of HTTP share: events, a clock of their own, both senders under one face."""
+"""Senders over HTTP: events, a clock of their own, both senders under one face."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs commands of ``deedbook`` in this process: a new process takes 0.2 s before it begins."""
+"""Commands of ``deedbook``, run to their end, and what they print.
+
+They run in this process: a new process takes 0.2 s before it begins.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Spark tests share: a local session, commands in it, books by hand, a cluster's drivers.
+"""Spark in tests: a local session, reads and writes and commands in it, drivers of a cluster.
 
 Nothing here needs pyspark until it is called.
 """
