@@ -32,7 +32,7 @@ from deedbook import (
     Wal,
     formats,
 )
-from ledgers import damage, events, file_of, record
+from ledgers import damage, events, file_of, files, record
 from live import ended, next_line, running
 from shell import command, complaint, deedbook, json_lines, obey_permissions, ok
 
@@ -42,8 +42,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 @pytest.fixture
 def spool(tmp_path: Path) -> Path:
     """A ledger of the files 2, 9 and 10, three events each."""
-    for index in (10, 9, 2):
-        file_of(tmp_path / "spool", index, events(index))
+    files(tmp_path / "spool", 10, 9, 2)
     return tmp_path / "spool"
 
 

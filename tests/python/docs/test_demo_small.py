@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 import deedbook
-from browser import Browser
+from browser import WIDTHS, Browser, look
 from deedbook import demo
 from deedbook.demo import crash, small
-from pages import WIDTHS, look
 
 ALONE = """
 import sys

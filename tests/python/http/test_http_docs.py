@@ -24,12 +24,6 @@ TEXT = PAGE.read_text() if PAGE.exists() else ""
 pytestmark = pytest.mark.skipif(not TEXT, reason="docs/http.md is not in this checkout")
 
 
-@pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    with Endpoint() as endpoint:
-        yield endpoint
-
-
 def rows(heading: str) -> Iterator[list[str]]:
     section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     table = [line for line in section.splitlines() if line.startswith("|")]

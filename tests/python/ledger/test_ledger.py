@@ -20,15 +20,10 @@ import deedbook
 from deedbook import ClosedError, CorruptError, Ledger
 from deedbook.transient import TransientDB
 from http_kinds import events
+from ledgers import payloads
 from log_bytes import flip
 
 pytestmark = pytest.mark.promise("ledger-several")
-
-
-def payloads(ledger: Ledger) -> list[bytes]:
-    """All events of a ledger, which stay in it."""
-    result = ledger.fetch()
-    return [] if result is None else [event for batch in result.data for event in batch.records()]
 
 
 def test_the_lifecycle_of_the_specification(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("deltalake", reason="deltalake is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from browser import Browser
+from browser import WIDTHS, Browser, look
 from deedbook import Book, Event, EventStore, Ledger, LedgerSnapshot, Wal
 from deedbook.cli import main
 from deedbook.pipeline.check import check
@@ -30,7 +30,6 @@ from deedbook.pipeline.notes import expected_file, notes_of
 from deedbook.pipeline.progress import Lag, lines_of
 from deedbook.pipeline.report import write_report
 from nostr_events import made
-from pages import WIDTHS, look
 from pipeline_breaks import TOTALS, change_top
 
 pytestmark = pytest.mark.spark

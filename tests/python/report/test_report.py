@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from browser import Browser
+from browser import WIDTHS, Browser, look
 from deedbook import Book, EventStore, Ledger, Pier, Wal
 from deedbook._report import Scan
 from deedbook._text import size
@@ -23,7 +23,6 @@ from deedbook.cli import main
 from doc_blocks import run
 from logs import make_logs
 from nostr_events import made
-from pages import WIDTHS, look
 from places import DOCS
 
 BEGIN = datetime(2026, 3, 1, tzinfo=timezone.utc)

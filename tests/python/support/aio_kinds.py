@@ -13,6 +13,7 @@ from typing import Any
 import deedbook
 from deedbook import Book, Deed, EventStore, Ledger, Wal
 from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncWal
+from ledgers import payloads
 from nostr_events import made
 
 # What takes longer will never come.
@@ -78,8 +79,7 @@ def note(number: int) -> dict[str, Any]:
 
 def numbers_of(ledger: Ledger) -> list[int]:
     """The events of a ledger that nobody writes, which stay in it."""
-    result = ledger.fetch()
-    return [int(e) for batch in (result.data if result else []) for e in batch.records()]
+    return [int(event) for event in payloads(ledger)]
 
 
 LOGS = {

@@ -1,4 +1,4 @@
-"""Files of ledgers, made from the specification alone, and damage to them."""
+"""Ledgers: files of them, made from the specification alone, damage to them, what they hold."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import struct
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
+
+from deedbook import Ledger
 
 
 def record(payload: bytes) -> bytes:
@@ -26,6 +28,13 @@ def events(index: int, count: int = 3) -> list[bytes]:
     return [b'{"file":%d,"n":%d}' % (index, n) for n in range(count)]
 
 
+def files(ledger: Path, *indexes: int) -> list[bytes]:
+    """Finished files of a ledger; returns their payloads."""
+    for index in indexes:
+        file_of(ledger, index, events(index))
+    return [payload for index in indexes for payload in events(index)]
+
+
 def damage(file: Path, number: int = 1) -> int:
     """Invert a bit in a payload; the byte at which its record begins."""
     raw = bytearray(file.read_bytes())
@@ -33,3 +42,9 @@ def damage(file: Path, number: int = 1) -> int:
     raw[number * size + 10] ^= 1
     file.write_bytes(raw)
     return number * size
+
+
+def payloads(ledger: Ledger) -> list[bytes]:
+    """All events of a ledger, which stay in it."""
+    result = ledger.fetch()
+    return [] if result is None else [event for batch in result.data for event in batch.records()]

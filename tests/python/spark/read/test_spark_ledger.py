@@ -24,7 +24,7 @@ from deedbook import (
     MissingError,
     NotALogError,
 )
-from ledgers import damage, events, file_of
+from ledgers import damage, events, file_of, files
 from shell import obey_permissions
 
 pytestmark = pytest.mark.spark
@@ -36,8 +36,7 @@ ROWS = [(index, n, event) for index in INDEXES for n, event in enumerate(events(
 @pytest.fixture
 def spool(tmp_path: Path) -> Path:
     """A ledger of the files 2, 9 and 10, three events each."""
-    for index in INDEXES:
-        file_of(tmp_path / "spool", index, events(index))
+    files(tmp_path / "spool", *INDEXES)
     return tmp_path / "spool"
 
 

@@ -22,7 +22,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from deedbook import Book, CorruptError, Ledger, LostRecordsError, Pier
-from ledgers import events, file_of
+from ledgers import events, file_of, files
 from streams import ALL, all_after, begin, read, reader
 
 pytestmark = [
@@ -132,13 +132,6 @@ def test_an_epoch_that_came_and_went_between_two_batches_is_lost(tmp_path: Path)
 
 
 # -- files of ledgers -----------------------------------------------------------------------------
-
-
-def files(ledger: Path, *indexes: int) -> list[bytes]:
-    """Finished files of a ledger; returns their payloads."""
-    for index in indexes:
-        file_of(ledger, index, events(index))
-    return [payload for index in indexes for payload in events(index)]
 
 
 def payloads(rows: Sequence[tuple[Any, ...]]) -> list[bytes]:
