@@ -45,5 +45,6 @@ def overwrite(file: Path, offset: int, data: bytes) -> None:
 
 
 def flip(file: Path, at: int, bits: int = 1) -> None:
-    """Invert bits of a byte of a file."""
-    overwrite(file, at, bytes([file.read_bytes()[at] ^ bits]))
+    """Invert bits of a byte of a file; a negative place counts from its end."""
+    data = file.read_bytes()
+    overwrite(file, at % len(data), bytes([data[at] ^ bits]))
