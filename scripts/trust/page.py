@@ -18,6 +18,7 @@ INDEX = "docs/index.md"
 NUMBERS = {
     "crash states opened and judged": "crash states",
     "writers killed with SIGKILL": "writers killed",
+    "storage calls that failed, each in 7 ways": "storage calls",
 }
 # What the parts of scripts/power.sh are called in power.json.
 POWER = {
