@@ -3823,18 +3823,6 @@ class Wal(Log[Record]):
         was dropped. With ``dry_run`` nothing goes, and it is what would be; a handle for reading
         may ask so, too.
         """
-    def ask_to_retain(
-        self,
-        *,
-        max_bytes: int | None = None,
-        max_age: float | None = None,
-        consumed: bool = False,
-    ) -> None:
-        """Ask the log's writer, in another process, to do what :meth:`retain` does.
-
-        For a handle that reads. The writer does so after its first sync in a new segment; if it
-        ends before, the next opening for writing does. Replaces what was asked before.
-        """
     def consumers(self) -> dict[str, int]:
         """The named consumers, each with the LSN of the record that it needs next.
 

@@ -330,19 +330,6 @@ impl PyWal {
         Ok(PyDropped::from(&dropped))
     }
 
-    #[doc = doc!("Wal".ask_to_retain)]
-    #[pyo3(signature = (*, max_bytes=None, max_age=None, consumed=false))]
-    fn ask_to_retain(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
-        max_age: Option<f64>,
-        consumed: bool,
-    ) -> PyResult<()> {
-        let retention = arguments::retention(py, max_bytes, ("max_age", max_age), consumed)?;
-        py.detach(|| self.wal.ask_to_retain(&retention)).or_raise(py)
-    }
-
     #[doc = doc!("Wal".consumers)]
     fn consumers(&self, py: Python<'_>) -> PyResult<BTreeMap<String, u64>> {
         let consumers = py.detach(|| self.wal.consumers()).or_raise(py)?;

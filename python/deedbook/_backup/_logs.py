@@ -30,7 +30,7 @@ LAST: Final = "mark"
 """Of the small files. The first is `FIRST`."""
 FIRST: Final = "settings"
 INDEX: Final = "index"
-COPIED: Final = {FIRST, LAST, INDEX, "consumers", "loss", "retain", "transactions"}
+COPIED: Final = {FIRST, LAST, INDEX, "consumers", "loss", "transactions"}
 """The small files of a sidecar that a backup has. Whatever else lies there is not the log's."""
 BESIDE: Final = ("meta.bin", "epoc.txt", "vere.txt")
 HEADER_BYTES: Final = {"packed": 16, "padded": 16, "slots": 8192}

@@ -35,7 +35,6 @@ def _add_retain(commands: Commands) -> None:
         "  deedbook retain events.wal --max-bytes 10g\n"
         "  deedbook retain events.wal --max-bytes 10g --dry-run    beside the writer, too\n"
         "  deedbook retain events.wal --max-age 7d --consumed\n"
-        "  deedbook retain events.wal --max-bytes 10g --ask        the writer that has it open\n"
         "  deedbook retain zod --max-age 30d",
     )
     add_path(parser)
@@ -53,11 +52,6 @@ def _add_retain(commands: Commands) -> None:
     )
     parser.add_argument(
         "--consumed", action="store_true", help="what every named consumer has passed may go"
-    )
-    parser.add_argument(
-        "--ask",
-        action="store_true",
-        help="where a writer has a WAL open, ask that one: it does so in its next segment",
     )
     add_dry_run(parser)
     add_lock_timeout(parser)
@@ -98,23 +92,9 @@ def run_retain(args: argparse.Namespace, out: Output) -> int:
     try:
         return _retain(args, out)
     except LockedError as error:
-        if not args.ask:
-            raise
-        return _ask_to_retain(args, error.holder, out)
-
-
-def _ask_to_retain(args: argparse.Namespace, writer: int | None, out: Output) -> int:
-    with open_kept(args, "r", _FORMATS) as wal:
-        if isinstance(wal, Pier):
-            raise CliError("retain: --ask is for write-ahead logs; ask a pier's writer yourself")
-        wal.ask_to_retain(max_bytes=args.max_bytes, max_age=args.max_age, consumed=args.consumed)
-        if args.json:
-            out.emit({"ok": True, "path": wal.path, "asked": True, "holder": writer})
-            return EXIT_OK
-        whose = "the writer" if writer is None else f"the writer, process {writer},"
-        out.line(f"{wal.path}: {whose} is asked; it drops when the log goes on in a new segment")
-        out.flush()
-    return EXIT_OK
+        way = "a WAL's writer drops by itself if it is opened with retain_bytes or retain_age"
+        known = {} if error.holder is None else {"holder": error.holder}
+        raise CliError(f"{error}; {way}", kind=error.kind, path=error.path, **known) from error
 
 
 def _retain(args: argparse.Namespace, out: Output) -> int:

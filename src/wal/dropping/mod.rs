@@ -2,7 +2,6 @@
 //! a segment first.
 
 pub(super) mod archive;
-pub(super) mod ask;
 pub(super) mod consumers;
 pub(super) mod cut;
 pub(super) mod intent;

@@ -40,20 +40,20 @@ impl Wal {
 }
 
 impl Shared<WalFormat> {
-    /// Drop what the retention given at opening allows, and what another process asked for, if the log
-    /// goes on in another segment since it was done last. Another thread or process that is at it, or
-    /// sets a consumer, is not waited for: then the next sync does it.
+    /// Drop what the retention given at opening allows, if the log goes on in another segment since it
+    /// was done last. Another thread or process that is at it, or sets a consumer, is not waited for:
+    /// then the next sync does it.
     pub(in crate::wal) fn keep_to_retention(&self) {
-        if self.format.segments().is_none() {
+        let (Some(given), Some(_)) = (self.options.retention, self.format.segments()) else {
             return;
-        }
+        };
         let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
         let (segment, last) = (self.commits.durable() / bytes, &self.format.retained_in);
         // One more, so that 0 is none yet.
         if last.fetch_max(segment + 1, Ordering::AcqRel) > segment {
             return;
         }
-        match self.drop_given_and_asked() {
+        match self.drop_given(&given) {
             Ok(true) => {}
             Ok(false) => last.store(segment, Ordering::Release),
             Err(error) => self.warn("cannot drop what the retention allows", &error),
@@ -61,20 +61,10 @@ impl Shared<WalFormat> {
     }
 
     /// Returns whether it was done, and not left to the next sync.
-    fn drop_given_and_asked(&self) -> Result<bool> {
-        let given = self.options.retention;
-        if given.is_none() && self.asked()?.is_none() {
-            return Ok(true);
-        }
+    fn drop_given(&self, given: &Retention) -> Result<bool> {
         let Some(_consumers) = self.try_lock_consumers()? else { return Ok(false) };
         transaction::finish(self)?;
-        if let Some(given) = given {
-            self.drop_allowed(&given)?;
-        }
-        if let Some(asked) = self.asked()? {
-            self.drop_allowed(&asked)?;
-            self.forget_asked()?;
-        }
+        self.drop_allowed(given)?;
         Ok(true)
     }
 

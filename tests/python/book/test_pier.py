@@ -337,7 +337,6 @@ def test_the_shell_drops_epochs_and_lists_consumers(zod: Path) -> None:
     assert (would["dropped_epochs"], would["records"], would["epoch"]) == ([0], 6, 3)
     with Pier.open(zod, "a"):
         assert "has it open for writing" in deedbook_cli(*asked, code=2)[1]
-        assert "--ask is for write-ahead" in deedbook_cli(*asked, "--ask", code=2)[1]
     done = json.loads(deedbook_cli(*asked, "--json")[0])
     assert {**done, "dry_run": True} == would and done["dropped_records"] == 3
     deedbook_cli("consumers", zod, "--remove", "slow")

@@ -230,19 +230,12 @@ def test_segments_are_dropped_by_size_age_and_consumers(path: Path) -> None:
     assert "are left of" in deedbook("retain", path, "--consumed")[0]
 
 
-def test_a_running_writer_is_asked_to_drop(path: Path) -> None:
-    """retain was refused beside a writer, which kept everything until it ended."""
+def test_retain_beside_a_writer_names_it_and_its_options(path: Path) -> None:
     if path.is_file():
         return
-    asking = ("retain", path, "--max-bytes", "1k", "--ask")
-    with Wal.open(path, "a") as wal:
-        told = json.loads(deedbook(*asking, "--json")[0])
-        assert told == {"ok": True, "path": str(path), "asked": True, "holder": os.getpid()}
-        assert f"process {os.getpid()}, is asked" in deedbook(*asking)[0]
-        assert wal.head == 0
-        for _ in range(80):
-            wal.append(b"more")
-        wal.sync()
-        assert wal.head > 0 and 1024 <= wal.end - wal.head <= 1024 + 2 * 512
-    # Without a writer the command does it itself.
-    assert "dropped" in deedbook("retain", path, "--max-bytes", "1k", "--ask")[0]
+    asking = ("retain", path, "--max-bytes", "1k")
+    with Wal.open(path, "a"):
+        told = deedbook(*asking, code=2)[1]
+        assert f"process {os.getpid()}" in told and "retain_bytes or retain_age" in told
+        error = json.loads(deedbook(*asking, "--json", code=2)[0])["error"]
+        assert (error["kind"], error["holder"]) == ("locked", os.getpid())

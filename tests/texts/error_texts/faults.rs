@@ -7,7 +7,7 @@ use std::path::Path;
 use deedbook::book::Meta;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::wal::{Lsn, Retention, Wal};
+use deedbook::wal::{Lsn, Wal};
 use deedbook::{Error, Mode, Result};
 
 use crate::error_texts::every::{cut, events, on};
@@ -40,7 +40,7 @@ const CALLS_MAX: u64 = 400;
 type Operation = fn(&dyn Format, &mut Sim, &dyn Fn(&Sim)) -> Result<()>;
 
 /// Of the format whose texts they meet; most texts are those of every format.
-const OPERATIONS: [(&str, &dyn Format, Operation); 9] = [
+const OPERATIONS: [(&str, &dyn Format, Operation); 8] = [
     ("append to a torn one", &BOOK, |format, disk, begin| {
         torn(format, disk);
         begin(disk);
@@ -71,13 +71,6 @@ const OPERATIONS: [(&str, &dyn Format, Operation); 9] = [
         wal.set_consumer("late", lsns[8]).unwrap();
         begin(disk);
         wal.truncate_after(lsns[4]).map(drop)
-    }),
-    ("ask to retain", &TINY, |format, disk, begin| {
-        let (wal, _) = wal(disk);
-        let options = TINY.options(&on(format, disk), MANUAL);
-        let reader = options.open(wal.path(), Mode::Read).unwrap();
-        begin(disk);
-        reader.ask_to_retain(&Retention::default())
     }),
     ("append to, segments below the head", &TINY, |format, disk, begin| {
         let (wal, lsns) = wal(disk);

@@ -1,6 +1,5 @@
 //! Texts that no situation of these tests meets, and why.
 
-const LOGGED: &str = "the writer logs it, and goes on: tests/wal/keep.rs";
 const FAILING_DISK: &str = "needs a failing disk below LMDB, which knows no simulated one";
 
 /// The text as the source has it, and the reason.
@@ -42,10 +41,6 @@ pub const UNMET: &[(&str, &str)] = &[
     (", saved to {}", "a part of a log line"),
     (", set aside as {}", "a part of a log line"),
     (", by finishing a truncation that a crash interrupted", "a part of a log line"),
-    ("read what to retain", LOGGED),
-    ("remove what to retain", LOGGED),
-    ("the file that says what to drop is damaged: ask again, which replaces it", LOGGED),
-    ("age_max_ms {ms}\n", "what a file holds"),
     ("format {}\n", "what a file holds"),
     ("segment_bytes {bytes}\n", "what a file holds"),
     ("records {records}\nfirst {first}\noffset {offset}\n", "what a file holds"),
