@@ -838,9 +838,6 @@ class LedgerFileMigration:
     def events(self) -> int:
         """Events that went to the ledger, or would go."""
     @property
-    def skipped(self) -> int:
-        """Events that had gone there before."""
-    @property
     def rest_from(self) -> int | None:
         """The bytes from here on are no event; None if the file is intact."""
     @property
@@ -1176,13 +1173,13 @@ class Ledger:
 
         The program that wrote them (crate ``transientdb``) must have ended. Each file of
         ``source``, finished or not, is removed when its events are on stable storage; with ``keep``
-        it stays, and is noted, so that it is not migrated again. Of a torn or damaged file, the
-        events before the damage are migrated, and what is no event is copied to
-        ``.deedbook/quarantine`` of the ledger. A file that does not begin as a DirectoryStore's
+        it stays, and a second call migrates it again. Of a torn or damaged file, the events before
+        the damage are migrated, and what is no event is copied to ``.deedbook/quarantine`` of the
+        ledger. A file that does not begin as a DirectoryStore's
         stays (``rest_from`` 0). ``dry_run`` only looks.
 
-        It can be ended at any moment, and done again. Events come twice only if the process was
-        killed: at most those of the file it was at.
+        It can be ended at any moment, and done again. Then events of the file it was at may come
+        twice.
 
         ``progress`` is called with bytes done and bytes in all; what it raises ends the migration.
         Raises `MissingError`, `LockedError` (a second migration, or a file that grows),

@@ -10,7 +10,7 @@ use deedbook::ledger::{
 };
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Memory, Storage};
-use deedbook::{Error, ErrorKind, Result};
+use deedbook::{ErrorKind, Result};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -312,80 +312,6 @@ fn what_cannot_be_migrated_is_refused() {
     old(&memory, "0-events", batch(&["{}", "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16"]));
     assert_eq!(refused(run(&short), ErrorKind::TooLarge).path(), error.path());
     assert_eq!(listing(&memory, Path::new(OLD)).len(), 1, "the torn one is done");
-}
-
-/// A directory of old files on the disk, where files have a time of birth.
-fn on_disk() -> Option<(tempfile::TempDir, Options, Migration)> {
-    let dir = tempfile::tempdir().unwrap();
-    let migration = Migration::new(dir.path().join("old"), BASE);
-    std::fs::create_dir(&migration.source).unwrap();
-    dir.path().metadata().unwrap().created().ok()?;
-    Some((dir, Options::default(), migration))
-}
-
-#[test]
-fn kept_files_are_migrated_once_also_when_they_grow() {
-    let Some((dir, options, mut migration)) = on_disk() else { return };
-    let config = || small(dir.path().join("spool"), 300);
-    let counts = |migration: &Migration| {
-        let reports = migrate(migration, config(), &options, |_, _| Ok(())).unwrap();
-        reports.iter().map(|r| (r.events, r.skipped, r.removed)).collect::<Vec<_>>()
-    };
-    let (one, two) = (migration.source.join("1-events"), migration.source.join("2-events.temp"));
-    std::fs::write(&one, batch(&EVENTS[..2])).unwrap();
-    std::fs::write(&two, batch(&EVENTS) + FOOTER).unwrap();
-    migration.keep = true;
-    assert_eq!(counts(&migration), [(2, 0, false), (6, 0, false)]);
-    assert_eq!(counts(&migration), [(0, 2, false), (0, 6, false)]);
-    // The store goes on, and finishes the file, which has another name then.
-    let more = std::fs::OpenOptions::new().append(true).open(&one);
-    std::io::Write::write_all(&mut more.unwrap(), format!(",[3]{FOOTER}").as_bytes()).unwrap();
-    std::fs::rename(&one, migration.source.join("1-events.temp")).unwrap();
-    assert_eq!(counts(&migration), [(1, 2, false), (0, 6, false)]);
-    // Another file by the same name, with the same bytes.
-    let bytes = std::fs::read(&two).unwrap();
-    std::fs::remove_file(&two).unwrap();
-    std::fs::write(&two, bytes).unwrap();
-    assert_eq!(counts(&migration), [(0, 3, false), (6, 0, false)]);
-    migration.keep = false;
-    assert_eq!(counts(&migration), [(0, 3, true), (0, 6, true)]);
-    let ledger = options.open(config()).unwrap();
-    assert_eq!(drain(&ledger).len(), 2 + 6 + 1 + 6);
-    let notes = std::fs::read_to_string(dir.path().join("spool/.deedbook/migrated")).unwrap();
-    assert_eq!(notes.lines().count(), 2, "that of the file that others removed: {notes}");
-}
-
-#[test]
-fn an_error_in_the_middle_is_gone_on_from_without_repetition() {
-    let Some((dir, options, migration)) = on_disk() else { return };
-    let event = |n: u64| format!("{{\"n\":{n},\"fill\":\"{}\"}}", "x".repeat(500));
-    let all: Vec<String> = (0..3000).map(event).collect();
-    for (index, events) in all.chunks(1500).enumerate() {
-        let texts: Vec<_> = events.iter().map(String::as_str).collect();
-        let name = migration.source.join(format!("{index}-events.temp"));
-        std::fs::write(name, batch(&texts) + FOOTER).unwrap();
-    }
-    let (mut failures, mut allowed) = (0, 1);
-    loop {
-        let mut steps = 0;
-        let config = small(dir.path().join("spool"), 100_000);
-        let done = migrate(&migration, config, &options, |_, _| {
-            steps += 1;
-            match steps > allowed {
-                true => Err(Error::new(ErrorKind::InvalidArgument, "stopped")),
-                false => Ok(()),
-            }
-        });
-        match done {
-            Ok(_) => break,
-            Err(e) => assert_eq!(e.message(), "stopped"),
-        }
-        (failures, allowed) = (failures + 1, allowed + 1);
-    }
-    assert!(failures >= 3, "{failures}");
-    let ledger = options.open(small(dir.path().join("spool"), 100_000)).unwrap();
-    let found = drain(&ledger);
-    assert!(found.iter().map(|event| std::str::from_utf8(event).unwrap()).eq(&all));
 }
 
 /// At every call of a migration: the process dies, or the power goes, and it is done again.

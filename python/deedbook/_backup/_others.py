@@ -35,7 +35,7 @@ _QUARANTINE: Final = "quarantine"
 _PASSES_MAX: Final = 10
 """Of the files of a ledger, whose sender removes some in each. Enough for refusals and replays."""
 _LETTERS: Final = "dead-letters"
-_SMALL: Final = ("settings", "migrated")
+_SMALL: Final = ("settings",)
 
 
 def backup_pier(source: Path, target: Path, copier: Copier) -> Copied:

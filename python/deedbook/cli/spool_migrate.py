@@ -26,8 +26,8 @@ def add_arguments(commands: Any) -> None:
         epilog="examples:\n"
         "  deedbook spool migrate old-dir spool --dry-run   says what is there\n"
         "  deedbook spool migrate old-dir spool             each file is removed when it is over\n"
-        "  deedbook spool migrate old-dir spool --keep      copies; a second run copies no more\n\n"
-        "Ended at any moment, it can be run again; after a kill, one file may come twice.\n"
+        "  deedbook spool migrate old-dir spool --keep      copies; a second run copies again\n\n"
+        "Ended at any moment, it can be run again; one file may come twice then.\n"
         "Of a torn or damaged file the events before the damage are moved, and the rest is copied\n"
         "to SPOOL/.deedbook/quarantine. Exits with 1 if there was such a file, or one that is no\n"
         "DirectoryStore's, which stays.",
@@ -64,14 +64,13 @@ def run_migrate(args: argparse.Namespace, out: Output) -> int:
             progress=progress.update,
         )
     bad = [file for file in files if file.rest_from is not None]
-    events, skipped = sum(file.events for file in files), sum(file.skipped for file in files)
+    events = sum(file.events for file in files)
     if args.json:
         facts = {"ok": not bad, "path": args.path, "source": args.source, "dry_run": args.dry_run}
         out.emit(
             {
                 **facts,
                 "events": events,
-                "skipped": skipped,
                 "files": [file.to_dict() for file in files],
             }
         )
@@ -79,8 +78,7 @@ def run_migrate(args: argparse.Namespace, out: Output) -> int:
     for file in bad:
         out.line(f"{file.path}: {file.rest_reason}; {_fate(file, args)}")
     verb = "would move" if args.dry_run else "copied" if args.keep else "moved"
-    before = f", {skipped} were moved before" if skipped else ""
-    out.line(f"{args.path}: {verb} {count(events, 'event')} of {count(len(files), 'file')}{before}")
+    out.line(f"{args.path}: {verb} {count(events, 'event')} of {count(len(files), 'file')}")
     out.flush()
     return EXIT_DAMAGE if bad else EXIT_OK
 

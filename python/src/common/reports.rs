@@ -278,7 +278,6 @@ report!(PyLedgerFileMigration, "LedgerFileMigration", FileMigration, {
     bytes: u64 = |file| file.bytes,
     active: bool = |file| file.active,
     events: u64 = |file| file.events,
-    skipped: u64 = |file| file.skipped,
     rest_from: Option<u64> = |file| file.rest_from,
     rest_reason: Option<String> = |file| file.rest_reason.clone(),
     set_aside: Option<FsPath> = |file| text(&file.set_aside),

@@ -314,14 +314,6 @@ impl Directory {
         Ok(())
     }
 
-    /// `.deedbook`, durably there.
-    pub fn make_sidecar_durably(&self) -> Result<PathBuf> {
-        self.make_sidecar()?;
-        let sidecar = self.sidecar();
-        sync_names(&*self.storage, &sidecar, &self.path)?;
-        Ok(sidecar)
-    }
-
     pub fn make_sidecar(&self) -> Result<()> {
         make_sidecar(&*self.storage, &self.sidecar())
     }

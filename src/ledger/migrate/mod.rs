@@ -1,7 +1,6 @@
 //! Migrating the files of a DirectoryStore: their events go to a ledger, as they are.
 
 mod json;
-mod notes;
 mod old;
 
 use std::path::{Path, PathBuf};
@@ -13,11 +12,9 @@ use super::options::{LedgerConfig, Options};
 use super::store::LedgerStore;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::lines;
 use crate::mend::save_tail;
 use crate::storage::{Access, File, FileId, LockAttempt, Storage, located};
 use json::{Fault, Scanner};
-use notes::Notes;
 use old::{Events, Next, OldFile, old_files, unreadable};
 
 const BATCH_BYTES: u64 = 256 << 10;
@@ -30,7 +27,7 @@ pub struct Migration {
     pub source: PathBuf,
     /// What its files' names end with.
     pub base_filename: String,
-    /// Leave the files where they are, and note how far they were migrated.
+    /// Leave the files where they are. A second migration takes them again.
     pub keep: bool,
 }
 
@@ -53,8 +50,6 @@ pub struct FileMigration {
     pub active: bool,
     /// Events that went to the ledger, or would go.
     pub events: u64,
-    /// Events that had gone there before.
-    pub skipped: u64,
     /// The bytes from here on are no event; `None` if the file is intact.
     pub rest_from: Option<u64>,
     /// What stands there, and what was expected.
@@ -73,9 +68,8 @@ pub struct FileMigration {
 /// aside in `.deedbook/quarantine/` of the ledger. A file that does not begin as a DirectoryStore's
 /// stays where it is.
 ///
-/// Ended at any moment, it can be done again. Of the one file at which it was killed, events may come
-/// twice; an error notes how far it came. Kept files are noted when they are done, and not migrated
-/// again, unless the file system notes no birth of files.
+/// Ended at any moment, it can be done again. Of the one file at which it ended, events may come twice.
+/// A kept file is migrated again by each migration: the reports alone say that it is in the ledger.
 pub fn migrate(
     migration: &Migration,
     config: LedgerConfig,
@@ -88,15 +82,7 @@ pub fn migrate(
     let options = Options { durability: Durability::Rotate, ..options.clone() };
     let ledger = options.open(config)?;
     let directory = &ledger.usable()?.directory;
-    let sidecar = directory.make_sidecar_durably().map_err(|e| e.of(FORMAT))?;
-    let mut run = Run {
-        storage,
-        source: &source,
-        keep: migration.keep,
-        notes: Notes::load(storage, &sidecar).map_err(|e| e.of(FORMAT))?,
-        ledger: &ledger,
-        directory,
-    };
+    let run = Run { storage, source: &source, keep: migration.keep, ledger: &ledger, directory };
     let files = sized(storage, old_files(storage, &source, &migration.base_filename)?)?;
     let all = files.iter().map(|(_, bytes)| bytes).sum();
     let (mut reports, mut done) = (Vec::new(), 0);
@@ -108,7 +94,7 @@ pub fn migrate(
     Ok(reports)
 }
 
-/// What [`migrate`] would do with files that were not migrated before; nothing is changed.
+/// What [`migrate`] would do; nothing is changed.
 pub fn inspect(
     migration: &Migration,
     options: &Options,
@@ -124,7 +110,7 @@ pub fn inspect(
         let mut report = FileMigration::of(&old, bytes);
         let limit = options.record_bytes_max;
         let step = |at: u64| progress((done + at).min(all), all);
-        report.read(&*file, limit, 0, step, |_, _| Ok(()))?;
+        report.read(&*file, limit, step, |_| Ok(()))?;
         done += bytes;
         reports.push(report);
     }
@@ -170,37 +156,25 @@ struct Run<'a> {
     storage: &'a dyn Storage,
     source: &'a Path,
     keep: bool,
-    notes: Notes,
     ledger: &'a LedgerStore,
     directory: &'a Directory,
 }
 
 impl Run<'_> {
     fn migrate(
-        &mut self,
+        &self,
         old: &OldFile,
         progress: impl FnMut(u64) -> Result<()>,
     ) -> Result<FileMigration> {
         let fail = |e| unreadable(&old.path, e);
         let file = self.storage.open(&old.path, Access::Read).map_err(fail)?;
         let (id, len) = (file.id().map_err(fail)?, file.len().map_err(fail)?);
-        let before = self.notes.end_of(&*file, id, &old.path)?;
         let mut report = FileMigration::of(old, len);
-        let mut appended = before;
-        let read = self.append(&mut report, &*file, before, &mut appended, progress);
-        let done = read.and_then(|()| self.check_unchanged(old, id, len));
-        if let Err(error) = done {
-            // The next attempt goes on here.
-            let noted = self.ledger.sync().and_then(|()| self.note(&*file, id, appended, old));
-            if let Err(failed) = noted {
-                lines::warn(format_args!("events may be migrated twice: {failed}"));
-            }
-            return Err(error);
-        }
+        self.append(&mut report, &*file, progress)?;
+        self.check_unchanged(old, id, len)?;
         self.ledger.sync()?;
-        match self.keep || report.is_foreign() {
-            true => self.note(&*file, id, appended, old)?,
-            false => self.remove(old, &*file, id, &mut report)?,
+        if !self.keep && !report.is_foreign() {
+            self.remove(old, &*file, &mut report)?;
         }
         Ok(report)
     }
@@ -209,28 +183,23 @@ impl Run<'_> {
         &self,
         report: &mut FileMigration,
         file: &dyn File,
-        before: u64,
-        appended: &mut u64,
         progress: impl FnMut(u64) -> Result<()>,
     ) -> Result<()> {
         let limit = self.ledger.options().record_bytes_max;
         let batch_bytes = BATCH_BYTES.min(self.ledger.max_file_size());
-        let (mut batch, mut batch_end) = (Batch::new(limit), before);
-        let read = report.read(file, limit, before, progress, |event, end| {
+        let mut batch = Batch::new(limit);
+        report.read(file, limit, progress, |event| {
             batch.push(event)?;
-            batch_end = end;
             if batch.bytes_len() as u64 >= batch_bytes {
                 self.ledger.append_batch(&batch)?;
-                *appended = end;
                 batch.clear();
             }
             Ok(())
-        });
-        if read.is_ok() && !batch.is_empty() {
+        })?;
+        if !batch.is_empty() {
             self.ledger.append_batch(&batch)?;
-            *appended = batch_end;
         }
-        read
+        Ok(())
     }
 
     fn check_unchanged(&self, old: &OldFile, id: FileId, len: u64) -> Result<()> {
@@ -246,22 +215,9 @@ impl Run<'_> {
         }
     }
 
-    fn note(&mut self, file: &dyn File, id: FileId, end: u64, old: &OldFile) -> Result<()> {
-        match end {
-            0 => Ok(()),
-            _ => self.notes.keep(self.storage, file, id, end, &old.path).map_err(|e| e.of(FORMAT)),
-        }
-    }
-
     /// Remove the file, after a copy of what is no event.
-    fn remove(
-        &mut self,
-        old: &OldFile,
-        file: &dyn File,
-        id: FileId,
-        report: &mut FileMigration,
-    ) -> Result<()> {
-        let mut remove = || {
+    fn remove(&self, old: &OldFile, file: &dyn File, report: &mut FileMigration) -> Result<()> {
+        let mut remove = || -> Result<()> {
             if let Some(from) = report.rest_from {
                 let name = old.path.file_name().unwrap_or_default();
                 let beside = self.directory.make_quarantine()?.join(name);
@@ -270,8 +226,7 @@ impl Run<'_> {
             }
             let fail = |e| Error::io("remove the file", &old.path, e);
             self.storage.remove(&old.path).map_err(fail)?;
-            self.storage.sync_dir(self.source).map_err(fail)?;
-            self.notes.forget(self.storage, id)
+            self.storage.sync_dir(self.source).map_err(fail)
         };
         remove().map_err(|e| e.of(FORMAT))?;
         report.removed = true;
@@ -286,7 +241,6 @@ impl FileMigration {
             bytes,
             active: old.active,
             events: 0,
-            skipped: 0,
             rest_from: None,
             rest_reason: None,
             set_aside: None,
@@ -299,26 +253,21 @@ impl FileMigration {
         self.rest_from == Some(0)
     }
 
-    /// Read the events from byte `before` on, up to what is no event.
+    /// Read the events up to what is no event.
     fn read(
         &mut self,
         file: &dyn File,
         limit: u64,
-        before: u64,
         mut progress: impl FnMut(u64) -> Result<()>,
-        mut take: impl FnMut(&[u8], u64) -> Result<()>,
+        mut take: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut events = Events::new(Scanner::new(file, limit));
         let mut reported = 0;
         loop {
             let (from, why) =
                 match events.next().map_err(|fault| self.unreadable(fault, &events))? {
-                    Next::Event { end, .. } if end <= before => {
-                        self.skipped += 1;
-                        continue;
-                    }
                     Next::Event { end, .. } => {
-                        take(events.event(), end)?;
+                        take(events.event())?;
                         self.events += 1;
                         if end >= reported + BATCH_BYTES {
                             reported = end;

@@ -90,7 +90,7 @@ FILES = {
     "ledger": [
         "0-events", ".deedbook/next-events", ".deedbook/settings", ".deedbook/quarantine/7-events",
         ".deedbook/dead-letters/x.jsonl", ".deedbook/jobs-events/transaction",
-        ".deedbook/jobs-events/transactions", ".deedbook/migrated", ".deedbook/extra",
+        ".deedbook/jobs-events/transactions", ".deedbook/extra",
     ],
     "store": [
         "manifest.json", "data/segments/data.0.seg", "wal/wal.log", ".deedbook/manifest",
