@@ -40,5 +40,5 @@ pub use look::{refuse_other_format, tells_of_no_record};
 pub use loss::Loss;
 pub use mark::{LoadedMark, Mark, MarkFile, MarkUse};
 pub use name::check_name;
-pub use note::{Found, Note, is_absence, is_missing, read_small, seal};
+pub use note::{Found, Note, is_absence, is_missing, seal};
 pub use settings::Settings;

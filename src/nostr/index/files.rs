@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::format::FORMAT;
-use crate::sidecar::read_small;
+use crate::sidecar::note::read_small;
 use crate::slice::{u32_at, u64_at};
 use crate::storage::{Access, Disk, File, Storage, read_full};
 
