@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::slice::{part, part_mut};
-use crate::storage::end_of_data;
-use crate::storage::{File, Storage, read_full, write_full};
+use crate::storage::{File, Storage, above, end_of_data, read_full, sync_dir, write_full};
 
 const COPY_BYTES: usize = 1 << 20;
 const PAGE_BYTES: u64 = 4096;
@@ -24,8 +23,7 @@ pub fn make_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result<()>
     }
     let made = storage.create_dir_as(dir, dir_mode(file_mode));
     made.map_err(|e| Error::io("create the directory", dir, e))?;
-    let parent = above(dir);
-    storage.sync_dir(parent).map_err(|e| Error::io("sync the directory", parent, e))
+    sync_dir(storage, above(dir))
 }
 
 /// Create a directory, or make the name of one durable that is there: a run that was killed may have made
@@ -53,31 +51,11 @@ pub fn make_own_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result
     make_dir(storage, dir, file_mode)
 }
 
-/// Remove a directory and what it holds, if it is there; of a symbolic link only the link. `doing` says so
-/// in errors.
-pub fn remove_tree(storage: &dyn Storage, dir: &Path, doing: &str) -> Result<()> {
-    if !storage.is_dir(dir) {
-        return Ok(());
-    }
-    let fail = |path: &Path, e| Error::io(doing, path, e);
-    if storage.is_link(dir) {
-        return storage.remove(dir).map_err(|e| fail(dir, e));
-    }
-    for name in storage.list(dir).map_err(|e| fail(dir, e))? {
-        let path = dir.join(name);
-        match storage.is_dir(&path) {
-            true => remove_tree(storage, &path, doing)?,
-            false => storage.remove(&path).map_err(|e| fail(&path, e))?,
-        }
-    }
-    storage.remove_dir(dir).map_err(|e| fail(dir, e))
-}
-
 /// Make the names of log, sidecar and directory durable: a writer that died between a creation and
 /// the sync of its directory leaves names that only the cache has, which nothing else would sync.
 pub fn sync_names(storage: &dyn Storage, sidecar: &Path, dir: &Path) -> Result<()> {
     for dir in [sidecar, dir] {
-        storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
+        sync_dir(storage, dir)?;
     }
     sync_above(storage, dir)
 }
@@ -90,12 +68,6 @@ pub fn sync_above(storage: &dyn Storage, dir: &Path) -> Result<()> {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         synced => synced.map_err(|e| Error::io("sync the directory", above, e)),
     }
-}
-
-/// The directory that holds a path.
-pub fn above(path: &Path) -> &Path {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
 }
 
 /// Write a stretch of a file again as it is, so that the next sync writes it to the disk.

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::mend::above;
 use crate::sidecar::{LoadedMark, Mark, MarkFile, refuse_linked, sidecar_dir};
-use crate::storage::{Closable, File, Storage};
+use crate::storage::{Closable, File, Storage, above};
 
 /// The paths of a log.
 #[derive(Clone, Debug)]

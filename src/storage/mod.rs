@@ -4,6 +4,7 @@
 //! there is one that loses power. The traits are also the interface for injecting faults: a failing
 //! or crashing disk is one more implementation, never a hook in the formats.
 
+mod aside;
 mod closable;
 #[cfg(test)]
 pub mod counted;
@@ -21,15 +22,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+pub(crate) use aside::{Aside, above, move_to, replace, replace_through, sync_dir};
 pub(crate) use closable::Closable;
 pub use disk::Disk;
 #[cfg(feature = "nostr")]
 pub(crate) use disk::is_own;
 pub use fork::generation as fork_generation;
 pub use memory::Memory;
-pub(crate) use whole::{
-    READ_BYTES, end_of_data, located, read_full, replace, replace_through, sum_of, write_full,
-};
+pub(crate) use whole::{READ_BYTES, end_of_data, located, read_full, sum_of, write_full};
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

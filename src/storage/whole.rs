@@ -1,5 +1,5 @@
-//! Whole reads and writes over [`File`] and [`Storage`]: fill a buffer, find the end of the data, write all, replace a
-//! file.
+//! Whole reads and writes over [`File`] and [`Storage`]: fill a buffer, find the end of the data, write
+//! all.
 
 use std::io;
 use std::ops::Range;
@@ -95,39 +95,6 @@ pub fn write_full(file: &dyn File, buf: &[u8], offset: u64) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Make `path` hold exactly `bytes`, all or nothing: temporary file, fsync, rename, fsync of the
-/// directory. When this returns, the new content is durable.
-pub fn replace(storage: &dyn Storage, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".tmp");
-    replace_through(storage, path, &path.with_file_name(name), bytes, mode)
-}
-
-/// The same through another temporary file of that directory: for files whose names callers choose, so
-/// that `NAME.tmp` may be one of them.
-pub fn replace_through(
-    storage: &dyn Storage,
-    path: &Path,
-    temporary: &Path,
-    bytes: &[u8],
-    mode: u32,
-) -> io::Result<()> {
-    match storage.remove(temporary) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
-    let file = storage.create_new(temporary, mode)?;
-    if let Err(e) = write_full(&*file, bytes, 0).and_then(|()| file.sync_data()) {
-        drop(file);
-        // On a full disk even that little is missed.
-        let _ = storage.remove(temporary);
-        return Err(e);
-    }
-    drop(file);
-    storage.rename(temporary, path)?;
-    storage.sync_dir(path.parent().unwrap_or(Path::new(".")))
 }
 
 #[cfg(test)]

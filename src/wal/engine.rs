@@ -24,7 +24,7 @@ use crate::log::{Log, Shared};
 use crate::mode::{Depth, Mode};
 use crate::sidecar::Settings;
 use crate::storage::segmented::remove;
-use crate::storage::{Access, File, read_full, replace, sum_of};
+use crate::storage::{Access, File, read_full, replace, sum_of, sync_dir};
 
 impl Format for WalFormat {
     const NAME: &'static str = FORMAT;
@@ -261,11 +261,7 @@ impl Format for WalFormat {
             return Ok(());
         }
         let storage = &*options.storage;
-        let sync = || {
-            let synced = storage.sync_dir(&place.dir);
-            synced.map_err(|e| Error::io("sync the directory", &place.dir, e))
-        };
-        sync()?;
+        sync_dir(storage, &place.dir)?;
         for index in &more.stale {
             let path = place.dir.join(segment_name(*index));
             remove(storage, &path).map_err(|e| Error::io("remove the segment", &path, e))?;
@@ -276,7 +272,7 @@ impl Format for WalFormat {
             extent.start,
             place.log.display()
         ));
-        sync()
+        sync_dir(storage, &place.dir)
     }
 
     fn cut_begun(more: &More) -> bool {

@@ -14,9 +14,7 @@
 //! tells of no record is no book's. A crash after it leaves a complete book: its metadata was renamed
 //! before, and the rest is only advisory.
 
-use std::ffi::OsString;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::book::format::BookFormat;
 use crate::book::layouts::refuse_padded;
@@ -25,22 +23,25 @@ use crate::book::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::Format as _;
 use crate::log::space::Place;
-use crate::mend::{refuse_link, remove_tree, settle_dir};
+use crate::mend::{refuse_link, settle_dir};
 use crate::mode::Mode;
 use crate::sidecar::{
     LOCK_NAME, PRIVATE_MODE, SIDECAR_NAME, WriterLock, refuse_other_format, sidecar_dir,
     tells_of_no_record,
 };
-use crate::storage::{LockAttempt, LockGuard, Storage, located};
+use crate::storage::segmented::remove;
+use crate::storage::{Aside, LockAttempt, LockGuard, Storage, located, sync_dir};
 
 const ASIDE_NAME: &str = ".converting";
-/// What is not done where removing fails.
-const LEFT: &str = "remove what was left";
+/// What errors say of renaming.
+const NAMING: &str = "give the copy its name";
 
-/// The place of a book that is being made.
-pub struct Aside<'a> {
+/// A book that is being made, and its place.
+pub struct NewBook<'a> {
     options: &'a Options,
     place: Place,
+    /// Where it is made.
+    aside: Aside<'a>,
     /// Whether the directory is new.
     made: bool,
     /// Whether its `.deedbook` is.
@@ -51,7 +52,7 @@ pub struct Aside<'a> {
     _lock: Box<dyn LockGuard>,
 }
 
-impl<'a> Aside<'a> {
+impl<'a> NewBook<'a> {
     /// The place of a book that must not exist. Files that an earlier attempt left are removed.
     pub fn new(options: &'a Options, target: &Path) -> Result<Self> {
         let storage = &*options.storage;
@@ -72,14 +73,15 @@ impl<'a> Aside<'a> {
         };
         // Another one may have ended meanwhile.
         refuse_log(options, &place)?;
-        let mut new = Self { options, place, made, made_sidecar: false, lock: None, _lock: lock };
+        let aside = Aside::at(storage, dir.join(ASIDE_NAME));
+        let (lock, _lock) = (None, lock);
+        let mut new = Self { options, place, aside, made, made_sidecar: false, lock, _lock };
         new.clear()?;
         Ok(new)
     }
 
-    /// Where the book is made.
-    pub fn path(&self) -> PathBuf {
-        self.place.dir.join(ASIDE_NAME)
+    pub fn path(&self) -> &Path {
+        self.aside.path()
     }
 
     fn storage(&self) -> &'a dyn Storage {
@@ -90,19 +92,20 @@ impl<'a> Aside<'a> {
     fn clear(&mut self) -> Result<()> {
         let begun = self.holds_log()?;
         let Place { dir, sidecar, .. } = self.place.clone();
-        let names = list(self.storage(), &dir)?;
-        let has = |name: &str| names.iter().any(|there| there == name);
+        let has_meta = holds(self.storage(), &dir, META_NAME)?;
         let of_another = |path: &Path| {
             let message = "the directory of the copy holds what belongs to another book";
             Err(Error::new(ErrorKind::AlreadyExists, message).at(path))
         };
-        if has(META_NAME) && !begun {
+        if has_meta && !begun {
             return of_another(&dir.join(META_NAME));
         }
-        if has(SIDECAR_NAME) && !tells_of_no_record(self.storage(), &sidecar)? {
+        if holds(self.storage(), &dir, SIDECAR_NAME)?
+            && !tells_of_no_record(self.storage(), &sidecar)?
+        {
             return of_another(&sidecar);
         }
-        if has(META_NAME) {
+        if has_meta {
             // Under the lock: no writer has come meanwhile, whose metadata this would be.
             let _lock = self.lock_writers()?;
             self.remove_meta()?;
@@ -110,7 +113,7 @@ impl<'a> Aside<'a> {
             // The attempt may have been killed between its removal and the sync.
             sync_dir(self.storage(), &dir)?;
         }
-        remove_tree(self.storage(), &self.path(), LEFT)
+        self.aside.remove(Aside::LEFT)
     }
 
     /// Rename the files of the closed book to their places, durably. `is_empty`: it has no deeds.
@@ -119,29 +122,19 @@ impl<'a> Aside<'a> {
         if is_empty {
             self.put_sidecar()?;
         }
-        let (aside, dir) = (self.path(), &self.place.dir);
-        let there = list(self.storage(), &aside)?;
-        for name in [META_NAME, LOG_NAME] {
-            if there.iter().any(|there| there == name) {
-                self.rename(&aside.join(name), &dir.join(name))?;
-                sync_dir(self.storage(), dir)?;
-            }
+        for put in [META_NAME, LOG_NAME] {
+            self.aside.publish_files(&self.place.dir, |name| name == put, NAMING)?;
         }
         if !is_empty {
             self.put_sidecar()?;
         }
-        remove_tree(self.storage(), &aside, LEFT)
+        self.aside.remove(Aside::LEFT)
     }
 
     /// Rename what the book has in its `.deedbook`, but for the lock: the one at the place is held.
     fn put_sidecar(&self) -> Result<()> {
-        let (from, to) = (sidecar_dir(&self.path()), &self.place.sidecar);
-        let mut names = list(self.storage(), &from)?;
-        names.sort();
-        for name in names.iter().filter(|name| *name != LOCK_NAME) {
-            self.rename(&from.join(name), &to.join(name))?;
-        }
-        sync_dir(self.storage(), to)
+        let beside = Aside::at(self.storage(), sidecar_dir(self.path()));
+        beside.publish_files(&self.place.sidecar, |name| name != LOCK_NAME, NAMING)
     }
 
     /// Remove the files of the book, unless it has its place. What a writer made meanwhile stays. An error of
@@ -152,7 +145,7 @@ impl<'a> Aside<'a> {
         if self.lock.is_some() && stays() {
             return;
         }
-        let _ = remove_tree(self.storage(), &self.path(), LEFT);
+        let _ = self.aside.remove(Aside::LEFT);
         // Where something lies in them, they stay.
         if self.made_sidecar {
             let _ = self.storage().remove_dir(&self.place.sidecar);
@@ -175,25 +168,15 @@ impl<'a> Aside<'a> {
 
     /// Whether the log lies aside. Until it is renamed, metadata in the directory is its own.
     fn holds_log(&self) -> Result<bool> {
-        let aside = self.path();
-        let there = self.storage().is_dir(&aside);
-        Ok(there && list(self.storage(), &aside)?.iter().any(|name| name == LOG_NAME))
+        Ok(self.storage().is_dir(self.path()) && holds(self.storage(), self.path(), LOG_NAME)?)
     }
 
     /// Remove the metadata that was renamed already, durably: without `.converting`, nothing would tell
     /// whose it is.
     fn remove_meta(&self) -> Result<()> {
         let path = self.place.dir.join(META_NAME);
-        match self.storage().remove(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            done => done.map_err(|e| Error::io(LEFT, &path, e))?,
-        }
+        remove(self.storage(), &path).map_err(|e| Error::io(Aside::LEFT, &path, e))?;
         sync_dir(self.storage(), &self.place.dir)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        let renamed = self.storage().rename(from, to);
-        renamed.map_err(|e| Error::io("give the copy its name", to, e))
     }
 }
 
@@ -203,10 +186,7 @@ fn refuse_log(options: &Options, place: &Place) -> Result<()> {
     refuse_other_format(&*options.storage, &place.dir, FORMAT)
 }
 
-fn list(storage: &dyn Storage, dir: &Path) -> Result<Vec<OsString>> {
-    storage.list(dir).map_err(|e| Error::io("list the directory", dir, e))
-}
-
-fn sync_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
-    storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
+fn holds(storage: &dyn Storage, dir: &Path, name: &str) -> Result<bool> {
+    let names = storage.list(dir).map_err(|e| Error::io("list the directory", dir, e))?;
+    Ok(names.iter().any(|there| there == name))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::aside::Aside;
+use super::aside::NewBook;
 use crate::book::layouts::codec::Frame;
 use crate::book::names::FORMAT;
 use crate::book::{Book, Cursor, JamReader, Layout, Mode, OnCorrupt, Options};
@@ -62,8 +62,8 @@ pub fn convert(
         deed_bytes_max: book.shared.framing.deed_bytes_max,
         ..options.clone()
     };
-    let mut place = Aside::new(&writing, target.as_ref())?;
-    let copied = copy(&book, &writing, &place.path(), &mut progress);
+    let mut place = NewBook::new(&writing, target.as_ref())?;
+    let copied = copy(&book, &writing, place.path(), &mut progress);
     let done = copied.and_then(|report| place.put(report.deeds == 0).map(|()| report));
     if done.is_err() {
         place.give_up();
@@ -128,7 +128,6 @@ fn copy(
         }
     }
     copy.append_unsynced(&batch)?;
-    copy.sync()?;
     let (deeds, jam_bytes) = compare(book, &copy, (first, next), all, progress)?;
     let report = ConvertReport {
         from: book.layout(),

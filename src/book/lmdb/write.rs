@@ -9,7 +9,7 @@ use super::read::{Environment, MUG_BYTES, checked, fault, look, open_env};
 use super::walk::Use;
 use super::{DATA_NAME, EVENTS, LMDB, META};
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::{Access, Disk, Storage};
+use crate::storage::{Access, Disk, Storage, sync_dir};
 
 /// What the map has beyond the file and its events, at least: LMDB takes it for what the file may grow to.
 const MAP_BYTES_MORE: u64 = 16 << 20;
@@ -60,7 +60,7 @@ impl Writer {
         };
         let (events, values) = made.commit().unwrap_or((None, None));
         // LMDB syncs the files that it creates, and not their names.
-        Disk.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e).of(LMDB))?;
+        sync_dir(&Disk, dir).map_err(|e| e.of(LMDB))?;
         let opened = look(&path)?;
         let held = Environment { env, events, values, path, opened };
         Ok(Self { held, value: Vec::new() })

@@ -13,10 +13,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::AtomicBool;
 use crate::locks::{Mutex, RwLock};
 use crate::log::stats::Stats;
-use crate::mend::{above, settle_dir};
+use crate::mend::settle_dir;
 use crate::mode::Mode;
 use crate::sidecar::{LockTimeout, WriterLock, make_sidecar, sidecar_dir};
-use crate::storage::located;
+use crate::storage::{above, located, sync_dir};
 
 /// A reader may look while a writer drops an epoch.
 const READER_TRIES: u32 = 5;
@@ -149,10 +149,7 @@ fn open_parts(options: &Options, waiting: &Options, dir: &Path, mode: Mode) -> R
             let message = "no epoch 0iN of a pier there";
             return Err(Error::new(ErrorKind::Missing, message).at(dir));
         }
-        let number = options.epoch.unwrap_or(0);
-        let next = roll::place_aside(dir);
-        roll::make(options, &next, number, None, None)?;
-        named.push(roll::put(options, &next, dir, number)?);
+        named.push(roll::begin(options, dir, options.epoch.unwrap_or(0), None)?);
     }
     let mut parts: Vec<Part> = Vec::new();
     if let Some((last, finished)) = named.split_last() {
@@ -197,6 +194,6 @@ fn acquire(options: &Options, path: &Path, dir: &Path) -> Result<WriterLock> {
     make_sidecar(storage, &sidecar)?;
     let lock = WriterLock::acquire(storage, &sidecar, dir, &options.lock_timeout)?;
     // One that died may have begun an epoch and not synced its name.
-    storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
+    sync_dir(storage, dir)?;
     Ok(lock)
 }

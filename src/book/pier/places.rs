@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::super::epoch::epoch_in_name;
 use super::super::names::LOG_NAME;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mend::{above, refuse_link};
-use crate::storage::{Access, Storage, read_full};
+use crate::mend::refuse_link;
+use crate::storage::{Access, Storage, above, read_full};
 
 /// Says which store an epoch is kept in.
 pub const EPOC_NAME: &str = "epoc.txt";

@@ -25,9 +25,10 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::lock;
 use crate::log::stage::StagedReader;
-use crate::mend::{make_own_dir, remove_tree};
+use crate::mend::make_own_dir;
 use crate::mode::Mode;
 use crate::sidecar::sidecar_dir;
+use crate::storage::{Aside, sync_dir};
 use crate::transaction::{self, Committed, Desk, Intent, Target, Transaction};
 
 const BEGUN_NAME: &str = "begun";
@@ -137,7 +138,8 @@ pub(super) fn finish(options: &Options, dir: &Path) -> Result<()> {
 /// Remove the epochs that a commit made and did not rename. Only without an intent.
 pub(super) fn remove_begun(options: &Options, dir: &Path) -> Result<()> {
     let begun = sidecar_dir(dir).join(BEGUN_NAME);
-    remove_tree(&*options.storage, &begun, "remove what was left").map_err(|e| e.of(FORMAT))
+    Aside::begin(&*options.storage, begun).map_err(|e| e.of(FORMAT))?;
+    Ok(())
 }
 
 /// Where a pier keeps what it publishes.
@@ -188,14 +190,15 @@ impl<'a> Epochs<'a> {
         let mut staged = StagedReader::open(&desk, job, part, codec)?;
         while staged.next()?.is_some() {}
         drop(staged);
-        let place = self.begun(number);
-        let path = desk.part_path(job, part)?;
-        roll::make(self.options, &place, number, Some((before, Layout::Packed)), Some(&path))
+        let (place, path) = (self.begun(number), desk.part_path(job, part)?);
+        roll::make(self.options, place, number, Some((before, Layout::Packed)), Some(&path))?;
+        Ok(())
     }
 
     /// Rename an epoch to its place, durably.
     fn name(&self, number: u64) -> Result<()> {
-        roll::put(self.options, &self.begun(number), self.dir, number)?;
+        let begun = Aside::at(&*self.options.storage, self.begun(number));
+        roll::put(&begun, self.dir, number)?;
         Ok(())
     }
 
@@ -210,11 +213,6 @@ impl<'a> Epochs<'a> {
             let _ = desk.storage.rename(&self.begun(number).join(LOG_NAME), &path);
         }
         remove_begun(self.options, self.dir).unwrap_or_else(lines::warn);
-    }
-
-    fn sync(&self, dir: &Path) -> Result<()> {
-        let synced = self.options.storage.sync_dir(dir);
-        synced.map_err(|e| Error::io("sync the directory", dir, e))
     }
 }
 
@@ -273,12 +271,13 @@ impl Target for Epochs<'_> {
             Error::new(ErrorKind::Unsupported, message).of(FORMAT).at(&self.sidecar)
         })?;
         // A commit that died may have left the intent's name, or a rename, unsynced.
-        self.sync(&self.sidecar)?;
+        let storage = &*self.options.storage;
+        sync_dir(storage, &self.sidecar)?;
         let begun = self.sidecar.join(BEGUN_NAME);
-        if self.desk().storage.is_dir(&begun) {
-            self.sync(&begun)?;
+        if storage.is_dir(&begun) {
+            sync_dir(storage, &begun)?;
         }
-        let named = list(self.desk().storage, self.dir)?;
+        let named = list(storage, self.dir)?;
         let last = named.last().map(|named| named.number);
         if let Some(last) = named.last().filter(|last| last.number < first) {
             self.check_unchanged(last, first)?;

@@ -13,7 +13,6 @@
 //! next writer removes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::part::Part;
@@ -21,11 +20,10 @@ use super::publish::{Epochs, remove_begun};
 use super::{FORMAT, LOG_NAME, Pier, Shared, ends_of};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::lock;
-use crate::mend::remove_tree;
 use crate::mode::Mode;
 use crate::retention::Retention;
 use crate::sidecar::{CONSUMERS_WAIT, Consumers, check_name};
-use crate::storage::Access;
+use crate::storage::{Access, Aside, move_to};
 use crate::transaction::Target;
 
 const ASIDE_NAME: &str = "dropped";
@@ -123,8 +121,7 @@ impl Pier {
         if shared.mode == Mode::Read {
             return Ok(());
         }
-        remove_tree(&*shared.options.storage, &shared.aside(), REMOVING)
-            .map_err(|e| e.of(FORMAT))?;
+        shared.aside().remove(REMOVING).map_err(|e| e.of(FORMAT))?;
         remove_begun(&shared.options, &shared.dir)?;
         let next = self.last()?.saturating_add(1);
         let consumers = shared.consumers();
@@ -146,8 +143,8 @@ impl Shared {
         Consumers { storage: &*self.options.storage, sidecar: &self.sidecar, format: FORMAT }
     }
 
-    fn aside(&self) -> PathBuf {
-        self.sidecar.join(ASIDE_NAME)
+    fn aside(&self) -> Aside<'_> {
+        Aside::at(&*self.options.storage, self.sidecar.join(ASIDE_NAME))
     }
 
     /// What may be dropped of the first epochs, where consumers need the event `needed`.
@@ -203,13 +200,8 @@ impl Shared {
             let adopted = last.book.desk()?.adopt_all(&first.book.desk()?);
             adopted.map_err(|e| e.of(FORMAT))?;
         }
-        remove_tree(storage, &aside, REMOVING).map_err(|e| e.of(FORMAT))?;
-        let renamed = storage.rename(&dir, &aside);
-        let synced = renamed.and_then(|()| {
-            storage.sync_dir(&self.dir)?;
-            storage.sync_dir(&self.sidecar)
-        });
-        if let Err(e) = synced {
+        aside.remove(REMOVING).map_err(|e| e.of(FORMAT))?;
+        if let Err(e) = move_to(storage, &dir, aside.path()) {
             if !storage.is_dir(&dir) {
                 // The error that is being returned tells more than what closing fails with.
                 let _ = self.finish(parts);
@@ -222,6 +214,6 @@ impl Shared {
         finished.dropped_records += deeds;
         finished.dropped_bytes += bytes;
         drop(finished);
-        remove_tree(storage, &aside, REMOVING).map_err(|e| e.of(FORMAT))
+        aside.remove(REMOVING).map_err(|e| e.of(FORMAT))
     }
 }

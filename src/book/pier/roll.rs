@@ -11,7 +11,6 @@
 //! After it the epoch is there as a whole: what lies before it was synced first, so that a power cut
 //! leaves no gap.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::part::{Part, of_part};
@@ -23,10 +22,10 @@ use crate::book::names::LOG_NAME;
 use crate::book::{Layout, META_NAME, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
-use crate::mend::{above, make_dir, refuse_link};
+use crate::mend::{make_dir, refuse_link};
 use crate::mode::Mode;
 use crate::sidecar::{PRIVATE_MODE, sidecar_dir};
-use crate::storage::{Access, Storage, replace, write_full};
+use crate::storage::{Access, Aside, Storage, replace, write_full};
 
 const NEXT_NAME: &str = "next";
 
@@ -68,9 +67,8 @@ impl Shared {
     fn begin_after(&self, last: &Part, number: u64) -> Result<(Part, Part)> {
         let Self { options, dir, .. } = self;
         let finished = self.close_last(last, number)?;
-        let next = place_aside(dir);
-        make(options, &next, number, Some((&last.dir, last.book.layout())), None)?;
-        let Named { number, dir } = put(options, &next, dir, number)?;
+        let before = Some((&*last.dir, last.book.layout()));
+        let Named { number, dir } = begin(options, dir, number, before)?;
         let book = of_part(options).open(&dir, Mode::Append)?;
         Ok((finished, Part { number, dir, book }))
     }
@@ -106,24 +104,34 @@ impl Shared {
     }
 }
 
+/// Make an empty epoch aside, and give it its name.
+pub fn begin(
+    options: &Options,
+    dir: &Path,
+    number: u64,
+    before: Option<(&Path, Layout)>,
+) -> Result<Named> {
+    let next = sidecar_dir(dir).join(NEXT_NAME);
+    put(&make(options, next, number, before, None)?, dir, number)
+}
+
 /// Make an epoch aside, whole and synced: an empty book, in the layout of the epoch before unless the
 /// options name one, and what that has beside its own. Or with the `deeds` in a file that has room for a
 /// header, which is taken.
-pub fn make(
-    options: &Options,
-    next: &Path,
+pub fn make<'a>(
+    options: &'a Options,
+    next: PathBuf,
     number: u64,
     before: Option<(&Path, Layout)>,
     deeds: Option<&Path>,
-) -> Result<()> {
+) -> Result<Aside<'a>> {
     let layout = before.map(|(_, layout)| layout);
     let storage = &*options.storage;
-    let sidecar = sidecar_dir(next);
-    for (dir, file_mode) in [(next, options.file_mode), (&sidecar, PRIVATE_MODE)] {
-        refuse_link(storage, dir)?;
-        remove_files(storage, dir)?;
-        make_dir(storage, dir, file_mode)?;
-    }
+    refuse_link(storage, &next)?;
+    let aside = Aside::begin(storage, next)?;
+    let next = aside.path();
+    make_dir(storage, next, options.file_mode)?;
+    make_dir(storage, &sidecar_dir(next), PRIVATE_MODE)?;
     let layout = options.layout.or(layout);
     let making = Options { epoch: Some(number), layout, ..options.clone() };
     let mode = match deeds {
@@ -148,7 +156,8 @@ pub fn make(
         }
     }
     // The book has synced its own names, and each store those of `next`.
-    store(EPOC_NAME, EPOC_BOOK.as_bytes())
+    store(EPOC_NAME, EPOC_BOOK.as_bytes())?;
+    Ok(aside)
 }
 
 /// Make deeds in layout `packed` the log of an epoch: a header before them, and its name. Opening it syncs
@@ -162,28 +171,8 @@ fn take(storage: &dyn Storage, deeds: &Path, log: &Path, number: u64) -> Result<
 }
 
 /// Give the epoch that was made its name, durably.
-pub fn put(options: &Options, next: &Path, dir: &Path, number: u64) -> Result<Named> {
-    let storage = &*options.storage;
+pub fn put(aside: &Aside<'_>, dir: &Path, number: u64) -> Result<Named> {
     let place = dir.join(name_of(number));
-    storage.rename(next, &place).map_err(|e| Error::io("name the new epoch", &place, e))?;
-    for dir in [dir, above(next)] {
-        storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))?;
-    }
+    aside.publish(&place, "name the new epoch")?;
     Ok(Named { number, dir: place })
-}
-
-pub fn place_aside(dir: &Path) -> PathBuf {
-    sidecar_dir(dir).join(NEXT_NAME)
-}
-
-/// Remove what an interrupted roll left in a directory, if it is there.
-fn remove_files(storage: &dyn Storage, dir: &Path) -> Result<()> {
-    let names = match storage.list(dir) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        names => names.map_err(|e| Error::io("list the directory", dir, e))?,
-    };
-    for path in names.iter().map(|name| dir.join(name)).filter(|path| !storage.is_dir(path)) {
-        storage.remove(&path).map_err(|e| Error::io("remove what was left", &path, e))?;
-    }
-    Ok(())
 }

@@ -6,7 +6,7 @@ use super::{Directory, Gate, counter, is_full};
 use crate::error::{Error, Result};
 use crate::lines;
 use crate::locks::atomic::Ordering;
-use crate::storage::Access;
+use crate::storage::{Access, sync_dir};
 
 impl Directory {
     /// The lowest index that no store has claimed.
@@ -24,8 +24,7 @@ impl Directory {
             counter::store(&*self.storage, &sidecar, &self.base, next)?;
         } else if self.counted.load(Ordering::Acquire) < next {
             // The store that wrote it may have died before its name was durable.
-            let synced = self.storage.sync_dir(&sidecar);
-            synced.map_err(|e| Error::io("sync the directory", &sidecar, e))?;
+            sync_dir(&*self.storage, &sidecar)?;
         }
         self.counted.fetch_max(stored.max(next), Ordering::AcqRel);
         if !self.sidecar_settled.load(Ordering::Acquire) {

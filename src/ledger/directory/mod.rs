@@ -25,7 +25,9 @@ use crate::mend::{make_dir, make_own_dir, refuse_link, sync_above, sync_names};
 use crate::sidecar::{
     PRIVATE_MODE, Settings, lock_within, make_sidecar, refuse_other_format, sidecar_dir,
 };
-use crate::storage::{Access, File, FileId, LockAttempt, LockGuard, Storage, located};
+use crate::storage::{
+    Access, File, FileId, LockAttempt, LockGuard, Storage, located, move_to, sync_dir,
+};
 
 /// How long another store's hold of the directory is waited for.
 const GATE_WAIT: Duration = Duration::from_secs(30);
@@ -280,11 +282,7 @@ impl Directory {
         let names = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}.{n}")));
         let mut free = names.skip_while(|name| taken.iter().any(|taken| *taken == **name));
         let to = dir.join(free.next().unwrap_or_default());
-        self.storage.rename(path, &to).map_err(fail)?;
-        self.storage
-            .sync_dir(&dir)
-            .and_then(|()| self.storage.sync_dir(&self.path))
-            .map_err(fail)?;
+        move_to(&*self.storage, path, &to).map_err(fail)?;
         lines::warn(format_args!("a damaged file went to {}", to.display()));
         Ok(())
     }
@@ -306,7 +304,7 @@ impl Directory {
 
     /// Return when the names of the files are on stable storage.
     pub fn sync(&self) -> Result<()> {
-        self.storage.sync_dir(&self.path).map_err(|e| self.fail("sync the directory", e))?;
+        sync_dir(&*self.storage, &self.path)?;
         if !self.settled.load(Ordering::Acquire) {
             sync_above(&*self.storage, &self.path)?;
             self.settled.store(true, Ordering::Release);

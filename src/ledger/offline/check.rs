@@ -14,10 +14,11 @@ use crate::ledger::options::{LedgerConfig, Options};
 use crate::ledger::store::LedgerStore;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame;
-use crate::log::report::{SalvageReport, SalvageRun, VerifyReport};
+use crate::log::report::{SalvageReport, VerifyReport};
+use crate::log::salvage::copy_intact;
 use crate::log::space::Place;
 use crate::log::split::Split;
-use crate::log::whole::{PROGRESS_BYTES, all_damages, cursor};
+use crate::log::whole::cursor;
 use crate::mode::Depth;
 use crate::storage::{Access, located};
 
@@ -154,8 +155,8 @@ fn salvage_files(
         };
         let config = LedgerConfig::lines(target, base_filename);
         let store = copying.open(LedgerConfig { max_file_size: usize::MAX, ..config })?;
-        let step = |bytes: u64| progress((done + bytes).min(all), all);
-        let report = copy_file(options, &place, &inspected, &store, step)?;
+        let mut step = |bytes: u64, _| progress((done + bytes).min(all), all);
+        let report = copy_file(options, &place, &inspected, &store, &mut step)?;
         let copy = store.active_path();
         store.close()?;
         done += file.bytes;
@@ -169,43 +170,21 @@ fn copy_file(
     place: &Place,
     found: &Inspected<LedgerFormat>,
     store: &LedgerStore,
-    mut progress: impl FnMut(u64) -> Result<()>,
+    progress: &mut impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<SalvageReport> {
-    let common = LedgerFormat::common(options)?;
-    let mut records = cursor(&common, place, found).rescuing();
-    let mut report =
-        SalvageReport { source_bytes: found.findings.data_end, ..SalvageReport::default() };
+    let records = cursor(&LedgerFormat::common(options)?, place, found).rescuing();
     let mut batch = Batch::new(found.format.framing().record_bytes_max);
-    let (mut last_end, mut was_proved, mut copied, mut next_progress) = (None, true, 0, 0);
-    while let Some((number, offset, frame)) = records.advance()? {
-        batch.push(frame.payload(records.bytes()))?;
-        let proved = records.is_proved();
-        let goes_on = last_end == Some(offset) && proved == was_proved;
-        (last_end, was_proved) = (Some(offset + frame.len()), proved);
-        match report.runs.last_mut().filter(|_| goes_on) {
-            Some(run) => run.records += 1,
-            None => report.runs.push(SalvageRun {
-                source_ordinal: number,
-                source_offset: offset,
-                ordinal: report.records,
-                offset: copied,
-                records: 1,
-                proved,
-            }),
-        }
-        report.records += 1;
-        report.uncertain += u64::from(!proved);
-        copied += frame.len();
+    let (mut report, mut copied) = (SalvageReport::default(), 0);
+    copy_intact(found, records, &mut report, progress, |report, run, frame, payload| {
+        batch.push(payload)?;
         if batch.bytes_len() >= SALVAGE_BATCH_BYTES {
             store.append_batch(&batch)?;
             batch.clear();
         }
-        if offset >= next_progress {
-            progress(offset)?;
-            next_progress = offset + PROGRESS_BYTES;
-        }
-    }
+        (run.ordinal, run.offset) = (report.records, copied);
+        copied += frame.len();
+        Ok(())
+    })?;
     store.append_batch(&batch)?;
-    report.damages = all_damages(found, records.damages());
     Ok(report)
 }

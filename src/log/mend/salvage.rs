@@ -7,12 +7,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::asking;
 use crate::log::Log;
 use crate::log::extent::Extent;
-use crate::log::format::{Format, Inspected, TagOf};
+use crate::log::format::{Format, FrameOf, Inspected, TagOf};
 use crate::log::look::conclude::loss;
 use crate::log::look::inspect::{inspect_patiently, place_of};
 use crate::log::mend::carry::{self, Carry};
-use crate::log::mend::whole::{PROGRESS_BYTES, all_damages, cursor};
+use crate::log::mend::whole::{Steps, all_damages, cursor};
 use crate::log::options::Common;
+use crate::log::read::cursor::Cursor;
 use crate::log::report::{SalvageReport, SalvageRun};
 use crate::log::space::Place;
 use crate::log::write::append::Wanted;
@@ -60,15 +61,10 @@ fn copy<F: Format>(
 ) -> Result<SalvageReport> {
     let found = inspect_patiently::<F>(options, place, Depth::Quick)?;
     let start = found.findings.extent.start;
-    let (_, end) = found.space.whole();
-    let all = end.saturating_sub(start);
     let records = cursor(common, place, &found);
-    let mut records = if stub.is_some() { records } else { records.rescuing() };
+    let records = if stub.is_some() { records } else { records.rescuing() };
     let copy = target(&found)?;
-    let mut report = SalvageReport {
-        source_bytes: found.findings.data_end.max(found.findings.extent.end).saturating_sub(start),
-        ..SalvageReport::default()
-    };
+    let mut report = SalvageReport::default();
     let lost = loss(&found);
     let mut noted = Loss::load(&*common.storage, &place.sidecar).map_err(|e| e.of(F::NAME));
     if lost.is_none() {
@@ -80,46 +76,25 @@ fn copy<F: Format>(
         batch: Batch::with_framing(copy.shared.appending),
         log: &copy,
     };
-    let (mut next_progress, mut last_end, mut was_proved) = (start, None, true);
-    let mut last_ordinal = None;
-    while let Some((ordinal, offset, frame)) = records.advance()? {
-        last_ordinal = ordinal;
-        let proved = records.is_proved() && !found.findings.is_in_damage(offset);
+    let (mut last_end, mut last_ordinal) = (start, None);
+    copy_intact(&found, records, &mut report, progress, |report, run, frame, payload| {
+        let (ordinal, offset) = (run.source_ordinal, run.source_offset);
         let end = offset + frame.len();
         if let Some(stub) = stub {
-            let bytes_lost = offset.saturating_sub(last_end.unwrap_or(start));
-            let lost = target.lost_before(ordinal.filter(|_| proved), bytes_lost);
+            let bytes_lost = offset.saturating_sub(last_end);
+            let lost = target.lost_before(ordinal.filter(|_| run.proved), bytes_lost);
             for number in lost.map_err(|e| e.at(&place.log).offset_at(offset))? {
                 target.push(tag(stub.tag), stub.payload)?;
                 report.stubs.push(number);
             }
         }
-        let to = target.push(tag(frame.tag()), frame.payload(records.bytes()))?;
-        carry.met((offset, end), to.1, &mut report);
-        let after_gap = last_end != Some(offset) || proved != was_proved;
-        (last_end, was_proved) = (Some(end), proved);
-        report.records += 1;
-        report.uncertain += u64::from(!proved);
-        match report.runs.last_mut().filter(|_| !after_gap) {
-            Some(run) => run.records += 1,
-            None => report.runs.push(SalvageRun {
-                source_ordinal: ordinal,
-                source_offset: offset,
-                ordinal: to.0,
-                offset: to.1,
-                records: 1,
-                proved,
-            }),
-        }
-        if end >= next_progress {
-            progress((end - start).min(all), all)?;
-            next_progress = end + PROGRESS_BYTES;
-        }
-    }
+        (run.ordinal, run.offset) = target.push(tag(frame.tag()), payload)?;
+        carry.met((offset, end), run.offset, report);
+        (last_end, last_ordinal) = (end, ordinal);
+        Ok(())
+    })?;
     target.flush()?;
-    report.damages = all_damages(&found, records.damages());
     let durable_end = found.findings.durable_end.unwrap_or(u64::MAX);
-    let last_end = last_end.unwrap_or(start);
     let is_lost = |damage: &Damage| (last_end..durable_end).contains(&damage.offset);
     let short = lost.and_then(|loss| behind(loss, (last_end, last_ordinal), durable_end));
     report.loss = if short.is_some() { short } else { noted? };
@@ -127,8 +102,43 @@ fn copy<F: Format>(
     carry.store(Some(last_end).filter(|_| ends_whole), &copy, &mut report)?;
     carry::transactions(common, place, &copy, &mut report)?;
     copy.close()?;
-    progress(all, all)?;
+    let (_, end) = found.space.whole();
+    Steps::new(start, end).end(progress)?;
     Ok(report)
+}
+
+/// Give every intact record to `put`, as a run of its own with its frame and its payload, and note it in the
+/// report. `put` sets the number and the byte that the record has in the copy.
+pub fn copy_intact<F: Format>(
+    found: &Inspected<F>,
+    mut records: Cursor<F>,
+    report: &mut SalvageReport,
+    progress: &mut impl FnMut(u64, u64) -> Result<()>,
+    mut put: impl FnMut(&mut SalvageReport, &mut SalvageRun, FrameOf<F>, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let (findings, (_, file_end)) = (&found.findings, found.space.whole());
+    let start = findings.extent.start;
+    report.source_bytes = findings.data_end.max(findings.extent.end).saturating_sub(start);
+    let (mut steps, mut before) = (Steps::new(start, file_end), None);
+    while let Some((ordinal, offset, frame)) = records.advance()? {
+        let proved = records.is_proved() && !findings.is_in_damage(offset);
+        let end = offset + frame.len();
+        let (source_ordinal, source_offset) = (ordinal, offset);
+        let mut run =
+            SalvageRun { source_ordinal, source_offset, ordinal: 0, offset: 0, records: 1, proved };
+        put(report, &mut run, frame, frame.payload(records.bytes()))?;
+        let goes_on = before == Some((offset, proved));
+        before = Some((end, proved));
+        report.records += 1;
+        report.uncertain += u64::from(!proved);
+        match report.runs.last_mut().filter(|_| goes_on) {
+            Some(run) => run.records += 1,
+            None => report.runs.push(run),
+        }
+        steps.at(end, progress)?;
+    }
+    report.damages = all_damages(found, records.damages());
+    Ok(())
 }
 
 /// The log that gets the copies, and those that it does not have yet.

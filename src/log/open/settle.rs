@@ -18,10 +18,11 @@ use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
 use crate::log::space::Place;
 use crate::log::stage::is_staged;
-use crate::mend::{above, rewrite, save_tail, sync_names};
+use crate::mend::{rewrite, save_tail, sync_names};
 use crate::mode::Recovery;
 use crate::scan::Verdict;
 use crate::sidecar::{Loss, Mark, MarkFile, MarkUse, Settings};
+use crate::storage::{above, sync_dir};
 
 /// What to do about a log that lost acknowledged records.
 const LOST: &str = "repair says what is missing, and goes on without it if the loss is accepted; if a \
@@ -137,7 +138,7 @@ pub fn settle<F: Format>(
         let all = above(&place.sidecar);
         if all != place.dir {
             // Of several logs in a directory each has a directory in the sidecar's.
-            storage.sync_dir(all).map_err(|e| Error::io("sync the directory", all, e))?;
+            sync_dir(storage, all)?;
         }
     }
     let written = found.findings.data_end.saturating_sub(extent.end);

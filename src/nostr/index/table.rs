@@ -19,10 +19,10 @@ use super::made_here;
 use super::writes::Writes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
-use crate::mend::{make_own_dir, remove_tree};
+use crate::mend::make_own_dir;
 use crate::nostr::bytes::format::FORMAT;
 use crate::sidecar::PRIVATE_MODE;
-use crate::storage::Disk;
+use crate::storage::{Aside, Disk};
 
 /// From so many entries on they become files at once, sorted, without a journal: many times quicker.
 const BULK: usize = 8_192;
@@ -71,7 +71,7 @@ impl Table {
 
     /// Delete the files of the table, if there are any.
     pub fn delete(dir: &Path) -> Result<()> {
-        remove_tree(&Disk, dir, "delete the index").map_err(|e| e.of(FORMAT))
+        Aside::at(&Disk, dir.into()).remove("delete the index").map_err(|e| e.of(FORMAT))
     }
 
     pub fn in_memory() -> Self {

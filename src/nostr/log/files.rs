@@ -26,7 +26,7 @@ use crate::mode::{Depth, Mode};
 use crate::scan::{Scanned, Scanner};
 use crate::sidecar::{Mark, Settings, refuse_linked, sidecar_dir};
 use crate::storage::segmented::remove;
-use crate::storage::{Access, File, Storage, read_full, replace, write_full};
+use crate::storage::{Access, File, Storage, read_full, replace, sync_dir, write_full};
 
 /// An entry, borrowed from its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,7 +292,7 @@ pub fn remove_files(storage: &dyn Storage, dir: &Path, numbers: &[u64]) -> Resul
         let place = Place::file(&dir.join(file_name(*number)));
         let fail = |e| Error::io("remove the file", &place.log, e).of(FORMAT);
         remove(storage, &place.log).map_err(fail)?;
-        storage.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e).of(FORMAT))?;
+        sync_dir(storage, dir).map_err(|e| e.of(FORMAT))?;
         refuse_linked(storage, &place.sidecar).map_err(|e| e.of(FORMAT))?;
         for name in storage.list(&place.sidecar).unwrap_or_default() {
             remove(storage, &place.sidecar.join(name)).map_err(fail)?;

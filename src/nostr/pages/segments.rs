@@ -10,13 +10,13 @@ use super::options::Options;
 use super::segment::{Found, Record, Segment};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
-use crate::mend::{above, make_own_dir, refuse_link, save_tail, sync_names};
+use crate::mend::{make_own_dir, refuse_link, save_tail, sync_names};
 use crate::nostr::bytes::event::{Flags, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::Header;
 use crate::nostr::log::entry::WAL_NAME;
 use crate::sidecar::sidecar_dir;
-use crate::storage::{Access, Storage};
+use crate::storage::{Access, Storage, above, sync_dir};
 
 const DATA_NAME: &str = "data";
 const SEGMENTS_NAME: &str = "segments";
@@ -211,8 +211,7 @@ impl Segments {
             let path = open.segment.path().to_path_buf();
             let gone = self.storage.remove(&path);
             gone.map_err(|e| Error::io("delete the segment", &path, e))?;
-            let synced = self.storage.sync_dir(&self.dir);
-            synced.map_err(|e| Error::io("sync the directory", &self.dir, e))?;
+            sync_dir(&*self.storage, &self.dir)?;
             removed.push(path);
         }
         removed.reverse();

@@ -13,7 +13,6 @@ use crate::error::{Durable, Error, Result};
 use crate::lines::locked;
 use crate::log::framing::Frame;
 use crate::log::stage::{StagedReader, StagedWriter};
-use crate::mend::above;
 use crate::nostr::bytes::event::{Event, EventRef};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::record;
@@ -21,6 +20,7 @@ use crate::nostr::log::codec::Codec;
 use crate::nostr::log::entry::{Entry, Lsn, Op, Tag};
 use crate::scan::Bad;
 use crate::sidecar::{LockTimeout, WriterLock};
+use crate::storage::above;
 use crate::transaction::{
     self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction,
 };
