@@ -89,12 +89,17 @@ impl Meta {
 
     /// Change the fields that are `Some`, durably and all at once.
     pub fn save(&self, storage: &dyn Storage, dir: &Path, mode: u32) -> Result<()> {
+        save(storage, dir, mode, &self.values())
+    }
+
+    /// The bytes of the fields that are `Some`, by their keys.
+    pub(super) fn values(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut values: Vec<(&str, Vec<u8>)> = Vec::new();
         values.extend(self.who.map(|who| ("who", who.to_le_bytes().into())));
         values.extend(self.version.map(|version| ("version", version.to_le_bytes().into())));
         values.extend(self.life.map(|life| ("life", life.to_le_bytes().into())));
         values.extend(self.fake.map(|fake| ("fake", vec![u8::from(!fake)])));
-        save(storage, dir, mode, &values)
+        values
     }
 }
 

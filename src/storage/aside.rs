@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::segmented::remove;
-use super::{Storage, write_full};
+use super::{Storage, names_in, write_full};
 use crate::error::{Error, Result};
 
 /// A directory that is made beside its place.
@@ -64,8 +64,7 @@ impl<'a> Aside<'a> {
         which: impl Fn(&OsStr) -> bool,
         doing: &str,
     ) -> Result<()> {
-        let names = self.storage.list(&self.path);
-        let mut names = names.map_err(|e| Error::io("list the directory", &self.path, e))?;
+        let mut names = names_in(self.storage, &self.path)?;
         names.retain(|name| which(name));
         names.sort();
         for name in &names {

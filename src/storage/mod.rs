@@ -29,7 +29,7 @@ pub use disk::Disk;
 pub(crate) use disk::is_own;
 pub use fork::generation as fork_generation;
 pub use memory::Memory;
-pub(crate) use whole::{READ_BYTES, end_of_data, located, read_full, sum_of, write_full};
+pub(crate) use whole::{READ_BYTES, end_of_data, located, names_in, read_full, sum_of, write_full};
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

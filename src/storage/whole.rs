@@ -1,6 +1,7 @@
 //! Whole reads and writes over [`File`] and [`Storage`]: fill a buffer, find the end of the data, write
 //! all.
 
+use std::ffi::OsString;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,14 @@ pub fn located(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
         return Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
     }
     storage.absolute(path).map_err(|e| Error::io("find the place of the log", path, e))
+}
+
+/// The names in a directory, in no order; none if it is not there.
+pub fn names_in(storage: &dyn Storage, dir: &Path) -> Result<Vec<OsString>> {
+    match storage.list(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        names => names.map_err(|e| Error::io("list the directory", dir, e)),
+    }
 }
 
 /// Fill `buf` from `offset`, or as much as there is before the end of the file; returns the count.

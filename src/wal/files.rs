@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::space::Place;
 use crate::slice::part;
 use crate::storage::segmented::Extent;
-use crate::storage::{Access, File, Storage, read_full, replace};
+use crate::storage::{Access, File, Storage, names_in, read_full, replace};
 
 /// Beyond it no log lies: counting on from a head or segment up there would overflow.
 const END_MAX: u64 = 1 << 63;
@@ -30,10 +30,7 @@ pub enum Head {
 
 /// The segments in the directory, sorted.
 pub fn indices(storage: &dyn Storage, place: &Place) -> Result<Vec<u64>> {
-    let names = match storage.list(&place.dir) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-        names => names.map_err(|e| Error::io("list the directory", &place.dir, e))?,
-    };
+    let names = names_in(storage, &place.dir)?;
     let mut indices: Vec<_> = names.iter().filter_map(|name| segment_index(name)).collect();
     indices.sort_unstable();
     Ok(indices)

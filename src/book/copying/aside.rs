@@ -30,7 +30,7 @@ use crate::sidecar::{
     tells_of_no_record,
 };
 use crate::storage::segmented::remove;
-use crate::storage::{Aside, LockAttempt, LockGuard, Storage, located, sync_dir};
+use crate::storage::{Aside, LockAttempt, LockGuard, Storage, located, names_in, sync_dir};
 
 const ASIDE_NAME: &str = ".converting";
 /// What errors say of renaming.
@@ -187,6 +187,5 @@ fn refuse_log(options: &Options, place: &Place) -> Result<()> {
 }
 
 fn holds(storage: &dyn Storage, dir: &Path, name: &str) -> Result<bool> {
-    let names = storage.list(dir).map_err(|e| Error::io("list the directory", dir, e))?;
-    Ok(names.iter().any(|there| there == name))
+    Ok(names_in(storage, dir)?.iter().any(|there| there == name))
 }

@@ -61,17 +61,12 @@ pub fn check_meta(held: Meta, meta: Meta, dest: &Path) -> Result<()> {
 
 /// Metadata as Urbit stores it in LMDB: without trailing zeros.
 pub fn stripped(meta: &Meta) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut values: Vec<(&str, Vec<u8>)> = Vec::new();
-    values.extend(meta.who.map(|who| ("who", who.to_le_bytes().to_vec())));
-    values.extend(meta.version.map(|version| ("version", version.to_le_bytes().to_vec())));
-    values.extend(meta.life.map(|life| ("life", life.to_le_bytes().to_vec())));
-    values.extend(meta.fake.map(|fake| ("fake", vec![u8::from(!fake)])));
     let strip = |(key, mut value): (&str, Vec<u8>)| {
         let end = value.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         value.truncate(end);
         (key.as_bytes().to_vec(), value)
     };
-    values.into_iter().map(strip).collect()
+    meta.values().into_iter().map(strip).collect()
 }
 
 /// What the top directory of a pier says of the ship; `None` where nothing was stored there.

@@ -8,7 +8,7 @@ use super::super::epoch::epoch_in_name;
 use super::super::names::LOG_NAME;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mend::refuse_link;
-use crate::storage::{Access, Storage, above, read_full};
+use crate::storage::{Access, Storage, above, names_in, read_full};
 
 /// Says which store an epoch is kept in.
 pub const EPOC_NAME: &str = "epoc.txt";
@@ -51,10 +51,7 @@ pub fn log_dir(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
 /// The epochs in a directory in the order of their events; none if it is not there. Those in LMDB
 /// are refused, because passing over one would lose its events.
 pub fn list(storage: &dyn Storage, dir: &Path) -> Result<Vec<Named>> {
-    let names = match storage.list(dir) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        names => names.map_err(|e| Error::io("list the directory", dir, e))?,
-    };
+    let names = names_in(storage, dir)?;
     let mut found: Vec<Named> = names
         .iter()
         .map(|name| dir.join(name))

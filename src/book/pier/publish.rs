@@ -138,8 +138,7 @@ pub(super) fn finish(options: &Options, dir: &Path) -> Result<()> {
 /// Remove the epochs that a commit made and did not rename. Only without an intent.
 pub(super) fn remove_begun(options: &Options, dir: &Path) -> Result<()> {
     let begun = sidecar_dir(dir).join(BEGUN_NAME);
-    Aside::begin(&*options.storage, begun).map_err(|e| e.of(FORMAT))?;
-    Ok(())
+    Aside::at(&*options.storage, begun).remove(Aside::LEFT).map_err(|e| e.of(FORMAT))
 }
 
 /// Where a pier keeps what it publishes.

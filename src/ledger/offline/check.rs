@@ -11,8 +11,7 @@ use crate::ledger::Batch;
 use crate::ledger::codec::{FORMAT, RECORD_BYTES_WRITTEN};
 use crate::ledger::format::LedgerFormat;
 use crate::ledger::options::{LedgerConfig, Options};
-use crate::ledger::store::LedgerStore;
-use crate::log::format::{Format, Inspected};
+use crate::log::format::Format;
 use crate::log::framing::Frame;
 use crate::log::report::{SalvageReport, VerifyReport};
 use crate::log::salvage::copy_intact;
@@ -156,35 +155,24 @@ fn salvage_files(
         let config = LedgerConfig::lines(target, base_filename);
         let store = copying.open(LedgerConfig { max_file_size: usize::MAX, ..config })?;
         let mut step = |bytes: u64, _| progress((done + bytes).min(all), all);
-        let report = copy_file(options, &place, &inspected, &store, &mut step)?;
+        let records = cursor(&LedgerFormat::common(options)?, &place, &inspected).rescuing();
+        let (mut report, mut copied_bytes) = (SalvageReport::default(), 0);
+        let mut batch = Batch::new(inspected.format.framing().record_bytes_max);
+        copy_intact(&inspected, records, &mut report, &mut step, |report, run, frame, payload| {
+            batch.push(payload)?;
+            if batch.bytes_len() >= SALVAGE_BATCH_BYTES {
+                store.append_batch(&batch)?;
+                batch.clear();
+            }
+            (run.ordinal, run.offset) = (report.records, copied_bytes);
+            copied_bytes += frame.len();
+            Ok(())
+        })?;
+        store.append_batch(&batch)?;
         let copy = store.active_path();
         store.close()?;
         done += file.bytes;
         copied.push(FileSalvage { file, copy, report });
     }
     Ok(copied)
-}
-
-fn copy_file(
-    options: &Options,
-    place: &Place,
-    found: &Inspected<LedgerFormat>,
-    store: &LedgerStore,
-    progress: &mut impl FnMut(u64, u64) -> Result<()>,
-) -> Result<SalvageReport> {
-    let records = cursor(&LedgerFormat::common(options)?, place, found).rescuing();
-    let mut batch = Batch::new(found.format.framing().record_bytes_max);
-    let (mut report, mut copied) = (SalvageReport::default(), 0);
-    copy_intact(found, records, &mut report, progress, |report, run, frame, payload| {
-        batch.push(payload)?;
-        if batch.bytes_len() >= SALVAGE_BATCH_BYTES {
-            store.append_batch(&batch)?;
-            batch.clear();
-        }
-        (run.ordinal, run.offset) = (report.records, copied);
-        copied += frame.len();
-        Ok(())
-    })?;
-    store.append_batch(&batch)?;
-    Ok(report)
 }

@@ -12,10 +12,8 @@ use crate::log::look::conclude::loss;
 use crate::log::look::inspect::{inspect_patiently, place_of};
 use crate::log::mend::carry::{self, Carry};
 use crate::log::mend::whole::{Steps, all_damages, cursor};
-use crate::log::options::Common;
 use crate::log::read::cursor::Cursor;
 use crate::log::report::{SalvageReport, SalvageRun};
-use crate::log::space::Place;
 use crate::log::write::append::Wanted;
 use crate::log::write::batch::Batch;
 use crate::mode::{Depth, Mode};
@@ -47,64 +45,53 @@ pub fn salvage<F: Format>(
 ) -> Result<SalvageReport> {
     let (place, common) = place_of::<F>(source, options)?;
     asking(common.lock_timeout.check(), &place.log, || {
-        copy::<F>((&place, &common), options, target, tag, stub, &mut progress)
-    })
-}
-
-fn copy<F: Format>(
-    (place, common): (&Place, &Common),
-    options: &F::Options,
-    target: impl FnOnce(&Inspected<F>) -> Result<Log<F>>,
-    tag: impl Fn(u32) -> TagOf<F>,
-    stub: Option<Stub>,
-    progress: &mut impl FnMut(u64, u64) -> Result<()>,
-) -> Result<SalvageReport> {
-    let found = inspect_patiently::<F>(options, place, Depth::Quick)?;
-    let start = found.findings.extent.start;
-    let records = cursor(common, place, &found);
-    let records = if stub.is_some() { records } else { records.rescuing() };
-    let copy = target(&found)?;
-    let mut report = SalvageReport::default();
-    let lost = loss(&found);
-    let mut noted = Loss::load(&*common.storage, &place.sidecar).map_err(|e| e.of(F::NAME));
-    if lost.is_none() {
-        noted = Ok(noted?);
-    }
-    let mut carry = Carry::load::<F>(common, place, &mut report);
-    let mut target = Target {
-        into: copy.extent()?,
-        batch: Batch::with_framing(copy.shared.appending),
-        log: &copy,
-    };
-    let (mut last_end, mut last_ordinal) = (start, None);
-    copy_intact(&found, records, &mut report, progress, |report, run, frame, payload| {
-        let (ordinal, offset) = (run.source_ordinal, run.source_offset);
-        let end = offset + frame.len();
-        if let Some(stub) = stub {
-            let bytes_lost = offset.saturating_sub(last_end);
-            let lost = target.lost_before(ordinal.filter(|_| run.proved), bytes_lost);
-            for number in lost.map_err(|e| e.at(&place.log).offset_at(offset))? {
-                target.push(tag(stub.tag), stub.payload)?;
-                report.stubs.push(number);
-            }
+        let found = inspect_patiently::<F>(options, &place, Depth::Quick)?;
+        let start = found.findings.extent.start;
+        let records = cursor(&common, &place, &found);
+        let records = if stub.is_some() { records } else { records.rescuing() };
+        let copy = target(&found)?;
+        let mut report = SalvageReport::default();
+        let lost = loss(&found);
+        let mut noted = Loss::load(&*common.storage, &place.sidecar).map_err(|e| e.of(F::NAME));
+        if lost.is_none() {
+            noted = Ok(noted?);
         }
-        (run.ordinal, run.offset) = target.push(tag(frame.tag()), payload)?;
-        carry.met((offset, end), run.offset, report);
-        (last_end, last_ordinal) = (end, ordinal);
-        Ok(())
-    })?;
-    target.flush()?;
-    let durable_end = found.findings.durable_end.unwrap_or(u64::MAX);
-    let is_lost = |damage: &Damage| (last_end..durable_end).contains(&damage.offset);
-    let short = lost.and_then(|loss| behind(loss, (last_end, last_ordinal), durable_end));
-    report.loss = if short.is_some() { short } else { noted? };
-    let ends_whole = short.is_none() && !report.damages.iter().any(is_lost);
-    carry.store(Some(last_end).filter(|_| ends_whole), &copy, &mut report)?;
-    carry::transactions(common, place, &copy, &mut report)?;
-    copy.close()?;
-    let (_, end) = found.space.whole();
-    Steps::new(start, end).end(progress)?;
-    Ok(report)
+        let mut carry = Carry::load::<F>(&common, &place, &mut report);
+        let mut target = Target {
+            into: copy.extent()?,
+            batch: Batch::with_framing(copy.shared.appending),
+            log: &copy,
+        };
+        let (mut last_end, mut last_ordinal) = (start, None);
+        copy_intact(&found, records, &mut report, &mut progress, |report, run, frame, payload| {
+            let (ordinal, offset) = (run.source_ordinal, run.source_offset);
+            let end = offset + frame.len();
+            if let Some(stub) = stub {
+                let bytes_lost = offset.saturating_sub(last_end);
+                let lost = target.lost_before(ordinal.filter(|_| run.proved), bytes_lost);
+                for number in lost.map_err(|e| e.at(&place.log).offset_at(offset))? {
+                    target.push(tag(stub.tag), stub.payload)?;
+                    report.stubs.push(number);
+                }
+            }
+            (run.ordinal, run.offset) = target.push(tag(frame.tag()), payload)?;
+            carry.met((offset, end), run.offset, report);
+            (last_end, last_ordinal) = (end, ordinal);
+            Ok(())
+        })?;
+        target.flush()?;
+        let durable_end = found.findings.durable_end.unwrap_or(u64::MAX);
+        let is_lost = |damage: &Damage| (last_end..durable_end).contains(&damage.offset);
+        let short = lost.and_then(|loss| behind(loss, (last_end, last_ordinal), durable_end));
+        report.loss = if short.is_some() { short } else { noted? };
+        let ends_whole = short.is_none() && !report.damages.iter().any(is_lost);
+        carry.store(Some(last_end).filter(|_| ends_whole), &copy, &mut report)?;
+        carry::transactions(&common, &place, &copy, &mut report)?;
+        copy.close()?;
+        let (_, end) = found.space.whole();
+        Steps::new(start, end).end(&mut progress)?;
+        Ok(report)
+    })
 }
 
 /// Give every intact record to `put`, as a run of its own with its frame and its payload, and note it in the

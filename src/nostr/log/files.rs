@@ -26,7 +26,7 @@ use crate::mode::{Depth, Mode};
 use crate::scan::{Scanned, Scanner};
 use crate::sidecar::{Mark, Settings, refuse_linked, sidecar_dir};
 use crate::storage::segmented::remove;
-use crate::storage::{Access, File, Storage, read_full, replace, sync_dir, write_full};
+use crate::storage::{Access, File, Storage, names_in, read_full, replace, sync_dir, write_full};
 
 /// An entry, borrowed from its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,10 +240,7 @@ fn lost_file(path: &Path, mark: &Mark) -> Error {
 /// The files in the directory, by their numbers, sorted.
 pub fn numbers(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
     refuse_link(storage, dir).map_err(|e| e.of(FORMAT))?;
-    let names = match storage.list(dir) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-        names => names.map_err(|e| Error::io("list the directory", dir, e).of(FORMAT))?,
-    };
+    let names = names_in(storage, dir).map_err(|e| e.of(FORMAT))?;
     let mut numbers: Vec<_> = names.iter().filter_map(|name| file_number(name)).collect();
     numbers.sort_unstable();
     Ok(numbers)
