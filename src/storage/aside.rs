@@ -1,13 +1,13 @@
-//! A file or a directory is made beside its place, and gets its name once it is whole and synced.
+//! Files and directories that are made beside their place, and get their name once they are whole.
 //!
 //! ```text
-//! 1 begin      removes what a crash, or an attempt that failed, left beside the place
-//! 2 the caller makes it there, and syncs it
+//! 1 begin      removes the files of an attempt that failed or was killed
+//! 2            the caller makes the directory, and syncs all of it
 //! 3 publish    renames it, then syncs the directory that it went to and the one that it came from
 //! ```
 //!
-//! A crash before the rename leaves the place as it was; a crash after it leaves the whole. Dropping an
-//! [`Aside`] removes nothing: the callers say when what they made is not wanted any more.
+//! A crash before the rename leaves the place as it was. A crash after it leaves the whole. Dropping an
+//! [`Aside`] removes nothing, because a later writer may publish the same directory: see `book/pier/publish.rs`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -25,15 +25,15 @@ pub struct Aside<'a> {
 }
 
 impl<'a> Aside<'a> {
-    /// What errors say of removing what an attempt left.
+    /// Errors say so of a removal.
     pub const LEFT: &'static str = "remove what was left";
 
-    /// Whatever lies there already.
+    /// The directory as an earlier attempt left it.
     pub fn at(storage: &'a dyn Storage, path: PathBuf) -> Self {
         Self { storage, path }
     }
 
-    /// Begin anew: remove what lies there.
+    /// The same, and remove the directory of an earlier attempt.
     pub fn begin(storage: &'a dyn Storage, path: PathBuf) -> Result<Self> {
         let aside = Self::at(storage, path);
         aside.remove(Self::LEFT)?;
@@ -44,20 +44,20 @@ impl<'a> Aside<'a> {
         &self.path
     }
 
-    /// Remove it and what it holds, if it is there; of a symbolic link only the link. `doing` says so in
-    /// errors.
+    /// Remove the directory with its files, if it is there; of a symbolic link only the link. Errors say that they
+    /// cannot do `doing`.
     pub fn remove(&self, doing: &str) -> Result<()> {
         remove_tree(self.storage, &self.path, doing)
     }
 
-    /// Give it its name, durably. It must be synced. `doing` says so in errors.
+    /// Rename the directory to `to`, durably. The caller has synced its files.
     pub fn publish(&self, to: &Path, doing: &str) -> Result<()> {
         self.storage.rename(&self.path, to).map_err(|e| Error::io(doing, to, e))?;
         sync_dir(self.storage, above(to))?;
         sync_dir(self.storage, above(&self.path))
     }
 
-    /// Rename some of the files in it, in the order of their names, to a directory that is there, durably.
+    /// Rename those of its files that `which` chooses into the directory `to`, in the order of their names, durably.
     pub fn publish_files(
         &self,
         to: &Path,
@@ -122,7 +122,7 @@ pub fn replace_through(
     written.and_then(|()| move_to(storage, temporary, path))
 }
 
-/// Rename, durably.
+/// Rename a file or a directory, durably: the directory that gets the name is synced first.
 pub fn move_to(storage: &dyn Storage, from: &Path, to: &Path) -> io::Result<()> {
     storage.rename(from, to)?;
     storage.sync_dir(above(to))?;
