@@ -2,7 +2,7 @@
 
     python scripts/cargo_mutants.py                        the lines that the last commit changed
     python scripts/cargo_mutants.py --since main           the lines that differ from a commit's
-    python scripts/cargo_mutants.py src/wal/dropping/intent.rs ...  these of the deciding files
+    python scripts/cargo_mutants.py src/sidecar/cut.rs ...  these of the deciding files
     python scripts/cargo_mutants.py --all                  all deciding files: hours
     python scripts/cargo_mutants.py --all --shard 0/8      an eighth of them
     python scripts/cargo_mutants.py --quick ...            with the nearest test program alone

@@ -39,18 +39,13 @@ use crate::log::split::Split;
 use crate::log::split::bookmark::Bookmark;
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
-use crate::storage::{File, Storage};
+use crate::storage::File;
 
 type Tag<F> = <<F as Format>::Framing as Framing>::Tag;
 
 /// Open a log.
 pub fn open<F: Format>(path: &Path, mode: Mode, options: F::Options) -> Result<Log<F>> {
     Log::open_with(path, mode, options)
-}
-
-/// Write a file whole or not at all, durably.
-pub fn replace(storage: &dyn Storage, path: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {
-    crate::storage::replace(storage, path, bytes, mode)
 }
 
 /// Read until the buffer is full or the file ends; returns how many bytes were read.

@@ -48,6 +48,17 @@ pub fn check_epoch(options: &Options, findings: &Findings) -> Result<()> {
     }
 }
 
+/// Refuse an epoch asked for that contradicts the name of the directory.
+pub fn check_named(options: &Options, dir: &Path, layout: Layout) -> Result<()> {
+    match (options.epoch, demanded_by_name(dir, layout)) {
+        (Some(asked), Some(named)) if asked != named => {
+            let message = format!("epoch {asked} asked for, but the directory's name says {named}");
+            Err(Error::new(ErrorKind::Contiguity, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The epoch that a log must have for its directory's name. Not in the first epoch of a pier in `slots`:
 /// the reference implementation lets an empty log there begin after any event, and a checksum vouches
 /// for the header.

@@ -8,26 +8,27 @@ use super::epoch::{contradicts_name, demanded_by_name, epoch_of_empty};
 use super::format::BookFormat;
 use super::layouts::Layout;
 use super::layouts::codec::Codec;
-use super::layouts::header::{Header, in_header, lost_file, read_header, refuse_other_bytes};
+use super::layouts::header::{
+    FirstEvent, Header, in_header, lost_file, read_header, refuse_other_bytes,
+};
 use super::layouts::packed::{FIRST_AT, HEADER_BYTES};
 use super::names::FORMAT;
 use super::options::Options;
-use super::slots::committed::begins_at;
-use super::slots::find_end::find_by_slots;
+use super::slots::Slot;
+use super::slots::committed::{Followed, begins_at};
+use super::slots::find_end::{FoundBySlots, find_by_slots};
 use super::slots::writer::SlotWriter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::extent::Extent;
 use crate::log::find_end::{Known, find_end};
 use crate::log::findings::Findings;
 use crate::log::format::Inspected;
+use crate::log::seal::Seal;
 use crate::log::space::{Place, Space};
 use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::{Mark, MarkUse, Settings, refuse_other_format};
 use crate::storage::{Access, File};
-
-/// The message for a log that is gone while its mark says what was in it.
-pub const GONE: &str = "the log is missing or empty";
 
 /// Look at the files of a book, to the depth asked for.
 pub fn inspect(
@@ -38,11 +39,18 @@ pub fn inspect(
 ) -> Result<Inspected<BookFormat>> {
     let log = &*place.log;
     let fail = |e: io::Error| Error::io("read the log", log, e).of(FORMAT);
-    let file: Arc<dyn File> = match open_file(options, log, access) {
+    let opened = open_file(options, log, access).and_then(|file| {
+        // An empty file is a log that is still to be created.
+        match access == Access::Write && file.is_empty().map_err(fail)? {
+            true => Err(Error::io("open the log", log, io::ErrorKind::NotFound.into()).of(FORMAT)),
+            false => Ok(file),
+        }
+    });
+    let file: Arc<dyn File> = match opened {
         Err(e) if e.kind() == ErrorKind::Missing && !place.is_tail => {
             refuse_other_format(&*options.storage, &place.dir, FORMAT)?;
             let mark = load_mark(options, place)?.0.filter(|mark| mark.records > 0);
-            return Err(mark.map_or(e, |mark| lost_file(log, GONE, &mark)));
+            return Err(mark.map_or(e, |mark| lost_file(log, "the log is missing or empty", &mark)));
         }
         opened => Arc::from(opened?),
     };
@@ -53,44 +61,36 @@ pub fn inspect(
     // writer.
     let (mark, damaged_mark) = load_mark(options, place)?;
     let end = file.len().map_err(fail)?;
-    let inspected = |format, space, findings, mark| Inspected {
-        format,
-        space,
-        findings,
-        mark,
+    let inspected = |format, space, seal, findings, mark| Inspected {
         settings,
-        mended: Vec::new(),
-        more: (),
+        seal,
+        ..Inspected::new(format, space, findings, mark)
     };
     if place.is_tail {
         let format =
             BookFormat::reading(tail_layout(&*file, deed_bytes_max).map_err(fail)?, deed_bytes_max);
         let space = Space::new(file, 0, end);
-        let known = Known {
-            mark: None,
-            damaged_mark: false,
-            first: None,
-            is_ours: false,
-            depth: Depth::Full,
-        };
+        let known = Known::unmarked(None, Depth::Full);
         let findings = find_end(&format, &space, known).map_err(fail)?;
         let findings = Findings { numbered: false, ..findings };
-        return Ok(inspected(format, space, findings, None));
+        let seal = seal_of(&format, Followed::default(), [None; 2], None);
+        return Ok(inspected(format, space, seal, findings, None));
     }
     let header = read_header(&*file, log, mark.as_ref(), deed_bytes_max)?;
-    let mut format = BookFormat::reading(header.layout, deed_bytes_max);
+    let format = BookFormat::reading(header.layout, deed_bytes_max);
     let first = Some(header.first).filter(|&first| first > 0);
     let known = Known { mark, damaged_mark, first, is_ours: false, depth };
-    let (space, mut findings) = match header.layout {
+    let followed = Followed::default();
+    let (space, mut findings, slot) = match header.layout {
         Layout::Packed | Layout::Padded => {
             let space = Space::new(file, HEADER_BYTES, end);
             let findings = find_end(&format, &space, known).map_err(fail)?;
-            (space, findings)
+            (space, findings, None)
         }
         Layout::Slots => {
-            let found = find_by_slots(&format, &file, &header.slots, known).map_err(fail)?;
-            format.slots = Some(Arc::new(SlotWriter::new(header.slots, found.slot)));
-            (found.space, found.findings)
+            let found = find_by_slots(&format, &file, &header.slots, known, &followed);
+            let FoundBySlots { space, findings, slot } = found.map_err(fail)?;
+            (space, findings, slot)
         }
     };
     let mark = mark.filter(|_| findings.mark_is_ours());
@@ -112,7 +112,21 @@ pub fn inspect(
         let epoch = epoch_of_empty(dir, header.layout, options, first, mark.as_ref());
         findings.extent.first = epoch.saturating_add(1);
     }
-    Ok(inspected(format, space, findings, mark))
+    let seal = seal_of(&format, followed, header.slots, slot);
+    Ok(inspected(format, space, seal, findings, mark))
+}
+
+/// What stands before the first deed.
+fn seal_of(
+    format: &BookFormat,
+    followed: Followed,
+    slots: [Option<Slot>; 2],
+    at: Option<usize>,
+) -> Arc<dyn Seal> {
+    match format.layout() {
+        Layout::Packed | Layout::Padded => Arc::new(FirstEvent),
+        Layout::Slots => Arc::new(SlotWriter::new(format.codec, followed, slots, at)),
+    }
 }
 
 /// The layout of a saved tail: the first in which it has an intact deed at its beginning.
@@ -180,7 +194,7 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
 }
 
 /// Open the log; a directory in its place is no log.
-pub fn open_file(options: &Options, log: &Path, access: Access) -> Result<Box<dyn File>> {
+fn open_file(options: &Options, log: &Path, access: Access) -> Result<Box<dyn File>> {
     match options.storage.open(log, access) {
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
             Err(Error::new(ErrorKind::NotALog, e.to_string()).of(FORMAT).at(log))
@@ -197,7 +211,7 @@ pub fn open_file(options: &Options, log: &Path, access: Access) -> Result<Box<dy
 }
 
 /// The mark beside a log, and whether there is one that cannot be read.
-pub fn load_mark(options: &Options, place: &Place) -> Result<(Option<Mark>, bool)> {
+fn load_mark(options: &Options, place: &Place) -> Result<(Option<Mark>, bool)> {
     let (mark, damaged) = place.load_mark(&*options.storage)?;
     // Older marks do not say where a book begins, which is always the same.
     let start = |mark: Mark| if mark.start == 0 { HEADER_BYTES } else { mark.start };

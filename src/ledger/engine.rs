@@ -11,7 +11,6 @@ use super::options::Options;
 use super::record::{Record, RecordRef};
 use crate::checksum::crc32_more;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame as _;
 use crate::log::options::Common;
@@ -27,7 +26,6 @@ impl Format for LedgerFormat {
     const NUMBERED: bool = true;
     type Framing = Codec;
     type Options = Options;
-    type More = ();
     type Ref<'a> = RecordRef<'a>;
     type Owned = Record;
     #[cfg(feature = "arrow")]
@@ -71,10 +69,6 @@ impl Format for LedgerFormat {
         }
     }
 
-    fn bounds_of(extent: &Extent) -> (u64, u64) {
-        (extent.first, extent.next().saturating_sub(1))
-    }
-
     fn place(_options: &Options, path: &Path) -> Result<Place> {
         Ok(Place::file(path))
     }
@@ -106,6 +100,18 @@ impl Format for LedgerFormat {
         let fail = |e| Error::io("read the file", log, e);
         let len = file.len().map_err(fail)?;
         format.inspect_file(file, len, depth).map_err(fail)
+    }
+
+    fn check_found(
+        _options: &Options,
+        place: &Place,
+        _found: Option<&Inspected<Self>>,
+        access: Access,
+    ) -> Result<()> {
+        match access {
+            Access::Read => Ok(()),
+            Access::Write => Err(read_only(&place.log)),
+        }
     }
 
     /// By its checksum.

@@ -32,16 +32,9 @@ impl LedgerFormat {
         depth: Depth,
     ) -> io::Result<Inspected<Self>> {
         let space = Space::new(file, 0, len);
-        let known =
-            Known { mark: None, damaged_mark: false, first: Some(0), is_ours: false, depth };
-        Ok(Inspected {
-            findings: find_end(&self, &space, known)?,
-            format: self,
-            space,
-            mark: None,
-            settings: Some(self.settings()),
-            mended: Vec::new(),
-            more: (),
-        })
+        let known = Known::unmarked(Some(0), depth);
+        let findings = find_end(&self, &space, known)?;
+        let settings = Some(self.settings());
+        Ok(Inspected { settings, ..Inspected::new(self, space, findings, None) })
     }
 }

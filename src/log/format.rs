@@ -1,30 +1,28 @@
-//! A log and its format. The format says what the log needs besides how records lie in bytes; two of its methods get
+//! A log and its format. The format says what the log needs besides how records lie in bytes; one of its methods gets
 //! the open log, so both are in one file.
 
 use std::fmt::Debug;
 use std::io;
-use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
-use super::space::{Place, Space};
-use super::state::State;
+use super::evidence::Border;
+use super::space::{Beyond, Files, Place, Space};
 use super::stats::Counters;
 use crate::commit::GroupCommit;
-use crate::error::Result;
-use crate::lines::Locked;
+use crate::error::{Error, ErrorKind, Result};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, AtomicU64};
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
+use crate::log::seal::{Plain, Seal};
 use crate::mode::{Depth, Mode};
 use crate::scan::Damage;
 use crate::scan::framing::Framing;
-use crate::sidecar::{Index, Mark, MarkFile, Settings, WriterLock};
-use crate::storage::{Access, Closable, File};
+use crate::sidecar::{Index, Left, Mark, MarkFile, Settings, WriterLock};
+use crate::storage::{Access, Closable, File, FileId};
 
 /// What a framing knows of a record.
 pub type FrameOf<F> = <<F as Format>::Framing as Framing>::Frame;
@@ -42,6 +40,8 @@ pub struct Inspected<F: Format> {
     pub format: F,
     /// The log's bytes.
     pub space: Space,
+    /// Who says where the log ends.
+    pub seal: Arc<dyn Seal>,
     /// Where the log ends.
     pub findings: Findings,
     /// The mark, if it is this log's.
@@ -50,8 +50,36 @@ pub struct Inspected<F: Format> {
     pub settings: Option<Settings>,
     /// Damage that no record shows and that opening for writing removes.
     pub mended: Vec<Damage>,
-    /// What only this format has.
-    pub more: F::More,
+    /// What lies where the intent of a truncation would.
+    pub left: Left,
+    /// Why the log can only be read: its files say something that cutting does not mend.
+    pub only_readable: Option<String>,
+    /// Nothing proves that the files are a log: their torn tail is cut only on request.
+    pub unproved: bool,
+}
+
+impl<F: Format> Inspected<F> {
+    /// A log of which the files say no more than its records.
+    pub fn new(format: F, space: Space, findings: Findings, mark: Option<Mark>) -> Self {
+        let mark = mark.filter(|_| findings.mark_is_ours());
+        Self {
+            format,
+            space,
+            seal: Arc::new(Plain),
+            findings,
+            mark,
+            settings: None,
+            mended: Vec::new(),
+            left: Left::Absent,
+            only_readable: None,
+            unproved: false,
+        }
+    }
+
+    /// Whether a truncation was begun that is to be brought to its end.
+    pub fn cut_begun(&self) -> bool {
+        matches!(self.left, Left::Intent(_))
+    }
 }
 
 /// A log format. What a method does not do by default is explained there.
@@ -71,8 +99,6 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     type Framing: Framing;
     /// How such a log is opened.
     type Options: Clone + Debug + Send + Sync + 'static;
-    /// What [`Format::inspect`] learns for [`Format::before_cut`] and [`Format::after_cut`].
-    type More: Debug + Default;
     /// A record as cursors give it.
     type Ref<'a>;
     /// A record as iterators give it.
@@ -109,24 +135,26 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// A record's name in errors: `deed 812`, `record at lsn 4096`.
     fn name_of(ordinal: Option<u64>, offset: u64) -> String;
 
-    /// What [`VerifyReport::bounds`](crate::VerifyReport::bounds) says.
-    fn bounds_of(extent: &Extent) -> (u64, u64);
-
     /// What a path names; for a new log what the options ask for.
     fn place(options: &Self::Options, path: &std::path::Path) -> Result<Place>;
 
-    /// Refuse what is no log before anything is put beside it.
-    fn prepare(_options: &Self::Options, _place: &Place, _mode: Mode) -> Result<()> {
-        Ok(())
+    /// Whether there is a log already: then none is created. By default, an empty file is none.
+    fn exists(options: &Self::Options, place: &Place) -> Result<bool> {
+        match place.open(&*Self::common(options)?.storage, Access::Read) {
+            Err(e) if e.kind() == ErrorKind::Missing => Ok(false),
+            opened => {
+                let is_empty = opened?.is_empty();
+                is_empty.map(|is| !is).map_err(|e| Error::io("open the log", &place.log, e))
+            }
+        }
     }
-
-    /// Whether there is a log.
-    fn exists(options: &Self::Options, place: &Place) -> Result<bool>;
 
     /// Create a log: all of it or nothing.
     fn create(options: &Self::Options, place: &Place) -> Result<()>;
 
-    /// Which files a log has and what they hold; changes nothing.
+    /// Which files a log has and what they hold; changes nothing. An opening calls this once, for writing under the lock,
+    /// and opens the files nowhere else. [`ErrorKind::Missing`](crate::ErrorKind::Missing) says that nothing is or was
+    /// there.
     fn inspect(
         options: &Self::Options,
         place: &Place,
@@ -134,82 +162,14 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         depth: Depth,
     ) -> Result<Inspected<Self>>;
 
-    /// The options that read a part of the log, which was cut with segments of `_segment_bytes`.
-    fn options_of_part(
-        options: &Self::Options,
-        _place: &Place,
-        _segment_bytes: Option<u64>,
-    ) -> Result<Self::Options> {
-        Ok(options.clone())
-    }
-
-    /// Refuse to open for writing what was found.
+    /// Refuse to open what was found, or, where nothing was, to create a log there.
     fn check_found(
         _options: &Self::Options,
         _place: &Place,
-        _found: &Inspected<Self>,
+        _found: Option<&Inspected<Self>>,
+        _access: Access,
     ) -> Result<()> {
         Ok(())
-    }
-
-    /// Whether space may be reserved after the last record while the log is open.
-    fn reserves_space(&self) -> bool {
-        true
-    }
-
-    /// Whether an open mark of an empty log proves that no commit ever returned.
-    fn proves_empty(&self) -> bool {
-        false
-    }
-
-    /// Held by an append and by a sync, where a sync must not cover half of an append's bytes.
-    fn turn(&self) -> Option<Locked<'_, ()>> {
-        None
-    }
-
-    /// Write what must stand before the first record, whose number is `first`.
-    fn begin(&self, _file: &dyn File, _first: u64) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Have the file say that the records from byte `_from` to the end of `_extent` are the log's: the
-    /// last step of an append. What fails leaves the file saying what it said before. `_written` are
-    /// their bytes, where they are at hand.
-    fn cover(
-        &self,
-        _file: &dyn File,
-        _from: u64,
-        _extent: &Extent,
-        _written: Option<&[u8]>,
-    ) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Whether what stands before the first record says that the log ends so.
-    fn is_sealed(&self, _extent: &Extent) -> bool {
-        true
-    }
-
-    /// Have the file say that the log ends with `_extent`, before it is cut there on opening. What it
-    /// says already is written once more: the last sync may have failed. A format needs this if its
-    /// header does not lie in the page of the first record, which opening writes again.
-    fn seal(&self, _file: &dyn File, _extent: &Extent) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// The checksum of a block of records, for the index of a format whose records have none.
-    fn block_sum(&self, _file: &dyn File, _block: Range<u64>) -> io::Result<Option<u32>> {
-        Ok(None)
-    }
-
-    /// Return when the log is durable up to the end of `_upto`.
-    fn commit(&self, file: &dyn File, _upto: &Extent) -> io::Result<()> {
-        file.sync_data()
-    }
-
-    /// Make durable whatever lies from byte `_offset` on, written by any program.
-    fn sync_from(&self, file: &dyn File, _offset: u64) -> io::Result<()> {
-        file.sync_data()
     }
 
     /// Whether all of the record stands at `at` whose length of `len` bytes is only beyond the caller's
@@ -224,87 +184,20 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(false)
     }
 
-    /// Whether files lie after a gap, which a cut removes.
-    fn has_orphans(&self) -> bool {
-        false
-    }
-
-    /// The files after a gap that hold data.
-    fn orphans(&self) -> io::Result<Vec<PathBuf>> {
-        Ok(Vec::new())
-    }
-
-    /// Rename the files after a gap that hold data, so that no reader takes them for a part of the
-    /// log and nothing is lost. Gives their new names.
-    fn set_orphans_aside(&self) -> io::Result<Vec<PathBuf>> {
-        Ok(Vec::new())
-    }
-
-    /// What must be done before a log is cut on opening.
-    fn before_cut(
-        &self,
-        _options: &Self::Options,
-        _place: &Place,
-        _more: &Self::More,
-        _extent: &Extent,
-        _report: &mut RecoveryReport,
-    ) -> Result<()> {
+    /// What is done besides, once a log is open for writing and after each sync, while the caller holds no lock. Only a
+    /// WAL does something: it drops what its retention allows, also after a sync of the engine's own thread.
+    fn tend(_log: &Shared<Self>, _after: Done) -> Result<()> {
         Ok(())
     }
+}
 
-    /// Whether [`Format::inspect`] found a cut that is to be brought to its end.
-    fn cut_begun(_more: &Self::More) -> bool {
-        false
-    }
-
-    /// Whether nothing proves that the files are a log: their torn tail is cut only on request.
-    fn is_unproved(_more: &Self::More) -> bool {
-        false
-    }
-
-    /// What must be done once a log is cut on opening.
-    fn after_cut(
-        &self,
-        _options: &Self::Options,
-        _place: &Place,
-        _more: &Self::More,
-        _report: &mut RecoveryReport,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    /// Close the files that it holds beside the log's.
-    fn give_back(&self) {}
-
-    /// What must be done once a log is open for writing.
-    fn opened(_log: &Log<Self>) -> Result<()> {
-        Ok(())
-    }
-
-    /// What may be done after a sync, while the caller holds no lock.
-    fn synced(_log: &Shared<Self>) {}
-
-    /// For readers: the byte up to which the file's `_there` bytes are the log's, of which `_known` is
-    /// known.
-    fn end_now(&self, _file: &dyn File, _known: &Extent, there: u64) -> io::Result<u64> {
-        Ok(there)
-    }
-
-    /// For readers: the byte at which the log begins now, if that can move.
-    fn head_now(_options: &Self::Options, _place: &Place) -> Result<Option<u64>> {
-        Ok(None)
-    }
-
-    /// For readers: open the files again by their names, which may be other files by now.
-    fn reopen(&self) {}
-
-    /// For readers: take over what a later inspection found.
-    fn adopt(&self, _found: &Self) {}
-
-    /// For readers of an empty log: the number of the first record, once it is known.
-    fn first_now(&self, _file: &Arc<dyn File>, known: u64) -> Result<Option<u64>> {
-        Ok(Some(known))
-    }
+/// What happened to an open log before a format [tends](Format::tend) to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Its opening.
+    Opening,
+    /// A sync.
+    Sync,
 }
 
 /// How a log is opened; the type says of which format it is: [`book::Options`](crate::book::Options)
@@ -337,6 +230,10 @@ pub struct Shared<F: Format> {
     pub(crate) mode: Mode,
     pub(crate) place: Place,
     pub(crate) file: Arc<dyn File>,
+    pub(crate) files: Files,
+    pub(super) seal: Arc<dyn Seal>,
+    /// Held by an append and by a sync, where a sync must not cover half of an append's bytes.
+    pub(super) turn: Option<Mutex<()>>,
     /// The file and what lies after a gap, to be given back by closing.
     pub(crate) open_files: Mutex<Vec<Arc<Closable>>>,
     /// Space is reserved at most so far ahead.
@@ -360,5 +257,38 @@ pub struct Shared<F: Format> {
     /// The thread that syncs every so often.
     pub(super) background: OnceLock<Thread>,
     pub(crate) counters: Counters,
-    pub(super) recovery: RecoveryReport,
+    pub(crate) recovery: RecoveryReport,
+}
+
+/// The state that appends change. A reader has what it saw last.
+#[derive(Debug)]
+pub struct State {
+    pub extent: Extent,
+    /// Whether the number of the first record is known.
+    pub numbered: bool,
+    /// The log's file, or the lowest one.
+    pub file_id: FileId,
+    /// Byte after the space that is there: after the last record there may be zeros.
+    pub file_end: u64,
+    /// Whether space can be reserved ahead.
+    pub allocates: bool,
+    /// Whether the mark on the disk says that the log is open.
+    pub mark_is_open: bool,
+    pub(super) scratch: Vec<u8>,
+    /// Begin of the index's open block.
+    pub block_start: u64,
+    /// For a reader: the end of what the mark vouches for.
+    pub(super) durable: Option<Border>,
+    /// For a reader: records before it.
+    pub(super) durable_records: u64,
+    /// For a reader: whether another program appended since the mark.
+    pub(super) is_outdated: bool,
+    /// For a reader: byte from which on nothing was acknowledged.
+    pub(super) unacknowledged_from: Option<u64>,
+    /// For a reader: damage after the extent, or before it.
+    pub(super) damage: Option<Damage>,
+    /// For a reader: damage after the extent, where that is not all.
+    pub(super) after: Option<Damage>,
+    /// For a reader: what lies after a gap.
+    pub(super) beyond: Option<Beyond>,
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::evidence::{Border, Evidence};
 use super::extent::Extent;
+use super::format::State;
 use super::format::{Format, Log, Owner, Shared};
 use super::report::RecoveryReport;
-use super::state::State;
 use super::stats::Stats;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{self, Locked, locked};
@@ -44,10 +44,17 @@ impl<F: Format> Shared<F> {
         locked(&self.index)
     }
 
+    #[inline]
+    pub(super) fn turn(&self) -> Option<Locked<'_, ()>> {
+        self.turn.as_ref().map(locked)
+    }
+
     /// A dropped handle does not: its cursors read on.
     pub(super) fn give_back(&self) {
         lock(&self.open_files).drain(..).for_each(|file| file.close());
-        self.format.give_back();
+        if let Some(segments) = self.files.segments() {
+            segments.give_back();
+        }
         self.index().give_back();
     }
 

@@ -4,7 +4,7 @@
 //! theirs.
 //!
 //! ```text
-//! format    a log and its format; beside it what both are made of: space, extent, findings, state, report, ...
+//! format    a log and its format; beside it what both are made of: space, extent, findings, seal, report, ...
 //! resync    the search after damage
 //! look      the files as they are: where the log ends, what the mark and the index say
 //! read      cursors in both directions, one record, followers
@@ -33,15 +33,14 @@ pub mod options;
 pub mod read;
 pub mod report;
 pub mod resync;
+pub mod seal;
 pub mod space;
 pub mod split;
 pub mod stage;
-mod state;
 pub mod stats;
 pub mod write;
 
-pub use self::format::{Log, Shared};
-pub use self::state::State;
+pub use self::format::{Log, Shared, State};
 // What formats and the crate's root use of the rooms.
 #[cfg(feature = "nostr")]
 pub use self::look::inspect;

@@ -1,11 +1,14 @@
 //! Where a log lies: its paths, and its bytes as one space.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sidecar::{LoadedMark, Mark, MarkFile, refuse_linked, sidecar_dir};
-use crate::storage::{Closable, File, Storage, above};
+use crate::storage::segmented::Segmented;
+use crate::storage::segmented::head::Head;
+use crate::storage::{Access, Closable, File, Storage, above, replace};
 
 /// The paths of a log.
 #[derive(Clone, Debug)]
@@ -22,6 +25,8 @@ pub struct Place {
     pub saved: PathBuf,
     /// Whether this is such a saved tail: read only, without a header.
     pub is_tail: bool,
+    /// The size of a segment, as a part of the log says it: counts where neither the caller nor the settings do.
+    pub segment_bytes: Option<u64>,
 }
 
 impl Place {
@@ -29,20 +34,36 @@ impl Place {
     pub fn file_in(dir: &Path, name: &str) -> Self {
         let log = dir.join(name);
         let (dir, sidecar, saved) = (dir.to_path_buf(), sidecar_dir(dir), log.clone());
-        Self { dir, log, sidecar, single: true, saved, is_tail: false }
+        Self { dir, log, sidecar, single: true, saved, is_tail: false, segment_bytes: None }
     }
 
     /// A file among others.
     pub fn file(log: &Path) -> Self {
         let (dir, saved) = (above(log).to_path_buf(), log.to_path_buf());
         let sidecar = sidecar_dir(&dir).join(log.file_name().unwrap_or_default());
-        Self { dir, log: saved.clone(), sidecar, single: true, saved, is_tail: false }
+        Self {
+            dir,
+            log: saved.clone(),
+            sidecar,
+            single: true,
+            saved,
+            is_tail: false,
+            segment_bytes: None,
+        }
     }
 
     /// A directory of files.
     pub fn directory(dir: &Path) -> Self {
         let (log, sidecar, saved) = (dir.to_path_buf(), sidecar_dir(dir), dir.join("log"));
-        Self { dir: log.clone(), log, sidecar, single: false, saved, is_tail: false }
+        Self {
+            dir: log.clone(),
+            log,
+            sidecar,
+            single: false,
+            saved,
+            is_tail: false,
+            segment_bytes: None,
+        }
     }
 
     /// What a writer locks besides the sidecar: logs in a single file share a directory.
@@ -77,6 +98,23 @@ impl Place {
         Err(Error::new(ErrorKind::ReadOnly, message).at(&self.log))
     }
 
+    /// Open the log's single file; a directory in its place is no log.
+    pub fn open(&self, storage: &dyn Storage, access: Access) -> Result<Arc<dyn File>> {
+        match storage.open(&self.log, access) {
+            Ok(file) => Ok(Arc::from(file)),
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+                Err(Error::new(ErrorKind::NotALog, e.to_string()).at(&self.log))
+            }
+            Err(e) => Err(Error::io("open the log", &self.log, e)),
+        }
+    }
+
+    /// Create the log's single file with these bytes, whole or not at all.
+    pub fn create(&self, storage: &dyn Storage, bytes: &[u8], mode: u32) -> Result<()> {
+        replace(storage, &self.log, bytes, mode)
+            .map_err(|e| Error::io("create the log", &self.log, e))
+    }
+
     /// A tail that an opening or a repair saved.
     pub fn tail(path: &Path) -> Self {
         Self { is_tail: true, ..Self::file(path) }
@@ -92,11 +130,55 @@ pub fn base_of_tail(path: &Path) -> Option<&str> {
     (numbers && rest.split('.').all(digits)).then_some(base)
 }
 
+/// The files of a log.
+#[derive(Clone, Debug)]
+pub enum Files {
+    /// One.
+    One,
+    /// One after another.
+    Segments(Arc<Segmented>),
+}
+
+impl Files {
+    /// The segments, if these are some.
+    pub fn segments(&self) -> Option<&Arc<Segmented>> {
+        match self {
+            Self::One => None,
+            Self::Segments(segments) => Some(segments),
+        }
+    }
+
+    /// Make durable whatever lies from byte `offset` of `file` on, written by any program.
+    pub fn sync_from(&self, file: &dyn File, offset: u64) -> io::Result<()> {
+        match self {
+            Self::One => file.sync_data(),
+            Self::Segments(segments) => segments.sync_from(offset),
+        }
+    }
+
+    /// Whether files lie after a gap, which a cut removes.
+    pub fn has_orphans(&self) -> bool {
+        self.segments().is_some_and(|segments| segments.has_orphans())
+    }
+
+    /// The byte at which the log begins by its files now, if that can move.
+    pub fn head(&self) -> Result<Option<u64>> {
+        Ok(match self.segments().map(|segments| segments.head()).transpose()? {
+            Some(Head::At(head)) => Some(head),
+            _ => None,
+        })
+    }
+}
+
 /// The bytes of a log, whatever files they lie in.
 #[derive(Clone, Debug)]
 pub struct Space {
     /// The bytes that count.
     pub file: Arc<dyn File>,
+    /// The files in which they lie.
+    pub files: Files,
+    /// The head is known from the mark alone: an opening for writing stores it again.
+    pub head_is_lost: bool,
     /// Byte at which the first record begins.
     pub start: u64,
     /// Byte after the last one that counts.
@@ -132,7 +214,17 @@ impl Beyond {
 impl Space {
     /// One file from byte `start` to `end`.
     pub fn new(file: Arc<dyn File>, start: u64, end: u64) -> Self {
-        Self { file, start, end, files_end: end, gap: None, beyond: None, piece_bytes: None }
+        Self {
+            file,
+            files: Files::One,
+            head_is_lost: false,
+            start,
+            end,
+            files_end: end,
+            gap: None,
+            beyond: None,
+            piece_bytes: None,
+        }
     }
 
     /// The bytes for reading past damage, and the byte after the last one.

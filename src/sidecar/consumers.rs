@@ -18,9 +18,8 @@ use std::time::Duration;
 
 use super::dir::make_sidecar;
 use super::lock::lock_within;
-use super::name::check_name;
 use super::note::{Found, Note};
-use crate::error::{Durable, ErrorKind, Result};
+use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::storage::{LockGuard, Storage};
 
 const CONSUMERS_NAME: &str = "consumers";
@@ -143,6 +142,21 @@ fn of_lines(lines: &str) -> Option<Positions> {
         consumers.insert(name.to_string(), position.parse().ok()?);
     }
     (lines_of(&consumers) == lines).then_some(consumers)
+}
+
+/// The longest name that users may choose for a line of text beside a log.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Refuse a name that would break its line. `what` it is the name of.
+pub fn check_name(what: &str, name: &str) -> Result<()> {
+    let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
+    if fits && !name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Ok(());
+    }
+    let message = format!(
+        "{what} {name:?}: a name has 1 to {NAME_BYTES_MAX} bytes, none of them white space"
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
 #[cfg(test)]

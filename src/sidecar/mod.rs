@@ -9,6 +9,7 @@
 //! settings  text                  format, limits, size of a segment
 //! lock      text                  process id of the writer
 //! consumers text                  which records are still needed: `consumers.rs`
+//! cut       68 bytes              a truncation that was begun: `cut.rs`
 //! damage    text                  what a check found and opening does not see
 //! loss      text                  acknowledged records that repairs went on without
 //! transactions, transaction, staged/
@@ -20,6 +21,7 @@
 //! ```
 
 mod consumers;
+mod cut;
 mod damage;
 mod dir;
 mod index;
@@ -27,11 +29,11 @@ mod lock;
 mod look;
 mod loss;
 mod mark;
-mod name;
 pub(crate) mod note;
 mod settings;
 
-pub use consumers::{CONSUMERS_WAIT, Consumers, Positions};
+pub use consumers::{CONSUMERS_WAIT, Consumers, Positions, check_name};
+pub use cut::{Intent, Left};
 pub use damage::{forget_damage, note_damage, noted_damage};
 pub use dir::{PRIVATE_MODE, SIDECAR_NAME, make_sidecar, refuse_linked, sidecar_dir};
 pub use index::{Entry, INDEX_BLOCK_BYTES, Index};
@@ -39,6 +41,5 @@ pub use lock::{LOCK_NAME, LockTimeout, WriterLock, lock_within};
 pub use look::{refuse_other_format, tells_of_no_record};
 pub use loss::Loss;
 pub use mark::{LoadedMark, Mark, MarkFile, MarkUse};
-pub use name::check_name;
 pub use note::{Found, Note, is_absence, is_missing, seal};
 pub use settings::Settings;

@@ -6,6 +6,7 @@
 
 mod file;
 mod gapped;
+pub mod head;
 mod orphans;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use crate::locks::{Mutex, lock};
 use crate::storage::{Access, File, HeldDir, Storage};
 
@@ -35,6 +37,8 @@ pub struct Segmented {
     /// because another has just taken it waits for that one, and fails if it fails. Removals hold it too,
     /// so that a sync takes no segment that we removed for one that another program removed.
     syncing: Mutex<()>,
+    /// As [`Extent::stale`].
+    stale: Vec<u64>,
     state: Mutex<State>,
 }
 
@@ -75,6 +79,20 @@ pub struct Extent {
     pub next: u64,
     /// Segments after a gap.
     pub orphans: Vec<u64>,
+    /// Segments below the head: a removal that a crash undid.
+    pub stale: Vec<u64>,
+    /// Segments that count and that the look has opened.
+    pub open: Vec<(u64, Arc<dyn File>)>,
+}
+
+impl Extent {
+    /// Keep an open file, as long as there are few. The lowest one is asked which log it is of.
+    pub fn keep(&mut self, index: u64, file: Arc<dyn File>) {
+        if self.open.len() == OPEN_MAX {
+            self.open.remove(1);
+        }
+        self.open.push((index, file));
+    }
 }
 
 impl Segmented {
@@ -92,15 +110,15 @@ impl Segmented {
             first: extent.first,
             next: extent.next,
             orphans: extent.orphans,
-            open: Vec::new(),
+            open: extent.open,
             dirty: BTreeSet::new(),
             names_dirty: false,
             held: None,
             failed: None,
         };
         let (dir, state) = (dir.to_path_buf(), Mutex::new(state));
-        let syncing = Mutex::new(());
-        Self { storage, dir, name, segment_bytes, access, file_mode, syncing, state }
+        let (syncing, stale) = (Mutex::new(()), extent.stale);
+        Self { storage, dir, name, segment_bytes, access, file_mode, syncing, stale, state }
     }
 
     /// What its files are opened for.
@@ -155,6 +173,24 @@ impl Segmented {
             )?;
         }
         self.storage.sync_dir(&self.dir)
+    }
+
+    /// Remove the segments below the head that a crash brought back, oldest first, once the head is durable.
+    pub fn remove_stale(&self) -> Result<&[u64]> {
+        if self.stale.is_empty() {
+            return Ok(&[]);
+        }
+        let sync = || {
+            let synced = self.storage.sync_dir(&self.dir);
+            synced.map_err(|e| Error::io("sync the directory", &self.dir, e))
+        };
+        sync()?;
+        for index in &self.stale {
+            let path = self.path(*index);
+            remove(&*self.storage, &path).map_err(|e| Error::io("remove the segment", &path, e))?;
+        }
+        sync()?;
+        Ok(&self.stale)
     }
 
     /// Create the segment that contains byte `offset` if it is missing, durably.

@@ -3,7 +3,6 @@
 //! ```text
 //! record    | crc 4 | length 4 | payload length |       whole size length + 8
 //! crc       CRC-32C of length and payload
-//! head      | offset 8 | crc 4 |                        CRC-32C of the offset
 //! segments  %020d.wal: segment k holds the log's bytes k S up to (k + 1) S
 //! ```
 //!
@@ -19,22 +18,16 @@ use crate::slice::{part, part_mut, u32_at};
 
 /// Name of the format in errors.
 pub const FORMAT: &str = "wal";
-/// File with the offset of the first record, once a prefix was dropped.
-pub const HEAD_NAME: &str = "head";
-
 /// Offset of `length` in a record.
 const LENGTH_AT: usize = 4;
 /// Size of a record's header; the payload follows.
 pub const HEADER_BYTES: u64 = 8;
-/// Size of the head marker.
-pub const HEAD_BYTES: usize = 12;
-
 /// The default limit of a payload.
 pub const RECORD_BYTES_MAX: u64 = 64 << 20;
 /// The default size of a segment.
 pub const SEGMENT_BYTES: u64 = 64 << 20;
 
-const _: () = assert!(HEADER_BYTES == LENGTH_AT as u64 + 4 && HEAD_BYTES == 8 + 4);
+const _: () = assert!(HEADER_BYTES == LENGTH_AT as u64 + 4);
 
 /// A log sequence number: the byte at which a record begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,29 +55,6 @@ pub fn segment_index(name: &OsStr) -> Option<u64> {
     let digits = name.to_str()?.strip_suffix(".wal")?;
     let canonical = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| canonical)
-}
-
-/// The head marker of an offset.
-pub fn encode_head_marker(offset: u64) -> [u8; HEAD_BYTES] {
-    let mut marker = [0; HEAD_BYTES];
-    let (body, crc) = marker.split_at_mut(8);
-    body.copy_from_slice(&offset.to_le_bytes());
-    crc.copy_from_slice(&crc32c(body).to_le_bytes());
-    marker
-}
-
-/// The offset in a head marker; `Err` says what is wrong with it.
-pub fn parse_head_marker(bytes: &[u8]) -> Result<u64, String> {
-    let (Some(body), Some(stored)) = (bytes.first_chunk::<8>(), u32_at(bytes, 8)) else {
-        return Err(format!("{} bytes, a head marker has {HEAD_BYTES}", bytes.len()));
-    };
-    if bytes.len() != HEAD_BYTES {
-        return Err(format!("{} bytes, a head marker has {HEAD_BYTES}", bytes.len()));
-    }
-    match crc32c(body) {
-        crc if crc == stored => Ok(u64::from_le_bytes(*body)),
-        crc => Err(format!("checksum {crc:08x}, stored {stored:08x}")),
-    }
 }
 
 /// An intact record.
@@ -281,21 +251,6 @@ mod tests {
             };
             assert_eq!((frame.payload(&record), len), (payload, record.len() as u64));
         }
-    }
-
-    #[test]
-    fn heads_have_the_golden_bytes() {
-        for (offset, golden) in [
-            (0, "00000000000000008ab2288c"),
-            (329, "49010000000000008d2c2cf5"),
-            (1 << 32, "000000000100000032186d51"),
-            (u64::MAX, "ffffffffffffffffc74b6748"),
-        ] {
-            assert_eq!(hex(&encode_head_marker(offset)), golden);
-            assert_eq!(parse_head_marker(&encode_head_marker(offset)), Ok(offset));
-        }
-        assert!(parse_head_marker(&[0; 12]).unwrap_err().contains("checksum"));
-        assert!(parse_head_marker(&[0; 11]).unwrap_err().contains("11 bytes"));
     }
 
     #[test]

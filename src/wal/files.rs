@@ -3,30 +3,17 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
-use super::codec::{
-    HEAD_BYTES, HEAD_NAME, encode_head_marker, parse_head_marker, segment_index, segment_name,
-};
-use super::options::Options;
+use super::codec::{segment_index, segment_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::space::Place;
-use crate::slice::part;
 use crate::storage::segmented::Extent;
-use crate::storage::{Access, File, Storage, names_in, read_full, replace};
+use crate::storage::segmented::head::Head;
+use crate::storage::{Access, File, Storage, names_in, read_full};
 
 /// Beyond it no log lies: counting on from a head or segment up there would overflow.
 const END_MAX: u64 = 1 << 63;
-
-/// The head marker as found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Head {
-    /// No prefix was dropped, or nothing says so.
-    Absent,
-    /// Byte of the first record.
-    At(u64),
-    /// Not a marker, and why.
-    Damaged(String),
-}
 
 /// The segments in the directory, sorted.
 pub fn indices(storage: &dyn Storage, place: &Place) -> Result<Vec<u64>> {
@@ -34,35 +21,6 @@ pub fn indices(storage: &dyn Storage, place: &Place) -> Result<Vec<u64>> {
     let mut indices: Vec<_> = names.iter().filter_map(|name| segment_index(name)).collect();
     indices.sort_unstable();
     Ok(indices)
-}
-
-/// Read the head marker.
-pub fn head_marker(storage: &dyn Storage, place: &Place) -> Result<Head> {
-    if place.single {
-        return Ok(Head::Absent);
-    }
-    let path = place.dir.join(HEAD_NAME);
-    let fail = |e| Error::io("read the head marker", &path, e);
-    let mut bytes = [0; HEAD_BYTES + 1];
-    let read = match storage.open(&path, Access::Read) {
-        Ok(file) => read_full(&*file, &mut bytes, 0).map_err(fail)?,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Head::Absent),
-        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
-            return Ok(Head::Damaged(e.to_string()));
-        }
-        Err(e) => return Err(fail(e)),
-    };
-    Ok(match parse_head_marker(part(&bytes, ..read)) {
-        Ok(head) => Head::At(head),
-        Err(why) => Head::Damaged(why),
-    })
-}
-
-/// Write the head marker, durably, before anything below it is removed.
-pub fn store_head_marker(options: &Options, place: &Place, head: u64) -> Result<()> {
-    let path = place.dir.join(HEAD_NAME);
-    replace(&*options.storage, &path, &encode_head_marker(head), options.file_mode)
-        .map_err(|e| Error::io("store the head marker", &path, e))
 }
 
 /// The checksum in a record's header, whether it fits the payload or not.
@@ -95,7 +53,7 @@ pub fn segment_bytes_of(
     let guess = votes.into_iter().max_by_key(|&(bytes, count)| (count, bytes));
     match (guess, indices) {
         (_, []) => Ok(default),
-        (Some((guess, _)), [first, ..]) => match head_marker(storage, place)? {
+        (Some((guess, _)), [first, ..]) => match Head::load(storage, &place.dir)? {
             // A torn segment is shorter, and then the head seems to lie after it.
             Head::At(head) if *first < head / guess => unknown(format!(
                 "most segments have {guess} bytes, and with segments of that size {} lies below \
@@ -114,19 +72,34 @@ pub fn segment_bytes_of(
 }
 
 fn segment_len(place: &Place, storage: &dyn Storage, index: u64) -> Result<u64> {
-    len_if_there(place, storage, index)?.ok_or_else(|| {
+    Ok(open_segment(place, storage, index, Access::Read)?.1)
+}
+
+fn open_segment(
+    place: &Place,
+    storage: &dyn Storage,
+    index: u64,
+    access: Access,
+) -> Result<(Box<dyn File>, u64)> {
+    open_if_there(place, storage, index, access)?.ok_or_else(|| {
         // Not "no log": its writer removed it a moment ago, and a second inspection says why.
         Error::new(ErrorKind::Corrupt, "the segment vanished after it was listed")
             .at(&place.dir.join(segment_name(index)))
     })
 }
 
-fn len_if_there(place: &Place, storage: &dyn Storage, index: u64) -> Result<Option<u64>> {
+/// Open a segment, and look how long it is.
+fn open_if_there(
+    place: &Place,
+    storage: &dyn Storage,
+    index: u64,
+    access: Access,
+) -> Result<Option<(Box<dyn File>, u64)>> {
     let path = place.dir.join(segment_name(index));
-    match storage.open(&path, Access::Read) {
+    match storage.open(&path, access) {
         Ok(file) => {
             let len = file.len().map_err(|e| Error::io("look at the segment", &path, e))?;
-            Ok(Some(len))
+            Ok(Some((file, len)))
         }
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
             Err(Error::new(ErrorKind::NotALog, e.to_string()).at(&path))
@@ -139,12 +112,10 @@ fn len_if_there(place: &Place, storage: &dyn Storage, index: u64) -> Result<Opti
 /// Which segments count, where they end, and what is wrong with the next.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
-    /// The segments that count, and those after a gap.
+    /// The segments that count, those after a gap, and those below the head.
     pub extent: Extent,
     /// Byte after the last one before any gap.
     pub end: u64,
-    /// Segments below the head: a removal that a crash undid.
-    pub stale: Vec<u64>,
     /// Why the segments after the gap do not follow.
     pub gap: Option<String>,
     /// Whether that is so wrong that the log can only be read.
@@ -161,16 +132,18 @@ pub fn check_segments(
     indices: &[u64],
     head: u64,
     segment_bytes: u64,
+    access: Access,
 ) -> Result<Segments> {
     let first = head / segment_bytes;
     let (below, from): (Vec<_>, Vec<_>) = indices.iter().partition(|&&index| index < first);
-    let mut found = Segments { stale: below, end: head, ..Segments::default() };
-    found.extent = Extent { first, next: first, orphans: Vec::new() };
-    for &index in &found.stale {
+    let mut found = Segments { end: head, ..Segments::default() };
+    found.extent =
+        Extent { first, next: first, orphans: Vec::new(), stale: below, ..Extent::default() };
+    for &index in &found.extent.stale {
         // What is removed must be what a removal left, and not what another size makes of it.
-        match len_if_there(place, storage, index)? {
-            Some(len) if len == segment_bytes => found.fits = true,
-            Some(len) => {
+        match open_if_there(place, storage, index, Access::Read)? {
+            Some((_, len)) if len == segment_bytes => found.fits = true,
+            Some((_, len)) => {
                 let name = segment_name(index);
                 found.gap.get_or_insert_with(|| {
                     format!(
@@ -211,7 +184,15 @@ pub fn check_segments(
             seeded!(found.extent.orphans.push(index), "segments-after-a-gap-ignored" => ());
             continue;
         }
-        let len = segment_len(place, storage, index)?;
+        let len = match open_segment(place, storage, index, access) {
+            Ok((file, len)) => {
+                found.extent.keep(index, Arc::from(file));
+                len
+            }
+            // One that nothing is appended to need not be writable.
+            Err(_) if access == Access::Write => segment_len(place, storage, index)?,
+            Err(e) => return Err(e),
+        };
         found.fits |= len == segment_bytes;
         found.extent.next = index + 1;
         found.end = begin + len.min(segment_bytes);

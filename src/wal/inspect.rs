@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::codec::{Codec, FORMAT, SEGMENT_BYTES, segment_name};
-use super::dropping::intent::{Intent, Left};
-use super::files::{Head, Segments, check_segments, head_marker, indices, segment_bytes_of};
+use super::files::{Segments, check_segments, indices, segment_bytes_of};
 use super::format::WalFormat;
 use super::options::{Layout, Options};
 use super::proof::{check_is_log, is_ours};
@@ -15,29 +14,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::conclude::is_of_another_file;
 use crate::log::find_end::{Known, find_end};
 use crate::log::format::Inspected;
-use crate::log::space::{Beyond, Place, Space};
+use crate::log::space::{Beyond, Files, Place, Space};
 use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};
-use crate::sidecar::{Mark, MarkUse, Settings, refuse_other_format};
+use crate::sidecar::{Intent, Left, Mark, MarkUse, Settings, refuse_other_format};
 use crate::storage::segmented::Segmented;
+use crate::storage::segmented::head::Head;
 use crate::storage::{Access, File};
-
-/// What a look at the files found that opening must deal with.
-#[derive(Debug, Default)]
-pub struct More {
-    /// Segments below the head that a crash brought back.
-    pub(super) stale: Vec<u64>,
-    /// The head is known from the mark alone.
-    pub(super) head_lost: bool,
-    /// A truncation of the end was begun: everything from there on is to be cut.
-    pub(super) cut_begun: bool,
-    /// What lies where such an intent would is none, or another log's.
-    pub(super) foreign_cut: bool,
-    /// The files say something that cutting does not mend.
-    pub(super) only_readable: Option<String>,
-    /// There is only the beginning of a first record, and nothing says that it is one.
-    pub(super) unproved: bool,
-}
 
 /// The error of a log that is not there.
 fn missing(place: &Place) -> Error {
@@ -49,7 +32,7 @@ fn missing(place: &Place) -> Error {
 }
 
 /// The error of a log that is gone while its mark says what was in it.
-pub(super) fn lost_log(place: &Place, mark: &Mark) -> Error {
+fn lost_log(place: &Place, mark: &Mark) -> Error {
     let message = format!(
         "lost acknowledged records: the log is missing or empty, but {} records up to byte {} were \
          acknowledged; if the log was removed or a backup restored on purpose, remove the log's \
@@ -90,23 +73,23 @@ pub(super) struct Look<'a> {
 impl Look<'_> {
     pub(super) fn single(&self) -> Result<Inspected<WalFormat>> {
         let log = &self.place.log;
-        let opened = self.options.storage.open(log, self.access);
-        let gone = opened.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+        let opened = self.place.open(&*self.options.storage, self.access);
+        let gone = opened.as_ref().is_err_and(|e| e.kind() == ErrorKind::Missing);
         match self.mark.filter(|mark| gone && mark.end > 0) {
             Some(mark) => return Err(lost_log(self.place, &mark)),
             None if gone => return Err(missing(self.place)),
             None => {}
         }
-        let file: Arc<dyn File> = Arc::from(opened.map_err(|e| Error::io("open the log", log, e))?);
+        let file: Arc<dyn File> = Arc::from(opened?);
         let end = file.len().map_err(|e| Error::io("look at the log", log, e))?;
-        let format = WalFormat::new(self.codec, Layout::Single, None);
-        self.at(format, Space::new(file, 0, end), Vec::new())
+        let format = WalFormat::new(self.codec, Layout::Single);
+        self.at(format, Space::new(file, 0, end))
     }
 
     pub(super) fn segmented(&self) -> Result<Inspected<WalFormat>> {
         let (place, storage) = (self.place, &*self.options.storage);
         let indices = indices(storage, place)?;
-        let marker = head_marker(storage, place)?;
+        let marker = Head::load(storage, &place.dir)?;
         if indices.is_empty() && marker == Head::Absent {
             refuse_other_format(storage, &place.dir, FORMAT)?;
             return Err(match self.mark.filter(|mark| mark.end > 0) {
@@ -137,7 +120,7 @@ impl Look<'_> {
             && let Ok(mut found) = self.with_head(&indices, mark.start, segment_bytes)
             && self.has_head_of(&found, &mark)?
         {
-            found.more.head_lost = true;
+            found.space.head_is_lost = true;
             found.mended.push(Damage {
                 offset: mark.start,
                 end: mark.start,
@@ -163,7 +146,7 @@ impl Look<'_> {
     /// Whether the log begins where its mark says. The records after that may be damaged or missing: without this
     /// head, dropped records would come back.
     fn has_head_of(&self, found: &Inspected<WalFormat>, mark: &Mark) -> Result<bool> {
-        let Inspected { findings, space, more, .. } = found;
+        let Inspected { findings, space, .. } = found;
         Ok(match findings.mark {
             MarkUse::Used => true,
             MarkUse::Lost if findings.extent.records == 0 => {
@@ -172,7 +155,7 @@ impl Look<'_> {
             }
             MarkUse::Lost => true,
             // The intent of a cut is the log's, and has the same head.
-            _ => more.cut_begun,
+            _ => found.cut_begun(),
         })
     }
 
@@ -197,8 +180,9 @@ impl Look<'_> {
         segment_bytes: u64,
     ) -> Result<Inspected<WalFormat>> {
         let storage = &self.options.storage;
-        let found = check_segments(self.place, &**storage, indices, head, segment_bytes)?;
-        let Segments { extent, end, stale, gap, only_readable, fits } = found;
+        let found =
+            check_segments(self.place, &**storage, indices, head, segment_bytes, self.access)?;
+        let Segments { extent, end, gap, only_readable, fits } = found;
         let segments = Arc::new(Segmented::new(
             storage.clone(),
             &self.place.dir,
@@ -218,17 +202,15 @@ impl Look<'_> {
             false => None,
         };
         let layout = Layout::Segmented { segment_bytes };
-        let format = WalFormat::new(self.codec, layout, Some(segments.clone()));
+        let format = WalFormat::new(self.codec, layout);
         let space = Space {
-            file: segments,
-            start: head,
-            end,
-            files_end: end,
+            files: Files::Segments(segments.clone()),
             gap: gap.clone(),
             beyond,
             piece_bytes: Some(segment_bytes),
+            ..Space::new(segments, head, end)
         };
-        let mut found = self.at(format, space, stale)?;
+        let mut found = self.at(format, space)?;
         if let Some(gap) = gap.filter(|_| only_readable) {
             if self.options.layout.is_some() && !fits {
                 // By a size that the caller named, and that no segment has: it is another log's.
@@ -245,43 +227,30 @@ impl Look<'_> {
         Ok(found)
     }
 
-    fn at(
-        &self,
-        format: WalFormat,
-        mut space: Space,
-        stale: Vec<u64>,
-    ) -> Result<Inspected<WalFormat>> {
+    fn at(&self, format: WalFormat, mut space: Space) -> Result<Inspected<WalFormat>> {
         let Self { place, codec, depth, damaged_mark, settings, .. } = *self;
         let fail = |e: io::Error| Error::io("read the log", &place.log, e).of(FORMAT);
-        let left = Intent::load(&*self.options.storage, &place.sidecar)?;
-        let intent = match left {
-            Left::Intent(intent) if is_ours(&space, codec, &intent).map_err(fail)? => Some(intent),
-            _ => None,
+        let left = match Intent::load(&*self.options.storage, &place.sidecar)? {
+            Left::Intent(intent) if !is_ours(&space, codec, &intent).map_err(fail)? => {
+                Left::Foreign
+            }
+            left => left,
         };
-        if let Some(intent) = &intent {
+        if let Left::Intent(intent) = &left {
             space.end = intent.end.min(space.end);
             space.gap = None;
             space.beyond = None;
         }
-        let above = |mark: &Mark| intent.is_some_and(|intent| mark.end > intent.end);
+        let above = |mark: &Mark| matches!(left, Left::Intent(intent) if mark.end > intent.end);
         let mark = self.mark.filter(|mark| !above(mark));
         let known = Known { mark, damaged_mark, first: None, is_ours: false, depth };
         let findings = find_end(&format, &space, known).map_err(fail)?;
         // The next mark takes over the index of one that is used.
         let renumbered = findings.mark == MarkUse::Used && !findings.numbered_by_mark;
         let without_index = |mark| Mark { index_entries: 0, index_chain: 0, ..mark };
-        let mark = mark.filter(|_| findings.mark_is_ours());
-        let more = More {
-            stale,
-            head_lost: false,
-            cut_begun: intent.is_some(),
-            foreign_cut: intent.is_none() && left != Left::Absent,
-            only_readable: None,
-            unproved: false,
-        };
         let mark = mark.map(|mark| if renumbered { without_index(mark) } else { mark });
         let mut found =
-            Inspected { format, space, findings, mark, settings, mended: Vec::new(), more };
+            Inspected { settings, left, ..Inspected::new(format, space, findings, mark) };
         if depth != Depth::Begin {
             check_is_log(place, &mut found)?;
         }
@@ -301,12 +270,5 @@ fn refuse_writing(found: &mut Inspected<WalFormat>, why: String) {
             false => format!("{why}; {}", damage.reason),
         };
     }
-    found.more.only_readable = Some(why);
-}
-
-pub(super) fn access_of(found: &Inspected<WalFormat>) -> Access {
-    match found.format.segments() {
-        Some(segments) => segments.access(),
-        None => Access::Read,
-    }
+    found.only_readable = Some(why);
 }

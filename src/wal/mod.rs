@@ -33,7 +33,8 @@ pub use crate::log::verify::{check_part, verify, verify_rest};
 pub use crate::mode::{Mode, Recovery};
 pub use crate::retention::Retention;
 pub use crate::scan::OnCorrupt;
-pub use codec::{HEAD_NAME, Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
+pub use crate::storage::segmented::head::HEAD_NAME;
+pub use codec::{Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use dropping::archive::Archive;
@@ -114,7 +115,7 @@ impl Wal {
     /// The segment files from the one with the head on; of a single file that file.
     pub fn segment_paths(&self) -> Result<Vec<PathBuf>> {
         let shared = self.usable()?;
-        Ok(match shared.format.segments() {
+        Ok(match shared.files.segments() {
             None => vec![shared.place.log.clone()],
             Some(segments) => segments.range().map(|index| segments.path(index)).collect(),
         })

@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 
 use super::codec::{Codec, FORMAT, HEADER_BYTES, segment_name};
-use super::dropping::intent::Intent;
 use super::files::stored_sum;
 use super::format::WalFormat;
 use super::options::Options;
@@ -15,7 +14,7 @@ use crate::log::format::Inspected;
 use crate::log::space::{Place, Space};
 use crate::scan::search::find_intact;
 use crate::scan::{Scanned, Scanner, Verdict};
-use crate::sidecar::MarkUse;
+use crate::sidecar::{Intent, MarkUse};
 use crate::storage::read_full;
 
 /// Refuse what is no log at all: nothing in it is intact, and nothing beside it says that it is ours.
@@ -30,7 +29,7 @@ pub(super) fn check_is_log(place: &Place, found: &mut Inspected<WalFormat>) -> R
     }
     let begun = is_first_append(place, found);
     if begun.map_err(|e| Error::io("read the log", &place.log, e).of(FORMAT))? {
-        found.more.unproved = true;
+        found.unproved = true;
         return Ok(());
     }
     let why = found.findings.damage.as_ref().map(|damage| damage.reason.clone());
@@ -98,7 +97,7 @@ pub(super) fn check_size_is_proved(
     log: &Path,
 ) -> Result<()> {
     let Inspected { format, space, findings, .. } = found;
-    let Some(segments) = format.segments() else { return Ok(()) };
+    let Some(segments) = space.files.segments() else { return Ok(()) };
     let (extent, bytes) = (findings.extent, format.layout.segment_bytes().unwrap_or(u64::MAX));
     let base = extent.start - extent.start % bytes;
     let known = found.settings.is_some() || findings.mark == MarkUse::Used;

@@ -89,7 +89,7 @@ def test_the_waits_of_the_durability_page_are_those_measured() -> None:
 def test_the_page_on_formats_quotes_all_of_the_toy() -> None:
     """Change both together: the page is the file, in parts."""
     quoted = [block.text for block in blocks(DOCS / "format.md", "rust")]
-    assert len(quoted) == 5
+    assert len(quoted) == 4
     assert "\n".join(quoted) == (ROOT / "tests" / "support" / "toy.rs").read_text()
 
 

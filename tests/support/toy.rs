@@ -2,11 +2,10 @@
 //! and payload (u32), payload. A record goes by its byte.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use deedbook::engine::*;
-use deedbook::storage::{Access, File};
-use deedbook::{Durable, Error, ErrorKind, Mode, Result};
+use deedbook::storage::Access;
+use deedbook::{Durable, Error, ErrorKind, Result};
 
 pub const LOG_NAME: &str = "toy.log";
 pub const MAGIC: &[u8; 8] = b"TOYLOG\x01\0";
@@ -120,25 +119,12 @@ impl Framing for Toy {
     }
 }
 
-fn open_file(options: &Common, place: &Place, access: Access) -> Result<Box<dyn File>> {
-    let opened = options.storage.open(&place.log, access);
-    opened.map_err(|e| Error::io("open the log", &place.log, e))
-}
-
-/// What is left of a log of which a mark says that it was longer, or nothing says that it is one.
-fn none(place: &Place, mark: Option<Mark>) -> Error {
-    let lost = mark.filter(|mark| mark.records > 0);
-    let kind = lost.map_or(ErrorKind::NotALog, |_| ErrorKind::LostRecords);
-    Error::new(kind, "no header of a toy log").of(Toy::NAME).at(&place.log)
-}
-
 impl Format for Toy {
     const NAME: &'static str = "toy";
     const NOUN: &'static str = "record";
     const NUMBERED: bool = false;
     type Framing = Self;
     type Options = Common;
-    type More = ();
     type Ref<'a> = (u64, &'a [u8]);
     type Owned = (u64, Vec<u8>);
     #[cfg(feature = "arrow")]
@@ -147,7 +133,6 @@ impl Format for Toy {
     fn framing(&self) -> Self {
         *self
     }
-
     fn common(options: &Common) -> Result<Common> {
         Ok(options.clone())
     }
@@ -163,52 +148,31 @@ impl Format for Toy {
     fn name_of(_: Option<u64>, offset: u64) -> String {
         format!("record at byte {offset}")
     }
-    fn bounds_of(extent: &Extent) -> (u64, u64) {
-        (extent.start, extent.last_offset)
-    }
     fn place(_options: &Common, path: &Path) -> Result<Place> {
         let dir = if path.ends_with(LOG_NAME) { path.parent().unwrap() } else { path };
         Ok(Place::file_in(dir, LOG_NAME))
     }
-    fn prepare(options: &Common, place: &Place, mode: Mode) -> Result<()> {
-        match mode != Mode::Create && Self::exists(options, place)? {
-            true => Self::inspect(options, place, Access::Read, Depth::Begin).map(drop),
-            false => Ok(()),
-        }
-    }
-    fn exists(options: &Common, place: &Place) -> Result<bool> {
-        match open_file(options, place, Access::Read) {
-            Err(e) if e.kind() == ErrorKind::Missing => Ok(false),
-            opened => opened.map(|_| true),
-        }
-    }
-    fn create(options: &Common, place: &Place) -> Result<()> {
-        let mark = place.load_mark(&*options.storage)?.0.filter(|mark| mark.records > 0);
-        if mark.is_some() {
-            return Err(none(place, mark));
-        }
-        replace(&*options.storage, &place.log, MAGIC, options.file_mode)
-            .map_err(|e| Error::io("create the log", &place.log, e))
+    fn create(o: &Common, place: &Place) -> Result<()> {
+        place.create(&*o.storage, MAGIC, o.file_mode)
     }
     fn inspect(o: &Common, place: &Place, access: Access, depth: Depth) -> Result<Inspected<Self>> {
         let fail = |e| Error::io("read the log", &place.log, e);
-        let file: Arc<dyn File> = Arc::from(open_file(o, place, access)?);
         let (mark, damaged_mark) = place.load_mark(&*o.storage)?;
+        let is_lost = mark.is_some_and(|mark| mark.records > 0);
+        let kind = if is_lost { ErrorKind::LostRecords } else { ErrorKind::NotALog };
+        let none = Error::new(kind, "no header of a toy log").of(Toy::NAME).at(&place.log);
+        let file = match place.open(&*o.storage, access) {
+            Err(e) if is_lost && e.kind() == ErrorKind::Missing => return Err(none),
+            opened => opened?,
+        };
         let (mut magic, end) = ([0; MAGIC.len()], file.len().map_err(fail)?);
         if read_full(&*file, &mut magic, 0).map_err(fail)? < MAGIC.len() || magic != *MAGIC {
-            return Err(none(place, mark));
+            return Err(none);
         }
         let space = Space::new(file, MAGIC.len() as u64, end);
         let known = Known { mark, damaged_mark, first: Some(0), is_ours: false, depth };
         let findings = find_end(&TOY, &space, known).map_err(fail)?;
-        Ok(Inspected {
-            format: TOY,
-            mark: mark.filter(|_| findings.mark_is_ours()),
-            space,
-            findings,
-            settings: Settings::load(&*o.storage, &place.sidecar, Self::NAME)?,
-            mended: Vec::new(),
-            more: (),
-        })
+        let settings = Settings::load(&*o.storage, &place.sidecar, Self::NAME)?;
+        Ok(Inspected { settings, ..Inspected::new(TOY, space, findings, mark) })
     }
 }

@@ -18,16 +18,16 @@ use std::path::Path;
 
 use crate::book::format::BookFormat;
 use crate::book::layouts::refuse_padded;
-use crate::book::names::{FORMAT, LOG_NAME, META_NAME};
+use crate::book::names::{LOG_NAME, META_NAME};
 use crate::book::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::format::Format as _;
+use crate::log::open::look_first;
 use crate::log::space::Place;
 use crate::mend::{refuse_link, settle_dir};
 use crate::mode::Mode;
 use crate::sidecar::{
-    LOCK_NAME, PRIVATE_MODE, SIDECAR_NAME, WriterLock, refuse_other_format, sidecar_dir,
-    tells_of_no_record,
+    LOCK_NAME, PRIVATE_MODE, SIDECAR_NAME, WriterLock, sidecar_dir, tells_of_no_record,
 };
 use crate::storage::segmented::remove;
 use crate::storage::{Aside, LockAttempt, LockGuard, Storage, located, names_in, sync_dir};
@@ -182,8 +182,7 @@ impl<'a> NewBook<'a> {
 
 /// Refuse a place that has a log, of any format.
 fn refuse_log(options: &Options, place: &Place) -> Result<()> {
-    BookFormat::prepare(options, place, Mode::Create)?;
-    refuse_other_format(&*options.storage, &place.dir, FORMAT)
+    look_first::<BookFormat>(options, &*options.storage, place, Mode::Create)
 }
 
 fn holds(storage: &dyn Storage, dir: &Path, name: &str) -> Result<bool> {

@@ -5,18 +5,19 @@ use std::path::Path;
 
 use super::Layout;
 use super::codec::Codec;
-use super::packed::{HEADER_BYTES, parse_file_header};
+use super::packed::{HEADER_BYTES, encode_file_header, parse_file_header};
 use crate::book::names::FORMAT;
 use crate::book::slots::committed::{begins_at, read_slots};
 use crate::book::slots::{DEEDS_AT, Slot, newest_first};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::findings::Findings;
 use crate::log::framing::Framing as _;
+use crate::log::seal::Seal;
 use crate::scan::search::find_intact;
 use crate::scan::{Damage, Scanned, Scanner, Verdict};
 use crate::sidecar::Mark;
 use crate::slice::{part, there, u64_at};
-use crate::storage::{File, read_full};
+use crate::storage::{File, read_full, write_full};
 
 /// A header as found.
 #[derive(Clone, Debug)]
@@ -29,6 +30,30 @@ pub struct Header {
     pub slots: [Option<Slot>; 2],
     /// What is wrong with the rest.
     pub damage: Option<Damage>,
+}
+
+/// The header of `packed` and `padded`, as the seal of an open log: it says the number of the first deed.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstEvent;
+
+impl Seal for FirstEvent {
+    fn begin(&self, file: &dyn File, first: u64) -> io::Result<()> {
+        write_full(file, &encode_file_header(first), 0)
+    }
+
+    fn first_now(&self, file: &dyn File, _known: u64) -> Result<Option<u64>> {
+        let mut header = [0; HEADER_BYTES as usize];
+        let read = read_full(file, &mut header, 0).map_err(unreadable)?;
+        match parse_file_header(part(&header, ..read))? {
+            0 => Ok(None),
+            first => Ok(Some(first)),
+        }
+    }
+}
+
+/// A reader's error at a look at the header of an empty log.
+pub fn unreadable(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot read the header: {error}"))
 }
 
 /// Read the header. One that is damaged is an error unless an intact deed follows it.

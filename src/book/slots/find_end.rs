@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::committed::{Committed, Held, Place, committed, deed_follows, sum_more};
+use super::committed::{Committed, Followed, Held, Place, committed, deed_follows, sum_more};
 use crate::book::format::BookFormat;
 use crate::book::layouts::codec::Codec;
 use crate::book::slots::{DEEDS_AT, Slot};
@@ -34,6 +34,7 @@ pub fn find_by_slots(
     file: &Arc<dyn File>,
     slots: &[Option<Slot>; 2],
     known: Known,
+    followed: &Followed,
 ) -> io::Result<FoundBySlots> {
     let file_end = file.len()?;
     let space_to = |end| Space { files_end: file_end, ..Space::new(file.clone(), DEEDS_AT, end) };
@@ -51,7 +52,6 @@ pub fn find_by_slots(
         _ => None,
     };
     let known_place = marked.unwrap_or(Place::START);
-    let followed = format.followed();
     let committed = committed(&**file, format.framing(), slots, known_place, file_end, followed)?;
     // Deeds in `slots` have no checksums, so a changed first deed does not show that the mark belongs to another log.
     // The mark belongs to this log if a slot counts the same deeds as the mark, and some of these deeds are missing. A

@@ -6,19 +6,25 @@
 //! that is being synced, so it waits: the turn.
 
 use std::io;
+use std::ops::Range;
 
-use super::committed::sum_more;
+use super::committed::{Followed, end_by_slots, read_slots, sum_more};
+use crate::book::layouts::codec::Codec;
+use crate::book::layouts::header::unreadable;
 use crate::book::slots::{SLOTS_AT, Slot, is_after, newest_first};
 use crate::checksum::crc32_more;
-use crate::lines::{Locked, locked};
+use crate::error::Result;
 use crate::locks::{Mutex, lock};
 use crate::log::extent::Extent;
+use crate::log::seal::Seal;
 use crate::storage::{File, write_full};
 
 /// The slots of an open log.
 #[derive(Debug)]
 pub struct SlotWriter {
-    turn: Mutex<()>,
+    codec: Codec,
+    /// What a reader knows of the newest batch.
+    followed: Followed,
     slots: Mutex<Slots>,
 }
 
@@ -36,21 +42,28 @@ struct Slots {
 impl SlotWriter {
     /// For the slots of a file, and which of them says where the log ends. Where none does, the older
     /// one is written next.
-    pub fn new(slots: [Option<Slot>; 2], at: Option<usize>) -> Self {
+    pub fn new(
+        codec: Codec,
+        followed: Followed,
+        slots: [Option<Slot>; 2],
+        at: Option<usize>,
+    ) -> Self {
         let at = at.or_else(|| newest_first(&slots).next().map(|(at, _)| at)).unwrap_or(0);
         let [first, second] = slots;
         let (newest, other) = if at == 0 { (first, second) } else { (second, first) };
         let slots = Slots { newest: newest.unwrap_or_default(), at, other, synced: true };
-        Self { turn: Mutex::new(()), slots: Mutex::new(slots) }
+        Self { codec, followed, slots: Mutex::new(slots) }
     }
+}
 
-    /// Held by an append and by a sync.
-    pub fn turn(&self) -> Locked<'_, ()> {
-        locked(&self.turn)
+impl Seal for SlotWriter {
+    /// The reference implementation takes zeros after the last deed for damage.
+    fn counts(&self) -> bool {
+        true
     }
 
     /// Count the deeds from byte `from` to the end of `extent`.
-    pub fn cover(
+    fn cover(
         &self,
         file: &dyn File,
         from: u64,
@@ -88,19 +101,18 @@ impl SlotWriter {
         Ok(())
     }
 
-    /// What was covered is on stable storage.
-    pub fn synced(&self) {
+    fn synced(&self) {
         lock(&self.slots).synced = true;
     }
 
     /// Whether the newest slot says that the log ends with `extent`. It does not where a newer one was
     /// damaged and the mark vouches for its deeds: the next batch would be counted from the wrong place.
-    pub fn is_sealed(&self, extent: &Extent) -> bool {
+    fn is_sealed(&self, extent: &Extent) -> bool {
         lock(&self.slots).newest.records() == extent.records
     }
 
     /// Have the newest slot say that the log ends with `extent`.
-    pub fn seal(&self, file: &dyn File, extent: &Extent) -> io::Result<()> {
+    fn seal(&self, file: &dyn File, extent: &Extent) -> io::Result<()> {
         let mut slots = lock(&self.slots);
         let fir = extent.first.saturating_sub(1);
         let las = fir + extent.records;
@@ -120,6 +132,20 @@ impl SlotWriter {
         // The opening syncs it before any append.
         *slots = Slots { newest: slot, at: 1 - at, other: Some(newest), synced: true };
         Ok(())
+    }
+
+    fn block_sum(&self, file: &dyn File, block: Range<u64>) -> io::Result<Option<u32>> {
+        sum_more(file, 0, block.start, block.end).map(Some)
+    }
+
+    fn end_now(&self, file: &dyn File, known: &Extent, there: u64) -> io::Result<u64> {
+        end_by_slots(file, self.codec, known, there, &self.followed)
+    }
+
+    fn first_now(&self, file: &dyn File, _known: u64) -> Result<Option<u64>> {
+        let slots = read_slots(file).map_err(unreadable)?;
+        let newest = newest_first(&slots).next().filter(|(_, slot)| slot.records() > 0);
+        Ok(newest.map(|(_, slot)| slot.fir.saturating_add(1)))
     }
 }
 

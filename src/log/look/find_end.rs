@@ -32,6 +32,13 @@ pub struct Known {
     pub depth: Depth,
 }
 
+impl Known {
+    /// Of files beside which no mark can lie.
+    pub fn unmarked(first: Option<u64>, depth: Depth) -> Self {
+        Self { mark: None, damaged_mark: false, first, is_ours: false, depth }
+    }
+}
+
 /// Find the end of a log.
 pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Result<Findings> {
     let Known { mark, damaged_mark, first, is_ours, depth } = known;

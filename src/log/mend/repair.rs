@@ -124,10 +124,12 @@ fn plan<F: Format>(
 
 /// The files after a gap that a cut sets aside. One that a truncation began removes them.
 fn orphans<F: Format>(place: &Place, found: &Inspected<F>) -> Result<Vec<PathBuf>> {
-    if F::cut_begun(&found.more) {
-        return Ok(Vec::new());
+    match found.space.files.segments() {
+        Some(segments) if !found.cut_begun() => segments
+            .orphans()
+            .map_err(|e| Error::io("look at the files after a gap", &place.log, e)),
+        _ => Ok(Vec::new()),
     }
-    found.format.orphans().map_err(|e| Error::io("look at the files after a gap", &place.log, e))
 }
 
 /// How many intact records lie after the valid prefix.

@@ -158,7 +158,7 @@ fn check_once<F: Format>(
         records: count,
         uncertain,
         bytes,
-        bounds: (prefix.records > 0 && findings.numbered).then(|| F::bounds_of(&prefix)),
+        bounds: (prefix.records > 0 && findings.numbered).then(|| bounds::<F>(&prefix)),
         valid_end: prefix.end,
         file_end: found.findings.file_end.max(file_end),
         durable_end,
@@ -238,6 +238,14 @@ fn beginning<F: Format>(place: &Place, found: &Inspected<F>, intact: &[Split]) -
     Ok(known)
 }
 
+/// First and last record, by their numbers or their bytes.
+fn bounds<F: Format>(prefix: &Extent) -> (u64, u64) {
+    match F::NUMBERED {
+        true => (prefix.first, prefix.next().saturating_sub(1)),
+        false => (prefix.start, prefix.last_offset),
+    }
+}
+
 /// The blocks whose bytes are not those that were indexed, for formats whose records have no checksum.
 /// A block's is taken when it is complete, so the last, open one has none.
 fn rotten_blocks<F: Format>(
@@ -255,7 +263,7 @@ fn rotten_blocks<F: Format>(
         if entry.sum == 0 || entry.offset > found.findings.extent.end {
             continue;
         }
-        let sum = found.format.block_sum(file, block.clone());
+        let sum = found.seal.block_sum(file, block.clone());
         let sum = sum.map_err(|e| Error::io("read the log", &place.log, e).of(F::NAME))?;
         if let Some(sum) = sum.filter(|&sum| sum != entry.sum) {
             let name = F::name_of(None, block.start);

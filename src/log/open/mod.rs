@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::asking;
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, AtomicU64};
-use crate::log::format::{Format, Inspected, Owner};
+use crate::log::format::{Done, Format, Inspected, Owner};
 use crate::log::look::find_end::end_of;
 use crate::log::look::index::{build_index, keep_index};
 use crate::log::look::inspect::{CHANGING, inspect_settled, patiently};
@@ -29,7 +29,7 @@ use crate::mend::make_dir;
 use crate::mode::{Depth, Mode};
 use crate::scan::Verdict;
 use crate::sidecar::{Loss, MarkFile, WriterLock, make_sidecar, refuse_other_format};
-use crate::storage::{Access, Closable, fork_generation, located};
+use crate::storage::{Access, Closable, Storage, fork_generation, located};
 
 impl<F: Format> Log<F>
 where
@@ -84,7 +84,7 @@ impl<F: Format> Log<F> {
     fn open_reader(place: Place, options: F::Options, common: Common) -> Result<Self> {
         patiently::<F, _>(&CHANGING, || {
             let found = inspect_settled::<F>(&options, &place, Depth::Quick)?;
-            F::check_found(&options, &place, &found)?;
+            F::check_found(&options, &place, Some(&found), Access::Read)?;
             let loss = Loss::load(&*common.storage, &place.sidecar)?;
             let report = RecoveryReport::new(&found.findings, loss);
             let (place, options, common) = (place.clone(), options.clone(), common.clone());
@@ -103,29 +103,30 @@ impl<F: Format> Log<F> {
     ) -> Result<Self> {
         let storage = &*common.storage;
         place.refuse_tail()?;
-        F::prepare(&options, &place, mode)?;
-        match F::exists(&options, &place)? {
-            true if mode == Mode::Create => return Err(already_exists(&place)),
-            false if !shares_directory(&place) => {
-                refuse_other_format(storage, &place.dir, F::NAME)?
-            }
-            _ => {}
-        }
+        look_first::<F>(&options, storage, &place, mode)?;
         make_dir(storage, &place.dir, common.file_mode)?;
         make_sidecar(storage, &place.sidecar)?;
         let (log, timeout) = (place.locked(), &common.lock_timeout);
         let mut lock = WriterLock::acquire(storage, &place.sidecar, log, timeout)?;
-        match F::exists(&options, &place)? {
-            true if mode == Mode::Create => return Err(already_exists(&place)),
-            true => {}
-            false => F::create(&options, &place)?,
-        }
         lock.add_log(storage, log)?;
-        let mut found = F::inspect(&options, &place, Access::Write, depth)?;
+        let look = || F::inspect(&options, &place, Access::Write, depth);
+        let mut found = match look() {
+            Err(e) if e.kind() == ErrorKind::Missing && !F::exists(&options, &place)? => {
+                F::check_found(&options, &place, None, Access::Write)?;
+                F::create(&options, &place)?;
+                lock.add_log(storage, log)?;
+                look()?
+            }
+            Ok(_) if mode == Mode::Create => return Err(already_exists(&place)),
+            found => found?,
+        };
         // Before anything is cut.
-        F::check_found(&options, &place, &found)?;
+        if let Some(why) = found.only_readable {
+            return Err(Error::new(ErrorKind::Corrupt, why).at(&place.log));
+        }
+        F::check_found(&options, &place, Some(&found), Access::Write)?;
         check(&found)?;
-        let (report, mark_file) = settle(&mut found, &options, &common, &place)?;
+        let (report, mark_file) = settle(&mut found, &common, &place)?;
         let settings = found.format.settings();
         if found.settings != Some(settings) {
             settings.store(storage, &place.sidecar)?;
@@ -146,7 +147,7 @@ impl<F: Format> Log<F> {
         if let (Some((mark_file, _)), Some(mark)) = (&mut writer, &mut found.mark) {
             keep_index(&mut index, &common, mark_file, mark);
         }
-        let Inspected { format, space, findings, mark, .. } = found;
+        let Inspected { format, space, seal, findings, mark, .. } = found;
         let extent = findings.extent;
         // A writer's is cut off by now.
         let damage = findings.corruption().filter(|_| writer.is_none());
@@ -172,7 +173,7 @@ impl<F: Format> Log<F> {
             numbered: findings.numbered,
             file_id,
             file_end: extent.end,
-            allocates: format.reserves_space(),
+            allocates: !seal.counts(),
             mark_is_open: !mark.is_some_and(|mark| mark.closed),
             scratch: Vec::new(),
             block_start: index.last_offset().max(extent.start),
@@ -195,6 +196,9 @@ impl<F: Format> Log<F> {
             mode,
             place,
             file,
+            files: space.files,
+            turn: seal.counts().then(Mutex::default),
+            seal,
             open_files: Mutex::new(open_files),
             piece_bytes: space.piece_bytes,
             fork_generation: fork_generation(),
@@ -214,13 +218,45 @@ impl<F: Format> Log<F> {
         });
         let log = Self { _owner: Arc::new(Owner(shared.clone())), shared };
         if mode != Mode::Read {
-            F::opened(&log)?;
+            F::tend(&log.shared, Done::Opening)?;
         }
         if let (Durability::Interval(interval), true) = (durability, mode != Mode::Read) {
             durable::sync_every(&log.shared, interval)
                 .map_err(|e| Error::io("start the sync thread", &log.shared.place.log, e))?;
         }
         Ok(log)
+    }
+}
+
+/// Refuse what is no log, or another one, before anything is put beside it. Where something is there already, the look
+/// under the lock decides.
+pub(crate) fn look_first<F: Format>(
+    options: &F::Options,
+    storage: &dyn Storage,
+    place: &Place,
+    mode: Mode,
+) -> Result<()> {
+    let exists = || F::exists(options, place);
+    if mode == Mode::Create {
+        // An empty file is no log, and yet not to be replaced.
+        if exists()? || (place.single && storage.open(&place.log, Access::Read).is_ok()) {
+            return Err(already_exists(place));
+        }
+        F::check_found(options, place, None, Access::Write)?;
+    } else if !storage.is_dir(&place.sidecar) {
+        match F::inspect(options, place, Access::Write, Depth::Quick) {
+            Err(e) if e.kind() == ErrorKind::Missing => {
+                F::check_found(options, place, None, Access::Write)?;
+            }
+            found => F::check_found(options, place, Some(&found?), Access::Write)?,
+        }
+    }
+    if shares_directory(place) {
+        return Ok(());
+    }
+    match refuse_other_format(storage, &place.dir, F::NAME) {
+        Err(e) if !exists()? => Err(e),
+        _ => Ok(()),
     }
 }
 

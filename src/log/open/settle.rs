@@ -16,12 +16,12 @@ use crate::log::look::conclude::{is_of_another_file, loss};
 use crate::log::notice::corrupt;
 use crate::log::options::Common;
 use crate::log::report::RecoveryReport;
-use crate::log::space::Place;
+use crate::log::space::{Place, Space};
 use crate::log::stage::is_staged;
 use crate::mend::{rewrite, save_tail, sync_names};
 use crate::mode::Recovery;
 use crate::scan::Verdict;
-use crate::sidecar::{Loss, Mark, MarkFile, MarkUse, Settings};
+use crate::sidecar::{Intent, Left, Loss, Mark, MarkFile, MarkUse, Settings};
 use crate::storage::{above, sync_dir};
 
 /// What to do about a log that lost acknowledged records.
@@ -41,7 +41,6 @@ const UNPROVED: &str = "it is the only record, and nothing in .deedbook says tha
 /// Cut what may be cut, or refuse; then make durable what is kept, and mark it.
 pub fn settle<F: Format>(
     found: &mut Inspected<F>,
-    options: &F::Options,
     common: &Common,
     place: &Place,
 ) -> Result<(RecoveryReport, MarkFile)> {
@@ -56,7 +55,7 @@ pub fn settle<F: Format>(
     }
     let noted = Loss::load(storage, &place.sidecar)?;
     let mut report = RecoveryReport::new(&found.findings, noted);
-    let cut_begun = F::cut_begun(&found.more);
+    let cut_begun = found.cut_begun();
     let exact = common.recovery == Recovery::Acknowledged;
     if exact {
         cut_back_to_mark(found, &mut report);
@@ -68,12 +67,14 @@ pub fn settle<F: Format>(
         if !is_staged(common, &place.sidecar, found) {
             report.saved_to = save_tail(storage, file, base, common.file_mode, end)?;
         }
-        let aside = found.format.set_orphans_aside();
-        report.set_aside = aside.map_err(|e| fail("set files aside", e))?;
+        if let Some(segments) = found.space.files.segments() {
+            let aside = segments.set_orphans_aside();
+            report.set_aside = aside.map_err(|e| fail("set files aside", e))?;
+        }
     }
-    found.format.before_cut(options, place, &found.more, &extent, &mut report)?;
+    restore_head(&found.space, log, &mut report)?;
 
-    let cut = found.space.files_end > extent.end || found.format.has_orphans();
+    let cut = found.space.files_end > extent.end || found.space.files.has_orphans();
     let id = found.space.file.id().map_err(|e| fail("look at the log", e))?;
     // A mark that names another file was copied with the log: the copy may be in the cache only.
     let holds = |mark: Mark| {
@@ -89,13 +90,13 @@ pub fn settle<F: Format>(
             .map_err(|e| fail("write the tail again", e))?;
     }
     let is_copy = found.mark.map_or(extent.records > 0, |mark| mark.file != id);
-    if cut || unmarked || !found.format.is_sealed(&extent) {
-        let sealed = found.format.seal(&*found.space.file, &extent);
+    if cut || unmarked || !found.seal.is_sealed(&extent) {
+        let sealed = found.seal.seal(&*found.space.file, &extent);
         sealed.map_err(|e| fail("write the tail again", e))?;
         // What survived a crash in the page cache is durable only from here on.
         let whole = found.mark.is_none_or(|mark| mark.file != id);
         let from = if whole { extent.start } else { from };
-        let synced = found.format.sync_from(&*found.space.file, from);
+        let synced = found.space.files.sync_from(&*found.space.file, from);
         synced.map_err(|e| fail("sync", e))?;
     }
     // An exact mark is stored again: after a failed sync only the cache may have the one found. And
@@ -126,10 +127,14 @@ pub fn settle<F: Format>(
         found.space.file.set_len(extent.end).map_err(|e| fail("cut the tail", e))?;
         report.cut_bytes = found.space.files_end - extent.end;
         let last = extent.end.saturating_sub(1).max(extent.start);
-        let synced = found.format.sync_from(&*found.space.file, last);
+        let synced = found.space.files.sync_from(&*found.space.file, last);
         synced.map_err(|e| fail("sync", e))?;
     }
-    found.format.after_cut(options, place, &found.more, &mut report)?;
+    if found.left != Left::Absent {
+        // A foreign one before anything is appended that it might come to fit.
+        Intent::clear(storage, &place.sidecar)?;
+    }
+    report.finished_truncation = cut_begun;
     if is_copy {
         Settings::sync(storage, &place.sidecar)?;
     }
@@ -144,6 +149,24 @@ pub fn settle<F: Format>(
     let written = found.findings.data_end.saturating_sub(extent.end);
     log_recovery::<F>(&report, written, lost, log);
     Ok((report, mark_file))
+}
+
+/// Store the head again where only the mark still knows it; and remove what a crash brought back below it.
+fn restore_head(space: &Space, log: &Path, report: &mut RecoveryReport) -> Result<()> {
+    let Some(segments) = space.files.segments() else { return Ok(()) };
+    if space.head_is_lost {
+        segments.store_head(space.start)?;
+    }
+    report.removed_segments = segments.remove_stale()?.to_vec();
+    if !report.removed_segments.is_empty() {
+        lines::warn(format_args!(
+            "removed {} segments below the head, byte {} ({})",
+            report.removed_segments.len(),
+            space.start,
+            log.display()
+        ));
+    }
+    Ok(())
 }
 
 /// Cut back to what was acknowledged. A mark that is not exact, or beside which a newer one may have
@@ -163,7 +186,7 @@ fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut RecoveryRe
 
 fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path) -> Result<()> {
     let Inspected { findings, space, mark, .. } = found;
-    let is_unproved = F::is_unproved(&found.more) && recovery != Recovery::Spec;
+    let is_unproved = found.unproved && recovery != Recovery::Spec;
     if let Some(damage) = findings.damage.as_ref().filter(|_| is_unproved) {
         return Err(corrupt::<F>(log, damage, ErrorKind::Corrupt).with_advice(UNPROVED));
     }

@@ -64,7 +64,7 @@ impl<F: Format> Shared<F> {
             return Ok(false);
         }
         let known = self.state().extent;
-        let head = match F::head_now(&self.options, &self.place)? {
+        let head = match self.files.head()? {
             Some(head) if head > known.start => head,
             _ => return Ok(false),
         };
@@ -78,7 +78,10 @@ impl<F: Format> Shared<F> {
         }
         let index = build_index(&self.common, &self.place, &found, false);
         let mut state = self.state();
-        self.format.adopt(&found.format);
+        if let (Some(segments), Some(found)) = (self.files.segments(), found.space.files.segments())
+        {
+            segments.adopt(found);
+        }
         state.extent = found.findings.extent;
         state.numbered = found.findings.numbered;
         state.block_start = index.last_offset().max(state.extent.start);
@@ -102,7 +105,9 @@ impl<F: Format> Shared<F> {
             return Ok(());
         }
         let fail = |e| self.fail("read the log", e);
-        self.format.reopen();
+        if let Some(segments) = self.files.segments() {
+            segments.reopen();
+        }
         let there = self.file.len().map_err(fail)?;
         if there < extent.end && !shorter {
             return Ok(());
@@ -140,7 +145,7 @@ impl<F: Format> Shared<F> {
         if !matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) {
             return error;
         }
-        if let Ok(Some(head)) = F::head_now(&self.options, &self.place)
+        if let Ok(Some(head)) = self.files.head()
             && at < head
         {
             let name = F::name_of(None, at);
@@ -186,13 +191,13 @@ impl<F: Format> Shared<F> {
         let known = self.state().extent;
         let mut extent = known;
         if extent.records == 0 {
-            match self.format.first_now(&self.file, extent.first)? {
+            match self.seal.first_now(&*self.file, extent.first)? {
                 Some(first) => extent.first = first,
                 None => return Ok(()),
             }
         }
         let there = self.file.len().map_err(fail)?;
-        let there = self.format.end_now(&*self.file, &extent, there).map_err(fail)?;
+        let there = self.seal.end_now(&*self.file, &extent, there).map_err(fail)?;
         let mut scanner = Scanner::of_frames(self.framing, extent.end, there);
         let mut blocks = Vec::new();
         // The index may reach on beyond a log that ended below its mark.

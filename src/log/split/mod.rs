@@ -13,6 +13,7 @@ use crate::log::look::index::index_of;
 use crate::log::look::inspect::{inspect_patiently, place_of};
 use crate::log::read::Snapshot;
 use crate::log::read::cursor::{Cursor, Range, Source};
+use crate::log::space::Place;
 use crate::log::split::identity::Identity;
 use crate::log::{Log, Shared};
 use crate::mode::Depth;
@@ -115,8 +116,8 @@ impl<F: Format> Log<F> {
         stop: Option<u64>,
     ) -> Result<Cursor<F>> {
         let (place, common) = place_of::<F>(&split.path, options)?;
-        let options = F::options_of_part(options, &place, split.segment_bytes)?;
-        let found = inspect_patiently::<F>(&options, &place, Depth::Begin)?;
+        let place = Place { segment_bytes: split.segment_bytes, ..place };
+        let found = inspect_patiently::<F>(options, &place, Depth::Begin)?;
         let Inspected { format, space, .. } = &found;
         let head = space.start;
         let (file, there) = space.whole();

@@ -233,7 +233,7 @@ impl<F: Format> Target for Shared<F> {
         let _held = lines::hold();
         let appended = {
             // From here on no other thread appends: what lies at the place is the transaction's.
-            let _turn = self.format.turn();
+            let _turn = self.turn();
             let mut state = self.state();
             let _guard = PoisonOnPanic(self);
             self.check_open()?;
@@ -263,7 +263,7 @@ impl<F: Format> Target for Shared<F> {
         })?;
         let job = &intent.transaction.job;
         let _held = lines::hold();
-        let turn = self.format.turn();
+        let turn = self.turn();
         let mut state = self.state();
         let _guard = PoisonOnPanic(self);
         if !self.is_of(&state, &place, job, &intent.parts)? {

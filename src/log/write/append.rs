@@ -158,7 +158,7 @@ impl<F: Format> Shared<F> {
         write: impl FnOnce(&mut State) -> Result<(u64, u32)>,
     ) -> Result<Appended> {
         self.appending.check_len(payload_len).map_err(|e| e.at(&self.place.log))?;
-        let _turn = self.format.turn();
+        let _turn = self.turn();
         let mut state = self.state();
         let state = &mut *state;
         let _guard = PoisonOnPanic(self);
@@ -196,7 +196,7 @@ impl<F: Format> Shared<F> {
         wanted: Wanted,
     ) -> Result<Appended> {
         self.appending.check_len(batch.payload_len_max).map_err(|e| e.at(&self.place.log))?;
-        let _turn = self.format.turn();
+        let _turn = self.turn();
         let mut state = self.state();
         let state = &mut *state;
         let _guard = PoisonOnPanic(self);

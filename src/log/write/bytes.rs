@@ -26,10 +26,10 @@ impl<F: Format> Shared<F> {
         extent: Extent,
         written: Option<&[u8]>,
     ) -> Result<()> {
-        let from = state.extent.end;
-        self.format
-            .cover(&*self.file, from, &extent, written)
-            .map_err(|e| self.write_failed(state, e))?;
+        if self.turn.is_some() {
+            let covered = self.seal.cover(&*self.file, state.extent.end, &extent, written);
+            covered.map_err(|e| self.write_failed(state, e))?;
+        }
         state.extent = extent;
         Ok(())
     }
@@ -41,7 +41,7 @@ impl<F: Format> Shared<F> {
             return;
         }
         // Advisory: without it `verify` finds less.
-        let sum = self.format.block_sum(&*self.file, state.block_start..offset);
+        let sum = self.seal.block_sum(&*self.file, state.block_start..offset);
         let sum = sum.ok().flatten().unwrap_or(0);
         let mut index = self.index();
         index.push(Entry { ordinal, offset, sum });
@@ -73,7 +73,7 @@ impl<F: Format> Shared<F> {
         }
         if state.extent.records == 0 {
             // Before the records: without it they would look like damage.
-            self.format
+            self.seal
                 .begin(&*self.file, state.extent.first)
                 .map_err(|e| self.write_failed(state, e))?;
         }

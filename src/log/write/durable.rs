@@ -11,7 +11,7 @@ use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::locks::lock;
 use crate::log::extent::Extent;
-use crate::log::format::Format;
+use crate::log::format::{Done, Format};
 use crate::log::{Log, Shared};
 use crate::mode::{Mode, Recovery};
 use crate::sidecar::Mark;
@@ -86,15 +86,14 @@ impl<F: Format> Shared<F> {
     /// log need not keep.
     pub(crate) fn sync_to(&self, target: u64) -> Result<()> {
         self.sync_and_keep_to(target)?;
-        F::synced(self);
-        Ok(())
+        F::tend(self, Done::Sync)
     }
 
     /// Make everything up to `target` durable, for callers that hold locks.
     pub(crate) fn sync_and_keep_to(&self, target: u64) -> Result<()> {
         let _held = lines::hold();
         let result = self.commits.commit(target, || {
-            let _turn = self.format.turn();
+            let _turn = self.turn();
             seeded!("appends-beside-a-slot-sync" => drop(_turn));
             // Before the sync: what is appended during it may not be covered.
             let (extent, file_id) = {
@@ -113,10 +112,9 @@ impl<F: Format> Shared<F> {
     /// Sync, and see that the files still are the log that others open.
     pub(crate) fn sync_file(&self, extent: &Extent) -> Result<()> {
         let begun = Instant::now();
-        self.format
-            .commit(&*self.file, extent)
-            .and_then(|()| self.check_still_there(extent))
-            .map_err(|e| self.fail("sync", e))?;
+        self.file.sync_data().map_err(|e| self.fail("sync", e))?;
+        self.seal.synced();
+        self.check_still_there(extent).map_err(|e| self.fail("sync", e))?;
         self.commits.check_rollback()?;
         self.counters.synced(begun.elapsed(), self.common.slow_sync, &self.place.log);
         Ok(())
@@ -140,7 +138,7 @@ impl<F: Format> Shared<F> {
         let Some(file) = file.as_mut() else { return Ok(()) };
         let stored = file.store(&mark);
         let is_first = self.durable_records.load(Ordering::Acquire) == 0 && mark.records > 0;
-        if exact || (is_first && self.format.proves_empty()) {
+        if exact || (is_first && self.seal.counts()) {
             let stored = stored.and_then(|()| file.sync());
             return stored.map_err(|e| self.fail("store the mark", e));
         }

@@ -7,7 +7,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::codec::{Codec, Frame};
 use super::entry::{
@@ -15,18 +14,17 @@ use super::entry::{
     parse_file_header,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::extent::Extent;
 use crate::log::find_end::{Known, find_end};
 use crate::log::format::{Format, Inspected};
 use crate::log::framing::Frame as _;
 use crate::log::options::Common;
 use crate::log::space::{Place, Space};
 use crate::mend::refuse_link;
-use crate::mode::{Depth, Mode};
+use crate::mode::Depth;
 use crate::scan::{Scanned, Scanner};
 use crate::sidecar::{Mark, Settings, refuse_linked, sidecar_dir};
 use crate::storage::segmented::remove;
-use crate::storage::{Access, File, Storage, names_in, read_full, replace, sync_dir, write_full};
+use crate::storage::{Access, File, Storage, names_in, read_full, sync_dir, write_full};
 
 /// An entry, borrowed from its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +72,6 @@ impl Format for FileFormat {
     const HAS_WITNESSES: bool = true;
     type Framing = Codec;
     type Options = FileOptions;
-    type More = ();
     type Ref<'a> = RawRef<'a>;
     type Owned = Raw;
     #[cfg(feature = "arrow")]
@@ -109,27 +106,8 @@ impl Format for FileFormat {
         }
     }
 
-    fn bounds_of(extent: &Extent) -> (u64, u64) {
-        (extent.first, extent.next().saturating_sub(1))
-    }
-
     fn place(_options: &FileOptions, path: &Path) -> Result<Place> {
         Ok(Place::file(path))
-    }
-
-    /// Nothing is put beside what is no such file.
-    fn prepare(options: &FileOptions, place: &Place, mode: Mode) -> Result<()> {
-        match mode != Mode::Create && Self::exists(options, place)? {
-            true => Self::inspect(options, place, Access::Read, Depth::Begin).map(drop),
-            false => Ok(()),
-        }
-    }
-
-    fn exists(options: &FileOptions, place: &Place) -> Result<bool> {
-        match open_file(&*options.common.storage, &place.log, Access::Read) {
-            Err(e) if e.kind() == ErrorKind::Missing => Ok(false),
-            opened => opened.map(|_| true),
-        }
     }
 
     fn create(options: &FileOptions, place: &Place) -> Result<()> {
@@ -138,8 +116,7 @@ impl Format for FileFormat {
             return Err(lost_file(&place.log, &mark));
         }
         let header = encode_file_header(options.checkpoint);
-        replace(storage, &place.log, &header, options.common.file_mode)
-            .map_err(|e| Error::io("create the log", &place.log, e))
+        place.create(storage, &header, options.common.file_mode)
     }
 
     fn inspect(
@@ -150,7 +127,7 @@ impl Format for FileFormat {
     ) -> Result<Inspected<Self>> {
         let storage = &*options.common.storage;
         let fail = |e| Error::io("read the log", &place.log, e);
-        let file = open_file(storage, &place.log, access)?;
+        let file = place.open(storage, access)?;
         let (mark, damaged_mark) = place.load_mark(storage)?;
         let checkpoint = read_header(&*file).map_err(fail)?.map_err(|why| match mark {
             Some(mark) if mark.records > 0 => lost_file(&place.log, &mark),
@@ -165,15 +142,8 @@ impl Format for FileFormat {
         let format = Self { codec, checkpoint };
         let known = Known { mark, damaged_mark, first: Some(first.0), is_ours: false, depth };
         let findings = find_end(&format, &space, known).map_err(fail)?;
-        Ok(Inspected {
-            format,
-            mark: mark.filter(|_| findings.mark_is_ours()),
-            space,
-            findings,
-            settings: Settings::load(storage, &place.sidecar, FORMAT)?,
-            mended: Vec::new(),
-            more: (),
-        })
+        let settings = Settings::load(storage, &place.sidecar, FORMAT)?;
+        Ok(Inspected { settings, ..Inspected::new(format, space, findings, mark) })
     }
 }
 
@@ -213,16 +183,6 @@ fn first_lsn(space: &Space, codec: Codec) -> io::Result<Option<Lsn>> {
         Scanned::Record { frame, .. } => Some(frame.tag.lsn),
         Scanned::Stop { .. } | Scanned::End => None,
     })
-}
-
-fn open_file(storage: &dyn Storage, path: &Path, access: Access) -> Result<Arc<dyn File>> {
-    match storage.open(path, access) {
-        Ok(file) => Ok(Arc::from(file)),
-        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
-            Err(Error::new(ErrorKind::NotALog, e.to_string()).at(path))
-        }
-        Err(e) => Err(Error::io("open the log", path, e)),
-    }
 }
 
 /// The entries that a mark says a file had, and the file is gone or has no header.

@@ -51,7 +51,7 @@ impl Segmented {
 
     /// Other segments of the directory, for reading.
     fn over(&self, run: std::ops::Range<u64>) -> Self {
-        let extent = Extent { first: run.start, next: run.end, orphans: Vec::new() };
+        let extent = Extent { first: run.start, next: run.end, ..Extent::default() };
         let (storage, name) = (self.storage.clone(), self.name);
         let bytes = self.segment_bytes;
         Self::new(storage, &self.dir, name, bytes, Access::Read, self.file_mode, extent)

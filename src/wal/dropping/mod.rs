@@ -4,6 +4,5 @@
 pub(super) mod archive;
 pub(super) mod consumers;
 pub(super) mod cut;
-pub(super) mod intent;
 pub(super) mod retain;
 pub(super) mod truncate;

@@ -44,7 +44,7 @@ impl Shared<WalFormat> {
     /// was done last. Another thread or process that is at it, or sets a consumer, is not waited for:
     /// then the next sync does it.
     pub(in crate::wal) fn keep_to_retention(&self) {
-        let (Some(given), Some(_)) = (self.options.retention, self.format.segments()) else {
+        let (Some(given), Some(_)) = (self.options.retention, self.files.segments()) else {
             return;
         };
         let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
@@ -79,7 +79,7 @@ impl Shared<WalFormat> {
 
     /// The head after dropping what `retention` allows; `None` if it stays.
     fn allowed_head(&self, retention: &Retention) -> Result<Option<Lsn>> {
-        let Some(segments) = self.format.segments() else { return Ok(None) };
+        let Some(segments) = self.files.segments() else { return Ok(None) };
         let extent = self.state().extent;
         let slowest = self.consumers().load()?.into_values().min();
         let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
@@ -153,7 +153,7 @@ impl Shared<WalFormat> {
     /// Hand the segments that hold nothing from `lsn` on to the archive. The caller locks the
     /// consumers, so that no other truncation can begin; appends go on meanwhile.
     pub(super) fn archive_before(&self, lsn: Lsn) -> Result<()> {
-        let (Some(Archive(hook)), Some(segments)) = (&self.options.archive, self.format.segments())
+        let (Some(Archive(hook)), Some(segments)) = (&self.options.archive, self.files.segments())
         else {
             return Ok(());
         };

@@ -9,15 +9,14 @@
 use std::io;
 
 use super::cut::Dropped;
-use super::intent::{Intent, Left};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::locks::lock;
 use crate::log::extent::Extent;
-use crate::sidecar::{Mark, MarkFile};
+use crate::sidecar::{Intent, Left, Mark, MarkFile};
 use crate::wal::codec::{FORMAT, Lsn, segment_name};
-use crate::wal::files::{head_marker, store_head_marker, stored_sum};
+use crate::wal::files::stored_sum;
 use crate::wal::format::WalFormat;
 use crate::wal::{Shared, State, Wal};
 
@@ -106,7 +105,7 @@ impl Shared<WalFormat> {
         let _held = lines::hold();
         let mut refused = None;
         let mut dropped = Dropped::default();
-        let segments = || self.format.segments().map(|segments| segments.range());
+        let segments = || self.files.segments().map(|segments| segments.range());
         let before = segments();
         let led = self.commits.exclusive(|| {
             let mut state = self.state();
@@ -139,7 +138,7 @@ impl Shared<WalFormat> {
 
     /// Only segmented logs have a prefix that can go.
     pub(in crate::wal) fn check_segmented(&self) -> Result<()> {
-        match self.format.segments() {
+        match self.files.segments() {
             Some(_) => Ok(()),
             None => {
                 let message = "a single file has no prefix to drop; segmented logs have";
@@ -157,7 +156,7 @@ impl Shared<WalFormat> {
             // While others append: they wait for what is synced below.
             self.sync_and_keep_to(extent.end)?;
         }
-        let first = || self.format.segments().map_or(0, |segments| segments.range().start);
+        let first = || self.files.segments().map_or(0, |segments| segments.range().start);
         let before = first();
         let dropped = self.exclusively(|state| self.drop_before(state, lsn))?;
         self.counters.dropped(first().saturating_sub(before), dropped.records, dropped.bytes);
@@ -175,7 +174,7 @@ impl Shared<WalFormat> {
     }
 
     fn drop_before(&self, state: &mut State, lsn: Lsn) -> std::result::Result<u64, Failure> {
-        let Some(segments) = self.format.segments() else { return Ok(self.commits.durable()) };
+        let Some(segments) = self.files.segments() else { return Ok(self.commits.durable()) };
         let extent = state.extent;
         let kept = self.extent_from(extent, lsn)?;
         let Lsn(head) = lsn;
@@ -192,13 +191,11 @@ impl Shared<WalFormat> {
         self.sync_mark()?;
         state.mark_is_open = true;
         segments.ensure(head).map_err(|e| io("create the segment of the head", e))?;
-        let marker = head_marker(&*self.common.storage, &self.place)?;
-        store_head_marker(&self.options, &self.place, head).map_err(|e| {
-            match head_marker(&*self.common.storage, &self.place) {
-                // A full disk, for example.
-                Ok(unchanged) if unchanged == marker => Failure::Refused(e),
-                _ => broken(e),
-            }
+        let marker = segments.head()?;
+        segments.store_head(head).map_err(|e| match segments.head() {
+            // A full disk, for example.
+            Ok(unchanged) if unchanged == marker => Failure::Refused(e),
+            _ => broken(e),
         })?;
         // From here on the new head counts.
         segments.remove_below(head / bytes).map_err(|e| io("remove segments", e))?;
@@ -225,7 +222,9 @@ impl Shared<WalFormat> {
         let io = |doing: &str, e: io::Error| broken(Error::io(doing, &self.place.log, e));
         let first = stored_sum(&*self.file, kept.start);
         let first = first.map_err(|e| Error::io("read the log", &self.place.log, e))?;
-        let intent = Intent::of(kept, first.unwrap_or(0), state.file_id);
+        let Extent { start, end, last_offset, last_sum, .. } = kept;
+        let (first_sum, file) = (first.unwrap_or(0), state.file_id);
+        let intent = Intent { end, last_offset, last_sum, first_sum, start, file };
         let consumers = self.consumers().load()?;
         let refuse = |error: Error| match self.consumers().put_back(&consumers, kept.end) {
             Ok(()) => Failure::Refused(error),
@@ -233,12 +232,12 @@ impl Shared<WalFormat> {
         };
         // Before the cut: a crash in between shows them records again, and never hides one.
         self.consumers().lower(kept.end).map_err(&refuse)?;
-        intent.store(&self.options, &self.place.sidecar).map_err(|e| {
-            match Intent::load(&*self.common.storage, &self.place.sidecar) {
+        intent.store(&*self.common.storage, &self.place.sidecar).map_err(
+            |e| match Intent::load(&*self.common.storage, &self.place.sidecar) {
                 Ok(Left::Absent) => refuse(e),
                 _ => broken(e),
-            }
-        })?;
+            },
+        )?;
         // From here on the new end counts: the next opening finishes this.
         lock(&self.cut_ends).push(kept.end);
         seeded!(self.cuts.fetch_add(1, Ordering::AcqRel), "cut-not-counted" => 0);
@@ -251,7 +250,7 @@ impl Shared<WalFormat> {
         *lock(&self.mark_file) = Some(lowered.map_err(|e| io("lower the mark", e))?);
         self.file.set_len(kept.end).map_err(|e| io("cut the log", e))?;
         self.sync_file(&kept).map_err(broken)?;
-        Intent::clear(&self.options, &self.place.sidecar).map_err(broken)?;
+        Intent::clear(&*self.common.storage, &self.place.sidecar).map_err(broken)?;
         state.mark_is_open = true;
         state.extent = kept;
         state.file_end = kept.end;

@@ -11,6 +11,7 @@ mod limits;
 mod live;
 mod marks;
 mod noted;
+mod opens;
 #[cfg(unix)]
 mod places;
 mod properties;

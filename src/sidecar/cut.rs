@@ -13,14 +13,12 @@
 
 use std::path::Path;
 
+use super::{PRIVATE_MODE, is_absence};
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
-use crate::log::extent::Extent;
-use crate::sidecar::{PRIVATE_MODE, is_absence};
 use crate::slice::part;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, FileId, Storage, read_full, replace};
-use crate::wal::options::Options;
 
 const INTENT_NAME: &str = "cut";
 const MAGIC: &[u8; 4] = b"DBCT";
@@ -56,12 +54,6 @@ pub enum Left {
 }
 
 impl Intent {
-    /// The intent to cut after `kept`, of the log that begins with this record in this file.
-    pub fn of(kept: Extent, first_sum: u32, file: FileId) -> Self {
-        let Extent { start, end, last_offset, last_sum, .. } = kept;
-        Self { end, last_offset, last_sum, first_sum, start, file }
-    }
-
     fn encode(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend_from_slice(MAGIC);
@@ -106,25 +98,23 @@ impl Intent {
     }
 
     /// Write it, durably.
-    pub fn store(self, options: &Options, sidecar: &Path) -> Result<()> {
+    pub fn store(self, storage: &dyn Storage, sidecar: &Path) -> Result<()> {
         let path = sidecar.join(INTENT_NAME);
-        replace(&*options.storage, &path, &self.encode(), PRIVATE_MODE)
+        replace(storage, &path, &self.encode(), PRIVATE_MODE)
             .map_err(|e| Error::io("store the intent", &path, e))
     }
 
     /// Remove it, durably.
-    pub fn clear(options: &Options, sidecar: &Path) -> Result<()> {
+    pub fn clear(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
         let path = sidecar.join(INTENT_NAME);
-        remove(&*options.storage, &path)
-            .and_then(|()| options.storage.sync_dir(sidecar))
+        remove(storage, &path)
+            .and_then(|()| storage.sync_dir(sidecar))
             .map_err(|e| Error::io("remove the intent", &path, e))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::storage::Memory;
 
@@ -132,8 +122,7 @@ mod tests {
 
     fn intent() -> Intent {
         let file = FileId { device: 6, inode: 7, created_ns: 8 };
-        let kept = Extent { start: 5, end: 1, last_offset: 2, last_sum: 3, ..Extent::default() };
-        Intent::of(kept, 4, file)
+        Intent { start: 5, end: 1, last_offset: 2, last_sum: 3, first_sum: 4, file }
     }
 
     fn write(storage: &dyn Storage, bytes: &[u8]) {
@@ -160,14 +149,13 @@ mod tests {
     #[test]
     fn an_intent_is_stored_and_cleared() {
         let memory = Memory::new();
-        let options = Options { storage: Arc::new(memory.clone()), ..Options::default() };
         let sidecar = Path::new(SIDECAR);
         assert_eq!(Intent::load(&memory, sidecar).unwrap(), Left::Absent);
-        intent().store(&options, sidecar).unwrap();
+        intent().store(&memory, sidecar).unwrap();
         assert_eq!(Intent::load(&memory, sidecar).unwrap(), Left::Intent(intent()));
-        Intent::clear(&options, sidecar).unwrap();
+        Intent::clear(&memory, sidecar).unwrap();
         assert_eq!(Intent::load(&memory, sidecar).unwrap(), Left::Absent);
-        Intent::clear(&options, sidecar).unwrap();
+        Intent::clear(&memory, sidecar).unwrap();
         write(&memory, &[&intent().encode()[..], b"x"].concat());
         assert_eq!(Intent::load(&memory, sidecar).unwrap(), Left::Foreign);
     }

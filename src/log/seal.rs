@@ -1,0 +1,74 @@
+//! What a log's file says besides its records: the number of the first one, and where the log ends.
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::log::extent::Extent;
+use crate::storage::File;
+
+/// Who says where a log ends. An open log has one; what a method does by default is right for a log whose records say
+/// it all.
+pub trait Seal: Debug + Send + Sync {
+    /// Whether a record is the log's only once [`Seal::cover`] has written so. Then no sync may cover half of an
+    /// append, no space is reserved after the last record, and an open mark of an empty log proves that no commit
+    /// ever returned.
+    fn counts(&self) -> bool {
+        false
+    }
+
+    /// Write what must stand before the first record, whose number is `first`.
+    fn begin(&self, _file: &dyn File, _first: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Have the file say that the records from byte `_from` to the end of `_extent` are the log's: the
+    /// last step of an append, where the seal [counts](Seal::counts). What fails leaves the file saying what it said
+    /// before. `_written` are their bytes, where they are at hand.
+    fn cover(
+        &self,
+        _file: &dyn File,
+        _from: u64,
+        _extent: &Extent,
+        _written: Option<&[u8]>,
+    ) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// What was covered is on stable storage.
+    fn synced(&self) {}
+
+    /// Whether what stands before the first record says that the log ends so.
+    fn is_sealed(&self, _extent: &Extent) -> bool {
+        true
+    }
+
+    /// Have the file say that the log ends with `_extent`, before it is cut there on opening. What the file
+    /// says already is written once more: the last sync may have failed. Needed where the header does not lie in the
+    /// page of the first record, which opening writes again.
+    fn seal(&self, _file: &dyn File, _extent: &Extent) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The checksum of a block of records, for the index of a log whose records have none.
+    fn block_sum(&self, _file: &dyn File, _block: Range<u64>) -> io::Result<Option<u32>> {
+        Ok(None)
+    }
+
+    /// For readers: the byte up to which the file's `_there` bytes are the log's, of which `_known` is known.
+    fn end_now(&self, _file: &dyn File, _known: &Extent, there: u64) -> io::Result<u64> {
+        Ok(there)
+    }
+
+    /// For readers of an empty log: the number of the first record, once it is known.
+    fn first_now(&self, _file: &dyn File, known: u64) -> Result<Option<u64>> {
+        Ok(Some(known))
+    }
+}
+
+/// The records say it all.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain;
+
+impl Seal for Plain {}
