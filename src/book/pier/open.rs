@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::part::{Part, push};
 use super::places::{Named, list, log_dir, name_of};
@@ -12,14 +12,12 @@ use crate::book::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::AtomicBool;
 use crate::locks::{Mutex, RwLock};
+use crate::log::look::inspect::{READER_TRIES, with_patience};
 use crate::log::stats::Stats;
 use crate::mend::settle_dir;
 use crate::mode::Mode;
 use crate::sidecar::{LockTimeout, WriterLock, make_sidecar, sidecar_dir};
 use crate::storage::{above, located, sync_dir};
-
-/// A reader may look while a writer drops an epoch.
-const READER_TRIES: u32 = 5;
 
 impl Pier {
     pub(super) fn open_with(path: &Path, mode: Mode, options: &Options) -> Result<Self> {
@@ -126,18 +124,8 @@ impl Shared {
 
 /// Look at a pier again whose first epochs a writer may be dropping: one may be gone between two looks.
 pub(super) fn while_dropping<T>(look: impl Fn() -> Result<T>) -> Result<T> {
-    let mut tries = 1;
-    loop {
-        match look() {
-            Err(e)
-                if tries < READER_TRIES
-                    && matches!(e.kind(), ErrorKind::Missing | ErrorKind::NotALog) =>
-            {
-                tries += 1;
-            }
-            done => return done,
-        }
-    }
+    let kinds = [ErrorKind::Missing, ErrorKind::NotALog];
+    with_patience(READER_TRIES, Duration::ZERO, &kinds, look)
 }
 
 /// Open every epoch, the last one with the options `waiting`; of a new pier, make the first one.

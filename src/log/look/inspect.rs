@@ -15,6 +15,8 @@ use crate::storage::{Access, located};
 
 /// A reader may look while a writer drops a prefix or cuts the end.
 pub const READER_TRIES: u32 = 5;
+/// Half of the first pause between two tries.
+pub const PAUSE: Duration = Duration::from_millis(1);
 /// Errors that a reader may meet while a writer changes the log.
 pub const CHANGING: [ErrorKind; 3] = [ErrorKind::Io, ErrorKind::Corrupt, ErrorKind::LostRecords];
 
@@ -55,14 +57,24 @@ pub fn inspect_settled<F: Format>(
 /// Read a log that others may be changing. An error of one of these kinds may come from half a change, so the read is
 /// tried again.
 pub fn patiently<F: Format, T>(kinds: &[ErrorKind], read: impl Fn() -> Result<T>) -> Result<T> {
+    with_patience(READER_TRIES, PAUSE, kinds, read).map_err(|e| e.of(F::NAME))
+}
+
+/// Try at most so often while the error is of one of these kinds. The pauses between double.
+pub fn with_patience<T>(
+    tries_max: u32,
+    pause: Duration,
+    kinds: &[ErrorKind],
+    read: impl Fn() -> Result<T>,
+) -> Result<T> {
     let mut tries = 1;
     loop {
         match read() {
-            Err(e) if tries < READER_TRIES && kinds.contains(&e.kind()) => {
-                std::thread::sleep(Duration::from_millis(1 << tries));
+            Err(e) if tries < tries_max && kinds.contains(&e.kind()) => {
+                std::thread::sleep(pause * (1 << tries));
                 tries += 1;
             }
-            done => return done.map_err(|e| e.of(F::NAME)),
+            done => return done,
         }
     }
 }

@@ -10,7 +10,6 @@
 //! the copy. That is reported as any difference is, and the same save once more ends it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use crate::book::lmdb::{DATA_NAME, read_top, save_top};
 use crate::book::pier::part::Part;
@@ -18,6 +17,7 @@ use crate::book::pier::places::name_of;
 use crate::book::pier::{Pier, Shared};
 use crate::book::{META_NAME, Meta};
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::look::inspect::{PAUSE, with_patience};
 
 /// LMDB opens an environment once in a process, and a save must be seen as a whole in it.
 static TURN: Mutex<()> = Mutex::new(());
@@ -35,20 +35,14 @@ impl Pier {
     ///
     /// Needs the feature `lmdb`; without it, the metadata is that of the last epoch.
     pub fn meta(&self) -> Result<Meta> {
-        let mut tries = 1;
-        loop {
-            let found = self.with(|parts| match parts.last() {
+        // Either may be half of a save by another process, or of one by Vere.
+        let kinds = [ErrorKind::Corrupt, ErrorKind::Locked];
+        with_patience(TRIES, PAUSE, &kinds, || {
+            self.with(|parts| match parts.last() {
                 Some(part) => self.shared.meta_of(part),
                 None => Ok(Meta::default()),
-            });
-            match found {
-                Err(error) if tries < TRIES && is_half(error.kind()) => {
-                    std::thread::sleep(Duration::from_millis(1 << tries));
-                    tries += 1;
-                }
-                found => return found,
-            }
-        }
+            })
+        })
     }
 
     /// Change the metadata fields that are `Some`, durably: in `.urb/log/data.mdb`, where the pier has
@@ -65,11 +59,6 @@ impl Pier {
             None => Ok(()),
         })
     }
-}
-
-/// Whether that may be half of a save by another process, or of one by Vere.
-fn is_half(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Corrupt | ErrorKind::Locked)
 }
 
 impl Shared {
