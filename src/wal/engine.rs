@@ -6,7 +6,7 @@ use std::path::Path;
 use super::codec::{Codec, FORMAT, Frame, HEADER_BYTES, Lsn, RECORD_BYTES_MAX, segment_name};
 use super::files::{indices, names_segment};
 use super::format::WalFormat;
-use super::inspect::{Look, check_layout};
+use super::inspect::Look;
 use super::options::{Layout, Options};
 use super::proof::check_size_is_proved;
 use super::record::{Record, RecordRef};
@@ -142,7 +142,6 @@ impl Format for WalFormat {
             options.layout = place.segment_bytes.map(segmented);
             options.check()?;
         }
-        check_layout(settings, options.layout, &place.log)?;
         let asked = options.record_bytes_max;
         let limit = settings.map_or(asked.unwrap_or(RECORD_BYTES_MAX), |settings| {
             settings.record_bytes_max.max(asked.unwrap_or(0))

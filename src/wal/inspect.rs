@@ -18,9 +18,9 @@ use crate::log::space::{Beyond, Files, Place, Space};
 use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::{Intent, Left, Mark, MarkUse, Settings, refuse_other_format};
+use crate::storage::Access;
 use crate::storage::segmented::Segmented;
 use crate::storage::segmented::head::Head;
-use crate::storage::{Access, File};
 
 /// The error of a log that is not there.
 fn missing(place: &Place) -> Error {
@@ -43,11 +43,7 @@ fn lost_log(place: &Place, mark: &Mark) -> Error {
 }
 
 /// Refuse a layout that is not the log's.
-pub(super) fn check_layout(
-    settings: Option<Settings>,
-    asked: Option<Layout>,
-    log: &Path,
-) -> Result<()> {
+fn check_layout(settings: Option<Settings>, asked: Option<Layout>, log: &Path) -> Result<()> {
     let kept = settings.and_then(|settings| settings.segment_bytes);
     match (asked.and_then(Layout::segment_bytes), kept) {
         (Some(asked), Some(has)) if asked != has => {
@@ -80,7 +76,7 @@ impl Look<'_> {
             None if gone => return Err(missing(self.place)),
             None => {}
         }
-        let file: Arc<dyn File> = Arc::from(opened?);
+        let file = opened?;
         let end = file.len().map_err(|e| Error::io("look at the log", log, e))?;
         let format = WalFormat::new(self.codec, Layout::Single);
         self.at(format, Space::new(file, 0, end))
@@ -97,6 +93,7 @@ impl Look<'_> {
                 None => missing(place),
             });
         }
+        check_layout(self.settings, self.options.layout, &place.log)?;
         let named = self.options.layout.and_then(Layout::segment_bytes);
         let kept = self.settings.and_then(|settings| settings.segment_bytes);
         let segment_bytes = match named.or(kept) {
