@@ -31,9 +31,10 @@ pub enum Found {
 }
 
 impl Note<'_> {
-    /// The note's lines. A damaged note is an error: nothing else says what is in it.
+    /// The note's lines. A damaged note is an error, and so is what is no file: nothing else says what is in it.
     pub fn load(&self) -> Result<Option<String>> {
-        match self.find(is_missing)? {
+        use io::ErrorKind::{NotADirectory, NotFound};
+        match self.find(|e| matches!(e.kind(), NotFound | NotADirectory))? {
             Found::Absent => Ok(None),
             Found::Lines(lines) => Ok(Some(lines)),
             Found::Damaged => Err(self.error(ErrorKind::Corrupt, "is damaged")),
