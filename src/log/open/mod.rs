@@ -243,7 +243,7 @@ pub(crate) fn look_first<F: Format>(
             return Err(already_exists(place));
         }
         F::check_found(options, place, None, Access::Write)?;
-    } else if !storage.is_dir(&place.sidecar) {
+    } else if !storage.is_dir(&place.sidecar) || storage.is_link(&place.log) {
         match F::inspect(options, place, Access::Write, Depth::Quick) {
             Err(e) if e.kind() == ErrorKind::Missing => {
                 F::check_found(options, place, None, Access::Write)?;
