@@ -84,16 +84,43 @@ class Reader:
         elif not hasattr(source, "read"):
             name = type(source).__name__
             raise TypeError(f"a path or a binary file is needed, not {name!r}")
+        self._file = source
+        self._first = b""
+        """The first bytes of a plain file, until they are given."""
         try:
-            self._file = _opened(source)
+            while is_too_short(self._first) and (more := self._pull(len(_ZSTD))):
+                self._first += more
+            self._inflater = inflater_for(self._first)
         except BaseException:
             self.close()
             raise
+        if self._inflater is not None:
+            self._inflater.feed(self._first)
 
     def read(self, size: int) -> bytes:
-        """Some bytes, as many as are there; none at the end."""
-        read: bytes = self._file.read1(size)
-        return read
+        """Some bytes, as many as are there; none at the end.
+
+        Raises OSError, `CompressionError`, and EOFError where compressed bytes end too early.
+        """
+        if self._inflater is None:
+            given, self._first = self._first[:size], self._first[size:]
+            return given or self._pull(size)
+        while not (plain := self._inflater.read(size)):
+            data = self._pull(_READ_BYTES)
+            if not data:
+                if self._inflater.is_within:
+                    raise EOFError(
+                        "Compressed file ended before the end-of-stream marker was reached"
+                    )
+                break
+            self._inflater.feed(data)
+        return plain
+
+    def _pull(self, size: int) -> bytes:
+        data = self._file.read(size)
+        if not isinstance(data, bytes):
+            raise TypeError(f"a binary file is needed, whose read gives bytes, not {data!r:.40}")
+        return data
 
     def close(self) -> None:
         """Close what this opened."""
@@ -149,10 +176,10 @@ class Inflater:
             if plain or (self._current is not None and not self._ahead):
                 return plain
 
-    def check_end(self) -> None:
-        """Raises `CompressionError` if the input ended too early."""
-        if self._current is not None:
-            raise CompressionError(f"{self.kind}: the input ends within compressed bytes")
+    @property
+    def is_within(self) -> bool:
+        """Whether more compressed bytes must follow."""
+        return self._current is not None
 
 
 def is_too_short(first: bytes) -> bool:
@@ -182,45 +209,6 @@ def read_all(path: str | os.PathLike[str]) -> bytes:
     finally:
         reader.close()
     return b"".join(parts)
-
-
-def _opened(source: _Readable) -> Any:
-    raw = _Raw(source)
-    first = raw.look(len(_ZSTD))
-    buffered = io.BufferedReader(raw, _READ_BYTES)
-    if first.startswith(_GZIP):
-        return gzip.GzipFile(fileobj=buffered)
-    if first == _ZSTD:
-        return zstd("reading zstd").ZstdFile(buffered)
-    return buffered
-
-
-class _Raw(io.RawIOBase):
-    """A file whose first bytes can be looked at."""
-
-    def __init__(self, file: _Readable) -> None:
-        self._from = file
-        self._ahead = b""
-
-    def look(self, size: int) -> bytes:
-        while len(self._ahead) < size and (more := self._read(size - len(self._ahead))):
-            self._ahead += more
-        return self._ahead
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        there = self._ahead or self._read(len(buffer))
-        taken = min(len(there), len(buffer))
-        buffer[:taken], self._ahead = there[:taken], there[taken:]
-        return taken
-
-    def _read(self, size: int) -> bytes:
-        data = self._from.read(size)
-        if not isinstance(data, bytes):
-            raise TypeError(f"a binary file is needed, whose read gives bytes, not {data!r:.40}")
-        return data
 
 
 class Writer:

@@ -2,26 +2,74 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from deedbook._regular import create_new, open_regular, read_json
 
-__all__ = ["load_json", "store_json", "sync_file", "sync_folder", "sync_folders", "unfinished"]
+__all__ = [
+    "Unnamed",
+    "load_json",
+    "store_json",
+    "sync_file",
+    "sync_folder",
+    "sync_folders",
+    "unfinished",
+]
+
+
+class Unnamed:
+    """A file that is written beside its place, and gets its name once its bytes are durable.
+
+    A context manager. If the file has no name at the end, it is removed.
+    """
+
+    def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
+        self.file = file
+        """Open for writing."""
+        self._path: str | os.PathLike[str] | None = path
+
+    @classmethod
+    def beside(cls, folder: str | os.PathLike[str], prefix: str, suffix: str = "") -> Unnamed:
+        """Create the file in a folder, under a name that no other writer has. Raises OSError."""
+        fd, path = tempfile.mkstemp(suffix, prefix, folder)
+        return cls(open(fd, "wb"), path)
+
+    def name(self, target: str | os.PathLike[str]) -> None:
+        """Sync the file and put it in the place of ``target``. Raises OSError.
+
+        The caller syncs the folder. After a power cut before that, the old file may be there.
+        """
+        assert self._path is not None
+        self.file.flush()
+        os.fsync(self.file.fileno())  # else a power cut could leave the name without the bytes
+        self.file.close()
+        os.replace(self._path, target)
+        self._path = None
+
+    def __enter__(self) -> Unnamed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):  # of bytes that could not be written
+            self.file.close()
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
 
 
 def store_json(file: Path, value: Mapping[str, Any], mode: int = 0o666) -> None:
     """Replace a file by one with this JSON, on stable storage when this returns. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     new = unfinished(file)
-    with create_new(new, mode) as opened:
-        opened.write(json.dumps(value).encode())
-        opened.flush()
-        os.fsync(opened.fileno())
-    new.replace(file)
+    with Unnamed(create_new(new, mode), new) as written:
+        written.file.write(json.dumps(value).encode())
+        written.name(file)
     sync_folder(file.parent)
 
 

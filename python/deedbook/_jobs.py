@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deedbook._core import StagedJob, Transactions
+from deedbook._process import status
 
 __all__ = ["OLD_SECONDS", "Removed", "named", "owner", "vacuum"]
 
@@ -43,9 +44,9 @@ def owner(process: str | None = None) -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
         space = re.sub(r"\D", "", os.readlink("/proc/self/ns/pid"))
         pid = os.getpid()
-        while process is not None and _stat(pid)[0] != process:
-            pid = int(_stat(pid)[1])
-        return f"{boot}-{space}-{pid}-{_stat(pid)[2]}"
+        while process is not None and status(pid).name != process:
+            pid = status(pid).parent
+        return f"{boot}-{space}-{pid}-{status(pid).start}"
     except (OSError, ValueError):  # no Linux, or no such ancestor
         return _NOBODY
 
@@ -97,16 +98,8 @@ def _is_alive(owned: str) -> bool | None:
     if len(parts) != 4 or parts[:2] != here[:2] or owned == _NOBODY:
         return None
     try:
-        return _stat(int(parts[2]))[2] == parts[3]
+        return status(int(parts[2])).start == parts[3]
     except FileNotFoundError:
         return False
     except (OSError, ValueError):
         return None
-
-
-def _stat(pid: int) -> tuple[str, str, str]:
-    """Name, parent and start of a process, as Linux gives them."""
-    text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    name, _, rest = text.partition("(")[2].rpartition(")")
-    fields = rest.split()
-    return name, fields[1], fields[19]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any, Final
+
+from deedbook import _amounts
 
 Commands = Any  # argparse keeps the type of add_subparsers() private
 
@@ -97,21 +100,22 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _amount(text: str, units: dict[str, int], what: str) -> int:
-    """A number from 1 up, which may end in a unit."""
-    number, unit = (text[:-1], units.get(text[-1:].lower())) if text[-1:].isalpha() else (text, 1)
-    digits = number.isascii() and number.isdigit() and len(number) <= 20
-    if unit is None or not digits or not 0 < int(number) * unit < 2**63:
-        allowed = ", ".join(units)
+def _amount(text: str, parse: Callable[[str], float], units: str, what: str) -> int:
+    """A whole number from 1 up, which may end in a unit."""
+    try:
+        amount = parse(text)
+    except ValueError:
+        amount = 0
+    if amount != int(amount) or not 0 < amount < 2**63:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is not {what}: a number, or a number with {allowed}, below 2**63"
+            f"{text[:40]!r} is not {what}: a number, or a number with {units}, below 2**63"
         )
-    return int(number) * unit
+    return int(amount)
 
 
 def size(text: str) -> int:
     """Bytes, with k, m or g."""
-    return _amount(text, {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}, "a size")
+    return _amount(text, _amounts.size, "k, m, g", "a size")
 
 
 def _seconds(text: str) -> float:
@@ -127,7 +131,7 @@ def _seconds(text: str) -> float:
 
 def age(text: str) -> int:
     """Seconds, or with m, h or d."""
-    seconds = _amount(text, {"s": 1, "m": 60, "h": 3600, "d": 86400}, "an age")
+    seconds = _amount(text, _amounts.duration, "s, m, h, d", "an age")
     if seconds > _AGE_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is {seconds} s, at most {_AGE_MAX}")
     return seconds

@@ -6,11 +6,11 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
+from deedbook._durable import Unnamed
 from deedbook.cli.failure import CliError, describe
 
 __all__ = ["refuse_within", "written_aside"]
@@ -31,7 +31,6 @@ def written_aside(path: str) -> Iterator[BinaryIO]:
     written to as it is. Raises `CliError` if writing fails, and `BrokenPipeError` if the reader of
     a pipe went away.
     """
-    aside: str | None = None
     try:
         target = _resolved(path)
         before = _status(path)
@@ -45,24 +44,16 @@ def written_aside(path: str) -> Iterator[BinaryIO]:
                 yield file
             return
         folder, name = os.path.split(target)
-        fd, aside = tempfile.mkstemp(prefix=f".{_cut(name)}.", dir=folder)
-        with open(fd, "wb") as file:
-            yield file
-            file.flush()
-            _set_mode(file.fileno(), before)
-            os.fsync(file.fileno())  # else a power cut could leave the name without the bytes
-        os.replace(aside, target)
-        aside = None
+        with Unnamed.beside(folder, f".{_cut(name)}.") as written:
+            yield written.file
+            _set_mode(written.file.fileno(), before)
+            written.name(target)
     except BrokenPipeError:  # the reader went away
         raise
     except OSError as error:
         if getattr(error, "kind", None) is not None:  # the log's, not the file's
             raise
         raise CliError(f"cannot write {path}: {_reason(error)}", path=path) from error
-    finally:
-        if aside is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(aside)
 
 
 def _resolved(path: str) -> str:

@@ -177,8 +177,9 @@ class LineSource:
                 if not chunk:
                     return b"", True
             elif not chunk:
-                if self._inflater is not None:
-                    self._inflater.check_end()
+                if self._inflater is not None and self._inflater.is_within:
+                    kind = self._inflater.kind
+                    raise CompressionError(f"{kind}: the input ends within compressed bytes")
                 return b"", True
             if self._inflater is None:
                 return chunk, False

@@ -1,13 +1,12 @@
-"""A progress bar on standard error, shown only to a terminal: by rich where that is installed."""
+"""A progress bar on standard error, shown only to a terminal."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from deedbook._text import count, size
 from deedbook.cli.failure import printable
@@ -39,7 +38,7 @@ class Progress:
         self._enabled = enabled and _is_terminal()
         self._began = time.monotonic()
         self._next_draw = self._began + REDRAW_SECONDS
-        self._bar: _Bar | None = None
+        self._drawn = False
 
     def update(self, done_bytes: int, total_bytes: int | None = None, note: str = "") -> None:
         """Tell that ``done_bytes`` of ``total_bytes`` are done (None: as given at the start)."""
@@ -51,19 +50,18 @@ class Progress:
         self._next_draw = now + REDRAW_SECONDS
         if total_bytes is not None:
             self._total_bytes = total_bytes
-        if self._bar is None:  # only now: most commands end before
-            self._bar = _RichBar.made(self._label) or _PlainBar()
         shown = Shown(
             self._label, done_bytes, self._total_bytes, now - self._began, note, self._unit
         )
+        self._drawn = True
         # Where the terminal is gone, the work goes on.
-        self._enabled = self._bar.draw(shown)
+        self._enabled = _write("\r" + render(shown)[: _columns() - 1] + "\x1b[K")
 
     def close(self) -> None:
         """Wipe the bar."""
-        if self._bar is not None:
-            self._bar.wipe()
-        self._enabled, self._bar = False, None
+        if self._drawn:
+            _write("\r\x1b[K")
+        self._enabled = self._drawn = False
 
     def __enter__(self) -> Progress:
         return self
@@ -101,71 +99,14 @@ class Shown(NamedTuple):
         return "  ".join([*parts, self.note] if self.note else parts)
 
 
-class _Bar(Protocol):
-    def draw(self, shown: Shown) -> bool: ...
-
-    def wipe(self) -> None: ...
-
-
-class _PlainBar:
-    """A bar of characters."""
-
-    def draw(self, shown: Shown) -> bool:
-        return self._write("\r" + render(shown)[: _columns() - 1] + "\x1b[K")
-
-    def wipe(self) -> None:
-        self._write("\r\x1b[K")
-
-    def _write(self, text: str) -> bool:
-        try:
-            sys.stderr.write(text)
-            sys.stderr.flush()
-        except (OSError, ValueError):
-            return False
-        return True
-
-
-class _RichBar:
-    """The same by rich, in colour."""
-
-    def __init__(self, progress: Any, task: Any) -> None:
-        self._progress, self._task = progress, task
-
-    @classmethod
-    def made(cls, label: str) -> _RichBar | None:
-        """None where rich is not installed."""
-        try:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-        except ImportError:
-            return None
-        progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(BAR_CHARS),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[text]}", markup=False),
-            console=Console(stderr=True),
-            auto_refresh=False,  # no thread beside the work
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        return cls(progress, progress.add_task(label, total=None, text=""))
-
-    def draw(self, shown: Shown) -> bool:
-        try:
-            self._progress.start()
-            self._progress.update(
-                self._task, completed=shown.done, total=shown.total, text=shown.text()
-            )
-            self._progress.refresh()
-        except (OSError, ValueError):
-            return False
-        return True
-
-    def wipe(self) -> None:
-        with suppress(OSError, ValueError):
-            self._progress.stop()
+def _write(text: str) -> bool:
+    """Write to the terminal; whether it is there."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def render(shown: Shown) -> str:

@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -17,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from deedbook._durable import sync_folder
+from deedbook._durable import Unnamed, sync_folder
 from deedbook._errors import CorruptError
 from deedbook._regular import is_folder, names_in, open_regular, parse_json
 from deedbook.formats._info import SIDECAR
@@ -98,22 +97,14 @@ class DeadLetters:
         self._make_folder()
         name = _file_name(id)
         # No other writer's, in whatever process: two senders may give up the same batch.
-        fd, scratch = tempfile.mkstemp(".tmp", f".{name}.", self.path)
         sums = hashlib.sha256()
-        try:
-            with open(fd, "wb") as file:
-                for record, payload in events:
-                    letter = DeadLetter(id, record, reason, status, attempts, time, url, payload)
-                    file.write(_line(letter.to_dict()))
-                    sums.update(b"%d:%d:" % (record, len(payload)) + payload)
-                file.flush()
-                os.fsync(file.fileno())  # its bytes are durable before its name is
+        with Unnamed.beside(self.path, f".{name}.", ".tmp") as written:
+            for record, payload in events:
+                letter = DeadLetter(id, record, reason, status, attempts, time, url, payload)
+                written.file.write(_line(letter.to_dict()))
+                sums.update(b"%d:%d:" % (record, len(payload)) + payload)
             target = self.path / f"{name}.{sums.hexdigest()[:16]}{_ENDING}"
-            os.replace(scratch, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(scratch)
-            raise
+            written.name(target)
         sync_folder(self.path)
         return target
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from deedbook import InvalidArgumentError
+from deedbook._amounts import duration
 
 __all__ = ["Config", "Source", "load"]
 
 Kind = Literal["lines", "log"]
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_SECONDS: Final = re.compile(r"([0-9]{1,9}) *(?:(second|minute|hour|day)s?|([smhd]))")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,40}")
 _TABLES: Final = ("parquet", "delta")
 _BRONZE: Final = {"lines": ("nostr", "book", "wal"), "log": ("book", "wal")}
@@ -205,10 +204,13 @@ class _Parser:
         return Path(os.path.abspath(self._file.parent / value))
 
     def _seconds(self, at: str, value: Any) -> int:
-        match = _SECONDS.fullmatch(value) if isinstance(value, str) else None
-        if match is None:
+        try:
+            seconds = duration(value) if isinstance(value, str) else -1
+        except ValueError:
+            seconds = -1
+        if not 0 <= seconds < 2**63 or seconds != int(seconds):
             raise self._wrong(at, value, 'as "5 seconds", "1 minute", "2 hours", "1 day", "10m"')
-        return int(match[1]) * _UNITS[match[3] or match[2][0]]
+        return int(seconds)
 
     def _wrong(self, at: str, value: Any, allowed: str) -> InvalidArgumentError:
         return InvalidArgumentError(

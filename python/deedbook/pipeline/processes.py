@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from deedbook._process import status
+
 __all__ = ["await_end", "is_executor", "is_jvm", "is_python_worker", "kill", "kill_all", "session"]
 
 _EXECUTOR: Final = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -24,8 +26,8 @@ def session(leader: int) -> list[int]:
     found = []
     for name in filter(str.isdecimal, os.listdir("/proc") if os.path.isdir("/proc") else ()):
         with suppress(OSError, ValueError):
-            state, _, _, of = _stat(int(name))[:4]
-            if int(of) == leader and state != "Z":
+            one = status(int(name))
+            if one.session == leader and one.state != "Z":
                 found.append(int(name))
     return sorted(found, reverse=True)
 
@@ -36,10 +38,10 @@ def kill(pid: int, leader: int) -> bool:
     The number may have been listed earlier. The process is held by a descriptor, and its session
     is asked then: another one that got the number since is left alone.
     """
-    with suppress(OSError, ValueError, IndexError):
+    with suppress(OSError, ValueError):
         held = os.pidfd_open(pid)
         try:
-            if int(_stat(pid)[3]) == leader:
+            if status(pid).session == leader:
                 signal.pidfd_send_signal(held, signal.SIGKILL)
                 return True
         finally:
@@ -83,15 +85,9 @@ def is_python_worker(pid: int) -> bool:
 
 
 def _lives(pid: int) -> bool:
-    with suppress(OSError):
-        return _stat(pid)[0] != "Z"
+    with suppress(OSError, ValueError):
+        return status(pid).state != "Z"
     return False
-
-
-def _stat(pid: int) -> list[str]:
-    """State, parent, group, session and more."""
-    text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    return text.rpartition(")")[2].split()
 
 
 def _command(pid: int) -> bytes:

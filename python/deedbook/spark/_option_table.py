@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from deedbook import _amounts
+from deedbook._amounts import KIB
+
 __all__ = ["KIB", "OPTIONS", "Option", "Scope"]
 
 Scope = Literal["read", "stream", "write"]
 
-KIB = 1024
 _POSITION_MAX = 2**63 - 1
-_UNITS = {"": 1, "k": KIB, "m": KIB**2, "g": KIB**3}
-_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
@@ -65,20 +65,12 @@ def _count(count_max: int) -> Callable[[str], int]:
 
 def _size(size_max: int) -> Callable[[str], int]:
     def parse_size(text: str) -> int:
-        match = re.fullmatch(r"([0-9]{1,18}) *([kmg]?)(?:i?b)?", text.lower())
-        size = int(match[1]) * _UNITS[match[2]] if match else 0
+        size = _amounts.size(text)
         if not 1 <= size <= size_max:
             raise ValueError
         return size
 
     return parse_size
-
-
-def _duration(text: str) -> float:
-    match = re.fullmatch(r"([0-9]{1,9}) *(ms|s|m|h|)", text.lower())
-    if not match:
-        raise ValueError
-    return int(match[1]) * _SECONDS[match[2]]
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -344,7 +336,7 @@ OPTIONS: tuple[Option, ...] = (
         "`60s`",
         "a number with `ms`, `s`, `m` or `h`",
         "How long a commit waits while another process has the log open for writing.",
-        _duration,
+        _amounts.duration,
         ("write",),
     ),
 )
