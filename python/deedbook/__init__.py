@@ -13,6 +13,7 @@
 from deedbook import _early  # noqa: F401  before anything that takes its time to load
 
 # isort: split
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 from deedbook._core import (
@@ -101,12 +102,12 @@ from deedbook._errors import (
     UnsupportedError,
 )
 from deedbook._methods import add as _add_methods
-from deedbook._payload import PayloadReader
 from deedbook._shown import show as _show
-from deedbook.formats import open
 
 if TYPE_CHECKING:
     from deedbook._backup import BackupReport, backup
+    from deedbook._formats import open
+    from deedbook._payload import PayloadReader
     from deedbook._report import LogReport, report
 
 __all__ = [
@@ -203,17 +204,23 @@ _add_methods()
 _show()
 
 
+_LATER = {
+    "BackupReport": "_backup",
+    "LogReport": "_report",
+    "PayloadReader": "_payload",
+    "backup": "_backup",
+    "open": "_formats",
+    "report": "_report",
+}
+"""Names that are loaded when they are asked for, and the modules that have them."""
+
+
 def __getattr__(name: str) -> Any:
-    """The names that are loaded when they are asked for: most programs need none of them."""
-    if name in ("LogReport", "report"):
-        from deedbook import _report
-
-        return getattr(_report, name)
-    if name in ("BackupReport", "backup"):
-        from deedbook import _backup
-
-        return getattr(_backup, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(_import_module(f"deedbook.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,7 @@
 import sys
 
 from deedbook import _early
-from deedbook.cli import main
+from deedbook._cli import main
 
 _early.done()
 sys.exit(main())

@@ -163,7 +163,7 @@ def _map(report: Any) -> str:
     if not isinstance(report, _core.VerifyReport) or not report.damages:
         return ""
     from deedbook._charts import Piece, strip
-    from deedbook.formats._info import part_of
+    from deedbook._formats.info import part_of
 
     part = part_of("", report.to_dict())
     length = part.end - part.begin

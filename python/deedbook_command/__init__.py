@@ -10,7 +10,7 @@ __all__ = ["main"]
 def main() -> int:
     """Run the command line; Ctrl-C while its modules load is one line and exit code 130, too."""
     try:
-        from deedbook.cli import main as run
+        from deedbook._cli import main as run
     except KeyboardInterrupt:
         sys.stderr.write("deedbook: interrupted\n")
         return 130

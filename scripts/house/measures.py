@@ -132,8 +132,8 @@ def public(doc: Path) -> tuple[int, int]:
 
 def commands() -> int:
     """Count the commands that do something."""
-    from deedbook.cli.man import _commands
-    from deedbook.cli.parser import whole
+    from deedbook._cli.man import _commands
+    from deedbook._cli.parser import whole
 
     return len(list(_commands(whole())))
 

@@ -20,9 +20,9 @@ from deedbook._backup._store import backup_store
 from deedbook._backup._target import alone, make_target
 from deedbook._core import Book, Wal
 from deedbook._errors import InvalidArgumentError, LockedError, NotALogError
-from deedbook.formats import find, missing, require
-from deedbook.formats._info import SIDECAR, sidecar_of
-from deedbook.formats._writer import writer_of
+from deedbook._formats import find, missing, require
+from deedbook._formats.writer import writer_of
+from deedbook._sidecar import SIDECAR, sidecar_of
 
 __all__ = ["BackupReport", "backup"]
 

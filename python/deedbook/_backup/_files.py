@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 from deedbook._durable import sync_folder
 from deedbook._errors import InvalidArgumentError
 from deedbook._regular import create_new, is_file, is_folder, open_regular, read_small
-from deedbook.formats._info import SIDECAR
+from deedbook._sidecar import SIDECAR
 
 __all__ = ["NEW", "Changed", "Copier", "read_if_there", "same"]
 

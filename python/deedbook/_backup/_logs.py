@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 from deedbook._backup._files import Changed, Copier, read_if_there
 from deedbook._core import Book, Wal
 from deedbook._errors import CorruptError, InvalidArgumentError, TooLargeError
+from deedbook._formats.writer import writer_of
 from deedbook._regular import is_file, is_folder, names_in, open_regular
-from deedbook.formats._info import sidecar_of
-from deedbook.formats._writer import writer_of
+from deedbook._sidecar import sidecar_of
 
 __all__ = ["SAVED", "Copied", "backup_log", "read_beside", "wait_until_none"]
 

@@ -16,10 +16,10 @@ from deedbook._backup._logs import SAVED, TRANSACTIONS, Copied, backup_log, wait
 from deedbook._core import Book, LedgerSnapshot, Pier
 from deedbook._durable import sync_folder
 from deedbook._errors import CorruptError, Error, LockedError
+from deedbook._formats import by_name
+from deedbook._formats.writer import writer_of
 from deedbook._regular import is_file, is_folder, names_in, open_regular
-from deedbook.formats import by_name
-from deedbook.formats._info import SIDECAR
-from deedbook.formats._writer import writer_of
+from deedbook._sidecar import SIDECAR
 
 __all__ = ["backup_ledger", "backup_pier"]
 

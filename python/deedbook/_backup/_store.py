@@ -20,10 +20,10 @@ from typing import Any, Final, NamedTuple
 from deedbook._backup._files import NEW, Changed, Copier, read_if_there
 from deedbook._backup._logs import COPIED, SAVED, Copied, read_beside, wait_until_none
 from deedbook._errors import CorruptError, InvalidArgumentError
+from deedbook._formats import by_name
+from deedbook._formats.writer import writer_of
 from deedbook._regular import is_file, is_folder, names_in, parse_json
-from deedbook.formats import by_name
-from deedbook.formats._info import SIDECAR
-from deedbook.formats._writer import writer_of
+from deedbook._sidecar import SIDECAR
 
 __all__ = ["backup_store"]
 

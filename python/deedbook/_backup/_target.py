@@ -18,7 +18,7 @@ from deedbook._durable import sync_file, sync_folder
 from deedbook._errors import LockedError
 from deedbook._lock import try_lock
 from deedbook._regular import is_folder, open_regular
-from deedbook.formats._info import sidecar_of
+from deedbook._sidecar import sidecar_of
 
 __all__ = ["alone", "make_target"]
 

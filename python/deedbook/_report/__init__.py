@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 from deedbook._core import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal
 from deedbook._errors import Error, InvalidArgumentError
+from deedbook._formats import Found, of_handle, require
+from deedbook._formats.info import FormatInfo
 from deedbook._report._figures import DataFile, LogReport, Size, Sizes, Stretch, Times, Type
 from deedbook._report._scan import Scan
-from deedbook.formats import Found, of_handle, require
-from deedbook.formats._info import FormatInfo
 
 __all__ = [
     "DataFile",

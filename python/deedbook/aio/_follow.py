@@ -12,8 +12,8 @@ from weakref import WeakValueDictionary
 
 from deedbook._core import Book, Deed, Record, Wal
 from deedbook._errors import ClosedError, Error
+from deedbook._threads import Worker, settled
 from deedbook.aio._handle import Side
-from deedbook.aio._threads import Worker, settled
 
 if TYPE_CHECKING:
     import concurrent.futures

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from deedbook.aio._threads import Rounds, Worker, settled
+from deedbook._threads import Rounds, Worker, settled
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -11,9 +11,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from deedbook._core import Book, Deed, Record, Wal
+from deedbook._threads import settled
 from deedbook.aio._follow import Follower, LogSide, RecordT
 from deedbook.aio._handle import AsyncHandle
-from deedbook.aio._threads import settled
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self

@@ -8,8 +8,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from deedbook._core import EventStore
+from deedbook._threads import Worker, settled
 from deedbook.aio._handle import AsyncHandle, Side
-from deedbook.aio._threads import Worker, settled
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self

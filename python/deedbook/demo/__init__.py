@@ -175,8 +175,8 @@ def _with_spark(
     seconds: dict[str, float],
 ) -> tuple[Summary | None, dict[str, str]]:
     """Do Spark's part: append to ``checks``, return the summary and the versions used."""
+    from deedbook._spark_session import session
     from deedbook.demo import pipeline
-    from deedbook.spark._session import session
 
     with ExitStack() as stack:
         with _timed(seconds, "start Spark"):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from deedbook.aio._threads import Worker
+from deedbook._threads import Worker
 from deedbook.http._encode import Prepared
 from deedbook.http._policy import Answer
 from deedbook.http._settings import Settings

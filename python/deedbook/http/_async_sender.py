@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from deedbook._errors import ClosedError
-from deedbook.aio._ledger import AsyncLedger
-from deedbook.aio._threads import Worker as Threads
-from deedbook.aio._threads import settled
+from deedbook._threads import Worker as Threads
+from deedbook._threads import settled
+from deedbook.aio import AsyncLedger
 from deedbook.http._aiohttp import AsyncTransport
 from deedbook.http._flow import Flow
 from deedbook.http._pace import log

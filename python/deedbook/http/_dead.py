@@ -19,18 +19,12 @@ from typing import Any, Final
 from deedbook._durable import Unnamed, sync_folder
 from deedbook._errors import CorruptError
 from deedbook._regular import is_folder, names_in, open_regular, parse_json
-from deedbook.formats._info import SIDECAR
+from deedbook._sidecar import SIDECAR
 from deedbook.transient import DataStore
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ENDING = ".jsonl"
 _LINE_BYTES_MAX: Final = 256 << 20
-
-
-def folder_of(directory: str | PathLike[str], base: str) -> Path:
-    """Where the dead letters of a ledger lie: several ledgers may share a directory."""
-    name = "dead-letters" if base == "events" else f"dead-letters-{base}"
-    return Path(directory) / SIDECAR / name
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from typing import Any, Final, Protocol
 from deedbook._compressed import zstd
 from deedbook._errors import InvalidArgumentError
 from deedbook.http._plan import Part
-from deedbook.transient import Batch, Envelope
-from deedbook.transient._body import part_of
+from deedbook.transient import Batch, BatchBody, Envelope, Sealed
 
 COMPRESSIONS: Final = (None, "auto", "gzip", "zstd")
 _PIECE_BYTES: Final = 1 << 18
@@ -73,7 +72,7 @@ def prepare(part: Part, envelope: Envelope | None, coding: str | None) -> Prepar
     else:
         payload_bytes = sum(map(len, batch.records(part.start, part.stop)))
         sealed = batch.envelope if envelope is None else envelope.seal()
-        body = part_of(batch.records, part.id, part.start, part.stop, payload_bytes, sealed)
+        body = _part_of(batch, part, payload_bytes, sealed)
     if coding is None:
         return Prepared(part, body, body.content_length, None)
     plain = Prepared(part, body, body.content_length, None)
@@ -182,3 +181,12 @@ def decompressor(coding: str, bytes_max: int) -> Callable[[bytes], bytes]:
     if coding == "zstd" and _has_zstd():
         return lambda data: _inflated(_zstd().ZstdDecompressor(), data, bytes_max)
     raise ValueError(f"content encoding {coding!r}")
+
+
+def _part_of(batch: Batch, part: Part, payload_bytes: int, envelope: Sealed) -> BatchBody:
+    """A body with the records of a part."""
+
+    def records(first: int, last: int) -> Iterator[bytes]:
+        return batch.records(part.start + first, part.start + last)
+
+    return BatchBody(part.id, records, part.count, payload_bytes, envelope)

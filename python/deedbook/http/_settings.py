@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from deedbook._core import __version__
 from deedbook._errors import InvalidArgumentError
 from deedbook._hosts import is_loopback
-from deedbook.http._dead import DeadLetters, folder_of
+from deedbook._sidecar import dead_letters_of
+from deedbook.http._dead import DeadLetters
 from deedbook.http._encode import Codings
 from deedbook.http._plan import Limits
 from deedbook.http._policy import Answer, Policy
@@ -202,5 +203,5 @@ def _dead_letters(given: Any, store: DataStore) -> DeadLetters:
             raise InvalidArgumentError(
                 "dead_letters is missing: a folder for the events that the server refuses"
             )
-        given = folder_of(path, getattr(store, "base", "events"))
+        given = dead_letters_of(path, getattr(store, "base", "events"))
     return DeadLetters(given)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from aiohttp.payload import Payload
 
-from deedbook.aio._threads import Worker, settled
+from deedbook._threads import Worker, settled
 from deedbook.http._encode import Prepared
 
 if TYPE_CHECKING:

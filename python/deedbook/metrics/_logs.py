@@ -19,8 +19,8 @@ from deedbook._core import (
     Wal,
 )
 from deedbook._errors import Error
-from deedbook.formats import of_handle, require
-from deedbook.formats._info import Figures, FormatInfo
+from deedbook._formats import of_handle, require
+from deedbook._formats.info import Figures, FormatInfo
 from deedbook.metrics._families import Family, Sample
 
 __all__ = ["Source", "families"]

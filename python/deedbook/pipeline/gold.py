@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import InvalidArgumentError
 from deedbook._durable import load_json, store_json
-from deedbook.formats import missing
+from deedbook._formats import missing
 from deedbook.pipeline.config import Config
 from deedbook.pipeline.layout import Layout
 from deedbook.spark._paths import file_url

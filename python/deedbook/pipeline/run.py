@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import LostRecordsError, MissingError
+from deedbook._formats import by_name
 from deedbook._lock import alone
-from deedbook.formats import by_name
+from deedbook._spark_session import clear, session
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
 from deedbook.pipeline.lag import looks_of
@@ -23,10 +24,8 @@ from deedbook.pipeline.quarantine import Quarantine
 from deedbook.pipeline.silver import refine
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._options import parse
-from deedbook.spark._session import session
 from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs import JobFailedError, import_events, ingest
-from deedbook.spark.jobs._run import clear
 from deedbook.spark.jobs._stream import Checkpoint
 
 if TYPE_CHECKING:

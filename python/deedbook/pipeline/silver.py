@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import parse_events
+from deedbook._spark_session import in_utc
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
 from deedbook.pipeline.layout import SILVER, Layout
 from deedbook.pipeline.progress import Journal
 from deedbook.spark._paths import file_url
-from deedbook.spark._session import in_utc
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._stream import Checkpoint, run_stream
 from deedbook.spark.jobs._tables import Table, table

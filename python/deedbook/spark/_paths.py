@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from deedbook import InvalidArgumentError
-from deedbook.formats import LOOKED_FOR, detect, missing
+from deedbook._formats import LOOKED_FOR, detect, missing
 from deedbook.spark._options import NO_TABLE
 
 __all__ = [
@@ -62,7 +62,7 @@ class Look:
 
     @cached_property
     def format(self) -> str | None:
-        """The name of the format of the log there, if one is. Raises as `deedbook.formats.find`."""
+        """The name of the format of the log there, if one is. Raises as `find`."""
         return detect(self.path)
 
 

@@ -27,7 +27,7 @@ from deedbook import (
     UnsupportedError,
     Wal,
 )
-from deedbook.formats._ledger import LEDGER
+from deedbook._formats.ledger import LEDGER
 from deedbook.spark._options import ReadOptions
 
 __all__ = ["CREATED", "SINKS", "Sink", "Taken", "bind_columns", "check_layout"]

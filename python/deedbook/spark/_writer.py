@@ -274,7 +274,7 @@ def _target(options: Mapping[str, str], schema: StructType) -> Target:
 
 
 def _format_at(path: Path, options: ReadOptions) -> str:
-    from deedbook.formats import detect
+    from deedbook._formats import detect
 
     found = detect(path) if path.exists() else None
     if options.log is not None:

@@ -197,14 +197,3 @@ class Stream:
         with self._body() as body:
             while piece := body.read(CHUNK_BYTES):
                 yield piece
-
-
-def part_of(
-    source: Records, id: str, start: int, stop: int, payload_bytes: int, envelope: Sealed
-) -> BatchBody:
-    """A body with the records from ``start`` to before ``stop`` of a source of records."""
-
-    def records(first: int, last: int) -> Iterator[bytes]:
-        return source(start + first, start + last)
-
-    return BatchBody(id, records, stop - start, payload_bytes, envelope)

@@ -99,7 +99,7 @@ pub fn left(raised: &Bound<'_, PyAny>, closed: PyResult<()>) -> PyResult<()> {
 
 /// Refuse a path that holds a log of another format, and say what is there.
 pub fn check_format(py: Python<'_>, path: &Path, format: &str) -> PyResult<()> {
-    py.import("deedbook.formats")?.call_method1("check", (FsPath::from(path), format)).map(drop)
+    py.import("deedbook._formats")?.call_method1("check", (FsPath::from(path), format)).map(drop)
 }
 
 /// The number in `item in log`; None where no log can have it.

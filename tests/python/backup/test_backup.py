@@ -17,9 +17,9 @@ import pytest
 import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, LockedError, Pier, Wal, backup
 from deedbook._backup import _logs, _others
-from deedbook.cli import main
+from deedbook._cli import main
+from deedbook._sidecar import dead_letters_of
 from deedbook.http import DeadLetters
-from deedbook.http._dead import folder_of
 from logs import KINDS, payload
 from nostr_events import SMALL
 from places import DATA
@@ -324,15 +324,15 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
     for base in ("events", "clicks"):
         with Ledger.open(log, base=base) as ledger:
             ledger.append(b"waits")
-        DeadLetters(folder_of(log, base)).write("batch", enumerate([base.encode()]), **WHY)
+        DeadLetters(dead_letters_of(log, base)).write("batch", enumerate([base.encode()]), **WHY)
 
     def copied(base: str) -> list[bytes]:
-        return [letter.payload for letter in DeadLetters(folder_of(copy, base))]
+        return [letter.payload for letter in DeadLetters(dead_letters_of(copy, base))]
 
     backup(log, copy)
     assert (copied("events"), copied("clicks")) == ([b"events"], [b"clicks"])
     with Ledger.open(log) as ledger:
-        assert DeadLetters(folder_of(log, "events")).replay(ledger) == 1
+        assert DeadLetters(dead_letters_of(log, "events")).replay(ledger) == 1
     backup(log, copy)
     assert (copied("events"), copied("clicks")) == ([], [b"clicks"])
     with LedgerSnapshot.open(copy, "events") as snapshot:
@@ -354,7 +354,7 @@ def test_what_is_refused_and_replayed_under_a_backup_is_in_it(
         nonlocal calls
         calls += 1
         if calls == 1:
-            letters = DeadLetters(folder_of(log, "events"))
+            letters = DeadLetters(dead_letters_of(log, "events"))
             letters.write("batch", enumerate([b"two"]), **WHY)
             (log / "1-events").unlink()
             with Ledger.open(log) as ledger:

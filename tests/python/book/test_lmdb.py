@@ -17,7 +17,7 @@ import pytest
 import deedbook
 import tiers
 from deedbook import Book, CorruptError, Meta, Pier
-from deedbook.cli import main
+from deedbook._cli import main
 from places import DATA
 
 pytestmark = pytest.mark.promise("migrate-killed")

@@ -29,6 +29,7 @@ from deedbook import (
     Pier,
     ReadOnlyError,
 )
+from deedbook._formats import detect
 from log_bytes import flip
 from shell import deedbook as run
 
@@ -241,7 +242,7 @@ def test_verify_tells_progress_and_gaps(zod: Path, tmp_path: Path) -> None:
 
 def test_open_recognises_a_pier(zod: Path, tmp_path: Path) -> None:
     for path in (zod, log_of(zod)):
-        assert deedbook.formats.detect(path) == "pier"
+        assert detect(path) == "pier"
         with deedbook.open(path) as pier:
             assert isinstance(pier, Pier) and len(pier) == 9
     with deedbook.open(log_of(zod) / "0i3") as book:
@@ -251,7 +252,7 @@ def test_open_recognises_a_pier(zod: Path, tmp_path: Path) -> None:
     # A directory of something else that has an epoch's name.
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "0i5").write_bytes(b"")
-    assert deedbook.formats.detect(tmp_path / "other") is None
+    assert detect(tmp_path / "other") is None
 
 
 def test_info_shows_the_epochs_as_a_table(zod: Path) -> None:

@@ -19,11 +19,11 @@ import pytest
 import deedbook
 from deedbook import Book, EventStore, Ledger, MissingError, Pier, Wal
 from deedbook._backup._files import Copier
+from deedbook._cli import main
+from deedbook._cli.aside import written_aside
+from deedbook._cli.failure import CliError
+from deedbook._formats import detect
 from deedbook._regular import create_new
-from deedbook.cli import main
-from deedbook.cli.aside import written_aside
-from deedbook.cli.failure import CliError
-from deedbook.formats import detect
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
@@ -75,7 +75,7 @@ sys.meta_path.insert(0, Finder())
 
 @posix
 @pytest.mark.parametrize("way", [["-c", COMMAND], ["-m", "deedbook"]], ids=["script", "module"])
-@pytest.mark.parametrize("name", ["_core", "_methods", "cli", "cli.output"])
+@pytest.mark.parametrize("name", ["_core", "_methods", "_cli", "_cli.output"])
 def test_ctrl_c_while_the_modules_of_the_package_load_is_one_line(
     name: str, way: list[str], tmp_path: Path
 ) -> None:

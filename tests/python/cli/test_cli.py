@@ -129,7 +129,7 @@ def test_a_command_loads_nothing_that_it_does_not_need(
     book: Path, words: list[str], module: str
 ) -> None:
     code = (
-        "import sys; from deedbook.cli import main; main(sys.argv[2:]);"
+        "import sys; from deedbook._cli import main; main(sys.argv[2:]);"
         "sys.exit(any(name.startswith(sys.argv[1]) for name in sys.modules))"
     )
     command = [sys.executable, "-c", code, module, *words, *([book] if words == ["verify"] else [])]
@@ -160,7 +160,7 @@ def test_what_a_command_needs_and_is_not_there_is_named(
     ok("spool", "append", tmp_path / "spool", stdin=b"1\n")
     code = (
         "import sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(',')))\n"
-        "from deedbook.cli import main; sys.exit(main(sys.argv[1:]))"
+        "from deedbook._cli import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, modules, *words.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
@@ -660,7 +660,7 @@ def test_closed_descriptors_never_become_the_log(
     file = tmp_path / "lines"
     file.write_bytes(b"1\n2\nnot JSON\n")
     code = (
-        "import os, sys; from deedbook.cli import main; code = main(sys.argv[1:4]);"
+        "import os, sys; from deedbook._cli import main; code = main(sys.argv[1:4]);"
         "same = [os.path.samestat(os.fstat(fd), os.stat(os.devnull)) for fd in range(3)];"
         "open(sys.argv[4], 'w').write(f'{code} {all(same)}')"
     )

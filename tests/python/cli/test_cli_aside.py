@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from deedbook import Wal
-from deedbook.cli import main
-from deedbook.cli.aside import written_aside
+from deedbook._cli import main
+from deedbook._cli.aside import written_aside
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs POSIX")
 

@@ -17,9 +17,9 @@ import pytest
 
 import deedbook
 from deedbook import Book, Ledger, Wal
-from deedbook.cli import main
-from deedbook.formats import FORMATS
-from deedbook.formats._ledger import _LedgerInfo
+from deedbook._cli import main
+from deedbook._formats import FORMATS
+from deedbook._formats.ledger import _LedgerInfo
 from logs import make_logs
 
 KINDS = ("parquet", "arrow", "csv", "jsonl")

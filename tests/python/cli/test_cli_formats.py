@@ -15,7 +15,8 @@ from typing import Literal, NamedTuple
 import pytest
 
 import deedbook as package
-from deedbook import Book, NotALogError, Wal, formats
+from deedbook import Book, NotALogError, Wal
+from deedbook import _formats as formats
 from deedbook._compressed import zstd
 from line_files import has_zstd
 from log_bytes import flip
@@ -82,7 +83,7 @@ def begin_of(log: Path, number: int) -> int:
 
 TOY = """
 import os, sys
-import deedbook.formats as formats
+import deedbook._formats as formats
 from deedbook import Wal
 
 class ToyLog:
@@ -115,7 +116,7 @@ class Toy(type(formats.WAL)):
         return os.path.exists(os.path.join(path, "toy"))
 
 formats.FORMATS += (Toy(),)
-from deedbook.cli import main
+from deedbook._cli import main
 sys.exit(main(sys.argv[1:]))
 """
 

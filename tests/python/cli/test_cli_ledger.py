@@ -30,8 +30,8 @@ from deedbook import (
     NotALogError,
     OutOfRangeError,
     Wal,
-    formats,
 )
+from deedbook import _formats as formats
 from ledgers import damage, events, file_of, files, record
 from live import ended, next_line, running
 from shell import command, complaint, deedbook, json_lines, obey_permissions, ok

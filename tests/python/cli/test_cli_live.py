@@ -291,7 +291,7 @@ def test_sigterm_ends_work_inside_of_one_log(
     lines = b"7" * 1_000_000
     ok("append", "--format", log_format, log, "--durability", "none", stdin=(lines + b"\n") * 24)
     code = (
-        "import os, signal, sys, deedbook.cli.check, deedbook.cli.mend, deedbook.cli as cli\n"
+        "import os, signal, sys, deedbook._cli.check, deedbook._cli.mend, deedbook._cli as cli\n"
         "class Progress(cli.check.Progress):\n"
         "    def update(self, done, total=None, note=''):\n"
         "        os.kill(os.getpid(), signal.SIGTERM)\n"
@@ -320,7 +320,7 @@ def test_sigterm_that_is_ignored_stays_so(path: Path) -> None:
 
 
 def test_the_handler_of_the_program_around_main_comes_back() -> None:
-    from deedbook.cli import main
+    from deedbook._cli import main
 
     before = signal.getsignal(signal.SIGTERM)
     assert main(["info", "/nothing/here"]) == 2

@@ -15,8 +15,8 @@ from unittest import mock
 import pytest
 
 from deedbook import Wal
-from deedbook.cli import main
-from deedbook.cli.signals import Terminated
+from deedbook._cli import main
+from deedbook._cli.signals import Terminated
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("py4j", reason="pyspark is not installed")
@@ -27,7 +27,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from deedbook.spark import _session
+from deedbook import _spark_session as _session
 
 PARSED = "Could not parse Master URL: 'foo://x'"
 TRACE = f"""An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.

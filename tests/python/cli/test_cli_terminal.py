@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from deedbook import Book
-from deedbook.cli import parser
-from deedbook.cli.man import manual
+from deedbook._cli import parser
+from deedbook._cli.man import manual
 from places import DATA
 
 pty = pytest.importorskip("pty", reason="terminals here are POSIX")
@@ -28,14 +28,14 @@ COMMAND = [sys.executable, "-m", "deedbook"]
 HIDE = (
     "import sys\n"
     "for name in ('rich', 'shtab'): sys.modules[name] = None\n"
-    "from deedbook.cli import main\n"
+    "from deedbook._cli import main\n"
     "sys.exit(main(sys.argv[1:]))\n"
 )
 """The command as it is without the extra ``cli``."""
 PLAIN = [sys.executable, "-c", HIDE]
 SLOW = (
     "import sys, time\n"
-    "from deedbook.cli.progress import Progress\n"
+    "from deedbook._cli.progress import Progress\n"
     "with Progress('verify log', 4 << 20) as progress:\n"
     "    for done in range(5):\n"
     "        progress.update(done << 20)\n"
@@ -216,7 +216,7 @@ def test_long_work_shows_how_far_it_is_and_leaves_nothing_behind() -> None:
 
 
 EAGER = (
-    "import sys\nfrom deedbook.cli import main, progress\nprogress.REDRAW_SECONDS = 0\n"
+    "import sys\nfrom deedbook._cli import main, progress\nprogress.REDRAW_SECONDS = 0\n"
     "sys.exit(main(sys.argv[1:]))\n"
 )
 """The command, which draws its bar at each step."""

@@ -95,7 +95,7 @@ from types import SimpleNamespace
 import deedbook
 from deedbook import demo
 from deedbook.demo import crash, pipeline, workspace
-from deedbook.spark._session import session
+from deedbook._spark_session import session
 
 out, count = Path(sys.argv[1]), int(sys.argv[2])
 

@@ -20,7 +20,7 @@ from deedbook.demo import crash, small
 ALONE = """
 import sys
 sys.modules.update(dict.fromkeys(["pyspark", "pyarrow", "matplotlib", "pandas", "numpy"]))
-from deedbook.cli import main
+from deedbook._cli import main
 sys.exit(main(["demo", "--small", "--out", sys.argv[1]]))
 """
 """As where nothing but the wheel is installed."""

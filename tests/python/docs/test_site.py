@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook.cli import parser
+from deedbook._cli import parser
 from doc_blocks import blocks, run
 from places import DOCS, SUPPORT
 

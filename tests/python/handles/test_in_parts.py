@@ -101,7 +101,7 @@ def test_what_a_file_raises_is_the_cause_and_nothing_is_appended(kind: str, tmp_
         log.append(b"after")
     with deedbook.open(tmp_path / "log") as again:
         assert len(again) == 2
-    assert deedbook.formats.open(tmp_path / "log").recovery.verdict == "clean"
+    assert deedbook.open(tmp_path / "log").recovery.verdict == "clean"
 
 
 def test_files_that_cannot_be_taken_are_refused(tmp_path: Path) -> None:

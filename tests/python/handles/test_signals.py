@@ -357,7 +357,7 @@ def test_waiting_takes_descriptors_of_any_number(run_child: Any) -> None:
     """A pier of many epochs is opened with more than 1,024, which `select` does not take."""
     code = """
 import os, resource
-from deedbook.cli.signals import Stop
+from deedbook._cli.signals import Stop
 
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else 4096, hard))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook.formats._writer import Writer, writer_of, writer_text
+from deedbook._formats.writer import Writer, writer_of, writer_text
 
 fcntl = pytest.importorskip("fcntl")
 

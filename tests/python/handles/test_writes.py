@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deedbook import _compressed, _durable
-from deedbook.cli import main
+from deedbook._cli import main
 from line_files import SUFFIXES, Short
 from nostr_events import SMALL
 

@@ -24,8 +24,9 @@ import pytest
 
 import deedbook
 import deedbook._backup._logs
-from deedbook.cli import main
-from deedbook.http._dead import DeadLetters, folder_of
+from deedbook._cli import main
+from deedbook._sidecar import dead_letters_of
+from deedbook.http._dead import DeadLetters
 from logs import write
 from shell import unfit
 
@@ -118,7 +119,7 @@ def make(name: str, top: Path) -> None:
     if name == "store":
         shutil.rmtree(path / ".deedbook" / "events", ignore_errors=True)
     elif name == "ledger":
-        letters = DeadLetters(folder_of(path, "events"))
+        letters = DeadLetters(dead_letters_of(path, "events"))
         letters.write("x", [(0, b"no")], reason="no", status=400, attempts=1, now=0, url="http://h")
         (path / ".deedbook" / "quarantine").mkdir()
 

@@ -19,10 +19,11 @@ from pathlib import Path
 import pytest
 
 import deedbook
+from deedbook._cli import main, parser
+from deedbook._cli.output import to_json
 from deedbook._page import escaped, table
-from deedbook.cli import main, parser
-from deedbook.cli.output import to_json
-from deedbook.http._dead import DeadLetters, folder_of
+from deedbook._sidecar import dead_letters_of
+from deedbook.http._dead import DeadLetters
 from nostr_events import event
 from shell import unfit
 
@@ -85,7 +86,7 @@ def make(top: Path) -> dict[str, str]:
         file.write(b"torn")
     with deedbook.Ledger.open(top / "LEDGER") as ledger:
         ledger.append_many(payloads)
-    letters = DeadLetters(folder_of(top / "LEDGER", "events"))
+    letters = DeadLetters(dead_letters_of(top / "LEDGER", "events"))
     for letter in payloads:
         letters.write(NAME, [(0, letter)], reason=NAME, status=None, attempts=1, now=0, url=NAME)
     with deedbook.EventStore.open(top / "STORE", "a") as store:
@@ -166,11 +167,11 @@ def test_a_page_turns_no_text() -> None:
 def test_commands_write_by_one_way_alone() -> None:
     """`Output`, `complain`, the bar and the handler escape; nothing else writes to a terminal."""
     allowed = {"output.py", "progress.py", "failure.py", "__init__.py"}
-    folder = Path(deedbook.__file__).parent / "cli"
+    folder = Path(deedbook.__file__).parent / "_cli"
     writes = re.compile(r"\bprint\(|sys\.std(out|err)\.(write|buffer)|out\.data\(")
     found = {
         file.name: {one[0] for one in writes.finditer(file.read_text(encoding="utf-8"))}
-        for file in folder.glob("*.py")
+        for file in folder.rglob("*.py")
         if file.name not in allowed
     }
     by_data = {name for name, calls in found.items() if calls}

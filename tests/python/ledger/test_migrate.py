@@ -12,7 +12,7 @@ import pytest
 
 import deedbook
 from deedbook import Ledger
-from deedbook.cli import main
+from deedbook._cli import main
 from places import DATA
 
 VECTORS = DATA / "directory_store"

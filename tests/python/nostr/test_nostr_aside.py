@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from deedbook import EventStore, InvalidArgumentError
-from deedbook.cli import _import_notes, main
-from deedbook.cli._import_notes import Aside
+from deedbook._cli import import_notes, main
+from deedbook._cli.import_notes import Aside
 from line_files import Short
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
@@ -118,7 +118,7 @@ def test_a_bad_line_that_is_written_short_is_written_to_its_end(
 ) -> None:
     """On a nearly full disk its end was lost, and the next line was glued to it."""
     short = lambda path, mode, buffering: Short(path, mode)  # noqa: E731
-    monkeypatch.setattr(_import_notes, "open", short, raising=False)
+    monkeypatch.setattr(import_notes, "open", short, raising=False)
     aside = Aside(str(tmp_path / "bad"))
     for line in (b"longer than seven bytes\n", b"short\n"):
         assert aside.write(line) == len(line)

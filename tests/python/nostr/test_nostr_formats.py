@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Book, EventStore, InvalidArgumentError, NotALogError, formats
-from deedbook.cli import main
+from deedbook import Book, EventStore, InvalidArgumentError, NotALogError
+from deedbook import _formats as formats
+from deedbook._cli import main
 from log_bytes import flip
 from nostr_events import made
 from shell import deedbook as run

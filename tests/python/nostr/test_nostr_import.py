@@ -21,8 +21,8 @@ import pytest
 
 import deedbook
 from deedbook import EventStore, ImportReport, _compressed
-from deedbook.cli import main
-from deedbook.cli._import_notes import Notes
+from deedbook._cli import main
+from deedbook._cli.import_notes import Notes
 from line_files import has_zstd
 from live import ended, running
 from log_bytes import flip
@@ -52,7 +52,7 @@ def is_bad(line: bytes) -> bool:
 # The command, with a note after each commit: else a quick machine ends before the first one.
 NOTING = """
 import sys
-from deedbook.cli import main, nostr_import
+from deedbook._cli import main, nostr_import
 nostr_import.NOTE_SECONDS = 0
 sys.exit(main(sys.argv[1:]))
 """

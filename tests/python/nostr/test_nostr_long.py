@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deedbook import EventStore
-from deedbook.cli import main
+from deedbook._cli import main
 from nostr_events import made
 
 COUNT = 3000

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deedbook import Book, Event, EventStore
-from deedbook.cli import main
+from deedbook._cli import main
 from deedbook.pipeline.check import Check, check
 from deedbook.pipeline.config import load
 from deedbook.pipeline.events import Line, judge

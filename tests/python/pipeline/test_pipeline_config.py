@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from deedbook import InvalidArgumentError, Wal
-from deedbook.cli import main
-from deedbook.cli.signals import Terminated
+from deedbook._cli import main
+from deedbook._cli.signals import Terminated
 from deedbook.pipeline.config import load
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.progress import Journal, Lag, batches_of, kills_of, lines_of

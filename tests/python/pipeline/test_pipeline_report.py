@@ -19,7 +19,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from browser import WIDTHS, Browser, look
 from deedbook import Book, Event, EventStore, Ledger, LedgerSnapshot, Wal
-from deedbook.cli import main
+from deedbook._cli import main
 from deedbook.pipeline.check import check
 from deedbook.pipeline.config import Config, load
 from deedbook.pipeline.gathered import rows_of

@@ -21,8 +21,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 if sys.version_info < (3, 11):
     pytest.importorskip("tomli", reason="tomli is not installed")
 
+from deedbook._cli import main
 from deedbook._lock import alone
-from deedbook.cli import main
 from deedbook.pipeline import run as rounds
 from deedbook.pipeline.config import Config, load
 from deedbook.pipeline.layout import Layout

@@ -21,8 +21,8 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, metrics
-from deedbook.metrics import _server
-from deedbook.metrics._server import serve
+from deedbook._cli import metrics_server as _server
+from deedbook._cli.metrics_server import serve
 from live import ended, running
 from nostr_events import SMALL, made
 from shell import complaint, ok

@@ -16,10 +16,10 @@ import pytest
 import deedbook
 from browser import WIDTHS, Browser, look
 from deedbook import Book, EventStore, Ledger, Pier, Wal
+from deedbook._cli import main
 from deedbook._report import Scan
 from deedbook._text import size
 from deedbook._times import TimeCounts, time_in
-from deedbook.cli import main
 from doc_blocks import run
 from logs import make_logs
 from nostr_events import made

@@ -13,8 +13,8 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, InvalidArgumentError, Ledger, Pier
-from deedbook.cli import main
-from deedbook.formats._nostr import _NostrInfo
+from deedbook._cli import main
+from deedbook._formats.nostr import _NostrInfo
 from log_bytes import flip
 from nostr_events import made
 

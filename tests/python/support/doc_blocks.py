@@ -25,7 +25,7 @@ from unittest import mock
 
 import pytest
 
-from deedbook import cli
+from deedbook import _cli as cli
 
 OPTIONAL = (
     "pyarrow",

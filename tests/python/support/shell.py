@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from deedbook.cli import main
+from deedbook._cli import main
 
 
 def words_of(args: tuple[object, ...]) -> list[str]:

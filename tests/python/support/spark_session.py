@@ -151,9 +151,9 @@ class Ran(NamedTuple):
 
 def run_here(words: Sequence[str], patch: pytest.MonkeyPatch) -> int:
     """Run a command of ``deedbook`` in this process and in the tests' session; its exit code."""
-    from deedbook.cli import main
+    from deedbook._cli import main
 
-    patch.setattr("deedbook.spark._session.session", shared_session)
+    patch.setattr("deedbook._spark_session.session", shared_session)
     return main(words)
 
 

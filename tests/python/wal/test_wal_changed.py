@@ -11,7 +11,7 @@ import pytest
 
 import deedbook
 from deedbook import Book, OutOfRangeError, Wal
-from deedbook.cli import main
+from deedbook._cli import main
 from log_bytes import flip
 
 

@@ -5,6 +5,7 @@ Each is a function of a session. Run again after a kill, it goes on where it was
 
 from __future__ import annotations
 
+from deedbook._spark_session import JobFailedError
 from deedbook.spark.jobs._compact import CompactedLog, CompactReport, compact
 from deedbook.spark.jobs._export import ExportReport, export
 from deedbook.spark.jobs._import import EventImportReport, import_events
@@ -16,7 +17,6 @@ from deedbook.spark.jobs._migrate_pier import (
     is_lmdb_pier,
     migrate_pier,
 )
-from deedbook.spark.jobs._run import JobFailedError
 from deedbook.spark.jobs._stats import LogStats, SizeClass, StatsReport, stats
 from deedbook.spark.jobs._verify import Verified, verify
 

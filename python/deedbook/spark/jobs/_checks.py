@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from deedbook import Book, Error, EventStore, EventStoreReport, Ledger, Split, VerifyReport, Wal
-from deedbook.formats._info import SIDECAR
+from deedbook._sidecar import SIDECAR
 
 __all__ = ["Check", "Found", "Level", "Target", "first_round", "joined", "run"]
 

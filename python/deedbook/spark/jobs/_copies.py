@@ -16,7 +16,7 @@ from deedbook import (
     LedgerSnapshot,
     OutOfRangeError,
 )
-from deedbook.formats import by_name
+from deedbook._formats import by_name
 
 __all__ = ["COPIES", "Copies", "Source", "first_of"]
 

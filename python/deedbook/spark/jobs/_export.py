@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from deedbook import InvalidArgumentError
 from deedbook._lock import alone
+from deedbook._spark_session import in_utc
 from deedbook.spark._paths import local_path
-from deedbook.spark._session import in_utc
 from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted
 from deedbook.spark.jobs._run import Tell
 from deedbook.spark.jobs._stream import Checkpoint, Ended, options_of_logs, run_stream

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deedbook import InvalidArgumentError
+from deedbook._formats import FORMATS, find, missing
 from deedbook._json import why_not_json
-from deedbook.formats import FORMATS, find, missing
-from deedbook.formats._info import SIDECAR
+from deedbook._sidecar import SIDECAR
 from deedbook.spark._paths import local_path
 from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs._aside import Aside, Check

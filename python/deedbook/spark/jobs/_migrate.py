@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deedbook import Book, CorruptError, InvalidArgumentError
-from deedbook.formats import find
+from deedbook._formats import find
 from deedbook.spark._detect import detect_logs
 from deedbook.spark._format import LogFormat
 from deedbook.spark._options import parse

@@ -21,9 +21,9 @@ from deedbook import (
     InvalidArgumentError,
     MissingError,
 )
+from deedbook._formats import by_name, find, missing
 from deedbook._lock import alone
 from deedbook._regular import names_in, parse_json, read_small
-from deedbook.formats import by_name, find, missing
 from deedbook.spark._checkpoint import files_of_batch, sync_checkpoint
 from deedbook.spark._options import parse
 from deedbook.spark._paths import local_path

@@ -25,10 +25,10 @@ from deedbook import (
     Split,
     Wal,
 )
+from deedbook._formats import Outcome, by_name, find
+from deedbook._formats.pier import PIER
+from deedbook._sidecar import SIDECAR
 from deedbook._text import count, size
-from deedbook.formats import Outcome, by_name, find
-from deedbook.formats._info import SIDECAR
-from deedbook.formats._pier import PIER
 from deedbook.spark._book import BOOK
 from deedbook.spark._formats import formats
 from deedbook.spark._options import ReadOptions
@@ -328,7 +328,7 @@ def _error_of(look: Look) -> Exception | None:
 
 
 def _expand(path: Path, is_glob: bool) -> list[_Log]:
-    """What `deedbook.formats.find` finds there; else the logs of a pier or a directory.
+    """What `deedbook._formats.find` finds there; else the logs of a pier or a directory.
 
     Where one of many cannot be looked at, it has an error, and the others are still checked.
     """

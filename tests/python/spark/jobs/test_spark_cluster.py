@@ -23,7 +23,7 @@ BEGIN = """
 import json, os, sys
 from pathlib import Path
 from deedbook.spark import jobs
-from deedbook.spark._session import session
+from deedbook._spark_session import session
 
 master, home = sys.argv[1], Path(sys.argv[2])
 settings = {

@@ -33,8 +33,8 @@ from deedbook import (
     LockedError,
     MissingError,
 )
+from deedbook._formats import find
 from deedbook._lock import alone
-from deedbook.formats import find
 from deedbook.spark import jobs
 from deedbook.spark.jobs import _tables, export
 

@@ -36,10 +36,11 @@ from deedbook import (
     Wal,
 )
 from deedbook._durable import unfinished
-from deedbook.formats import find
+from deedbook._formats import find
+from deedbook._spark_session import clear
 from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
 from deedbook.spark.jobs._copies import COPIES
-from deedbook.spark.jobs._run import clear, watch
+from deedbook.spark.jobs._run import watch
 
 pytestmark = pytest.mark.spark
 

@@ -30,7 +30,7 @@ from deedbook import (
     MissingError,
     Wal,
 )
-from deedbook.formats import Outcome, find
+from deedbook._formats import Outcome, find
 from deedbook.spark.jobs import _checks, verify
 from deedbook.spark.jobs import _verify as job
 

@@ -24,7 +24,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from deedbook import Book, InvalidArgumentError, Meta, Pier
-from deedbook.cli import main
+from deedbook._cli import main
 from deedbook.spark.jobs import ingest, migrate
 
 pytestmark = pytest.mark.spark

@@ -33,6 +33,7 @@ from deedbook import (
     Split,
     Wal,
 )
+from deedbook._formats import detect
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import find_logs
 from deedbook.spark._wal import WAL
@@ -261,7 +262,7 @@ def test_an_empty_file_is_no_log(tmp_path: Path) -> None:
     """
     (tmp_path / "_SUCCESS").touch()
     write_book(tmp_path / "book", [b"x"])
-    assert deedbook.formats.detect(tmp_path / "_SUCCESS") is None
+    assert detect(tmp_path / "_SUCCESS") is None
     assert len(rows_of(reader_of(tmp_path / "*"))) == 1
     for log in ("book", "wal"):
         with pytest.raises(MissingError, match="no log there"):

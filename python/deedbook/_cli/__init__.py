@@ -1,0 +1,126 @@
+"""The command line of Deedbook: ``deedbook COMMAND ...`` or ``python -m deedbook COMMAND ...``."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from deedbook._cli import parser
+from deedbook._cli.failure import (
+    EXIT_INTERRUPTED,
+    EXIT_PIPE_CLOSED,
+    EXIT_TERMINATED,
+    describe,
+    details,
+    exit_code,
+    printable,
+    trace,
+)
+from deedbook._cli.output import Output, complain
+from deedbook._cli.signals import Termination
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; ``argv`` defaults to the process's arguments.
+
+    Errors become one line on standard error, never a traceback; ``DEEDBOOK_DEBUG=1`` in the
+    environment shows one. Raises nothing.
+    """
+    _keep_standard_descriptors()
+    _allow_many_files()
+    out = Output()
+    wants_json = False
+    logger = logging.getLogger("deedbook")
+    logger.addFilter(_is_news)
+    # Else Python's own handler of last resort would show names of files as they are.
+    handler = None if logger.hasHandlers() else _Lines(logging.WARNING)
+    if handler is not None:
+        logger.addHandler(handler)
+    try:
+        with Termination():
+            argv = sys.argv[1:] if argv is None else argv
+            try:
+                args = parser.build(argv).parse_args(argv)
+            except SystemExit as end:  # --help and --version
+                out.finish()
+                return int(end.code or 0)
+            out.quiet = getattr(args, "quiet", False)
+            printing = args.command in ("cat", "tail", "demo")  # no error among what they print
+            wants_json = getattr(args, "json", False) and not printing
+            code: int = args.run(args, out)
+            out.finish()
+            return code
+    except BaseException as error:  # a panic of the core is not an Exception
+        return _fail(error, out, wants_json)
+    finally:
+        logger.removeFilter(_is_news)
+        if handler is not None:
+            logger.removeHandler(handler)
+
+
+class _Lines(logging.Handler):
+    """Shows lines of the log on standard error, with everything unprintable escaped."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one, and an exception that it has in further lines."""
+        lines = [record.getMessage()]
+        if record.exc_info:
+            lines += logging.Formatter().formatException(record.exc_info).split("\n")
+        with contextlib.suppress(OSError, ValueError):
+            if sys.stderr is not None:
+                sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
+                sys.stderr.flush()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a line of the log says what the command does not: it reports damage itself."""
+    return not record.getMessage().startswith(("damage met: ", "damage passed over: "))
+
+
+def _fail(error: BaseException, out: Output, wants_json: bool) -> int:
+    """Report the error that ended a command; return the exit code."""
+    trace(error)
+    code = exit_code(error)
+    if code == EXIT_PIPE_CLOSED:
+        out.abandon(closed=True)
+        return code
+    if code in (EXIT_INTERRUPTED, EXIT_TERMINATED):
+        out.abandon()
+    else:
+        try:
+            if wants_json and not out.emitted:
+                out.emit({"ok": False, "error": details(error)})
+            out.finish()
+        except Exception:  # the error that ended the command is the one to report
+            out.abandon(closed=True)
+    complain(describe(error))
+    return code
+
+
+def _keep_standard_descriptors() -> None:
+    """Fill the descriptors 0 to 2 that the parent closed.
+
+    Otherwise the log could be opened as one of them, and a message be written into it.
+    """
+    while True:
+        try:
+            fd = os.open(os.devnull, os.O_RDWR)
+        except OSError:
+            return
+        if fd > 2:
+            os.close(fd)
+            return
+
+
+def _allow_many_files() -> None:
+    """Raise the limit of open files as far as allowed: each epoch of a pier takes up to two."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

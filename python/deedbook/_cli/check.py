@@ -1,0 +1,191 @@
+"""``deedbook info`` and ``deedbook verify``: look at what lies at a path without changing it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any, Final
+
+from deedbook import Error
+from deedbook._cli.arguments import Commands, add_json, add_paths, add_quiet, add_which
+from deedbook._cli.failure import (
+    EXIT_DAMAGE,
+    EXIT_OK,
+    CliError,
+    describe,
+    details,
+    exit_code,
+    trace,
+)
+from deedbook._cli.output import Output, complain, table
+from deedbook._cli.progress import Progress
+from deedbook._formats import FORMATS, Found, Outcome, require
+
+_COLOURS: Final = {"clean": "green", "open": "yellow", "torn": "yellow", "corrupt": "red"}
+"""Of verdicts, on a terminal."""
+
+
+def add_info(commands: Commands) -> None:
+    """Add the command ``info``."""
+    parser = commands.add_parser(
+        "info",
+        help="show what a log holds and how it was left",
+        description="Show layout, entries, size, durable end, metadata or consumers, writer, and "
+        "what opening found. Reads only; works while another process writes.",
+        epilog="examples:\n"
+        "  deedbook info events.book\n"
+        "  deedbook info --json events.book | jq .recovery.verdict\n"
+        "  deedbook info logs/*\n\n"
+        "With --json there is an object for each log, with path, format, records, and of a\n"
+        "  book    layout, bounds (of the first and the last record), bytes, end, file_end,\n"
+        "          durable_end, recovery, writer, transactions, staged, epoch, durable_event,\n"
+        "          meta\n"
+        "  pier    bounds, bytes, recovery (of the last epoch), writer, log_path, epoch,\n"
+        "          durable_event, meta, meta_error (where that cannot be read), consumers, and\n"
+        "          epochs: of each its number, path, layout, bounds, deeds, bytes, verdict\n"
+        "  wal     layout, bounds, bytes, end, file_end, durable_end, recovery, writer,\n"
+        "          transactions, staged, head, segment_bytes, segments, record_bytes_max,\n"
+        "          consumers\n"
+        "  ledger  bytes, finished_files, active_files, quarantined_files, dead_letters, and\n"
+        "          ledgers: of each its base, the same sums, verdicts, files\n"
+        "  nostr   segments, page_bytes, history, segment_bytes, wal_bytes, index_bytes,\n"
+        "          compactions, created, last_compaction, is_loss\n"
+        "The saved end of a book or a WAL has saved_from, the byte at which it was cut off, and\n"
+        "no transactions and staged. Of a ledger every file is read, of an event store only the\n"
+        "manifest and the sizes of files.\n\n"
+        "Exits with 1 if a log is corrupt. A torn tail is what a crash leaves: not damage.",
+    )
+    add_paths(parser)
+    add_which(parser)
+    add_json(parser)
+    parser.set_defaults(run=run_info)
+
+
+def add_verify(commands: Commands) -> None:
+    """Add the command ``verify``."""
+    parser = commands.add_parser(
+        "verify",
+        help="check every checksum, without changing anything",
+        description="Check every deed or record of each log, without changing anything.",
+        epilog="examples:\n"
+        "  deedbook verify events.book\n"
+        "  deedbook verify --json *.book | jq 'select(.ok | not)'\n\n"
+        "With --json, one object for each log. Exits with 1 if a log is damaged, torn or has\n"
+        "lost what it acknowledged, and with 2 if one cannot be opened.",
+    )
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a log, or a ledger")
+    add_which(parser)
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run_verify)
+
+
+def asked_for(args: argparse.Namespace, path: str) -> tuple[Found, dict[str, Any]]:
+    """What lies at a path, and the options that say which of several things there is meant.
+
+    Raises as `deedbook._formats.require`, and `CliError` for an option of another format.
+    """
+    names = {option for info in FORMATS for option in info.read_options}
+    given = {name: value for name in names if (value := getattr(args, name, None)) is not None}
+    found = require(path, **given)
+    for info in FORMATS:
+        for option in info.read_options:
+            if option in given and option not in found.format.read_options:
+                flag = f"--{option.replace('_', '-')}"
+                raise CliError(
+                    f"{args.command}: {path} holds a {found.format.title}, {flag} is for"
+                    f" {info.title}s",
+                    path=path,
+                )
+    return found, given
+
+
+def each(args: argparse.Namespace, out: Output, look: Callable[[str], int], as_json: bool) -> int:
+    """Look at ``args.paths`` one after the other; return the worst exit code.
+
+    What cannot be read is reported, ``as_json`` also as an object, and the others are still looked
+    at.
+    """
+    worst = EXIT_OK
+    for path in args.paths:
+        try:
+            code = look(path)
+        except (Error, OSError) as error:
+            code = show_failure(path, error, out, as_json)
+        worst = max(worst, code)
+    return worst
+
+
+def run_info(args: argparse.Namespace, out: Output) -> int:
+    """Print what looking at ``args.paths`` tells; return the worst exit code."""
+
+    def look(path: str) -> int:
+        if path != args.paths[0] and not args.json:
+            out.line("")
+        return _info(args, path, out)
+
+    return each(args, out, look, args.json)
+
+
+def _info(args: argparse.Namespace, path: str, out: Output) -> int:
+    found, options = asked_for(args, path)
+    described = found.format.describe(path, found, **options)
+    if args.json:
+        out.emit(described.facts)
+    else:
+        colours = [_row_colour(name, described.facts) for name, _ in described.rows]
+        for colour, line in zip(colours, table(described.rows), strict=True):
+            out.line(line, colour)
+        out.flush()
+    return EXIT_DAMAGE if described.corrupt else EXIT_OK
+
+
+def run_verify(args: argparse.Namespace, out: Output) -> int:
+    """Check every record at ``args.paths``; return the worst exit code."""
+
+    def look(path: str) -> int:
+        found, options = asked_for(args, path)
+        with Progress(f"verify {path}", enabled=not args.quiet) as progress:
+            # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
+            outcome = found.format.verify(path, progress.update, **options)
+        return show_outcome(path, found.format.name, outcome, out, args.json)
+
+    return each(args, out, look, args.json)
+
+
+def show_outcome(path: str, name: str, outcome: Outcome, out: Output, as_json: bool) -> int:
+    """Print what a check of a log of the format ``name`` found; return the exit code."""
+    if as_json:
+        out.emit({"path": path, "format": name, **outcome.facts})
+    else:
+        for line in outcome.lines:
+            out.line(line, _outcome_colour(outcome))
+        out.flush()
+    return EXIT_OK if outcome.ok else EXIT_DAMAGE
+
+
+def _outcome_colour(outcome: Outcome) -> str:
+    """Green, yellow for what a crash leaves, red for damage and loss."""
+    if outcome.ok:
+        return "green"
+    lost = outcome.facts.get("lost_acknowledged") or outcome.facts.get("loss")
+    return "red" if lost else _COLOURS.get(outcome.facts.get("verdict", ""), "red")
+
+
+def _row_colour(name: str, facts: dict[str, Any]) -> str | None:
+    """The colour of a row of ``info``; a ledger's rows of verdicts are named after these."""
+    found = _COLOURS.get(facts.get("recovery", {}).get("verdict", ""))
+    if name == "recovery":
+        return found
+    if name == "damage":
+        return "yellow" if found == "yellow" else "red"
+    return "red" if name == "loss" else _COLOURS.get(name)
+
+
+def show_failure(path: str, error: Exception, out: Output, as_json: bool) -> int:
+    """Print why a log was not looked at; return the exit code."""
+    trace(error)
+    complain(describe(error))
+    if as_json:
+        out.emit({"path": path, "ok": False, "error": details(error)})
+    return exit_code(error)

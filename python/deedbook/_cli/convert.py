@@ -1,0 +1,72 @@
+"""``deedbook convert``: a book in another layout."""
+
+from __future__ import annotations
+
+import argparse
+
+from deedbook import Book
+from deedbook._cli.arguments import Commands, add_json, add_quiet
+from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook._cli.output import Output
+from deedbook._cli.progress import Progress
+from deedbook._formats import require
+from deedbook._text import count, damage_text, exact_size
+
+__all__ = ["LAYOUTS", "add_arguments", "run_convert"]
+
+LAYOUTS = ("packed", "slots")
+"""In which a book can be written."""
+
+
+def add_arguments(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "convert",
+        help="copy a book into another layout, and compare",
+        description="Copy a book, with its epoch and metadata, to a new one in another layout, "
+        "then read both and compare every event. The source is not changed.",
+        epilog="examples:\n"
+        "  deedbook convert 0i0 converted/0i0 --layout slots     as the reference's head has it\n"
+        "  deedbook convert old.book new.book --layout packed    also from the layout padded\n\n"
+        "What Urbit's reference implementation writes is recognised: its head has the layout\n"
+        "slots, its state of January 2026 padded. A source that is corrupt is refused, and leaves\n"
+        "nothing at DST: salvage copies what is intact in it. Of one that is torn all that counts\n"
+        "is copied; the exit code is 1 if there was nothing.",
+    )
+    parser.add_argument("source", metavar="SRC", help="the book")
+    parser.add_argument("target", metavar="DST", help="the new book")
+    parser.add_argument("--layout", choices=LAYOUTS, required=True, help="layout of the new book")
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run_convert)
+
+
+def run_convert(args: argparse.Namespace, out: Output) -> int:
+    """Convert ``args.source``. Raises `deedbook.Error`, and `CliError` for another format.
+
+    Nothing copied of a torn source is a failure, with `EXIT_DAMAGE`, as for a salvage.
+    """
+    found = require(args.source)
+    if found.format.name != "book" or found.saved:
+        what = "what was cut off a log" if found.saved else f"a {found.format.title}"
+        raise CliError(
+            f"convert: {args.source} holds {what}; only books have layouts", path=args.source
+        )
+    with Progress(f"convert {args.source}", enabled=not args.quiet) as progress:
+        report = Book.convert(args.source, args.target, args.layout, progress=progress.update)
+    ok = report.deeds > 0 or report.left_out is None
+    if args.json:
+        out.emit({"ok": ok, "source": args.source, "target": args.target, **report.to_dict()})
+    else:
+        events = "no events"
+        if report.bounds is not None:
+            events = f"events {report.bounds[0]}..{report.bounds[1]}"
+        out.line(
+            f"{args.target}: {count(report.deeds, 'deed')} copied and compared, {events}, "
+            f"{report.source_layout} to {report.target_layout}, "
+            f"{exact_size(report.source_bytes)} to {exact_size(report.target_bytes)}"
+        )
+        if report.left_out is not None:
+            out.line(f"  left out {damage_text(report.left_out, 'deed')}")
+        out.flush()
+    return EXIT_OK if ok else EXIT_DAMAGE

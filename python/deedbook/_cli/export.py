@@ -1,0 +1,159 @@
+"""``deedbook export``: the records of a log as Parquet, Arrow, CSV or JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, Final
+
+from deedbook._cli.arguments import Commands, add_json, add_path, add_quiet, add_which
+from deedbook._cli.aside import refuse_within, written_aside
+from deedbook._cli.check import asked_for
+from deedbook._cli.export_files import KINDS, JsonText, Sink, sink_of
+from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook._cli.output import Output
+from deedbook._cli.payloads import add_payload, in_base64, json_of, text_of
+from deedbook._cli.progress import Progress
+from deedbook._formats.info import Entry, FormatInfo, View, size_of
+from deedbook._text import count, size
+
+__all__ = ["add_arguments", "run"]
+
+_ROWS_MAX: Final = 8192
+_BYTES_MAX: Final = 8 << 20
+"""Rows are handed on in batches; a batch ends at either."""
+
+Encode = Callable[[Entry], Any]
+
+
+def add_arguments(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "export",
+        help="write the records to a file: Parquet, Arrow, CSV, JSON lines",
+        description="Write the records of a log of any format to one file, with their positions. "
+        "The file gets its name when all of it is written. Reads only; works while another process "
+        "writes.",
+        epilog="examples:\n"
+        "  deedbook export events.book events.jsonl --payload json\n"
+        "  deedbook export events.wal events.parquet\n"
+        "  deedbook export events.book events.csv --payload base64\n\n"
+        "The columns are event and mug of a book or a pier, lsn of a WAL, file and record of a\n"
+        "ledger, segment and offset of an event store, and payload: bytes in Parquet and Arrow,\n"
+        "else text; with --payload base64 it is payload_base64. With --payload json a payload is\n"
+        "a value in JSON lines, and checked text in the others.\n\n"
+        "A spreadsheet takes a cell that begins with = + - @ for a formula, and runs it. With\n"
+        "--csv-safe such a payload has ' before it: for people who open the file in one.\n\n"
+        "At damage nothing is written, and the exit code is 1; with --skip-corrupt what is intact\n"
+        "is written, and the exit code is 1, too. Parquet and Arrow need pyarrow.",
+    )
+    add_path(parser)
+    parser.add_argument("output", metavar="OUT", help="the file; what is there is replaced")
+    kinds = parser.add_mutually_exclusive_group()
+    for kind in KINDS:
+        kinds.add_argument(
+            f"--{kind}",
+            dest="kind",
+            action="store_const",
+            const=kind,
+            help=f"write {KINDS[kind]} (default: what the name ends with)",
+        )
+    add_payload(
+        parser, "what a payload is written as (default: text, or bytes in Parquet and Arrow)"
+    )
+    parser.add_argument(
+        "--csv-safe",
+        action="store_true",
+        help="of CSV: put ' before a payload that a spreadsheet would take for a formula",
+    )
+    parser.add_argument(
+        "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
+    )
+    add_which(parser)
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Write ``args.output``; return the exit code.
+
+    Raises `CliError` for senseless options, a payload that is not what was asked for, a missing
+    library and a failed write, and `CorruptError` at damage.
+    """
+    kind = args.kind or os.path.splitext(args.output)[1][1:].lower()
+    if kind not in KINDS:
+        raise CliError(f"export: say what to write: {', '.join(f'--{one}' for one in KINDS)}")
+    if args.output == "-":
+        raise CliError("export: OUT is a file; 'deedbook cat --json' writes to standard output")
+    if args.csv_safe and kind != "csv":
+        raise CliError(f"export: --csv-safe is for CSV, not for {KINDS[kind]}")
+    found, options = asked_for(args, args.path)
+    refuse_within("export", args.path, args.output)
+    info = found.format
+    name, encode = _encoder(args.payload, kind)
+    columns = (*info.columns, name)
+    damages: list[Any] = []
+    total = sum(map(size_of, info.data_files(args.path, **options)))
+    with (
+        info.read(args.path, **options) as view,
+        Progress(f"export {args.path}", total, enabled=not args.quiet) as progress,
+        written_aside(args.output) as file,
+    ):
+        if view.left_out is not None:
+            out.talk(f"{args.path}: {view.left_out}")
+        with sink_of(kind, file, columns, raw=args.payload is None, safe=args.csv_safe) as sink:
+            entries = _entries(info, view, damages if args.skip_corrupt else None)
+            records, nbytes = _write(entries, encode, sink, file, progress)
+    for one in damages:
+        out.talk(f"skipping damage: bytes {one.offset} to {one.end}: {one.reason}")
+    written = os.path.getsize(args.output) if os.path.isfile(args.output) else None
+    if args.json:
+        facts = {"path": args.path, "format": info.name, "output": args.output, "kind": kind}
+        facts |= {"records": records, "payload_bytes": nbytes, "bytes": written}
+        out.emit({"ok": not damages, **facts, "damages": len(damages)})
+    elif not args.quiet:
+        of = "" if written is None else f", {size(written)}"
+        out.line(f"{args.output}: {count(records, info.noun)}{of}")
+        out.flush()
+    return EXIT_DAMAGE if damages else EXIT_OK
+
+
+def _entries(info: FormatInfo, view: View, damages: list[Any] | None) -> Iterator[Entry]:
+    """All records; around damage if a list for it is given."""
+    if damages is None:
+        yield from map(info.entry, view.records(None, None))
+        return
+    around = view.skipping(None, None)
+    yield from map(info.entry, around)
+    damages += around.damages
+
+
+def _write(
+    entries: Iterable[Entry], encode: Encode, sink: Sink, file: BinaryIO, progress: Progress
+) -> tuple[int, int]:
+    """Hand all records on in batches; return how many, and the bytes of their payloads."""
+    records = nbytes = held = 0
+    rows: list[tuple[Any, ...]] = []
+    for entry in entries:
+        rows.append((*entry.facts.values(), encode(entry)))
+        held += len(entry.payload)
+        if len(rows) >= _ROWS_MAX or held >= _BYTES_MAX:
+            sink.add(rows)
+            records, nbytes = records + len(rows), nbytes + held
+            rows, held = [], 0
+            progress.update(nbytes)
+    sink.add(rows)
+    return records + len(rows), nbytes + held
+
+
+def _encoder(payload: str | None, kind: str) -> tuple[str, Encode]:
+    """The name of the payload's column, and what is written there."""
+    if payload == "base64":
+        return "payload_base64", in_base64
+    if payload == "json":
+        return "payload", lambda entry: JsonText(json_of("export", entry))
+    if payload is None and kind in ("parquet", "arrow"):
+        return "payload", lambda entry: entry.payload
+    return "payload", lambda entry: text_of("export", entry)

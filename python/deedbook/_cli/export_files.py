@@ -1,0 +1,139 @@
+"""The files that ``deedbook export`` writes: rows come in batches, none of which is kept."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Final, Protocol
+
+from deedbook._cli.failure import CliError
+
+__all__ = ["KINDS", "JsonText", "Sink", "sink_of"]
+
+KINDS: Final = {
+    "parquet": "Parquet",
+    "arrow": "an Arrow file",
+    "csv": "CSV with a header",
+    "jsonl": "JSON lines",
+}
+"""What can be written, in words."""
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Spreadsheets take a cell that begins so for a formula, also after white space."""
+
+Rows = Sequence[tuple[Any, ...]]
+_dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class JsonText(str):
+    """JSON that is to stand in a line as a value, and not as a string."""
+
+    __slots__ = ()
+
+
+class Sink(Protocol):
+    """Where rows go."""
+
+    def add(self, rows: Rows, /) -> None:
+        """Write rows, which may be none."""
+
+
+@contextmanager
+def sink_of(
+    kind: str, file: BinaryIO, columns: Sequence[str], *, raw: bool, safe: bool = False
+) -> Iterator[Sink]:
+    """A sink of that kind; the last column is the payload, ``raw`` where it is bytes.
+
+    ``safe``: CSV has no cell that a spreadsheet takes for a formula.
+    """
+    if kind == "csv":
+        yield _Csv(file, columns, safe)
+    elif kind == "jsonl":
+        yield _JsonLines(file, columns)
+    else:
+        with _arrow(kind, file, columns, raw) as sink:
+            yield sink
+
+
+class _Csv:
+    """RFC 4180, in UTF-8; what is not known is empty."""
+
+    def __init__(self, file: BinaryIO, columns: Sequence[str], safe: bool) -> None:
+        self._file, self._safe = file, safe
+        self.add([tuple(columns)])
+
+    def add(self, rows: Rows) -> None:
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows(map(_as_text, rows) if self._safe else rows)
+        self._file.write(text.getvalue().encode("utf-8"))
+
+
+def _as_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row with no formula in it."""
+    return tuple(
+        f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in row
+    )
+
+
+class _JsonLines:
+    """An object a line."""
+
+    def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
+        self._file = file
+        self._keys = [f"{_dumps(name)}:" for name in columns]
+
+    def add(self, rows: Rows) -> None:
+        lines = (
+            "{"
+            + ",".join(key + _value(one) for key, one in zip(self._keys, row, strict=True))
+            + "}\n"
+            for row in rows
+        )
+        self._file.write("".join(lines).encode("utf-8"))
+
+
+def _value(one: Any) -> str:
+    return str(one) if isinstance(one, JsonText) else _dumps(one)
+
+
+class _Batches:
+    """Rows as record batches."""
+
+    def __init__(self, write: Callable[[Any], object], schema: Any, batch: Any) -> None:
+        self._write, self._schema, self._batch = write, schema, batch
+
+    def add(self, rows: Rows) -> None:
+        if rows:
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            self._write(self._batch(columns, schema=self._schema))
+
+
+@contextmanager
+def _arrow(kind: str, file: BinaryIO, columns: Sequence[str], raw: bool) -> Iterator[Sink]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise CliError(
+            f"export: --{kind} needs pyarrow (pip install pyarrow); --csv and --jsonl do without"
+        ) from error
+    *numbers, payload = columns
+    fields: list[Any] = [(name, pa.uint32() if name == "mug" else pa.uint64()) for name in numbers]
+    fields.append((payload, pa.large_binary() if raw else pa.large_string()))
+    schema = pa.schema(fields)
+    make = pa.RecordBatch.from_arrays
+    into: Any = file
+
+    def batch(found: list[list[Any]], schema: Any) -> Any:
+        arrays = [pa.array(one, of.type) for one, of in zip(found, schema, strict=True)]
+        return make(arrays, schema=schema)
+
+    if kind == "parquet":
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            yield _Batches(writer.write_batch, schema, batch)
+    else:
+        with pa.ipc.new_file(into, schema) as sink:
+            yield _Batches(sink.write_batch, schema, batch)

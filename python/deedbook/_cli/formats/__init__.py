@@ -1,0 +1,38 @@
+"""What the shell says and does of each format beyond what the library has of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from deedbook._formats.info import FormatInfo
+
+__all__ = ["instead_of"]
+
+_INSTEAD: Final[dict[str, dict[str, str]]] = {
+    "pier": {
+        "repair": "repair the epoch that is damaged, 'deedbook verify' names it",
+    },
+    "wal": {
+        "resume": "the records of a WAL have no numbers: 'deedbook info --json' says how many there"
+        " are, and --acks the byte up to which they are durable",
+    },
+    "ledger": {
+        "append": "'deedbook spool append' appends to it",
+        "repair": "its files are never appended to again, so there is nothing to mend: a damaged"
+        " one is set aside when it is sent, and salvage copies what is intact",
+        "reverse": "the events of a ledger are read in the order in which they are sent",
+    },
+    "nostr": {
+        "append": "'deedbook nostr import' appends to it",
+        "repair": "'deedbook nostr repair' repairs it",
+        "salvage": "'deedbook nostr salvage' copies every intact event to a new store",
+        "follow": "a reader sees the events that were stored when it opened the store; ask again,"
+        """ as by 'deedbook nostr query STORE {"since":TIME}'""",
+    },
+}
+
+
+def instead_of(info: FormatInfo) -> Mapping[str, str]:
+    """What to do instead of a command or an option that the format does not have."""
+    return _INSTEAD.get(info.name, {})

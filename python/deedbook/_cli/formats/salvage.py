@@ -1,0 +1,156 @@
+"""What ``salvage`` copies of each format, and what it says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deedbook import (
+    Error,
+    InvalidArgumentError,
+    LedgerSnapshot,
+    SalvageReport,
+    UnsupportedError,
+)
+from deedbook._cli.formats import instead_of
+from deedbook._formats.info import FormatInfo, Outcome, Progress
+from deedbook._formats.log import LogInfo, loss_text
+from deedbook._text import count, damage_text
+
+__all__ = ["salvage"]
+
+
+def salvage(
+    info: FormatInfo, source: str, target: str, progress: Progress, **options: Any
+) -> Outcome:
+    """Copy everything intact; the source is not changed.
+
+    Nothing copied although there are bytes is a failure. Raises `deedbook.UnsupportedError` for a
+    pier, whose deeds after a gap would get the numbers of the next epoch, and
+    `deedbook.InvalidArgumentError` for a format that another command salvages.
+    """
+    if "salvage" in (instead := instead_of(info)):
+        raise InvalidArgumentError(f"salvage: {source} holds a {info.title}; {instead['salvage']}")
+    if info.name == "pier":
+        error = UnsupportedError(
+            f"{source} holds a pier: salvage its damaged epochs one by one, 'deedbook verify' names"
+            " them"
+        )
+        error.format, error.path = "book", source
+        raise error
+    if isinstance(info, LogInfo):
+        return _salvage_log(info, source, target, progress, options)
+    return _salvage_ledger(info, source, target, progress, options)
+
+
+def _salvage_ledger(
+    info: FormatInfo, source: str, target: str, progress: Progress, options: dict[str, Any]
+) -> Outcome:
+    """Copy each file to one of its own. Without ``base`` there must be one ledger."""
+    with LedgerSnapshot.open(source, **options) as snapshot:
+        copied = snapshot.salvage(target, progress=progress)
+    records = sum(one.report.records for one in copied)
+    damaged = [(one, damage) for one in copied for damage in one.report.damages]
+    lines = [f"{target}: copied {count(records, info.noun)}"]
+    lines += [
+        f"  left out of {one.file.path}: {damage_text(damage, info.noun)}"
+        for one, damage in damaged
+    ]
+    nothing = records == 0 and bool(damaged)
+    files = [one.to_dict() for one in copied]
+    return Outcome(not nothing, {"records": records, "files": files}, lines)
+
+
+def _salvage_log(
+    info: LogInfo[Any], source: str, target: str, progress: Progress, options: dict[str, Any]
+) -> Outcome:
+    reading = {name: value for name, value in options.items() if name in info.read_options}
+    lost = _lost_at_end(info, source, reading)
+    log: Any = info.log  # a book or a WAL: a pier has no such method
+    report = log.salvage(source, target, progress=progress, **options)
+    nothing = report.records == 0 and (bool(report.damages) or lost is not None)
+    facts = {**report.to_dict(), "lost_at_end": lost}
+    return Outcome(not nothing, facts, _salvage_lines(target, info, report, lost))
+
+
+def _lost_at_end(info: LogInfo[Any], source: str, options: dict[str, Any]) -> dict[str, int] | None:
+    """The acknowledged bytes that are missing at the end of the log; None if none are."""
+    try:
+        with info.open(source, "r", **options) as log:
+            recovery = log.recovery
+    except (Error, OSError):
+        return None  # salvage reports what is wrong
+    durable = recovery.durable_end
+    if durable is None or recovery.file_end >= durable:
+        return None
+    return {"intact_end": recovery.valid_end, "durable_end": durable}
+
+
+def _salvage_lines(
+    target: str, info: LogInfo[Any], report: Any, lost: dict[str, int] | None
+) -> list[str]:
+    left_out = [f"  left out {damage_text(damage, info.noun)}" for damage in report.damages]
+    lines = [f"{target}: copied {count(report.records, info.noun)}", *left_out]
+    if lost is not None:
+        lines.append(
+            f"  acknowledged {info.noun}s are lost: durable to byte {lost['durable_end']:,}, "
+            f"intact to byte {lost['intact_end']:,}"
+        )
+    if (loss := loss_text(info, report)) is not None:
+        lines.append(f"  {loss}")
+    moved = _moved_deeds(report) if info.name == "book" else _moved_records(report)
+    return lines + moved + _carried_lines(report)
+
+
+def _carried_lines(report: SalvageReport) -> list[str]:
+    lines = []
+    if report.stubs:
+        lines.append(f"  stubs stand for lost events: {_ranges(report.stubs)}")
+    if report.consumers:
+        lines.append(f"  {count(report.consumers, 'consumer')} carried over")
+    if report.moved_consumers:
+        names = ", ".join(report.moved_consumers)
+        lines.append(f"  consumers whose record is lost need the next one: {names}")
+    if report.transactions:
+        applications = count(report.transactions, "application")
+        lines.append(f"  the last transaction of {applications} is carried over")
+    if report.unfinished_transactions:
+        unfinished = count(report.unfinished_transactions, "unfinished transaction")
+        lines.append(f"  not in the copy: {unfinished}")
+    return lines + [f"  not carried over: {why}" for why in report.not_carried]
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Ascending numbers, those that follow one another as ``first..last``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("..".join(map(str, run)) for run in runs)
+
+
+def _moved_deeds(report: SalvageReport) -> list[str]:
+    """Which deeds have another number than before."""
+    if not report.renumbered:
+        return []
+    lines = ["  deeds after a gap have new numbers:"]
+    for run in report.runs:
+        last = run.ordinal + run.records - 1
+        if run.source_ordinal is None:
+            old = f"unknown numbers from byte {run.source_offset:,}"
+        else:
+            old = f"{run.source_ordinal}..{run.source_ordinal + run.records - 1}"
+        lines.append(f"    {old} -> {run.ordinal}..{last}")
+    return lines
+
+
+def _moved_records(report: SalvageReport) -> list[str]:
+    """Which records have another LSN than before."""
+    moved = [run for run in report.runs if run.offset != run.source_offset]
+    lines = ["  records after a gap, or after a dropped prefix, have new LSNs:"]
+    lines += [
+        f"    {count(run.records, 'record')} from {run.source_offset:,} -> {run.offset:,}"
+        for run in moved
+    ]
+    return lines if moved else []

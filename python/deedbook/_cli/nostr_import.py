@@ -1,0 +1,258 @@
+"""``deedbook nostr import``: JSON lines in, from where an import that was interrupted stopped."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import stat
+import sys
+import time
+from typing import Any, Final
+
+from deedbook import Error, EventStore, ImportReport
+from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, details
+from deedbook._cli.import_notes import Aside, Notes
+from deedbook._cli.output import Output
+from deedbook._cli.progress import Progress
+from deedbook._cli.signals import Stop
+from deedbook._compressed import is_same
+from deedbook._text import count
+
+BAD_SHOWN_MAX: Final = 20
+"""At most this many bad lines are named, without ``--json``."""
+NOTE_SECONDS: Final = 0.5
+"""So often the store is committed, and noted what is done."""
+
+
+class _Stopped(BaseException):
+    """A signal came. As KeyboardInterrupt, the core passes it on as it is."""
+
+
+class _Input:
+    """A file or standard input, whose reads end with `_Stopped` after a signal."""
+
+    def __init__(self, file: str, stop: Stop) -> None:
+        self._stop = stop
+        self.name = "standard input" if file == "-" else file
+        """What errors call it."""
+        self.bytes_read = 0
+        """Of the file, which may be compressed."""
+        if file == "-":
+            if sys.stdin is None:
+                raise CliError("standard input is closed")
+            self._fd, self._owned, self.size = 0, False, None
+            return
+        try:
+            with stop.raising(_Stopped()):  # a pipe opens once something writes to it
+                self._fd = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            self._owned = True
+            facts = os.fstat(self._fd)
+            self.size = facts.st_size
+        except OSError as error:
+            raise CliError(f"{file}: {error.strerror}", path=file) from error
+        if stat.S_ISDIR(facts.st_mode):
+            os.close(self._fd)
+            raise CliError(f"{file}: is a directory, not a file of lines", path=file)
+
+    def read(self, size: int) -> bytes:
+        """As of a file."""
+        if not self._stop.wait(self._fd, None):
+            raise _Stopped
+        data = os.read(self._fd, size)
+        self.bytes_read += len(data)
+        return data
+
+    def close(self) -> None:
+        """Close a file that was opened here."""
+        if self._owned:
+            os.close(self._fd)
+
+
+def run_import(args: argparse.Namespace, out: Output) -> int:
+    """Store the events of ``args.files``; return the exit code.
+
+    Raises `CliError` for unusable input and `deedbook.Error` from the store; what was stored before
+    stays.
+    """
+    run = _Run(args, out)
+    # All of them, before anything is stored.
+    for file in run.files:
+        if not _is_pipe(file):
+            _Input(file, run.stop).close()
+    if args.aside is not None:
+        _refuse_an_input(args.aside, run.files)
+    try:
+        with (
+            # Not yet under `stop`: a signal ends the wait for another writer.
+            EventStore.open(
+                args.store,
+                "a",
+                durability=args.durability,
+                history=args.history,
+                lock_timeout=args.lock_timeout,
+            ) as store,
+            run.stop,
+        ):
+            run.import_all(store)
+    except _Stopped:
+        run.tell(interrupted=True)
+        return 128 + run.stop.number
+    except (CliError, Error) as error:
+        if args.json:
+            out.emit({"ok": False, **run.facts(interrupted=True), "error": details(error)})
+        elif run.done:
+            out.talk(run.summary())
+        raise
+    run.tell(interrupted=False)
+    return EXIT_DAMAGE if run.total("bad") else EXIT_OK
+
+
+def _is_pipe(file: str) -> bool:
+    """Whether a file can be opened only once: a look at a pipe ends what writes to it."""
+    return os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file))
+
+
+def _refuse_an_input(aside: str, files: list[str]) -> None:
+    """`CliError` if bad lines would go to the end of an input: they would come again, for ever."""
+    for file in files:
+        if is_same(0 if file == "-" else file, aside):
+            raise CliError(f"nostr import: --aside {aside} is one of the inputs", path=aside)
+
+
+class _Run:
+    """What the inputs of one command came to."""
+
+    def __init__(self, args: argparse.Namespace, out: Output) -> None:
+        self._args = args
+        self._out = out
+        self.files: list[str] = args.files or ["-"]
+        self.stop = Stop()
+        self.done: dict[str, ImportReport] = {}
+        """What is done so far, by input."""
+        self._skipped = 0
+        self._notes: Notes | None = None
+
+    def import_all(self, store: EventStore) -> None:
+        """Import one file after the other. Raises `_Stopped`, `CliError` and `Error`."""
+        args = self._args
+        aside = None if args.aside is None else os.path.abspath(args.aside)
+        # A compressed file of bad lines is whole only at its end.
+        if aside is None or not aside.endswith((".gz", ".zst")):
+            settings = {"check": args.check, "history": store.history, "aside": aside}
+            self._notes = Notes(store.path, settings)
+        for file in self.files:
+            self._import(store, file)
+        if self._notes is not None:
+            store.commit()
+            self._notes.clear()
+
+    def _import(self, store: EventStore, file: str) -> None:
+        notes = self._notes if file != "-" and os.path.isfile(file) else None
+        found = None if notes is None or self._args.no_resume else notes.find(file)
+        after, noted_bytes = (None, None) if found is None else found
+        if after is not None:
+            self.done[file] = after
+            self._skipped += after.lines
+        aside: Any = self._args.aside
+        if aside is not None and self._notes is not None:
+            aside = Aside(aside, noted_bytes)
+        source = _Input(file, self.stop)
+
+        def keep() -> None:
+            if notes is not None and file in self.done:
+                if isinstance(aside, Aside):
+                    aside.sync()
+                store.commit()
+                notes.keep(file, self.done[file], aside_bytes)
+
+        # The size at the report: bad lines that are written after it come again.
+        aside_bytes = aside.end() if isinstance(aside, Aside) else 0
+        next_note = time.monotonic() + NOTE_SECONDS
+        try:
+            with Progress("import", source.size, enabled=not self._args.quiet) as progress:
+
+                def tell(report: ImportReport) -> None:
+                    nonlocal next_note, aside_bytes
+                    self.done[file] = report
+                    aside_bytes = aside.end() if isinstance(aside, Aside) else 0
+                    progress.update(source.bytes_read, note=count(report.stored, "event"))
+                    if self.stop.requested:
+                        raise _Stopped
+                    if time.monotonic() >= next_note:
+                        keep()
+                        next_note = time.monotonic() + NOTE_SECONDS
+
+                self.done[file] = store.import_json(
+                    source,
+                    check=self._args.check,
+                    aside=aside,
+                    stop_at_bad=self._args.stop_at_bad,
+                    after=after,
+                    progress=tell,
+                )
+            if isinstance(aside, Aside):
+                aside.sync()
+            if len(self.files) > 1:
+                keep()
+        except ImportError as error:
+            raise CliError(str(error)) from error
+        except BaseException:
+            with contextlib.suppress(Error, OSError):
+                keep()
+            raise
+        finally:
+            source.close()
+            if isinstance(aside, Aside):
+                aside.close()
+
+    def total(self, name: str) -> int:
+        """The sum of a number of all reports."""
+        return sum(getattr(report, name) for report in self.done.values())
+
+    def facts(self, *, interrupted: bool) -> dict[str, Any]:
+        """What is shown as JSON."""
+        path = os.path.abspath(self._args.store)
+        facts: dict[str, Any] = {"path": path, "interrupted": interrupted}
+        reports = {file: report.to_dict() for file, report in self.done.items()}
+        for file, report in reports.items():
+            for name, value in report.items():
+                facts[name] = facts[name] + value if name in facts else value
+            if len(self.files) > 1:
+                facts.setdefault("files", []).append({"file": file, **report})
+        if self._skipped:
+            facts["resumed_lines"] = self._skipped
+        return facts
+
+    def tell(self, *, interrupted: bool) -> None:
+        """Say what was done."""
+        if self._args.json:
+            ok = not interrupted and not self.total("bad")
+            self._out.emit({"ok": ok, **self.facts(interrupted=interrupted)})
+            return
+        named = [
+            ("" if file == "-" else f"{file}: ", bad)
+            for file, report in self.done.items()
+            for bad in report.bad_lines
+        ]
+        for place, bad in named[:BAD_SHOWN_MAX]:
+            self._out.talk(f"{place}line {bad.line}: {bad.reason}")
+        if self.total("bad") > BAD_SHOWN_MAX:
+            self._out.talk(f"and {count(self.total('bad') - BAD_SHOWN_MAX, 'more bad line')}")
+        text = self.summary() if self.done else "nothing was stored"
+        self._out.talk(f"interrupted; {text}" if interrupted else text)
+
+    def summary(self) -> str:
+        """The same in a line."""
+        total = self.total
+        text = f"stored {count(total('stored'), 'event')} of {count(total('lines'), 'line')}"
+        parts = [
+            (total("superseded"), "of them superseded"),
+            (total("duplicates"), "there already"),
+            (total("deleted"), "deleted by the author"),
+            (total("expired"), "expired"),
+            (total("ephemeral"), "ephemeral"),
+            (total("bad"), "bad"),
+            (self._skipped, "of the lines by an earlier import"),
+        ]
+        return "".join([text, *(f", {number:,} {what}" for number, what in parts if number)])

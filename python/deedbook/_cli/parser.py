@@ -1,0 +1,140 @@
+"""The arguments of ``deedbook``, and its help."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NoReturn
+
+from deedbook import __version__
+from deedbook._cli.failure import CliError
+
+EXIT_CODES: Final = """\
+exit codes:
+  0    fine
+  1    damage or loss; of verify also a torn end; bad lines were put aside; a check failed
+  2    wrong usage, unusable input, or a file that cannot be opened, read or written
+  130  interrupted by Ctrl-C
+  141  the reader of our output went away
+  143  ended by SIGTERM
+
+DEEDBOOK_DEBUG=1 in the environment shows where an error comes from."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An `argparse.ArgumentParser` whose errors are `CliError`: one line, exit code 2."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        if "description" in options:
+            options["description"] = textwrap.fill(options["description"], 79)
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise `CliError` with the message and where to find help."""
+        command = self.prog.partition(" ")[2]
+        where = f"{command}: " if command else ""
+        raise CliError(f"{where}{message} (see '{self.prog} --help')")
+
+
+class CommandParser(Parser):
+    """The parser of one command. Options may stand between positional arguments.
+
+    Without this, argparse (before 3.13) takes an optional positional for absent as soon as an
+    option comes, and refuses ``append PATH --resume FILE``.
+    """
+
+    _intermixed = False
+
+    def add_subparsers(self, **options: Any) -> Any:
+        """As in the base class; then options do not stand between positional arguments."""
+        self._intermixed = True
+        return super().add_subparsers(**options)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As in the base class, options and positional arguments in any order."""
+        if self._intermixed:
+            return super().parse_known_args(args, namespace)
+        self._intermixed = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._intermixed = False
+
+
+# What adds each command, in the order of the help. Only that of the command asked for is imported,
+# so that it begins at once.
+_ADDED_BY: Final = {
+    "info": "check.add_info",
+    "cat": "cat_arguments.add_cat",
+    "tail": "cat_arguments.add_tail",
+    "report": "report.add_arguments",
+    "stats": "report.add_arguments",
+    "export": "export.add_arguments",
+    "append": "append_arguments.add_arguments",
+    "verify": "check.add_verify",
+    "repair": "mend.add_repair",
+    "salvage": "mend.add_salvage",
+    "backup": "backup.add_arguments",
+    "convert": "convert.add_arguments",
+    "migrate": "lmdb.add_arguments",
+    "export-lmdb": "lmdb.add_arguments",
+    "vacuum": "vacuum.add_arguments",
+    "metrics": "metrics.add_arguments",
+    "truncate": "wal.add_arguments",
+    "retain": "retain.add_arguments",
+    "consumers": "retain.add_arguments",
+    "pier": "pier.add_arguments",
+    "spool": "spool.add_arguments",
+    "nostr": "nostr.add_arguments",
+    "spark": "spark.add_arguments",
+    "pipeline": "pipeline.add_arguments",
+    "demo": "demo.add_arguments",
+    "completion": "completion.add_arguments",
+}
+
+
+def build(argv: Sequence[str]) -> Parser:
+    """The parser for ``argv``: that of its command; if it begins with none, that of all.
+
+    Then the demo has no arguments, for which it would have to be loaded.
+    """
+    if argv and argv[0] in _ADDED_BY:
+        return _parser([_ADDED_BY[argv[0]]])
+    adding = [adds for adds in _ADDED_BY.values() if adds != "demo.add_arguments"]
+    adding.insert(adding.index("completion.add_arguments"), "demo.add_name")
+    return _parser(adding)
+
+
+def whole() -> Parser:
+    """The parser of all commands."""
+    return _parser(_ADDED_BY.values())
+
+
+def _parser(adding: Iterable[str]) -> Parser:
+    parser = Parser(
+        prog="deedbook",
+        description="Append-only logs that never lose what they acknowledged.",
+        epilog="examples:\n"
+        "  deedbook append events.book events.jsonl   append a file, a deed for each line\n"
+        "  deedbook info events.book                  what is in it, and how it was closed\n"
+        "  deedbook cat events.book 10:20             events 10 to 19\n"
+        "  deedbook verify events.book                check every checksum\n\n"
+        "'deedbook COMMAND --help' says more, with examples.\n\n" + EXIT_CODES,
+    )
+    parser.add_argument("--version", action="version", version=f"deedbook {__version__}")
+    commands = parser.add_subparsers(
+        dest="command",
+        metavar="COMMAND",
+        required=True,
+        title="commands",
+        parser_class=CommandParser,
+    )
+    for adds in dict.fromkeys(adding):
+        module, _, name = adds.partition(".")
+        getattr(importlib.import_module(f"deedbook._cli.{module}"), name)(commands)
+    return parser

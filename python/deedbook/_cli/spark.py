@@ -1,0 +1,140 @@
+"""``deedbook spark JOB``: jobs that Spark distributes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deedbook._cli import (
+    spark_compact,
+    spark_export,
+    spark_import,
+    spark_ingest,
+    spark_migrate,
+    spark_stats,
+    spark_verify,
+)
+from deedbook._cli.arguments import Commands, add_json, add_quiet
+from deedbook._cli.failure import CliError
+from deedbook._cli.output import Output
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["add_arguments", "settings_of", "shown_error"]
+
+
+_JOBS: dict[str, Any] = {
+    "ingest": spark_ingest,
+    "import": spark_import,
+    "export": spark_export,
+    "migrate": spark_migrate,
+    "stats": spark_stats,
+    "compact": spark_compact,
+    "verify": spark_verify,
+}
+
+
+def add_arguments(commands: Commands) -> None:
+    """Add the command and its jobs."""
+    parser = commands.add_parser(
+        "spark",
+        help=f"jobs that Spark distributes: {', '.join(_JOBS)}",
+        description="Work on logs that is too much for one process. Every node must see sources "
+        "and logs under the same paths, and have Deedbook, PySpark and pyarrow. A job that was "
+        "killed goes on where it was when it is begun again, and appends nothing twice.",
+    )
+    jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True, title="jobs")
+    for name, job in _JOBS.items():
+        job.add_arguments(_add_job(jobs, name, job.run, **job.TEXTS))
+
+
+def _add_job(jobs: Commands, name: str, run: Callable[..., int], **texts: Any) -> Any:
+    """A job's parser, with what all jobs take."""
+    parser = jobs.add_parser(name, **texts)
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="Spark's master, as spark://host:7077 or local[4] (default: what spark-submit says, "
+        "else all cores of this machine)",
+    )
+    parser.add_argument(
+        "--conf",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a setting of Spark; may be repeated",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=lambda args, out: _run(args, out, run))
+    return parser
+
+
+def _run(args: argparse.Namespace, out: Output, job: Callable[..., int]) -> int:
+    """Run a job in a session of its own. Raises `CliError` where Spark cannot do it."""
+    with _session(args) as spark:
+        return job(args, out, spark, importlib.import_module("deedbook.spark.jobs"))
+
+
+def settings_of(command: str, given: list[str]) -> dict[str, str]:
+    """The settings of ``--conf``. Raises `CliError`."""
+    settings = {}
+    for setting in given:
+        key, is_one, value = setting.partition("=")
+        if not (key and is_one):
+            raise CliError(f"{command}: --conf {setting!r} is not KEY=VALUE")
+        settings[key] = value
+    return settings
+
+
+@contextmanager
+def _session(args: argparse.Namespace) -> Iterator[SparkSession]:
+    """The session of a job; Spark's own log is kept only where the job fails."""
+    try:
+        from deedbook._spark_session import session
+
+        # Spark asks for pandas where Arrow batches go through a function.
+        for name in ("pyspark", "pyarrow", "pandas"):
+            importlib.import_module(name)
+    except ImportError as error:
+        raise CliError(
+            f"spark needs pyspark, pyarrow and pandas: pip install 'deedbook[spark]' ({error})"
+        ) from error
+    settings = settings_of(f"spark {args.job}", args.conf)
+    fd, name = tempfile.mkstemp(prefix=f"deedbook-spark-{args.job}-", suffix=".log")
+    os.close(fd)
+    log = Path(name)
+    is_named = False
+    try:
+        with ExitStack() as stack:
+            begun = session(f"deedbook {args.job}", log, args.master, settings)
+            try:
+                yield stack.enter_context(begun)
+            except Exception as error:
+                # Before the session ends: the JVM has the text of its errors.
+                shown = shown_error(f"spark {args.job}", error, log)
+                if shown is error:
+                    raise
+                is_named = isinstance(shown, CliError)
+                raise shown from error
+    finally:
+        if not is_named:
+            log.unlink(missing_ok=True)
+
+
+def shown_error(command: str, error: Exception, log: Path) -> BaseException:
+    """The error to show for a job, or for Spark's start: one line where Spark failed."""
+    from deedbook._spark_session import JobFailedError, clear
+
+    cleared = clear(error)
+    if isinstance(cleared, JobFailedError):
+        return CliError(f"{command}: {cleared}; see {log}")
+    return cleared

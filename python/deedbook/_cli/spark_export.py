@@ -1,0 +1,79 @@
+"""``deedbook spark export``: logs into a table of Parquet files or a Delta table."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, Final
+
+from deedbook._cli.arguments import add_batches, add_reading
+from deedbook._cli.failure import EXIT_OK
+from deedbook._cli.output import Output
+from deedbook._cli.progress import Progress
+from deedbook._text import count
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["TEXTS", "add_arguments", "run"]
+
+TEXTS: Final = {
+    "help": "logs into a table of Parquet files or a Delta table",
+    "description": "Add the records of LOG, a log, a directory of logs or a glob, to TABLE. Begun "
+    "again, it adds what has come since.",
+    "epilog": "examples:\n"
+    "  deedbook spark export events.book table/\n"
+    "  deedbook spark export notes/ table/ --to delta --partition-by 'day=date(created_at)'\n"
+    "  deedbook spark export events.wal table/ --columns lsn,payload,path\n\n"
+    "A Delta table shows all of a batch or nothing. Of plain Parquet files a reader may see\n"
+    "some of a batch before the others, each complete.",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the job takes."""
+    parser.add_argument("log", metavar="LOG", help="log, directory of logs, or glob")
+    parser.add_argument("table", metavar="TABLE", help="directory of the table")
+    parser.add_argument(
+        "--to", choices=("parquet", "delta"), default="parquet", help="kind of table (parquet)"
+    )
+    parser.add_argument(
+        "--columns", metavar="NAMES", help="columns, with commas between (default: all stored)"
+    )
+    parser.add_argument(
+        "--partition-by",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a column, or NAME=EXPRESSION of Spark; may be repeated",
+    )
+    add_batches(parser, "TABLE")
+    add_reading(parser)
+
+
+def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -> int:
+    """Export; return the exit code."""
+    with Progress("export", enabled=not args.quiet) as progress:
+        report = jobs.export(
+            spark,
+            args.log,
+            args.table,
+            kind=args.to,
+            columns=args.columns.split(",") if args.columns else (),
+            partition_by=args.partition_by,
+            checkpoint=args.checkpoint,
+            batch_bytes=args.batch_size,
+            consumer=args.consumer,
+            fail_on_data_loss=not args.go_on_after_loss,
+            dry_run=args.dry_run,
+            progress=progress.update,
+        )
+    if args.json:
+        out.emit({"ok": True, **report.to_dict()})
+    elif args.dry_run:
+        after = "" if report.last_batch is None else f", after batch {report.last_batch}"
+        columns = ", ".join(report.columns)
+        out.talk(f"would add {columns} of {report.source} to {report.table}{after}")
+    else:
+        rows = count(report.rows, "row")
+        out.talk(f"added {rows} to {report.table} in {report.seconds:.0f} s")
+    return EXIT_OK

@@ -1,0 +1,85 @@
+"""``deedbook spark ingest``: files of lines, Parquet files or other logs into a log."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, Final
+
+from deedbook._cli.arguments import add_batches, add_reading
+from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK
+from deedbook._cli.output import Output
+from deedbook._cli.progress import Progress
+from deedbook._text import count
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["TEXTS", "add_arguments", "run"]
+
+TEXTS: Final = {
+    "help": "files of lines, Parquet files or other logs into a log",
+    "description": "Append what is at SOURCE to LOG: a record for each line of files (also .gz "
+    "and .zst) in a directory, a file or a glob; for each row of Parquet files; or the records "
+    "of other logs. Begun again, it appends what has come since.",
+    "epilog": "examples:\n"
+    "  deedbook spark ingest incoming/ events.book --format book\n"
+    "  deedbook spark ingest 'lines/*.jsonl.gz' events.wal --format wal --aside bad/\n"
+    "  deedbook spark ingest table/ events.book --format book --column body\n"
+    "  deedbook spark ingest spool/ events.book --format book --master spark://host:7077\n\n"
+    "A file must be complete when it appears under its name. Files of a batch are taken in\n"
+    "the order of their names, and their lines or rows in order.\n"
+    "The first line that is not JSON ends the job; with --aside it goes on, exits with 1, and\n"
+    "the directory gets the bad lines as Parquet, with file, line and reason.",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the job takes."""
+    parser.add_argument("source", metavar="SOURCE", help="directory, file, glob, or log")
+    parser.add_argument("log", metavar="LOG", help="the log, which is created with --format")
+    parser.add_argument(
+        "--format", choices=("book", "wal", "ledger", "nostr"), help="which log to create"
+    )
+    parser.add_argument(
+        "--kind",
+        choices=("lines", "parquet", "log"),
+        help="what SOURCE holds (default: by its names and what lies there)",
+    )
+    parser.add_argument("--column", metavar="NAME", help="of Parquet files: the payload's column")
+    parser.add_argument("--no-validate", action="store_true", help="take any lines, not just JSON")
+    parser.add_argument("--aside", metavar="DIR", help="put bad lines there, and go on")
+    add_batches(parser, "LOG")
+    add_reading(parser)
+
+
+def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -> int:
+    """Ingest; return the exit code."""
+    with Progress("ingest", enabled=not args.quiet) as progress:
+        report = jobs.ingest(
+            spark,
+            args.source,
+            args.log,
+            format=args.format,
+            kind=args.kind,
+            column=args.column,
+            check="none" if args.no_validate else "json",
+            aside=args.aside,
+            checkpoint=args.checkpoint,
+            batch_bytes=args.batch_size,
+            consumer=args.consumer,
+            fail_on_data_loss=not args.go_on_after_loss,
+            dry_run=args.dry_run,
+            progress=progress.update,
+        )
+    if args.json:
+        out.emit({"ok": not report.bad, **report.to_dict()})
+    elif args.dry_run:
+        after = "" if report.last_batch is None else f", after batch {report.last_batch}"
+        out.talk(f"would append the {report.kind} of {report.source} to {report.log}{after}")
+    else:
+        bad = f", put {count(report.bad, 'bad line')} aside" if report.bad else ""
+        out.talk(
+            f"appended {count(report.appended, 'record')} to {report.log}"
+            f" in {report.seconds:.0f} s{bad}"
+        )
+    return EXIT_DAMAGE if report.bad else EXIT_OK

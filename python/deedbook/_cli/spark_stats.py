@@ -1,0 +1,76 @@
+"""``deedbook spark stats``: what is in logs, counted by many tasks at once."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, Final
+
+from deedbook._cli.append import positive
+from deedbook._cli.failure import EXIT_OK
+from deedbook._cli.output import Output, table
+from deedbook._cli.progress import Progress
+from deedbook._text import count, exact_size, size
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["TEXTS", "add_arguments", "run"]
+
+TEXTS: Final = {
+    "help": "records by log and size; of event stores also by kind, author, day and tag",
+    "description": "Count what is in logs of one format. Each record is read and its checksum "
+    "compared; damage ends the job, unless --skip-corrupt.",
+    "epilog": "examples:\n"
+    "  deedbook spark stats pier/.urb/log\n"
+    "  deedbook spark stats notes/ --top 5\n"
+    "  deedbook spark stats 'logs/*.wal' --json | jq .sizes",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the job takes."""
+    parser.add_argument("paths", metavar="LOG", nargs="+", help="log, directory of logs, or glob")
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=positive,
+        default=20,
+        help="name at most so many logs, kinds, authors, days and tags (20)",
+    )
+    parser.add_argument("--skip-corrupt", action="store_true", help="pass over damage")
+
+
+def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -> int:
+    """Count; return the exit code."""
+    with Progress("stats", enabled=not args.quiet) as progress:
+        report = jobs.stats(
+            spark,
+            *args.paths,
+            top=args.top,
+            skip_corrupt=args.skip_corrupt,
+            dry_run=args.dry_run,
+            progress=progress.update,
+        )
+    if args.json:
+        out.emit({"ok": True, **report.to_dict()})
+        return EXIT_OK
+    if args.dry_run:
+        out.talk(f"would count {count(len(report.logs), 'log')}, {size(report.bytes)}")
+        return EXIT_OK
+    records = f"{report.records:,}"
+    rows = [("format", report.format), ("records", records), ("payloads", exact_size(report.bytes))]
+    for line in table(rows):
+        out.line(line)
+    _section(out, "size", [(f"below {one.below:,}", one.records) for one in report.sizes])
+    if len(report.logs) > 1:
+        _section(out, "log", [(one.path, one.records) for one in report.logs[: args.top]])
+    for what, found in report.top.items():
+        _section(out, what, list(found.items()))
+    out.flush()
+    return EXIT_OK
+
+
+def _section(out: Output, title: str, rows: list[tuple[str, int]]) -> None:
+    out.line(f"by {title}")
+    for line in table([(name, f"{number:,}") for name, number in rows]):
+        out.line(f"  {line}")

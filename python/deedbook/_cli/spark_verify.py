@@ -1,0 +1,69 @@
+"""``deedbook spark verify``: the check of ``deedbook verify``, by many tasks at once."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, Final
+
+from deedbook._cli.arguments import size
+from deedbook._cli.check import show_failure, show_outcome
+from deedbook._cli.failure import EXIT_OK
+from deedbook._cli.output import Output
+from deedbook._cli.progress import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["TEXTS", "add_arguments", "run"]
+
+TEXTS: Final = {
+    "help": "check every record of many logs, or of huge ones",
+    "description": "Check every record of the logs at each PATH: a log of any format, a pier, a "
+    "directory of logs, or a glob. Parts of large logs are checked by many tasks at once, and the "
+    "answer is that of 'deedbook verify'. Nothing is changed. What cannot be opened is reported, "
+    "and the others are still checked.",
+    "epilog": "examples:\n"
+    "  deedbook spark verify pier/ --master spark://host:7077\n"
+    "  deedbook spark verify 'logs/*' events.book --json\n"
+    "  deedbook spark verify store/ --check signature\n\n"
+    "exit codes: 0 all is well, 1 something is damaged, lost or torn, 2 something cannot be opened",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the job takes."""
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="log, pier, directory, or glob")
+    parser.add_argument(
+        "--part-size",
+        metavar="BYTES",
+        type=size,
+        default=512 << 20,
+        help="a task reads so much at most (default: 512m)",
+    )
+    parser.add_argument(
+        "--check",
+        choices=("none", "id", "signature"),
+        default="id",
+        help="what is checked of the events of event stores (default: id)",
+    )
+
+
+def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -> int:
+    """Check, and print as ``deedbook verify`` does; return the worst exit code."""
+    with Progress("verify", enabled=not args.quiet) as progress:
+        checked = jobs.verify(
+            spark,
+            *args.paths,
+            part_bytes=args.part_size,
+            check=args.check,
+            dry_run=args.dry_run,
+            progress=progress.update,
+        )
+    worst = EXIT_OK
+    for one in checked:
+        if one.error is not None:
+            code = show_failure(one.path, one.error, out, args.json)
+        else:
+            code = show_outcome(one.path, one.format, one.outcome, out, args.json)
+        worst = max(worst, code)
+    return worst

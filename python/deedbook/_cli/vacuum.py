@@ -1,0 +1,87 @@
+"""``deedbook vacuum``: remove staged files of dead jobs, or give a commit up."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from deedbook import _jobs as jobs
+from deedbook._cli.arguments import Commands, add_base, add_json, add_path, age
+from deedbook._cli.failure import EXIT_OK
+from deedbook._cli.output import Output
+from deedbook._formats import require
+from deedbook._text import count, size
+
+__all__ = ["add_arguments", "run_vacuum"]
+
+
+def add_arguments(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "vacuum",
+        help="remove what dead jobs staged and never committed",
+        description="Remove staged files of jobs that died before their commit. What a live job "
+        "staged stays, and so does what a commit needs that has begun. Jobs of other machines "
+        "cannot be asked: theirs stay until nothing was written for some days.",
+        epilog="examples:\n"
+        "  deedbook vacuum events.book --dry-run          what would be removed, and why\n"
+        "  deedbook vacuum events.book --older-than 1h    of jobs on other machines\n"
+        "  deedbook vacuum events.book --abandon          give a commit up that cannot end\n\n"
+        "A commit that has begun is brought to its end by the next program that opens the log\n"
+        "for writing. Where that fails, because staged files are gone or damaged, --abandon lets\n"
+        "the log be opened again. Records that the commit appended stay.",
+    )
+    add_path(parser)
+    add_base(parser)
+    parser.add_argument(
+        "--older-than",
+        metavar="AGE",
+        type=age,
+        default=jobs.OLD_SECONDS,
+        help="of jobs that cannot be asked: seconds, or with m, h or d, without a write (7d)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    parser.add_argument(
+        "--abandon", action="store_true", help="first give up a commit that has begun"
+    )
+    add_json(parser)
+    parser.set_defaults(run=run_vacuum)
+
+
+def run_vacuum(args: argparse.Namespace, out: Output) -> int:
+    """Remove staged files at ``args.path``. Raises `deedbook.Error`."""
+    info = require(args.path).format
+    with info.open_store(args.path, args.base) as store:
+        transactions = store.transactions
+        abandoned = transactions.abandon() if args.abandon and not args.dry_run else None
+        removed = jobs.vacuum(transactions, args.older_than, args.dry_run)
+        left = transactions.staged()
+    if args.dry_run:
+        gone = {job.job for job in removed}
+        left = [job for job in left if job.job not in gone]
+    if args.json:
+        facts: dict[str, Any] = {"ok": True, "format": info.name, "path": args.path}
+        out.emit(
+            {
+                **facts,
+                "abandoned": abandoned,
+                "removed": [asdict(job) for job in removed],
+                "left": [job.to_dict() for job in left],
+            }
+        )
+        return EXIT_OK
+    if abandoned is not None:
+        out.line(f"{args.path}: gave up the commit of job {abandoned}")
+    would = "would remove" if args.dry_run else "removed"
+    for job in removed:
+        out.line(f"{would} {count(job.files, 'file')}, {size(job.bytes)}, of {job.job}: {job.why}")
+    for staged in left:
+        why = "its commit has begun" if staged.is_committing else "it may be alive"
+        out.line(
+            f"left {count(staged.files, 'file')}, {size(staged.bytes)}, of {staged.job}: {why}"
+        )
+    if not removed and not left:
+        out.line(f"{args.path}: nothing is staged")
+    out.flush()
+    return EXIT_OK

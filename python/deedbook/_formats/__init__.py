@@ -1,0 +1,286 @@
+"""The formats: what each says of itself, and which one a path holds.
+
+`FORMATS` is the registry. The command line, `deedbook.open` and Spark ask it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any, Literal, overload
+
+from deedbook._core import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal
+from deedbook._errors import InvalidArgumentError, MissingError, NotALogError
+from deedbook._formats.book import BOOK
+from deedbook._formats.info import FormatInfo, Found, Outcome, Place, first_setting
+from deedbook._formats.ledger import LEDGER
+from deedbook._formats.nostr import NOSTR
+from deedbook._formats.pier import PIER
+from deedbook._formats.wal import WAL
+from deedbook._sidecar import SIDECAR
+
+__all__ = [
+    "FORMATS",
+    "LOOKED_FOR",
+    "Found",
+    "Outcome",
+    "by_name",
+    "check",
+    "detect",
+    "find",
+    "missing",
+    "of_handle",
+    "open",
+    "require",
+]
+
+Format = Literal["book", "pier", "wal", "ledger", "nostr"]
+_Mode = Literal["r", "a", "x"]
+
+FORMATS: tuple[FormatInfo, ...] = (BOOK, PIER, WAL, LEDGER, NOSTR)
+"""All formats, in the order in which detection tries them."""
+
+LOOKED_FOR = (
+    "book.log, epochs 0iN of a pier, WAL segments, files N-BASE of a ledger and data/segments of an"
+    " event store"
+)
+"""For an error that says that nothing was found."""
+
+
+@overload
+def open(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: _Mode = "r",
+    *,
+    format: Literal["book"],
+    **options: Any,
+) -> Book: ...
+@overload
+def open(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: _Mode = "r",
+    *,
+    format: Literal["pier"],
+    **options: Any,
+) -> Pier: ...
+@overload
+def open(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: _Mode = "r",
+    *,
+    format: Literal["wal"],
+    **options: Any,
+) -> Wal: ...
+@overload
+def open(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: Literal["r"] = "r",
+    *,
+    format: Literal["ledger"],
+    **options: Any,
+) -> LedgerSnapshot: ...
+@overload
+def open(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: Literal["a", "x"],
+    *,
+    format: Literal["ledger"],
+    **options: Any,
+) -> Ledger: ...
+@overload
+def open(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: _Mode = "r",
+    *,
+    format: Literal["nostr"],
+    **options: Any,
+) -> EventStore: ...
+@overload
+def open(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: Literal["r"] = "r",
+    **options: Any,
+) -> Book | Pier | Wal | LedgerSnapshot | EventStore: ...
+@overload
+def open(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: Literal["a", "x"],
+    **options: Any,
+) -> Book | Pier | Wal | Ledger | EventStore: ...
+def open(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: _Mode = "r",
+    *,
+    format: Format | None = None,
+    **options: Any,
+) -> Book | Pier | Wal | Ledger | LedgerSnapshot | EventStore:
+    """Open what lies at a path, whatever its format.
+
+    ``mode`` and ``options`` are those of `Book.open`, `Pier.open`, `Wal.open` or `EventStore.open`.
+    A ledger is opened for reading as a `LedgerSnapshot`, which has the option ``base``, and for
+    appending as a `Ledger`, with the options of `Ledger.open`. ``base`` may be left out where the
+    directory holds one ledger; a new one has the base ``"events"``. ``format`` (``"book"``,
+    ``"pier"``, ``"wal"``, ``"ledger"`` or ``"nostr"``) is needed only to create something.
+
+    >>> with deedbook.open("log", "x", format="wal", durability="always") as log:
+    ...     log.append(b"kept")
+    0
+    >>> with deedbook.open("log") as log:
+    ...     type(log), [record.payload for record in log]
+    (<class 'deedbook.Wal'>, [b'kept'])
+
+    Raises as they do; `InvalidArgumentError` if there is nothing to append to and no format is
+    given, or several ledgers and no ``base``; `NotALogError` if what is there is of another format
+    than the one given.
+    """
+    asked = None if format is None else by_name(format)
+    path = os.fsdecode(path)
+    found = find(path, **options)
+    if asked is None and found is None:
+        if mode == "r":
+            require(path)
+        known = " or ".join(f'"{info.name}"' for info in FORMATS)
+        raise InvalidArgumentError(
+            f"no log at {os.fspath(path)}: to create one, say format={known}"
+        )
+    if asked is None:
+        assert found is not None
+        asked = found.format
+    elif found is not None and found.format is not asked and found.format.is_there(os.fspath(path)):
+        raise _holds(path, found.format)
+    opened: Book | Pier | Wal | Ledger | LedgerSnapshot | EventStore
+    opened = asked.open(os.fspath(path), mode, **options)
+    return opened
+
+
+def by_name(name: str) -> FormatInfo:
+    """The format of that name. Raises `InvalidArgumentError`."""
+    for info in FORMATS:
+        if info.name == name:
+            return info
+    known = ", ".join(f'"{info.name}"' for info in FORMATS)
+    raise InvalidArgumentError(f'format "{name}", must be one of {known}')
+
+
+def find(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], **options: Any) -> Found | None:
+    """The format of what lies at a path; None if there is nothing of any format.
+
+    A book is a directory with ``book.log``, or that file. A pier is a directory with epochs ``0iN``
+    in ``.urb/log``, or that one. A WAL is a directory with segments
+    ``%020d.wal`` or a ``head``, or any other file: whether its bytes are a log, opening it reports.
+    A ledger is a directory with files ``N-BASE`` of which one holds an intact record, or that has
+    ``.deedbook/next-BASE``; or such a file. An event store is a directory with segments
+    ``data/segments/data.N.seg``. A log that is gone is known by what lies beside it, so
+    that opening it says what was lost. What a repair or an opening saved before it cut it is known
+    by its name. ``options`` may say what is meant: the ``base`` of a ledger.
+
+    Raises OSError, `NotALogError` for a book's log under another name, and `InvalidArgumentError`
+    for a directory that holds several formats.
+    """
+    path = os.fsdecode(path)
+    try:
+        place = Place(path, sorted(os.listdir(path)))
+    except FileNotFoundError:
+        directory, name = os.path.split(os.path.abspath(path))
+        return _of_sidecar(os.path.join(directory, SIDECAR, name))
+    except NotADirectoryError:
+        place = Place(path, None)
+    shown = [(info, file) for info in FORMATS if (file := info.evidence(place)) is not None]
+    if len(shown) > 1:
+        all_of_them = " and ".join(f"a {info.title} ({file})" for info, file in shown)
+        raise InvalidArgumentError(
+            f"{path} holds both {all_of_them}: move one of them to a directory of its own"
+        )
+    if shown:
+        return Found(shown[0][0])
+    for info in FORMATS:
+        if info.is_meant(place, options):
+            return Found(info)
+    if place.names is None and (saved := _saved(path)) is not None:
+        return saved
+    for info in FORMATS:
+        if info.hint(place) is not None:
+            return Found(info)
+    return _of_sidecar(os.path.join(path, SIDECAR))
+
+
+def detect(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str | None:
+    """The name of the format of the log at a path; None if there is no log. Raises as `find`."""
+    found = find(path)
+    return None if found is None else found.format.name
+
+
+def require(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], **options: Any) -> Found:
+    """As `find`, but `MissingError` if there is nothing."""
+    path = os.fsdecode(path)
+    found = find(path, **options)
+    if found is None:
+        if not os.path.lexists(path):
+            raise missing(os.strerror(errno.ENOENT), path)
+        reason = f"no log there (looked for {LOOKED_FOR})"
+        if os.path.isdir(path):
+            place = Place(os.fspath(path), sorted(os.listdir(path)))
+            resembling = [info.look_again(place) for info in FORMATS]
+            reason = "; ".join([reason, *filter(None, resembling)])
+        raise missing(reason, path)
+    return found
+
+
+def of_handle(handle: object) -> FormatInfo:
+    """The format of an opened log. Raises TypeError."""
+    for info in FORMATS:
+        if info.is_handle(handle):
+            return info
+    raise TypeError(f"a log or a path is needed, not {type(handle).__name__}")
+
+
+def check(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], format: str) -> None:
+    """`NotALogError` if a log of another format than ``format`` lies at a path.
+
+    Every opening asks, so this looks as little as it can.
+    """
+    path = os.fsdecode(path)
+    asked = by_name(format)
+    if not asked.is_there(path):
+        for other in FORMATS:
+            if other is not asked and other.is_there(path):
+                raise _holds(path, other)
+    saved = _saved(path)
+    if saved is not None and saved.format is not asked and os.path.isfile(path):
+        raise _not_a_log(path, f"{path} is what was cut off a {saved.format.title} and saved")
+
+
+def missing(reason: str, path: str | os.PathLike[str]) -> MissingError:
+    """The error for a path that leads to no log."""
+    error = MissingError(errno.ENOENT, reason, os.fspath(path))
+    error.path = os.fspath(path)
+    return error
+
+
+def _holds(path: str | os.PathLike[str], info: FormatInfo) -> NotALogError:
+    how = f"open it with {info.log.__name__}.open or deedbook.open"
+    return _not_a_log(path, f"{os.fspath(path)} holds a {info.title}; {how}")
+
+
+def _not_a_log(path: str | os.PathLike[str], message: str) -> NotALogError:
+    error = NotALogError(message)
+    error.path = os.fspath(path)
+    return error
+
+
+def _saved(path: str) -> Found | None:
+    for info in FORMATS:
+        name = os.path.basename(path)
+        if info.saved_name is not None and (match := info.saved_name.fullmatch(name)):
+            offset = match.groupdict().get("offset")
+            return Found(info, True, None if offset is None else int(offset))
+    return None
+
+
+def _of_sidecar(sidecar: str) -> Found | None:
+    """The format of a log of which only ``.deedbook`` is left. An older book's names none."""
+    line = first_setting(sidecar)
+    if line is None:
+        return Found(BOOK) if os.path.exists(os.path.join(sidecar, "mark")) else None
+    named = {f"format {info.name}\n".encode(): info for info in FORMATS}
+    return Found(named[line]) if line in named else None

@@ -1,0 +1,393 @@
+"""Ledger: files of events in a directory, each closed for good once it is finished."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, NamedTuple
+
+from deedbook._core import (
+    Ledger,
+    LedgerFileInfo,
+    LedgerFileReport,
+    LedgerRecord,
+    LedgerSnapshot,
+    Stats,
+)
+from deedbook._errors import (
+    AlreadyExistsError,
+    CorruptError,
+    Error,
+    InvalidArgumentError,
+    MissingError,
+)
+from deedbook._formats.info import (
+    Description,
+    Entry,
+    Figures,
+    FormatInfo,
+    Found,
+    Outcome,
+    Part,
+    Place,
+    Progress,
+    part_of,
+)
+from deedbook._formats.ledger_summary import Summary, dead_letters_of, quarantined
+from deedbook._regular import names_in
+from deedbook._sidecar import SIDECAR
+from deedbook._text import count, damage_text
+
+__all__ = ["LEDGER"]
+
+_FILE = re.compile(r"(?:0|[1-9][0-9]*)-(?P<base>.+)", re.DOTALL)
+_COUNTER = "next-"
+DEFAULT_BASE = "events"
+"""What a new ledger's files end with."""
+
+
+class _LedgerInfo(FormatInfo):
+    """LedgerStore's files: closed, numbered, removed once they were sent."""
+
+    name = "ledger"
+    title = "ledger"
+    noun = "record"
+    position = "file"
+    columns = ("file", "record")
+    is_position_of_one = False
+    log = Ledger
+    read_options = ("base",)
+
+    def evidence(self, place: Place) -> str | None:
+        """The file or the counter of the first ledger; its records are the proof, not its name."""
+        try:
+            if place.names is None:
+                return place.name if self._is_file(place) else None
+            bases = _bases(place)
+        except (Error, OSError):
+            return None  # `look_again` raises it, if nothing else is there
+        return _named(place, bases[0]) if bases else None
+
+    def look_again(self, place: Place) -> str | None:
+        if place.names is None:
+            return None
+        _bases(place)
+        name = next((name for name in place.names if _base_of(name) is not None), None)
+        if name is None:
+            return None
+        meant = f"if it is one, name its base ({_base_of(name)})"
+        return f"{name} is named as a ledger's file, and has no intact record: {meant}"
+
+    def is_meant(self, place: Place, options: Mapping[str, Any]) -> bool:
+        """Whether ``base`` names files that are there. Then damage may hide all their records."""
+        base: str | None = options.get("base")
+        if base is None or place.names is None:
+            return base is not None and _base_of(place.name) == base
+        return _named(place, base) is not None
+
+    def is_there(self, path: str) -> bool:
+        try:
+            place = Place(path, None if not os.path.isdir(path) else os.listdir(path))
+            return bool(self._is_file(place) if place.names is None else _bases(place))
+        except (Error, OSError):
+            return False
+
+    def _is_file(self, place: Place) -> bool:
+        return _base_of(place.name) is not None and LedgerSnapshot.is_file(place.path)
+
+    def open_store(self, path: str, base: str | None) -> Ledger:
+        """The ledger of a base, or the only one there."""
+        ledger = self.open(path, "a", base=base)
+        assert isinstance(ledger, Ledger)
+        return ledger
+
+    def open(self, path: str, mode: str, **options: Any) -> Ledger | LedgerSnapshot:
+        """A snapshot for reading, or the ledger for appending."""
+        if mode == "r":
+            return LedgerSnapshot.open(path, **options)
+        if mode not in ("a", "x"):
+            raise InvalidArgumentError(f'mode "{mode}", must be one of "r", "a", "x"')
+        base = options.pop("base", None)
+        if base is None:
+            bases = LedgerSnapshot.bases(path)
+            if len(bases) > 1:
+                raise _several(path, bases)
+            base = bases[0] if bases else DEFAULT_BASE
+        if mode == "x" and (Ledger.files(path, base) or base in LedgerSnapshot.bases(path)):
+            error = AlreadyExistsError(f"{path}: there is a ledger of the base {base} already")
+            error.format, error.path = self.name, path
+            raise error
+        return Ledger.open(path, base=base, **options)
+
+    @contextmanager
+    def read(self, path: str, **options: Any) -> Iterator[_Events]:
+        """The finished files."""
+        with LedgerSnapshot.open(path, **options) as snapshot:
+            yield _Events(snapshot)
+
+    def entry(self, record: LedgerRecord) -> Entry:
+        number = record.record
+        label = f"{record.file}/{'?' if number is None else number}"
+        facts = {"file": record.file, "record": number}
+        after = None if number is None else number + 1
+        return Entry(number, after, record.payload, facts, "payload", label)
+
+    def describe(self, path: str, found: Found, **options: Any) -> Description:
+        """What a check of every file of every ledger tells: a ledger keeps no counts."""
+        directory = path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
+        bases = _asked(path, **options)
+        ledgers = [Summary.of(path, directory, base) for base in bases]
+        letters = sum(len(dead_letters_of(directory, base)) for base in bases)
+        together = ("records", "bytes", "finished_files", "active_files", "quarantined_files")
+        facts = {
+            "path": os.path.abspath(path),
+            "format": self.name,
+            **{name: sum(ledger.facts[name] for ledger in ledgers) for name in together},
+            "dead_letters": letters,
+            "ledgers": [ledger.facts for ledger in ledgers],
+        }
+        rows = [("path", str(facts["path"])), ("format", self.title)]
+        for ledger in ledgers:
+            rows += ledger.rows
+        if letters:
+            rows.append(("dead letters", count(letters, "event")))
+        return Description(facts, rows, any(ledger.corrupt for ledger in ledgers))
+
+    def is_handle(self, handle: object) -> bool:
+        """Also of a snapshot."""
+        return isinstance(handle, Ledger | LedgerSnapshot)
+
+    def stats_of(self, handle: Ledger | LedgerSnapshot) -> Stats | None:
+        """Of a ledger, which always appends."""
+        return None if isinstance(handle, LedgerSnapshot) else handle.stats().log
+
+    def readers(self, path: str) -> Mapping[str, LedgerSnapshot]:
+        """A snapshot of each ledger there."""
+        bases = _asked(path)
+        if len(bases) == 1:
+            return {"": LedgerSnapshot.open(path, bases[0])}
+        return {base: LedgerSnapshot.open(path, base) for base in bases}
+
+    def figures(self, handle: Ledger | LedgerSnapshot) -> Figures:
+        """What the files' names and sizes tell: a ledger keeps no counts."""
+        path, base = handle.path, handle.base
+        files = handle.files if isinstance(handle, LedgerSnapshot) else Ledger.files(path, base)
+        directory = path if os.path.isdir(path) else os.path.dirname(path)
+        return Figures(
+            bytes=sum(file.bytes for file in files),
+            files=len(files),
+            unsynced_bytes=handle.unsynced_bytes if isinstance(handle, Ledger) else None,
+            quarantined_files=len(quarantined(directory, base)),
+        )
+
+    def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
+        """Check every file, of every ledger there if ``base`` is not given."""
+        checked: list[LedgerFileReport] = []
+        for base in _asked(path, **options):
+            with LedgerSnapshot.open(path, base) as snapshot:
+                checked += snapshot.verify(progress=progress)
+        return self.outcome(path, checked)
+
+    def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
+        """A part for each file; a record that is just being written may look torn."""
+        parts = []
+        for one in checked["files"]:
+            part = part_of(os.path.basename(one["file"]["path"]), one["report"])
+            fine = one["file"]["active"] and one["report"]["verdict"] != "corrupt"
+            parts.append(part._replace(damages=()) if fine else part)
+        return parts
+
+    def data_files(self, path: str, **options: Any) -> list[str]:
+        """The files of the ledger asked for, or of all there."""
+        found: list[str] = []
+        for base in _asked(path, **options):
+            with LedgerSnapshot.open(path, base) as snapshot:
+                found += [file.path for file in snapshot.files]
+        return found
+
+    def outcome(self, path: str, report: Sequence[LedgerFileReport]) -> Outcome:
+        """What the reports of a ledger's files say."""
+        bad = [one for one in report if not _is_fine(one)]
+        records = sum(one.report.records for one in report)
+        lines = [
+            f"{one.file.path}: {text}"
+            for one in bad
+            for text in [damage_text(damage, self.noun) for damage in one.report.damages]
+            or [one.report.verdict]
+        ]
+        ok = "ok" if not bad else count(len(bad), "damaged file")
+        total = f"{count(len(report), 'file')}, {count(records, self.noun)}"
+        lines.append(f"{path}: {ok}, {total}")
+        facts = {"ok": not bad, "records": records, "files": [one.to_dict() for one in report]}
+        return Outcome(not bad, facts, lines)
+
+
+class _Passed(NamedTuple):
+    """Damage, with its file in the reason."""
+
+    offset: int
+    end: int
+    reason: str
+
+
+class _Events:
+    """A ledger as ``cat`` reads it."""
+
+    def __init__(self, snapshot: LedgerSnapshot) -> None:
+        self._snapshot = snapshot
+        self._given: dict[int, int | None] = {}
+        """How many records of a file `last` and `follow` gave; None: all that it will have."""
+        self._single = not os.path.isdir(snapshot.path)
+        active = 0 if self._single else sum(file.active for file in snapshot.files)
+        self.left_out = f"left out {count(active, 'file')} being written" if active else None
+
+    def records(self, start: int | None, stop: int | None) -> Iterable[LedgerRecord]:
+        for file in self._files(start, stop):
+            yield from self._snapshot.iter(file.index)
+
+    def skipping(self, start: int | None, stop: int | None) -> _Around:
+        return _Around(self._snapshot, self._files(start, stop))
+
+    def payloads(self, start: int | None, stop: int | None) -> Iterable[bytes]:
+        for file in self._files(start, stop):
+            yield from self._snapshot.payloads(file.index)
+
+    def last(self, records: int) -> tuple[list[LedgerRecord], CorruptError | None]:
+        """The last records, those of files that are being written too, and what damage was met."""
+        found: list[LedgerRecord] = []
+        damage: CorruptError | None = None
+        for file in reversed(self._snapshot.files):
+            if len(found) >= records and not file.active:
+                self._given[file.index] = None
+                continue
+            newest: deque[LedgerRecord] = deque(maxlen=records - len(found))
+            try:
+                for record in self._new_of(file):
+                    newest.append(record)
+            except CorruptError as error:
+                damage = error
+            found = [*newest, *found]
+        return found, damage
+
+    def follow(self, patience: float) -> Iterator[LedgerRecord | None]:
+        """The records that `last` did not read, as they come; None where there is none now.
+
+        Files that are being written are read, too: each again from its beginning, as a record in it
+        is found by those before it, and a file is small. What is written and sent between two looks
+        is not seen.
+        """
+        files = self._snapshot.files
+        while True:
+            present = {file.index for file in files}
+            self._given = {index: n for index, n in self._given.items() if index in present}
+            for file in files:
+                if self._given.get(file.index, 0) is not None:
+                    yield from self._new_of(file)
+            yield None
+            time.sleep(patience)
+            with LedgerSnapshot.open(self._snapshot.path, self._snapshot.base) as snapshot:
+                files = snapshot.files
+
+    def _new_of(self, file: LedgerFileInfo) -> Iterator[LedgerRecord]:
+        """The records of a file that were not given. A finished one is done with after that."""
+        given = self._given.get(file.index, 0) or 0
+        try:
+            with LedgerSnapshot.open(file.path) as snapshot:
+                for record in islice(snapshot, given, None):
+                    given += 1
+                    yield record
+        except MissingError:  # sent meanwhile
+            pass
+        finally:
+            self._given[file.index] = given if file.active else None
+
+    def _files(self, start: int | None, stop: int | None) -> list[LedgerFileInfo]:
+        return [
+            file
+            for file in self._snapshot.files
+            if (self._single or not file.active)
+            and file.index >= (start or 0)
+            and (stop is None or file.index < stop)
+        ]
+
+
+class _Around:
+    """The intact records of some files."""
+
+    def __init__(self, snapshot: LedgerSnapshot, files: Sequence[LedgerFileInfo]) -> None:
+        self._snapshot = snapshot
+        self._files = files
+        self.damages: list[_Passed] = []
+
+    def __iter__(self) -> Iterator[LedgerRecord]:
+        for file in self._files:
+            records = self._snapshot.iter(file.index, on_corrupt="skip")
+            noted = 0
+            while True:
+                record = next(records, None)
+                for damage in records.damages[noted:]:
+                    noted += 1
+                    reason = f"{damage.reason} ({file.path})"
+                    self.damages.append(_Passed(damage.offset, damage.end, reason))
+                if record is None:
+                    break
+                yield record
+
+
+def _base_of(name: str) -> str | None:
+    found = _FILE.fullmatch(name)
+    return None if found is None else found["base"]
+
+
+def _bases(place: Place) -> list[str]:
+    """The ledgers in a directory, after a look whether the names allow for any."""
+    counters = os.path.join(place.path, SIDECAR)
+    try:
+        beside = names_in(counters)
+    except (Error, OSError):
+        beside = []
+    named = any(map(_base_of, place.names or ())) or any(
+        name.startswith(_COUNTER) for name in beside
+    )
+    return LedgerSnapshot.bases(place.path) if named else []
+
+
+def _named(place: Place, base: str) -> str | None:
+    """A file of the ledger; else its counter; None if neither is there."""
+    for name in place.names or ():
+        if _base_of(name) == base:
+            return name
+    counter = os.path.join(SIDECAR, _COUNTER + base)
+    return counter if os.path.exists(os.path.join(place.path, counter)) else None
+
+
+def _asked(path: str, base: str | None = None) -> list[str]:
+    """The base asked for, that of a single file, or all in a directory."""
+    if base is not None:
+        return [base]
+    if os.path.isdir(path):
+        return LedgerSnapshot.bases(path)
+    with LedgerSnapshot.open(path) as snapshot:
+        return [snapshot.base]
+
+
+def _is_fine(checked: LedgerFileReport) -> bool:
+    """Whether a file is whole; a record that is just being written may look torn."""
+    report = checked.report
+    return report.verdict != "corrupt" if checked.file.active else report.ok
+
+
+def _several(path: str, bases: Sequence[str]) -> InvalidArgumentError:
+    error = InvalidArgumentError(
+        f"{path}: several ledgers, by the bases {', '.join(bases)}: say which"
+    )
+    error.format, error.path = LEDGER.name, path
+    return error
+
+
+LEDGER = _LedgerInfo()

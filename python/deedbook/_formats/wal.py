@@ -1,0 +1,169 @@
+"""WAL: records at byte positions, in a directory of segments or in one file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from deedbook._core import Loss, Record, Wal
+from deedbook._formats.info import Entry, Figures, Part, Place, Skipping, part_of
+from deedbook._formats.log import LogInfo, LogView
+from deedbook._sidecar import sidecar_of
+from deedbook._text import count, exact_size, size
+
+__all__ = ["WAL"]
+
+_SEGMENT = re.compile(r"[0-9]{20}\.wal")
+_HEAD = "head"
+
+
+class _WalInfo(LogInfo[Wal]):
+    """The write-ahead log of wal-db."""
+
+    name = "wal"
+    title = "write-ahead log"
+    noun = "record"
+    position = "lsn"
+    columns = ("lsn",)
+    log = Wal
+    # `log.cut-N` beside segments, `NAME.cut-N` beside a single file, `SEGMENT.cut` after a gap.
+    saved_name = re.compile(
+        r"(.*\.cut-(?P<offset>[0-9]+)|[0-9]{20}\.wal\.cut(-[0-9]+)?)(\.[0-9]+)?"
+    )
+    packed = b"DBPK"
+    read_options = ("segment_bytes",)
+
+    def evidence(self, place: Place) -> str | None:
+        return next(filter(_SEGMENT.fullmatch, place.names or ()), None)
+
+    def hint(self, place: Place) -> str | None:
+        """The head marker; or any file: whether its bytes are a log, opening it reports.
+
+        Not an empty one without a sidecar, which the writer of a new log makes first; but one with
+        a segment's name, for which opening says that its directory is the log.
+        """
+        if place.names is None:
+            path = place.path
+            is_empty = os.path.isfile(path) and os.path.getsize(path) == 0
+            known = _SEGMENT.fullmatch(place.name) or os.path.isdir(sidecar_of(path, True))
+            return None if is_empty and not known else place.name
+        return _HEAD if _HEAD in place.names else None
+
+    def is_there(self, path: str) -> bool:
+        try:
+            with os.scandir(path) as files:
+                return any(_SEGMENT.fullmatch(file.name) for file in files)
+        except NotADirectoryError:
+            return os.path.exists(os.path.join(sidecar_of(path, True), "mark"))
+        except OSError:
+            return False
+
+    def view(self, log: Wal) -> LogView:
+        return _Records(log)
+
+    def entry(self, record: Record) -> Entry:
+        lsn = record.lsn
+        return Entry(lsn, record.next_lsn, record.payload, {"lsn": lsn}, "payload")
+
+    def files(self, log: Wal) -> Sequence[str]:
+        return log.segment_paths
+
+    def sidecar(self, log: Wal) -> str:
+        if log.segment_bytes is not None:
+            return super().sidecar(log)
+        return sidecar_of(log.path, True)
+
+    def size_bytes(self, log: Wal) -> int:
+        return log.end - log.head
+
+    def facts(self, log: Wal) -> dict[str, Any]:
+        return {
+            "head": log.head,
+            "segment_bytes": log.segment_bytes,
+            "segments": len(log.segment_paths),
+            "record_bytes_max": log.record_bytes_max,
+            "consumers": log.consumers(),
+        }
+
+    def rows(self, log: Wal) -> list[tuple[str, str]]:
+        layout: str = log.layout
+        if log.segment_bytes is not None:
+            segments = count(len(log.segment_paths), "segment")
+            layout += f", {segments} of {size(log.segment_bytes)}"
+        durable = log.durable_end
+        return [
+            ("layout", layout),
+            ("records", f"{len(log):,}, bytes {log.head:,} to {log.end:,}"),
+            ("size", exact_size(self.size_bytes(log))),
+            ("durable", "not known (no mark)" if durable is None else f"to byte {durable:,}"),
+            *(("consumer", f"{name} needs lsn {lsn:,}") for name, lsn in log.consumers().items()),
+        ]
+
+    def figures(self, handle: Wal) -> Figures:
+        """What the log says of itself, with its consumers."""
+        # Other processes append meanwhile, after the end that was read last.
+        durable, consumers, end = handle.durable_end, handle.consumers(), handle.end
+        return (
+            super()
+            .figures(handle)
+            ._replace(
+                end=end,
+                unsynced_bytes=None if durable is None else max(0, end - durable),
+                consumers={name: (lsn, max(0, end - lsn)) for name, lsn in consumers.items()},
+            )
+        )
+
+    def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
+        """The log, from its head on."""
+        bounds = checked["bounds"]
+        begin = 0 if bounds is None else bounds[0]
+        return [part_of(os.path.basename(os.path.abspath(path)), checked, begin)]
+
+    def extent_text(self, bounds: tuple[int, int], end: int) -> str:
+        return f"bytes {bounds[0]:,} to {end:,}"
+
+    def prefix_end_text(self, bounds: tuple[int, int] | None, end: int) -> str:
+        return f"byte {end:,}"
+
+    def loss_at(self, loss: Loss) -> str:
+        return f"lsn {loss.offset:,}"
+
+
+class _Records:
+    """A WAL as ``cat`` reads it. A range may reach beyond its end, as that of a book may."""
+
+    left_out = None
+
+    def __init__(self, wal: Wal) -> None:
+        self._wal = wal
+        self.first, self.end = wal.head, wal.end
+        # After damage the end is not known.
+        self._is_whole = wal.recovery.verdict != "corrupt"
+
+    def read(self, at: int) -> Record:
+        return self._wal.read(at)
+
+    def records(self, start: int | None, stop: int | None) -> Iterable[Record]:
+        return self._wal.iter(*self._within(start, stop))
+
+    def reversed(self, start: int | None, stop: int | None) -> Iterable[Record]:
+        return self._wal.iter(*self._within(start, stop), reverse=True)
+
+    def skipping(self, start: int | None, stop: int | None) -> Skipping:
+        return self._wal.iter(*self._within(start, stop), on_corrupt="skip")
+
+    def payloads(self, start: int | None, stop: int | None) -> Iterable[bytes]:
+        return self._wal.payloads(*self._within(start, stop))
+
+    def follow(self, start: int, timeout_seconds: float | None) -> Iterable[Record]:
+        return self._wal.follow(start, timeout=timeout_seconds)
+
+    def _within(self, start: int | None, stop: int | None) -> tuple[int | None, int | None]:
+        if self._is_whole and start is not None:
+            start = min(start, self.end)
+        return start, None if stop is not None and stop > self.end else stop
+
+
+WAL = _WalInfo()
