@@ -42,7 +42,7 @@ chaos = $(PY) -m deedbook pipeline chaos --kills $(KILLS) $(if $(CLUSTER),--clus
 demo: ## logs in, Spark through, tables and pictures out, killed meanwhile: demo-out
 	@scripts/need.sh rust python java
 	@scripts/env.sh demo
-	$(PY) -m deedbook demo $(if $(INPUT),--input "$(INPUT)") $(if $(EVENTS),--events $(EVENTS)) --out "$(OUT)"
+	$(PY) examples/demo $(if $(INPUT),--input "$(INPUT)") $(if $(EVENTS),--events $(EVENTS)) --out "$(OUT)"
 	rm -rf "$(OUT)/pipeline" "$(OUT)/pipeline-input"
 	$(chaos) "$(OUT)/pipeline"
 	$(if $(INPUT),$(chaos) "$(OUT)/pipeline-input" --from "$(INPUT)" --rate $(RATE))

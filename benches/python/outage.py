@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -104,7 +105,9 @@ def story(path: Path, seconds: float) -> Story:
     """Let it happen, and check that every event arrives."""
     from deedbook import Ledger
     from deedbook.http import Policy, Rates, Sender
-    from deedbook.http.endpoint import Endpoint, Faults
+
+    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+    from endpoint import Endpoint, Faults
 
     say(f"a server that fails and recovers, {seconds} s")
     seen = Story()

@@ -168,7 +168,7 @@ def both_servers() -> Iterator[dict[str, str]]:
     """The URLs of the servers that batches are sent to."""
     clients = str(Path(__file__).with_name("http_clients.py"))
     with (
-        served("-m", "deedbook", "spool", "endpoint", "--quiet") as endpoint,
+        served(str(Path(__file__).parents[2] / "examples" / "endpoint.py"), "--quiet") as endpoint,
         served(clients, "--serve") as counting,
     ):
         yield {OUR_ENDPOINT: endpoint, COUNTING: counting}

@@ -21,7 +21,7 @@ import pytest
 import tiers
 from aio_kinds import HANDLES, LOGS, Handle, no_threads_are_left, run
 from browser import Browser, browser
-from deedbook.http.endpoint import Endpoint
+from endpoint import Endpoint
 from http_kinds import Both, MakeSender
 from jvm import archive_classes, set_options
 from log_bytes import packed as book_bytes

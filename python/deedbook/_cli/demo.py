@@ -1,46 +1,75 @@
-"""``deedbook demo``: its place among the commands. The demo itself is `deedbook.demo`."""
+"""``deedbook demo --small``: its arguments. The demo itself is `deedbook._demo`."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
-from types import ModuleType
+from pathlib import Path
 
 from deedbook._cli.arguments import Commands
 from deedbook._cli.failure import CliError
 from deedbook._cli.output import Output
 
-__all__ = ["add_arguments", "add_name"]
+__all__ = ["add_arguments"]
 
 
 def add_arguments(commands: Commands) -> None:
-    """Add the command with its arguments, for which the demo is loaded."""
-    parser = add_name(commands)
-    _demo().add_arguments(parser)
-    parser.set_defaults(run=_run)
-
-
-def add_name(commands: Commands) -> argparse.ArgumentParser:
-    """Add the command without arguments, for the list of commands."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    """Add the command."""
+    parser = commands.add_parser(
         "demo",
         help="see it work: write, crash, recover, read",
         description="See it work: write, crash, recover, read.",
         epilog="examples:\n"
-        "  deedbook demo --small    without Spark, in seconds\n"
-        "  deedbook demo\n"
-        "  deedbook demo --input events.jsonl --out demo --json",
+        "  deedbook demo --small\n"
+        "  deedbook demo --small --input events.jsonl --out demo --json",
     )
-    return parser
+    parser.add_argument(
+        "--small",
+        action="store_true",
+        help="in seconds: kill a writer again and again, open its log, count; ends with a picture "
+        "here and a page in DIR. The demo with Spark is examples/demo of the repository",
+    )
+    parser.add_argument(
+        "--input",
+        type=Path,
+        metavar="FILE",
+        help="JSON lines to write into the log (default: generated events)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("demo-out"),
+        metavar="DIR",
+        help="where everything goes; a former output there is replaced (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--events",
+        type=positive,
+        metavar="N",
+        help="how many events to generate (default: 20000), or to take from the input (default: "
+        "all)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=20260302,
+        metavar="N",
+        help="for the generated events and the moments of the kills (default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="print report.json and nothing else")
+    parser.set_defaults(run=_run)
 
 
-def _demo() -> ModuleType:
-    try:
-        return importlib.import_module("deedbook.demo")
-    except ImportError as error:
-        raise CliError(f"demo: cannot be loaded: {error}") from error
+def positive(text: str) -> int:
+    """Parse a number from 1 up. Raises `argparse.ArgumentTypeError`."""
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"not a number from 1 up: {text!r}")
+    return number
 
 
 def _run(args: argparse.Namespace, out: Output) -> int:
-    code = _demo().main(args)
-    return int(code or 0)
+    if not args.small:
+        raise CliError("demo: say --small; the demo with Spark is examples/demo of the repository")
+    from deedbook import _demo  # slower to load than all else that the help needs
+
+    return _demo.run(args)

@@ -99,15 +99,8 @@ _ADDED_BY: Final = {
 
 
 def build(argv: Sequence[str]) -> Parser:
-    """The parser for ``argv``: that of its command; if it begins with none, that of all.
-
-    Then the demo has no arguments, for which it would have to be loaded.
-    """
-    if argv and argv[0] in _ADDED_BY:
-        return _parser([_ADDED_BY[argv[0]]])
-    adding = [adds for adds in _ADDED_BY.values() if adds != "demo.add_arguments"]
-    adding.insert(adding.index("completion.add_arguments"), "demo.add_name")
-    return _parser(adding)
+    """The parser for ``argv``: that of its command; if it begins with none, that of all."""
+    return _parser([_ADDED_BY[argv[0]]]) if argv and argv[0] in _ADDED_BY else whole()
 
 
 def whole() -> Parser:

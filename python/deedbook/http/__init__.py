@@ -2,7 +2,7 @@
 
 >>> import tempfile
 >>> from deedbook.http import Sender
->>> from deedbook.http.endpoint import Endpoint
+>>> from endpoint import Endpoint  # examples/endpoint.py, a server to try it with
 >>> from deedbook.transient import MemoryStore
 >>> store = MemoryStore(header=b'{"batch":[', footer=b"]}")
 >>> store.append_many([b'{"event":"page_view"}', b'{"event":"button_click"}'])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -160,27 +160,6 @@ def _has_zstd() -> bool:
 
 def _zstd() -> Any:
     return zstd("compression='zstd'")
-
-
-def _inflated(undo: Any, data: bytes, bytes_max: int) -> bytes:
-    body: bytes = undo.decompress(data, bytes_max + 1)
-    if len(body) <= bytes_max and not undo.eof:
-        raise EOFError("the compressed body ends too early")
-    return body
-
-
-def decompressor(coding: str, bytes_max: int) -> Callable[[bytes], bytes]:
-    """What undoes a Content-Encoding; ValueError for one that is not known.
-
-    It gives at most ``bytes_max + 1`` bytes: two megabytes may stand for gigabytes.
-    """
-    if coding in ("", "identity"):
-        return bytes
-    if coding == "gzip":
-        return lambda data: _inflated(zlib.decompressobj(wbits=31), data, bytes_max)
-    if coding == "zstd" and _has_zstd():
-        return lambda data: _inflated(_zstd().ZstdDecompressor(), data, bytes_max)
-    raise ValueError(f"content encoding {coding!r}")
 
 
 def _part_of(batch: Batch, part: Part, payload_bytes: int, envelope: Sealed) -> BatchBody:

@@ -16,7 +16,7 @@ from aio_kinds import HANDLES, PATIENCE, Witness, note, own_threads, until
 from deedbook import ClosedError, EventStore, InvalidArgumentError, Ledger, TooLargeError
 from deedbook.aio import AsyncEventStore, AsyncLedger
 from deedbook.http import AsyncSender
-from deedbook.http.endpoint import Endpoint
+from endpoint import Endpoint
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 

@@ -120,7 +120,7 @@ def test_options_may_stand_between_positional_arguments(tmp_path: Path, book: Pa
 @pytest.mark.parametrize(
     ("words", "module"),
     [
-        (["--help"], "deedbook.demo"),
+        (["--help"], "deedbook._demo"),
         (["info", "--help"], "deedbook.pipeline"),
         (["verify"], "rich"),
     ],

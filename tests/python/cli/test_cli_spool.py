@@ -16,8 +16,8 @@ from shell import outputs, refused
 pytest.importorskip("urllib3")
 
 from deedbook.http import DeadLetters, Sender
-from deedbook.http.endpoint import Endpoint, Faults
 from deedbook.transient import TransientDB
+from endpoint import Endpoint, Faults
 from http_kinds import events
 
 spool = functools.partial(outputs, "spool")

@@ -1,4 +1,4 @@
-"""The demo as a user runs it, and proof that its checks can fail."""
+"""The demo with Spark as a user runs it, and proof that its checks can fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook.demo import crash, generate, workspace
+from deedbook import _demo
+from places import ROOT
+
+EXAMPLE = ROOT / "examples" / "demo"
+sys.path.insert(0, str(EXAMPLE))
+
+import generate  # noqa: E402
+from workspace import require  # noqa: E402
 
 pytestmark = pytest.mark.promise("kill")
 
@@ -32,13 +39,13 @@ def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
 
 
 def demo(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return run("-m", "deedbook", "demo", *arguments, **environment)
+    return run(EXAMPLE, *arguments, **environment)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output directory of a run that went well."""
-    workspace.require()
+    require()
     out = tmp_path_factory.mktemp("demo") / "out"
     done = demo("--events", str(EVENTS), "--seed", str(SEED), "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -93,11 +100,13 @@ import json, shutil, sys
 from pathlib import Path
 from types import SimpleNamespace
 import deedbook
-from deedbook import demo
-from deedbook.demo import crash, pipeline, workspace
+from deedbook import _demo
 from deedbook._spark_session import session
 
 out, count = Path(sys.argv[1]), int(sys.argv[2])
+sys.path.insert(0, sys.argv[3])
+import aggregate, runpy, workspace
+demo = runpy.run_path(sys.argv[3])
 
 def rewrite(log, change):
     with deedbook.Book.open(log) as book:
@@ -112,19 +121,19 @@ def flip(log):
     (log / "book.log").write_bytes(data)
 
 # First the whole program, with a log that loses an event behind the writer's back.
-honest = crash.write_with_kills
+honest = _demo.write_with_kills
 def dishonest(log, *rest):
     writing = honest(log, *rest)
     rewrite(log, lambda jams: jams[:100] + jams[101:])
     return writing
-crash.write_with_kills = dishonest
+_demo.write_with_kills = dishonest
 arguments = SimpleNamespace(
-    input=None, out=out, events=count, seed=5, master="local[2]", json=False, small=False
+    input=None, out=out, events=count, seed=5, master="local[2]", json=False
 )
-found = {"exit code": demo.main(arguments)}
+found = {"exit code": demo["main"](arguments)}
 
 # Then each damage by itself; the log has all lines again.
-space = workspace.Workspace(out)
+space = workspace.Places(out)
 lines = space.generated.read_bytes().splitlines()
 changes = {
     "nothing": lambda jams: jams,
@@ -133,20 +142,20 @@ changes = {
     "one replaced by its neighbour": lambda jams: jams[:50] + jams[49:50] + jams[51:],
     "one byte other": lambda jams: jams[:7] + [jams[7][:-2] + b"?}"] + jams[8:],
 }
-with session("deedbook demo", space.spark_log, "local[2]", pipeline.SETTINGS) as spark:
+with session("deedbook demo", space.spark_log, "local[2]", aggregate.SETTINGS) as spark:
     def failed():
-        checks = pipeline.check_log(spark, space, count, count)
+        checks = aggregate.check_log(spark, space, count, count)
         return [check.name for check in checks if not check.ok]
     for name, change in changes.items():
         rewrite(space.log, lambda _: change(lines))
         found[name] = failed()
     rewrite(space.log, lambda _: lines)
-    read = pipeline.read_log
-    pipeline.read_log = lambda *a: read(*a).union(read(*a).where("event = 77"))
+    read = aggregate.read_log
+    aggregate.read_log = lambda *a: read(*a).union(read(*a).where("event = 77"))
     found["read twice"] = failed()
-    pipeline.read_log = lambda *a: read(*a).where("event <> 77")
+    aggregate.read_log = lambda *a: read(*a).where("event <> 77")
     found["not read"] = failed()
-    pipeline.read_log = read
+    aggregate.read_log = read
     flip(space.log)
     found["damaged"] = failed()
 print("FOUND", json.dumps(found))
@@ -156,9 +165,9 @@ print("FOUND", json.dumps(found))
 @pytest.mark.full
 @pytest.mark.spark
 def test_a_log_that_was_tampered_with_fails(tmp_path: Path) -> None:
-    workspace.require()
+    require()
     out = tmp_path / "out"
-    done = run("-c", TAMPER, out, str(EVENTS))
+    done = run("-c", TAMPER, out, str(EVENTS), EXAMPLE)
     assert "FOUND" in done.stdout, done.stdout + done.stderr
     found = json.loads(done.stdout.rpartition("FOUND ")[2])
 
@@ -186,7 +195,7 @@ def test_a_log_that_was_tampered_with_fails(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.spark
 def test_lines_that_are_no_json_objects_are_counted(tmp_path: Path) -> None:
-    workspace.require()
+    require()
     nostr = [
         json.dumps({"id": f"{i:064x}", "kind": i % 2, "created_at": 1_690_000_000 + i * 86_400})
         for i in range(300)
@@ -215,7 +224,7 @@ def test_events_are_compared_after_a_kill(tmp_path: Path) -> None:
     lines = [f'{{"n":{n}}}'.encode() for n in range(1, 6)]
     path = tmp_path / "lines"
     path.write_bytes(b"\n".join(lines))
-    source = generate.Source(path, False, len(lines), sum(map(len, lines)))
+    source = _demo.Source(path, False, len(lines), sum(map(len, lines)))
     cases = {
         "whole": (lines, True),
         "prefix": (lines[:3], True),
@@ -226,7 +235,7 @@ def test_events_are_compared_after_a_kill(tmp_path: Path) -> None:
     for name, (jams, good) in cases.items():
         with deedbook.Book.create(tmp_path / name) as book:
             book.append_many(jams)
-        last, equal, _ = crash.look(tmp_path / name, source)
+        last, equal, _ = _demo.look(tmp_path / name, source)
         assert (last, equal) == (len(jams), good), name
 
 
@@ -244,22 +253,23 @@ def test_the_generator_is_deterministic(tmp_path: Path) -> None:
 
 def test_a_directory_of_others_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("mine")
-    with pytest.raises(workspace.DemoError, match="not a former output"):
-        workspace.prepare(tmp_path, None)
+    with pytest.raises(_demo.DemoError, match="not a former output"):
+        _demo.Workspace(tmp_path).prepare(None)
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
     assert (tmp_path / "report.json").read_text() == "mine"
 
 
 def test_a_former_output_is_cleared_and_nothing_else(tmp_path: Path) -> None:
-    space = workspace.prepare(tmp_path / "out", None)
+    space = _demo.Workspace(tmp_path / "out")
+    space.prepare(None)
     space.log.mkdir()
     (space.log / "book.log").write_text("old")
     note = space.root / "note"
     note.write_text("mine")
     space.generated.write_text("an input of the next run")
-    with pytest.raises(workspace.DemoError, match="a new run clears"):
-        workspace.prepare(space.root, space.generated)
-    workspace.prepare(space.root, None)
+    with pytest.raises(_demo.DemoError, match="a new run clears"):
+        space.prepare(space.generated)
+    space.prepare(None)
     assert not space.log.exists()
     assert note.read_text() == "mine"
 

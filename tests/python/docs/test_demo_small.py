@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -14,8 +13,8 @@ import pytest
 
 import deedbook
 from browser import WIDTHS, Browser, look
-from deedbook import demo
-from deedbook.demo import crash, small
+from deedbook import _demo
+from deedbook._cli import main
 
 ALONE = """
 import sys
@@ -57,19 +56,19 @@ def test_the_small_demo_needs_the_wheel_alone_and_its_numbers_add_up(
     out, said = finished
     report = report_of(out)
     kills = report["writing"]["kills"]
-    assert [kill["returncode"] for kill in kills] == [-9] * small.KILLS
+    assert [kill["returncode"] for kill in kills] == [-9] * _demo.KILLS
     resumed_at = 0
     for kill in kills:
         assert kill["resumed_at"] == resumed_at
-        assert kill["resumed_at"] <= kill["acknowledged"] <= kill["last"] < small.EVENTS
+        assert kill["resumed_at"] <= kill["acknowledged"] <= kill["last"] < _demo.EVENTS
         resumed_at = kill["last"]
         assert f"acknowledged {kill['acknowledged']:>8,}  found {kill['last']:>8,}" in said
     with deedbook.Book.open(out / "log") as book:
         assert list(book.jams()) == (out / "input.jsonl").read_bytes().splitlines()
-        assert len(book) == small.EVENTS
+        assert len(book) == _demo.EVENTS
     assert report["ok"] and all(check["ok"] for check in report["checks"])
     assert said.isascii() and "\x1b" not in said
-    assert said.count("x ") >= small.KILLS and "report.html" in said
+    assert said.count("x ") >= _demo.KILLS and "report.html" in said
 
 
 def test_a_reader_sees_the_page_of_the_small_demo(
@@ -79,12 +78,12 @@ def test_a_reader_sees_the_page_of_the_small_demo(
     seen_by_width = {width: look(window, out / "report.html", width) for width in WIDTHS}
     for width, seen in seen_by_width.items():
         shapes = [count for _, count in seen["charts"]]
-        assert len(shapes) == small.KILLS + 1, width
+        assert len(shapes) == _demo.KILLS + 1, width
         # A writer that was killed at once has nothing but the kill.
         assert all(1 <= count <= 3 for count in shapes[:-1]) and shapes[-1] == 1, width
         assert sum(shapes) > 7, width
         assert seen["tiles"]["lost"] == "0", width
-        assert seen["tiles"]["acknowledged"] == f"{small.EVENTS:,}", width
+        assert seen["tiles"]["acknowledged"] == f"{_demo.EVENTS:,}", width
         assert seen["heading"].endswith("checks passed"), width
 
 
@@ -92,23 +91,20 @@ def test_numbers_that_do_not_add_up_end_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After the last kill, the log loses an event that was acknowledged, and gains another."""
-    honest = crash.write_with_kills
+    honest = _demo.write_with_kills
 
-    def dishonest(log: Path, *rest: Any) -> crash.Writing:
+    def dishonest(log: Path, *rest: Any) -> _demo.Writing:
         writing = honest(log, *rest)
         with deedbook.Book.open(log) as book:
             jams = list(book.jams())
-        crash.remove(log)
+        _demo.remove(log)
         with deedbook.Book.create(log, durability="manual") as book:
             book.append_many([*jams[:100], *jams[101:], b"invented", b"invented"])
         return writing
 
-    monkeypatch.setattr(crash, "write_with_kills", dishonest)
-    parser = argparse.ArgumentParser()
-    demo.add_arguments(parser)
+    monkeypatch.setattr(_demo, "write_with_kills", dishonest)
     out = tmp_path / "out"
-    args = parser.parse_args(["--small", "--json", "--events", "2000", "--out", str(out)])
-    assert demo.main(args) == 1
+    assert main(["demo", "--small", "--json", "--events", "2000", "--out", str(out)]) == 1
     report = json.loads(capsys.readouterr().out)
     failed = {check["name"] for check in report["checks"] if not check["ok"]}
     assert failed == {
@@ -130,7 +126,7 @@ def test_colour_is_for_terminals_that_want_it(
     monkeypatch.setenv("TERM", term)
     monkeypatch.setenv("NO_COLOR", no_color)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal, raising=False)
-    assert small._is_coloured() is is_coloured
+    assert _demo._is_coloured() is is_coloured
 
 
 def small_demo(out: Path, *more: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Ledger
-from deedbook.http.endpoint import Endpoint, Faults
+from endpoint import Endpoint, Faults
 from http_kinds import events
 from places import ROOT
 

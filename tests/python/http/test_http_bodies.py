@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from deedbook.http.endpoint import Endpoint
 from deedbook.transient import Batch
+from endpoint import Endpoint
 from http_kinds import events, store_of
 
 EVENTS = events(2000, 250)

@@ -14,8 +14,8 @@ pytest.importorskip("urllib3")
 pytest.importorskip("aiohttp")
 
 from deedbook.http import Answer, Policy, presets
-from deedbook.http.endpoint import Endpoint
 from doc_blocks import blocks, run_python
+from endpoint import Endpoint
 
 PAGE = DOCS / "http.md"
 NUMBERS = r"([\d,]+) (events|bytes)"

@@ -16,8 +16,8 @@ import pytest
 from deedbook import CorruptError, ForkedError, IoError, Ledger
 from deedbook.http import Answer, AsyncSender, Policy, Rates
 from deedbook.http._steps import Plan, Send, Step, Wait
-from deedbook.http.endpoint import Endpoint, Faults
 from deedbook.transient import MemoryStore
+from endpoint import Endpoint, Faults
 from flows import Run
 from http_kinds import MakeSender, events, spool_of, store_of
 

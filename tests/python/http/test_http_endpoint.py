@@ -9,6 +9,8 @@ import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 import tracemalloc
 import urllib.error
 import urllib.request
@@ -19,12 +21,12 @@ from typing import Any
 
 import pytest
 
-from deedbook import InvalidArgumentError
-from deedbook.http._received import events_in
-from deedbook.http.endpoint import Endpoint, Faults
+from endpoint import Endpoint, Faults, events_in
 from http_kinds import events
 from live import ended, next_line, running
-from shell import complaint, deedbook, ok
+from places import ROOT
+
+COMMAND = [sys.executable, str(ROOT / "examples" / "endpoint.py")]
 
 
 @pytest.fixture
@@ -140,7 +142,7 @@ def test_a_body_is_not_inflated_beyond_the_limit(tmp_path: Path) -> None:
 
 def test_other_machines_reach_the_endpoint_on_request_only() -> None:
     """It has no passwords, and keeps in memory and on disk whatever comes."""
-    assert "--public" in complaint(deedbook("spool", "endpoint", "--host", "0.0.0.0"), 2)
+    assert "--public" in complaint(endpoint_command("--host", "0.0.0.0"))
 
 
 def test_a_script_says_what_happens(endpoint: Endpoint) -> None:
@@ -184,32 +186,41 @@ def test_faults_come_as_often_as_they_should_and_again_with_the_same_seed() -> N
     for what, share in shares.items():
         assert abs(found.count(what) / 5000 - share) < 0.03
     for wrong in ({503: 1.5}, {503: 0.6, 500: 0.6}, {99: 0.1}):
-        with pytest.raises(InvalidArgumentError):
+        with pytest.raises(ValueError, match="between"):
             Faults(wrong)
 
 
 # -- the command line -----------------------------------------------------------------------------
 
 
+def endpoint_command(*args: object) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*COMMAND, *map(str, args)], capture_output=True, timeout=60)
+
+
+def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Give the error of a command that was used in the wrong way."""
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Traceback" not in done.stderr
+    return done.stderr.decode().splitlines()[-1]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 def test_the_endpoint_ends_when_the_events_are_there(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
-    with running("spool", "endpoint", "--out", file, "--until-events", "3") as process:
+    with running(program=[*COMMAND, "--out", str(file), "--until-events", "3"]) as process:
         url = next_line(process).decode().strip()
         assert url.startswith("http://127.0.0.1:") and url.endswith("/v1/batch")
         assert post(url, b"[1,2,3]")[0] == 200
         done = ended(process)
     assert (done.returncode, done.stdout) == (0, b"")
-    assert done.stderr == (
-        b"deedbook: 3 events in 1 requests (1 x 200); 0 repeated, 0 failed on request\n"
-    )
+    assert done.stderr == (b"3 events in 1 requests (1 x 200); 0 repeated, 0 failed on request\n")
     assert file.read_bytes() == b"1\n2\n3\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_endpoint_with_its_counts(number: signal.Signals) -> None:
-    with running("spool", "endpoint", "--json", "--script", "503,ok") as process:
+    with running(program=[*COMMAND, "--json", "--script", "503,ok"]) as process:
         where = json.loads(next_line(process))
         assert where["ok"] is True and where["url"].startswith(f"http://127.0.0.1:{where['port']}/")
         assert post(where["url"], b"[1]")[0] == 503
@@ -222,36 +233,28 @@ def test_a_signal_ends_the_endpoint_with_its_counts(number: signal.Signals) -> N
     assert b"Traceback" not in done.stderr
 
 
-def test_help_of_spool_and_its_commands() -> None:
-    assert b"endpoint" in ok("spool", "--help")
-    text = ok("spool", "endpoint", "--help").decode()
-    assert "examples:\n  deedbook spool endpoint" in text and "--json" in text
-    assert all(len(line) <= 100 for line in text.splitlines())
-
-
 @pytest.mark.parametrize(
     "args",
     [
-        [],
-        ["endpoint", "--port", "70000"],
-        ["endpoint", "--fail", "503"],
-        ["endpoint", "--fail", "503=2"],
-        ["endpoint", "--fail", "99=0.1"],
-        ["endpoint", "--fail", "503=0.6", "--drop", "0.6"],
-        ["endpoint", "--reset", "nan"],
-        ["endpoint", "--script", "ok,explode"],
-        ["endpoint", "--until-events", "0"],
-        ["endpoint", "--host", "256.256.256.256"],
-        ["endpoint", "--out", "/missing/folder/file"],
-        ["endpoint", "more"],
+        ["--port", "70000"],
+        ["--fail", "503"],
+        ["--fail", "503=2"],
+        ["--fail", "99=0.1"],
+        ["--fail", "503=0.6", "--drop", "0.6"],
+        ["--reset", "nan"],
+        ["--script", "ok,explode"],
+        ["--until-events", "0"],
+        ["--host", "256.256.256.256"],
+        ["--out", "/missing/folder/file"],
+        ["more"],
     ],
 )
-def test_wrong_usage_of_spool_is_one_line_and_2(args: list[str]) -> None:
-    complaint(deedbook("spool", *args), 2)
+def test_wrong_usage_is_named(args: list[str]) -> None:
+    assert "endpoint: error: " in complaint(endpoint_command(*args))
 
 
 def test_a_port_that_is_taken_is_named(endpoint: Endpoint) -> None:
-    text = complaint(deedbook("spool", "endpoint", "--port", str(endpoint.port)), 2)
+    text = complaint(endpoint_command("--port", endpoint.port))
     assert f"cannot listen on 127.0.0.1:{endpoint.port}" in text
 
 

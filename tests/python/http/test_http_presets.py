@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deedbook.http import Answer, DeadLetters, Limits, Policy, presets
-from deedbook.http.endpoint import Endpoint
+from endpoint import Endpoint
 from flows import Run
 from http_kinds import QUICK, MakeSender, answering, events, store_of
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from deedbook import ClosedError, IoError
-from deedbook.http.endpoint import Endpoint, Faults
 from deedbook.transient import MemoryStore
+from endpoint import Endpoint, Faults
 from http_kinds import MakeSender, SkippingClock, answering, events, store_of
 
 pytestmark = pytest.mark.promise("ledger-server")

@@ -23,11 +23,11 @@ def only(store: MemoryStore) -> BatchBody:
     return result.data[0]
 
 
-@pytest.mark.parametrize("name", ["transient", "http", "http.endpoint"])
+@pytest.mark.parametrize("name", ["deedbook.transient", "deedbook.http", "endpoint"])
 def test_the_examples_in_the_docstrings_run(name: str) -> None:
-    if name == "http":
+    if name == "deedbook.http":
         pytest.importorskip("urllib3")
-    done = doctest.testmod(importlib.import_module(f"deedbook.{name}"))
+    done = doctest.testmod(importlib.import_module(name))
     assert done.attempted > 0 and done.failed == 0
 
 

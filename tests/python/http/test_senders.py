@@ -18,8 +18,8 @@ from deedbook import Ledger
 from deedbook.aio import AsyncLedger
 from deedbook.http import Policy, Sender, presets
 from deedbook.http._settings import shown_url
-from deedbook.http.endpoint import Endpoint
 from deedbook.transient import MemoryStore
+from endpoint import Endpoint
 from http_kinds import MakeSender
 from shell import deedbook as command
 from shell import ok

@@ -312,7 +312,7 @@ def test_all_events_arrive_though_server_and_senders_fail(tmp_path: Path) -> Non
     again has its old name, by which the server knows it.
     """
     pytest.importorskip("urllib3")
-    from deedbook.http.endpoint import Endpoint, Faults
+    from endpoint import Endpoint, Faults
 
     items = events(4000, 200)
     spool = tmp_path / "spool"

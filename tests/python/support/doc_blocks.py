@@ -26,6 +26,7 @@ from unittest import mock
 import pytest
 
 from deedbook import _cli as cli
+from places import ROOT
 
 OPTIONAL = (
     "pyarrow",
@@ -120,7 +121,8 @@ def run_shell(
 ) -> str:
     """Run the lines of one block; return what they printed, errors too."""
     printed = ""
-    for line in block.text.replace("\\\n", " ").replace("8080", str(PORT)).splitlines():
+    text = block.text.replace("\\\n", " ").replace("8080", str(PORT))
+    for line in text.replace(" examples/", f" {EXAMPLES}/").splitlines():
         says = re.search(r"# exits with ([0-9]+)", line)
         command = line.split(" #")[0].strip()
         if command.endswith("&"):
@@ -163,6 +165,7 @@ def a_free_port() -> int:
         return port
 
 
+EXAMPLES = ROOT / "examples"
 # Instead of the 8080 of the pages.
 PORT = a_free_port()
 

@@ -14,11 +14,13 @@ GIVE_UP_SECONDS = 20
 
 
 @contextmanager
-def running(*args: object, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    *args: object, program: list[str] | None = None, **options: Any
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a command beside the test; one that hangs is killed, so that reads from it end."""
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(
-        command(*args),
+        program or command(*args),
         **{**settings, **options},
         env=environment(),
         bufsize=0,

@@ -1,4 +1,4 @@
-"""The input: a generator of analytics events, and the reading of JSON lines.
+"""The input: a generator of analytics events, and the hashes of its lines.
 
 The generated week is the same for the same seed and number of events, byte for byte. It has what
 real traffic has: an evening peak, a calmer weekend, sessions, messages that arrive a little out of
@@ -11,14 +11,13 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import accumulate, islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from deedbook.demo.workspace import DemoError
+from deedbook._demo import DemoError, Source, read_lines
 
 DAYS = 7
 START = datetime(2026, 3, 2, tzinfo=timezone.utc)  # a Monday
@@ -143,24 +142,6 @@ PROPERTIES: dict[str, Properties] = {
     "error": _error,
     "sign_up": lambda random: {"plan": random.choice(("free", "club")), "newsletter": True},
 }
-
-
-@dataclass(frozen=True)
-class Source:
-    """The input: event k of the log shall be line k of this file."""
-
-    path: Path
-    generated: bool
-    lines: int
-    bytes: int
-    """Sum of the lines' lengths, line ends not counted."""
-
-
-def read_lines(path: Path, start: int, stop: int) -> Iterator[bytes]:
-    """The lines ``start <= number < stop``, counted from 1, without the newline at their end."""
-    with path.open("rb") as file:
-        for line in islice(file, start - 1, stop - 1):
-            yield line[:-1] if line.endswith(b"\n") else line
 
 
 def take_stock(path: Path, generated: bool, lines_max: int | None, hashes: Path) -> Source:

@@ -3,55 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from deedbook.demo.crash import Writing, tell_recovery
-from deedbook.demo.generate import Source
-from deedbook.demo.picture import draw
-from deedbook.demo.pipeline import OTHER, Count, Summary
-from deedbook.demo.workspace import Check, put, save, size
+from aggregate import OTHER, Count, Summary
+from picture import draw
+
+from deedbook import _demo
+from deedbook._demo import Rows, check_rows, is_number, put, save, size, tell_recovery, text_table
 
 # The table by time takes the next larger unit, so that it stays readable.
 COARSER = {"hour": "day", "day": "month", "month": "year"}
 TIME_FORMATS = {"day": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
 TIME_ROWS_MAX = 40
-Rows = list[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(_demo.Result):
     """All that a run found."""
 
-    source: Source
-    writing: Writing
     summary: Summary | None
     """None where Spark could not read the log."""
-    checks: list[Check]
-    seconds: dict[str, float]
-    versions: dict[str, str]
-
-    @property
-    def ok(self) -> bool:
-        """Whether every check passed."""
-        return all(check.ok for check in self.checks)
-
-    @property
-    def verdict(self) -> str:
-        """The outcome in a line."""
-        failed = sum(not check.ok for check in self.checks)
-        if failed:
-            return f"{failed} of {len(self.checks)} checks FAILED"
-        return f"all {len(self.checks)} checks passed"
-
-    @property
-    def title(self) -> str:
-        """What was done, and the outcome."""
-        kills = len(self.writing.kills)
-        return f"{self.source.lines:,} events, writer killed {kills} times, {self.verdict}"
 
 
 def type_rows(summary: Summary) -> tuple[tuple[str, ...], Rows]:
@@ -93,41 +68,11 @@ def time_rows(summary: Summary) -> tuple[tuple[str, ...], Rows]:
     return (unit, "events", "bytes", "most frequent type"), rows
 
 
-def check_rows(checks: Iterable[Check]) -> tuple[tuple[str, ...], Rows]:
-    """Header and rows of the table of checks."""
-    rows: Rows = [("ok" if check.ok else "FAILED", check.name, check.detail) for check in checks]
-    return ("", "check", "found"), rows
-
-
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for the terminal: columns of numbers to the right, others to the left."""
-    lines = [header, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    right = [_is_number(rows, i) for i in range(len(header))]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(cells, widths, right, strict=True)
-        )
-        return "  ".join(padded).rstrip()
-
-    rule = "  ".join("-" * width for width in widths)
-    return "\n".join([line(header), rule, *map(line, rows)])
-
-
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """The same as a table in Markdown."""
-    rule = ["--:" if _is_number(rows, i) else ":--" for i in range(len(header))]
+    rule = ["--:" if is_number(rows, i) else ":--" for i in range(len(header))]
     lines = [header, rule, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _is_number(rows: Sequence[Sequence[str]], column: int) -> bool:
-    cells = [row[column] for row in rows if row[column]]
-    units = ("", "%", "B", "kB", "MB", "GB", "TB")
-    parts = (cell.partition(" ") for cell in cells)
-    return bool(cells) and all(p[0][0].isdigit() and p[2] in units for p in parts if p[0])
 
 
 def show(result: Result) -> None:
@@ -147,19 +92,7 @@ def as_json(result: Result) -> str:
 def as_dict(result: Result) -> dict[str, Any]:
     """The result as plain values, ready for JSON."""
     summary = result.summary
-    plain: dict[str, Any] = {
-        "ok": result.ok,
-        "versions": result.versions,
-        "input": {
-            "name": result.source.path.name,
-            "generated": result.source.generated,
-            "lines": result.source.lines,
-            "bytes": result.source.bytes,
-        },
-        "writing": asdict(result.writing),
-        "checks": [asdict(check) for check in result.checks],
-        "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
-    }
+    plain = _demo.as_dict(result)
     if summary:
         plain["fields"] = {"type": summary.type_fields, "time": summary.time_fields}
         plain["by_type"] = [_count(count) for count in summary.types]

@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aggregate import OTHER, Summary
+
+from deedbook._demo import size
 from deedbook._style import COLOURS, GREY, INK, RED, STYLE
 from deedbook._times import EPOCH
-from deedbook.demo.pipeline import OTHER, Summary
-from deedbook.demo.workspace import size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from workspace import Places, is_from_spark, reason
+
+from deedbook._demo import Check
 from deedbook._times import EPOCH, SECONDS_MAX, SECONDS_MIN, UNITS
-from deedbook.demo.workspace import Check, Workspace, is_from_spark, reason
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -79,7 +81,7 @@ def read_log(spark: SparkSession, log: Path) -> DataFrame:
     return reader.load(str(log.resolve()))
 
 
-def aggregate(spark: SparkSession, space: Workspace) -> Summary:
+def aggregate(spark: SparkSession, space: Places) -> Summary:
     """Count events and bytes by type and by time, and write both as Parquet."""
     from pyspark.sql import functions as F
 
@@ -207,7 +209,7 @@ def _moment(seconds: int | None) -> datetime | None:
     return None if seconds is None else EPOCH + timedelta(seconds=seconds)
 
 
-def check_log(spark: SparkSession, space: Workspace, acknowledged: int, lines: int) -> list[Check]:
+def check_log(spark: SparkSession, space: Places, acknowledged: int, lines: int) -> list[Check]:
     """Compare number and SHA-256 of every event in the log with those of the input lines.
 
     ``acknowledged`` is the last event that a writer acknowledged, ``lines`` the length of the
@@ -246,7 +248,7 @@ def check_log(spark: SparkSession, space: Workspace, acknowledged: int, lines: i
     ]
 
 
-def _compared(spark: SparkSession, space: Workspace, acknowledged: int) -> dict[str, Any]:
+def _compared(spark: SparkSession, space: Places, acknowledged: int) -> dict[str, Any]:
     """The counts on which the checks rest."""
     from pyspark.sql import functions as F
 
@@ -275,7 +277,7 @@ def _compared(spark: SparkSession, space: Workspace, acknowledged: int) -> dict[
     return row.asDict()
 
 
-def check_parquet(spark: SparkSession, space: Workspace, events: int, nbytes: int) -> list[Check]:
+def check_parquet(spark: SparkSession, space: Places, events: int, nbytes: int) -> list[Check]:
     """Read the Parquet files back and compare their sums with the input."""
     from pyspark.sql import functions as F
 

@@ -1,9 +1,9 @@
-"""The demo: a log that survives the death of its writer, and Spark that reads it.
+"""The demo with Spark: a log that survives the death of its writer, and Spark that reads it.
 
-``python -m deedbook demo`` writes events with a process that is killed twice, resumes the log each
+``python examples/demo`` writes events with a process that is killed twice, resumes the log each
 time, lets Spark aggregate it, and proves that no acknowledged event was lost or doubled. Nothing is
-simulated: the processes, the SIGKILLs, the log and the Spark session are real. With ``--small`` it
-does without Spark (`deedbook.demo.small`).
+simulated: the processes, the SIGKILLs, the log and the Spark session are real. It needs
+``pip install 'deedbook[pipeline]'`` and Java 17. ``deedbook demo --small`` does without Spark.
 """
 
 from __future__ import annotations
@@ -12,33 +12,22 @@ import argparse
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import aggregate
+import generate
+import report
+from workspace import Places, is_from_spark, reason, require
 
 import deedbook
-from deedbook._text import escape_steering
-from deedbook.demo import small
-from deedbook.demo.workspace import (
-    Check,
-    DemoError,
-    Workspace,
-    is_from_spark,
-    prepare,
-    put,
-    put_json,
-    reason,
-    require,
-    size,
-)
-
-if TYPE_CHECKING:
-    from deedbook.demo.crash import Writing
-    from deedbook.demo.generate import Source
-    from deedbook.demo.pipeline import Summary
+from deedbook import _demo
+from deedbook._cli.demo import positive
+from deedbook._demo import Check, DemoError, Say, Source, Writing, put, put_json, size
 
 EVENTS = 200_000
+KILLS = 2
 SEED = 20260302
 OUT = "demo-out"
 MASTER = "local[*]"
@@ -46,12 +35,6 @@ MASTER = "local[*]"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the demo to ``parser``."""
-    parser.add_argument(
-        "--small",
-        action="store_true",
-        help="without Spark, in seconds: kill a writer again and again, open its log, count; ends "
-        "with a picture here and a page in DIR",
-    )
     parser.add_argument(
         "--input",
         type=Path,
@@ -67,10 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--events",
-        type=_positive,
+        type=positive,
         metavar="N",
-        help=f"how many events to generate (default: {EVENTS}, with --small {small.EVENTS}), or to "
-        "take from the input (default: all)",
+        help=f"how many events to generate (default: {EVENTS}), or to take from the input "
+        "(default: all)",
     )
     parser.add_argument(
         "--seed",
@@ -88,56 +71,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print report.json and nothing else")
 
 
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"not a number from 1 up: {text!r}")
-    return number
-
-
 def main(args: argparse.Namespace) -> int:
     """Run the demo.
 
     Returns 0 if every check passed, 1 if one failed or the demo could not go on, 2 if something
-    that it needs is missing or an argument is of no use. Raises BrokenPipeError if the reader of
-    standard output went away.
+    that it needs is missing or an argument is of no use.
     """
-    try:
-        return _run(args)
-    except DemoError as error:
-        return _fail(str(error), error.code)
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
-    except BrokenPipeError:  # the command line reports it by its exit code alone
-        raise
-    except Exception as error:
-        return _fail(_told(error, args.out), 1)
 
+    def work() -> int:
+        try:
+            return _run(args)
+        except Exception as error:
+            if not is_from_spark(error):
+                raise
+            told = f"Spark: {reason(error)} (more in {Places(args.out).spark_log})"
+            raise DemoError(told) from error
 
-def _fail(text: str, code: int) -> int:
-    print(escape_steering(f"deedbook demo: {text}"), file=sys.stderr)
-    return code
-
-
-def _told(error: Exception, out: Path) -> str:
-    """The error in a line, if it is one that an environment can cause; else raise it again."""
-    if isinstance(error, (deedbook.Error, OSError)):
-        return str(error)
-    if is_from_spark(error):
-        return f"Spark: {reason(error)} (more in {Workspace(out).spark_log})"
-    raise error
+    return _demo.guarded(work)
 
 
 def _run(args: argparse.Namespace) -> int:
-    say: Callable[[str], None] = (lambda _: None) if args.json else put
-    if args.small:
-        return small.run(args, say)
+    say: Say = (lambda _: None) if args.json else put
+    _demo.require(args.input)
     require()
-    if args.input is not None and not args.input.is_file():
-        raise DemoError(f"no such file: {args.input}", 2)
-    space = prepare(args.out, args.input)
-
-    from deedbook.demo import crash, generate, report
+    space = Places(args.out)
+    space.prepare(args.input)
 
     began = time.monotonic()
     seconds: dict[str, float] = {}
@@ -149,13 +107,13 @@ def _run(args: argparse.Namespace) -> int:
     say(f"input: {path}, {source.lines:,} lines, {size(source.bytes)}")
 
     with _timed(seconds, "write, kill, resume"):
-        writing = crash.write_with_kills(space.log, source, args.seed, say)
-    checks = crash.checks_of(writing, source)
+        writing = _demo.write_with_kills(space.log, source, args.seed, say, KILLS)
+    checks = _demo.checks_of(writing, source)
     with _timed(seconds, "verify the log"):
-        checks.append(crash.verified(space.log, source))
+        checks.append(_demo.verified(space.log, source))
     summary, versions = _with_spark(args.master, space, source, writing, checks, seconds)
 
-    result = report.Result(source, writing, summary, checks, seconds, versions)
+    result = report.Result(source, writing, checks, seconds, versions, summary)
     with _timed(seconds, "report"):
         written = report.write_files(result, space.report)
     if args.json:
@@ -168,28 +126,27 @@ def _run(args: argparse.Namespace) -> int:
 
 def _with_spark(
     master: str,
-    space: Workspace,
+    space: Places,
     source: Source,
     writing: Writing,
     checks: list[Check],
     seconds: dict[str, float],
-) -> tuple[Summary | None, dict[str, str]]:
+) -> tuple[aggregate.Summary | None, dict[str, str]]:
     """Do Spark's part: append to ``checks``, return the summary and the versions used."""
     from deedbook._spark_session import session
-    from deedbook.demo import pipeline
 
     with ExitStack() as stack:
         with _timed(seconds, "start Spark"):
-            begun = session("deedbook demo", space.spark_log, master, pipeline.SETTINGS)
+            begun = session("deedbook demo", space.spark_log, master, aggregate.SETTINGS)
             spark = stack.enter_context(begun)
         with _timed(seconds, "compare log and input in Spark"):
-            checks += pipeline.check_log(spark, space, writing.acknowledged, source.lines)
+            checks += aggregate.check_log(spark, space, writing.acknowledged, source.lines)
         summary = None
         try:
             with _timed(seconds, "aggregate in Spark, write Parquet"):
-                summary = pipeline.aggregate(spark, space)
+                summary = aggregate.aggregate(spark, space)
             with _timed(seconds, "read Parquet back"):
-                checks += pipeline.check_parquet(spark, space, source.lines, source.bytes)
+                checks += aggregate.check_parquet(spark, space, source.lines, source.bytes)
         except Exception as error:
             if not is_from_spark(error):
                 raise
@@ -207,3 +164,9 @@ def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     began = time.monotonic()
     yield
     seconds[name] = time.monotonic() - began
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="demo", description=__doc__.partition("\n")[0])
+    add_arguments(parser)
+    sys.exit(main(parser.parse_args()))

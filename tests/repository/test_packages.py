@@ -1,0 +1,132 @@
+"""The packages of Python: who may import what, and what an import loads."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "deedbook"
+# The public packages. Every other module has a leading underscore, or lies in a package with one.
+PUBLIC = {
+    *("deedbook", "deedbook.aio", "deedbook.http", "deedbook.http.presets", "deedbook.metrics"),
+    *("deedbook.spark", "deedbook.spark.jobs", "deedbook.transient"),
+}
+# Only ever shorter: a pipeline is public by its names, and reaches into the connector.
+NOT_YET_PRIVATE = "deedbook.pipeline"
+CROSSINGS = {
+    ("deedbook._cli.report", "deedbook._report._figures"),
+    ("deedbook._cli.report", "deedbook._report._html"),
+    ("deedbook.pipeline.gold", "deedbook.spark._paths"),
+    ("deedbook.pipeline.gold", "deedbook.spark.jobs._tables"),
+    ("deedbook.pipeline.lag", "deedbook.spark._checkpoint"),
+    ("deedbook.pipeline.lag", "deedbook.spark._detect"),
+    ("deedbook.pipeline.lag", "deedbook.spark._format"),
+    ("deedbook.pipeline.lag", "deedbook.spark._options"),
+    ("deedbook.pipeline.run", "deedbook.spark._detect"),
+    ("deedbook.pipeline.run", "deedbook.spark._options"),
+    ("deedbook.pipeline.run", "deedbook.spark._sinks"),
+    ("deedbook.pipeline.run", "deedbook.spark.jobs._stream"),
+    ("deedbook.pipeline.silver", "deedbook.spark._paths"),
+    ("deedbook.pipeline.silver", "deedbook.spark._worker"),
+    ("deedbook.pipeline.silver", "deedbook.spark.jobs._stream"),
+    ("deedbook.pipeline.silver", "deedbook.spark.jobs._tables"),
+}
+
+
+def modules(top: Path) -> dict[str, Path]:
+    """Give the modules of a package by their names."""
+    found = {}
+    for file in top.rglob("*.py"):
+        parts = file.relative_to(top.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def imports(file: Path, known: set[str]) -> Iterator[str]:
+    """Give the modules of the package that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in known else node.module
+
+
+def owner(module: str) -> str | None:
+    """Give the package to which a private module belongs; None for a public module."""
+    parts = module.split(".")
+    private = [at for at, part in enumerate(parts) if re.match(r"_(?!_)", part)]
+    return ".".join(parts[: private[-1]]) if private else None
+
+
+def crossings(top: Path) -> set[tuple[str, str]]:
+    """Give the imports of a private module from outside the package to which it belongs."""
+    found = modules(top)
+    return {
+        (module, used)
+        for module, file in found.items()
+        for used in imports(file, set(found))
+        if used.split(".")[0] == top.name
+        and (inside := owner(used)) is not None
+        and module != inside
+        and not module.startswith(f"{inside}.")
+    }
+
+
+def test_an_import_of_anothers_private_module_is_a_crossing(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    for name, text in {
+        "__init__": "from top.a import f",
+        "_mine": "import os",
+        "a/__init__": "from top.a._inner import f\nfrom top import _mine",
+        "a/_inner": "def f():\n    from top.b import _far\n",
+        "b/__init__": "",
+        "b/_far": "import top.a._inner",
+        "_room/__init__": "from top._room.part import g",
+        "_room/part": "from top._room import _lock",
+        "_room/_lock": "",
+        "_other": "from top._room.part import g\nfrom top._room import _lock",
+    }.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / f"{name}.py").write_text(text)
+    assert crossings(top) == {
+        ("top._other", "top._room._lock"),
+        ("top.a._inner", "top.b._far"),
+        ("top.b._far", "top.a._inner"),
+    }
+
+
+def test_no_import_crosses_into_anothers_private_module() -> None:
+    assert crossings(PACKAGE) == CROSSINGS
+
+
+def test_every_module_that_is_not_public_is_private() -> None:
+    public = {
+        module
+        for module in modules(PACKAGE)
+        if owner(module) is None and module != "deedbook.__main__"
+    }
+    assert {module for module in public if not module.startswith(NOT_YET_PRIVATE)} == PUBLIC
+
+
+def test_the_reference_lists_public_modules_only() -> None:
+    listed = {
+        name.rpartition(".")[0]
+        for page in (ROOT / "docs" / "reference").glob("*.md")
+        for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
+    }
+    assert listed <= PUBLIC
+
+
+def test_the_import_loads_the_core_and_the_errors() -> None:
+    code = "import sys, deedbook; print(*[m for m in sys.modules if m.startswith('deedbook.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # The methods and the texts of the core's classes are written in Python, too.
+    of_core = {"_core", "_early", "_errors", "_methods", "_shown"}
+    assert set(done.stdout.split()) == {f"deedbook.{name}" for name in of_core}
