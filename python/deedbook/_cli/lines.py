@@ -10,7 +10,6 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Final, NamedTuple
 
 from deedbook._cli.failure import CliError
@@ -81,12 +80,7 @@ class LineSource:
     def __enter__(self) -> LineSource:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._owned:
             os.close(self._fd)
 

@@ -8,7 +8,7 @@ import select
 import signal
 import threading
 from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 
@@ -34,12 +34,7 @@ class Termination:
             self._entered = True
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._entered:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -81,12 +76,7 @@ class Stop:
                 signal.signal(number, self._note)
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._restore()
         if self._pipe is not None:
             signal.set_wakeup_fd(self._wakeup_before)

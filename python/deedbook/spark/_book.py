@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
@@ -15,14 +14,13 @@ from deedbook import (
     Book,
     ContiguityError,
     Damage,
-    MissingError,
     UnsupportedError,
 )
 from deedbook.spark._format import (
     Damaged,
+    Defaults,
     Place,
     Planned,
-    keeps_all,
     refuse_of_ledgers,
     refuse_of_stores,
 )
@@ -40,7 +38,7 @@ _FIRST_BYTES = (16, 8192)
 """Where the first deed may begin: after one header, or two slots."""
 
 
-class BookFormat(Steps):
+class BookFormat(Defaults, Steps):
     """Urbit's Book: a directory with ``book.log``."""
 
     name = "book"
@@ -145,10 +143,6 @@ class BookFormat(Steps):
         # Epoch N begins with event N + 1, which is the one to come where all before it were read.
         return bool(later) and int(number) > min(later)
 
-    def keep(self, log: Path, place: Place, consumer: str) -> None:
-        """Raises `InvalidArgumentError`: it knows no consumers."""
-        raise keeps_all(self)
-
     def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
         """Refuse epochs that leave a gap or overlap, with both numbers.
 
@@ -181,18 +175,6 @@ class BookFormat(Steps):
     def constants(self, piece: Piece) -> Mapping[str, object]:
         """The path."""
         return {"path": piece.path}
-
-    def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
-        """Both: a position is that of one record."""
-        return options.start, options.end
-
-    def selection(self, options: ReadOptions) -> Mapping[str, Any]:
-        """Nothing."""
-        return {}
-
-    def is_gone(self, error: MissingError, piece: Piece, options: ReadOptions) -> MissingError:
-        """The error itself: a log does not go while it is in use."""
-        return error
 
 
 def _epoch_of(path: Path) -> int | None:

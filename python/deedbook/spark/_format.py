@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from deedbook import (
     BatchStream,
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Damaged",
+    "Defaults",
     "Limits",
     "LogFormat",
     "Place",
     "Planned",
     "Step",
-    "keeps_all",
     "not_opened",
     "read_piece",
     "refuse_of_ledgers",
@@ -167,9 +167,39 @@ class LogFormat(Protocol):
         """The error of a piece that is not there any more; None to pass over it."""
 
 
-def keeps_all(log: LogFormat) -> InvalidArgumentError:
-    """The error of the option ``consumer`` for logs that know none."""
-    return InvalidArgumentError(f"option consumer: is for WALs, there is a {log.name}")
+class Defaults:
+    """The answers of a format whose logs stand alone, and that knows no consumers."""
+
+    name: ClassVar[str]
+
+    def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
+        """Nothing: no log goes on where another ends."""
+
+    def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
+        """False: no log goes on where another ends."""
+        return False
+
+    def keep(self, log: Path, place: Place, consumer: str) -> None:
+        """Raises `InvalidArgumentError`: it knows no consumers."""
+        raise InvalidArgumentError(f"option consumer: is for WALs, there is a {self.name}")
+
+    def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
+        """Damage, wherever the read met it."""
+        return Damaged(damage.offset, damage.end, damage.reason)
+
+    def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
+        """Both: a position is that of one record."""
+        return options.start, options.end
+
+    def selection(self, options: ReadOptions) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
+
+    def is_gone(
+        self, error: MissingError, piece: Piece, options: ReadOptions
+    ) -> MissingError | None:
+        """The error itself: a log does not go while it is in use."""
+        return error
 
 
 def refuse_of_ledgers(log: LogFormat, options: ReadOptions) -> None:

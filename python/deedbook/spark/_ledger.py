@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
 from deedbook import (
-    Damage,
     Error,
     InvalidArgumentError,
     LedgerSnapshot,
     MissingError,
 )
 from deedbook.spark._format import (
-    Damaged,
-    Place,
+    Defaults,
     Planned,
-    keeps_all,
     not_opened,
     refuse_of_stores,
 )
@@ -33,7 +29,7 @@ from deedbook.spark._schema import Column, on_request
 __all__ = ["LEDGER", "LedgerFormat"]
 
 
-class LedgerFormat(FileSteps):
+class LedgerFormat(Defaults, FileSteps):
     """A ledger: a directory of files that are finished, sent and removed; or one such file."""
 
     name = "ledger"
@@ -127,21 +123,6 @@ class LedgerFormat(FileSteps):
                     pieces += not_opened(file.path, error, options)
         return Planned(str(log), pieces)
 
-    def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
-        """False: no ledger goes on where another ends."""
-        return False
-
-    def keep(self, log: Path, place: Place, consumer: str) -> None:
-        """Raises `InvalidArgumentError`: it knows no consumers."""
-        raise keeps_all(self)
-
-    def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
-        """Nothing: files that were sent leave gaps."""
-
-    def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
-        """Damage, wherever the read met it."""
-        return Damaged(damage.offset, damage.end, damage.reason)
-
     def constants(self, piece: Piece) -> Mapping[str, object]:
         """The path and the file's index, which its name begins with."""
         return {"path": piece.path, "file": int(os.path.basename(piece.path).partition("-")[0])}
@@ -149,10 +130,6 @@ class LedgerFormat(FileSteps):
     def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
         """None: ``start`` and ``end`` are indexes of files, and planning goes by them."""
         return None, None
-
-    def selection(self, options: ReadOptions) -> Mapping[str, Any]:
-        """Nothing."""
-        return {}
 
     def is_gone(
         self, error: MissingError, piece: Piece, options: ReadOptions

@@ -17,7 +17,6 @@ from pyspark.sql.types import (
 )
 
 from deedbook import (
-    Damage,
     EventStore,
     LostRecordsError,
     MissingError,
@@ -26,12 +25,11 @@ from deedbook import (
     Split,
 )
 from deedbook.spark._format import (
-    Damaged,
+    Defaults,
     Limits,
     Place,
     Planned,
     Step,
-    keeps_all,
     refuse_of_ledgers,
 )
 from deedbook.spark._options import ReadOptions
@@ -45,7 +43,7 @@ _WHOLE = 2**62
 """Bytes of a part, so that each segment is one."""
 
 
-class NostrFormat:
+class NostrFormat(Defaults):
     """An event store: a directory with segments of Nostr events."""
 
     name = "nostr"
@@ -162,21 +160,6 @@ class NostrFormat:
     def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
         """Before the first segment: the events of another store."""
         return {}
-
-    def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
-        """False: no store goes on where another ends."""
-        return False
-
-    def keep(self, log: Path, place: Place, consumer: str) -> None:
-        """Raises `InvalidArgumentError`: it knows no consumers."""
-        raise keeps_all(self)
-
-    def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
-        """Nothing: no store goes on where another ends."""
-
-    def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
-        """Damage, wherever the read met it."""
-        return Damaged(damage.offset, damage.end, damage.reason)
 
     def constants(self, piece: Piece) -> Mapping[str, object]:
         """The path and the segment's number, which its name has."""

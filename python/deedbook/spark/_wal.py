@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql.types import BinaryType, LongType, StringType
 
-from deedbook import Damage, Error, MissingError, NotALogError, OutOfRangeError, Split, Wal
+from deedbook import Error, NotALogError, OutOfRangeError, Split, Wal
 from deedbook.spark._format import (
-    Damaged,
+    Defaults,
     Place,
     Planned,
     refuse_of_ledgers,
@@ -25,7 +24,7 @@ from deedbook.spark._steps import Steps
 __all__ = ["WAL", "WalFormat"]
 
 
-class WalFormat(Steps):
+class WalFormat(Defaults, Steps):
     """A write-ahead log: a directory of segments, or one file."""
 
     name = "wal"
@@ -94,37 +93,14 @@ class WalFormat(Steps):
         """Open a log for reading."""
         return Wal.open(log)
 
-    def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
-        """False: no log goes on where another ends."""
-        return False
-
     def keep(self, log: Path, place: Place, consumer: str) -> None:
         """Set the consumer, from this process, which only reads."""
         with self.open_log(log) as wal:
             wal.set_consumer(consumer, int(place["byte"]))
 
-    def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
-        """Nothing: no log goes on where another ends."""
-
-    def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
-        """Damage, wherever the read met it."""
-        return Damaged(damage.offset, damage.end, damage.reason)
-
     def constants(self, piece: Piece) -> Mapping[str, object]:
         """The path."""
         return {"path": piece.path}
-
-    def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
-        """Both: a position is that of one record."""
-        return options.start, options.end
-
-    def selection(self, options: ReadOptions) -> Mapping[str, Any]:
-        """Nothing."""
-        return {}
-
-    def is_gone(self, error: MissingError, piece: Piece, options: ReadOptions) -> MissingError:
-        """The error itself: a log does not go while it is in use."""
-        return error
 
 
 def _meets(split: Split, options: ReadOptions) -> bool:
