@@ -43,9 +43,14 @@ impl World for Store<'_> {
 
 /// Crash histories at every call of their last steps, in many states.
 pub fn crashed(histories: &[&str], durability: Durability, checksums: bool) {
+    crashed_in(of_tier("DEEDBOOK_NOSTR_STATES"), histories, durability, checksums);
+}
+
+/// The same in so many states.
+pub fn crashed_in(states: u64, histories: &[&str], durability: Durability, checksums: bool) {
     for history in histories {
         let mut explorer = Explorer::default();
-        crash(history, durability, checksums, &[], of_tier("DEEDBOOK_NOSTR_STATES"), &mut explorer);
+        crash(history, durability, checksums, &[], states, &mut explorer);
         finish(None, explorer);
     }
 }
