@@ -93,6 +93,8 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// Whether other files than the log say that records are missing. Where only the mark says it, removing the mark
     /// is the way to go on with a backup.
     const HAS_WITNESSES: bool = false;
+    /// How deep a look tells that files with nothing beside them are such a log.
+    const PROVED_BY: Depth = Depth::Begin;
     /// Whether its records have numbers that users see; else they go by their bytes.
     const NUMBERED: bool;
     /// How records lie in bytes.

@@ -26,6 +26,8 @@ impl Format for WalFormat {
     const NAME: &'static str = FORMAT;
     const NOUN: &'static str = "record";
     const LIMIT: &'static str = "record_bytes_max";
+    /// It has no header: its records alone tell.
+    const PROVED_BY: Depth = Depth::Quick;
     const NUMBERED: bool = false;
     type Framing = Codec;
     type Options = Options;

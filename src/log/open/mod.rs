@@ -244,7 +244,7 @@ pub(crate) fn look_first<F: Format>(
         }
         F::check_found(options, place, None, Access::Write)?;
     } else if !storage.is_dir(&place.sidecar) || storage.is_link(&place.log) {
-        match F::inspect(options, place, Access::Write, Depth::Quick) {
+        match F::inspect(options, place, Access::Write, F::PROVED_BY) {
             Err(e) if e.kind() == ErrorKind::Missing => {
                 F::check_found(options, place, None, Access::Write)?;
             }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use deedbook::storage::{Access, File, LockAttempt, Memory, Storage};
-use deedbook::{Mode, ledger};
+use deedbook::{Durability, Mode, book, ledger};
 
+use crate::support::common::watched::Watched;
 use crate::support::formats::subject::{At, MANUAL};
 use crate::support::formats::toy::TOY;
 
@@ -120,4 +121,28 @@ fn a_file_of_a_ledger_is_opened_once() {
     let log = ledger::open_file(&file, &options).unwrap();
     assert_eq!(disk.take(), BTreeMap::from([(file, 1)]));
     assert_eq!(log.iter().unwrap().count(), 1);
+}
+
+/// Without `.deedbook`, an opening for writing read a book twice: once to see that it is one, and once under the lock.
+#[test]
+fn an_opening_for_writing_reads_a_book_that_came_alone_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let calls_of = |mode: Mode| {
+        let _ = std::fs::remove_dir_all(dir.path().join(".deedbook"));
+        let disk = Watched::idle();
+        let options = book::Options::new().storage(Arc::new(disk.clone()));
+        let book = options.open(dir.path(), mode).unwrap();
+        let calls = disk.calls();
+        assert_eq!(book.len().unwrap(), 64);
+        book.close().unwrap();
+        calls
+    };
+    let book =
+        book::Options::new().durability(Durability::Manual).open(dir.path(), Mode::Create).unwrap();
+    for _ in 0..64 {
+        book.append(1, &[7; 256 << 10]).unwrap();
+    }
+    book.close().unwrap();
+    let [read, written] = [Mode::Read, Mode::Append].map(calls_of);
+    assert!(read > 64 && written < read + 60, "{read} calls to read, {written} to write");
 }
