@@ -116,7 +116,7 @@ pub fn inspect(
     Ok(inspected(format, space, seal, findings, mark))
 }
 
-/// What stands before the first deed.
+/// The seal of a book: its header or its slots.
 fn seal_of(
     format: &BookFormat,
     followed: Followed,

@@ -50,7 +50,7 @@ pub struct Inspected<F: Format> {
     pub settings: Option<Settings>,
     /// Damage that no record shows and that opening for writing removes.
     pub mended: Vec<Damage>,
-    /// What lies where the intent of a truncation would.
+    /// The intent of a truncation, if one exists.
     pub left: Left,
     /// Why the log can only be read: its files say something that cutting does not mend.
     pub only_readable: Option<String>,
@@ -93,7 +93,7 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// Whether other files than the log say that records are missing. Where only the mark says it, removing the mark
     /// is the way to go on with a backup.
     const HAS_WITNESSES: bool = false;
-    /// How deep a look tells that files with nothing beside them are such a log.
+    /// How much of the files must be read to see that they are such a log, if no sidecar says so.
     const PROVED_BY: Depth = Depth::Begin;
     /// Whether its records have numbers that users see; else they go by their bytes.
     const NUMBERED: bool;
@@ -140,7 +140,7 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// What a path names; for a new log what the options ask for.
     fn place(options: &Self::Options, path: &std::path::Path) -> Result<Place>;
 
-    /// Whether there is a log already: then none is created. By default, an empty file is none.
+    /// Whether a log exists: then the engine creates none. By default, an empty file is no log.
     fn exists(options: &Self::Options, place: &Place) -> Result<bool> {
         match place.open(&*Self::common(options)?.storage, Access::Read) {
             Err(e) if e.kind() == ErrorKind::Missing => Ok(false),
@@ -154,8 +154,8 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// Create a log: all of it or nothing.
     fn create(options: &Self::Options, place: &Place) -> Result<()>;
 
-    /// Which files a log has and what they hold; changes nothing. An opening calls this once, for writing under the lock,
-    /// and opens the files nowhere else. [`ErrorKind::Missing`](crate::ErrorKind::Missing) says that nothing is or was
+    /// Open the files of a log and find out what they hold. This changes nothing. An opening calls it once, for writing
+    /// under the lock, and opens the files nowhere else. [`ErrorKind::Missing`](crate::ErrorKind::Missing) says that nothing is or was
     /// there.
     fn inspect(
         options: &Self::Options,
@@ -164,7 +164,7 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         depth: Depth,
     ) -> Result<Inspected<Self>>;
 
-    /// Refuse to open what was found, or, where nothing was, to create a log there.
+    /// Refuse to open the log that was found, or to create one if none was found.
     fn check_found(
         _options: &Self::Options,
         _place: &Place,
@@ -186,14 +186,15 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(false)
     }
 
-    /// What is done besides, once a log is open for writing and after each sync, while the caller holds no lock. Only a
-    /// WAL does something: it drops what its retention allows, also after a sync of the engine's own thread.
+    /// Tend to an open log, after its opening for writing and after each sync. The caller holds no lock. Only a WAL
+    /// does something: it drops the records that its retention allows. The thread that syncs in the background calls
+    /// this too.
     fn tend(_log: &Shared<Self>, _after: Done) -> Result<()> {
         Ok(())
     }
 }
 
-/// What happened to an open log before a format [tends](Format::tend) to it.
+/// The event after which a format [tends](Format::tend) to an open log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// Its opening.

@@ -1,4 +1,4 @@
-//! What a log's file says besides its records: the number of the first one, and where the log ends.
+//! A seal: the part of a log's file that says the number of the first record, and where the log ends.
 
 use std::fmt::Debug;
 use std::io;
@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::log::extent::Extent;
 use crate::storage::File;
 
-/// Who says where a log ends. An open log has one; what a method does by default is right for a log whose records say
-/// it all.
+/// Says where a log ends. An open log has one seal. The default methods suit a log whose records alone say where it
+/// ends.
 pub trait Seal: Debug + Send + Sync {
     /// Whether a record is the log's only once [`Seal::cover`] has written so. Then no sync may cover half of an
     /// append, no space is reserved after the last record, and an open mark of an empty log proves that no commit
@@ -18,7 +18,7 @@ pub trait Seal: Debug + Send + Sync {
         false
     }
 
-    /// Write what must stand before the first record, whose number is `first`.
+    /// Write the header before the first record, whose number is `_first`.
     fn begin(&self, _file: &dyn File, _first: u64) -> io::Result<()> {
         Ok(())
     }
@@ -36,10 +36,10 @@ pub trait Seal: Debug + Send + Sync {
         Ok(())
     }
 
-    /// What was covered is on stable storage.
+    /// The covered records are on stable storage.
     fn synced(&self) {}
 
-    /// Whether what stands before the first record says that the log ends so.
+    /// Whether the header says that the log ends with `_extent`.
     fn is_sealed(&self, _extent: &Extent) -> bool {
         true
     }
@@ -67,7 +67,7 @@ pub trait Seal: Debug + Send + Sync {
     }
 }
 
-/// The records say it all.
+/// The seal of a log whose records alone say where it ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 

@@ -21,7 +21,7 @@ use crate::storage::Storage;
 const LOSS_NAME: &str = "loss";
 /// Lines of one loss.
 const LINES: usize = 3;
-/// What a damaged note is called.
+/// The name of a damaged note in errors.
 const DAMAGED: &str = "the note of acknowledged records that a repair found missing";
 
 /// Acknowledged records that are missing from a log.

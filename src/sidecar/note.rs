@@ -14,24 +14,24 @@ use crate::storage::{Access, File, Storage, read_full, replace};
 /// each staged file: 131,072 of them fit.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Where a note lies, and what it is called in errors.
+/// The place of a note, and its name in errors.
 pub struct Note<'a> {
     pub storage: &'a dyn Storage,
     pub path: PathBuf,
     pub what: &'static str,
 }
 
-/// What lies where a note would.
+/// The state of a note.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     Absent,
-    /// No note, or one whose checksum is wrong.
+    /// The file has no checksum, or a wrong one.
     Damaged,
     Lines(String),
 }
 
 impl Note<'_> {
-    /// The note's lines. A damaged note is an error, and so is what is no file: nothing else says what is in it.
+    /// The note's lines. A damaged note is an error, and so is a directory in its place: no other file has its contents.
     pub fn load(&self) -> Result<Option<String>> {
         use io::ErrorKind::{NotADirectory, NotFound};
         match self.find(|e| matches!(e.kind(), NotFound | NotADirectory))? {
@@ -41,7 +41,7 @@ impl Note<'_> {
         }
     }
 
-    /// Look what lies there. `is_absent` decides which errors say that there is no note.
+    /// Read the note. `is_absent` decides which errors mean that no note exists.
     pub fn find(&self, is_absent: fn(&io::Error) -> bool) -> Result<Found> {
         let file = match self.storage.open(&self.path, Access::Read) {
             Err(e) if is_absent(&e) => return Ok(Found::Absent),
@@ -63,7 +63,8 @@ impl Note<'_> {
             .map_err(|e| self.failed("store", e))
     }
 
-    /// Remove the note, if it is there, durably. Whoever removed it may have died before the sync.
+    /// Remove the note durably, if it exists. An absent note is synced too: a process may have removed it and died
+    /// before the sync.
     pub fn remove(&self) -> Result<()> {
         let sidecar = self.path.parent().unwrap_or(Path::new("."));
         remove(self.storage, &self.path)
@@ -111,14 +112,13 @@ pub fn read_small(file: &dyn File, path: &Path, what: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether an error says no more than that there is no such file, or none for us to read. That is
-/// enough for a reader, and for what is advisory.
+/// Whether an error means that no such file exists, or that this process may not read it. Readers and advisory files
+/// ask no more.
 pub fn is_absence(e: &io::Error) -> bool {
     is_missing(e) || e.kind() == io::ErrorKind::PermissionDenied
 }
 
-/// Whether an error says that there is no such file: for one that may be there, and must not be taken
-/// for absent.
+/// Whether an error means that no such file exists. A file that this process may not read counts as existing.
 pub fn is_missing(e: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
     matches!(e.kind(), NotFound | InvalidInput | NotADirectory)

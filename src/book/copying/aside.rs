@@ -33,7 +33,7 @@ use crate::storage::segmented::remove;
 use crate::storage::{Aside, LockAttempt, LockGuard, Storage, located, names_in, sync_dir};
 
 const ASIDE_NAME: &str = ".converting";
-/// What errors say of renaming.
+/// Renaming, in the words of errors.
 const NAMING: &str = "give the copy its name";
 
 /// A book that is being made, and its place.

@@ -228,8 +228,8 @@ impl<F: Format> Log<F> {
     }
 }
 
-/// Refuse what is no log, or another one, before anything is put beside it. Where something is there already, the look
-/// under the lock decides.
+/// Refuse files that are no log of this format before a sidecar is created next to them. If a sidecar exists, the
+/// inspection under the lock decides.
 pub(crate) fn look_first<F: Format>(
     options: &F::Options,
     storage: &dyn Storage,
