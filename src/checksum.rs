@@ -1,5 +1,9 @@
 //! Checksums over slices: thin wrappers of well-kept crates, held to their check values.
 
+#[cfg(feature = "nostr")]
+use crate::slice::u64_be_at;
+use crate::slice::{part_mut, u32_at};
+
 /// CRC-32 as of zlib (ISO-HDLC; check value `CBF43926`) of one slice.
 pub fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
@@ -43,6 +47,78 @@ pub fn crc64_more(before: u64, bytes: &[u8]) -> u64 {
         crc_fast::Digest::new_with_init_state(crc_fast::CrcAlgorithm::Crc64Xz, !before);
     digest.update(bytes);
     digest.finalize()
+}
+
+/// The checksum of a format's records. One of 32 bits is held in 64 as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sum {
+    /// CRC-32 as of zlib, stored little-endian.
+    Crc32,
+    /// CRC-32C, stored little-endian.
+    Crc32c,
+    /// CRC-64/XZ, stored big-endian.
+    #[cfg(feature = "nostr")]
+    Crc64,
+}
+
+impl Sum {
+    /// Of one slice.
+    #[inline(always)]
+    pub(crate) fn of(self, bytes: &[u8]) -> u64 {
+        match self {
+            Self::Crc32 => crc32(bytes).into(),
+            Self::Crc32c => crc32c(bytes).into(),
+            #[cfg(feature = "nostr")]
+            Self::Crc64 => crc64(bytes),
+        }
+    }
+
+    /// Of one slice, going on from the checksum of what came before it (0 at the start).
+    #[inline(always)]
+    pub(crate) fn more(self, before: u64, bytes: &[u8]) -> u64 {
+        match self {
+            Self::Crc32 => crc32_more(before as u32, bytes).into(),
+            Self::Crc32c => crc32c_more(before as u32, bytes).into(),
+            #[cfg(feature = "nostr")]
+            Self::Crc64 => crc64_more(before, bytes),
+        }
+    }
+
+    /// The one that is stored at a byte, if all of it is there.
+    #[inline(always)]
+    pub(crate) fn stored(self, bytes: &[u8], at: usize) -> Option<u64> {
+        match self {
+            Self::Crc32 | Self::Crc32c => u32_at(bytes, at).map(u64::from),
+            #[cfg(feature = "nostr")]
+            Self::Crc64 => u64_be_at(bytes, at),
+        }
+    }
+
+    /// Store one at a byte.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room for all of it.
+    #[inline(always)]
+    pub(crate) fn store(self, sum: u64, bytes: &mut [u8], at: usize) {
+        match self {
+            Self::Crc32 | Self::Crc32c => {
+                part_mut(bytes, at..at + 4).copy_from_slice(&(sum as u32).to_le_bytes());
+            }
+            #[cfg(feature = "nostr")]
+            Self::Crc64 => part_mut(bytes, at..at + 8).copy_from_slice(&sum.to_be_bytes()),
+        }
+    }
+
+    /// The first 4 bytes of one as it is stored, as a little-endian number.
+    #[inline(always)]
+    pub(crate) fn short(self, sum: u64) -> u32 {
+        match self {
+            Self::Crc32 | Self::Crc32c => sum as u32,
+            #[cfg(feature = "nostr")]
+            Self::Crc64 => sum.swap_bytes() as u32,
+        }
+    }
 }
 
 #[cfg(test)]

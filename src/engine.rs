@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+pub use crate::checksum::Sum;
 pub use crate::log::Log;
 pub use crate::log::extent::Extent;
 pub use crate::log::findings::Findings;
@@ -21,7 +22,7 @@ pub use crate::log::space::{Place, Space, base_of_tail};
 use crate::log::write::append::Wanted;
 pub use crate::log::write::batch::Batch;
 pub use crate::mode::Depth;
-pub use crate::scan::framing::{Frame, Framing};
+pub use crate::scan::framing::{Frame, Framing, Shape, SumAt};
 pub use crate::scan::{Bad, Step, Stop};
 pub use crate::sidecar::{LoadedMark, Mark, MarkFile, Settings};
 

@@ -11,9 +11,9 @@
 
 use std::ffi::OsStr;
 
-use crate::checksum::{crc32, crc32_more};
+use crate::checksum::Sum;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::log::framing::{self, Framing};
+use crate::log::framing::{self, Framing, Shape, SumAt};
 use crate::scan::{Bad, Step};
 use crate::slice::{part, u32_at};
 
@@ -99,8 +99,7 @@ impl Codec {
         Self { record_bytes_max, check: true }
     }
 
-    fn bad_length(length: u32, against: &'static str, expected: u64) -> Step<Frame> {
-        let found = length.into();
+    fn bad_length(found: u64, against: &'static str, expected: u64) -> Step<Frame> {
         Step::Bad(Bad { what: "length", found, against, expected, framed_len: None })
     }
 }
@@ -108,61 +107,54 @@ impl Codec {
 impl Framing for Codec {
     type Frame = Frame;
     type Tag = ();
-    type Sum = u32;
 
+    const SUM: Sum = Sum::Crc32;
     const RECORD_BYTES_MIN: u64 = HEADER_BYTES + 1;
     const HEAD_BYTES: usize = HEADER_BYTES as usize;
     /// A payload may end with any number of them.
     const TRAILING_ZEROS_MAX: u64 = u64::MAX;
 
-    #[inline]
-    fn parse(&self, bytes: &[u8]) -> Step<Frame> {
-        let (Some(payload_len), Some(stored)) = (u32_at(bytes, 0), u32_at(bytes, CRC_AT)) else {
-            return Step::NeedMore(HEADER_BYTES);
-        };
-        let length = u64::from(payload_len);
-        match (payload_len, stored) {
-            (0, 0) => return Step::Blank,
-            (0, _) => return Self::bad_length(0, "minimum", 1),
-            _ if length > self.record_bytes_max => {
-                return Self::bad_length(payload_len, "limit", self.record_bytes_max);
-            }
-            _ => {}
+    #[inline(always)]
+    fn shape(&self) -> Shape {
+        Shape {
+            head: HEADER_BYTES as usize,
+            tail: 0,
+            covered: HEADER_BYTES as usize..HEADER_BYTES as usize,
+            sum: SumAt::Head(CRC_AT),
+            check: self.check,
+            payload_max: self.record_bytes_max,
+            staged_from: 0,
         }
-        let whole = HEADER_BYTES + length;
-        let Some(record) = bytes.get(..whole as usize) else {
-            return Step::NeedMore(whole);
-        };
-        if self.check {
-            let crc = crc32(part(record, HEADER_BYTES as usize..));
-            if crc != stored {
-                return Step::Bad(Bad {
-                    what: "checksum",
-                    found: crc.into(),
-                    against: "stored",
-                    expected: stored.into(),
-                    framed_len: None,
-                });
-            }
-        }
-        Step::Record { frame: Frame { crc: stored, payload_len }, len: whole }
     }
 
     fn by_lengths(self) -> Self {
         Self { check: false, ..self }
     }
 
-    fn claimed_len(&self, head: &[u8]) -> Option<u64> {
-        let length = u64::from(u32_at(head, 0)?);
-        (1..=self.record_bytes_max).contains(&length).then_some(HEADER_BYTES + length)
+    #[inline]
+    fn claim(&self, bytes: &[u8]) -> Result<u64, Step<Frame>> {
+        let (Some(length), Some(stored)) = (u32_at(bytes, 0), u32_at(bytes, CRC_AT)) else {
+            return Err(Step::NeedMore(HEADER_BYTES));
+        };
+        match (u64::from(length), stored) {
+            (0, 0) => Err(Step::Blank),
+            (0, _) => Err(Self::bad_length(0, "minimum", 1)),
+            (length, _) if length > self.record_bytes_max => {
+                Err(Self::bad_length(length, "limit", self.record_bytes_max))
+            }
+            (length, _) => Ok(HEADER_BYTES + length),
+        }
     }
 
-    fn sum_at(&self, _record_len: u64) -> Option<u64> {
-        Some(CRC_AT as u64)
+    #[inline]
+    fn close(&self, _body: &[u8], len: u64, crc: u32) -> Result<Frame, Bad> {
+        Ok(Frame { crc, payload_len: (len - HEADER_BYTES) as u32 })
     }
 
-    fn record_bytes_max(&self) -> u64 {
-        self.record_bytes_max + HEADER_BYTES
+    #[inline]
+    fn push_head(&self, out: &mut Vec<u8>, _tag: (), payload_len: usize) {
+        out.extend_from_slice(&(payload_len as u32).to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
     }
 
     #[inline]
@@ -176,37 +168,6 @@ impl Framing for Codec {
             _ => return Ok(()),
         };
         Err(Error::new(kind, message).of(FORMAT).with_durable(Durable::No))
-    }
-
-    /// The checksum is that of the bytes in `out`.
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>, _tag: (), payload: &[u8]) -> u32 {
-        let start = out.len();
-        out.reserve(payload.len() + HEADER_BYTES as usize);
-        out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(payload);
-        let (head, copy) = crate::slice::part_mut(out, start..).split_at_mut(HEADER_BYTES as usize);
-        let sum = crc32(copy);
-        crate::slice::part_mut(head, CRC_AT..).copy_from_slice(&sum.to_le_bytes());
-        sum
-    }
-
-    fn sum_begin(&self, _tag: (), _payload_len: usize) -> u32 {
-        0
-    }
-
-    fn sum_more(&self, sum: u32, part: &[u8]) -> u32 {
-        crc32_more(sum, part)
-    }
-
-    fn short_sum(sum: u32) -> u32 {
-        sum
-    }
-
-    fn enclose(&self, _tag: (), payload_len: usize, sum: u32) -> (Vec<u8>, Vec<u8>) {
-        let length = (payload_len as u32).to_le_bytes();
-        ([length, sum.to_le_bytes()].concat(), Vec::new())
     }
 }
 
@@ -222,10 +183,9 @@ mod tests {
             (b"\0", [1, 0, 0, 0, 0x8D, 0xEF, 0x02, 0xD2]),
         ] {
             let mut record = vec![0xAA];
-            let sum = Codec::new(100).encode(&mut record, (), payload);
+            Codec::new(100).encode(&mut record, (), payload);
             let record = record.get(1..).unwrap();
             assert_eq!(record, [&header[..], payload].concat());
-            assert_eq!(Codec::new(100).enclose((), payload.len(), sum).0, header);
             let Step::Record { frame, len } = Codec::new(100).parse(record) else {
                 panic!("not read back");
             };

@@ -1,8 +1,11 @@
 //! How records lie one after the other in bytes: pure, no I/O.
 
 use std::fmt::Debug;
+use std::ops::Range;
 
+use crate::checksum::Sum;
 use crate::error::Result;
+use crate::slice::{part, part_mut, u64_at};
 
 /// What a format's parser finds at the start of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,43 +70,79 @@ pub trait Frame: Copy + Debug + Send + Sync + 'static {
     }
 }
 
-/// A format's record codec.
+/// The longest [`Framing::HEAD_BYTES`] of any format.
+pub const HEAD_BYTES_MAX: usize = 32;
+/// The size of every trailer.
+pub const TRAILER_BYTES_MAX: usize = 8;
+
+/// Where a checksum is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SumAt {
+    /// At this byte of the head.
+    Head(usize),
+    /// At the begin of the tail.
+    Tail,
+    /// Nowhere: [`Frame::sum`] is computed.
+    Nowhere,
+}
+
+/// The bytes around a payload, and the limits of a codec.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Bytes of a record before its payload.
+    pub head: usize,
+    /// Bytes of a record after its payload.
+    pub tail: usize,
+    /// The bytes of the head that the checksum covers. It covers the payload too.
+    pub covered: Range<usize>,
+    /// Where the checksum is stored.
+    pub sum: SumAt,
+    /// Whether checksums are compared, or only lengths.
+    pub check: bool,
+    /// Size of the longest payload.
+    pub payload_max: u64,
+    /// Bytes that a staged file has before its records: room for the header of a log, which it may become.
+    pub staged_from: u64,
+}
+
+/// A format's record codec: a head, a payload and a tail. The engine derives the rest ([`FramingExt`]).
 pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// What is known of an intact record.
     type Frame: Frame;
     /// What a record has beside its payload.
     type Tag: Copy + Default + Debug + Send + Sync + 'static;
-    /// A checksum that is continued over the parts of a payload.
-    type Sum: Copy + Default + Debug;
+    /// The checksum of a record.
+    const SUM: Sum;
     /// Size of the shortest record.
     const RECORD_BYTES_MIN: u64;
     /// Bytes at the begin of a record that give its length.
     const HEAD_BYTES: usize;
-    /// Bytes at the end of a record that repeat its length; 0 where nothing does.
+    /// Bytes at the end of a record that repeat its first ones, a length of 8 bytes; 0 where nothing does.
     const TRAILER_BYTES: usize = 0;
     /// Zeros at the end of the data that may belong to the last record.
     const TRAILING_ZEROS_MAX: u64 = 0;
     /// Whether [`Framing::follows`] says anything.
     const LINKED: bool = false;
+    /// Whether a record is intact whatever its payload holds: then a long one is checked in parts.
+    const IN_PARTS: bool = true;
 
-    /// Bytes that a staged file has before its records: room for the header of a log, which it may become.
-    fn staged_from(&self) -> u64 {
-        0
-    }
-
-    /// Parse the start of `bytes`. Asks for more rather than guesses, and never for more than the
-    /// format's limit.
-    fn parse(&self, bytes: &[u8]) -> Step<Self::Frame>;
+    /// The bytes around a payload.
+    fn shape(&self) -> Shape;
 
     /// The same framing, which compares lengths only.
     #[must_use]
     fn by_lengths(self) -> Self;
 
-    /// Whether a record that begins with `head` can end with `trailer`. Keeps a long record from
-    /// being read, and memory from being reserved for it, where only its head says so.
-    fn fits(&self, _head: &[u8], _trailer: &[u8]) -> std::result::Result<(), Bad> {
-        Ok(())
-    }
+    /// The size of the record at the start of `bytes`, or why it is unknown. Asks for more rather than
+    /// guesses, and never for more than a head.
+    fn claim(&self, bytes: &[u8]) -> std::result::Result<u64, Step<Self::Frame>>;
+
+    /// The record of `len` bytes with this [`Frame::sum`], whose checksum is right: `body` is all of it before
+    /// its tail, or its head alone if the payload was read in parts.
+    fn close(&self, body: &[u8], len: u64, sum: u32) -> std::result::Result<Self::Frame, Bad>;
+
+    /// Append the head of a record to `out`, with zeros for its checksum.
+    fn push_head(&self, out: &mut Vec<u8>, tag: Self::Tag, payload_len: usize);
 
     /// Whether an intact record can come right after another one, for records that are numbered in
     /// their bytes.
@@ -111,54 +150,175 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// The size of the record by its first bytes, if that is possible.
-    fn claimed_len(&self, head: &[u8]) -> Option<u64>;
+    /// Refuse a payload beyond the limit.
+    fn check_len(&self, payload_len: usize) -> Result<()>;
 
-    /// The size of the record by its last bytes, if that is possible.
-    fn trailed_len(&self, _trailer: &[u8]) -> Option<u64> {
-        None
+    /// Parse the start of `bytes`. Asks for more rather than guesses, and never for more than the
+    /// format's limit. A codec of several shapes has it inlined for the one that is most used.
+    #[inline]
+    fn parse(&self, bytes: &[u8]) -> Step<Self::Frame> {
+        parse(self, bytes)
     }
 
-    /// The byte within a record of `record_len` bytes at which its checksum is stored, in 4 bytes;
-    /// `None` where a record has none, and [`Frame::sum`] is computed.
-    fn sum_at(&self, record_len: u64) -> Option<u64>;
+    /// Append a whole record to `out`; returns its checksum. Inlined like [`Framing::parse`].
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>, tag: Self::Tag, payload: &[u8]) -> u32 {
+        encode(self, out, tag, payload)
+    }
+}
 
-    /// Bytes of a record before and after its payload, for formats of which a long record can be
-    /// checked in parts; `None` where it is held as a whole.
-    fn around(&self) -> Option<(usize, usize)> {
-        None
+/// [`Framing::parse`] of any format.
+#[inline(always)]
+pub fn parse<P: Framing>(framing: &P, bytes: &[u8]) -> Step<P::Frame> {
+    let len = match framing.claim(bytes) {
+        Ok(len) => len,
+        Err(step) => return step,
+    };
+    let Some(record) = usize::try_from(len).ok().and_then(|len| bytes.get(..len)) else {
+        return Step::NeedMore(len);
+    };
+    let (body, tail) = record.split_at(record.len() - framing.shape().tail);
+    conclude(framing, len, body, tail, || sum_of(framing, body))
+}
+
+/// [`Framing::encode`] of any format.
+#[inline(always)]
+pub fn encode<P: Framing>(framing: &P, out: &mut Vec<u8>, tag: P::Tag, payload: &[u8]) -> u32 {
+    let (start, Shape { head, tail, .. }) = (out.len(), framing.shape());
+    out.reserve(head + payload.len() + tail);
+    framing.push_head(out, tag, payload.len());
+    out.extend_from_slice(payload);
+    let sum = sum_of(framing, part(out, start..));
+    let body = out.len() - start;
+    out.resize(start + body + tail, 0);
+    let (head, tail) = part_mut(out, start..).split_at_mut(body);
+    framing.seal(head, tail, sum);
+    P::SUM.short(sum)
+}
+
+/// The checksum of a record by all of it before its tail: in one pass where its bytes lie in a row.
+#[inline(always)]
+fn sum_of<P: Framing>(framing: &P, body: &[u8]) -> u64 {
+    let Shape { head, covered, .. } = framing.shape();
+    match covered.end == head {
+        true => P::SUM.of(part(body, covered.start..)),
+        false => P::SUM.more(P::SUM.of(part(body, covered)), part(body, head..)),
+    }
+}
+
+/// What a record is by its head, its tail and, where that is asked for, its checksum.
+#[inline(always)]
+fn conclude<P: Framing>(
+    framing: &P,
+    len: u64,
+    body: &[u8],
+    tail: &[u8],
+    sum: impl FnOnce() -> u64,
+) -> Step<P::Frame> {
+    let shape = framing.shape();
+    if let Err(bad) = framing.fits(body, part(tail, shape.tail - P::TRAILER_BYTES..)) {
+        return Step::Bad(bad);
+    }
+    let stored = match shape.sum {
+        SumAt::Head(at) => P::SUM.stored(body, at),
+        SumAt::Tail => P::SUM.stored(tail, 0),
+        SumAt::Nowhere => None,
+    };
+    let sum = match stored {
+        Some(stored) if !shape.check => stored,
+        _ => sum(),
+    };
+    if let Some(stored) = stored.filter(|&stored| stored != sum) {
+        return Step::Bad(Bad {
+            what: "checksum",
+            found: sum,
+            against: "stored",
+            expected: stored,
+            framed_len: (P::TRAILER_BYTES > 0).then_some(len),
+        });
+    }
+    match framing.close(body, len, P::SUM.short(sum)) {
+        Ok(frame) => Step::Record { frame, len },
+        Err(bad) => Step::Bad(bad),
+    }
+}
+
+/// What every format has by its [`Framing`].
+pub trait FramingExt: Framing {
+    /// The size of the record by its first bytes, or by its last ones where these repeat it.
+    fn claimed_len(&self, head: &[u8]) -> Option<u64> {
+        self.claim(head).ok()
     }
 
-    /// The checksum of the first bytes of a record, to be continued by [`Framing::sum_more`]; `None`
-    /// where [`Framing::parse_around`] needs none.
-    fn sum_of_head(&self, _head: &[u8]) -> Option<Self::Sum> {
-        None
+    /// Size of the longest record.
+    fn record_bytes_max(&self) -> u64 {
+        let Shape { head, tail, payload_max, .. } = self.shape();
+        payload_max.saturating_add((head + tail) as u64)
+    }
+
+    /// Whether a record that begins with `head` can end with `trailer`. Keeps a long record from
+    /// being read, and memory from being reserved for it, where only its head says so.
+    #[inline(always)]
+    fn fits(&self, head: &[u8], trailer: &[u8]) -> std::result::Result<(), Bad> {
+        const { assert!(matches!(Self::TRAILER_BYTES, 0 | TRAILER_BYTES_MAX)) };
+        match (u64_at(head, 0), u64_at(trailer, 0)) {
+            (Some(expected), Some(found)) if Self::TRAILER_BYTES > 0 && found != expected => {
+                let (what, against) = ("length trailer", "length");
+                Err(Bad { what, found, against, expected, framed_len: None })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The byte within a record of `record_len` bytes at which its checksum is stored; `None` where a record
+    /// has none.
+    fn sum_at(&self, record_len: u64) -> Option<u64> {
+        let Shape { sum, tail, .. } = self.shape();
+        match sum {
+            SumAt::Head(at) => Some(at as u64),
+            SumAt::Tail => Some(record_len - tail as u64),
+            SumAt::Nowhere => None,
+        }
+    }
+
+    /// The checksum of a record before its payload, to be continued by [`Sum::more`].
+    fn sum_of_head(&self, head: &[u8]) -> u64 {
+        Self::SUM.of(part(head, self.shape().covered))
+    }
+
+    /// Whether the checksum of a record is asked for.
+    fn sums(&self) -> bool {
+        let Shape { sum, check, .. } = self.shape();
+        check || sum == SumAt::Nowhere
+    }
+
+    /// The bytes before and after a payload, but for its checksum, which [`FramingExt::seal`] stores.
+    fn around(&self, tag: Self::Tag, payload_len: usize) -> (Vec<u8>, Vec<u8>) {
+        let mut head = Vec::new();
+        self.push_head(&mut head, tag, payload_len);
+        (head, vec![0; self.shape().tail])
     }
 
     /// What [`Framing::parse`] finds in a whole record whose payload was read in parts: by the bytes
     /// before and after it, and the checksum of what comes before those after it.
-    fn parse_around(&self, _head: &[u8], _tail: &[u8], _sum: Self::Sum) -> Step<Self::Frame> {
-        Step::NeedMore(u64::MAX)
+    fn parse_around(&self, head: &[u8], tail: &[u8], sum: u64) -> Step<Self::Frame> {
+        match self.claim(head) {
+            Ok(len) => conclude(self, len, head, tail, || sum),
+            Err(step) => step,
+        }
     }
 
-    /// Size of the longest record.
-    fn record_bytes_max(&self) -> u64;
-
-    /// Refuse a payload beyond the limit.
-    fn check_len(&self, payload_len: usize) -> Result<()>;
-
-    /// Append a whole record to `out`; returns its checksum, which is that of the bytes in `out`.
-    fn encode(&self, out: &mut Vec<u8>, tag: Self::Tag, payload: &[u8]) -> u32;
-
-    /// The checksum of a record before its payload, to be continued by [`Framing::sum_more`].
-    fn sum_begin(&self, tag: Self::Tag, payload_len: usize) -> Self::Sum;
-
-    /// Continue a checksum over a part of the payload.
-    fn sum_more(&self, sum: Self::Sum, part: &[u8]) -> Self::Sum;
-
-    /// What [`Frame::sum`] says of a record with this checksum.
-    fn short_sum(sum: Self::Sum) -> u32;
-
-    /// What stands before and after a payload with this checksum.
-    fn enclose(&self, tag: Self::Tag, payload_len: usize, sum: Self::Sum) -> (Vec<u8>, Vec<u8>);
+    /// Store the checksum and the trailer in the bytes before and after a payload.
+    #[inline(always)]
+    fn seal(&self, head: &mut [u8], tail: &mut [u8], sum: u64) {
+        match self.shape().sum {
+            SumAt::Head(at) => Self::SUM.store(sum, head, at),
+            SumAt::Tail => Self::SUM.store(sum, tail, 0),
+            SumAt::Nowhere => {}
+        }
+        let trailer = tail.len() - Self::TRAILER_BYTES;
+        part_mut(tail, trailer..).copy_from_slice(part(head, ..Self::TRAILER_BYTES));
+    }
 }
+
+impl<P: Framing> FramingExt for P {}

@@ -15,8 +15,8 @@ use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
 
 pub use damage::{Damage, OnCorrupt, Verdict};
-use framing::Framing;
 pub use framing::{Bad, Step};
+use framing::{Framing, FramingExt, TRAILER_BYTES_MAX};
 
 /// What stands at the scanner's position.
 #[derive(Clone, Debug)]
@@ -77,8 +77,6 @@ impl Stop {
         }
     }
 }
-
-const TRAILER_BYTES_MAX: usize = 32;
 
 /// A longer record is checked in parts, where its bytes are not asked for.
 pub const HELD_BYTES_MAX: u64 = 1 << 20;
@@ -302,16 +300,20 @@ fn in_parts<P: Framing>(
     offset: u64,
     len: u64,
 ) -> io::Result<Option<Step<P::Frame>>> {
-    let Some((head, tail)) = parse.around() else { return Ok(None) };
-    let (mut head, mut tail) = (vec![0; head], vec![0; tail]);
+    if !P::IN_PARTS {
+        return Ok(None);
+    }
+    let shape = parse.shape();
+    let (mut head, mut tail) = (vec![0; shape.head], vec![0; shape.tail]);
     let payload = offset + head.len() as u64..(offset + len).saturating_sub(tail.len() as u64);
     let there = read_full(file, &mut head, offset)? + read_full(file, &mut tail, payload.end)?;
     if there < head.len() + tail.len() {
         return Ok(Some(Step::NeedMore(len)));
     }
-    let Some(mut sum) = parse.sum_of_head(&head) else {
-        return Ok(Some(parse.parse_around(&head, &tail, P::Sum::default())));
-    };
+    if !parse.sums() {
+        return Ok(Some(parse.parse_around(&head, &tail, 0)));
+    }
+    let mut sum = parse.sum_of_head(&head);
     let mut block = vec![0; READ_BYTES];
     let mut at = payload.start;
     while at < payload.end {
@@ -320,7 +322,7 @@ fn in_parts<P: Framing>(
         if read < want {
             return Ok(Some(Step::NeedMore(len)));
         }
-        sum = parse.sum_more(sum, part(&block, ..read));
+        sum = P::SUM.more(sum, part(&block, ..read));
         at += read as u64;
     }
     Ok(Some(parse.parse_around(&head, &tail, sum)))

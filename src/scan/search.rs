@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::scan::framing::Framing;
+use crate::scan::framing::{Framing, FramingExt};
 use crate::scan::{Bad, Step, trailer_fits};
 use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};

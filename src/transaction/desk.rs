@@ -47,7 +47,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) sidecar: &'a Path,
     /// Unix permissions of new files.
     pub(crate) file_mode: u32,
-    /// The byte at which records begin in a staged file: [`Framing::staged_from`](crate::scan::framing::Framing::staged_from).
+    /// The byte at which records begin in a staged file: [`Shape::staged_from`](crate::scan::framing::Shape::staged_from).
     pub(crate) staged_from: u64,
 }
 

@@ -10,11 +10,11 @@
 
 use std::ffi::OsStr;
 
-use crate::checksum::{crc32c, crc32c_more};
+use crate::checksum::Sum;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::log::framing::{self, Framing};
+use crate::log::framing::{self, Framing, Shape, SumAt};
 use crate::scan::{Bad, Step};
-use crate::slice::{part, part_mut, u32_at};
+use crate::slice::{part, u32_at};
 
 /// Name of the format in errors.
 pub const FORMAT: &str = "wal";
@@ -98,72 +98,28 @@ impl Codec {
     pub fn new(record_bytes_max: u64) -> Self {
         Self { record_bytes_max, check: true }
     }
-
-    /// The record by its head and, on request, its checksum.
-    #[inline]
-    fn conclude(&self, stored: u32, payload_len: u32, sum: impl FnOnce() -> u32) -> Step<Frame> {
-        let crc = if self.check { sum() } else { stored };
-        if crc != stored {
-            return Step::Bad(Bad {
-                what: "checksum",
-                found: crc.into(),
-                against: "stored",
-                expected: stored.into(),
-                framed_len: None,
-            });
-        }
-        let len = HEADER_BYTES + u64::from(payload_len);
-        Step::Record { frame: Frame { crc: stored, payload_len }, len }
-    }
 }
 
 impl Framing for Codec {
     type Frame = Frame;
     type Tag = ();
-    type Sum = u32;
 
+    const SUM: Sum = Sum::Crc32c;
     const RECORD_BYTES_MIN: u64 = HEADER_BYTES;
     const HEAD_BYTES: usize = HEADER_BYTES as usize;
     /// A payload may end with any number of them.
     const TRAILING_ZEROS_MAX: u64 = u64::MAX;
 
-    #[inline]
-    fn parse(&self, bytes: &[u8]) -> Step<Frame> {
-        let (Some(stored), Some(payload_len)) = (u32_at(bytes, 0), u32_at(bytes, LENGTH_AT)) else {
-            return Step::NeedMore(HEADER_BYTES);
-        };
-        if stored == 0 && payload_len == 0 {
-            return Step::Blank;
-        }
-        let length = u64::from(payload_len);
-        if length > self.record_bytes_max {
-            return Step::Bad(Bad {
-                what: "length",
-                found: length,
-                against: "limit",
-                expected: self.record_bytes_max,
-                framed_len: None,
-            });
-        }
-        let whole = HEADER_BYTES + length;
-        let Some(record) = bytes.get(..whole as usize) else {
-            return Step::NeedMore(whole);
-        };
-        self.conclude(stored, payload_len, || crc32c(part(record, LENGTH_AT..)))
-    }
-
-    fn around(&self) -> Option<(usize, usize)> {
-        Some((HEADER_BYTES as usize, 0))
-    }
-
-    fn sum_of_head(&self, head: &[u8]) -> Option<u32> {
-        self.check.then(|| crc32c(part(head, LENGTH_AT..)))
-    }
-
-    fn parse_around(&self, head: &[u8], _tail: &[u8], sum: u32) -> Step<Frame> {
-        match (u32_at(head, 0), u32_at(head, LENGTH_AT)) {
-            (Some(stored), Some(payload_len)) => self.conclude(stored, payload_len, || sum),
-            _ => Step::NeedMore(HEADER_BYTES),
+    #[inline(always)]
+    fn shape(&self) -> Shape {
+        Shape {
+            head: HEADER_BYTES as usize,
+            tail: 0,
+            covered: LENGTH_AT..HEADER_BYTES as usize,
+            sum: SumAt::Head(0),
+            check: self.check,
+            payload_max: self.record_bytes_max,
+            staged_from: 0,
         }
     }
 
@@ -171,18 +127,31 @@ impl Framing for Codec {
         Self { check: false, ..self }
     }
 
-    fn claimed_len(&self, head: &[u8]) -> Option<u64> {
-        let (crc, length) = (u32_at(head, 0)?, u64::from(u32_at(head, LENGTH_AT)?));
-        let possible = length <= self.record_bytes_max && (crc, length) != (0, 0);
-        possible.then_some(HEADER_BYTES + length)
+    #[inline]
+    fn claim(&self, bytes: &[u8]) -> Result<u64, Step<Frame>> {
+        let (Some(stored), Some(length)) = (u32_at(bytes, 0), u32_at(bytes, LENGTH_AT)) else {
+            return Err(Step::NeedMore(HEADER_BYTES));
+        };
+        let (found, expected) = (u64::from(length), self.record_bytes_max);
+        match (stored, length) {
+            (0, 0) => Err(Step::Blank),
+            _ if found > expected => {
+                let (what, against) = ("length", "limit");
+                Err(Step::Bad(Bad { what, found, against, expected, framed_len: None }))
+            }
+            _ => Ok(HEADER_BYTES + found),
+        }
     }
 
-    fn sum_at(&self, _record_len: u64) -> Option<u64> {
-        Some(0)
+    #[inline]
+    fn close(&self, _body: &[u8], len: u64, crc: u32) -> Result<Frame, Bad> {
+        Ok(Frame { crc, payload_len: (len - HEADER_BYTES) as u32 })
     }
 
-    fn record_bytes_max(&self) -> u64 {
-        self.record_bytes_max + HEADER_BYTES
+    #[inline]
+    fn push_head(&self, out: &mut Vec<u8>, _tag: (), payload_len: usize) {
+        out.extend_from_slice(&[0; LENGTH_AT]);
+        out.extend_from_slice(&(payload_len as u32).to_le_bytes());
     }
 
     #[inline]
@@ -192,36 +161,6 @@ impl Framing for Codec {
         }
         let message = format!("record of {payload_len} bytes, limit {}", self.record_bytes_max);
         Err(Error::new(ErrorKind::TooLarge, message).of(FORMAT).with_durable(Durable::No))
-    }
-
-    /// The checksum is that of the bytes in `out`.
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>, _tag: (), payload: &[u8]) -> u32 {
-        let start = out.len();
-        out.reserve(payload.len() + HEADER_BYTES as usize);
-        out.extend_from_slice(&[0; LENGTH_AT]);
-        out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-        out.extend_from_slice(payload);
-        let sum = crc32c(part(out, start + LENGTH_AT..));
-        part_mut(out, start..start + LENGTH_AT).copy_from_slice(&sum.to_le_bytes());
-        sum
-    }
-
-    fn sum_begin(&self, _tag: (), payload_len: usize) -> u32 {
-        crc32c(&(payload_len as u32).to_le_bytes())
-    }
-
-    fn sum_more(&self, sum: u32, part: &[u8]) -> u32 {
-        crc32c_more(sum, part)
-    }
-
-    fn short_sum(sum: u32) -> u32 {
-        sum
-    }
-
-    fn enclose(&self, _tag: (), payload_len: usize, sum: u32) -> (Vec<u8>, Vec<u8>) {
-        let length = (payload_len as u32).to_le_bytes();
-        ([sum.to_le_bytes(), length].concat(), Vec::new())
     }
 }
 

@@ -48,74 +48,45 @@ fn head(bytes: &[u8]) -> Option<(u32, u32)> {
     Some((word(0)?, word(4)?))
 }
 
-fn bad(what: &'static str, found: u64, against: &'static str, expected: u64) -> Step<Found> {
-    Step::Bad(Bad { what, found, against, expected, framed_len: None })
-}
-
 impl Framing for Toy {
     type Frame = Found;
     type Tag = ();
-    type Sum = u32;
+    const SUM: Sum = Sum::Crc32c;
     const RECORD_BYTES_MIN: u64 = HEAD as u64;
     const HEAD_BYTES: usize = HEAD;
     const TRAILING_ZEROS_MAX: u64 = u64::MAX;
 
-    fn parse(&self, bytes: &[u8]) -> Step<Found> {
-        let Some((payload_len, stored)) = head(bytes) else {
-            return Step::NeedMore(HEAD as u64);
-        };
-        let (found, len) = (Found { sum: stored, payload_len }, u64::from(payload_len));
-        if (payload_len, stored) == (0, 0) {
-            return Step::Blank;
-        } else if len > PAYLOAD_MAX {
-            return bad("length", len, "limit", PAYLOAD_MAX);
-        }
-        let Some(payload) = bytes.get(HEAD..HEAD + len as usize) else {
-            return Step::NeedMore(found.len());
-        };
-        let sum = self.sum_more(self.sum_begin((), payload.len()), payload);
-        match self.check && sum != stored {
-            true => bad("checksum", sum.into(), "stored", stored.into()),
-            false => Step::Record { frame: found, len: found.len() },
-        }
+    fn shape(&self) -> Shape {
+        let (sum, covered) = (SumAt::Head(4), 0..4);
+        let (check, payload_max, staged_from) = (self.check, PAYLOAD_MAX, 0);
+        Shape { head: HEAD, tail: 0, covered, sum, check, payload_max, staged_from }
     }
     fn by_lengths(self) -> Self {
         Self { check: false }
     }
-    fn claimed_len(&self, bytes: &[u8]) -> Option<u64> {
-        let (len, sum) = head(bytes).filter(|head| *head != (0, 0))?;
-        let found = Found { sum, payload_len: len };
-        Some(found.len()).filter(|_| found.payload_len() <= PAYLOAD_MAX)
+    fn claim(&self, bytes: &[u8]) -> Result<u64, Step<Found>> {
+        match head(bytes).map(|(len, sum)| (u64::from(len), sum)) {
+            None => Err(Step::NeedMore(HEAD as u64)),
+            Some((0, 0)) => Err(Step::Blank),
+            Some((found, _)) if found > PAYLOAD_MAX => {
+                let (what, against, expected) = ("length", "limit", PAYLOAD_MAX);
+                Err(Step::Bad(Bad { what, found, against, expected, framed_len: None }))
+            }
+            Some((len, _)) => Ok(HEAD as u64 + len),
+        }
     }
-    fn sum_at(&self, _record_len: u64) -> Option<u64> {
-        Some(4)
+    fn close(&self, _: &[u8], len: u64, sum: u32) -> Result<Found, Bad> {
+        Ok(Found { sum, payload_len: (len - HEAD as u64) as u32 })
     }
-    fn record_bytes_max(&self) -> u64 {
-        HEAD as u64 + PAYLOAD_MAX
+    fn push_head(&self, out: &mut Vec<u8>, _tag: (), payload_len: usize) {
+        out.extend((payload_len as u32).to_le_bytes());
+        out.extend([0; 4]);
     }
     fn check_len(&self, len: usize) -> Result<()> {
         match len as u64 > PAYLOAD_MAX {
             true => Err(Error::new(ErrorKind::TooLarge, "too long").with_durable(Durable::No)),
             false => Ok(()),
         }
-    }
-    fn encode(&self, out: &mut Vec<u8>, tag: (), payload: &[u8]) -> u32 {
-        let sum = self.sum_more(self.sum_begin(tag, payload.len()), payload);
-        out.extend(self.enclose(tag, payload.len(), sum).0);
-        out.extend_from_slice(payload);
-        sum
-    }
-    fn sum_begin(&self, _tag: (), payload_len: usize) -> u32 {
-        crc32c::crc32c(&(payload_len as u32).to_le_bytes())
-    }
-    fn sum_more(&self, sum: u32, part: &[u8]) -> u32 {
-        crc32c::crc32c_append(sum, part)
-    }
-    fn short_sum(sum: u32) -> u32 {
-        sum
-    }
-    fn enclose(&self, _tag: (), payload_len: usize, sum: u32) -> (Vec<u8>, Vec<u8>) {
-        ([(payload_len as u32).to_le_bytes(), sum.to_le_bytes()].concat(), Vec::new())
     }
 }
 

@@ -12,11 +12,11 @@
 
 use crate::book::layouts::{HEAD_BYTES, Layout, MUG_BYTES, TRAILER_BYTES};
 use crate::book::names::FORMAT;
-use crate::checksum::{crc32, crc32_more};
+use crate::checksum::Sum;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::log::framing;
+use crate::log::framing::{self, Framing, Shape, SumAt};
 use crate::scan::{Bad, Step};
-use crate::slice::{part, u32_at, u64_at};
+use crate::slice::{part, there, u32_at, u64_at};
 
 /// `let_d` is not 0, so of the zeros after the last other byte at most 7 belong to a deed.
 const TRAILING_ZEROS_MAX: u64 = TRAILER_BYTES as u64 - 1;
@@ -82,153 +82,41 @@ impl Codec {
         Self { layout, deed_bytes_max, check: true }
     }
 
-    /// The checksum of a deed.
+    /// The same codec of a layout whose sizes are constants where this is inlined.
     #[inline(always)]
-    fn sum(&self, deed: &[u8], jam_len: u64) -> u32 {
-        let (head, jam_end) = (self.layout.head_bytes(), self.layout.head_bytes() + jam_len);
-        match self.layout {
-            // One pass over head and jam where they lie.
-            Layout::Packed | Layout::Slots => crc32(part(deed, ..jam_end as usize)),
-            Layout::Padded => crc32_more(
-                crc32(part(deed, ..HEAD_BYTES)),
-                part(deed, head as usize..jam_end as usize),
-            ),
-        }
-    }
-
-    /// What stands at the beginning of some bytes.
-    #[inline(always)]
-    fn parse_deed(&self, bytes: &[u8]) -> Step<Frame> {
-        let Some(len) = u64_at(bytes, 0) else {
-            return Step::NeedMore(HEAD_BYTES as u64);
-        };
-        if len < MUG_BYTES {
-            return match (len, u32_at(bytes, 8)) {
-                (0, None) => Step::NeedMore(HEAD_BYTES as u64),
-                (0, Some(0)) => Step::Blank,
-                _ => Step::Bad(bad("length", len, "minimum", MUG_BYTES)),
-            };
-        }
-        if len > self.deed_bytes_max {
-            return Step::Bad(bad("length", len, "limit", self.deed_bytes_max));
-        }
-        let whole = len + self.layout.framing_bytes();
-        let Some(deed) = usize::try_from(whole).ok().and_then(|whole| bytes.get(..whole)) else {
-            return Step::NeedMore(whole);
-        };
-        let (body, tail) = deed.split_at(deed.len() - self.layout.tail_bytes() as usize);
-        self.conclude(len, body, tail, || self.sum(deed, len - MUG_BYTES))
-    }
-
-    /// Append a whole deed to `out`; returns its checksum.
-    #[inline(always)]
-    fn encode_deed(&self, out: &mut Vec<u8>, mug: u32, jam: &[u8]) -> u32 {
-        let start = out.len();
-        let layout = self.layout;
-        out.reserve(jam.len() + (layout.head_bytes() + layout.tail_bytes()) as usize);
-        out.extend_from_slice(&encode_head(mug, jam.len()));
-        out.resize(start + layout.head_bytes() as usize, 0);
-        out.extend_from_slice(jam);
-        let crc = self.sum(part(out, start..), jam.len() as u64);
-        self.push_tail(out, jam.len(), crc);
-        crc
-    }
-
-    /// What a deed is by its head, its tail and, where that is asked for, its checksum.
-    #[inline(always)]
-    fn conclude(
-        &self,
-        len: u64,
-        head: &[u8],
-        tail: &[u8],
-        sum: impl FnOnce() -> u32,
-    ) -> Step<Frame> {
-        let whole = len + self.layout.framing_bytes();
-        let trailer = tail.len().checked_sub(TRAILER_BYTES).and_then(|at| u64_at(tail, at));
-        let (Some(trailer), Some(mug)) = (trailer, u32_at(head, 8)) else {
-            return Step::NeedMore(whole);
-        };
-        if trailer != len {
-            return Step::Bad(bad("length trailer", trailer, "length", len));
-        }
-        let stored = u32_at(tail, 0).filter(|_| self.layout.has_checksum());
-        let crc = match stored {
-            Some(stored) if !self.check => stored,
-            _ => sum(),
-        };
-        if let Some(stored) = stored.filter(|&stored| stored != crc) {
-            let differ = bad("checksum", crc.into(), "stored", stored.into());
-            return Step::Bad(Bad { framed_len: Some(whole), ..differ });
-        }
-        let frame = Frame { mug, crc, jam_len: len - MUG_BYTES, layout: self.layout };
-        Step::Record { frame, len: whole }
-    }
-
-    #[inline(always)]
-    fn push_tail(&self, out: &mut Vec<u8>, jam_len: usize, crc: u32) {
-        if self.layout.has_checksum() {
-            out.extend_from_slice(&crc.to_le_bytes());
-        }
-        if self.layout == Layout::Padded {
-            out.extend_from_slice(&[0; 4]);
-        }
-        out.extend_from_slice(&(jam_len as u64 + MUG_BYTES).to_le_bytes());
+    fn packed(&self) -> Self {
+        Self { layout: Layout::Packed, ..*self }
     }
 }
 
-fn bad(what: &'static str, found: u64, against: &'static str, expected: u64) -> Bad {
-    Bad { what, found, against, expected, framed_len: None }
+fn bad(found: u64, against: &'static str, expected: u64) -> Step<Frame> {
+    Step::Bad(Bad { what: "length", found, against, expected, framed_len: None })
 }
 
-/// `len_d` and `mug_l` of a deed.
-fn encode_head(mug: u32, jam_len: usize) -> [u8; HEAD_BYTES] {
-    let mut head = [0; HEAD_BYTES];
-    let (len, rest) = head.split_at_mut(8);
-    len.copy_from_slice(&(jam_len as u64 + MUG_BYTES).to_le_bytes());
-    rest.copy_from_slice(&mug.to_le_bytes());
-    head
-}
-
-impl framing::Framing for Codec {
+impl Framing for Codec {
     type Frame = Frame;
     type Tag = u32;
-    type Sum = u32;
 
+    const SUM: Sum = Sum::Crc32;
     /// Of `slots`, which has the shortest.
     const RECORD_BYTES_MIN: u64 = (HEAD_BYTES + TRAILER_BYTES) as u64;
     const HEAD_BYTES: usize = 8;
     const TRAILER_BYTES: usize = TRAILER_BYTES;
     const TRAILING_ZEROS_MAX: u64 = TRAILING_ZEROS_MAX;
 
-    fn staged_from(&self) -> u64 {
-        match self.layout {
-            Layout::Packed => self.layout.header_bytes(),
-            Layout::Slots | Layout::Padded => 0,
-        }
-    }
-
     #[inline(always)]
-    fn parse(&self, bytes: &[u8]) -> Step<Frame> {
-        match self.layout {
-            // The sizes of a layout that is named are constants.
-            Layout::Packed => Self { layout: Layout::Packed, ..*self }.parse_deed(bytes),
-            Layout::Slots | Layout::Padded => self.parse_deed(bytes),
-        }
-    }
-
-    fn around(&self) -> Option<(usize, usize)> {
-        Some((self.layout.head_bytes() as usize, self.layout.tail_bytes() as usize))
-    }
-
-    fn sum_of_head(&self, head: &[u8]) -> Option<u32> {
-        let computed = self.check || !self.layout.has_checksum();
-        computed.then(|| crc32(part(head, ..HEAD_BYTES)))
-    }
-
-    fn parse_around(&self, head: &[u8], tail: &[u8], sum: u32) -> Step<Frame> {
-        match u64_at(head, 0) {
-            Some(len) => self.conclude(len, head, tail, || sum),
-            None => Step::NeedMore(HEAD_BYTES as u64),
+    fn shape(&self) -> Shape {
+        Shape {
+            head: self.layout.head_bytes() as usize,
+            tail: self.layout.tail_bytes() as usize,
+            covered: 0..HEAD_BYTES,
+            sum: if self.layout.has_checksum() { SumAt::Tail } else { SumAt::Nowhere },
+            check: self.check,
+            payload_max: self.deed_bytes_max.saturating_sub(MUG_BYTES),
+            staged_from: match self.layout {
+                Layout::Packed => self.layout.header_bytes(),
+                Layout::Slots | Layout::Padded => 0,
+            },
         }
     }
 
@@ -236,30 +124,37 @@ impl framing::Framing for Codec {
         Self { check: false, ..self }
     }
 
-    fn fits(&self, head: &[u8], trailer: &[u8]) -> Result<(), Bad> {
-        match (u64_at(head, 0), u64_at(trailer, 0)) {
-            (Some(len), Some(trailer)) if len != trailer => {
-                Err(bad("length trailer", trailer, "length", len))
-            }
-            _ => Ok(()),
+    #[inline(always)]
+    fn claim(&self, bytes: &[u8]) -> Result<u64, Step<Frame>> {
+        let Some(len) = u64_at(bytes, 0) else {
+            return Err(Step::NeedMore(HEAD_BYTES as u64));
+        };
+        if len < MUG_BYTES {
+            return Err(match (len, u32_at(bytes, 8)) {
+                (0, None) => Step::NeedMore(HEAD_BYTES as u64),
+                (0, Some(0)) => Step::Blank,
+                _ => bad(len, "minimum", MUG_BYTES),
+            });
+        }
+        match len > self.deed_bytes_max {
+            true => Err(bad(len, "limit", self.deed_bytes_max)),
+            false => Ok(len.saturating_add(self.layout.framing_bytes())),
         }
     }
 
-    fn claimed_len(&self, head: &[u8]) -> Option<u64> {
-        let len = u64_at(head, 0).filter(|len| (MUG_BYTES..=self.deed_bytes_max).contains(len))?;
-        len.checked_add(self.layout.framing_bytes())
+    #[inline(always)]
+    fn close(&self, body: &[u8], len: u64, crc: u32) -> Result<Frame, Bad> {
+        let jam_len = len - MUG_BYTES - self.layout.framing_bytes();
+        Ok(Frame { mug: there(u32_at(body, 8)), crc, jam_len, layout: self.layout })
     }
 
-    fn trailed_len(&self, trailer: &[u8]) -> Option<u64> {
-        self.claimed_len(trailer)
-    }
-
-    fn sum_at(&self, record_len: u64) -> Option<u64> {
-        self.layout.has_checksum().then(|| record_len - self.layout.tail_bytes())
-    }
-
-    fn record_bytes_max(&self) -> u64 {
-        self.deed_bytes_max.saturating_add(self.layout.framing_bytes())
+    #[inline(always)]
+    fn push_head(&self, out: &mut Vec<u8>, mug: u32, jam_len: usize) {
+        out.extend_from_slice(&(jam_len as u64 + MUG_BYTES).to_le_bytes());
+        out.extend_from_slice(&mug.to_le_bytes());
+        if self.layout == Layout::Padded {
+            out.extend_from_slice(&[0; 4]);
+        }
     }
 
     fn check_len(&self, payload_len: usize) -> Result<()> {
@@ -271,39 +166,27 @@ impl framing::Framing for Codec {
         Err(Error::new(ErrorKind::TooLarge, message).of(FORMAT).with_durable(Durable::No))
     }
 
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>, mug: u32, jam: &[u8]) -> u32 {
+    #[inline(always)]
+    fn parse(&self, bytes: &[u8]) -> Step<Frame> {
         match self.layout {
-            Layout::Packed => Self { layout: Layout::Packed, ..*self }.encode_deed(out, mug, jam),
-            Layout::Slots | Layout::Padded => self.encode_deed(out, mug, jam),
+            Layout::Packed => framing::parse(&self.packed(), bytes),
+            Layout::Slots | Layout::Padded => framing::parse(self, bytes),
         }
     }
 
-    fn sum_begin(&self, mug: u32, jam_len: usize) -> u32 {
-        crc32(&encode_head(mug, jam_len))
-    }
-
-    fn sum_more(&self, sum: u32, part: &[u8]) -> u32 {
-        crc32_more(sum, part)
-    }
-
-    fn short_sum(sum: u32) -> u32 {
-        sum
-    }
-
-    fn enclose(&self, mug: u32, jam_len: usize, sum: u32) -> (Vec<u8>, Vec<u8>) {
-        let mut head = encode_head(mug, jam_len).to_vec();
-        head.resize(self.layout.head_bytes() as usize, 0);
-        let mut tail = Vec::new();
-        self.push_tail(&mut tail, jam_len, sum);
-        (head, tail)
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>, mug: u32, jam: &[u8]) -> u32 {
+        match self.layout {
+            Layout::Packed => framing::encode(&self.packed(), out, mug, jam),
+            Layout::Slots | Layout::Padded => framing::encode(self, out, mug, jam),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::framing::{Frame as _, Framing as _};
+    use crate::log::framing::{Frame as _, FramingExt as _};
 
     const ALL: [Layout; 3] = [Layout::Packed, Layout::Slots, Layout::Padded];
 
@@ -336,10 +219,11 @@ mod tests {
         for layout in ALL {
             let (codec, mut whole, jam) = (codec(layout), Vec::new(), vec![7; 300]);
             let crc = codec.encode(&mut whole, 9, &jam);
-            let apart = codec.sum_more(codec.sum_begin(9, jam.len()), &jam);
-            let (head, tail) = codec.enclose(9, jam.len(), apart);
+            let (mut head, mut tail) = codec.around(9, jam.len());
+            let apart = Codec::SUM.more(codec.sum_of_head(&head), &jam);
+            codec.seal(&mut head, &mut tail, apart);
             assert_eq!(whole, [&head[..], &jam, &tail].concat());
-            assert_eq!(crc, apart);
+            assert_eq!(u64::from(crc), apart);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::book::slots::committed::{begins_at, read_slots};
 use crate::book::slots::{DEEDS_AT, Slot, newest_first};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::findings::Findings;
-use crate::log::framing::Framing as _;
+use crate::log::framing::FramingExt as _;
 use crate::log::seal::Seal;
 use crate::scan::search::find_intact;
 use crate::scan::{Damage, Scanned, Scanner, Verdict};

@@ -11,7 +11,7 @@ use crate::book::slots::{DEEDS_AT, SLOT_BYTES, SLOTS_AT, Slot, newest_first};
 use crate::checksum::crc32_more;
 use crate::locks::{Mutex, lock};
 use crate::log::extent::Extent;
-use crate::log::framing::Framing as _;
+use crate::log::framing::{Framing as _, FramingExt as _};
 use crate::scan::search::find_intact;
 use crate::scan::{Scanned, Scanner};
 use crate::slice::part;
@@ -233,7 +233,7 @@ fn back(file: &dyn File, codec: Codec, from: Place, records: u64) -> io::Result<
         let (mut trailer, mut head) = ([0; 8], [0; 8]);
         let Some(trailer_at) = place.offset.checked_sub(8) else { return Ok(None) };
         let read = read_full(file, &mut trailer, trailer_at)?;
-        let len = codec.trailed_len(part(&trailer, ..read));
+        let len = codec.claimed_len(part(&trailer, ..read));
         let offset = len.and_then(|len| place.offset.checked_sub(len));
         let Some(offset) = offset.filter(|&offset| offset >= DEEDS_AT) else { return Ok(None) };
         read_full(file, &mut head, offset)?;

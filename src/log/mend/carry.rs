@@ -89,7 +89,7 @@ pub(super) fn transactions<F: Format>(
     report: &mut SalvageReport,
 ) -> Result<()> {
     let (storage, sidecar, file_mode) = (&*common.storage, &*place.sidecar, common.file_mode);
-    let staged_from = copy.shared.appending.staged_from();
+    let staged_from = copy.shared.appending.shape().staged_from;
     let source = Desk { storage, sidecar, file_mode, staged_from };
     match source.noted() {
         Ok(noted) => {

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::{Log, Shared};
-use crate::scan::framing::{Frame, Framing};
+use crate::scan::framing::{Frame, Framing, FramingExt, Shape};
 use crate::scan::{Step, Stop};
 use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
@@ -32,7 +32,7 @@ pub struct PayloadReader<F: Format> {
     /// Of the payload: next byte to read, and the one after the last.
     at: u64,
     end: u64,
-    sum: Option<<F::Framing as Framing>::Sum>,
+    sum: Option<u64>,
 }
 
 impl<F: Format> PayloadReader<F> {
@@ -61,7 +61,7 @@ impl<F: Format> PayloadReader<F> {
             let left = self.at + read as u64 - self.offset;
             return Err(self.damaged(&Stop::Incomplete { need, left }));
         }
-        let sum = self.sum.map(|sum| self.framing.sum_more(sum, block));
+        let sum = self.sum.map(|sum| F::Framing::SUM.more(sum, block));
         if want > 0 && self.at + want as u64 == self.end {
             self.check(sum)?;
         }
@@ -86,7 +86,7 @@ impl<F: Format> PayloadReader<F> {
         Ok(true)
     }
 
-    fn check(&self, sum: Option<<F::Framing as Framing>::Sum>) -> Result<()> {
+    fn check(&self, sum: Option<u64>) -> Result<()> {
         match self.framing.parse_around(&self.head, &self.tail, sum.unwrap_or_default()) {
             Step::Bad(bad) => Err(self.damaged(&Stop::Bad(bad))),
             _ => Ok(()),
@@ -142,8 +142,7 @@ impl<F: Format> Shared<F> {
         offset: u64,
     ) -> Result<PayloadReader<F>> {
         let framing = self.framing;
-        let around = (F::Framing::HEAD_BYTES, F::Framing::TRAILER_BYTES);
-        let (head, tail) = framing.around().unwrap_or(around);
+        let Shape { head, tail, .. } = framing.shape();
         let (mut head, mut tail) = (vec![0; head], vec![0; tail]);
         let name = F::name_of(ordinal, offset);
         let damaged = |why: Stop| {
@@ -166,7 +165,7 @@ impl<F: Format> Shared<F> {
         };
         let end = offset + len - tail.len() as u64;
         read(&mut tail, end)?;
-        let frame = match lengths.parse_around(&head, &tail, Default::default()) {
+        let frame = match lengths.parse_around(&head, &tail, 0) {
             Step::Record { frame, .. } => frame,
             Step::Bad(bad) => return Err(damaged(Stop::Bad(bad))),
             _ => return Err(damaged(Stop::Incomplete { need: len, left: there })),
@@ -176,7 +175,7 @@ impl<F: Format> Shared<F> {
             file: self.file.clone(),
             path: self.place.log.clone(),
             framing,
-            sum: framing.sum_of_head(&head),
+            sum: framing.sums().then(|| framing.sum_of_head(&head)),
             name,
             offset,
             frame,

@@ -13,7 +13,7 @@ use crate::log::look::inspect::{CHANGING, inspect_patiently, patiently};
 use crate::log::notice;
 use crate::log::{Log, Shared};
 use crate::mode::{Depth, Mode};
-use crate::scan::framing::{Frame, Framing as _};
+use crate::scan::framing::{Frame, FramingExt};
 use crate::scan::{Scanned, Scanner};
 use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, LoadedMark, Mark, MarkFile};
 use crate::storage::read_full;

@@ -6,7 +6,7 @@ use std::io;
 use super::learnt::Walked;
 use super::search::{Chain, Search, Stretch};
 use super::trailers::Trailers;
-use crate::scan::framing::Framing;
+use crate::scan::framing::{Framing, FramingExt};
 use crate::scan::{Scanned, Scanner};
 use crate::storage::READ_BYTES;
 

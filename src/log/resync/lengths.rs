@@ -4,15 +4,13 @@ use std::io;
 
 use super::search::{Search, Stretch};
 use super::trailers::Trailers;
-use crate::scan::framing::Framing;
+use crate::scan::framing::{Framing, FramingExt, HEAD_BYTES_MAX, TRAILER_BYTES_MAX};
 use crate::scan::{Scanned, Scanner};
 use crate::slice::{part, part_mut};
 use crate::storage::read_full;
 
 /// How far a length that leads back to the damage is looked for.
 const TRAILER_SEARCH_BYTES: u64 = 64 << 20;
-/// The longest head of any format.
-const HEAD_BYTES_MAX: usize = 32;
 
 impl<F: Framing> Search<'_, F> {
     /// The end of the damaged record at `at`, by a length that leads back to the record, if an intact record, a
@@ -110,12 +108,12 @@ impl<F: Framing> Search<'_, F> {
         let Some(at) = end.checked_sub(bytes as u64).filter(|_| bytes > 0) else {
             return Ok(None);
         };
-        let mut trailer = [0; 16];
+        let mut trailer = [0; TRAILER_BYTES_MAX];
         let read = read_full(&self.near, &mut trailer, at)?;
         if read < bytes {
             return Ok(None);
         }
-        let len = self.stretch.framing.trailed_len(part(&trailer, ..bytes));
+        let len = self.stretch.framing.claimed_len(part(&trailer, ..bytes));
         Ok(len.and_then(|len| end.checked_sub(len)))
     }
 }

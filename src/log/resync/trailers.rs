@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use crate::scan::framing::Framing;
+use crate::scan::framing::{Framing, FramingExt};
 use crate::scan::search::Budget;
 use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
@@ -103,7 +103,7 @@ fn spans_ending_in<F: Framing>(
     let mut block = vec![0; (to - begin) as usize];
     let read = read_full(file, part_mut(&mut block, ..), begin)?;
     let ends = begin + len as u64..;
-    let lengths = part(&block, ..read).windows(len).map(|bytes| framing.trailed_len(bytes));
+    let lengths = part(&block, ..read).windows(len).map(|bytes| framing.claimed_len(bytes));
     let spans = lengths.zip(ends);
     Ok(spans.filter_map(|(len, end)| Some((end.checked_sub(len?)?, end))).collect())
 }

@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::extent::Extent;
-use crate::scan::framing::{Frame, Framing};
+use crate::scan::framing::{Frame, Framing, FramingExt};
 use crate::scan::{Scanned, Scanner};
 use crate::sidecar::Mark;
 use crate::storage::{File, read_full};

@@ -150,7 +150,7 @@ impl<F: Format> Log<F> {
 /// staged, and the commit is brought to its end from there. `false` where that is not certain.
 pub(crate) fn is_staged<F: Format>(common: &Common, sidecar: &Path, found: &Inspected<F>) -> bool {
     let (storage, file_mode) = (&*common.storage, common.file_mode);
-    let staged_from = found.format.framing().staged_from();
+    let staged_from = found.format.framing().shape().staged_from;
     let desk = Desk { storage, sidecar, file_mode, staged_from };
     let (extent, file) = (found.findings.extent, &*found.space.file);
     let Ok(Some(intent)) = Intent::load(&desk) else { return false };
@@ -219,7 +219,7 @@ impl<F: Format> Target for Shared<F> {
             storage: &*self.common.storage,
             sidecar: &self.place.sidecar,
             file_mode: self.common.file_mode,
-            staged_from: self.appending.staged_from(),
+            staged_from: self.appending.shape().staged_from,
         }
     }
 

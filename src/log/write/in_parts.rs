@@ -7,7 +7,7 @@ use crate::log::format::{Format, TagOf};
 use crate::log::read::payload::PART_BYTES;
 use crate::log::write::append::Appended;
 use crate::log::{Log, Shared, State};
-use crate::scan::framing::Framing;
+use crate::scan::framing::{Framing, FramingExt};
 use crate::slice::part_mut;
 
 impl<F: Format> Log<F> {
@@ -63,28 +63,28 @@ impl<F: Format> Shared<F> {
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<(u64, u32)> {
         let framing = self.appending;
-        let (head, trailer) = framing.enclose(tag, payload_len, Default::default());
-        let len = head.len() as u64 + payload_len as u64 + trailer.len() as u64;
+        let (mut head, mut tail) = framing.around(tag, payload_len);
+        let len = head.len() as u64 + payload_len as u64 + tail.len() as u64;
         self.begin(state, len)?;
         let offset = state.extent.end;
         let mut at = offset + head.len() as u64;
         let payload_end = at + payload_len as u64;
-        let mut sum = framing.sum_begin(tag, payload_len);
+        let mut sum = framing.sum_of_head(&head);
         let mut block = std::mem::take(&mut state.scratch);
         while at < payload_end {
             block.resize((payload_end - at).min(PART_BYTES as u64) as usize, 0);
             fill(&mut block).map_err(|e| self.take_back(state, e))?;
-            sum = framing.sum_more(sum, &block);
+            sum = F::Framing::SUM.more(sum, &block);
             self.write(state, &block, at)?;
             at += block.len() as u64;
         }
         block.clear();
         state.scratch = block;
-        let (head, trailer) = framing.enclose(tag, payload_len, sum);
-        if !trailer.is_empty() {
-            self.write(state, &trailer, at)?;
+        framing.seal(&mut head, &mut tail, sum);
+        if !tail.is_empty() {
+            self.write(state, &tail, at)?;
         }
         self.write(state, &head, offset)?;
-        Ok((len, F::Framing::short_sum(sum)))
+        Ok((len, F::Framing::SUM.short(sum)))
     }
 }
