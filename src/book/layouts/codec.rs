@@ -82,10 +82,10 @@ impl Codec {
         Self { layout, deed_bytes_max, check: true }
     }
 
-    /// The same codec of a layout whose sizes are constants where this is inlined.
+    /// The same codec for its own layout: the sizes of a layout that is named are constants.
     #[inline(always)]
-    fn packed(&self) -> Self {
-        Self { layout: Layout::Packed, ..*self }
+    fn named(&self, layout: Layout) -> Self {
+        Self { layout, ..*self }
     }
 }
 
@@ -136,10 +136,9 @@ impl Framing for Codec {
                 _ => bad(len, "minimum", MUG_BYTES),
             });
         }
-        match len > self.deed_bytes_max {
-            true => Err(bad(len, "limit", self.deed_bytes_max)),
-            false => Ok(len.saturating_add(self.layout.framing_bytes())),
-        }
+        let whole = len.checked_add(self.layout.framing_bytes());
+        let within = whole.filter(|_| len <= self.deed_bytes_max);
+        within.ok_or(bad(len, "limit", self.deed_bytes_max))
     }
 
     #[inline(always)]
@@ -169,7 +168,7 @@ impl Framing for Codec {
     #[inline(always)]
     fn parse(&self, bytes: &[u8]) -> Step<Frame> {
         match self.layout {
-            Layout::Packed => framing::parse(&self.packed(), bytes),
+            Layout::Packed => framing::parse(&self.named(Layout::Packed), bytes),
             Layout::Slots | Layout::Padded => framing::parse(self, bytes),
         }
     }
@@ -177,8 +176,9 @@ impl Framing for Codec {
     #[inline]
     fn encode(&self, out: &mut Vec<u8>, mug: u32, jam: &[u8]) -> u32 {
         match self.layout {
-            Layout::Packed => framing::encode(&self.packed(), out, mug, jam),
-            Layout::Slots | Layout::Padded => framing::encode(self, out, mug, jam),
+            Layout::Packed => framing::encode(&self.named(Layout::Packed), out, mug, jam),
+            Layout::Slots => framing::encode(&self.named(Layout::Slots), out, mug, jam),
+            Layout::Padded => framing::encode(self, out, mug, jam),
         }
     }
 }
