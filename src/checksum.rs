@@ -134,6 +134,25 @@ mod tests {
     }
 
     #[test]
+    fn parts_have_the_sum_of_the_whole() {
+        let all = [
+            Sum::Crc32,
+            Sum::Crc32c,
+            #[cfg(feature = "nostr")]
+            Sum::Crc64,
+        ];
+        for sum in all {
+            let whole = sum.of(b"123456789");
+            assert_eq!(sum.more(sum.more(0, b"1234"), b"56789"), whole);
+            let mut bytes = [0; 9];
+            sum.store(whole, &mut bytes, 1);
+            assert_eq!(sum.stored(&bytes, 1), Some(whole));
+            assert_eq!(u32_at(&bytes, 1), Some(sum.short(whole)));
+            assert_eq!(sum.stored(&bytes, 6), None);
+        }
+    }
+
+    #[test]
     fn check_value() {
         assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
         assert_eq!(crc32_more(crc32(b"1234"), b"56789"), 0xCBF4_3926);

@@ -75,23 +75,23 @@ pub const HEAD_BYTES_MAX: usize = 32;
 /// The size of every trailer.
 pub const TRAILER_BYTES_MAX: usize = 8;
 
-/// Where a checksum is stored.
+/// Where the checksum of a record is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SumAt {
     /// At this byte of the head.
     Head(usize),
     /// At the begin of the tail.
     Tail,
-    /// Nowhere: [`Frame::sum`] is computed.
+    /// Nowhere: it is computed.
     Nowhere,
 }
 
-/// The bytes around a payload, and the limits of a codec.
+/// The bytes around the payloads of a log, and what a codec does with them.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Bytes of a record before its payload.
+    /// Size of the head, the bytes of a record before its payload.
     pub head: usize,
-    /// Bytes of a record after its payload.
+    /// Size of the tail, the bytes of a record after its payload.
     pub tail: usize,
     /// The bytes of the head that the checksum covers. It covers the payload too.
     pub covered: Range<usize>,
@@ -105,7 +105,8 @@ pub struct Shape {
     pub staged_from: u64,
 }
 
-/// A format's record codec: a head, a payload and a tail. The engine derives the rest ([`FramingExt`]).
+/// A format's record codec. A record is a head, a payload and a tail. The format says what is in the head.
+/// Parsing, encoding and the handling of records in parts follow from that ([`FramingExt`]).
 pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// What is known of an intact record.
     type Frame: Frame;
@@ -117,7 +118,8 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     const RECORD_BYTES_MIN: u64;
     /// Bytes at the begin of a record that give its length.
     const HEAD_BYTES: usize;
-    /// Bytes at the end of a record that repeat its first ones, a length of 8 bytes; 0 where nothing does.
+    /// Size of the trailer, with which a tail ends: the first 8 bytes of the record again, which are a length.
+    /// 0 if a format has none.
     const TRAILER_BYTES: usize = 0;
     /// Zeros at the end of the data that may belong to the last record.
     const TRAILING_ZEROS_MAX: u64 = 0;
@@ -133,12 +135,12 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     #[must_use]
     fn by_lengths(self) -> Self;
 
-    /// The size of the record at the start of `bytes`, or why it is unknown. Asks for more rather than
+    /// The size of the record at the start of `bytes`, or why it has none. Asks for more rather than
     /// guesses, and never for more than a head.
     fn claim(&self, bytes: &[u8]) -> std::result::Result<u64, Step<Self::Frame>>;
 
-    /// The record of `len` bytes with this [`Frame::sum`], whose checksum is right: `body` is all of it before
-    /// its tail, or its head alone if the payload was read in parts.
+    /// What is known of a record of `len` bytes whose checksum is right. `body` is the record without its
+    /// tail, or its head alone if the payload was read in parts. `sum` becomes [`Frame::sum`].
     fn close(&self, body: &[u8], len: u64, sum: u32) -> std::result::Result<Self::Frame, Bad>;
 
     /// Append the head of a record to `out`, with zeros for its checksum.
@@ -154,13 +156,13 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     fn check_len(&self, payload_len: usize) -> Result<()>;
 
     /// Parse the start of `bytes`. Asks for more rather than guesses, and never for more than the
-    /// format's limit. A codec of several shapes has it inlined for the one that is most used.
+    /// format's limit. A codec of several shapes may call [`parse`] with a constant one.
     #[inline]
     fn parse(&self, bytes: &[u8]) -> Step<Self::Frame> {
         parse(self, bytes)
     }
 
-    /// Append a whole record to `out`; returns its checksum. Inlined like [`Framing::parse`].
+    /// Append a whole record to `out`; returns its [`Frame::sum`].
     #[inline]
     fn encode(&self, out: &mut Vec<u8>, tag: Self::Tag, payload: &[u8]) -> u32 {
         encode(self, out, tag, payload)
@@ -170,6 +172,8 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
 /// [`Framing::parse`] of any format.
 #[inline(always)]
 pub fn parse<P: Framing>(framing: &P, bytes: &[u8]) -> Step<P::Frame> {
+    const { assert!(P::HEAD_BYTES <= HEAD_BYTES_MAX) };
+    const { assert!(P::TRAILER_BYTES == 0 || P::TRAILER_BYTES == TRAILER_BYTES_MAX) };
     let len = match framing.claim(bytes) {
         Ok(len) => len,
         Err(step) => return step,
@@ -196,7 +200,7 @@ pub fn encode<P: Framing>(framing: &P, out: &mut Vec<u8>, tag: P::Tag, payload: 
     P::SUM.short(sum)
 }
 
-/// The checksum of a record by all of it before its tail: in one pass where its bytes lie in a row.
+/// The checksum of a record without its tail: in one pass if the bytes it covers lie in a row.
 #[inline(always)]
 fn sum_of<P: Framing>(framing: &P, body: &[u8]) -> u64 {
     let Shape { head, covered, .. } = framing.shape();
@@ -206,7 +210,7 @@ fn sum_of<P: Framing>(framing: &P, body: &[u8]) -> u64 {
     }
 }
 
-/// What a record is by its head, its tail and, where that is asked for, its checksum.
+/// What a record of `len` bytes is by its body, its tail and, if needed, its checksum.
 #[inline(always)]
 fn conclude<P: Framing>(
     framing: &P,
@@ -243,7 +247,7 @@ fn conclude<P: Framing>(
     }
 }
 
-/// What every format has by its [`Framing`].
+/// What follows from a [`Framing`].
 pub trait FramingExt: Framing {
     /// The size of the record by its first bytes, or by its last ones where these repeat it.
     fn claimed_len(&self, head: &[u8]) -> Option<u64> {
@@ -260,7 +264,6 @@ pub trait FramingExt: Framing {
     /// being read, and memory from being reserved for it, where only its head says so.
     #[inline(always)]
     fn fits(&self, head: &[u8], trailer: &[u8]) -> std::result::Result<(), Bad> {
-        const { assert!(matches!(Self::TRAILER_BYTES, 0 | TRAILER_BYTES_MAX)) };
         match (u64_at(head, 0), u64_at(trailer, 0)) {
             (Some(expected), Some(found)) if Self::TRAILER_BYTES > 0 && found != expected => {
                 let (what, against) = ("length trailer", "length");
@@ -286,21 +289,21 @@ pub trait FramingExt: Framing {
         Self::SUM.of(part(head, self.shape().covered))
     }
 
-    /// Whether the checksum of a record is asked for.
-    fn sums(&self) -> bool {
+    /// Whether a record's checksum must be computed.
+    fn needs_sum(&self) -> bool {
         let Shape { sum, check, .. } = self.shape();
         check || sum == SumAt::Nowhere
     }
 
-    /// The bytes before and after a payload, but for its checksum, which [`FramingExt::seal`] stores.
+    /// Head and tail of a record, before [`FramingExt::seal`] completes them.
     fn around(&self, tag: Self::Tag, payload_len: usize) -> (Vec<u8>, Vec<u8>) {
         let mut head = Vec::new();
         self.push_head(&mut head, tag, payload_len);
         (head, vec![0; self.shape().tail])
     }
 
-    /// What [`Framing::parse`] finds in a whole record whose payload was read in parts: by the bytes
-    /// before and after it, and the checksum of what comes before those after it.
+    /// What [`Framing::parse`] finds in a whole record whose payload was read in parts: by its head, its tail
+    /// and its checksum.
     fn parse_around(&self, head: &[u8], tail: &[u8], sum: u64) -> Step<Self::Frame> {
         match self.claim(head) {
             Ok(len) => conclude(self, len, head, tail, || sum),
@@ -308,7 +311,7 @@ pub trait FramingExt: Framing {
         }
     }
 
-    /// Store the checksum and the trailer in the bytes before and after a payload.
+    /// Store the checksum and the trailer in head and tail.
     #[inline(always)]
     fn seal(&self, head: &mut [u8], tail: &mut [u8], sum: u64) {
         match self.shape().sum {

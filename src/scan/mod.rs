@@ -310,7 +310,7 @@ fn in_parts<P: Framing>(
     if there < head.len() + tail.len() {
         return Ok(Some(Step::NeedMore(len)));
     }
-    if !parse.sums() {
+    if !parse.needs_sum() {
         return Ok(Some(parse.parse_around(&head, &tail, 0)));
     }
     let mut sum = parse.sum_of_head(&head);

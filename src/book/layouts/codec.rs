@@ -82,7 +82,7 @@ impl Codec {
         Self { layout, deed_bytes_max, check: true }
     }
 
-    /// The same codec for its own layout: the sizes of a layout that is named are constants.
+    /// This codec, for its own layout: if that is a constant, the sizes are constants too.
     #[inline(always)]
     fn named(&self, layout: Layout) -> Self {
         Self { layout, ..*self }

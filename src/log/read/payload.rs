@@ -175,7 +175,7 @@ impl<F: Format> Shared<F> {
             file: self.file.clone(),
             path: self.place.log.clone(),
             framing,
-            sum: framing.sums().then(|| framing.sum_of_head(&head)),
+            sum: framing.needs_sum().then(|| framing.sum_of_head(&head)),
             name,
             offset,
             frame,

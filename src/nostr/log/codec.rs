@@ -116,7 +116,10 @@ impl Framing for Codec {
     }
 
     fn push_head(&self, out: &mut Vec<u8>, tag: Tag, data_len: usize) {
-        out.extend_from_slice(&tag.encode(data_len));
+        out.push(tag.op as u8);
+        out.extend_from_slice(&tag.lsn.0.to_be_bytes());
+        out.extend_from_slice(&tag.timestamp.to_be_bytes());
+        out.extend_from_slice(&(data_len as u32).to_be_bytes());
     }
 
     fn follows(&self, before: Frame, next: Frame) -> Result<(), Bad> {

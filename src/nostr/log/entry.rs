@@ -230,14 +230,6 @@ pub struct Tag {
     pub timestamp: u64,
 }
 
-impl Tag {
-    /// What stands before the data.
-    pub(crate) fn encode(self, data_len: usize) -> Vec<u8> {
-        let (lsn, timestamp) = (self.lsn.0.to_be_bytes(), self.timestamp.to_be_bytes());
-        [&[self.op as u8][..], &lsn, &timestamp, &(data_len as u32).to_be_bytes()].concat()
-    }
-}
-
 pub(crate) fn bad(what: &'static str, found: u64, against: &'static str, expected: u64) -> Bad {
     Bad { what, found, against, expected, framed_len: None }
 }
