@@ -65,6 +65,8 @@ pub struct After {
     pub place: (u64, Option<u64>),
     /// Whether that record is proved.
     pub proved: bool,
+    /// Whether no record follows. Then the damaged record may reach up to there.
+    pub is_end: bool,
 }
 
 /// Find the next record after the damage; `name` is the damaged record's. `learnt` is the same walk's.
@@ -126,8 +128,12 @@ pub fn resync<F: Framing>(
     };
     if let Some(inner) = inside {
         let damage = Damage { end: inner, next_intact: Some(inner), next_proved: false, ..damage };
-        let after = next.as_ref().map(|next| After { place: counted(next), proved: next.proved });
-        return Ok(Resync { damage: Some(damage), next: Some((inner, None)), inside: true, after });
+        let after = match &next {
+            Some(next) => After { place: counted(next), proved: next.proved, is_end: false },
+            None => After { place: (until, None), proved: false, is_end: true },
+        };
+        let (next, after) = (Some((inner, None)), Some(after));
+        return Ok(Resync { damage: Some(damage), next, inside: true, after });
     }
     let inside = goes_on.is_some_and(|next| next.inside);
     Ok(Resync { damage: Some(damage), next: goes_on.map(counted), inside, after: None })

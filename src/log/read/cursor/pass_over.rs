@@ -28,8 +28,12 @@ impl<F: Format> Cursor<F> {
             });
             return Err(self.corrupt(&damage));
         }
-        if self.resume.is_some() && found.next.is_none() {
+        if let (Some(after), None) = (self.resume, found.next) {
             // Nothing more inside the damaged record.
+            if after.is_end {
+                self.damages.extend(found.damage);
+                self.log_passed_over();
+            }
             self.resume();
             return Ok(());
         }
@@ -53,7 +57,7 @@ impl<F: Format> Cursor<F> {
 
     /// Go on after the damaged record that a rescue read inside.
     pub(super) fn resume(&mut self) {
-        if let Some(After { place: (end, ordinal), proved }) = self.resume.take() {
+        if let Some(After { place: (end, ordinal), proved, .. }) = self.resume.take() {
             self.scanner.seek(end);
             self.ordinal = ordinal;
             (self.proved, self.inside) = (proved, !proved);
