@@ -167,7 +167,8 @@ pub use error::{Durable, Error, ErrorKind, Result};
 pub use log::Log;
 #[cfg(feature = "arrow")]
 pub use log::arrow::{Batches, Columns, Value};
-pub use log::read::cursor::{Cursor, Iter};
+pub use log::chain::{Chained, Iter};
+pub use log::read::cursor::Cursor;
 pub use log::read::follow::Follow;
 pub use log::read::reverse::Reverse;
 pub use log::report::{

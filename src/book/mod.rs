@@ -59,7 +59,7 @@ pub type Cursor = crate::log::cursor::Cursor<BookFormat>;
 /// Walks backwards over [deeds](DeedRef).
 pub type Reverse = crate::log::reverse::Reverse<BookFormat>;
 /// [Deeds](Deed) of a range as an iterator; ends after the first error.
-pub type Iter = crate::log::cursor::Iter<BookFormat>;
+pub type Iter = crate::log::chain::Iter<BookFormat>;
 /// Follows a book from a given event on.
 pub type Follow = crate::log::follow::Follow<BookFormat>;
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`].

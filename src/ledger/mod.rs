@@ -35,7 +35,7 @@ pub use fetch::walk::Payloads;
 pub use jobs::stage::Stage;
 pub use migrate::{FileMigration, Migration, inspect as inspect_migration, migrate};
 pub use offline::check::{FileReport, FileSalvage, salvage, verify, verify_file};
-pub use offline::contents::{Contents, Records, bases, contents, is_ledger_file};
+pub use offline::contents::{Contents, bases, contents, is_ledger_file};
 pub use offline::files::{FileInfo, files, open_file};
 pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};
 pub use record::{Record, RecordRef};
@@ -47,8 +47,10 @@ pub use transient::{DataStore, MemoryStore, TransientDB};
 pub type LedgerFile = Log<LedgerFormat>;
 /// Walks forwards over the [records](RecordRef) of a file.
 pub type Cursor = crate::log::cursor::Cursor<LedgerFormat>;
-/// The [records](Record) of a file as an iterator; ends after the first error.
-pub type Iter = crate::log::cursor::Iter<LedgerFormat>;
+/// Walks forwards over the [records](RecordRef) of files, one after the other.
+pub type Files = crate::log::chain::Chained<LedgerFormat>;
+/// The [records](Record) of a file, or of several, as an iterator; ends after the first error.
+pub type Iter = crate::log::chain::Iter<LedgerFormat>;
 /// Encoded records, appended by [`LedgerStore::append_batch`].
 pub type Batch = crate::log::batch::Batch<Codec>;
 /// A stream of Arrow record batches over a cursor.

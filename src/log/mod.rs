@@ -8,6 +8,7 @@
 //! resync    the search after damage
 //! look      the files as they are: where the log ends, what the mark and the index say
 //! read      cursors in both directions, one record, followers
+//! chain     logs that follow each other, read as one
 //! arrow     record batches
 //! split     parts and places for other readers
 //! write     append, sync, close
@@ -20,6 +21,7 @@
 
 #[cfg(feature = "arrow")]
 pub mod arrow;
+pub mod chain;
 pub mod evidence;
 pub mod extent;
 pub mod findings;

@@ -51,7 +51,7 @@ pub type Cursor = crate::log::cursor::Cursor<WalFormat>;
 /// Walks backwards over [records](RecordRef).
 pub type Reverse = crate::log::reverse::Reverse<WalFormat>;
 /// [Records](Record) of a range as an iterator; ends after the first error.
-pub type Iter = crate::log::cursor::Iter<WalFormat>;
+pub type Iter = crate::log::chain::Iter<WalFormat>;
 /// Follows a log from a given record on.
 pub type Follow = crate::log::follow::Follow<WalFormat>;
 /// Encoded records, appended with one write by [`Wal::append_batch`].

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use deedbook::ledger::{self, Column};
+use deedbook::ledger::{self, Column, Files};
 use deedbook::{Columns, Damage, Error, ErrorKind, Result};
 use pyo3::prelude::*;
 
 use crate::common::errors::invalid;
-use crate::ledger::walk::Files;
 use crate::log::batches::Batches;
 
 const FILE: &str = "file";
@@ -57,57 +56,31 @@ impl Asked {
 
 /// Batches of one file after another; none holds records of two files.
 pub struct FileBatches {
-    files: Files,
-    open: Option<(u32, ledger::Batches)>,
+    batches: ledger::Batches,
     columns: Vec<Asked>,
     schema: SchemaRef,
-    rows_max: usize,
-    bytes_max: usize,
-    /// Those of the files before, then those of the open one.
-    damages: Vec<Damage>,
-    damages_before: usize,
 }
 
 impl FileBatches {
     pub fn new(files: Files, columns: Vec<Asked>, rows_max: usize, bytes_max: usize) -> Self {
-        let (schema, damages) = (Asked::schema(&columns), Vec::new());
-        let (open, damages_before) = (None, 0);
-        Self { files, open, columns, schema, rows_max, bytes_max, damages, damages_before }
-    }
-
-    fn advance(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            if let Some((file, batches)) = &mut self.open {
-                let (file, batch) = (*file, batches.next());
-                self.damages.truncate(self.damages_before);
-                self.damages.extend_from_slice(batches.damages());
-                if let Some(batch) = batch.transpose()? {
-                    return self.with_file(file, &batch).map(Some);
-                }
-                self.damages_before = self.damages.len();
-            }
-            let Some((file, cursor)) = self.files.next_cursor()? else {
-                self.open = None;
-                return Ok(None);
-            };
-            let of_file = self.columns.iter().filter_map(|asked| match asked {
-                Asked::File => None,
-                Asked::Record(column) => Some(*column),
-            });
-            let columns = of_file.collect();
-            let batches = ledger::Batches::new(cursor, columns, self.rows_max, self.bytes_max);
-            self.open = Some((file, batches));
-        }
+        let of_file = columns.iter().filter_map(|asked| match asked {
+            Asked::File => None,
+            Asked::Record(column) => Some(*column),
+        });
+        let batches = ledger::Batches::new(files, of_file.collect(), rows_max, bytes_max);
+        let schema = Asked::schema(&columns);
+        Self { batches, columns, schema }
     }
 
     /// The batch of a file with the column that says which file.
-    fn with_file(&self, file: u32, batch: &RecordBatch) -> Result<RecordBatch> {
+    fn with_file(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let file = self.batches.number().unwrap_or_default() as i64;
         let rows = batch.num_rows();
         let mut own = batch.columns().iter();
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
         for asked in &self.columns {
             match asked {
-                Asked::File => arrays.push(Arc::new(Int64Array::from_value(file.into(), rows))),
+                Asked::File => arrays.push(Arc::new(Int64Array::from_value(file, rows))),
                 Asked::Record(_) => arrays.extend(own.next().cloned()),
             }
         }
@@ -121,12 +94,8 @@ impl Iterator for FileBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.advance();
-        if batch.is_err() {
-            self.open = None;
-            self.files.end();
-        }
-        batch.transpose()
+        let batch = self.batches.next()?;
+        Some(batch.and_then(|batch| self.with_file(&batch)))
     }
 }
 
@@ -136,6 +105,6 @@ impl Batches for FileBatches {
     }
 
     fn damages(&self) -> &[Damage] {
-        &self.damages
+        self.batches.damages()
     }
 }

@@ -5,7 +5,6 @@ pub mod file;
 pub mod json_lines;
 pub mod removable;
 pub mod snapshot;
-pub mod walk;
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;

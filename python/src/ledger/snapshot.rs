@@ -1,10 +1,9 @@
 //! The class `LedgerSnapshot`: the finished files of a ledger, for reading.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use deedbook::ledger::{self, Contents, FileInfo, Options};
+use deedbook::ledger::{self, Contents, FileInfo, Files, Options};
 use deedbook::{Error, ErrorKind, OnCorrupt, Result, Split};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -15,7 +14,6 @@ use crate::common::fs_path::FsPath;
 use crate::common::progress::Progress;
 use crate::common::reports::{PyLedgerFileInfo, PyLedgerFileReport, PyLedgerFileSalvage};
 use crate::ledger::batches::{Asked, FileBatches};
-use crate::ledger::walk::Files;
 use crate::log::any_log::Format;
 use crate::log::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, on_corrupt, schema_of, stream_of};
 use crate::log::iterators::{PayloadIterator, RecordIterator};
@@ -31,11 +29,6 @@ pub struct PyLedgerSnapshot {
 }
 
 impl PyLedgerSnapshot {
-    /// The files that are read: finished ones, and one that was named.
-    fn read(&self) -> impl Iterator<Item = &FileInfo> {
-        self.contents.files.iter().filter(|file| self.single || !file.active)
-    }
-
     fn check_open(&self) -> Result<()> {
         match self.closed.load(Ordering::Acquire) {
             false => Ok(()),
@@ -46,17 +39,23 @@ impl PyLedgerSnapshot {
         }
     }
 
-    fn walk(&self, index: Option<u32>, on_corrupt: OnCorrupt) -> Result<Files> {
+    /// The files that are read, or one of them: finished ones, and one that was named.
+    fn wanted(&self, index: Option<u32>) -> Result<Contents> {
         self.check_open()?;
-        let wanted = self.read().filter(|file| index.is_none_or(|index| file.index == index));
-        let files: VecDeque<FileInfo> = wanted.cloned().collect();
+        let mut wanted = self.contents.clone();
+        let is_read = |file: &FileInfo| self.single || !file.active;
+        wanted.files.retain(|file| is_read(file) && index.is_none_or(|index| file.index == index));
         match index {
-            Some(index) if files.is_empty() => {
+            Some(index) if wanted.files.is_empty() => {
                 let error = Error::new(ErrorKind::OutOfRange, format!("no finished file {index}"));
                 Err(error.of(Format::Ledger.name()).at(&self.contents.path))
             }
-            _ => Ok(Files::new(files, on_corrupt, !self.single)),
+            _ => Ok(wanted),
         }
+    }
+
+    fn walk(&self, index: Option<u32>, on_corrupt: OnCorrupt) -> Result<Files> {
+        Ok(self.wanted(index)?.cursor(on_corrupt))
     }
 }
 
@@ -197,9 +196,12 @@ impl PyLedgerSnapshot {
         #[pyo3(from_py_with = numbers::split_bytes)] split_bytes: u64,
     ) -> PyResult<Vec<PySplit>> {
         let cut = || -> Result<Vec<Split>> {
-            match self.walk(Some(file), OnCorrupt::Raise)?.next_log()? {
-                Some((_, log)) => log.splits(split_bytes),
-                None => Ok(Vec::new()),
+            let wanted = self.wanted(Some(file))?;
+            let Some(file) = wanted.files.first() else { return Ok(Vec::new()) };
+            match ledger::open_file(&file.path, &Options::default()) {
+                // Sent meanwhile.
+                Err(e) if e.kind() == ErrorKind::Missing && !self.single => Ok(Vec::new()),
+                log => log?.splits(split_bytes),
             }
         };
         let splits = py.detach(cut).or_raise(py)?;

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use deedbook::book::pier;
-use deedbook::{Damage, ErrorKind, book, wal};
+use deedbook::{Damage, ErrorKind, book, ledger, wal};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyGenericAlias, PyType};
@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyGenericAlias, PyType};
 use crate::common::errors::OrRaise;
 use crate::common::logging::check_signals;
 use crate::common::reports::{PyDamage, damages};
-use crate::log::record::{PyDeed, PyRecord};
+use crate::log::record::{PyDeed, PyLedgerRecord, PyRecord};
 
 /// Between two looks for Ctrl-C while waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -61,6 +61,19 @@ impl ToPython for wal::RecordRef<'_> {
     }
 }
 
+/// A record of a ledger with the number of its file.
+impl ToPython for (u64, ledger::RecordRef<'_>) {
+    fn payload(&self) -> &[u8] {
+        self.1.payload
+    }
+
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (file, record) = (self.0 as u32, self.1);
+        let record = PyLedgerRecord::build(py, file, record.number, record.payload);
+        Ok(Bound::new(py, record)?.into_any())
+    }
+}
+
 /// Steps over the records of a log of any format.
 pub trait Walk: Send {
     /// The next record.
@@ -86,15 +99,15 @@ pub trait Wait: Send {
     fn record<'py>(&mut self, py: Python<'py>, patience: Duration) -> PyResult<Waited<'py>>;
 }
 
-/// Walks, each with whether its next step reads no file, so that it may be done with the GIL.
+/// Walks, each with its step, and whether that reads no file, so that it may be done with the GIL.
 macro_rules! walks {
-    ($($walk:ty: $ready:expr, $damages:expr;)*) => {$(
+    ($($walk:ty: $next:ident, $ready:expr, $damages:expr;)*) => {$(
         impl Walk for $walk {
             fn record<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
                 let walk = self;
                 let record = match $ready(&*walk) {
-                    true => walk.next(),
-                    false => py.detach(move || walk.next()),
+                    true => walk.$next(),
+                    false => py.detach(move || walk.$next()),
                 };
                 record.or_raise(py)?.map(|record| record.to_python(py)).transpose()
             }
@@ -105,8 +118,8 @@ macro_rules! walks {
             ) -> PyResult<Option<Bound<'py, PyBytes>>> {
                 let walk = self;
                 let record = match $ready(&*walk) {
-                    true => walk.next(),
-                    false => py.detach(move || walk.next()),
+                    true => walk.$next(),
+                    false => py.detach(move || walk.$next()),
                 };
                 Ok(record.or_raise(py)?.map(|record| PyBytes::new(py, ToPython::payload(&record))))
             }
@@ -119,12 +132,13 @@ macro_rules! walks {
 }
 
 walks! {
-    book::Cursor: book::Cursor::ready, book::Cursor::damages;
-    wal::Cursor: wal::Cursor::ready, wal::Cursor::damages;
-    book::Reverse: |_: &Self| false, |_| [];
-    wal::Reverse: |_: &Self| false, |_| [];
-    pier::Cursor: pier::Cursor::ready, pier::Cursor::damages;
-    pier::Reverse: |_: &Self| false, |_| [];
+    book::Cursor: next, book::Cursor::ready, book::Cursor::damages;
+    wal::Cursor: next, wal::Cursor::ready, wal::Cursor::damages;
+    book::Reverse: next, |_: &Self| false, |_| [];
+    wal::Reverse: next, |_: &Self| false, |_| [];
+    pier::Cursor: next, pier::Cursor::ready, pier::Cursor::damages;
+    pier::Reverse: next, |_: &Self| false, |_| [];
+    ledger::Files: next_numbered, ledger::Files::ready, ledger::Files::damages;
 }
 
 macro_rules! waits {

@@ -1,35 +1,24 @@
 //! Reading across epochs: one deed, and walks in both directions.
 
-use std::collections::VecDeque;
-
 use super::part::Part;
 use super::{Pier, ends_of};
 use crate::book::format::BookFormat;
-use crate::book::{self, Book, Deed, DeedRef, JamReader};
+use crate::book::{self, Book, Deed, JamReader};
 use crate::error::{ErrorKind, Result};
+use crate::log::chain::{self, Chained};
 use crate::log::format::Format;
-use crate::scan::{Damage, OnCorrupt};
+use crate::scan::OnCorrupt;
 
-/// Walks forwards over [deeds](DeedRef), epoch after epoch. A snapshot: what is appended later is not
-/// given.
-#[derive(Debug)]
-pub struct Cursor {
-    /// Those still to be walked; the first one is being walked.
-    walks: VecDeque<book::Cursor>,
-    /// Of those that are done.
-    damages: Vec<Damage>,
-}
+/// Walks forwards over [deeds](DeedRef), epoch after epoch.
+pub type Cursor = Chained<BookFormat>;
+/// [Deeds](Deed) of a range as an iterator; ends after the first error.
+pub type Iter = chain::Iter<BookFormat>;
 
 /// Walks backwards over [deeds](Deed), epoch after epoch.
 #[derive(Debug)]
 pub struct Reverse {
-    walks: VecDeque<book::Reverse>,
-}
-
-/// [Deeds](Deed) of a range as an iterator; ends after the first error.
-#[derive(Debug)]
-pub struct Iter {
-    walk: Option<Result<Cursor>>,
+    /// Those still to be walked; the last one is being walked.
+    walks: Vec<(u64, book::Reverse)>,
 }
 
 impl Pier {
@@ -69,30 +58,28 @@ impl Pier {
 
     /// The deeds `start <= event < stop`, a snapshot of what is there now.
     pub fn iter(&self, start: u64, stop: Option<u64>) -> Result<Iter> {
-        Ok(Iter { walk: Some(Ok(self.cursor(start, stop, OnCorrupt::Raise)?)) })
+        Ok(Iter::new(self.cursor(start, stop, OnCorrupt::Raise)?))
     }
 
     /// The deeds `start <= event < stop` without an allocation each, a snapshot of what is there
     /// now; damage is raised, or passed over up to the end of its epoch.
     pub fn cursor(&self, start: u64, stop: Option<u64>, on_corrupt: OnCorrupt) -> Result<Cursor> {
         let walk = |book: &Book| book.cursor(start, stop, on_corrupt);
-        Ok(Cursor { walks: self.walks(start, stop, walk)?, damages: Vec::new() })
+        Ok(Cursor::new(self.walks(start, stop, walk)?.into_iter().map(Ok)))
     }
 
     /// The deeds `start <= event < stop` backwards.
     pub fn cursor_back(&self, start: u64, stop: Option<u64>) -> Result<Reverse> {
-        let mut walks = self.walks(start, stop, |book| book.cursor_back(start, stop))?;
-        walks.make_contiguous().reverse();
-        Ok(Reverse { walks })
+        Ok(Reverse { walks: self.walks(start, stop, |book| book.cursor_back(start, stop))? })
     }
 
-    /// A walk for each epoch that has events of the range.
+    /// A walk for each epoch that has events of the range, with the epoch's number.
     fn walks<W>(
         &self,
         start: u64,
         stop: Option<u64>,
         walk: impl Fn(&Book) -> Result<W>,
-    ) -> Result<VecDeque<W>> {
+    ) -> Result<Vec<(u64, W)>> {
         self.with(|parts| {
             let ends = parts.iter().skip(1).map(|part| Some(part.number)).chain([None]);
             let meets = |(part, end): &(&Part, Option<u64>)| {
@@ -100,44 +87,8 @@ impl Pier {
                     && stop.is_none_or(|stop| stop > part.number.saturating_add(1))
             };
             let met = parts.iter().zip(ends).filter(meets);
-            met.map(|(part, _)| walk(&part.book)).collect()
+            met.map(|(part, _)| Ok((part.number, walk(&part.book)?))).collect()
         })
-    }
-}
-
-impl Cursor {
-    /// The next deed.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<DeedRef<'_>>> {
-        loop {
-            let Some(walk) = self.walks.front_mut() else { return Ok(None) };
-            let Some((ordinal, offset, frame)) = walk.advance()? else {
-                self.damages.extend_from_slice(walk.damages());
-                self.walks.pop_front();
-                continue;
-            };
-            let bytes = self.walks.front().map_or(&[][..], book::Cursor::bytes);
-            return Ok(Some(BookFormat::show(ordinal, offset, frame, bytes)));
-        }
-    }
-
-    /// The damaged stretches passed over so far, each by its bytes in the log of its epoch.
-    pub fn damages(&self) -> Vec<Damage> {
-        let walked = self.walks.front().map_or(&[][..], book::Cursor::damages);
-        [&self.damages, walked].concat()
-    }
-
-    /// Whether the next deed lies in memory already, so that [`Cursor::next`] will not read.
-    pub fn ready(&self) -> bool {
-        match self.walks.front() {
-            Some(walk) => walk.ready(),
-            None => true,
-        }
-    }
-
-    /// The walks over each epoch, in order.
-    pub fn into_epochs(self) -> impl Iterator<Item = book::Cursor> + Send {
-        self.walks.into_iter()
     }
 }
 
@@ -145,29 +96,18 @@ impl Reverse {
     /// The next deed, going down.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Deed>> {
-        while let Some(walk) = self.walks.front_mut() {
-            if let Some(deed) = walk.next()?.map(BookFormat::own) {
-                return Ok(Some(deed));
+        while let Some((_, walk)) = self.walks.last_mut() {
+            match walk.next().map(|deed| deed.map(BookFormat::own)) {
+                Ok(None) => drop(self.walks.pop()),
+                Err(error) => {
+                    // The epoch before would leave a gap after the error.
+                    self.walks.clear();
+                    return Err(error);
+                }
+                deed => return deed,
             }
-            self.walks.pop_front();
         }
         Ok(None)
-    }
-}
-
-impl Iterator for Iter {
-    type Item = Result<Deed>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let error = match self.walk.as_mut()? {
-            Ok(cursor) => match cursor.next() {
-                Ok(deed) => return deed.map(|deed| Ok(BookFormat::own(deed))),
-                Err(error) => Some(error),
-            },
-            Err(_) => None,
-        };
-        let begun = self.walk.take()?;
-        error.or(begun.err()).map(Err)
     }
 }
 
@@ -177,6 +117,6 @@ impl IntoIterator for &Pier {
     type IntoIter = Iter;
 
     fn into_iter(self) -> Iter {
-        Iter { walk: Some(self.cursor(0, None, OnCorrupt::Raise)) }
+        Iter::new(self.cursor(0, None, OnCorrupt::Raise))
     }
 }

@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use super::files::{FileInfo, list, open_file};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ledger::Iter;
 use crate::ledger::codec::{FORMAT, file_parts};
 use crate::ledger::directory::counter;
 use crate::ledger::format::LedgerFormat;
 use crate::ledger::limits::kept_limit;
 use crate::ledger::options::Options;
 use crate::ledger::record::Record;
+use crate::ledger::{Files, Iter};
 use crate::log::space::Place;
 use crate::mode::Depth;
+use crate::scan::OnCorrupt;
 use crate::sidecar::sidecar_dir;
 use crate::storage::{Access, File, Storage, located};
 
@@ -70,49 +71,29 @@ impl Eq for Contents {}
 /// The records of all files, the oldest first. A file that was sent meanwhile has none.
 impl IntoIterator for &Contents {
     type Item = Result<Record>;
-    type IntoIter = Records;
+    type IntoIter = Iter;
 
-    fn into_iter(self) -> Records {
-        let may_be_gone = self.files.iter().all(|file| file.path != self.path);
-        let files = self.files.clone().into_iter();
-        Records { files, options: self.options.clone(), may_be_gone, walk: None }
-    }
-}
-
-/// The records of a ledger's files, one file after the other; ends after the first error.
-#[derive(Debug)]
-pub struct Records {
-    files: std::vec::IntoIter<FileInfo>,
-    options: Options,
-    may_be_gone: bool,
-    walk: Option<Iter>,
-}
-
-impl Iterator for Records {
-    type Item = Result<Record>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(record) = self.walk.as_mut().and_then(Iterator::next) {
-                if record.is_err() {
-                    self.files = Vec::new().into_iter();
-                }
-                return Some(record);
-            }
-            let file = self.files.next()?;
-            match open_file(&file.path, &self.options).and_then(|file| file.iter()) {
-                Ok(walk) => self.walk = Some(walk),
-                Err(e) if e.kind() == ErrorKind::Missing && self.may_be_gone => {}
-                Err(e) => {
-                    self.files = Vec::new().into_iter();
-                    return Some(Err(e));
-                }
-            }
-        }
+    fn into_iter(self) -> Iter {
+        Iter::new(self.cursor(OnCorrupt::Raise))
     }
 }
 
 impl Contents {
+    /// The records of all files, the oldest first, each file opened when it is its turn. Damage is raised,
+    /// or passed over as far as its file goes. A file that was sent meanwhile has no records.
+    pub fn cursor(&self, on_corrupt: OnCorrupt) -> Files {
+        let may_be_gone = self.files.iter().all(|file| file.path != self.path);
+        let options = self.options.clone();
+        let begin = move |file: FileInfo| {
+            let log = open_file(&file.path, &options);
+            match log.and_then(|log| log.cursor(on_corrupt)) {
+                Err(e) if e.kind() == ErrorKind::Missing && may_be_gone => None,
+                cursor => Some(cursor.map(|cursor| (file.index.into(), cursor))),
+            }
+        };
+        Files::new(self.files.clone().into_iter().filter_map(begin))
+    }
+
     /// The lowest index that the next file of the directory can get, by the files there were and by the
     /// counter of those that were sent before; `None` where neither says. No ledger has a lower one
     /// than before: it is another one, or its numbers began again.

@@ -11,16 +11,18 @@ use arrow_schema::SchemaRef;
 
 use crate::columns::{BinaryColumn, Int32Column, Int64Column};
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::chain::Chained;
 use crate::log::format::{Format, Stepped};
-use crate::log::read::cursor::Cursor;
 use crate::scan::Damage;
 use crate::scan::framing::Frame;
 
-/// A stream of record batches over a cursor. Before an error come the records that were read until then,
+/// A stream of record batches over one log, or over several that follow each other: none holds records of
+/// two of them. Before an error come the records that were read until then,
 /// and nothing comes after it.
 #[derive(Debug)]
 pub struct Batches<F: Format> {
-    cursor: Cursor<F>,
+    walk: Chained<F>,
+    damages: Vec<Damage>,
     columns: Vec<F::Column>,
     schema: SchemaRef,
     rows_max: usize,
@@ -41,15 +43,16 @@ enum Growing {
 impl<F: Format> Batches<F> {
     /// Batches of at most `rows_max` rows, closed once they hold `bytes_max` bytes of payload.
     pub fn new(
-        cursor: Cursor<F>,
+        walk: impl Into<Chained<F>>,
         columns: Vec<F::Column>,
         rows_max: usize,
         bytes_max: usize,
     ) -> Self {
         let schema = F::Column::schema(&columns);
         let bytes_max = bytes_max.clamp(1, 1 << 30);
-        let (rows_max, carried, failed) = (rows_max.max(1), None, None);
-        Self { cursor, columns, schema, rows_max, bytes_max, carried, failed, ended: false }
+        let (walk, damages) = (walk.into(), Vec::new());
+        let (rows_max, carried, failed, ended) = (rows_max.max(1), None, None, false);
+        Self { walk, damages, columns, schema, rows_max, bytes_max, carried, failed, ended }
     }
 
     /// The schema of every batch.
@@ -59,11 +62,16 @@ impl<F: Format> Batches<F> {
 
     /// The damaged stretches passed over so far.
     pub fn damages(&self) -> &[Damage] {
-        self.cursor.damages()
+        &self.damages
     }
 
-    fn begin(&self) -> Vec<(Value, Growing)> {
-        let left = self.cursor.bytes_left().min(self.bytes_max as u64) as usize;
+    /// Number of the log whose records the last batch holds: of an epoch, or of a file.
+    pub fn number(&self) -> Option<u64> {
+        self.walk.number()
+    }
+
+    fn begin(&self, left: u64) -> Vec<(Value, Growing)> {
+        let left = left.min(self.bytes_max as u64) as usize;
         let grow = |column: &F::Column| {
             let growing = match column.value() {
                 Value::Tag => Growing::Int32(Int32Column::default()),
@@ -77,19 +85,23 @@ impl<F: Format> Batches<F> {
         self.columns.iter().map(grow).collect()
     }
 
-    /// The next batch.
+    /// The next batch of the log whose turn it is.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        let mut growing = self.begin();
+        let Some(left) = self.walk.now()?.map(|cursor| cursor.bytes_left()) else {
+            return Ok(None);
+        };
+        let mut growing = self.begin(left);
+        let Some(cursor) = self.walk.now()? else { return Ok(None) };
         let with_ordinal = growing.iter().any(|(value, _)| *value == Value::Ordinal);
         let with_payload = growing.iter().any(|(value, _)| *value == Value::Payload);
         let (mut rows, mut bytes) = (0, 0);
         while rows < self.rows_max && bytes < self.bytes_max {
             let stepped = match self.carried.take() {
                 Some(carried) => Some(carried),
-                None => match self.cursor.advance() {
+                None => match cursor.advance() {
                     Err(error) if rows > 0 => {
                         self.failed = Some(error);
                         break;
@@ -108,7 +120,7 @@ impl<F: Format> Batches<F> {
                 self.failed = Some(error);
                 break;
             }
-            let payload = frame.payload(self.cursor.bytes());
+            let payload = frame.payload(cursor.bytes());
             if with_payload && bytes + payload.len() > i32::MAX as usize {
                 if rows == 0 {
                     let len = payload.len();
@@ -173,7 +185,13 @@ impl<F: Format> Iterator for Batches<F> {
         if self.ended {
             return None;
         }
-        let batch = self.next_batch().transpose();
+        let mut batch = self.next_batch().transpose();
+        while batch.is_none() && self.walk.number().is_some() {
+            self.walk.pass();
+            batch = self.next_batch().transpose();
+        }
+        let known = self.damages.len();
+        self.damages.extend(self.walk.each_damage().skip(known).cloned());
         self.ended = !matches!(batch, Some(Ok(_)));
         batch
     }

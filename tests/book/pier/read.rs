@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use deedbook::ErrorKind;
-use deedbook::book::OnCorrupt;
+use deedbook::book::{Batches, Column, OnCorrupt};
+use deedbook::storage::{Access, Storage};
 
 use crate::pier::support::*;
 
@@ -47,16 +48,58 @@ fn every_range_is_read_in_both_directions() {
             }
             read.reverse();
             assert_eq!(read, wanted, "{start}..{stop:?} backwards");
+            let columns = vec![Column::Event];
             let cursor = pier.cursor(start, stop, OnCorrupt::Raise).unwrap();
-            let mut read = 0;
-            for mut walk in cursor.into_epochs() {
-                while walk.next().unwrap().is_some() {
-                    read += 1;
-                }
+            let mut batches = Batches::new(cursor, columns, 100, 1 << 20);
+            let mut rows = 0;
+            while let Some(batch) = batches.next() {
+                let number = batches.number().unwrap();
+                let of_epoch = |&&event: &&u64| number == epoch_of(event);
+                assert_eq!(batch.unwrap().num_rows(), wanted.iter().filter(of_epoch).count());
+                rows += wanted.iter().filter(of_epoch).count();
             }
-            assert_eq!(read, wanted.len());
+            assert_eq!(rows, wanted.len(), "{start}..{stop:?} as batches");
         }
     }
+}
+
+/// The epoch of an event in `three_epochs`.
+fn epoch_of(event: u64) -> u64 {
+    match event {
+        ..=3 => 0,
+        ..=5 => 3,
+        _ => 5,
+    }
+}
+
+/// A walk went on in the next epoch after the error, without the events between.
+#[test]
+fn no_walk_goes_on_after_damage() {
+    let disk = three_epochs();
+    let file = disk.open(&epoch(3).join("book.log"), Access::Write).unwrap();
+    file.write_at(b"#", file.len().unwrap() - 20).unwrap();
+    let pier = reading(&disk);
+    let mut cursor = pier.cursor(0, None, OnCorrupt::Raise).unwrap();
+    for event in 1..=4 {
+        assert_eq!(cursor.next().unwrap().unwrap().event, Some(event));
+    }
+    refused(cursor.next(), ErrorKind::Corrupt);
+    assert_eq!(cursor.next().unwrap(), None);
+    let mut back = pier.cursor_back(0, None).unwrap();
+    for event in (6..=9).rev() {
+        assert_eq!(back.next().unwrap().unwrap().event, Some(event));
+    }
+    refused(back.next(), ErrorKind::Corrupt);
+    assert_eq!(back.next().unwrap(), None);
+    let columns = vec![Column::Event];
+    let cursor = pier.cursor(0, None, OnCorrupt::Raise).unwrap();
+    let rows = Batches::new(cursor, columns.clone(), 100, 1 << 20).map(|b| b.map(|b| b.num_rows()));
+    let rows: Vec<_> = rows.collect();
+    assert!(matches!(rows[..], [Ok(3), Ok(1), Err(_)]), "{rows:?}");
+    let cursor = pier.cursor(0, None, OnCorrupt::Skip).unwrap();
+    let mut batches = Batches::new(cursor, columns, 100, 1 << 20);
+    let rows: Vec<_> = batches.by_ref().map(|batch| batch.unwrap().num_rows()).collect();
+    assert_eq!((&rows[..], batches.damages().len()), (&[3, 1, 4][..], 1));
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Walking forwards over records, without an allocation per record.
 
-mod iter;
 mod pass_over;
 
 use std::fmt::{self, Debug, Formatter};
@@ -17,8 +16,6 @@ use crate::log::resync::{After, Learnt};
 use crate::scan::framing::Framing;
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step};
 use crate::storage::File;
-
-pub use self::iter::Iter;
 
 /// Where a cursor reads, and up to where.
 #[derive(Clone, Debug)]
