@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::part::{Part, push};
+use super::part::{Part, extend};
 use super::places::{Named, list, log_dir, name_of};
 use super::{Pier, Shared, publish, roll};
 use crate::book::Options;
@@ -109,15 +109,12 @@ impl Shared {
         let left = parts.iter().filter(|part| part.number >= first);
         let mut now: Vec<Part> = left.cloned().collect();
         let known = now.last().map(|part| part.number);
-        let mut more = named.iter().filter(|named| known.is_none_or(|last| named.number > last));
-        let Some(next) = more.next() else { return Ok(now) };
-        if let Some(last) = now.last() {
+        let known = named.partition_point(|named| known.is_some_and(|last| named.number <= last));
+        let more = named.get(known..).unwrap_or_default();
+        if let Some(last) = now.last().filter(|_| !more.is_empty()) {
             last.book.refresh()?;
         }
-        push(&self.options, &mut now, next, Mode::Read)?;
-        for named in more {
-            push(&self.options, &mut now, named, Mode::Read)?;
-        }
+        extend(&self.options, &mut now, more, Mode::Read)?;
         Ok(now)
     }
 }
@@ -141,11 +138,9 @@ fn open_parts(options: &Options, waiting: &Options, dir: &Path, mode: Mode) -> R
     }
     let mut parts: Vec<Part> = Vec::new();
     if let Some((last, finished)) = named.split_last() {
-        for named in finished {
-            push(options, &mut parts, named, Mode::Read)?;
-        }
+        extend(options, &mut parts, finished, Mode::Read)?;
         let mode = if mode == Mode::Read { Mode::Read } else { Mode::Append };
-        push(waiting, &mut parts, last, mode)?;
+        extend(waiting, &mut parts, std::slice::from_ref(last), mode)?;
     }
     Ok(parts)
 }

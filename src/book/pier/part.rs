@@ -27,17 +27,20 @@ pub fn of_part(options: &Options) -> Options {
     Options { epoch: None, layout: None, ..options.clone() }
 }
 
-/// Open an epoch and put it after the others, where it must fit.
-pub fn push(options: &Options, parts: &mut Vec<Part>, named: &Named, mode: Mode) -> Result<()> {
-    if let Some(before) = parts.last() {
-        // Where damage ends the epoch before, its last event is not known: reading meets the damage.
-        if before.book.recovery().verdict != Verdict::Corrupt {
-            check_joint(before.number, before.book.last()?.saturating_add(1), named)?;
+/// Open epochs and put them after the others, where they must fit; the last one as `mode` says.
+pub fn extend(options: &Options, parts: &mut Vec<Part>, named: &[Named], mode: Mode) -> Result<()> {
+    for (left, named) in (0..named.len()).rev().zip(named) {
+        if let Some(before) = parts.last() {
+            // Where damage ends the epoch before, its last event is not known: reading meets the damage.
+            if before.book.recovery().verdict != Verdict::Corrupt {
+                check_joint(before.number, before.book.last()?.saturating_add(1), named)?;
+            }
         }
+        let Named { number, dir } = named.clone();
+        let mode = if left == 0 { mode } else { Mode::Read };
+        let book = of_part(options).open(&dir, mode).map_err(with_advice)?;
+        parts.push(Part { number, dir, book });
     }
-    let Named { number, dir } = named.clone();
-    let book = of_part(options).open(&dir, mode).map_err(with_advice)?;
-    parts.push(Part { number, dir, book });
     Ok(())
 }
 

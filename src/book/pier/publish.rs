@@ -15,7 +15,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::part::{Part, of_part, push};
+use super::part::{Part, extend, of_part};
 use super::places::{Named, list, name_of};
 use super::{FORMAT, LOG_NAME, Shared, roll};
 use crate::book::layouts::codec::Codec;
@@ -121,12 +121,8 @@ impl Shared {
         let number = last.number;
         last.book = of_part(&self.options).open(&last.dir, Mode::Read)?;
         let named = list(target.desk().storage, &self.dir)?;
-        let mut begun = named.iter().filter(|named| named.number > number).peekable();
-        while let Some(named) = begun.next() {
-            let mode = if begun.peek().is_some() { Mode::Read } else { Mode::Append };
-            push(&self.options, epochs, named, mode)?;
-        }
-        Ok(())
+        let begun = named.partition_point(|named| named.number <= number);
+        extend(&self.options, epochs, named.get(begun..).unwrap_or_default(), Mode::Append)
     }
 }
 
