@@ -204,3 +204,31 @@ fn parts_of_a_file_are_its_records() {
     let other = LedgerFile::read_split(&before[0], &options, OnCorrupt::Raise, true);
     assert_eq!(other.unwrap_err().kind(), ErrorKind::NotALog);
 }
+
+#[test]
+fn the_files_of_a_ledger_are_walked_as_one() {
+    let (memory, options) = memory();
+    memory.create_dir(Path::new(DIR)).unwrap();
+    let whole = file_of(&events(0..3, 40));
+    let mut damaged = whole.clone();
+    damaged[20] ^= 1;
+    for (name, bytes) in [("2", &whole), ("5", &damaged), ("7", &whole), ("9", &whole)] {
+        put(&memory, &format!("{name}-events"), bytes);
+    }
+    let found = contents(DIR, None, &options).unwrap();
+    let named = contents("/spool/7-events", None, &options).unwrap();
+    memory.remove(&Path::new(DIR).join("7-events")).unwrap();
+    let mut files = found.cursor(OnCorrupt::Skip);
+    let mut seen = Vec::new();
+    while let Some((file, record)) = files.next_numbered().unwrap() {
+        seen.push((file, record.payload.to_vec()));
+    }
+    let of = |file, range| events(range, 40).into_iter().map(move |payload| (file, payload));
+    let all: Vec<_> = of(2, 0..3).chain(of(5, 1..3)).chain(of(9, 0..3)).collect();
+    assert_eq!(seen, all, "without the file that was sent meanwhile");
+    assert_eq!(files.damages().len(), 1);
+    let kinds: Vec<_> =
+        found.into_iter().map(|record| record.map_err(|e| e.kind()).err()).collect();
+    assert_eq!(kinds, [None, None, None, Some(ErrorKind::Corrupt)]);
+    assert_eq!(named.cursor(OnCorrupt::Skip).next().unwrap_err().kind(), ErrorKind::Missing);
+}
