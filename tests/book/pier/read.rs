@@ -67,7 +67,7 @@ fn every_range_is_read_in_both_directions() {
 fn epoch_of(event: u64) -> u64 {
     match event {
         ..=3 => 0,
-        ..=5 => 3,
+        4..=5 => 3,
         _ => 5,
     }
 }
