@@ -22,7 +22,7 @@ impl<F: Format> Iterator for Iter<F> {
     type Item = Result<F::Owned>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.walk.next().map(|record| record.map(F::own)).transpose()
+        self.walk.step(|cursor| Ok(cursor.next()?.map(F::own))).transpose()
     }
 }
 

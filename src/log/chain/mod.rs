@@ -45,15 +45,20 @@ impl<F: Format> Chained<F> {
 
     /// The next record, and the number of its log: of an epoch, or of a file.
     pub fn next_numbered(&mut self) -> Result<Option<(u64, F::Ref<'_>)>> {
+        let Some((ordinal, offset, frame)) = self.step(Cursor::advance)? else { return Ok(None) };
+        let Some((number, cursor)) = &self.at else { return Ok(None) };
+        Ok(Some((*number, F::show(ordinal, offset, frame, cursor.bytes()))))
+    }
+
+    /// Take a step in the log whose turn it is, or else in the next one.
+    pub(super) fn step<T>(
+        &mut self,
+        step: impl Fn(&mut Cursor<F>) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
         while let Some(cursor) = self.now()? {
-            match cursor.advance() {
-                Ok(Some((ordinal, offset, frame))) => {
-                    let at = self.at.as_ref();
-                    return Ok(at.map(|(number, cursor)| {
-                        (*number, F::show(ordinal, offset, frame, cursor.bytes()))
-                    }));
-                }
+            match step(cursor) {
                 Ok(None) => self.pass(),
+                Ok(given) => return Ok(given),
                 Err(error) => {
                     self.end();
                     return Err(error);
