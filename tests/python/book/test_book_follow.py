@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -14,38 +11,6 @@ import pytest
 from deedbook import Book, ClosedError
 
 pytestmark = pytest.mark.promise("reader-beside")
-
-WRITER = """
-import sys, time, deedbook
-with deedbook.Book.open(sys.argv[1], "a", durability="manual") as book:
-    for number in range(int(sys.argv[2])):
-        book.append(b"%d" % number)
-        if number % 100 == 0:
-            time.sleep(0.001)
-"""
-
-
-def test_deeds_of_another_process_are_followed_as_they_come(path: Path) -> None:
-    Book.create(path).close()
-    with Book.open(path) as reader:
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(path), "5000"]) as writer:
-            found = []
-            for deed in reader.follow(timeout=20):
-                found.append(deed.jam)
-                if len(found) == 5000:
-                    break
-        assert writer.returncode == 0
-    assert found == [b"%d" % number for number in range(5000)]
-
-
-def test_following_ends_when_nothing_came_for_the_timeout(path: Path) -> None:
-    with Book.create(path) as book:
-        book.append_many([b"a", b"b"])
-        begun = time.monotonic()
-        assert [deed.jam for deed in book.follow(timeout=0.2)] == [b"a", b"b"]
-        assert [deed.jam for deed in book.follow(2, timeout=0)] == [b"b"]
-        assert 0.2 <= time.monotonic() - begun < 5
-        assert [deed.jam for deed in book.follow(timeout=0)] == [b"a", b"b"]
 
 
 def test_a_follower_that_ended_may_go_on(path: Path) -> None:

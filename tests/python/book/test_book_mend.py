@@ -12,59 +12,7 @@ from logs import snapshot
 
 pytestmark = pytest.mark.promise("panic")
 
-JAMS = [b"one", b"two", b"three"]
-
-
-# -- recovery -------------------------------------------------------------------------------------
-
-
-def test_opening_a_clean_log_with_its_mark_reads_next_to_nothing(path: Path) -> None:
-    with Book.create(path) as book:
-        book.append_many([b"deed"] * 100_000)
-    report = Book.open(path).recovery
-    assert (report.verdict, report.source, report.mark) == ("clean", "mark", "used")
-    assert (report.scanned_bytes, report.scanned_records) == (0, 0)
-    assert report.valid_end == report.file_end == report.durable_end == 16 + 28 * 100_000
-    assert (report.cut_bytes, report.torn_bytes, report.cut_records) == (0, 0, 0)
-    assert report.damage is report.saved_to is None
-
-
-def test_a_torn_tail_is_cut_by_a_writer_and_reported(make_book, packed) -> None:
-    path = make_book(packed(JAMS)[:-5])
-    with Book.open(path, "a") as book:
-        report = book.recovery
-        assert (report.verdict, report.valid_end, report.file_end) == ("torn", 70, 94)
-        assert (report.cut_bytes, report.source, report.mark) == (24, "scan", "missing")
-        assert (report.scanned_records, report.durable_end) == (2, None)
-        assert report.damage is not None and report.damage.offset == 70
-        assert book.append(b"again") == 3
-    assert [deed.jam for deed in Book.open(path)] == [b"one", b"two", b"again"]
-
-
-def test_recovery_spec_cuts_at_the_damage_and_saves_what_it_cuts(make_book, damaged) -> None:
-    path = make_book(damaged + b"torn")
-    with Book.open(path, "a", recovery="spec") as book:
-        report = book.recovery
-        assert [deed.jam for deed in book] == [b"one"]
-        assert (report.verdict, report.cut_bytes) == ("corrupt", 60)
-        assert Path(report.saved_to).read_bytes() == (damaged + b"torn")[43:]
-        assert report.saved_to == str(path / "book.log.cut-43")
-
-
 # -- verify ---------------------------------------------------------------------------------------
-
-
-def test_verifying_finds_what_opening_does_not_look_at(make_book, damaged) -> None:
-    path = make_book(damaged)
-    assert Book.open(path).recovery.verdict == "clean"
-    report = Book.verify(path)
-    assert (report.verdict, report.ok, report.records, report.bytes) == ("corrupt", False, 2, 56)
-    assert (report.bounds, report.lost_acknowledged) == ((1, 1), False)
-    [damage] = report.damages
-    assert (damage.offset, damage.end, damage.next_intact) == (43, 70, 70)
-    assert (damage.first_lost, damage.records_lost) == (2, 1)
-    assert "checksum" in damage.reason
-    assert snapshot(path) == {"book.log": damaged}
 
 
 def test_verifying_a_missing_log_is_an_error(path: Path) -> None:
@@ -117,15 +65,6 @@ def test_salvage_copies_what_is_intact(
     assert snapshot(source) == {"book.log": damaged}
     with pytest.raises(AlreadyExistsError):
         Book.salvage(source, target)
-
-
-def test_a_salvage_takes_the_metadata_along(path: Path, tmp_path: Path) -> None:
-    with Book.create(path, epoch=10) as book:
-        book.append_many(JAMS, [1, 2, 3])
-        book.save_meta(who=5)
-    Book.salvage(path, tmp_path / "new")
-    with Book.open(path) as old, Book.open(tmp_path / "new") as new:
-        assert list(old) == list(new) and old.meta == new.meta and old.epoch == new.epoch
 
 
 # -- progress -------------------------------------------------------------------------------------

@@ -13,8 +13,6 @@ from deedbook import (
     Book,
     ClosedError,
     InvalidArgumentError,
-    IoError,
-    ReadOnlyError,
 )
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
@@ -29,20 +27,6 @@ def test_mode_a_makes_and_reopens_and_mode_x_makes(path: Path) -> None:
     assert len(Book.open(path)) == 2
     with Book.open(path.with_name("new"), "x") as book:
         assert book.mode == "x"
-
-
-def test_the_log_file_itself_names_the_book(path: Path) -> None:
-    with Book.create(path) as book:
-        book.append(b"deed")
-    for named in (path, str(path), path / "book.log", str(path / "book.log")):
-        with Book.open(named) as book:
-            assert (book.path, len(book)) == (str(path), 1)
-
-
-def test_a_parent_that_is_missing_is_not_made(path: Path) -> None:
-    with pytest.raises(IoError):
-        Book.create(path / "deeper" / "log")
-    assert not path.exists()
 
 
 @pytest.mark.parametrize(
@@ -69,16 +53,6 @@ def test_words_outside_the_domain_are_refused(path: Path, wrong: dict[str, objec
 def test_the_durability_is_told_as_it_was_given(path: Path, durability: str) -> None:
     with Book.create(path, durability=durability) as book:
         assert book.durability == durability
-
-
-def test_durable_last_follows_the_syncs(path: Path) -> None:
-    with Book.create(path, durability="manual") as book:
-        book.append_many([b"a", b"b"])
-        assert (book.last, book.durable_last) == (2, 0)
-        book.sync()
-        book.append(b"c")
-        assert (book.durable_last, Book.open(path).durable_last) == (2, 2)
-    assert Book.open(path).durable_last == 3
 
 
 def test_the_properties_of_an_empty_and_of_a_filled_book(path: Path) -> None:
@@ -137,24 +111,6 @@ def test_closing_twice_is_fine_and_every_call_on_a_closed_book_is_refused(path: 
         with pytest.raises(ClosedError):
             call()
     assert len(Book.open(path)) == 1
-
-
-# -- who may write --------------------------------------------------------------------------------
-
-
-def test_a_reader_takes_no_lock_and_cannot_write(path: Path) -> None:
-    with Book.create(path) as writer, Book.open(path) as reader:
-        for write in (
-            lambda: reader.append(b"x"),
-            lambda: reader.append_many([b"x"]),
-            lambda: reader.append_batch([b"x"]),
-            lambda: reader.commit(b"x"),
-            reader.sync,
-            lambda: reader.save_meta(life=1),
-        ):
-            with pytest.raises(ReadOnlyError):
-                write()
-        assert writer.append(b"first") == 1
 
 
 # -- what is no book ------------------------------------------------------------------------------

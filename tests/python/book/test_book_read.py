@@ -130,6 +130,3 @@ def test_damage_is_raised_where_it_lies_and_may_be_skipped(make_book, damaged) -
             book.iter(reverse=True, on_corrupt="skip")
         with pytest.raises(InvalidArgumentError, match="ignore"):
             book.iter(on_corrupt="ignore")  # type: ignore[arg-type]
-
-
-# -- refreshing -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import Book, CorruptError, InvalidArgumentError, Split
+from deedbook import Book, InvalidArgumentError, Split
 
 pyarrow = pytest.importorskip("pyarrow")
 
@@ -44,18 +44,6 @@ def test_splits_cover_every_deed_once_and_in_order(place: Path, split_bytes: int
         assert book.splits(split_bytes, 300, 200) == []
 
 
-def test_the_columns_on_request_tell_where_a_deed_lies(place: Path) -> None:
-    with Book.open(place) as book:
-        split = book.splits(1_000_000)[0]
-    rows = table(split.batches(columns=["length", "offset", "jam"])).to_pylist()
-    at = 16
-    for row in rows:
-        assert list(row) == ["length", "offset", "jam"]
-        assert (row["offset"], row["length"]) == (at, len(row["jam"]) + 24)
-        at += row["length"]
-    assert at == split.end
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -70,25 +58,3 @@ def test_the_columns_on_request_tell_where_a_deed_lies(place: Path) -> None:
 def test_options_outside_the_domain_are_refused(place: Path, wrong: dict[str, object]) -> None:
     with Book.open(place) as book, pytest.raises(InvalidArgumentError):
         book.splits()[0].batches(**wrong)
-
-
-def test_damage_in_a_split_is_raised_or_skipped_and_noted(make_book, damaged) -> None:
-    split = Split("book", make_book(damaged), 1, 3, 16, len(damaged))
-    with pytest.raises(CorruptError) as caught:
-        list(split.batches())
-    assert (caught.value.offset, caught.value.next_intact) == (43, 70)
-    stream = split.batches(on_corrupt="skip")
-    assert stream.damages == []
-    assert table(stream)["event"].to_pylist() == [1, 3]
-    assert [(damage.offset, damage.records_lost) for damage in stream.damages] == [(43, 1)]
-    assert events([split], verify="none") == [1, 2, 3], "lengths alone are fine"
-
-
-def test_a_split_of_a_file_that_shrank_gives_what_is_there_and_says_so(make_book, packed) -> None:
-    log = packed([b"one", b"two"])
-    split = Split("book", make_book(log[:50]), 1, 2, 16, len(log))
-    with pytest.raises(CorruptError):
-        list(split.batches())
-    stream = split.batches(columns=["event"], on_corrupt="skip")
-    assert table(stream)["event"].to_pylist() == [1]
-    assert [damage.offset for damage in stream.damages] == [43]

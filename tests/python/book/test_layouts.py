@@ -14,30 +14,6 @@ from deedbook import Book
 from shell import complaint, ok
 from shell import deedbook as shell
 
-EVENTS = [(b"one", 1), (b"", 2), (b"three" * 300, 3)]
-
-
-def test_a_conversion_there_and_back_gives_the_same_bytes(tmp_path: Path) -> None:
-    source = tmp_path / "0i5"
-    with Book.create(source) as book:
-        for jam, mug in EVENTS:
-            book.append(jam, mug)
-        book.save_meta(who=7, version=1, life=2, fake=False)
-    there, back = tmp_path / "there" / "0i5", tmp_path / "back" / "0i5"
-    for parent in (there.parent, back.parent):
-        parent.mkdir()
-    report = Book.convert(source, there, "slots")
-    assert (report.source_layout, report.target_layout) == ("packed", "slots")
-    assert (report.deeds, report.bounds) == (3, (6, 8))
-    assert report.jam_bytes == sum(len(jam) for jam, _ in EVENTS)
-    with Book.open(there) as copy:
-        assert [(bytes(each.jam), each.mug) for each in copy] == EVENTS
-        assert copy.meta.who == 7
-    text = ok("convert", there, back, "--layout", "packed").decode()
-    assert "3 deeds copied and compared, events 6..8, slots to packed" in text
-    for name in ("book.log", "meta.bin"):
-        assert (back / name).read_bytes() == (source / name).read_bytes()
-
 
 def test_wrong_layouts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(deedbook.InvalidArgumentError, match="must be packed, slots or padded"):

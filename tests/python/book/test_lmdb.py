@@ -15,12 +15,9 @@ from pathlib import Path
 import pytest
 
 import deedbook
-import tiers
 from deedbook import Book, CorruptError, Meta, Pier
 from deedbook._cli import main
 from places import DATA
-
-pytestmark = pytest.mark.promise("migrate-killed")
 
 VECTORS = DATA / "lmdb"
 META = Meta(who=0x11223344, version=3, life=7, fake=False)
@@ -156,62 +153,6 @@ def test_metadata_of_a_pier_that_differs_is_told(
     assert main(["info", "--json", str(path)]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["meta"] is None and says in facts["meta_error"]
-
-
-MIGRATOR = """
-import sys
-from deedbook import Book
-getattr(Book, sys.argv[1])(sys.argv[2], sys.argv[3])
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
-@pytest.mark.parametrize(
-    "verb", ["migrate_lmdb", pytest.param("export_lmdb", marks=pytest.mark.full)]
-)
-def test_a_migration_killed_at_any_moment_goes_on(pier: Path, tmp_path: Path, verb: str) -> None:
-    """Two kills at each of many moments, then a run to the end: every event once, and equal."""
-    source = pier if verb == "migrate_lmdb" else tmp_path / "books"
-    before = tree(source)
-
-    def start(dest: Path) -> subprocess.Popen[bytes]:
-        """A migration that has begun."""
-        command = [sys.executable, "-c", MIGRATOR, verb, str(source), str(dest)]
-        process = subprocess.Popen(command)
-        while not (dest / ".urb" / "log" / "0i0").exists() and process.poll() is None:
-            time.sleep(0.0005)
-        return process
-
-    whole_run = start(tmp_path / "whole")
-    began = time.monotonic()
-    assert whole_run.wait() == 0
-    whole = time.monotonic() - began
-    kills, resumed = 0, 0
-    moments = range(0, 10, 4 if tiers.tier() == "quick" else 1)
-    for moment in moments:
-        dest = tmp_path / f"d{moment}"
-        for _ in range(2):
-            migrator = start(dest)
-            time.sleep(whole * 0.08 * moment)
-            migrator.kill()
-            kills += migrator.wait() == -signal.SIGKILL
-            last = dest / ".urb" / "log" / f"0i{EPOCH}" / "epoc.txt"
-            assert last.exists() or not (dest / ".urb" / "log" / "data.mdb").exists()
-        report = getattr(Book, verb)(source, dest)
-        resumed += report.resumed_from is not None
-        assert report.events == 2 * EPOCH
-        books = dest
-        if verb == "export_lmdb":
-            books = tmp_path / "returned"
-            Book.migrate_lmdb(dest, books)
-        for epoch in (0, EPOCH):
-            with Book.open(books / ".urb" / "log" / f"0i{epoch}") as book:
-                assert book.bounds == (epoch + 1, epoch + EPOCH)
-                assert list(book.jams()) == [bytes([n // 1000]) * 1000 for n in range(EPOCH)]
-        shutil.rmtree(dest)
-        shutil.rmtree(tmp_path / "returned", ignore_errors=True)
-    assert kills >= len(moments) and resumed >= len(moments) // 5
-    assert tree(source) == before
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")

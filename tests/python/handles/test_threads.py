@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import Book, Error, LockedError
+from deedbook import Book
 from this_process import counts_during
 
 THREADS = 8
@@ -73,31 +73,6 @@ def test_threads_append_and_iterate_at_once(path: Path, durability: str) -> None
     assert Book.verify(path).ok and Book.verify(path).records == each * THREADS
 
 
-def test_append_many_of_threads_keeps_the_order_of_each(path: Path) -> None:
-    def write(name: int) -> tuple[int, int]:
-        return book.append_many((b"%d" % n * 40 for n in range(5000)), [name] * 5000)
-
-    with Book.create(path, durability="manual") as book:
-        numbers = together(*(lambda name=name: write(name) for name in range(THREADS)))
-        assert len(book) == 5000 * THREADS
-        for name, part in enumerate(numbers):
-            mine = [deed for deed in book if deed.mug == name]
-            assert [deed.jam for deed in mine] == [b"%d" % n * 40 for n in range(5000)]
-            assert (part[0], part[1] - 1) == (mine[0].event, mine[-1].event)
-
-
-def test_a_batch_is_never_cut_by_another_thread(path: Path) -> None:
-    def write(name: int) -> None:
-        for _ in range(200):
-            numbers = book.append_batch([b"x"] * 5, [name] * 5)
-            assert {book[n].mug for n in range(*numbers)} == {name}
-
-    with Book.create(path, durability="manual") as book:
-        together(*(lambda name=name: write(name) for name in range(THREADS)))
-        mugs = [deed.mug for deed in book]
-    assert all(len(set(mugs[at : at + 5])) == 1 for at in range(0, len(mugs), 5))
-
-
 @pytest.mark.parametrize("kind", ["iter", "reversed", "jams", "batches"])
 def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
     count = 40_000
@@ -116,49 +91,6 @@ def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
     else:
         jams = items if kind == "jams" else [deed.jam for deed in items]
         assert sorted(map(int, jams)) == list(range(count))
-
-
-def test_only_one_of_many_threads_gets_to_write(path: Path) -> None:
-    def opens() -> Book | Error:
-        try:
-            return Book.open(path, "a")
-        except Error as error:
-            return error
-
-    for _ in range(10):
-        results = together(*[opens] * THREADS)
-        [book] = [result for result in results if isinstance(result, Book)] or [results]
-        assert isinstance(book, Book), results
-        assert {type(result) for result in results} == {Book, LockedError}
-        book.close()
-
-
-def test_threads_save_different_fields_of_the_metadata(path: Path) -> None:
-    with Book.create(path) as book:
-        for life in range(5):
-            together(
-                lambda value=life: book.save_meta(who=value),
-                lambda value=life: book.save_meta(version=value),
-                lambda value=life: book.save_meta(life=value),
-            )
-            assert (book.meta.who, book.meta.version, book.meta.life) == (life, life, life)
-
-
-def test_a_reader_is_shared_while_another_handle_writes(path: Path) -> None:
-    def write() -> None:
-        for _ in range(300):
-            writer.append_many([b"deed"] * 10)
-        done.set()
-
-    def read() -> None:
-        while not done.is_set():
-            last = reader.refresh()
-            assert sum(1 for _ in reader.iter(stop=last + 1)) == last
-
-    done = threading.Event()
-    with Book.create(path, durability="manual") as writer, Book.open(path) as reader:
-        together(write, read, read, read)
-        assert reader.refresh() == 3000
 
 
 # -- the GIL --------------------------------------------------------------------------------------

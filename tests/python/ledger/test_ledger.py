@@ -10,18 +10,16 @@ import pickle
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import deedbook
-from deedbook import ClosedError, CorruptError, Ledger
+from deedbook import ClosedError, Ledger
 from deedbook.transient import TransientDB
 from http_kinds import events
 from ledgers import payloads
-from log_bytes import flip
 
 pytestmark = pytest.mark.promise("ledger-several")
 
@@ -115,63 +113,6 @@ def test_what_a_function_of_the_envelope_raises_is_raised_and_loses_nothing(tmp_
         assert ledger.fetch().data[0].read() == b"[1]"
 
 
-@pytest.fixture
-def damaged(tmp_path: Path) -> Path:
-    """A ledger of one file with 10 events, of which the fourth has a flipped bit."""
-    with Ledger.open(tmp_path / "s") as ledger:
-        ledger.append_many(b"%02d" % n for n in range(10))
-    (file,) = Ledger.files(tmp_path / "s")
-    flip(Path(file.path), 3 * 10 + 9)
-    return tmp_path / "s"
-
-
-def test_damage_is_reported_sent_around_and_kept_aside(damaged: Path, tmp_path: Path) -> None:
-    (checked,) = Ledger.verify(damaged)
-    assert (checked.report.verdict, checked.report.records) == ("corrupt", 9)
-    assert checked.to_dict()["report"]["damages"][0]["offset"] == 30
-    with Ledger.open(damaged) as ledger:
-        result = ledger.fetch()
-        (body,), (removable,) = result.data, result.removable
-        assert (body.count, body.verdict, body.damages[0].offset) == (3, "corrupt", 30)
-        assert removable.quarantine and removable == ledger.fetch().removable[0]
-        ledger.remove(result.removable)
-        assert ledger.stats().quarantined_files == 1 and not ledger.has_data()
-    (copied,) = Ledger.salvage(damaged / ".deedbook" / "quarantine", tmp_path / "copy")
-    assert copied.report.records == 9 and copied.copy is not None
-    with Ledger.open(tmp_path / "copy") as ledger:
-        assert payloads(ledger) == [b"%02d" % n for n in range(10) if n != 3]
-
-
-def test_a_snapshot_reads_up_to_a_hole_and_raises_there(damaged: Path) -> None:
-    """LazyFS: a power cut kept later writes of an unsynced file and lost an earlier one."""
-    (file,) = Ledger.files(damaged)
-    raw = bytearray(Path(file.path).read_bytes())
-    raw[30:50] = bytes(20)
-    Path(file.path).write_bytes(raw)
-    before, after = ([b"%02d" % n for n in numbers] for numbers in (range(3), range(5, 10)))
-    with deedbook.open(damaged) as snapshot:
-        for records in (snapshot.iter(), snapshot.iter(file.index), snapshot.payloads()):
-            got = []
-            with pytest.raises(CorruptError) as caught:
-                for record in records:
-                    got.append(getattr(record, "payload", record))
-            assert got == before
-            assert (caught.value.path, caught.value.offset) == (file.path, 30)
-        rows = 0
-        with pytest.raises(CorruptError):
-            for batch in snapshot.batches():
-                rows += batch.num_rows
-        assert rows == 3
-        skipped = [record.payload for record in snapshot.iter(on_corrupt="skip")]
-        assert skipped == before + after
-
-
-@pytest.mark.parametrize(("on_corrupt", "count"), [("skip", 9), ("stop", 3)])
-def test_damage_can_be_skipped_or_end_a_batch(damaged: Path, on_corrupt: str, count: int) -> None:
-    with Ledger.open(damaged, on_corrupt=on_corrupt) as ledger:
-        assert [batch.count for batch in ledger.fetch().data] == [count]
-
-
 FULL = {"batch_bytes": 200, "max_bytes": 1000}
 
 
@@ -190,14 +131,6 @@ def test_a_full_ledger_refuses_and_counts(tmp_path: Path) -> None:
         stats = ledger.stats()
         assert (stats.rejected_events, stats.rejected_bytes) == (6, 10 + 27 + 200)
         assert stats.dropped_events == 0 and len(payloads(ledger)) == 10
-
-
-def test_a_full_ledger_drops_the_oldest_and_counts(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "s", on_full="drop_oldest", **FULL) as ledger:
-        ledger.append_many(b"%020d" % n for n in range(1000))
-        kept = payloads(ledger)
-        assert kept == [b"%020d" % n for n in range(1000 - len(kept), 1000)]
-        assert ledger.stats().dropped_events == 1000 - len(kept)
 
 
 def test_bytes_like_objects_and_arrow_columns_are_events(tmp_path: Path) -> None:
@@ -273,25 +206,6 @@ def test_reports_are_values(tmp_path: Path) -> None:
     for value in (stats, Ledger.files(tmp_path / "s")[0], Ledger.verify(tmp_path / "s")[0]):
         assert pickle.loads(pickle.dumps(value)) == value
         assert value.to_dict() and type(value).__name__ in repr(value)
-
-
-def test_threads_append_while_others_fetch_and_remove(tmp_path: Path) -> None:
-    """Every event comes out once, whoever fetched its batch."""
-    seen: list[bytes] = []
-    with Ledger.open(tmp_path / "s", batch_bytes=2000) as ledger:
-
-        def write(name: int) -> None:
-            for n in range(2000):
-                ledger.append(b"%d-%d" % (name, n))
-
-        writers = [threading.Thread(target=write, args=(name,)) for name in range(4)]
-        for writer in writers:
-            writer.start()
-        while any(writer.is_alive() for writer in writers) or ledger.has_data():
-            if (result := ledger.fetch(3)) is not None:
-                seen.extend(event for batch in result.data for event in batch.records())
-                ledger.remove(result.removable)
-    assert sorted(seen) == sorted(b"%d-%d" % (name, n) for name in range(4) for n in range(2000))
 
 
 SENDER = """

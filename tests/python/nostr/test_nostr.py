@@ -8,7 +8,6 @@ import io
 import json
 import os
 import pickle
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ import deedbook
 from deedbook import Event, EventStore, ImportReport
 from line_files import has_zstd
 from log_bytes import flip
-from nostr_events import EVENTS, LINES, SMALL, made
-from places import SUPPORT
+from nostr_events import LINES, SMALL, made
 
 
 @pytest.fixture
@@ -90,15 +88,6 @@ def test_what_an_event_may_be_given_as(store: EventStore) -> None:
 # -- appending and finding ------------------------------------------------------------------------
 
 
-def test_a_request_without_a_true_signature_deletes_nothing(store: EventStore) -> None:
-    """Anybody could delete the events of others with a request that only names their author."""
-    note = made("note")
-    request = made("", kind=5, tags=[["e", note["id"]]], created_at=1_700_000_002)
-    store.append_many([note, request | {"sig": "cd" * 64}])
-    assert note["id"] in store
-    assert store.append(made("later")).what == "stored"
-
-
 def test_events_are_found_by_id(store: EventStore) -> None:
     event = made()
     assert event["id"] not in store and store.get(event["id"]) is None
@@ -128,22 +117,6 @@ def test_events_are_found_by_id(store: EventStore) -> None:
                 way(place)
 
 
-def test_what_does_not_count_is_compacted_away(store: EventStore) -> None:
-    for outcome in store.append_many(made(str(number)) for number in range(60)):
-        assert outcome.location is not None
-        store.set_flags(outcome.location, deleted=True)
-    store.append_many(made(str(number)) for number in range(60, 100))
-    assert store.census().events == 40 and store.verify().deleted == 60
-    planned = store.compact(dry_run=True)
-    assert (planned.kept, planned.deleted, planned.written) == (40, 60, [])
-    assert store.verify().deleted == 60
-    report = store.compact()
-    assert (report.kept, report.deleted) == (40, 60) and report.bytes_after < report.bytes_before
-    assert [event.content for event in store] == [str(number) for number in range(60, 100)]
-    with pytest.raises(deedbook.InvalidArgumentError, match="compaction ratio 2"):
-        store.compact(2.0)
-
-
 def test_a_filter_may_be_a_dict_a_list_or_json(store: EventStore) -> None:
     store.append_many(made(str(kind), kind=kind) for kind in range(1, 4))
     filters = [{"kinds": [1]}, {"kinds": [3]}]
@@ -158,16 +131,6 @@ def test_a_wrong_filter_is_refused(store: EventStore, wrong: Any) -> None:
         store.query(wrong)
     with pytest.raises(TypeError, match="a filter is a dict, a list of them, or JSON"):
         store.query(1)  # type: ignore[arg-type]
-
-
-def test_iteration_sees_no_later_event(store: EventStore) -> None:
-    store.append_many(made(str(number)) for number in range(200))
-    walk = iter(store)
-    first = next(walk)
-    store.append(made("later"))
-    assert [first.content, *(event.content for event in walk)] == list(map(str, range(200)))
-    with pytest.raises(deedbook.InvalidArgumentError, match='include "dead", must be one of'):
-        store.iter(include="dead")  # type: ignore[arg-type]
 
 
 def test_an_iterable_that_fails_leaves_what_came_before(store: EventStore) -> None:
@@ -229,20 +192,6 @@ def test_a_log_of_another_format_is_refused(path: Path) -> None:
     assert sorted(os.listdir(path)) == before
 
 
-def test_threads_append_at_once(store: EventStore) -> None:
-    def work(number: int) -> None:
-        for count in range(100):
-            store.append(made(f"{number} {count}"))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    store.commit()
-    assert store.census().events == 400 and store.verify().ok
-
-
 # -- import and export ----------------------------------------------------------------------------
 
 
@@ -252,45 +201,6 @@ def exported(store: EventStore, **options: Any) -> list[bytes]:
     lines = out.getvalue().splitlines()
     assert len(lines) == report.events
     return lines
-
-
-def test_an_export_is_what_was_imported(path: Path, tmp_path: Path) -> None:
-    with EventStore.create(path, history="keep") as store:
-        report = store.import_json(SMALL, check="signature")
-        assert (report.lines, report.bad, report.bytes) == (32, 0, SMALL.stat().st_size)
-        assert (report.stored, report.deleted) == (31, 1) and report.bad_lines == []
-        events = [json.loads(line) for line in exported(store, include="all")]
-        kept = [event for event in EVENTS if event in events]
-        assert events == kept and len(kept) == 31
-        again = store.import_json(str(SMALL))
-        assert (again.stored, again.duplicates, again.deleted) == (0, 31, 1)
-        assert store.export_json(tmp_path / "out.jsonl.gz", include="all").events == 31
-        assert gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()).splitlines() == exported(
-            store, include="all"
-        )
-        with pytest.raises(FileExistsError):
-            store.export_json(tmp_path / "out.jsonl.gz")
-    with EventStore.create(path.with_name("copy"), history="keep") as copy_of_it:
-        assert copy_of_it.import_json(tmp_path / "out.jsonl.gz").stored == 31
-
-
-def test_bad_lines_are_reported_and_set_aside(store: EventStore, tmp_path: Path) -> None:
-    forged = json.dumps({**made("a"), "content": "b"}).encode()
-    lines = [LINES[0], b"oops", b"", forged, json.dumps(made("fine")).encode(), b'{"id":1}']
-    aside = tmp_path / "aside.jsonl"
-    store.import_json(SMALL, aside=aside)
-    assert not aside.exists()
-    text = b"\n".join(lines)
-    report = store.import_json(io.BytesIO(text), aside=aside)
-    assert (report.lines, report.stored, report.duplicates, report.bad) == (6, 1, 1, 3)
-    assert [bad.line for bad in report.bad_lines] == [2, 4, 6]
-    assert "canonical form" in report.bad_lines[1].reason
-    assert aside.read_bytes().splitlines() == [lines[1], lines[3], lines[5]]
-    report = store.import_json(io.BytesIO(text), check="signature", aside=io.BytesIO())
-    assert (report.stored, report.duplicates, report.bad) == (0, 1, 4), report
-    assert store.import_json(io.BytesIO(forged), check="none").stored == 1
-    with pytest.raises(deedbook.InvalidArgumentError, match="line 2: "):
-        store.import_json(io.BytesIO(text), stop_at_bad=True)
 
 
 def test_files_of_python_and_their_errors(store: EventStore, tmp_path: Path) -> None:
@@ -401,75 +311,3 @@ def test_damage_is_named_with_its_place(path: Path, damaged: Path) -> None:
         with pytest.raises(deedbook.CorruptError) as raised:
             list(store)
         assert raised.value.path == str(damaged)
-
-
-def test_a_damaged_write_ahead_log_is_cut_by_the_letter_of_the_specification(path: Path) -> None:
-    """Only a repair went on with such a store, where a book and a WAL have a recovery for it."""
-    with EventStore.create(path) as store:
-        store.append_many(made(str(number)) for number in range(20))
-    log = path / "wal" / "wal.log"
-    flip(log, log.stat().st_size - 1)  # in the checkpoint of the close
-    with pytest.raises(deedbook.Error) as raised:
-        EventStore.open(path, "a")
-    assert raised.value.path == str(log)
-    with pytest.raises(deedbook.InvalidArgumentError, match='has "valid" and "spec"'):
-        EventStore.open(path, "a", recovery="acknowledged")  # type: ignore[arg-type]
-    with EventStore.open(path, "a", recovery="spec") as store:
-        opening = store.opening
-        assert opening.is_loss and opening.cut_bytes > 0 and opening.cut_events == 0
-        assert opening.saved and all(Path(file).parent == log.parent for file in opening.saved)
-    with EventStore.open(path, "a") as store:
-        assert store.opening.is_loss and store.verify().is_loss and len(list(store)) == 20
-        assert store.opening.cut_bytes == 0 and not store.opening.saved
-
-
-def test_a_damaged_store_is_copied(path: Path, damaged: Path, tmp_path: Path) -> None:
-    steps: list[tuple[int, int]] = []
-    copied = EventStore.salvage(path, tmp_path / "to", progress=lambda *at: steps.append(at))
-    # The write-ahead log still has the damaged one.
-    assert (copied.events, copied.from_log, copied.complete) == (20, 1, False)
-    (damage,) = copied.damages
-    assert (damage.path, damage.offset) == (str(damaged), 8 * 4096) and damage.reason
-    assert steps[-1] == (steps[-1][1],) * 2 and copied.source_bytes == steps[-1][1]
-    assert json.loads(json.dumps(copied.to_dict()))["damages"][0]["offset"] == 8 * 4096
-    with EventStore.open(tmp_path / "to") as store:
-        assert [event.content for event in store] == [*REST, "7"] and store.verify().ok
-    with pytest.raises(deedbook.AlreadyExistsError):
-        EventStore.salvage(path, tmp_path / "to")
-
-
-def test_a_damaged_store_is_mended(path: Path, damaged: Path) -> None:
-    before = damaged.read_bytes()
-    dry = EventStore.repair(path, dry_run=True)
-    assert (dry.is_loss, dry.mended) == (True, False)
-    (damage,) = dry.damages
-    assert not EventStore.repair(path, force=True).mended
-    assert damaged.read_bytes() == before
-    done = EventStore.repair(path, accept_loss=True)
-    assert (done.mended, done.is_loss, done.was_loss, done.path) == (True, True, False, str(path))
-    assert [Path(saved).read_bytes() for saved in done.saved] == [before[8 * 4096 : damage.end]]
-    assert pickle.loads(pickle.dumps(done)) == done
-    with EventStore.open(path, "a") as store:
-        assert [event.content for event in store] == REST and store.verify().ok
-
-
-LONG = """
-import os, signal, sys, threading, time
-from deedbook import EventStore
-sys.path.insert(0, sys.argv[2])
-from nostr_events import Endless
-signal.signal(signal.SIGINT, signal.default_int_handler)
-store = EventStore.create(sys.argv[1], durability="none")
-threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-try:
-    store.import_json(Endless(1))
-except KeyboardInterrupt:
-    print("interrupted", store.census().events > 0)
-store.close()
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_ctrl_c_ends_an_import(path: Path, run_child: Any) -> None:
-    done = run_child(LONG, path, SUPPORT)
-    assert done.stdout == "interrupted True\n", done.stderr

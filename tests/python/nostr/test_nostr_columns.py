@@ -16,7 +16,6 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook  # noqa: E402
 from deedbook import EventStore, InvalidArgumentError, Split  # noqa: E402
-from log_bytes import flip  # noqa: E402
 from nostr_events import AUTHOR, EVENTS, made  # noqa: E402
 from this_process import counts_during  # noqa: E402
 
@@ -136,22 +135,6 @@ def test_parts_together_are_the_store_in_other_processes_too(store: EventStore) 
     assert store.compact(0).segments == [0]
     with pytest.raises(deedbook.MissingError, match=r"data\.0\.seg"):
         parts[0].batches()
-
-
-def test_damage_is_raised_or_named(store: EventStore) -> None:
-    store.checkpoint()
-    whole = walked(store)
-    flip(Path(store.path, "data", "segments", "data.0.seg"), 4096 + 60)
-    with EventStore.open(store.path) as reader:
-        with pytest.raises(deedbook.CorruptError, match="checksum"):
-            next(reader.batches())
-        stream = reader.batches(on_corrupt="skip")
-        assert rows(stream) == whole[1:]
-        (damage,) = stream.damages
-        assert (damage.offset, damage.end) == (4096, 8192)
-        assert damage.reason.startswith("segment 0: checksum")
-        walk = reader.iter(on_corrupt="skip")
-        assert len(list(walk)) == len(whole) - 1 and len(walk.damages) == 1
 
 
 def test_a_batch_is_made_without_the_gil(store: EventStore) -> None:

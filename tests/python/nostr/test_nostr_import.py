@@ -113,19 +113,6 @@ def test_a_killed_import_goes_on_where_it_was(
 
 
 @posix
-def test_an_import_that_a_signal_ended_repeats_nothing(
-    path: Path, tmp_path: Path, lines: list[bytes]
-) -> None:
-    source = tmp_path / "events.jsonl"
-    source.write_bytes(b"\n".join(lines))
-    stopped = imported(path, source, end=subprocess.Popen.terminate)
-    assert stopped["interrupted"], stopped
-    result = imported(path, source)
-    assert result["resumed_lines"] == stopped["lines"] < result["lines"] == len(lines)
-    assert result["stored"] == COUNT and result["duplicates"] == len(lines) - COUNT - result["bad"]
-
-
-@posix
 @pytest.mark.parametrize("writes", [True, False])
 def test_a_pipe_is_opened_once_and_a_signal_ends_the_wait_for_it(
     path: Path, tmp_path: Path, lines: list[bytes], writes: bool
@@ -313,19 +300,3 @@ def test_an_error_names_the_file_that_cannot_be_read(path: Path, tmp_path: Path,
             assert f"({sources[1]})" in str(raised.value)
         with pytest.raises(deedbook.IoError, match=r"cannot read the events: .* \(lines\)"):
             store.import_json(io.BytesIO(packed[:-12]))
-
-
-def test_a_report_of_the_same_lines_is_gone_on_from(path: Path, tmp_path: Path) -> None:
-    events = [json.dumps(made(str(number))).encode() for number in range(6)]
-    text = b"\n".join([*events[:3], b"oops", *events[3:], b"oops"])
-    done = report(4, len(b"\n".join([*events[:3], b"oops", b""])), stored=3, bad=1)
-    source = tmp_path / "events.jsonl.gz"
-    source.write_bytes(gzip.compress(text))
-    with EventStore.create(path) as store:
-        found = store.import_json(source, after=done)
-        assert (found.lines, found.bytes, found.stored, found.bad) == (8, len(text), 6, 2)
-        assert [bad.line for bad in found.bad_lines] == [8]
-        assert [event.content for event in store] == ["3", "4", "5"]
-        # All of them: nothing is left.
-        again = store.import_json(source, after=found)
-        assert again == found

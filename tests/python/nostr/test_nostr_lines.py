@@ -10,12 +10,10 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from deedbook import InvalidArgumentError, parse_events  # noqa: E402
-from nostr_columns import SCHEMA, TAGS  # noqa: E402
+from nostr_columns import TAGS  # noqa: E402
 from nostr_events import LINES, REAL, made  # noqa: E402
 from this_process import counts_during  # noqa: E402
 
-CHECKS = ("none", "id", "signature")
-COLUMNS = [name for name in SCHEMA.names if name != "flags"]
 ODD = [json.dumps(made(f"odd {number}", tags=tags)).encode() for number, tags in enumerate(TAGS)]
 
 

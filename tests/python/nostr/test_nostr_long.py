@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -84,27 +83,3 @@ def test_a_compaction_is_due_from_the_ratio_on(
     facts = json.loads(capsys.readouterr().out)
     assert facts["compaction_due"] is False
     assert [one["dead_bytes"] for one in facts["segments"]] == [0] * len(facts["segments"])
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_segments_are_mapped_when_they_are_full_or_compacted(tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    with EventStore.create(path, segment_bytes=10 << 20, mapped_reads=True) as store:
-        for first in range(0, COUNT, 100):
-            store.append_many(event(number) for number in range(first, first + 100))
-        assert mapped(path) == {"data.0.seg"}
-        written = store.compact(0).written
-        assert mapped(path) == {f"data.{number}.seg" for number in written}
-        assert len(list(store)) == COUNT * 2 // 3 + 1 and store.verify().ok
-        store.append(made("after"))
-        assert store.get(made("after")["id"]) is not None
-    words = ["--mapped-reads", str(path)]
-    for command in (["export"], ["verify"], ["stats"], ["query"]):
-        assert main(["nostr", *command, *words, *(["{}"] if command == ["query"] else [])]) == 0
-
-
-def mapped(path: Path) -> set[str]:
-    """The segments of a store that this process has maps of."""
-    maps = Path("/proc/self/maps").read_text().splitlines()
-    files = {Path(line.split(maxsplit=5)[5]) for line in maps if len(line.split()) > 5}
-    return {file.name for file in files if file.parent == path.resolve() / "data" / "segments"}

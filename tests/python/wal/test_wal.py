@@ -48,20 +48,6 @@ def test_arrow_goes_in_and_out(tmp_path: Path) -> None:
 # -- dropping -------------------------------------------------------------------------------------
 
 
-def test_retention_tells_what_it_drops_and_would_drop(tmp_path: Path) -> None:
-    with Wal.create(tmp_path / "wal", segment_bytes=128) as wal:
-        wal.append_many(bytes([i]) * 20 for i in range(100))
-        wal.sync()
-        would = wal.retain(max_bytes=500, dry_run=True)
-        assert wal.head == 0
-        gone = wal.retain(max_bytes=500)
-        assert gone == would and gone.records > 0
-        assert (gone.head, gone.end, gone.bytes) == (wal.head, wal.end, wal.head)
-        stats = wal.stats()
-        assert stats.dropped_records == gone.records
-        assert (stats.dropped_bytes, stats.dropped_files) == (wal.head, wal.head // 128)
-
-
 def test_the_archive_hook_gets_segments_and_may_refuse(tmp_path: Path) -> None:
     got: list[int] = []
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 import deedbook
-from deedbook import Book, OutOfRangeError, Wal
+from deedbook import Book, Wal
 from deedbook._cli import main
-from log_bytes import flip
 
 
 def fill(path: Path, records: int = 100) -> tuple[Wal, list[int]]:
@@ -58,51 +57,6 @@ def test_an_empty_path_is_no_log(
     assert os.listdir(tmp_path) == []
 
 
-def test_a_walk_whose_records_are_dropped_is_told_so(tmp_path: Path) -> None:
-    wal, lsns = fill(tmp_path / "log")
-    with wal, Wal.open(tmp_path / "log") as reader:
-        walks = [iter(reader), reader.payloads(), iter(wal), reversed(reader)]
-        for walk in walks:
-            next(walk)
-        wal.truncate_before(lsns[90])
-        for walk in walks:
-            with pytest.raises(OutOfRangeError, match="dropped"):
-                list(walk)
-        assert len(list(reader)) == 10
-
-
-def test_a_walk_whose_end_is_cut_is_told_so(tmp_path: Path) -> None:
-    """It was told of damage in a log that has none."""
-    wal, lsns = fill(tmp_path / "log")
-    with wal, Wal.open(tmp_path / "log") as reader:
-        own = iter(wal)
-        next(own)
-        wal.truncate_from(lsns[60])
-        for _ in range(100):
-            wal.append(b"z" * 1234)
-        for walk in (reader.iter, lambda: reversed(reader), lambda: own):
-            with pytest.raises(OutOfRangeError, match="its end was cut since"):
-                list(walk())
-        assert Wal.verify(tmp_path / "log").verdict in ("clean", "open")
-
-
-def test_walking_back_gives_what_lies_behind_damage(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    with Wal.create(path, single_file=True) as wal:
-        lsns = [wal.append(b"%03d" % i) for i in range(30)]
-    flip(path, 100)  # in record 9
-    with Wal.open(path) as wal:
-        walk = reversed(wal)
-        got = []
-        with pytest.raises(deedbook.CorruptError):
-            for record in walk:
-                got.append(record.lsn)
-        assert got == lsns[:9:-1]
-        assert list(walk) == []
-        skipping = wal.iter(on_corrupt="skip")
-        assert (len(list(skipping)), len(skipping.damages)) == (29, 1)
-
-
 @pytest.mark.parametrize("last", ["sync", "close", "truncate_before"])
 def test_whoever_is_told_of_a_slow_sync_may_use_the_log(tmp_path: Path, last: str) -> None:
     """It was told while the sync was led, and waited for itself for ever."""
@@ -128,38 +82,6 @@ wal.close()
     path = str(tmp_path / "log")
     subprocess.run([sys.executable, "-c", program, path, last], check=True, timeout=30)
     assert Wal.verify(path).records == (1 if last == "truncate_before" else 2)
-
-
-def test_parts_begin_in_the_log(tmp_path: Path) -> None:
-    wal, _ = fill(tmp_path / "log", 3)
-    with wal:
-        for start in (wal.end + 1, 2**62):
-            with pytest.raises(OutOfRangeError, match="the log ends at"):
-                wal.splits(1 << 20, start)
-        assert wal.splits(1 << 20, wal.end) == []
-
-
-def test_reading_says_nothing_of_durability(tmp_path: Path) -> None:
-    wal, _ = fill(tmp_path / "log", 3)
-    with wal:
-        for ask in (lambda: wal.read(3), lambda: wal.iter(3), lambda: wal.wait_durable(wal.end)):
-            with pytest.raises(OutOfRangeError) as told:
-                ask()
-            assert told.value.durable is None
-            assert told.value.path == str(tmp_path / "log")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no POLLERR")
-def test_following_ends_when_the_reader_is_gone(tmp_path: Path) -> None:
-    """As `tail -f` does: `deedbook cat --follow | head -1` hung for ever."""
-    wal, _ = fill(tmp_path / "log", 3)
-    with wal:
-        command = [sys.executable, "-m", "deedbook", "cat", str(tmp_path / "log"), "--follow"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
-            assert child.stdout is not None
-            child.stdout.readline()
-            child.stdout.close()
-            assert child.wait(30) == 141
 
 
 @pytest.mark.parametrize(
