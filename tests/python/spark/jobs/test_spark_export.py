@@ -287,21 +287,6 @@ def test_other_columns_or_partitions_than_those_of_the_table_are_refused(
         assert same.committed() == batch
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_export_of_other_columns_adds_nothing(spark: Any, tmp_path: Path, kind: Any) -> None:
-    """It was begun again with other columns, which the table got beside its own; the exit code
-    was 0.
-    """
-    log, table = tmp_path / "log", tmp_path / "table"
-    append(log, 1, 5)
-    export(spark, log, table, kind=kind)
-    append(log, 6, 5)
-    for dry_run in (True, False):
-        with pytest.raises(InvalidArgumentError, match="this run has columns event bigint, no par"):
-            export(spark, log, table, kind=kind, columns=["event"], dry_run=dry_run)
-    assert len(rows_of(kind, table)) == 5
-
-
 def test_a_plain_table_of_an_earlier_version_is_taken_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

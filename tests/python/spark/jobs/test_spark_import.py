@@ -159,17 +159,6 @@ def test_a_store_that_lacks_batches_of_the_checkpoint_is_refused(
     assert stored(store) == there
 
 
-def test_sources_may_have_one_directory_for_bad_lines(spark: Any, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        put(tmp_path / name / "a.jsonl", [name.encode(), *notes(0, 3)])
-        report = import_events(
-            spark, tmp_path / name, tmp_path / "store", check="id", aside=tmp_path / "bad"
-        )
-        assert (report.bad, report.aside) == (1, str(tmp_path / "bad"))
-    found = put_aside(spark, str(tmp_path / "bad"))
-    assert [(line, value) for _, line, _, value in found] == [(1, b"one"), (1, b"two")]
-
-
 def test_a_dry_run_checks_all_and_writes_nothing(spark: Any, tmp_path: Path) -> None:
     source, store = tmp_path / "in", tmp_path / "store"
     put(source / "a.jsonl", [*REAL, *notes(0, 7), b"{}", b""])

@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,18 +18,16 @@ from hypothesis import strategies as st
 from line_files import put
 from logs import append_to, payloads
 from nostr_events import made
-from spark_session import finish, forget_end, kill_when
+from spark_session import forget_end, kill_when
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import StreamingQueryException
 
 from deedbook import (
     Book,
-    ContiguityError,
     EventStore,
     InvalidArgumentError,
     LockedError,
@@ -113,16 +110,6 @@ def test_a_run_killed_before_its_first_batch_is_begun_again(spark: Any, tmp_path
     assert payloads(log) == expected
     assert not left.exists()
 
-    if spark.version < "4.3":
-        return
-    # The day Spark no longer does so is noticed.
-    other = tmp_path / "other"
-    (other / "offsets").mkdir(parents=True)
-    (other / "offsets" / left.name).write_bytes(b"v1")
-    stream = spark.readStream.format("deedbook").load(str(log)).writeStream.format("parquet")
-    with pytest.raises(StreamingQueryException, match="CHECKPOINT_LOCATION_NOT_EMPTY"):
-        finish(stream, other, tmp_path / "sink")
-
 
 def test_a_bad_line_ends_the_job_with_its_place_and_nothing_is_appended(
     spark: Any, tmp_path: Path
@@ -162,30 +149,6 @@ def test_what_the_log_had_before_is_not_counted_as_appended(spark: Any, tmp_path
     assert (again.batches, again.rows, again.appended, again.last_batch) == (1, 3, 0, 0)
     assert migrate(spark, log, copy).appended == 0
     assert payloads(log) == payloads(copy) == records(1, 3)
-
-
-def test_a_checkpoint_that_is_lost_or_of_an_earlier_time_is_refused(
-    spark: Any, tmp_path: Path
-) -> None:
-    """Its next batch, of files never read, had a number of the log's: it was skipped as a repeat.
-
-    The job counted its lines as appended, and Spark noted the batch as done.
-    """
-    source, log, older = tmp_path / "in", tmp_path / "events", tmp_path / "older"
-    expected = put(source / "1.jsonl", records(1, 3))
-    checkpoint = Path(ingest(spark, source, log, format="book").checkpoint)
-    shutil.copytree(checkpoint, older)
-    expected += put(source / "2.jsonl", records(2, 4))
-    ingest(spark, source, log)
-    expected += put(source / "3.jsonl", records(3, 5))
-    checkpoint.rename(tmp_path / "last")
-    with pytest.raises(InvalidArgumentError, match=r"batches 0 to 1 .* written a second time"):
-        ingest(spark, source, log)
-    with pytest.raises(ContiguityError, match=r"0 to 1 .* knows only batches 0 to 0: it is of"):
-        ingest(spark, source, log, checkpoint=older)
-    assert payloads(log) == expected[:7]
-    assert ingest(spark, source, log, checkpoint=tmp_path / "last").appended == 5
-    assert payloads(log) == expected
 
 
 def test_parquet_columns_become_records(spark: Any, tmp_path: Path) -> None:
@@ -502,26 +465,6 @@ def test_a_part_within_a_long_line_is_read_once(
             found += batch["value"].to_pylist()
         assert start == 0 or read <= part + 16
     assert found == [b"x" * size, b"next"]
-
-
-def test_the_newline_of_a_long_line_is_looked_for_once() -> None:
-    """With each piece of a line that was read, all that came before was copied and looked at."""
-    looked_at = 0
-
-    class Looked(bytes):
-        def split(self, *by: Any) -> list[bytes]:
-            nonlocal looked_at
-            looked_at += len(self)
-            return super().split(*by)
-
-        def __radd__(self, before: bytes) -> Looked:
-            return Looked(bytes(before) + bytes(self))
-
-    pieces = [Looked(b"x" * 10)] * 50 + [Looked(b"x\ntwo\nthr"), Looked(b"ee"), Looked()]
-    (batch,) = lines_module._batches("file", 0, None, lambda _: pieces.pop(0))
-    assert batch["value"].to_pylist() == [b"x" * 501, b"two", b"three"]
-    assert batch["byte"].to_pylist() == [0, 502, 506]
-    assert looked_at <= 511
 
 
 def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:

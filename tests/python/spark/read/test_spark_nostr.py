@@ -133,24 +133,6 @@ def test_deleted_events_come_on_request(place: Path) -> None:
     assert len(everything) == len(live) + 2
 
 
-def test_parts_are_as_large_as_was_asked_for(place: Path) -> None:
-    sizes = {
-        size: [
-            sum(piece.end - piece.offset for piece in part.pieces)
-            for part in reader_of(place, splitSize=size).partitions()
-        ]
-        for size in ("256k", "1m", "64m")
-    }
-    assert len(sizes["64m"]) == 1 and len(sizes["256k"]) > len(sizes["1m"]) > 2
-    assert len({sum(parts) for parts in sizes.values()}) == 1
-    # The longest event may be at the end of a part, and a remnant that is not worth one.
-    assert max(sizes["256k"]) <= (1 << 18) * 9 // 8 + 160_000
-    assert len(reader_of(place, minPartitions=6).partitions()) >= 6
-    assert len(rows_of(reader_of(place, start=1))) + len(rows_of(reader_of(place, end=1))) == len(
-        expected(place)
-    )
-
-
 def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:
     before = expected(place)
     planned = reader_of(place, splitSize="1m")
@@ -165,27 +147,6 @@ def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:
             rows_of(planned, parts)
         assert str(raised.value.path).endswith(".seg")
         assert len(rows_of(reader_of(place))) == len(before) + 49
-
-
-def test_a_read_after_a_power_cut_has_what_was_committed(
-    spark: Any, place: Path, tmp_path: Path
-) -> None:
-    """Spark gave 0 of 3 committed events until a writer opened the store: only the log had them."""
-    ids = {row["id"] for row in expected(place)}
-    died = tmp_path / "died"
-    with EventStore.open(place, "a") as store:
-        last = max((place / "data" / "segments").iterdir())
-        before = last.stat().st_size
-        events = [made(f"late {number}", created_at=1_600_000_000) for number in range(3)]
-        store.append_many(events)
-        store.commit()
-        shutil.copytree(place, died)
-    torn = died / "data" / "segments" / last.name
-    with torn.open("r+b") as file:
-        file.truncate(before)
-    rows = load(spark, died, splitSize="1m").collect()
-    assert len(rows) == len(ids) + 3
-    assert {row["id"] for row in rows} == ids | {bytes.fromhex(event["id"]) for event in events}
 
 
 def test_a_stream_goes_on_where_a_compaction_left_no_event(tmp_path: Path) -> None:
@@ -245,17 +206,13 @@ def test_stores_of_a_directory_and_other_formats(place: Path, tmp_path: Path) ->
         ({"filter": "kinds=1"}, "option filter: 'kinds=1' is not allowed"),
         ({"filter": '{"limit":1}'}, "without `limit`"),
         ({"columns": "payload"}, "unknown column payload; allowed: id binary"),
+        ({"filter": '{"kind":[1]}', "mode": "FAILFAST"}, 'unknown field "kind"'),
+        ({"filter": '{"kind":[1]}', "mode": "PERMISSIVE"}, 'unknown field "kind"'),
     ],
 )
 def test_wrong_options_are_refused(place: Path, options: dict[str, str], says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
-        reader_of(place, **options)
-
-
-@pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])
-def test_a_wrong_field_of_a_filter_is_never_an_empty_result(place: Path, mode: str) -> None:
-    with pytest.raises(InvalidArgumentError, match='unknown field "kind"'):
-        rows_of(reader_of(place, filter='{"kind":[1]}', mode=mode))
+        rows_of(reader_of(place, **options))
 
 
 def test_a_store_that_does_not_open_is_a_row_or_an_error(place: Path) -> None:

@@ -19,7 +19,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.errors import PySparkException
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, LessThan
+from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from deedbook import CorruptError
 from deedbook.spark._reader import default_schema, make_reader
@@ -65,37 +65,6 @@ def test_options_that_spark_adds_are_not_unknown(spark: Any, book: Path) -> None
 # -- filters
 
 
-def pushing_source() -> type[DataSource]:
-    """A source of a hundred numbers that takes filters as Spark's documentation says."""
-
-    class Reader(DataSourceReader):
-        def __init__(self) -> None:
-            self.below = 100
-
-        def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
-            for each in filters:
-                if isinstance(each, LessThan):
-                    self.below = min(self.below, each.value)
-                else:
-                    yield each
-
-        def read(self, partition: Any) -> Iterator[tuple[int]]:
-            return ((number,) for number in range(self.below))
-
-    class Source(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return "pushing"
-
-        def schema(self) -> str:
-            return "event bigint"
-
-        def reader(self, schema: Any) -> DataSourceReader:
-            return Reader()
-
-    return Source
-
-
 @pytest.fixture
 def pushing(spark: Any) -> Iterator[None]:
     """Have Spark push filters to sources."""
@@ -104,20 +73,6 @@ def pushing(spark: Any) -> Iterator[None]:
     spark.conf.set(setting, "true")
     yield
     spark.conf.set(setting, before)
-
-
-def test_spark_still_answers_wrongly_with_a_source_that_takes_filters(
-    spark: Any, pushing: None
-) -> None:
-    """Why Deedbook takes none: two queries on one DataFrame share what was pushed. If this test
-    fails, Spark answers rightly, and `DeedbookReader` may get ``pushFilters``.
-    """
-    spark.dataSource.register(pushing_source())
-    frame = spark.read.format("pushing").load()
-    both = frame.where("event < 7").union(frame.where("event < 3"))
-    assert (7 + 3, both.count()) == (10, 6)
-    frame = spark.read.format("pushing").load()
-    assert (7 + 100, frame.where("event < 7").union(frame).count()) == (107, 14)
 
 
 def test_two_filters_on_one_frame_of_deedbook_are_right(

@@ -21,7 +21,6 @@ from deedbook import (
     LockedError,
     MissingError,
     StagedPart,
-    TooLargeError,
     Wal,
     _jobs,
 )
@@ -93,13 +92,6 @@ def test_a_stage_that_is_left_is_gone(log: Any) -> None:
     with pytest.raises(ZeroDivisionError), log.transactions.stage("job", 0, 2):
         raise ZeroDivisionError
     assert log.transactions.staged() == []
-
-
-def test_a_record_beyond_the_limit_is_refused_by_its_task(path: Path) -> None:
-    with Wal.create(path, record_bytes_max=10) as wal:
-        with wal.transactions.stage("job", 0, 1) as file, pytest.raises(TooLargeError):
-            file.extend([b"x" * 11])
-        assert wal.transactions.staged() == []
 
 
 @pytest.mark.parametrize("kind", ["Book", "Wal"])
