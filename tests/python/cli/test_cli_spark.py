@@ -65,32 +65,23 @@ def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("error", "said"), FAILURES)
+@pytest.mark.parametrize("name", ["spark stats", "pipeline p"])
 def test_a_session_that_does_not_start_is_told_in_a_line(
-    wal: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+    wal: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch, name: str, error: Any, said: str
 ) -> None:
-    """A master that Spark does not know was an internal error, with the stack of the JVM."""
+    words = ["spark", "stats", str(wal)]
+    if name == "pipeline p":
+        pytest.importorskip("deedbook.pipeline.run", reason="pyspark is not installed")
+        if sys.version_info < (3, 11):
+            pytest.importorskip("tomli", reason="tomli is not installed")
+        file = wal.parent / "pipeline.toml"
+        file.write_text('[pipeline]\nname = "p"\n[[source]]\nname = "s"\nlines = "in"\n')
+        words = ["pipeline", "run", str(file), "--once"]
     failing(error, monkeypatch)
-    assert main(["spark", "stats", str(wal), "--master", "foo://x"]) == 2
+    assert main([*words, "--master", "foo://x"]) == 2
     told = capfd.readouterr().err
-    (log,) = (wal.parent / "temporary").iterdir()
-    assert told.startswith(f"deedbook: spark stats: {said}") and told.endswith(f"; see {log}\n")
-    assert told.count("\n") == 1 and len(told) < 400
-
-
-@pytest.mark.parametrize(("error", "said"), FAILURES)
-def test_a_pipeline_whose_session_does_not_start_says_so_in_a_line(
-    tmp_path: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
-) -> None:
-    """It was an internal error, whatever kept Spark from starting."""
-    pytest.importorskip("deedbook.pipeline.run", reason="pyspark is not installed")
-    if sys.version_info < (3, 11):
-        pytest.importorskip("tomli", reason="tomli is not installed")
-    failing(error, monkeypatch)
-    file = tmp_path / "pipeline.toml"
-    file.write_text('[pipeline]\nname = "p"\n[[source]]\nname = "s"\nlines = "in"\n')
-    assert main(["pipeline", "run", str(file), "--once", "--master", "foo://x"]) == 2
-    told = capfd.readouterr().err
-    assert told.startswith(f"deedbook: pipeline p: {said}") and told.endswith("spark.log\n")
+    logs = [*(wal.parent / "temporary").iterdir(), "spark.log"]
+    assert told.startswith(f"deedbook: {name}: {said}") and told.endswith(f"{logs[0]}\n")
     assert told.count("\n") == 1 and len(told) < 400
 
 

@@ -19,7 +19,6 @@ from places import ROOT
 EXAMPLE = ROOT / "examples" / "demo"
 sys.path.insert(0, str(EXAMPLE))
 
-import generate  # noqa: E402
 from workspace import require  # noqa: E402
 
 pytestmark = pytest.mark.promise("kill")
@@ -192,34 +191,6 @@ def test_a_log_that_was_tampered_with_fails(tmp_path: Path) -> None:
     assert "FAILED" in (out / "report.md").read_text()
 
 
-@pytest.mark.full
-@pytest.mark.spark
-def test_lines_that_are_no_json_objects_are_counted(tmp_path: Path) -> None:
-    require()
-    nostr = [
-        json.dumps({"id": f"{i:064x}", "kind": i % 2, "created_at": 1_690_000_000 + i * 86_400})
-        for i in range(300)
-    ]
-    others = ["", "no json", "[1]", '"text"', "{} {}", '{"kind":1},', "{\xff}", '{"kind":']
-    untyped = ['{"timestamp":"2023-07-22T00:00:00Z"}', '{"type":null}']
-    path = tmp_path / "events.jsonl"
-    # No newline at the end: that is a line, too. And a carriage return belongs to its line.
-    path.write_bytes("\n".join([*nostr, *others, "{}\r", *untyped]).encode("latin-1"))
-    done = demo("--input", path, "--json", "--out", tmp_path / "out")
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(done.stdout)
-    assert report == report_of(tmp_path / "out")
-    assert {row["type"]: row["events"] for row in report["by_type"]} == {
-        "kind 0": 150,
-        "kind 1": 150,
-        "(not JSON)": len(others),
-        "(no type)": 3,
-    }
-    assert report["by_type_and_time"]["unit"] == "day"
-    assert report["fields"]["time"] == {"created_at": 300, "timestamp": 1, "": len(others) + 2}
-    assert not (tmp_path / "out" / "input.jsonl").exists()
-
-
 def test_events_are_compared_after_a_kill(tmp_path: Path) -> None:
     lines = [f'{{"n":{n}}}'.encode() for n in range(1, 6)]
     path = tmp_path / "lines"
@@ -237,18 +208,6 @@ def test_events_are_compared_after_a_kill(tmp_path: Path) -> None:
             book.append_many(jams)
         last, equal, _ = _demo.look(tmp_path / name, source)
         assert (last, equal) == (len(jams), good), name
-
-
-def test_the_generator_is_deterministic(tmp_path: Path) -> None:
-    for name, seed in ("a", 1), ("b", 1), ("c", 2):
-        generate.generate(tmp_path / name, 2000, seed)
-    first = (tmp_path / "a").read_bytes()
-    assert first == (tmp_path / "b").read_bytes()
-    assert first != (tmp_path / "c").read_bytes()
-    lines = first.splitlines()
-    assert len({json.loads(line)["messageId"] for line in lines}) == len(lines) == 2000
-    assert min(map(len, lines)) >= 150
-    assert max(map(len, lines)) <= 600
 
 
 def test_a_directory_of_others_is_left_alone(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from deedbook import (
     TooLargeError,
     UnsupportedError,
 )
+from this_process import held
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
@@ -214,11 +215,4 @@ def test_no_error_leaves_a_file_open(path: Path, make_book, damaged) -> None:
             with pytest.raises(Error):
                 call()
     # Of other tests' handles some may be closed only now.
-    assert open_below(damaged.parent) == []
-
-
-def open_below(directory: Path) -> list[str]:
-    """The open files of this process below a directory."""
-    links = [Path("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd")]
-    names = [os.readlink(link) for link in links if link.is_symlink()]
-    return [name for name in names if name.startswith(f"{directory}{os.sep}")]
+    assert held(damaged.parent) == []

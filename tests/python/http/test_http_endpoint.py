@@ -6,8 +6,6 @@ import contextlib
 import gzip
 import json
 import os
-import random
-import signal
 import socket
 import subprocess
 import sys
@@ -15,14 +13,12 @@ import tracemalloc
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from endpoint import Endpoint, Faults, events_in
-from http_kinds import events
 from live import ended, next_line, running
 from places import ROOT
 
@@ -68,26 +64,7 @@ def test_events_are_found_as_they_stand(body: bytes, kind: str, found: list[byte
     assert events_in(body, kind) == found
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"1", b'{"a":[1]}', b'{"batch":1}', b"[1][2]", b"[1,]", b"\xff", b'"x"']
-)
-def test_other_bodies_are_refused(body: bytes) -> None:
-    with pytest.raises(ValueError):
-        events_in(body, "application/json")
-    with pytest.raises(ValueError):
-        events_in(body or b"1", "application/x-ndjson")
-
-
 # -- what it counts -------------------------------------------------------------------------------
-
-
-def test_events_are_stored_in_a_file(endpoint: Endpoint, tmp_path: Path) -> None:
-    assert post(endpoint.url, b"[1,2]", Idempotency_Key="a")[1] == {"events": 2, "duplicate": False}
-    packed = gzip.compress(b"[3]")
-    assert post(endpoint.url, packed, Content_Encoding="gzip", Idempotency_Key="b")[0] == 200
-    assert (tmp_path / "out.jsonl").read_bytes() == b"1\n2\n3\n"
-    with urllib.request.urlopen(endpoint.url, timeout=30) as answer:
-        assert json.load(answer)["events"] == 3
 
 
 def test_a_key_is_stored_once(endpoint: Endpoint) -> None:
@@ -116,15 +93,6 @@ def test_requests_without_an_exact_length_are_refused(endpoint: Endpoint) -> Non
     assert stats.to_dict()["statuses"] == {"411": 1}
 
 
-def test_what_is_not_understood_is_refused(endpoint: Endpoint) -> None:
-    short = gzip.compress(b'[{"n":1}]' * 100)[:-12]
-    assert post(endpoint.url, short, Content_Encoding="gzip")[0] == 400
-    assert post(endpoint.url, b"[1")[0] == 400
-    assert post(endpoint.url, b"[1]", Content_Encoding="gzip")[0] == 400
-    status, _, headers = post(endpoint.url, b"[1]", Content_Encoding="br")
-    assert status == 415 and "gzip" in headers["Accept-Encoding"]
-
-
 # -- how it fails ---------------------------------------------------------------------------------
 
 
@@ -143,51 +111,6 @@ def test_a_body_is_not_inflated_beyond_the_limit(tmp_path: Path) -> None:
 def test_other_machines_reach_the_endpoint_on_request_only() -> None:
     """It has no passwords, and keeps in memory and on disk whatever comes."""
     assert "--public" in complaint(endpoint_command("--host", "0.0.0.0"))
-
-
-def test_a_script_says_what_happens(endpoint: Endpoint) -> None:
-    endpoint.faults = Faults(retry_after="7", max_bytes=10)
-    endpoint.script.extend([503, 404, "reset", "drop"])
-    status, _, headers = post(endpoint.url, b"[1]")
-    assert (status, headers["Retry-After"]) == (503, "7")
-    status, _, headers = post(endpoint.url, b"[1]")
-    assert status == 404 and "Retry-After" not in headers
-    for _ in range(2):
-        with pytest.raises(OSError):
-            post(endpoint.url, b"[1]", Idempotency_Key="a")
-    assert endpoint.events == [b"1"]
-    assert post(endpoint.url, b"[1]", Idempotency_Key="a")[1]["duplicate"] is True
-    assert post(endpoint.url, b"[12345678,1]")[0] == 413
-    assert endpoint.stats().failed == 4
-
-
-def test_a_stalled_request_ends_with_the_endpoint() -> None:
-    with ThreadPoolExecutor(1) as pool:
-        with Endpoint(script=["stall"]) as endpoint:
-            sent = pool.submit(post, endpoint.url, b"[1]")
-            with endpoint.changed:
-                assert endpoint.changed.wait_for(lambda: endpoint.requests, 30)
-            assert not sent.done()
-        with pytest.raises(OSError):
-            sent.result(30)
-    assert endpoint.events == []
-
-
-def test_faults_come_as_often_as_they_should_and_again_with_the_same_seed() -> None:
-    faults = Faults({503: 0.3, 429: 0.1}, reset=0.1, stall=0.1, drop=0.1)
-
-    def chosen(seed: int) -> list[Any]:
-        chance = random.Random(seed)
-        return [faults.choose(chance) for _ in range(5000)]
-
-    found = chosen(1)
-    assert found == chosen(1) != chosen(2)
-    shares = {503: 0.3, 429: 0.1, "reset": 0.1, "stall": 0.1, "drop": 0.1, "ok": 0.3}
-    for what, share in shares.items():
-        assert abs(found.count(what) / 5000 - share) < 0.03
-    for wrong in ({503: 1.5}, {503: 0.6, 500: 0.6}, {99: 0.1}):
-        with pytest.raises(ValueError, match="between"):
-            Faults(wrong)
 
 
 # -- the command line -----------------------------------------------------------------------------
@@ -217,22 +140,6 @@ def test_the_endpoint_ends_when_the_events_are_there(tmp_path: Path) -> None:
     assert file.read_bytes() == b"1\n2\n3\n"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_endpoint_with_its_counts(number: signal.Signals) -> None:
-    with running(program=[*COMMAND, "--json", "--script", "503,ok"]) as process:
-        where = json.loads(next_line(process))
-        assert where["ok"] is True and where["url"].startswith(f"http://127.0.0.1:{where['port']}/")
-        assert post(where["url"], b"[1]")[0] == 503
-        assert post(where["url"], b"[1]")[0] == 200
-        process.send_signal(number)
-        done = ended(process)
-    assert done.returncode == 128 + number
-    counts = json.loads(done.stdout)
-    assert (counts["events"], counts["statuses"]) == (1, {"200": 1, "503": 1})
-    assert b"Traceback" not in done.stderr
-
-
 @pytest.mark.parametrize(
     "args",
     [
@@ -251,15 +158,3 @@ def test_a_signal_ends_the_endpoint_with_its_counts(number: signal.Signals) -> N
 )
 def test_wrong_usage_is_named(args: list[str]) -> None:
     assert "endpoint: error: " in complaint(endpoint_command(*args))
-
-
-def test_a_port_that_is_taken_is_named(endpoint: Endpoint) -> None:
-    text = complaint(endpoint_command("--port", endpoint.port))
-    assert f"cannot listen on 127.0.0.1:{endpoint.port}" in text
-
-
-def test_the_file_takes_events_of_many_threads(endpoint: Endpoint, tmp_path: Path) -> None:
-    items = events(200)
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda event: post(endpoint.url, b"[" + event + b"]"), items))
-    assert sorted((tmp_path / "out.jsonl").read_bytes().splitlines()) == sorted(items)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
@@ -13,7 +12,7 @@ import pytest
 from deedbook.http import Answer, DeadLetters, Limits, Policy, presets
 from endpoint import Endpoint
 from flows import Run
-from http_kinds import QUICK, MakeSender, answering, events, store_of
+from http_kinds import MakeSender, answering, events, store_of
 
 # -- presets --------------------------------------------------------------------------------------
 
@@ -201,7 +200,3 @@ def test_importing_the_package_loads_no_client(run_child) -> None:
     code = "import sys, deedbook.http; print({'urllib3', 'aiohttp'} & set(sys.modules))"
     done = run_child(code)
     assert done.stdout.strip() == "set()", done.stderr
-
-
-def test_quick_is_quick() -> None:
-    assert QUICK.delay_after(99, random.Random()) <= 0.01

@@ -16,18 +16,12 @@ import pytest
 from deedbook import ClosedError, IoError
 from deedbook.transient import MemoryStore
 from endpoint import Endpoint, Faults
-from http_kinds import MakeSender, SkippingClock, answering, events, store_of
+from http_kinds import MakeSender, answering, events, store_of
 
 pytestmark = pytest.mark.promise("ledger-server")
 
 
 # -- sending --------------------------------------------------------------------------------------
-
-
-def test_an_empty_store_sends_nothing(sender: MakeSender, endpoint: Endpoint) -> None:
-    with sender(MemoryStore()) as both:
-        assert both.drain(10) and not both.send_once()
-    assert endpoint.stats().requests == 0
 
 
 def test_events_arrive_and_are_removed(sender: MakeSender, endpoint: Endpoint) -> None:
@@ -93,18 +87,6 @@ def test_a_server_that_is_down_and_comes_back(sender: MakeSender) -> None:
             assert second.events == events(10)
 
 
-def test_dead_letters_are_replayed(sender: MakeSender, endpoint: Endpoint) -> None:
-    store = store_of(events(5))
-    endpoint.script.append(406)
-    with sender(store) as both:
-        assert both.drain(30).empty
-        assert not store.has_data() and endpoint.events == []
-        assert both.sender.stats().events_dead == 5
-        assert both.sender.dead_letters.replay(store) == 5
-        assert both.drain(30)
-    assert endpoint.events == events(5)
-
-
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_the_background_sends_what_is_appended(
     sender: MakeSender, endpoint: Endpoint, concurrency: int
@@ -130,15 +112,6 @@ def test_flush_does_not_wait_for_the_interval(sender: MakeSender, endpoint: Endp
         store.append(b"[1]")
         both.flush()
         assert endpoint.wait(events=1, timeout_seconds=30)
-
-
-def test_retry_after_is_honoured_without_waiting(sender: MakeSender, endpoint: Endpoint) -> None:
-    endpoint.faults = Faults(retry_after="90")
-    endpoint.script.extend([429, 503])
-    clock = SkippingClock()
-    with sender(store_of(events(1)), clock=clock) as both:
-        assert both.drain(30)
-    assert sum(clock.waits) >= 180 and len(endpoint.requests) == 3
 
 
 # -- the sender's own faults ----------------------------------------------------------------------
