@@ -28,7 +28,6 @@ def test_the_docstring_of_the_module_is_true() -> None:
 async def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
     tmp_path: Path, kind: Handle, durability: str
 ) -> None:
-    """`always` synced in the loop: 2,000 commits held it for 4 seconds. So did `bytes:N`."""
     witness = Witness(kind.plain.create(tmp_path / "log", durability=durability))
     async with kind.aio(witness) as log:
         for _ in range(3):
@@ -122,10 +121,7 @@ async def test_an_append_that_need_not_sync_does_not(
 
 
 async def test_tasks_share_syncs(path: Path, handle: Handle) -> None:
-    """2,000 commits of a log opened with `always` took 2,000 syncs.
-
-    All that is appended while a sync takes its time is made durable by the next one.
-    """
+    """All that is appended while a sync takes its time is made durable by the next one."""
     witness = Witness(handle.make(path), handle.sync)
     async with handle.of(witness) as log:
         witness.may_go.clear()

@@ -142,8 +142,6 @@ async def test_closing_serves_the_tasks_that_wait(path: Path, handle: Handle) ->
 async def test_closing_serves_appends_in_a_thread(
     path: Path, handle: Handle, seconds: float
 ) -> None:
-    """The thread had what 50 tasks appended, or was done with it and no task had heard of it: most
-    of them got ClosedError for what was durable."""
     is_book = handle.name == "book"
     log = AsyncBook.create(path, layout="slots") if is_book else handle.of(handle.make(path))
     tasks = appends(handle, log, range(50))
@@ -172,7 +170,6 @@ async def test_a_cancelled_close_closes(path: Path, handle: Handle) -> None:
 
 
 async def test_a_ledger_closes_after_the_calls_that_wait_for_its_files(path: Path) -> None:
-    """A queued remove() met the closed ledger: what had been sent stayed, and was sent again."""
     witness: Any = Witness(Ledger.open(path), "has_data")
     ledger = AsyncLedger(witness)
     await ledger.append(b"1")
@@ -184,7 +181,6 @@ async def test_a_ledger_closes_after_the_calls_that_wait_for_its_files(path: Pat
 
 
 async def test_a_store_closes_after_the_reads_that_wait(path: Path) -> None:
-    """A query that was queued before the close raised ClosedError."""
     witness: Any = Witness(EventStore.create(path), "verify")
     store = AsyncEventStore(witness)
     await store.append(note(7))
@@ -213,8 +209,6 @@ async def closed_meanwhile(handle: Any, witness: Witness, waiting: Any, queued: 
 def test_a_follower_that_is_at_its_end_lets_go_of_the_files(
     tmp_path: Path, kind: Handle, end: str
 ) -> None:
-    """A log that was closed, and removed, took its place on the disk as long as its follower."""
-
     async def main() -> Any:
         async with kind.create(tmp_path, durability="manual") as log:
             await log.append(b"1")
@@ -237,7 +231,6 @@ def test_a_follower_that_is_at_its_end_lets_go_of_the_files(
 async def test_a_reading_that_begins_after_the_end_reads_nothing(
     tmp_path: Path, kind: Handle
 ) -> None:
-    """It gave records after aclose(), and took the log's files again."""
     async with kind.create(tmp_path, durability="manual") as log:
         await log.append(b"1")
         follower: Any = log.follow()

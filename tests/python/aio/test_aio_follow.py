@@ -36,7 +36,6 @@ def handle_of(log: Any, mode: str) -> Any:
 
 @pytest.mark.parametrize("mode", ["a", "r"])
 async def test_idle_followers_hold_no_threads(tmp_path: Path, kind: Handle, mode: str) -> None:
-    """Six idle followers filled the default executor: a commit of another log took 124 ms."""
     default = Counting()
     asyncio.get_running_loop().set_default_executor(default)
     async with kind.create(tmp_path, durability="manual") as log:
@@ -142,10 +141,7 @@ async def test_a_follower_from_beyond_the_end(tmp_path: Path, kind: Handle) -> N
 
 
 async def test_closing_ends_followers(tmp_path: Path, kind: Handle) -> None:
-    """Closing raised `ClosedError` in tasks that nothing awaits any more: followers now just end.
-
-    They are caught here before their first record, between two, and while a thread reads for them.
-    """
+    """Before their first record, between two, and while a thread reads for them."""
     async with kind.create(tmp_path, durability="manual") as log:
         await log.append_many([b"x"] * 2000)
         waiting = [Collected(log) for _ in range(3)]

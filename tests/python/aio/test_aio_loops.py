@@ -85,7 +85,6 @@ def test_a_follower_goes_on_in_another_loop(tmp_path: Path, kind: Handle) -> Non
 def test_closing_in_a_forked_child_is_refused(
     tmp_path: Path, kind: Handle, syncs: bool, run_child: Any
 ) -> None:
-    """`close` in a forked child waited for a thread, or a sync, that only the parent had."""
     code = f"""
 import asyncio, os, sys
 from deedbook import ForkedError

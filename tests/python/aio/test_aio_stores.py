@@ -199,7 +199,6 @@ async def test_the_loop_makes_no_call_that_may_wait(path: Path, durability: str 
 
 
 async def test_flags_and_imports_are_synced_as_appends_are(path: Path) -> None:
-    """With "always" both returned before anything was synced: a power cut took it."""
     async with AsyncEventStore.open(path, "x", durability="always") as store:
         outcome = await store.append(note(0))
         assert outcome.location is not None and store.store.unsynced_bytes == 0

@@ -22,7 +22,6 @@ def test_a_follower_that_ended_may_go_on(path: Path) -> None:
 
 
 def test_closing_the_book_ends_following(path: Path) -> None:
-    """A follower in a thread raised `ClosedError`, and one of asyncio just ended."""
     book = Book.create(path)
     book.append(b"one")
     closing = threading.Timer(0.1, book.close)

@@ -50,7 +50,6 @@ def test_repair_cuts_at_the_damage_after_saving_the_rest(make_book, damaged) -> 
 def test_salvage_copies_what_is_intact(
     make_book, damaged, tmp_path: Path, keep_numbers: bool
 ) -> None:
-    """A newcomer: deeds after a gap had new numbers, and other systems know the old ones."""
     source, target = make_book(damaged), tmp_path / "new"
     report = Book.salvage(source, target, keep_numbers=keep_numbers)
     assert (report.records, report.renumbered) == (2, not keep_numbers)

@@ -109,7 +109,6 @@ def test_arrow_has_the_deeds_of_every_epoch(zod: Path) -> None:
 
 
 def test_after_damage_no_batches_of_a_later_epoch_come(zod: Path) -> None:
-    """The stream went on with the next epoch, and what was lost between was a gap in silence."""
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     flip(zod / ".urb" / "log" / "0i3" / "book.log", -20)  # in the last of its two deeds
     with Pier.open(zod) as pier:
@@ -290,7 +289,6 @@ def test_the_shell_drops_epochs_and_lists_consumers(zod: Path) -> None:
 
 
 def test_many_epochs_need_no_higher_limit_of_files_in_the_shell(tmp_path: Path) -> None:
-    """With the usual limit of 1,024, a pier of 500 epochs could not even drop some of them."""
     resource = pytest.importorskip("resource")
     with Pier.create(tmp_path / "zod") as pier:
         for _ in range(40):

@@ -42,7 +42,6 @@ def run(*words: Any, **environment: str) -> subprocess.CompletedProcess[bytes]:
 
 @posix
 def test_a_path_has_the_encoding_of_the_locale(tmp_path: Path) -> None:
-    """Paths came from the core as UTF-8: Python could not open them under ``LC_ALL=C``."""
     log = tmp_path / "neu ☃"
     with Book.create(log) as book:
         book.append(b"{}")
@@ -79,7 +78,6 @@ sys.meta_path.insert(0, Finder())
 def test_ctrl_c_while_the_modules_of_the_package_load_is_one_line(
     name: str, way: list[str], tmp_path: Path
 ) -> None:
-    """It was a traceback of importlib, and exit code -2."""
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTS.format(name=f"deedbook.{name}"))
     done = subprocess.run(
         [sys.executable, *way, "info", str(tmp_path)],
@@ -108,7 +106,6 @@ def test_a_path_may_be_bytes(kind: Any, tmp_path: Path) -> None:
 
 
 def test_a_backup_makes_no_directories_above_the_copy(tmp_path: Path) -> None:
-    """A typing error in the target made a tree, where `append` and `create` refuse."""
     for kind, options in ((Book, {}), (Wal, {"single_file": True})):
         with kind.create(tmp_path / kind.__name__, **options) as log:
             log.append(b"x")
@@ -135,7 +132,6 @@ def test_a_backup_on_a_full_disk_names_the_file(tmp_path: Path) -> None:
 def test_cat_says_that_a_record_is_packed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """`cat` showed ``DBPK\\x02...`` where others showed JSON, and no page said why."""
     with Wal.create(tmp_path / "log") as wal:
         wal.append(b"{}")
         wal.append_atomic([b'{"a":1}', b'{"b":2}'])
@@ -151,7 +147,6 @@ def test_cat_says_that_a_record_is_packed(
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
 @pytest.mark.parametrize("where", ["file", "folder"])
 def test_output_follows_no_link_of_another_user(where: str, tmp_path: Path) -> None:
-    """``-o`` resolved links by itself, where the kernel refuses to in a sticky directory."""
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "file").write_bytes(b"mine")
@@ -177,7 +172,6 @@ def test_output_follows_no_link_of_another_user(where: str, tmp_path: Path) -> N
 
 @posix
 def test_output_keeps_permissions_and_no_other_bits(tmp_path: Path) -> None:
-    """A setuid bit of the old file came back on the new one."""
     (tmp_path / "page").write_bytes(b"old")
     (tmp_path / "page").chmod(0o6754)
     os.symlink("page", tmp_path / "link")
@@ -210,7 +204,6 @@ def test_chaos_kills_only_processes_of_its_own_session() -> None:
 
 
 def test_a_spreadsheet_gets_no_formula(tmp_path: Path) -> None:
-    """CSV had ``=HYPERLINK(...)`` as it was; a spreadsheet runs it."""
     payloads = [b'=HYPERLINK("http://x")', b"+1", b"-1", b"@SUM(A1)", b"\t=1", b"plain", b"1=2"]
     with Book.create(tmp_path / "log") as book:
         book.append_many(payloads)

@@ -150,7 +150,6 @@ def test_a_command_loads_nothing_that_it_does_not_need(
 def test_what_a_command_needs_and_is_not_there_is_named(
     tmp_path: Path, modules: str, words: str, said: str
 ) -> None:
-    """It was an "internal error: ImportError"."""
     if "zstd" in modules:
         pytest.importorskip("urllib3")
     ok("append", tmp_path / "book", stdin=b"1\n")
@@ -347,7 +346,6 @@ def test_epoch_numbers_the_first_event(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"x" * 400_000, b"x" * 5_000 + b"\n", b"x" * 1_001 + b"\n1\n"])
 def test_a_line_over_the_limit_is_refused(tmp_path: Path, line: bytes) -> None:
-    """One that ended within a read was taken; and no number said which one it was."""
     args = ("append", tmp_path / "book", "--line-bytes-max", "1000", "--no-validate")
     text = complaint(deedbook(*args, stdin=b"1\n" + line), 2)
     assert "line 2 of standard input is longer than 1,000 bytes (--line-bytes-max)" in text

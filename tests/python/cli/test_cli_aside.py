@@ -24,7 +24,6 @@ def write(path: Path, data: bytes) -> None:
 
 @POSIX
 def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
-    """The link was replaced: /dev/stdout itself, where root had redirected it to a file."""
     (tmp_path / "far").mkdir()
     target, link = tmp_path / "far" / "page.html", tmp_path / "link"
     link.symlink_to(target)
@@ -41,7 +40,6 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
 
 @POSIX
 def test_standard_output_in_a_file_gets_the_page_and_is_still_a_link(tmp_path: Path) -> None:
-    """With ``-o /dev/stdout > page.html`` the page was where the link to it had been."""
     links = tmp_path / "dev"
     links.mkdir()
     (links / "stdout").symlink_to("/dev/fd/1")  # as /dev/stdout, which is not put at risk here
@@ -80,7 +78,6 @@ def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
 def test_a_name_may_be_as_long_as_the_system_allows(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """252 bytes of CJK characters: the name of the temporary file was longer than 255 bytes."""
     with Wal.create(tmp_path / "wal") as wal:
         wal.append(b"one")
     file = tmp_path / ("記" * 82 + ".jsonl")

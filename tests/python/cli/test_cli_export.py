@@ -121,7 +121,6 @@ def test_payloads_as_json_and_text(logs: Path, tmp_path: Path, capfd: Capture) -
 def test_a_file_that_is_sent_meanwhile_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sender removed a file of a ledger that was just about to be asked for its size: exit 2."""
     with Ledger.open(tmp_path / "log", batch_records=1) as ledger:
         ledger.append(b"1")
         ledger.append(b"2")
@@ -205,7 +204,6 @@ def test_tail_prints_the_last_records(logs: Path, capfd: Capture, name: str) -> 
 def test_an_error_is_not_printed_among_the_records(
     tmp_path: Path, capfd: Capture, command: str
 ) -> None:
-    """What read the records of tail took it for one of them."""
     with Wal.create(tmp_path / "wal") as wal:
         wal.append_many([b"1", b"2", b"no JSON", b"4"])
     assert main([command, str(tmp_path / "wal"), "--json", "--payload", "json"]) == 2
@@ -261,9 +259,6 @@ def below(value: Any) -> Iterator[str]:
 def test_the_help_of_info_names_the_keys_of_each_format(
     logs: Path, tmp_path: Path, capfd: Capture
 ) -> None:
-    """Every format had layout, end and writer by the help, though a pier has no end; is_loss,
-    consumers of a pier and others were not named.
-    """
     assert main(["info", "--help"]) == 0
     text = capfd.readouterr().out
     common, *parts = re.split(

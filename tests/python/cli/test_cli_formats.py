@@ -122,8 +122,6 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_further_format_is_one_entry(tmp_path: Path) -> None:
-    """Format was asked for in 24 places of the command line, each with `else: a book`."""
-
     def toy(*args: object, code: int = 0, stdin: bytes = b"") -> str:
         done = subprocess.run(
             [sys.executable, "-c", TOY, *map(str, args)],
@@ -159,9 +157,6 @@ def test_log_is_still_another_name_of_format_and_not_shown(path: Path) -> None:
 
 
 def test_info_has_the_same_keys_for_every_format(kind: Kind, log: Path) -> None:
-    """Book said deeds, bytes and file_bytes where WAL said records, end and file_end; only WAL
-    said which format it was.
-    """
     facts = json.loads(ok("info", log, "--json"))
     shared = [
         *("path", "format", "layout", "records", "bounds", "bytes", "end", "file_end"),
@@ -196,9 +191,6 @@ def saved(kind: Kind, log: Path) -> Path:
 
 
 def test_what_was_saved_is_recognised(kind: Kind, log: Path, saved: Path) -> None:
-    """A book's saved tail was taken for a WAL: "copied 0 records", exit code 0, although thousands
-    of intact deeds were in it.
-    """
     found = formats.require(saved)
     assert (found.format.name, found.saved) == (kind.name, True)
     assert found.saved_offset == begin_of(log, 50)
@@ -309,7 +301,6 @@ def test_damage_is_found_read_around_and_left_out_of_a_copy(
 def test_a_salvage_that_copies_nothing_fails_unless_there_was_nothing(
     kind: Kind, path: Path, tmp_path: Path
 ) -> None:
-    """It said "copied 0 records" and exited with 0, so that a script went on without its data."""
     ok("append", "--format", kind.name, *kind.options, path, stdin=b"")
     assert b"copied 0 " in ok("salvage", path, tmp_path / "empty")
     ok("append", path, stdin=b"[1]\n")
@@ -323,7 +314,6 @@ def test_a_salvage_that_copies_nothing_fails_unless_there_was_nothing(
 
 
 def test_a_salvage_reports_a_loss_at_the_end(kind: Kind, log: Path, tmp_path: Path) -> None:
-    """A log that lost its end at a record's edge was salvaged without a word of the loss."""
     with package.open(log) as handle:
         end = handle.end
     edge = begin_of(log, 150)
@@ -340,7 +330,6 @@ def test_a_salvage_reports_a_loss_at_the_end(kind: Kind, log: Path, tmp_path: Pa
 
 
 def test_a_repair_does_not_cut_intact_records_unasked(kind: Kind, log: Path) -> None:
-    """`repair` cut a log after its first damage, and everything intact after it went, too."""
     flip(kind.file(log), place_of(log, 50))
     before = kind.file(log).read_bytes()
     facts = json.loads(ok("repair", log, "--dry-run", "--json"))
@@ -361,9 +350,6 @@ def test_a_repair_does_not_cut_intact_records_unasked(kind: Kind, log: Path) -> 
 
 
 def test_a_repair_reports_a_loss_and_keeps_it(kind: Kind, log: Path) -> None:
-    """After a log lost its end at a record's edge, `repair` said "nothing to repair", and the next
-    `verify` said ok: the evidence of thousands of lost acknowledged records was gone.
-    """
     edge = begin_of(log, 150)
     os.truncate(kind.file(log), edge)
     noun, where = kind.noun, "event 151" if kind is BOOK else f"lsn {edge:,}"
@@ -384,9 +370,6 @@ def test_a_repair_reports_a_loss_and_keeps_it(kind: Kind, log: Path) -> None:
 
 
 def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(kind: Kind, log: Path) -> None:
-    """Where the mark counts records that were dropped in front as well, nothing tells how many of
-    those at the end are lost; it read "lost: 0".
-    """
     edge = begin_of(log, 150)
     note = f"records 0\nfirst 151\noffset {edge}\n"
     (mark,) = (log if log.is_dir() else log.parent).rglob("mark")

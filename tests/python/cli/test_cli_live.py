@@ -94,7 +94,6 @@ def test_ctrl_c_while_the_reader_does_not_read_does_not_hang(path: Path) -> None
 def test_follow_sees_another_writer_until_ctrl_c_or_sigterm_ends_it(
     path: Path, log_format: str
 ) -> None:
-    """Only `append` heard SIGTERM, and exited with 130 as after Ctrl-C; all others just died."""
     ok("append", "--format", log_format, path, stdin=b"1\n2\n")
     for number, said in ((signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")):
         with running("cat", path, "--follow", "--raw") as process:
@@ -341,7 +340,6 @@ WRITERS = {
 @pytest.mark.skipif(sys.platform != "linux", reason="space is taken beforehand on Linux alone")
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_log_beside_its_writer_is_open_and_whole(tmp_path: Path, name: str) -> None:
-    """The space that a writer takes beforehand was called torn: a healthy log looked broken."""
     log = tmp_path / name
     with WRITERS[name](log) as writer:
         for _ in range(5):

@@ -202,7 +202,6 @@ def test_a_salvage_of_nothing_intact_fails(path: Path, tmp_path: Path) -> None:
 
 @posix
 def test_a_directory_is_no_input(path: Path, tmp_path: Path) -> None:
-    """The files before it were imported; the error had neither its name nor what was stored."""
     _, err = nostr("import", path, SMALL, tmp_path, code=2)
     assert err == f"deedbook: {tmp_path}: is a directory, not a file of lines\n"
     assert not path.exists()

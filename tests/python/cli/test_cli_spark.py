@@ -99,7 +99,6 @@ def test_a_job_that_is_stopped_leaves_no_log_of_spark(
 def test_days_of_a_command_are_those_of_utc(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
 ) -> None:
-    """A command's days began where those of its machine do, so that two machines had others."""
     builder = mock.MagicMock()
     for call in (builder.appName, builder.master, builder.config):
         call.return_value = builder
@@ -118,7 +117,6 @@ def test_days_of_a_command_are_those_of_utc(
 
 @pytest.mark.spark
 def test_a_master_that_spark_does_not_know_is_one_line(wal: Path) -> None:
-    """It was an internal error, with the stack of the JVM."""
     command = [sys.executable, "-m", "deedbook", "spark", "stats", str(wal)]
     done = subprocess.run(
         [*command, "--master", "foo://x"], capture_output=True, text=True, timeout=280

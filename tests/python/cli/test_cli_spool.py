@@ -46,7 +46,6 @@ def test_lines_are_appended_sent_and_gone(tmp_path: Path, lines: Path) -> None:
 
 
 def test_a_line_that_is_too_long_for_a_ledger_is_named(tmp_path: Path) -> None:
-    """The error named an option that the command has not, and did not say which line it was."""
     short, long = '{"n":1}\n' * 40_000, '"%s"\n' % ("x" * (1 << 20))
     _, err = spool("append", tmp_path / "spool", code=2, stdin=short + long + short)
     assert err == "deedbook: line 40001 of standard input is longer than 1,048,576 bytes\n"
@@ -67,7 +66,6 @@ def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -
 
 
 def test_letters_that_are_longer_than_the_usual_limit_are_replayed(tmp_path: Path) -> None:
-    """A ledger with a higher limit had them, and the replay opened it with the usual one."""
     path, long = tmp_path / "spool", b'"%s"' % (b"x" * (1 << 20))
     Ledger.open(path, record_bytes_max=2 << 20).close()
     letters = DeadLetters(path / ".deedbook" / "dead-letters")
@@ -78,7 +76,6 @@ def test_letters_that_are_longer_than_the_usual_limit_are_replayed(tmp_path: Pat
 
 
 def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> None:
-    """Ledgers of one directory shared the folder: a replay put what one had sent into the other."""
     path = tmp_path / "spool"
     for base in ("events", "clicks"):
         spool("append", path, "--base", base, stdin=f'{{"of":"{base}"}}\n')

@@ -149,9 +149,6 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes
 def test_the_names_of_files_need_not_be_utf_8_nor_what_the_output_is_encoded_in(
     tmp_path: Path, name: bytes, as_json: bool, encoding: str
 ) -> None:
-    """The demo ended with the traceback of a UnicodeEncodeError, at the first line or the last;
-    or a name was escaped in Python's way, which JSON does not have.
-    """
     lines = tmp_path / os.fsdecode(name + b".jsonl")
     lines.write_bytes(b'{"n":1}\n' * 1000)
     out = tmp_path / os.fsdecode(name)
@@ -170,7 +167,6 @@ def test_the_names_of_files_need_not_be_utf_8_nor_what_the_output_is_encoded_in(
 
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 def test_a_reader_that_went_away_ends_the_demo_in_silence(tmp_path: Path) -> None:
-    """With ``deedbook demo --small | head -1`` there was a line about a broken pipe, and exit 1."""
     command = small_demo(tmp_path / "out")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as demo:
         assert demo.stdout.readline().startswith(b"input: ")

@@ -69,11 +69,7 @@ def test_the_docstring_of_the_package_is_true() -> None:
 def test_the_readme_runs_top_to_bottom_in_one_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each block ran in a directory of its own, and the shell's failed where Python's had been.
-
-    A newcomer typed the page from top to bottom: `deedbook append log` met the log of the first
-    block. The file of Nostr events is the reader's own. Lines for a checkout have tests elsewhere.
-    """
+    """The file of Nostr events is the reader's own. Lines for a checkout have tests elsewhere."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "tests" / "data" / "nostr" / "events.jsonl", "notes.jsonl")
     names: dict[str, object] = {"__name__": "__main__"}

@@ -44,7 +44,6 @@ def kind(request: pytest.FixtureRequest) -> Log:
 
 
 def test_in_goes_by_number(kind: Log, path: Path) -> None:
-    """`1 in book` compared 1 with every deed, read the whole log, and said False."""
     with kind.create(path) as log:
         assert 0 not in log and 1 not in log
         first, second = log.append(b"first"), log.append(b"second")
@@ -60,7 +59,6 @@ def test_in_goes_by_number(kind: Log, path: Path) -> None:
 
 @pytest.mark.parametrize("what", [b"first", "1", None, 1.0, [1]], ids=repr)
 def test_in_takes_nothing_but_numbers_and_records(kind: Log, path: Path, what: object) -> None:
-    """`b"first" in book` was False, although a deed held just that."""
     with kind.create(path) as log:
         log.append(b"first")
         with pytest.raises(TypeError, match="'in' takes an"):
@@ -68,7 +66,6 @@ def test_in_takes_nothing_but_numbers_and_records(kind: Log, path: Path, what: o
 
 
 def test_a_log_is_true_while_it_is_open_and_cannot_be_entered_later(kind: Log, path: Path) -> None:
-    """An empty log was False, as an empty list is: `if book:` took it for no log at all."""
     log = kind.create(path)
     assert log and len(log) == 0
     log.close()
@@ -118,7 +115,6 @@ def test_a_close_that_fails_at_the_end_of_with_raises(
 
 @pytest.mark.parametrize("name", ["Book", "Wal", "Pier", "Ledger", "EventStore"])
 def test_a_handle_that_is_never_closed_is_warned_of(name: str, path: Path) -> None:
-    """Nothing said that a log was left to the garbage collector, as Python says it of files."""
     kind = getattr(deedbook, name)
     modes = [()] if kind is Ledger else [("a",), ("r",)]
     for mode in modes:
@@ -183,10 +179,6 @@ print("end")
 def test_neither_a_fork_nor_the_end_of_the_interpreter_hangs_or_warns(
     name: str, path: Path, run_child: Any, end: str
 ) -> None:
-    """In a forked child `repr` said closed, where `closed` said False: the log is the parent's.
-
-    That of a store waited for ever for threads of the index, which only the parent has.
-    """
     done = run_child(ENDS, name, path, end, json.dumps(made()))
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
@@ -231,9 +223,6 @@ def another_thread_runs_during(
     ("kind", "name"), [(kind, name) for kind, names in GETTERS.items() for name in names]
 )
 def test_a_getter_lets_other_threads_run(kind: Any, path: Path, name: str) -> None:
-    """A getter waited for the log's lock and held the GIL: during a long append of one thread,
-    `book.end` in a second one stopped all the others.
-    """
     with kind.open(path) if kind is Ledger else kind.create(path) as log:
         log.append(made() if kind is EventStore else b"x")
         assert another_thread_runs_during(f"log.{name}", {"log": log})
@@ -241,7 +230,6 @@ def test_a_getter_lets_other_threads_run(kind: Any, path: Path, name: str) -> No
 
 @pytest.mark.filterwarnings("ignore:unclosed")
 def test_a_handle_that_goes_lets_other_threads_run(kind: Log, path: Path) -> None:
-    """The last reference syncs: a log left to the garbage collector stopped all threads."""
     names: dict[str, Any] = {}
 
     def prepare() -> None:
@@ -255,9 +243,6 @@ def test_a_handle_that_goes_lets_other_threads_run(kind: Log, path: Path) -> Non
 def test_a_buffer_that_another_thread_changes_is_taken_as_it_was(
     kind: Log, path: Path, view: Callable[[bytearray], Any]
 ) -> None:
-    """A seeded bug borrowed the bytes of a bytearray while the GIL was released, so that another
-    thread changed them between checksum and write. No test noticed.
-    """
     # Bytes that are no length of a record: else the search after the damage would take long.
     old, new = b"\xfe" * (8 << 20), b"\xff" * (8 << 20)
     buffer = bytearray(old)
@@ -295,7 +280,6 @@ NUMBERS: dict[str, Callable[[Any, Any], object]] = {
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_number_out_of_range_names_its_parameter(kind: Log, path: Path, name: str) -> None:
-    """Which of five arguments was meant, "can't convert negative int to unsigned" hid."""
     with kind.create(path) as log:
         with pytest.raises(OverflowError, match=f"^{name} must not be negative, not -1(\n|$)"):
             NUMBERS[name](log, -1)
@@ -321,7 +305,6 @@ def test_a_mug_out_of_range_is_named(path: Path) -> None:
 
 @pytest.mark.parametrize("timeout", [-1.0, float("nan"), float("inf")])
 def test_a_wrong_timeout_is_shown_as_given(kind: Log, path: Path, timeout: float) -> None:
-    """The message was "timeout Some(-1.0) seconds"."""
     with kind.create(path) as log:
         with pytest.raises(InvalidArgumentError) as raised:
             log.follow(timeout=timeout)
@@ -329,7 +312,6 @@ def test_a_wrong_timeout_is_shown_as_given(kind: Log, path: Path, timeout: float
 
 
 def test_a_nul_in_a_path_is_a_value_error(kind: Log) -> None:
-    """It was NotALogError, as if there were a file of that name."""
     for call in (kind.open, kind.create, kind.verify, kind.repair):
         with pytest.raises(ValueError, match="null byte") as raised:
             call("a\0b")
@@ -338,8 +320,6 @@ def test_a_nul_in_a_path_is_a_value_error(kind: Log) -> None:
 
 @pytest.mark.parametrize("error", [LookupError("no room in the archive"), KeyboardInterrupt()])
 def test_what_an_archive_hook_raises_is_told_as_it_is(path: Path, error: BaseException) -> None:
-    """It became errno 5, an error that no disk had reported, and Ctrl-C did not end the program."""
-
     def refuse(index: int, file: str) -> None:
         raise error
 
@@ -358,7 +338,6 @@ def test_what_an_archive_hook_raises_is_told_as_it_is(path: Path, error: BaseExc
 def test_what_is_too_large_is_refused_before_it_is_copied(
     kind: Log, path: Path, run_child: Any
 ) -> None:
-    """A memoryview was copied twice and then found too large: twice its size in memory."""
     code = """
 import mmap, re, resource, sys, deedbook
 kind = getattr(deedbook, sys.argv[1])
@@ -385,7 +364,6 @@ log.close()
 
 
 def test_opening_with_the_wrong_class_is_refused(kind: Log, path: Path) -> None:
-    """`Wal.open(a_book)` said that acknowledged records were lost, and to remove `.deedbook`."""
     with kind.create(path) as log:
         log.append(b"x")
     before = sorted(file.name for file in path.iterdir())

@@ -142,7 +142,6 @@ def test_a_file_that_cannot_seek_needs_a_size_only(tmp_path: Path) -> None:
 
 
 def test_other_threads_run_while_a_file_is_read(tmp_path: Path) -> None:
-    """A file's `read` that waits for another thread got an answer only if the GIL was free."""
     with Book.create(tmp_path / "log") as book:
         asked, answered = threading.Event(), threading.Event()
 

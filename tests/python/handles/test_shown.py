@@ -174,5 +174,4 @@ def test_importing_loads_none_of_it() -> None:
 def test_a_size_is_told_in_the_unit_that_it_rounds_to(
     told: Callable[[int], str], nbytes: int, text: str
 ) -> None:
-    """A byte below a MiB was 1,024.0 KiB, and 50 bytes below a MB were 1,000.0 kB in the demo."""
     assert told(nbytes) == text

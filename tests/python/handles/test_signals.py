@@ -331,10 +331,6 @@ LONG = "[sys.argv[2].encode()] * 20_000_000"
 def test_an_interrupt_ends_an_endless_iterable(
     path: Path, run_child, kind: str, call: str, iterable: str
 ) -> None:
-    """`append_batch(itertools.repeat(..))` did not hear Ctrl-C: 3 GB in 8 seconds.
-
-    `Stage.extend` heard it after the last record only, and kept the GIL while it wrote.
-    """
     code = f"""
 import itertools, resource, signal, sys, deedbook
 signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -65,7 +65,6 @@ def values(kind: Any, place: Path, tmp_path: Path) -> list[Any]:
 
 
 def test_values_are_copied_and_pickled(kind: Any, place: Path, tmp_path: Path) -> None:
-    """A split could not be given to a pool of processes, nor a report be kept by one."""
     found = values(kind, place, tmp_path)
     classes = {type(value).__name__ for value in found}
     assert classes >= {"Damage", "Loss", "RecoveryReport", "RepairReport", "SalvageReport"}
@@ -123,7 +122,6 @@ def test_a_record_is_matched_by_position() -> None:
 
 
 def test_payload_is_another_name_of_jam(tmp_path: Path) -> None:
-    """Code for logs of any format had to ask which name a record's bytes have."""
     with Book.create(tmp_path / "book") as book:
         book.append_many([b"a", b"b", b"c"])
         assert [deed.payload for deed in book] == [b"a", b"b", b"c"]
@@ -176,7 +174,6 @@ def count_and_process(split: Split) -> tuple[int, int, list[bytes]]:
 
 @pytest.mark.usefixtures("arrow")
 def test_a_pool_of_processes_reads_the_splits(kind: Any, place: Path) -> None:
-    """A split was pickled as nothing, and had to be made again from its numbers by hand."""
     with kind.open(place) as log:
         splits = log.splits(5_000)
     assert len(splits) > 1
@@ -189,7 +186,6 @@ def test_a_pool_of_processes_reads_the_splits(kind: Any, place: Path) -> None:
 
 @pytest.mark.usefixtures("arrow")
 def test_a_split_says_what_an_executor_needs_of_the_mark(kind: Any, place: Path) -> None:
-    """Executors that saw no mark took the bytes of a torn record for records."""
     damaged(place)
     with kind.open(place) as log:
         splits = log.splits()

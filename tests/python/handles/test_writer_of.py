@@ -14,7 +14,6 @@ fcntl = pytest.importorskip("fcntl")
 
 @pytest.mark.skipif(not os.path.exists("/proc/locks"), reason="needs /proc/locks")
 def test_a_writer_that_has_another_number_here_is_not_called_gone(tmp_path: Path) -> None:
-    """One in a container signs with its number there, and was reported as dead while it wrote."""
     lock, ours = tmp_path / "lock", os.getpid()
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

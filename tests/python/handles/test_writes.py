@@ -37,7 +37,6 @@ class Windows:
 def test_windows_syncs_files_and_leaves_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It opens no folder, and syncs nothing that is open for reading: all of this failed there."""
     monkeypatch.setattr(_durable, "os", Windows())
     file = tmp_path / "new" / "facts.json"
     _durable.store_json(file, {"is": 1})
@@ -61,7 +60,6 @@ def out(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_short_writes_of_a_compressed_file_are_gone_on_with(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was written short was lost: the file could not be read."""
     monkeypatch.setattr(_compressed, "open", lambda *a, buffering: Short(*a), raising=False)
     writer = _compressed.Writer(str(out))
     writer.write(b"line\n" * 1000)
@@ -73,7 +71,6 @@ def test_short_writes_of_a_compressed_file_are_gone_on_with(
 def test_a_compressed_export_whose_end_fails_leaves_no_file(
     path: Path, out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A part of it stayed, under its name, and the error named no file."""
     (path.parent / "events").write_bytes(SMALL.read_bytes().splitlines()[0])
     assert main(["nostr", "import", str(path), str(path.parent / "events")]) == 0
     capsys.readouterr()

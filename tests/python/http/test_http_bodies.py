@@ -169,7 +169,6 @@ def test_a_client_repeats_it_by_itself(endpoint: Endpoint, body: Batch, client: 
 
 
 def test_nothing_can_be_read_anywhere(body: Batch) -> None:
-    """read(0) raised "has other records than when it was made", as if the body were too short."""
     for place in (0, 1, body.content_length // 2, body.content_length):
         body.seek(place)
         assert body.read(0) == b"" and body.tell() == place

@@ -62,8 +62,6 @@ def test_the_same_refusal_replaces_its_file_and_no_other(folder: DeadLetters) ->
 
 
 def test_two_writers_of_one_refusal_leave_each_other_alone(folder: DeadLetters) -> None:
-    """Senders in two containers have one process id, and wrote into one file."""
-
     def beside_another() -> Iterator[tuple[int, bytes]]:
         for record, payload in enumerate(events(3)):
             if record == 1:
@@ -77,7 +75,6 @@ def test_two_writers_of_one_refusal_leave_each_other_alone(folder: DeadLetters) 
 
 
 def test_a_reason_that_utf_8_cannot_hold_is_written_and_read_back(folder: DeadLetters) -> None:
-    """A lone surrogate in a reason made every try to write the letter fail."""
     why = 'it says "\ud800" and \U0001f600'
     folder.write("batch", enumerate(events(1)), **(WHY | {"reason": why}))
     (letter,) = folder
@@ -101,7 +98,6 @@ def test_what_a_crash_left_is_no_letter(folder: DeadLetters) -> None:
 def test_what_a_replay_removes_meanwhile_is_passed_over(
     folder: DeadLetters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`spool status` failed beside a replay."""
     first, second, third = (written(folder, id) for id in "abc")
     listed = os.listdir
 
@@ -178,7 +174,6 @@ def test_replay_syncs_before_it_removes(folder: DeadLetters) -> None:
 def test_a_replay_that_is_refused_appends_nothing(
     folder: DeadLetters, tmp_path: Path, wrapped: bool
 ) -> None:
-    """Each try appended the events before the one that was too long once more."""
     file = written(folder, items=[b"1", b"x" * (1 << 20) + b"x", b"2"])
     with Ledger.open(tmp_path / "spool") as ledger:
         for _ in range(2):

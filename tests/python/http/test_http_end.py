@@ -111,7 +111,6 @@ def test_a_drain_with_a_timeout_leaves_no_request_behind(
 def test_a_request_that_a_drain_left_behind_is_not_overtaken(
     sender: MakeSender, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It hung where nothing ends it, as in a name server; the next drain sent what came later."""
     calls: list[tuple[str, bool]] = []
     sending, go_on = threading.Event(), threading.Event()
     store = store_of(events(2), batch_records=1)
@@ -142,7 +141,6 @@ def test_a_request_that_a_drain_left_behind_is_not_overtaken(
 def test_a_drain_that_times_out_does_not_end_another(
     sender: MakeSender, endpoint: Endpoint
 ) -> None:
-    """It took the threads with it, and the other drain waited for ever."""
     endpoint.script.append("stall")
     with ThreadPoolExecutor(1) as pool, sender(store_of(events(1))) as both:
         first = pool.submit(both.drain, 0.5)
@@ -157,7 +155,6 @@ def test_a_drain_that_times_out_does_not_end_another(
 async def test_a_drain_that_fails_is_told_whatever_is_called_meanwhile(
     endpoint: Endpoint, tmp_path: Path, call: str
 ) -> None:
-    """The call took the error away before the drain saw it, which then waited for ever."""
     pytest.importorskip("aiohttp")
     endpoint.script.extend([401, 503])
     sender = AsyncSender(store_of(events(1)), endpoint.url, dead_letters=tmp_path)
@@ -185,7 +182,6 @@ async def test_a_drain_that_fails_is_told_whatever_is_called_meanwhile(
 
 
 def test_a_start_during_a_drain_holds(sender: MakeSender, endpoint: Endpoint) -> None:
-    """The end of the drain undid it, and nothing was sent in the background."""
     endpoint.script.append("stall")
     with (
         ThreadPoolExecutor(1) as pool,
@@ -244,7 +240,6 @@ def test_a_child_of_a_fork_is_refused(sender: MakeSender) -> None:
 
 
 def test_a_file_that_is_damaged_after_it_was_fetched_is_fetched_again(tmp_path: Path) -> None:
-    """Its reader, which knew the bytes as they had been, was asked for ever: nothing was sent."""
     file = tmp_path / "spool" / "0-events"
 
     def damage(step: Step) -> None:
@@ -279,7 +274,6 @@ def test_a_batch_that_stays_damaged_ends_a_drain(tmp_path: Path) -> None:
 
 
 def test_a_drain_that_runs_out_of_time_uses_up_no_rate(tmp_path: Path) -> None:
-    """Each was charged for the request that it waited to make: 0.1 a second became 1 in 200 s."""
     store = store_of(events(30), batch_records=1)
     run = Run(store, tmp_path, rates=Rates(requests_per_second=0.1))
     for _ in range(40):
@@ -300,7 +294,6 @@ def test_a_drain_that_runs_out_of_time_uses_up_no_rate(tmp_path: Path) -> None:
 
 
 def test_what_waited_for_the_server_goes_at_the_rate(tmp_path: Path) -> None:
-    """All that had been charged before a Retry-After was over left together when it was."""
     store = store_of(events(4), batch_records=1)
     run = Run(store, tmp_path, rates=Rates(requests_per_second=0.5))
     first, second, third = (run.flow.worker() for _ in range(3))

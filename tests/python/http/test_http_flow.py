@@ -110,7 +110,6 @@ def test_attempts_can_be_bounded(tmp_path: Path) -> None:
 
 
 def test_attempts_at_which_the_sender_was_refused_are_not_bounded(tmp_path: Path) -> None:
-    """After a wrong key, the first hiccup of the server made dead letters of the batch."""
     policy = Policy(delay_seconds=1, attempts_max=3)
     answers = [401, 401, 401, 503, 401, 503, 200]
     run = Run(store_of(events(2)), tmp_path, answers, policy=policy).drain()
@@ -251,7 +250,6 @@ def test_a_backlog_is_fetched_without_a_pause(tmp_path: Path) -> None:
 
 
 def test_a_batch_removed_while_the_store_is_looked_at_is_not_sent_again(tmp_path: Path) -> None:
-    """One worker fetched; meanwhile another was done with a batch that was already on the list."""
     store = store_of(events(1))
     run = Run(store, tmp_path, interval_seconds=1)
     first, second = run.flow.worker(), run.flow.worker()
@@ -288,7 +286,6 @@ def test_a_store_is_not_empty_while_another_sends_its_last_batch(tmp_path: Path)
 
 
 def test_a_worker_that_is_left_over_ends_and_is_not_overtaken(tmp_path: Path) -> None:
-    """It was held up in a request until others were started, and went on beside them."""
     run = Run(store_of(events(2), batch_records=1), tmp_path)
     first = run.flow.worker()
     run.drive(first, until=Send)
@@ -313,7 +310,6 @@ def test_a_deadline_ends_a_wait_that_is_longer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answer", [200, 406])
 def test_an_answer_that_comes_at_the_deadline_still_counts(tmp_path: Path, answer: int) -> None:
-    """The batch had arrived, and was sent again by the next sender."""
     store = store_of(events(2), batch_records=1)
     run = Run(store, tmp_path)
     worker = run.flow.worker()

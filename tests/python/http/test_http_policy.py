@@ -72,7 +72,6 @@ def test_retry_after(text: str, seconds: float | None) -> None:
 
 
 def test_a_date_of_retry_after_counts_from_the_date_of_the_answer() -> None:
-    """A clock that is an hour late waited an hour and ten seconds."""
     headers = {
         "retry-after": formatdate(NOW + 10, usegmt=True),
         "date": formatdate(NOW, usegmt=True),

@@ -92,7 +92,6 @@ def test_the_bodies_of_presets_byte_by_byte() -> None:
 
 
 def test_otlp_repeats_a_request_after_four_statuses_only() -> None:
-    """It did so after 409, 423 and 425, too, which OTLP forbids."""
     policy = Policy(statuses=presets.otlp_logs("http://h").statuses)
     repeated = [n for n in range(100, 600) if policy.action_for(Answer(n)) == "retry"]
     assert repeated == [429, 502, 503, 504]
@@ -123,7 +122,6 @@ def test_what_otlp_drops_of_an_accepted_request_is_kept(
 
 
 def test_a_message_of_otlp_that_is_no_text_holds_nothing_up(tmp_path: Path) -> None:
-    """A lone surrogate in it could not be written as a dead letter, and the queue stood."""
     says = b'{"partialSuccess":{"rejectedLogRecords":1,"errorMessage":"a\\ud800\\u001b[2Jb"}}'
     store = store_of(TRACK)
     Run(store, tmp_path, [Answer(200, body=says)], preset=OTLP).drain()
@@ -135,7 +133,6 @@ def test_a_message_of_otlp_that_is_no_text_holds_nothing_up(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("number", [b"1e999", b"[" * 1500])
 def test_a_number_of_otlp_that_is_none_ends_no_sender(number: bytes) -> None:
-    """An infinite number, or lists in lists, ended the thread that read the answer."""
     assert refused(b'{"partialSuccess":{"rejectedLogRecords":%s}}' % number) in (
         None,
         (1, "the answer is longer than what is kept of it"),
@@ -144,7 +141,6 @@ def test_a_number_of_otlp_that_is_none_ends_no_sender(number: bytes) -> None:
 
 @pytest.mark.parametrize("size", [10, 5000])
 def test_a_long_or_divided_answer_of_otlp_is_understood(sender: MakeSender, size: int) -> None:
-    """An answer that was cut, or came in pieces, was taken for plain success: events were gone."""
     says = b'{"partialSuccess":{"rejectedLogRecords":"5","errorMessage":"%s"}}' % (b"x" * size)
 
     def in_pieces(request: BaseHTTPRequestHandler) -> None:

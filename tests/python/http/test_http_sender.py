@@ -150,7 +150,6 @@ def test_a_redirect_is_not_followed(sender: MakeSender, endpoint: Endpoint) -> N
 def test_an_answer_whose_body_does_not_end_counts_by_its_status(
     sender: MakeSender, stalls: bool
 ) -> None:
-    """The events were sent for ever, though the server had said that it had them."""
     answers, done = [], threading.Event()
 
     def short(request: BaseHTTPRequestHandler) -> None:
@@ -171,8 +170,6 @@ def test_an_answer_whose_body_does_not_end_counts_by_its_status(
 def test_a_store_that_fails_is_told(
     sender: MakeSender, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """A body that cannot be read was taken for a server that does not answer, and sent for ever."""
-
     def broken(*args: object) -> Any:
         raise OSError(5, "the disk is broken")
 

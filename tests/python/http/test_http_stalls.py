@@ -71,8 +71,6 @@ def test_a_server_that_takes_no_more_is_given_up(
 def test_a_server_that_takes_its_time_is_waited_for(
     sender: MakeSender, silent: socket.socket, store: MemoryStore
 ) -> None:
-    """It had as long as for a connection: 128 KiB had to be taken in that time."""
-
     def serve() -> None:
         connection, _ = silent.accept()
         with connection, connection.makefile("rb") as stream:
@@ -96,7 +94,6 @@ def test_a_server_that_takes_its_time_is_waited_for(
 def test_a_drain_that_ends_meanwhile_closes_the_connection(
     sender: MakeSender, silent: socket.socket, store: MemoryStore
 ) -> None:
-    """With asyncio it stayed open, for what was written and not taken, each time."""
     with sender(store, url_of(silent)) as both:
         before = sockets()
         for _ in range(3):
@@ -111,7 +108,6 @@ def test_a_drain_that_ends_meanwhile_closes_the_connection(
 def test_a_server_that_drips_its_answer_holds_a_request_no_longer_than_it_may(
     sender: MakeSender, part: str
 ) -> None:
-    """Each byte began the time for reading again: one request took days, and nothing else went."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
     at_once = {"status line": answer[:13], "headers": answer[:17] + b"X-Long: ", "body": answer}
     ended = threading.Event()

@@ -91,7 +91,6 @@ def test_a_sender_that_ends_gives_its_files_back(
 def test_one_bad_event_takes_no_others_along(
     sender: MakeSender, endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    """One payload that is no JSON took 2,000 others to the dead letters, and `drain` said True."""
     events = [b'{"n":%d}' % number for number in range(40)]
     with Ledger.open(tmp_path / "s") as ledger, sender(ledger) as both:
         ledger.append_many([*events[:20], b"{'oops': 1}", *events[20:]])
@@ -104,7 +103,6 @@ def test_one_bad_event_takes_no_others_along(
 
 
 def test_a_ledger_takes_no_mode(tmp_path: Path) -> None:
-    """`Ledger.open("spool", "a")` made another ledger, in which the events waited for ever."""
     for opener in (Ledger.open, AsyncLedger.open):
         with pytest.raises(TypeError):
             opener(tmp_path / "s", "a")  # type: ignore[misc]

@@ -117,7 +117,6 @@ FULL = {"batch_bytes": 200, "max_bytes": 1000}
 
 
 def test_a_full_ledger_refuses_and_counts(tmp_path: Path) -> None:
-    """The part of an iterable that was refused was tried, and counted, a second time."""
     with Ledger.open(tmp_path / "s", **FULL) as ledger:
         ledger.append_many([b"x" * 92] * 10)
         for refused in (
@@ -299,7 +298,6 @@ def test_another_process_removes_what_a_pickle_names(tmp_path: Path, run_child: 
 
 
 def test_a_part_that_failed_is_not_appended_again(tmp_path: Path, run_child: Any) -> None:
-    """A part that failed after its first events was tried again, and had those twice."""
     pytest.importorskip("resource", reason="needs POSIX")
     child = run_child(
         """

@@ -29,7 +29,6 @@ def limited() -> None:
 @posix
 @pytest.mark.parametrize("given", ["by its name", "by another name", "as standard input"])
 def test_bad_lines_do_not_go_to_the_end_of_an_input(path: Path, tmp_path: Path, given: str) -> None:
-    """Each was read again and written again: the import had no end, and filled the disk."""
     source, other = tmp_path / "bad", tmp_path / "link"
     text = (b"x" * 10_000 + b"\n") * 200
     source.write_bytes(text)
@@ -47,7 +46,6 @@ def test_bad_lines_do_not_go_to_the_end_of_an_input(path: Path, tmp_path: Path, 
 
 
 def test_the_file_that_is_imported_takes_no_bad_lines(path: Path, tmp_path: Path) -> None:
-    """From Python, too, the import had no end."""
     source, other = tmp_path / "bad", tmp_path / "link"
     source.write_bytes(b"oops\n")
     other.hardlink_to(source)
@@ -64,7 +62,6 @@ def test_the_file_that_is_imported_takes_no_bad_lines(path: Path, tmp_path: Path
 def test_bad_lines_after_the_last_report_are_not_written_aside_twice(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An import that failed noted where the file ended then; the lines to there came again."""
     source, aside = tmp_path / "events.jsonl", tmp_path / "bad"
     # Some parts of 1 MiB, after each of which a report comes.
     lines = [b"oops %d " % number + b"x" * 100_000 + b"\n" for number in range(30)]
@@ -116,7 +113,6 @@ def test_bad_lines_are_not_written_aside_twice(tmp_path: Path) -> None:
 def test_a_bad_line_that_is_written_short_is_written_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a nearly full disk its end was lost, and the next line was glued to it."""
     short = lambda path, mode, buffering: Short(path, mode)  # noqa: E731
     monkeypatch.setattr(import_notes, "open", short, raising=False)
     aside = Aside(str(tmp_path / "bad"))

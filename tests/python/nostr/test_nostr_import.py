@@ -117,7 +117,6 @@ def test_a_killed_import_goes_on_where_it_was(
 def test_a_pipe_is_opened_once_and_a_signal_ends_the_wait_for_it(
     path: Path, tmp_path: Path, lines: list[bytes], writes: bool
 ) -> None:
-    """A look at it beforehand ended what wrote to it, and the import waited for ever."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with running("nostr", "import", path, fifo, "--json") as process:
@@ -212,7 +211,6 @@ def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
 def test_an_import_begins_again_after_each_repair_that_lost_events(
     path: Path, tmp_path: Path, run: Any
 ) -> None:
-    """Only the first one ended what was noted: what a later one lost was passed over."""
     source = tmp_path / "events.jsonl"
     text = b"".join(of(range(20)))
     source.write_bytes(text)
@@ -254,7 +252,6 @@ def test_many_files_are_one_import(
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"] if has_zstd() else ["gzip"])
 def test_the_whole_lines_of_a_torn_file_are_stored(path: Path, tmp_path: Path, kind: str) -> None:
-    """What was read before the tear was dropped, at every try."""
     chance = random.Random(3)
     events = [made(f"{number} {chance.randbytes(1500).hex()}") for number in range(400)]
     text = b"".join(json.dumps(event).encode() + b"\n" for event in events)
@@ -286,7 +283,6 @@ def test_the_whole_lines_of_a_torn_file_are_stored(path: Path, tmp_path: Path, k
 
 
 def test_an_error_names_the_file_that_cannot_be_read(path: Path, tmp_path: Path, run: Any) -> None:
-    """Of several files, it was not known which: the error said ``events`` of any."""
     sources = [tmp_path / f"{name}.jsonl.gz" for name in "ab"]
     packed = gzip.compress(b"".join(of(range(9))))
     sources[0].write_bytes(packed)

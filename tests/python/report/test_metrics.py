@@ -285,7 +285,6 @@ def asked(address: tuple[str, int], host: str) -> bytes:
 def test_a_request_that_fails_leaves_no_traceback(
     is_gone: bool, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A scraper that gave up left twenty lines on standard error each time."""
     is_asked, go_on = threading.Event(), threading.Event()
 
     def make() -> str:
@@ -312,7 +311,6 @@ def test_a_request_that_fails_leaves_no_traceback(
 def test_clients_that_drip_or_wait_hold_no_thread_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each byte began the ten seconds again, and each client got a thread: 60 after 24 seconds."""
     monkeypatch.setattr(_server, "_SECONDS_MAX", 0.2)
     before = threading.active_count()
     with served(lambda: "x 1\n") as address, contextlib.ExitStack() as stack:
@@ -356,6 +354,5 @@ def test_a_server_on_loopback_answers_to_its_own_names(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "[", "10.0.0.1"])
 def test_a_server_on_loopback_answers_to_no_other_name(host: str) -> None:
-    """A page of a browser gave its own name this address, and could read the metrics."""
     with served(lambda: "x 1\n") as address:
         assert b" 421 " in asked(address, host).splitlines()[0]

@@ -176,7 +176,6 @@ def test_without_a_writing_handle_the_page_says_why_there_are_no_latencies(logs:
 
 
 def test_what_a_consumer_has_left_to_read_is_told_in_bytes_or_events(logs: Path) -> None:
-    """The page of a pier with a consumer was a KeyError."""
     assert "read to event 701</title>" in (page := deedbook.report(logs / "pier").to_html())
     assert "<span>2,300 events to read</span>" in page
     report = deedbook.report(logs / "wal")

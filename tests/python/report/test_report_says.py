@@ -47,7 +47,6 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", ["stats", "report"])
 def test_of_several_ledgers_one_must_be_named(two: Path, capfd: Capture, command: str) -> None:
-    """Two intact ledgers were "damaged, 0 damages", with no record, and stats ended with 1."""
     arguments = [command, str(two), "--json"]
     assert main(arguments) == 2
     told = capfd.readouterr()
@@ -74,7 +73,6 @@ def test_the_files_of_a_report_are_those_of_the_ledger_asked_for(
 def test_a_damaged_write_ahead_log_of_a_store_is_damage(
     store: Path, tmp_path: Path, capfd: Capture
 ) -> None:
-    """The page said that every checksum was checked, and that there was no damage."""
     assert CHECKED in deedbook.report(store).to_html()
     (log,) = (store / "wal").glob("*.log")
     flip(log, len(log.read_bytes().rstrip(b"\0")) - 60)
@@ -90,7 +88,6 @@ def test_a_damaged_write_ahead_log_of_a_store_is_damage(
 
 
 def test_faults_beyond_those_that_are_named_are_counted(store: Path) -> None:
-    """A check names the first 1,000 faults of a store: 1,500 were shown as 1,000."""
     (segment,) = (store / "data" / "segments").iterdir()
     flip(segment, 2 * 4096 + 60)
     found = deedbook.report(store)
@@ -105,7 +102,6 @@ def test_faults_beyond_those_that_are_named_are_counted(store: Path) -> None:
 def test_a_segment_that_a_compaction_drops_does_not_end_a_report(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was listed, and gone when it was asked for its size: FileNotFoundError."""
     listed = _NostrInfo.data_files
 
     def dropped(info: _NostrInfo, path: str, **options: Any) -> list[str]:
@@ -120,7 +116,6 @@ def test_a_segment_that_a_compaction_drops_does_not_end_a_report(
 def test_a_log_that_is_not_ok_without_any_damage_has_no_count_of_it(
     tmp_path: Path, capfd: Capture
 ) -> None:
-    """A pier whose epoch is gone was "damaged, 0 damages", and had no damage by its page."""
     with Pier.create(tmp_path / "pier") as pier:
         for number in range(3):
             pier.append_many([b"%d" % number] * 2)
@@ -137,7 +132,6 @@ def test_a_log_that_is_not_ok_without_any_damage_has_no_count_of_it(
 
 
 def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(tmp_path: Path) -> None:
-    """The page said "lost, as a repair noted: 0 deeds" where nothing tells how many."""
     with Book.create(tmp_path / "book") as book:
         book.append(b"1")
     found = deedbook.report(tmp_path / "book")

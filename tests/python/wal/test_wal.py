@@ -85,7 +85,6 @@ def test_an_open_writer_keeps_to_its_retention(tmp_path: Path) -> None:
 
 
 def test_a_salvage_takes_consumers_along(tmp_path: Path) -> None:
-    """A newcomer: ``wal.consumers()["mail"]`` died with KeyError in the copy."""
     path = tmp_path / "log"
     with Wal.create(path, single_file=True) as wal:
         lsns = [wal.append(b"%02d" % i * 10) for i in range(10)]
@@ -109,10 +108,6 @@ def test_one_file_has_no_segments(tmp_path: Path) -> None:
 
 
 def test_a_split_carries_the_segment_size_to_other_processes(tmp_path: Path) -> None:
-    """A hunt: an executor of Spark had to guess the size that ``segment_bytes`` had named.
-
-    It refused a log whose only segment is not the first, which ``Wal.open`` had read.
-    """
     path = tmp_path / "wal"
     with Wal.create(path, segment_bytes=1000) as wal:
         lsns = [wal.append(b"%04d" % i * 10) for i in range(200)]
@@ -150,7 +145,6 @@ with Wal.open(sys.argv[1], "a", segment_bytes=512) as wal:
 
 
 def test_a_follower_of_a_log_whose_end_is_cut_meets_no_damage(tmp_path: Path) -> None:
-    """Kills beside followers: "segment 7 has 175 bytes, must have 512", and lost records."""
     path = tmp_path / "wal"
     Wal.create(path, segment_bytes=512).close()
     followed = 0

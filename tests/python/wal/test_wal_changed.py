@@ -24,7 +24,6 @@ def fill(path: Path, records: int = 100) -> tuple[Wal, list[int]]:
 def test_a_log_stays_where_it_is_when_the_directory_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Segments were made in, and read from, whatever the relative path led to later."""
     for name in "ab":
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "b")
@@ -59,7 +58,6 @@ def test_an_empty_path_is_no_log(
 
 @pytest.mark.parametrize("last", ["sync", "close", "truncate_before"])
 def test_whoever_is_told_of_a_slow_sync_may_use_the_log(tmp_path: Path, last: str) -> None:
-    """It was told while the sync was led, and waited for itself for ever."""
     program = """
 import logging, sys
 from deedbook import Wal

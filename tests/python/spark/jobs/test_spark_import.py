@@ -135,7 +135,6 @@ def test_nothing_is_stored_twice_whatever_is_repeated(spark: Any, tmp_path: Path
 def test_a_store_that_lacks_batches_of_the_checkpoint_is_refused(
     spark: Any, tmp_path: Path
 ) -> None:
-    """The store was lost, or an older copy restored: all was well, and 0 events were stored."""
     source, store, older = tmp_path / "in", tmp_path / "store", tmp_path / "older"
     put(source / "a.jsonl", notes(0, 30))
     first = import_events(spark, source, store, check="id")

@@ -80,7 +80,6 @@ def test_events_are_counted_as_the_store_counts_them(spark: Any, tmp_path: Path)
 
 
 def test_days_are_of_utc_whatever_the_session_says(spark: Any, tmp_path: Path) -> None:
-    """An event of the evening was counted on the next day where days begin before those of UTC."""
     with EventStore.create(tmp_path / "notes") as store:
         store.append_many(events(0, 3))  # at 22:13 of UTC
     with in_time_zone(spark, "Pacific/Kiritimati"):
@@ -91,7 +90,6 @@ def test_days_are_of_utc_whatever_the_session_says(spark: Any, tmp_path: Path) -
 def test_an_interrupt_is_told_though_the_jvm_has_ended(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGTERM to all processes of a service ended the JVM, too: a failure of Spark was reported."""
     from py4j.protocol import Py4JError
 
     def gone(*_: object) -> None:
@@ -115,7 +113,6 @@ def test_an_interrupt_is_told_though_the_jvm_has_ended(
     ],
 )
 def test_what_failed_is_told_without_a_traceback(last: str, said: str) -> None:
-    """Of an error without text, or without Error in its name, the JVM's whole trace was shown."""
     from pyspark.errors import PySparkException
 
     trace = "Traceback (most recent call last):\n  File 'worker.py', line 1, in main\n"
@@ -211,7 +208,6 @@ def test_wals_are_compacted_and_a_source_that_grew_is_refused(spark: Any, tmp_pa
 
 @pytest.mark.parametrize("kind", ["book", "wal", "ledger", "nostr"])
 def test_a_compaction_that_is_done_is_not_right_for_other_logs(tmp_path: Path, kind: str) -> None:
-    """Sources grew, or came, after the first run: the second one said that all was well."""
     small, few = tmp_path / "small", tmp_path / "few"
 
     def append(name: str, start: int) -> None:
@@ -303,7 +299,6 @@ def test_many_event_stores_become_one_with_each_event_once(spark: Any, tmp_path:
 def test_an_event_whose_time_is_over_since_the_plan_keeps_no_compaction_from_its_end(
     tmp_path: Path,
 ) -> None:
-    """The store was taken for one that was changed, whenever the compaction was begun again."""
     small, few = tmp_path / "small", tmp_path / "few"
     over_at = int(time.time()) + 2
     with EventStore.create(small) as store:
@@ -335,7 +330,6 @@ def test_a_store_that_grew_since_the_plan_is_refused_by_the_task(tmp_path: Path)
 def test_a_compaction_killed_as_it_stored_its_plan_is_begun_again(
     tmp_path: Path,
 ) -> None:
-    """What it left of the plan made the target one that is not empty, for ever."""
     small_books(tmp_path / "small", 2)
     given, few = [str(tmp_path / "small")], tmp_path / "few"
     plan = _compact._planned(given, few, 1 << 20)
@@ -408,9 +402,6 @@ def test_two_attempts_of_a_task_make_one_log(spark: Any, tmp_path: Path) -> None
 def test_what_died_left_is_removed(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory of a failed attempt stayed for ever: only a run that lacked logs removed such
-    directories, and before its tasks.
-    """
     small, few = tmp_path / "small", tmp_path / "few"
     small_books(small, 2)
     plan_of(small, few)
@@ -437,7 +428,6 @@ def test_what_died_left_is_removed(
 def test_a_log_that_a_task_of_an_earlier_run_names_meanwhile_is_not_emptied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The removal went on within the directory, which had become the finished log."""
     few = tmp_path / "few"
     making = few / ".00000.making-7"
     making.mkdir(parents=True)
@@ -456,7 +446,6 @@ def test_a_log_that_a_task_of_an_earlier_run_names_meanwhile_is_not_emptied(
 def test_the_same_compaction_at_once_is_refused(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second run removed what the tasks of the first one were making."""
     small_books(tmp_path / "small", 2)
     half = tmp_path / "few" / ".00000.making-7"
     seen: list[Any] = []
@@ -516,7 +505,6 @@ def test_a_pier_is_migrated_with_its_numbers_and_compared(spark: Any, tmp_path: 
 def test_a_source_that_is_not_synced_is_refused_before_anything_is_copied(
     spark: Any, tmp_path: Path, kind: Any
 ) -> None:
-    """What was synced was copied and all compared: it was never equal, however often begun."""
     source, log = tmp_path / "source", tmp_path / "log"
     died = f"""if True:
         import os, sys, deedbook
@@ -540,9 +528,6 @@ def test_a_source_that_is_not_synced_is_refused_before_anything_is_copied(
 def test_logs_that_do_not_follow_one_another_are_refused_before_anything_is_copied(
     tmp_path: Path, kind: str
 ) -> None:
-    """Once a log that was not the last had grown, what was copied in the order in which it came was
-    compared with one log after the other: a right copy was said not to be what the source is.
-    """
     source, log = tmp_path / "source", tmp_path / "log"
     source.mkdir()
     for name in ("a", "b"):

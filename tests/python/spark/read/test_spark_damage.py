@@ -121,7 +121,6 @@ def test_an_incomplete_and_a_preallocated_end_are_no_damage(
 def test_lost_acknowledged_records_are_counted(
     spark: Any, tmp_path: Path, plain: Any, cut_bytes: int
 ) -> None:
-    """How many were acknowledged and are not there was known, and neither error nor row said it."""
     with plain.create(tmp_path / "log") as log:
         log.append_many([b"%03d" % number * 10 for number in range(1, 21)])
         begin = 16 if plain is Book else 0

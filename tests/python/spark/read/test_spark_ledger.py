@@ -221,7 +221,6 @@ for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="root may read everything")
 def test_a_file_that_cannot_be_read_hides_no_other(spool: Path) -> None:
-    """With a limit of rows a stream counted its records in advance, and failed in every mode."""
     hidden = spool / "9-events"
     hidden.chmod(0)
     done = subprocess.run(

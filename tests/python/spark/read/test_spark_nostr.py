@@ -150,7 +150,6 @@ def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:
 
 
 def test_a_stream_goes_on_where_a_compaction_left_no_event(tmp_path: Path) -> None:
-    """A loss was reported: segments without events were not counted, and the last one was -1."""
     options, path = ReadOptions(), tmp_path / "notes"
     with EventStore.create(path) as store:
         store.append_many(made(f"note {number}") for number in range(20))

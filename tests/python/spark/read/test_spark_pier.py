@@ -161,7 +161,6 @@ def test_a_pier_is_written_in_its_last_epoch_and_a_roll_forgets_nothing(
 
 
 def test_jobs_append_to_a_pier(spark: Any, tmp_path: Path) -> None:
-    """They refused each: the option `log` knows no pier, and `--format book` was another format."""
     pier, other, source = tmp_path / "zod", tmp_path / "nec", tmp_path / "source"
     for each in (pier, other):
         Pier.open(each, "a").close()
@@ -182,7 +181,6 @@ def test_jobs_append_to_a_pier(spark: Any, tmp_path: Path) -> None:
 
 
 def test_a_large_write_makes_an_epoch_of_each_task(spark: Any, tmp_path: Path) -> None:
-    """Every write was copied by the driver, one task's rows after the other's, however large."""
     pier = tmp_path / "zod"
     with Pier.open(pier, "a") as opened:
         opened.append(b"before")

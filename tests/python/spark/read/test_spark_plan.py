@@ -47,9 +47,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-dropped", "spark-rep
 def test_a_range_has_no_more_partitions_than_its_bytes_ask_for(
     tmp_path: Path, plain: Any, records: int, length: int
 ) -> None:
-    """Reads with ``end`` had a partition for every 64 KiB block, 214 instead of 1; and parts of one
-    block, where two were just over ``splitSize``, made nearly twice as many as were asked for.
-    """
     with plain.create(tmp_path / "log", durability="none") as log:
         log.append_many(bytes(length) for _ in range(records))
         begin, positions = 16 if plain is Book else 0, range(1, records + 1)
@@ -104,7 +101,6 @@ def test_a_store_has_no_more_partitions_than_its_bytes_ask_for(
 
 
 def test_small_segments_make_no_partitions(tmp_path: Path) -> None:
-    """A partition ended with its segment: 319 segments of 256 KiB were 477 tasks."""
     with Wal.create(tmp_path / "log", segment_bytes=64 << 10, durability="none") as wal:
         wal.append_many(bytes(1000) for _ in range(4000))
         assert len(wal.segment_paths) > 60
@@ -114,7 +110,6 @@ def test_small_segments_make_no_partitions(tmp_path: Path) -> None:
 
 
 def test_many_small_logs_are_a_few_partitions(tmp_path: Path) -> None:
-    """500 epochs of a few events were 500 tasks, each 40 ms of Python for microseconds of work."""
     for number in range(500):
         write_book(tmp_path / f"0i{number * 3}", [b"a", b"b", b"c"], first=number * 3 + 1)
     reader = reader_of(tmp_path)
@@ -139,7 +134,6 @@ def test_a_large_log_beside_small_ones_keeps_its_own_partitions(tmp_path: Path) 
 
 @pytest.mark.parametrize("least", [1, 2, 8, 13])
 def test_min_partitions_spreads_a_short_log_over_many_cores(tmp_path: Path, least: int) -> None:
-    """A log of 6 MB was one task, and 15 of 16 cores had nothing to do."""
     write_book(tmp_path / "book", [bytes(6000)] * 1000)
     reader = reader_of(tmp_path / "book", minPartitions=least)
     assert least <= len(reader.partitions()) <= max(2, 1.5 * least)
@@ -155,10 +149,6 @@ def test_min_partitions_cannot_cut_what_the_index_does_not(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("format", ["book", "wal"])
 def test_an_executor_refuses_another_log_than_the_one_planned(tmp_path: Path, format: str) -> None:
-    """A log that was replaced between planning and reading gave the new one's records under the old
-    plan, in every mode and without a word.
-    """
-
     log = tmp_path / "log"
     others = {
         "planned": [b"one", b"two", b"three"],
@@ -226,9 +216,6 @@ def test_a_split_with_a_malformed_identity_is_refused(tmp_path: Path, identity: 
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
 def test_epochs_with_a_gap_or_an_overlap_are_refused(tmp_path: Path, mode: str) -> None:
-    """An epoch that was left out of a copy was not missed, and one that was there twice was read
-    twice.
-    """
     pier = tmp_path / "zod" / ".urb" / "log"
     for name, first in (("0i0", 1), ("0i3", 4), ("0i8", 9)):
         write_book(pier / name, [b"x"] * 3, first=first)
@@ -257,9 +244,6 @@ def test_epochs_in_order_and_empty_ones_are_read(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_is_no_log(tmp_path: Path) -> None:
-    """Any empty file was an empty WAL: ``_SUCCESS`` beside Books broke the glob, for it was of
-    another format, and a mistyped name read no rows.
-    """
     (tmp_path / "_SUCCESS").touch()
     write_book(tmp_path / "book", [b"x"])
     assert detect(tmp_path / "_SUCCESS") is None
@@ -278,7 +262,6 @@ def test_an_empty_file_is_no_log(tmp_path: Path) -> None:
 def test_a_log_that_does_not_open_is_damage(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One log of a thousand that did not open failed the query in every mode."""
     for number in range(3):
         write_book(tmp_path / f"{number}", [b"x"])
     (tmp_path / "1" / "book.log").write_bytes(b"no log at all, whatever it is")

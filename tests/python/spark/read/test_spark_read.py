@@ -186,7 +186,6 @@ def test_small_logs_share_batches(tmp_path: Path, rows: str, size: str, batches:
 
 
 def test_a_frame_and_a_view_are_snapshots_of_their_first_query(spark: Any, tmp_path: Path) -> None:
-    """A user waited for new events in a view, which never sees any."""
     with Book.create(tmp_path / "book") as writer:
         writer.append_many([b"a", b"b"])
         make = f"CREATE OR REPLACE TEMPORARY VIEW now USING deedbook OPTIONS (path '{writer.path}')"

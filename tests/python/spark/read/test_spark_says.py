@@ -118,7 +118,6 @@ def probe_source() -> type[DataSource]:
 def test_a_worker_freezes_what_it_imported_once_and_the_driver_never(
     spark: Any, tmp_path: Path
 ) -> None:
-    """Nine tenths of a small task's Python time went into the collection of garbage after it."""
     write_book(tmp_path / "book", [bytes(1000)] * 2000)
     spark.dataSource.register(probe_source())
     frame = spark.read.format("probe").options(splitSize="64k").load(str(tmp_path / "book"))

@@ -282,7 +282,6 @@ def test_a_log_that_appears_later_is_read_from_its_first_record(tmp_path: Path) 
 def test_a_log_that_appears_later_hides_no_damage_of_its_first_record(
     tmp_path: Path, grow: Any, mode: str
 ) -> None:
-    """Its place did not know where the log begins: all that was there was passed over."""
     log, more = grow
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -312,7 +311,6 @@ def test_logs_share_a_batch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [{"maxRowsPerTrigger": "2"}, {"maxBytesPerTrigger": "20"}])
 def test_no_log_of_many_waits_for_ever(tmp_path: Path, limit: dict[str, str]) -> None:
-    """A budget of two records came to the first two of three logs, in each batch."""
     names = ("a", "b", "c")
     for name in names:
         Wal.create(tmp_path / name).close()

@@ -229,7 +229,6 @@ def test_paths_lead_to_books_in_the_order_of_their_numbers(tmp_path: Path) -> No
 
 
 def test_a_name_with_a_time_is_no_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A target of the day was refused as a URL, and the error named an option of reading."""
     monkeypatch.chdir(tmp_path)
     for name in ("export-2026-12-01T10:00", "a:b", "C:x"):
         assert local_path(name) == tmp_path / name
@@ -248,7 +247,6 @@ def test_a_pier_and_a_name_like_a_glob_are_taken_as_they_are(tmp_path: Path) -> 
 
 
 def test_a_log_that_is_being_made_is_not_listed(tmp_path: Path) -> None:
-    """A worker of a compaction died, and the log that it was making was read as one more."""
     book = write_book(tmp_path / "few" / "00003", [b"x"])
     making = write_book(tmp_path / "few" / ".00003.making-7", [b"x"])
     for log in ("wal", "ledger", "store"):
