@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import doctest
-import logging
 import threading
 from pathlib import Path
 from typing import Any
@@ -42,20 +41,6 @@ async def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
     assert witness.in_loop() & calls == at_once
     assert witness.count("sync") == (9 if durability == "always" else 6)
     assert witness.plain.closed
-
-
-@pytest.mark.parametrize("durability", ["always", "bytes:1", "interval:1", "manual"])
-async def test_every_sync_that_is_logged_ran_outside_of_the_loop(
-    tmp_path: Path, kind: Handle, durability: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.WARNING, "deedbook")
-    async with kind.create(tmp_path, durability=durability, slow_sync=0.0) as log:
-        for _ in range(3):
-            await log.append(b"x")
-        await log.commit(b"y")
-        await log.append_many([b"z"])
-    logged = [record for record in caplog.records if "slow sync" in record.getMessage()]
-    assert logged and threading.get_ident() not in {record.thread for record in logged}
 
 
 async def test_a_log_with_many_unsynced_segments_appends_outside_of_the_loop(

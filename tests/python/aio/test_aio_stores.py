@@ -217,31 +217,3 @@ async def test_what_is_refused_is_raised_where_it_was_asked_for(path: Path) -> N
         )
         assert isinstance(bad, InvalidArgumentError) and not isinstance(good, BaseException)
         assert store.store.get(note(0)["id"]) is not None
-
-
-def test_the_options_of_the_store_are_those_of_the_core(path: Path) -> None:
-    good = {
-        "batch_interval": 0.5,
-        "batch_bytes": 1 << 20,
-        "wal_segment_bytes": 10 << 20,
-        "compaction_ratio": 0.5,
-    }
-    EventStore.open(path, "a", **good).close()
-    wrong: dict[str, Any] = {
-        "batch_interval": 2.0,
-        "batch_bytes": 1000,
-        "wal_segment_bytes": 1 << 20,
-        "compaction_ratio": 0.9,
-    }
-    for name, value in [*wrong.items(), ("batch_interval", -1.0)]:
-        with pytest.raises(InvalidArgumentError):
-            EventStore.open(path, "a", **{name: value})
-    # A fifth of the bytes is compacted by default; half of them, where that was asked for.
-    with EventStore.open(path, "a", compaction_ratio=0.5) as store:
-        store.append_many(note(number) for number in range(10))
-        for event in list(store)[:3]:
-            assert event.location is not None
-            store.set_flags(event.location, deleted=True)
-        assert store.compact(dry_run=True).segments == []
-    with EventStore.open(path, "a") as store:
-        assert store.compact(dry_run=True).deleted == 3

@@ -109,18 +109,6 @@ def test_follow_sees_another_writer_until_ctrl_c_or_sigterm_ends_it(
         assert time.monotonic() - began < 5
 
 
-def test_follow_sees_a_writer_that_goes_on_and_ends_after_the_timeout(path: Path) -> None:
-    with running("append", path, "--acks") as writer:
-        send_and_see(writer, b"1\n", 1)
-        with running("cat", path, "--follow", "--json", "--timeout", "1.5") as reader:
-            assert json.loads(next_line(reader))["event"] == 1
-            for number in (b"2", b"3"):
-                send(writer, number + b"\n")
-                assert json.loads(next_line(reader))["jam"] == number.decode()
-            done = ended(reader)
-            assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
 def test_follow_ends_at_the_stop_of_its_range(path: Path) -> None:
     book_of(path, [b"1", b"2", b"3"])
     assert ok("cat", path, "2:4", "--follow", "--raw") == b"2\n3\n"

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -150,17 +149,6 @@ def test_the_backup_may_read_the_log_and_write_its_copy() -> None:
     for unit, places in ((writer, [log]), (backup, [log, copy])):
         owned = {f"/var/lib/{name}" for name in unit["StateDirectory"].split()}
         assert {str(Path(place).parent) for place in places} == owned
-
-
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
-def test_systemd_has_no_complaint_about_the_units(tmp_path: Path) -> None:
-    for name, text in units().items():
-        (tmp_path / name).write_text(text)
-    command = ["systemd-analyze", "verify", *(tmp_path / name for name in units())]
-    assert len(command) == 2 + 3
-    checked = subprocess.run(command, capture_output=True, text=True)
-    about = [line for line in checked.stderr.splitlines() if "orders" in line]
-    assert about == [] and checked.returncode == 0, checked.stderr
 
 
 def test_the_manifests_are_yaml_and_allow_one_writer() -> None:

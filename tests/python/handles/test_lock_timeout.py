@@ -75,18 +75,6 @@ def test_a_writer_waits_for_the_one_before_it(tmp_path: Path, format: str) -> No
         assert 0.2 < time.monotonic() - begun < 30
 
 
-def test_a_pier_waits_for_the_writer_of_its_last_epoch(tmp_path: Path) -> None:
-    path = tmp_path / "pier"
-    with deedbook.Pier.create(path) as pier:
-        epoch = pier.epochs[-1].path
-    with held(Path(epoch), "book") as child:
-        with pytest.raises(deedbook.LockedError):
-            deedbook.Pier.open(path, "a", lock_timeout=0.1)
-        threading.Timer(0.3, release, [child]).start()
-        with deedbook.Pier.open(path, "a", lock_timeout=60) as pier:
-            assert pier.append(b"deed") == 1
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT goes to the whole console there")
 def test_ctrl_c_ends_the_wait(tmp_path: Path) -> None:
     waiter = [sys.executable, "-c", WAITER, str(tmp_path / "log"), "wal"]

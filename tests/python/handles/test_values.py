@@ -151,17 +151,6 @@ def test_a_log_of_any_format_is_a_log(kind: Any, place: Path) -> None:
     assert str(Log[Deed]).endswith("Log[deedbook.Deed]")
 
 
-def test_waiting_until_a_record_is_durable(kind: Any, place: Path) -> None:
-    with kind.open(place, "a", durability="manual", slow_sync=0.0) as log:
-        position = log.append(b"x")
-        assert log.durable_end < log.end
-        log.wait_durable(position)
-        assert log.durable_end == log.end
-        assert log.stats().syncs == log.stats().slow_syncs == 1
-        with pytest.raises(deedbook.OutOfRangeError):
-            log.wait_durable(position + 1000)
-
-
 # -- splits ---------------------------------------------------------------------------------------
 
 

@@ -48,28 +48,6 @@ def test_the_columns_are_typed_and_say_what_the_walk_says(store: EventStore) -> 
     assert parquet.read_table(pa.BufferReader(sink.getvalue())).to_pylist() == walked(store)
 
 
-def test_columns_and_sizes_are_those_asked_for(store: EventStore) -> None:
-    events = list(store)
-    names = ["offset", "kind", "segment", "length"]
-    stream = store.batches(columns=names, batch_rows=3)
-    batches = [pa.record_batch(batch) for batch in stream]
-    assert [batch.num_rows for batch in batches[:-1]] == [3] * (len(batches) - 1)
-    table = pa.Table.from_batches(batches)
-    assert table.schema.names == names
-    assert table.schema.types == [pa.int64(), pa.int32(), pa.int64(), pa.int64()]
-    places = list(zip(table["segment"].to_pylist(), table["offset"].to_pylist(), strict=True))
-    assert places == [event.location for event in events]
-    assert all(length % 4096 == 0 for length in table["length"].to_pylist())
-    assert table["length"][3].as_py() > 140_000
-    assert {pa.record_batch(batch).num_rows for batch in store.batches(batch_bytes=1)} == {1}
-
-
-def test_a_filter_leaves_out_the_rest(store: EventStore) -> None:
-    found = rows(store.batches(columns=["content"], filter={"authors": [AUTHOR]}))
-    assert [row["content"] for row in found] == [f"odd {number}" for number in range(len(TAGS))]
-    assert rows(store.batches(filter=[])) == []
-
-
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX")
 def test_a_filter_that_matches_little_gives_no_empty_batches_and_listens_to_signals(
     path: Path,

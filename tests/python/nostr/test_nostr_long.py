@@ -31,17 +31,6 @@ def event(number: int) -> dict[str, Any]:
     return made(f"{number} " * 600, created_at=1_700_000_000 + number, kind=kind)
 
 
-def test_progress_of_compaction_and_of_the_index(path: Path) -> None:
-    with EventStore.open(path, "a") as store:
-        for work in (store.compact, store.reindex):
-            calls: list[tuple[int, int]] = []
-            work(progress=lambda done, total, calls=calls: calls.append((done, total)))
-            assert len(calls) >= 2
-            assert [done for done, _ in calls] == sorted(done for done, _ in calls)
-            assert all(done <= total for done, total in calls) and len(set(calls[-1])) == 1
-        assert store.compact(0, dry_run=True).segments == []
-
-
 @pytest.mark.parametrize("work", ["compact", "reindex"])
 def test_an_interrupt_ends_it(path: Path, work: str) -> None:
     # A shell's background jobs ignore it.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import shutil
 import subprocess
@@ -46,25 +45,6 @@ def test_arrow_goes_in_and_out(tmp_path: Path) -> None:
 
 
 # -- dropping -------------------------------------------------------------------------------------
-
-
-def test_the_archive_hook_gets_segments_and_may_refuse(tmp_path: Path) -> None:
-    got: list[int] = []
-
-    def archive(index: int, path: os.PathLike[str]) -> None:
-        if len(got) == 2:
-            raise OSError("no room")
-        got.append(index)
-        assert Path(path).stat().st_size == 64
-
-    with Wal.create(tmp_path / "wal", segment_bytes=64, archive=archive) as wal:
-        lsns = [wal.append(b"x" * 24) for _ in range(20)]
-        wal.sync()
-        wal.truncate_before(lsns[4])
-        assert got == [0, 1]
-        with pytest.raises(deedbook.IoError, match="no room"):
-            wal.truncate_before(lsns[8])
-        assert wal.head == lsns[4]
 
 
 def test_an_open_writer_keeps_to_its_retention(tmp_path: Path) -> None:

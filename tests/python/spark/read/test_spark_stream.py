@@ -382,28 +382,6 @@ def test_damage_does_what_the_mode_says_and_the_stream_goes_on(grow: Any, mode: 
     assert intact is None or intact == payloads(0, 20) + payloads(21, 60)
 
 
-def test_a_ledger_is_streamed_by_finished_files(tmp_path: Path) -> None:
-    log = tmp_path / "spool"
-    ledger = Ledger.open(log, batch_records=10)
-    ledger.append_many(payloads(0, 35))
-    stream = reader(log, maxRowsPerTrigger="15")
-    start, stop = begin(stream, ReadMaxRows(15))
-    assert len(read(stream, start, stop)) == 10
-    rest = stream.latestOffset(stop, ALL)
-    assert [row[-1] for row in read(stream, stop, rest)] == payloads(10, 30)
-    assert stream.latestOffset(rest, ALL) == rest
-    ledger.append_many(payloads(35, 55))
-    # Sent before they were read.
-    fetched = ledger.fetch(4)
-    assert fetched is not None
-    ledger.remove(fetched.removable)
-    with pytest.raises(LostRecordsError, match="not there any more"):
-        stream.latestOffset(rest, ALL)
-    told = reader(log, failOnDataLoss="false")
-    assert [row[-1] for row in all_after(told, rest, ALL)] == payloads(40, 55)
-    ledger.close()
-
-
 def test_a_ledger_that_appears_later_loses_no_file_in_silence(tmp_path: Path) -> None:
     """Spark asks for a batch again after a crash; the ledger's first file was sent meanwhile."""
     append_to("ledger", tmp_path / "a", payloads(0, 15), batch_records=10)
