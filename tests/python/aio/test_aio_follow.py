@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aio_kinds import PATIENCE, Collected, Handle, Witness, own_threads, turns, until
+from aio_kinds import Collected, Handle, Witness, own_threads, turns, until
 from deedbook import Book, CorruptError, OutOfRangeError
 
 pytestmark = pytest.mark.usefixtures("threads_end")
@@ -210,41 +209,6 @@ async def test_a_cancelled_follower_loses_nothing(tmp_path: Path, kind: Handle, 
         await anext(follower)
     await followed.close()
     await log.close()
-
-
-class Gated:
-    """A log whose followers read only while a gate is open."""
-
-    def __init__(self, log: Any) -> None:
-        self.plain = log
-        self.gate = threading.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.plain, name)
-
-    def follow(self, *args: Any, **options: Any) -> Iterator[Any]:
-        for record in self.plain.follow(*args, **options):
-            assert self.gate.wait(PATIENCE)
-            yield record
-
-
-async def test_what_a_thread_reads_for_a_cancelled_task_goes_to_the_next(
-    tmp_path: Path, kind: Handle
-) -> None:
-    gated = Gated(kind.plain.create(tmp_path / "log", durability="manual"))
-    async with kind.aio(gated) as log:
-        payloads = [b"%d" % i for i in range(100)]
-        await log.append_many(payloads)
-        follower = log.follow()
-        for _ in range(3):
-            task = asyncio.ensure_future(anext(follower))
-            await turns(2)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        gated.gate.set()
-        got = [kind.payload(await anext(follower)) for _ in payloads]
-        assert got == payloads
 
 
 async def test_a_follower_serves_one_task(tmp_path: Path, kind: Handle) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import json
 import operator
 import os
@@ -19,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from deedbook import Book, LockedError, Wal
+from deedbook import Book, Wal
 from nostr_events import made
 
 pytestmark = pytest.mark.promise("interrupt", "fork", "no-close")
@@ -289,26 +287,6 @@ next(iterator)
         assert [*book.jams(stop=1002)] == [b"deed"] * 1000 + [b"last"]
         assert set(book.jams(1002)) <= {b"more"}
     assert Book.verify(path).ok
-
-
-@pytest.mark.parametrize("durability", ["always", "interval:1", "manual"])
-def test_the_last_reference_gone_syncs_and_unlocks(path: Path, durability: str) -> None:
-    book = Book.create(path, durability=durability)
-    book.append(b"deed")
-    part = book[:]
-    del book
-    assert list(part.jams()) == [b"deed"], "a range keeps its book"
-    del part
-    gc.collect()
-    deadline = time.monotonic() + 10
-    while True:
-        # The thread of `interval` may hold the book for the time of one sync.
-        with contextlib.suppress(LockedError, AssertionError):
-            assert Book.open(path).durable_last == 1, "a writer would sync what it finds"
-            Book.open(path, "a").close()
-            break
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 # -- endless input --------------------------------------------------------------------------------

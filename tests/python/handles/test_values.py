@@ -121,17 +121,12 @@ def test_a_record_is_matched_by_position() -> None:
             assert who == 5
 
 
-def test_payload_is_another_name_of_jam(tmp_path: Path) -> None:
+def test_payload_is_another_name_of_jam(tmp_path: Path, arrow: Any) -> None:
     with Book.create(tmp_path / "book") as book:
         book.append_many([b"a", b"b", b"c"])
         assert [deed.payload for deed in book] == [b"a", b"b", b"c"]
         assert list(book.payloads(2)) == list(book.jams(2)) == [b"b", b"c"]
         assert list(book[:3].payloads()) == [b"a", b"b"]
-
-
-def test_payload_is_another_name_of_the_column_jam(tmp_path: Path, arrow: Any) -> None:
-    with Book.create(tmp_path / "book") as book:
-        book.append_many([b"a", b"b", b"c"])
         table = arrow.table(book.batches(columns=["payload", "event"]))
         assert table["payload"].to_pylist() == [b"a", b"b", b"c"]
 

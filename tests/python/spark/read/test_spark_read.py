@@ -17,7 +17,6 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql.pandas.types import to_arrow_schema
 
-import deedbook.spark
 from deedbook import Book
 from deedbook.spark._reader import default_schema, make_reader
 
@@ -46,12 +45,6 @@ def test_rows_equal_python_iteration_in_order(spark: Any, book: str) -> None:
         ]
     assert len(expected) == EVENTS and any(mug < 0 for _, mug, _ in expected)
     assert [tuple(row) for row in frame.collect()] == expected
-
-
-def test_schema_is_nullable_and_plain(spark: Any, book: str) -> None:
-    frame = load(spark, book)
-    assert frame.schema.simpleString() == "struct<event:bigint,mug:int,jam:binary>"
-    assert all(field.nullable for field in frame.schema)
 
 
 def test_columns_and_schemas_project(spark: Any, book: str) -> None:
@@ -119,11 +112,6 @@ def test_temporary_view(spark: Any, book: str) -> None:
     )
     row = spark.sql("SELECT count(*), min(event), max(length(jam)) FROM deeds").collect()[0]
     assert tuple(row) == (11, 1990, max(map(len, JAMS[1989:])))
-
-
-def test_register_by_hand(spark: Any, book: str) -> None:
-    deedbook.spark.register(spark)
-    assert load(spark, book, columns="event", end=4).count() == 3
 
 
 def test_errors_reach_the_user(spark: Any, book: str, tmp_path: Path) -> None:

@@ -76,32 +76,6 @@ def test_a_query_reads_every_record_once_over_restarts(
     ]
 
 
-# What Spark makes of the limits; that the reader keeps to them is held for both formats below.
-@pytest.mark.parametrize("grow", ["wal"], indirect=True)
-def test_a_query_of_one_trigger_reads_all_that_is_there(
-    spark: Any, grow: Any, tmp_path: Path
-) -> None:
-    log, more = grow
-    more(0, 500)
-    query = Query(spark, log, tmp_path / "checkpoint", maxRowsPerTrigger="40")
-    assert given(query.run(once=True)) == payloads(0, 500)
-    assert len(query.batches) == 1, "Spark asks for everything, whatever the limits"
-    more(500, 600)
-    assert given(query.run(once=True)) == payloads(500, 600)
-
-
-@pytest.mark.parametrize("grow", ["wal"], indirect=True)
-def test_a_batch_of_a_query_has_at_most_so_many_bytes(
-    spark: Any, grow: Any, tmp_path: Path
-) -> None:
-    log, more = grow
-    more(0, 200)
-    query = Query(spark, log, tmp_path / "checkpoint", maxBytesPerTrigger="4k")
-    assert given(query.run()) == payloads(0, 200)
-    sizes = [sum(map(len, given(batch))) for batch in query.batches]
-    assert 2 < len(sizes) < 12 and max(sizes) <= 4096
-
-
 def test_a_stream_adds_nothing_to_what_all_streams_share(spark: Any, tmp_path: Path) -> None:
     """Two that began at once could break the map: executors then read none of their tasks."""
     session = spark.newSession()
