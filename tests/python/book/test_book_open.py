@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import (
-    AlreadyExistsError,
-    Book,
-    ClosedError,
-    InvalidArgumentError,
-)
+from deedbook import AlreadyExistsError, Book, ClosedError, InvalidArgumentError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 

@@ -13,13 +13,7 @@ pytest.importorskip("hypothesis")
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import tiers
 from deedbook import Book, ContiguityError, Deed, OutOfRangeError

@@ -18,14 +18,7 @@ from spark_session import kill_when
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from deedbook import (
-    Book,
-    ContiguityError,
-    Event,
-    EventStore,
-    InvalidArgumentError,
-    MissingError,
-)
+from deedbook import Book, ContiguityError, Event, EventStore, InvalidArgumentError, MissingError
 from deedbook.spark.jobs import EventImportReport, import_events
 
 pytestmark = pytest.mark.spark

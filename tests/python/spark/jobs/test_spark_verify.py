@@ -21,14 +21,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook
-from deedbook import (
-    ContiguityError,
-    Event,
-    EventStore,
-    InvalidArgumentError,
-    Ledger,
-    MissingError,
-)
+from deedbook import ContiguityError, Event, EventStore, InvalidArgumentError, Ledger, MissingError
 from deedbook._formats import Outcome, find
 from deedbook.spark.jobs import _checks, verify
 from deedbook.spark.jobs import _verify as job

@@ -18,12 +18,7 @@ from spark_session import load, reader_of, rows_of, tuples
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from deedbook import (
-    InvalidArgumentError,
-    Ledger,
-    MissingError,
-    NotALogError,
-)
+from deedbook import InvalidArgumentError, Ledger, MissingError, NotALogError
 from ledgers import damage, events, file_of, files
 from shell import obey_permissions
 

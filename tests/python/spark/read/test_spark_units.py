@@ -22,12 +22,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.sql.types import StructType
 
-from deedbook import (
-    EventStore,
-    InvalidArgumentError,
-    MissingError,
-    UnsupportedError,
-)
+from deedbook import EventStore, InvalidArgumentError, MissingError, UnsupportedError
 from deedbook.spark import _doc
 from deedbook.spark._book import BOOK
 from deedbook.spark._detect import detect_logs
