@@ -7,6 +7,7 @@ import operator
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,22 +69,19 @@ def test_metadata_keeps_its_whole_range_and_what_is_not_given_stays(book: Book) 
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"who": 2**128}, {"who": -1}, {"version": 2**32}, {"life": -1}], ids=str
+    "wrong",
+    [
+        *({"who": 2**128}, {"who": -1}, {"version": 2**32}, {"life": -1}),
+        *({"fake": "no"}, {"fake": 0}, {"life": "3"}, {"name": 1}),
+    ],
+    ids=str,
 )
-def test_a_field_out_of_range_changes_nothing(book: Book, wrong: dict[str, int]) -> None:
-    book.save_meta(who=5, version=1)
-    with pytest.raises((OverflowError, ValueError)):  # by the version of Python
-        book.save_meta(**{"life": 9, **wrong})  # type: ignore[arg-type]
-    assert (book.meta.who, book.meta.version, book.meta.life) == (5, 1, 0)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"fake": "no"}, {"fake": 0}, {"life": "3"}, {"name": 1}], ids=str
-)
-def test_a_field_of_another_type_or_name_is_refused(book: Book, wrong: dict[str, object]) -> None:
-    with pytest.raises(TypeError):
-        book.save_meta(**wrong)  # type: ignore[arg-type]
-    assert book.meta == Book.open(book.path).meta and book.meta.fake is None
+def test_a_wrong_field_is_refused_and_changes_nothing(book: Book, wrong: dict[str, Any]) -> None:
+    book.save_meta(who=5, version=1, fake=True)
+    before = book.meta
+    with pytest.raises((OverflowError, ValueError, TypeError)):  # by the version of Python
+        book.save_meta(**{"life": 9, **wrong})
+    assert book.meta == Book.open(book.path).meta == before
 
 
 # -- no pickle ------------------------------------------------------------------------------------

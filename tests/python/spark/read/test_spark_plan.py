@@ -42,62 +42,39 @@ from nostr_events import made
 pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-dropped", "spark-replaced")]
 
 
-@pytest.mark.parametrize("plain", [Book, Wal])
-@pytest.mark.parametrize(("records", "length"), [(300, 20_000), (40_000, 100), (5, 300_000)])
+def units_of(kind: str, path: Path, records: int, length: int) -> list[tuple[int, int]]:
+    """Make a log; the positions at which a range of it may begin, and the bytes from each on."""
+    if kind == "ledger":
+        append_to(kind, path, [b'"%0*d"' % (length - 2, number) for number in range(records)])
+        with LedgerSnapshot.open(path) as snapshot:
+            return [(file.index, file.bytes) for file in snapshot.files]
+    if kind == "nostr":
+        with EventStore.create(path, segment_bytes=10 << 20) as store:
+            store.append_many(made(str(n).zfill(length), created_at=n) for n in range(records))
+            store.checkpoint()
+            return sorted(store.segments)
+    append_to(kind, path, (bytes(length) for _ in range(records)), durability="none")
+    with deedbook.open(path) as log:
+        framed = log.end // records
+    return [(n + 1 if kind == "book" else n * framed, framed) for n in range(records)]
+
+
+@pytest.mark.parametrize("kind", ["book", "wal", "ledger", "nostr"])
+@pytest.mark.parametrize(("records", "length"), [(800, 20_000), (10_000, 100), (5, 300_000)])
 def test_a_range_has_no_more_partitions_than_its_bytes_ask_for(
-    tmp_path: Path, plain: Any, records: int, length: int
+    tmp_path: Path, kind: str, records: int, length: int
 ) -> None:
-    with plain.create(tmp_path / "log", durability="none") as log:
-        log.append_many(bytes(length) for _ in range(records))
-        begin, positions = 16 if plain is Book else 0, range(1, records + 1)
-        if plain is Wal:
-            positions = range(0, log.end, log.end // records)
-        framed = (log.end - begin) // records
-    ranges = [(0, records), (0, records // 2), (records // 3, records - 1), (0, 1)]
-    sizes = [1 << 10, 64 << 10, 100_000, 1 << 20, 64 << 20]
-    for split_size, (first, stop) in product(sizes, ranges):
-        at = {"start": positions[first], **({"end": positions[stop]} if stop < records else {})}
-        parts = reader_of(tmp_path / "log", splitSize=split_size, **at).partitions()
-        assert len(parts) <= (stop - first) * framed / split_size + 2, (split_size, at)
-
-
-@pytest.mark.parametrize(("records", "length"), [(300, 20_000), (20_000, 100), (5, 300_000)])
-def test_a_ledger_has_no_more_partitions_than_its_bytes_ask_for(
-    tmp_path: Path, records: int, length: int
-) -> None:
-    payloads = [b'"%0*d"' % (length - 2, number) for number in range(records)]
-    append_to("ledger", tmp_path / "log", payloads)
-    with LedgerSnapshot.open(tmp_path / "log") as snapshot:
-        sizes = [file.bytes for file in snapshot.files]
-    assert sum(sizes) > records * length
-    for split_size in (16 << 10, 100_000, 600_000, 1 << 20, 64 << 20):
-        for first, stop in {(0, len(sizes)), (0, 1), (len(sizes) // 2, len(sizes))}:
-            reader = reader_of(tmp_path / "log", splitSize=split_size, start=first, end=stop)
-            parts = reader.partitions()
-            most = sum(sizes[first:stop]) / split_size + 2
-            assert len(parts) <= most, (split_size, first, stop)
-        assert len(rows_of(reader_of(tmp_path / "log", splitSize=split_size))) == records
-
-
-@pytest.mark.parametrize(("records", "length"), [(800, 20_000), (4000, 100)])
-def test_a_store_has_no_more_partitions_than_its_bytes_ask_for(
-    tmp_path: Path, records: int, length: int
-) -> None:
-    with EventStore.create(tmp_path / "log", segment_bytes=10 << 20) as store:
-        store.append_many(
-            made(str(number).zfill(length), created_at=number) for number in range(records)
-        )
-        store.checkpoint()
-        sizes = dict(store.segments)
-    assert len(sizes) > 1
-    for split_size in (100_000, 600_000, 1 << 20, 64 << 20):
-        for first, stop in {(0, len(sizes)), (0, 1), (len(sizes) // 2, len(sizes))}:
-            numbers = sorted(sizes)[first:stop]
-            at = {"start": numbers[0], "end": numbers[-1] + 1}
-            parts = reader_of(tmp_path / "log", splitSize=split_size, **at).partitions()
-            most = sum(sizes[one] for one in numbers) / split_size + 2
-            assert len(parts) <= most, (split_size, at)
-        assert len(rows_of(reader_of(tmp_path / "log", splitSize=split_size))) == records
+    path = tmp_path / "log"
+    units = units_of(kind, path, records, length)
+    count = len(units)
+    ranges = {(0, count), (0, 1), (0, count // 2), (count // 3, count - 1), (count // 2, count)}
+    for split_size in (16 << 10, 64 << 10, 100_000, 600_000, 1 << 20, 64 << 20):
+        for first, stop in (one for one in ranges if one[0] < one[1]):
+            end = {"end": units[stop][0]} if stop < count else {}
+            at = {"splitSize": split_size, "start": units[first][0], **end}
+            most = sum(size for _, size in units[first:stop]) / split_size + 2
+            assert len(reader_of(path, **at).partitions()) <= most, at
+    assert len(rows_of(reader_of(path, splitSize=100_000))) == records
 
 
 def test_small_segments_make_no_partitions(tmp_path: Path) -> None:
