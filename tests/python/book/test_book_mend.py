@@ -66,6 +66,15 @@ def test_salvage_copies_what_is_intact(
         Book.salvage(source, target)
 
 
+def test_a_salvage_takes_the_metadata_along(path: Path, tmp_path: Path) -> None:
+    with Book.create(path, epoch=10) as book:
+        book.append_many([b"one", b"two", b"three"], [1, 2, 3])
+        book.save_meta(who=5)
+    Book.salvage(path, tmp_path / "new")
+    with Book.open(path) as old, Book.open(tmp_path / "new") as new:
+        assert list(old) == list(new) and old.meta == new.meta and old.epoch == new.epoch
+
+
 # -- progress -------------------------------------------------------------------------------------
 
 

@@ -87,6 +87,7 @@ def test_a_range_is_iterable_again_and_again_and_does_not_grow(book: Book) -> No
     assert events(deeds) == events(deeds) == [14, 15]
     book.append(b"six")
     assert events(deeds) == [14, 15]
+    assert events(Book.open(book.path)[14:15]) == [14], "a range keeps its book"
     assert repr(deeds) == "DeedRange(14, 16)"
 
 

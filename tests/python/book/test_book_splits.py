@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import Book, InvalidArgumentError, Split
+from deedbook import Book, CorruptError, InvalidArgumentError, Split
 
 pyarrow = pytest.importorskip("pyarrow")
 
@@ -58,3 +58,13 @@ def test_splits_cover_every_deed_once_and_in_order(place: Path, split_bytes: int
 def test_options_outside_the_domain_are_refused(place: Path, wrong: dict[str, object]) -> None:
     with Book.open(place) as book, pytest.raises(InvalidArgumentError):
         book.splits()[0].batches(**wrong)
+
+
+def test_a_split_of_a_file_that_shrank_gives_what_is_there_and_says_so(make_book, packed) -> None:
+    log = packed([b"one", b"two"])
+    split = Split("book", make_book(log[:50]), 1, 2, 16, len(log))
+    with pytest.raises(CorruptError):
+        list(split.batches())
+    stream = split.batches(columns=["event"], on_corrupt="skip")
+    assert table(stream)["event"].to_pylist() == [1]
+    assert [damage.offset for damage in stream.damages] == [43]

@@ -120,6 +120,16 @@ def test_attempts_at_which_the_sender_was_refused_are_not_bounded(tmp_path: Path
     assert letters[0].reason == "given up after 7 attempts, 3 of which failed: status 503"
 
 
+def test_an_endpoint_that_refuses_the_sender_keeps_the_events(tmp_path: Path) -> None:
+    store = store_of(events(2))
+    run = Run(store, tmp_path, [401, 401, 200])
+    told: list[str | None] = []
+    run.flow.tell = lambda: told.append(run.flow.problem)
+    run.drain()
+    assert run.waits == [60, 60] and "status 401" in told
+    assert not DeadLetters(tmp_path) and run.flow.snapshot().events_sent == 2
+
+
 def test_415_changes_the_encoding_not_the_events(tmp_path: Path) -> None:
     pytest.importorskip("backports.zstd")
     refusing = Answer(415, {"accept-encoding": "br, gzip;q=0.5"})

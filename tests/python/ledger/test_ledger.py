@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import ClosedError, Ledger
+from deedbook import ClosedError, CorruptError, Ledger
 from deedbook.transient import TransientDB
 from http_kinds import events
 from ledgers import payloads
+from log_bytes import flip
 
 pytestmark = pytest.mark.promise("ledger-several")
 
@@ -111,6 +112,40 @@ def test_what_a_function_of_the_envelope_raises_is_raised_and_loses_nothing(tmp_
         with pytest.raises(TypeError, match="bytes are needed"):
             ledger.fetch()
         assert ledger.fetch().data[0].read() == b"[1]"
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A ledger of one file with 10 events, of which the fourth has a flipped bit."""
+    with Ledger.open(tmp_path / "s") as ledger:
+        ledger.append_many(b"%02d" % n for n in range(10))
+    (file,) = Ledger.files(tmp_path / "s")
+    flip(Path(file.path), 3 * 10 + 9)
+    return tmp_path / "s"
+
+
+def test_a_snapshot_reads_up_to_a_hole_and_raises_there(damaged: Path) -> None:
+    """A power cut may keep later writes of an unsynced file and lose an earlier one."""
+    (file,) = Ledger.files(damaged)
+    raw = bytearray(Path(file.path).read_bytes())
+    raw[30:50] = bytes(20)
+    Path(file.path).write_bytes(raw)
+    before, after = ([b"%02d" % n for n in numbers] for numbers in (range(3), range(5, 10)))
+    with deedbook.open(damaged) as snapshot:
+        for records in (snapshot.iter(), snapshot.iter(file.index), snapshot.payloads()):
+            got = []
+            with pytest.raises(CorruptError) as caught:
+                for record in records:
+                    got.append(getattr(record, "payload", record))
+            assert got == before
+            assert (caught.value.path, caught.value.offset) == (file.path, 30)
+        rows = 0
+        with pytest.raises(CorruptError):
+            for batch in snapshot.batches():
+                rows += batch.num_rows
+        assert rows == 3
+        skipped = [record.payload for record in snapshot.iter(on_corrupt="skip")]
+        assert skipped == before + after
 
 
 FULL = {"batch_bytes": 200, "max_bytes": 1000}

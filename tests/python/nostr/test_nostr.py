@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pickle
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -175,7 +176,11 @@ def test_modes_and_errors(path: Path) -> None:
         EventStore.create(path)
     with pytest.raises(TypeError, match="oops"):
         EventStore.create(path, oops=1)
-    for options in ({"page_bytes": 5000}, {"segment_bytes": 1}, {"history": "x"}, {"mode": "w"}):
+    for options in (
+        *({"page_bytes": 5000}, {"segment_bytes": 1}, {"history": "x"}, {"mode": "w"}),
+        *({"batch_interval": 2.0}, {"batch_interval": -1.0}, {"batch_bytes": 1000}),
+        *({"wal_segment_bytes": 1 << 20}, {"compaction_ratio": 0.9}),
+    ):
         with pytest.raises(deedbook.InvalidArgumentError):
             EventStore.open(path.with_name("other"), **{"mode": "x", **options})  # type: ignore
     with pytest.raises(OverflowError, match=r"^page_bytes must not be negative"):
@@ -190,6 +195,20 @@ def test_a_log_of_another_format_is_refused(path: Path) -> None:
         with pytest.raises(deedbook.NotALogError):
             EventStore.open(path, mode)  # type: ignore[arg-type]
     assert sorted(os.listdir(path)) == before
+
+
+def test_threads_append_at_once(store: EventStore) -> None:
+    def work(number: int) -> None:
+        for count in range(100):
+            store.append(made(f"{number} {count}"))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store.commit()
+    assert store.census().events == 400 and store.verify().ok
 
 
 # -- import and export ----------------------------------------------------------------------------
@@ -279,6 +298,20 @@ def damaged(path: Path) -> Path:
 
 
 REST = [str(number) for number in range(20) if number != 7]
+
+
+def test_a_damaged_write_ahead_log_is_cut_where_that_is_asked_for(path: Path) -> None:
+    options = {"batch_interval": 0.5, "batch_bytes": 1 << 20, "wal_segment_bytes": 10 << 20}
+    with EventStore.create(path, **options) as store:
+        store.append_many(made(str(number)) for number in range(20))
+    log = path / "wal" / "wal.log"
+    flip(log, log.stat().st_size - 1)  # in the checkpoint of the close
+    with pytest.raises(deedbook.Error) as raised:
+        EventStore.open(path, "a")
+    assert raised.value.path == str(log)
+    with EventStore.open(path, "a", recovery="spec") as store:
+        assert store.opening.is_loss and store.opening.cut_bytes > 0
+        assert all(Path(file).parent == log.parent for file in store.opening.saved)
 
 
 def test_damage_is_named_with_its_place(path: Path, damaged: Path) -> None:

@@ -116,6 +116,7 @@ def test_parts_together_are_the_store_in_other_processes_too(store: EventStore) 
 
 
 def test_a_batch_is_made_without_the_gil(store: EventStore) -> None:
+    """The stream lacks events that were appended after it began."""
     store.append_many(made(f"{'x' * 3000} {number}") for number in range(3000))
     before = len(list(store))
     stream = store.batches(batch_rows=10**6, batch_bytes=1 << 30)

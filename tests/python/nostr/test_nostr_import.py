@@ -113,6 +113,19 @@ def test_a_killed_import_goes_on_where_it_was(
 
 
 @posix
+def test_an_import_that_a_signal_ended_repeats_nothing(
+    path: Path, tmp_path: Path, lines: list[bytes]
+) -> None:
+    source = tmp_path / "events.jsonl"
+    source.write_bytes(b"\n".join(lines))
+    stopped = imported(path, source, end=subprocess.Popen.terminate)
+    assert stopped["interrupted"], stopped
+    result = imported(path, source)
+    assert result["resumed_lines"] == stopped["lines"] < result["lines"] == len(lines)
+    assert result["stored"] == COUNT and result["duplicates"] == len(lines) - COUNT - result["bad"]
+
+
+@posix
 @pytest.mark.parametrize("writes", [True, False])
 def test_a_pipe_is_opened_once_and_a_signal_ends_the_wait_for_it(
     path: Path, tmp_path: Path, lines: list[bytes], writes: bool

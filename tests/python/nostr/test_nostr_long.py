@@ -72,3 +72,11 @@ def test_a_compaction_is_due_from_the_ratio_on(
     facts = json.loads(capsys.readouterr().out)
     assert facts["compaction_due"] is False
     assert [one["dead_bytes"] for one in facts["segments"]] == [0] * len(facts["segments"])
+
+
+def test_a_store_is_read_through_maps(path: Path) -> None:
+    with EventStore.open(path) as store, EventStore.open(path, mapped_reads=True) as mapped:
+        assert list(mapped) == list(store)
+    for words in (["export"], ["verify"], ["stats"], ["query", "{}"]):
+        command, *filter = words
+        assert main(["nostr", command, "--mapped-reads", str(path), *filter]) == 0

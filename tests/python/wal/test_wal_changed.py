@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import deedbook
-from deedbook import Book, Wal
+from deedbook import Book, OutOfRangeError, Wal
 from deedbook._cli import main
 
 
@@ -80,6 +80,28 @@ wal.close()
     path = str(tmp_path / "log")
     subprocess.run([sys.executable, "-c", program, path, last], check=True, timeout=30)
     assert Wal.verify(path).records == (1 if last == "truncate_before" else 2)
+
+
+def test_parts_begin_in_the_log(tmp_path: Path) -> None:
+    wal, _ = fill(tmp_path / "log", 3)
+    with wal:
+        for start in (wal.end + 1, 2**62):
+            with pytest.raises(OutOfRangeError, match="the log ends at"):
+                wal.splits(1 << 20, start)
+        assert wal.splits(1 << 20, wal.end) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no POLLERR")
+def test_following_ends_when_the_reader_is_gone(tmp_path: Path) -> None:
+    """As `tail -f` does, which a reader leaves that has what it wants."""
+    wal, _ = fill(tmp_path / "log", 3)
+    with wal:
+        command = [sys.executable, "-m", "deedbook", "cat", str(tmp_path / "log"), "--follow"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            child.stdout.close()
+            assert child.wait(30) == 141
 
 
 @pytest.mark.parametrize(

@@ -458,6 +458,25 @@ def test_a_part_within_a_long_line_is_read_once(
     assert found == [b"x" * size, b"next"]
 
 
+def test_the_newline_of_a_long_line_is_looked_for_once() -> None:
+    looked_at = 0
+
+    class Looked(bytes):
+        def split(self, *by: Any) -> list[bytes]:
+            nonlocal looked_at
+            looked_at += len(self)
+            return super().split(*by)
+
+        def __radd__(self, before: bytes) -> Looked:
+            return Looked(bytes(before) + bytes(self))
+
+    pieces = [Looked(b"x" * 10)] * 50 + [Looked(b"x\ntwo\nthr"), Looked(b"ee"), Looked()]
+    (batch,) = lines_module._batches("file", 0, None, lambda _: pieces.pop(0))
+    assert batch["value"].to_pylist() == [b"x" * 501, b"two", b"three"]
+    assert batch["byte"].to_pylist() == [0, 502, 506]
+    assert looked_at <= 511
+
+
 def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:
     """The driver, its JVM and the workers are killed in the middle of the batches."""
     source, log = tmp_path / "in", tmp_path / "events"

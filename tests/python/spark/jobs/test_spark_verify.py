@@ -21,7 +21,15 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook
-from deedbook import ContiguityError, Event, EventStore, InvalidArgumentError, Ledger, MissingError
+from deedbook import (
+    ContiguityError,
+    Event,
+    EventStore,
+    InvalidArgumentError,
+    Ledger,
+    MissingError,
+    Wal,
+)
 from deedbook._formats import Outcome, find
 from deedbook.spark.jobs import _checks, verify
 from deedbook.spark.jobs import _verify as job
@@ -158,6 +166,18 @@ def test_a_log_that_changes_while_it_is_checked_is_read_as_it_is_now(tmp_path: P
     assert isinstance(gone.value, MissingError)
 
 
+def test_a_truncated_log_is_read_from_its_new_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    write_segments(path)
+
+    def drop() -> None:
+        with Wal.open(path, "a") as wal:
+            wal.truncate_before([record.lsn for record in wal][1500])
+
+    outcome, _, _ = shared(path, before=drop)
+    assert outcome == alone(path) and outcome.facts["records"] < 4000
+
+
 def test_the_files_of_a_ledger_are_checked_apart(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     for base in ("events", "other"):
@@ -218,6 +238,25 @@ def test_a_store_has_one_answer_alone_and_shared(tmp_path: Path, check: _checks.
     # The answer is of the time when the store was cut.
     outcome, _, rounds = shared(path, check, append)
     assert (outcome, rounds) == (expected, 1) and alone(path, check=check) != expected
+
+
+def test_an_event_that_is_stored_twice_is_a_fault_shared_as_well(tmp_path: Path) -> None:
+    path = store_of(tmp_path, 300)
+    segment = segment_of(path)
+    overwrite(segment, 280 * 4096, segment.read_bytes()[4096 : 2 * 4096])
+    expected = alone(path)
+    assert "stored twice" in expected.facts["first_faults"][0]["reason"]
+    outcome, parts, rounds = shared(path)
+    assert (outcome, rounds) == (expected, 2) and parts > 5
+
+
+def test_a_loss_that_a_repair_noted_is_said(tmp_path: Path) -> None:
+    path = store_of(tmp_path, 300)
+    overwrite(segment_of(path), 9 * 4096, bytes(4096))
+    assert EventStore.repair(path, accept_loss=True).mended
+    outcome, parts, rounds = shared(path)
+    assert (outcome, rounds) == (alone(path), 1) and parts > 5
+    assert outcome.facts["is_loss"]
 
 
 @pytest.mark.parametrize("change", ["compacted", "cut"])

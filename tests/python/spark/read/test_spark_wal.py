@@ -87,3 +87,19 @@ def test_a_dropped_prefix_and_a_directory_of_logs(spark: Any, tmp_path: Path) ->
     single = tmp_path / "one.wal"
     append_to("wal", single, [b"x", b"y"], single_file=True)
     assert [bytes(row.payload) for row in load(spark, single).collect()] == [b"x", b"y"]
+
+
+def test_a_start_that_was_dropped_is_an_error(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with Wal.create(path, segment_bytes=4096) as wal:
+        lsns = [wal.append(b"%d" % i) for i in range(1000)]
+        wal.sync()
+        wal.truncate_before(lsns[600])
+        end = wal.end
+    with pytest.raises(Exception, match=f"lsn {lsns[10]} was dropped, .* begins at {lsns[600]}"):
+        load(spark, path, start=lsns[10]).count()
+    assert load(spark, path, start=lsns[600]).count() == 400
+    assert load(spark, path, start=lsns[600], end=lsns[601]).head().payload == b"600"
+    assert load(spark, path, start=end).count() == 0
+    with pytest.raises(Exception, match=f"lsn {end + 5000}, the log ends at byte {end}"):
+        load(spark, path, start=end + 5000).count()
