@@ -110,6 +110,15 @@ def test_a_file_under_a_living_writer_is_left_out(spool: Path) -> None:
     assert payloads(rows_of(planned))[-1] == b"being written"  # planned again, as Spark does
 
 
+def test_blank_and_empty_files_have_no_rows(spool: Path) -> None:
+    file_of(spool, 3, [])
+    (spool / "4-events").write_bytes(bytes(4096))
+    (spool / "5-other").write_bytes(b"no ledger's")
+    torn = spool / "9-events"
+    torn.write_bytes(torn.read_bytes() + b"\x20\0\0\0torn")
+    assert len(rows_of(reader_of(spool))) == 9
+
+
 def test_a_drained_ledger_has_no_rows_and_an_empty_directory_is_none(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "spool") as ledger:
         ledger.append(b"1")
@@ -148,6 +157,24 @@ def test_two_logs_in_one_directory_need_the_base_or_the_format(spool: Path) -> N
     with pytest.raises(InvalidArgumentError, match="holds both a write-ahead log"):
         reader_of(spool)
     assert len(rows_of(reader_of(spool, log="ledger"))) == 9
+
+
+def test_many_small_files_share_tasks_and_a_large_one_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    for index in range(200):
+        file_of(path, index, [b"%d" % index])
+    parts = reader_of(path).partitions()
+    assert [len(part.pieces) for part in parts] == [200]
+    parts = reader_of(path, splitSize="600").partitions()  # of a few bytes each
+    assert 2 <= len(parts) <= 6 and sum(len(part.pieces) for part in parts) == 200
+    assert len(reader_of(path, minPartitions=8).partitions()) >= 8
+    large = [b"%06d" % n * 100 for n in range(5000)]
+    file_of(path, 300, large)
+    planned = reader_of(path, start=300, splitSize="256k")
+    parts = planned.partitions()
+    assert 10 <= len(parts) <= 14
+    rows = rows_of(planned, parts)
+    assert payloads(rows) == large and [row["record"] for row in rows] == list(range(5000))
 
 
 # -- what changes between planning and reading ----------------------------------------------------

@@ -102,6 +102,9 @@ def test_columns_and_filter_are_applied_to_the_pages(spark: Any, place: Path) ->
     assert len(events) >= 10
     assert tuples(frame) == events
     assert frame.count() == len(events)
+    halves = [rows_of(reader_of(place, start=1)), rows_of(reader_of(place, end=1))]
+    assert sum(map(len, halves)) == len(expected(place)) and all(halves)
+    assert len(reader_of(place, minPartitions=6).partitions()) >= 6
     where = load(spark, place).schema
     mine = spark.read.format("deedbook").schema("OFFSET bigint, segment bigint").load(str(place))
     assert len(where) == 8 and {row.segment for row in mine.collect()} >= {0, 1}

@@ -72,7 +72,8 @@ def test_damage_is_told_or_passed_over(spark: Any, log: Path, tmp_path: Path) ->
     permissive = load(spark, copy, mode="PERMISSIVE").collect()
     told = [row for row in permissive if row["_corrupt_record"] is not None]
     assert len(permissive) == RECORDS and len(told) == 1
-    assert f"record at lsn {rows[6007][0]}: checksum" in told[0]["_corrupt_record"]
+    assert told[0].lsn == rows[6007][0] and told[0].payload is None
+    assert f"record at lsn {told[0].lsn}: checksum" in told[0]["_corrupt_record"]
 
 
 def test_a_dropped_prefix_and_a_directory_of_logs(spark: Any, tmp_path: Path) -> None:
