@@ -274,14 +274,12 @@ def test_sigterm_ends_work_inside_of_one_log(
     log, target = tmp_path / "log", [tmp_path / "copy"] if command_name == "salvage" else []
     lines = b"7" * 1_000_000
     ok("append", "--format", log_format, log, "--durability", "none", stdin=(lines + b"\n") * 24)
-    code = (
-        "import os, signal, sys, deedbook._cli.check, deedbook._cli.mend, deedbook._cli as cli\n"
-        "class Progress(cli.check.Progress):\n"
-        "    def update(self, done, total=None, note=''):\n"
-        "        os.kill(os.getpid(), signal.SIGTERM)\n"
-        "cli.check.Progress = cli.mend.Progress = Progress\n"
-        "sys.exit(cli.main(sys.argv[1:]))"
-    )
+    code = """
+import os, signal, sys
+from deedbook._cli import main, progress
+progress.Progress.update = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)
+sys.exit(main(sys.argv[1:]))
+"""
     done = subprocess.run(
         [sys.executable, "-c", code, command_name, log, *target],
         capture_output=True,

