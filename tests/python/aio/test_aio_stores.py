@@ -144,9 +144,6 @@ async def test_a_cancelled_task_closes_its_ledger(path: Path) -> None:
     assert numbers(path) == list(range(len(numbers(path))))
 
 
-# -- sending --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("which", ["plain", "asynchronous"])
 async def test_a_sender_takes_either_kind_of_ledger(
     path: Path, endpoint: Endpoint, which: str
@@ -159,9 +156,6 @@ async def test_a_sender_takes_either_kind_of_ledger(
             assert await sender.drain(PATIENCE)
         assert not await ledger.has_data()
     assert sorted(map(int, endpoint.events)) == list(range(300))
-
-
-# -- event stores ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("durability", [None, "always", "interval:1", "manual", "none"])

@@ -47,9 +47,6 @@ SCHEMA = pa.schema(
 )
 
 
-# -- out: consumers -------------------------------------------------------------------------------
-
-
 def test_pyarrow_reads_books_and_ranges(book: Book) -> None:
     assert pa.table(book).to_pydict() == TABLE
     for source in (book, book[:], book.batches()):
@@ -118,9 +115,6 @@ def test_a_consumer_may_ask_for_another_schema(book: Book) -> None:
     assert found.schema.field("jam").type in (pa.large_binary(), pa.binary())
 
 
-# -- out: batches ---------------------------------------------------------------------------------
-
-
 def rows(stream: object) -> list[int]:
     return [pa.record_batch(batch).num_rows for batch in stream]  # type: ignore[attr-defined]
 
@@ -167,9 +161,6 @@ def test_a_stream_of_batches_can_be_had_once_also_after_its_begin(book: Book) ->
     assert list(stream) == []
 
 
-# -- out: damage ----------------------------------------------------------------------------------
-
-
 def test_damage_reaches_every_consumer_as_an_error_with_its_place(damaged: Path) -> None:
     polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
     with Book.open(damaged) as book:
@@ -195,8 +186,6 @@ def test_what_lies_before_the_damage_can_be_had(damaged: Path) -> None:
             list(stream)
         assert rows(stream) == []
 
-
-# -- in -------------------------------------------------------------------------------------------
 
 BINARY = [pa.binary(), pa.large_binary(), pa.binary_view()]
 TEXT = [pa.string(), pa.large_string(), pa.string_view()]

@@ -12,17 +12,12 @@ from logs import snapshot
 
 pytestmark = pytest.mark.promise("panic")
 
-# -- verify ---------------------------------------------------------------------------------------
-
 
 def test_verifying_a_missing_log_is_an_error(path: Path) -> None:
     for mend in (Book.verify, Book.repair, lambda path: Book.salvage(path, path / "new")):
         with pytest.raises(MissingError):
             mend(path)
         assert not path.exists()
-
-
-# -- repair ---------------------------------------------------------------------------------------
 
 
 def test_repair_cuts_at_the_damage_after_saving_the_rest(make_book, damaged) -> None:
@@ -41,9 +36,6 @@ def test_repair_cuts_at_the_damage_after_saving_the_rest(make_book, damaged) -> 
     assert (path / "book.log").read_bytes() == damaged[:43]
     with Book.open(path, "a") as book:
         assert book.append(b"two again") == 2
-
-
-# -- salvage --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keep_numbers", [False, True])
@@ -73,9 +65,6 @@ def test_a_salvage_takes_the_metadata_along(path: Path, tmp_path: Path) -> None:
     Book.salvage(path, tmp_path / "new")
     with Book.open(path) as old, Book.open(tmp_path / "new") as new:
         assert list(old) == list(new) and old.meta == new.meta and old.epoch == new.epoch
-
-
-# -- progress -------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -69,9 +69,6 @@ def test_the_repr_names_path_state_and_mode(path: Path) -> None:
     assert "closed" in repr(book)
 
 
-# -- closing --------------------------------------------------------------------------------------
-
-
 def test_closing_twice_is_fine_and_every_call_on_a_closed_book_is_refused(path: Path) -> None:
     book = Book.create(path)
     book.append(b"deed")
@@ -106,9 +103,6 @@ def test_closing_twice_is_fine_and_every_call_on_a_closed_book_is_refused(path: 
         with pytest.raises(ClosedError):
             call()
     assert len(Book.open(path)) == 1
-
-
-# -- what is no book ------------------------------------------------------------------------------
 
 
 @posix

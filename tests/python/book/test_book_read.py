@@ -24,9 +24,6 @@ def events(deeds: object) -> list[int | None]:
     return [deed.event for deed in deeds]  # type: ignore[attr-defined]
 
 
-# -- one deed -------------------------------------------------------------------------------------
-
-
 def test_a_deed_is_read_by_its_number(book: Book) -> None:
     assert book.read(11) == Deed(11, 0, b"one")
     assert book[15] == book[-1] == Deed(15, 0, b"five")
@@ -48,9 +45,6 @@ def test_a_number_that_the_log_does_not_have_is_an_index_error(book: Book, event
 def test_other_keys_are_type_errors(book: Book, key: object) -> None:
     with pytest.raises(TypeError):
         book[key]  # type: ignore[call-overload]
-
-
-# -- slices ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -89,9 +83,6 @@ def test_a_range_is_iterable_again_and_again_and_does_not_grow(book: Book) -> No
     assert events(deeds) == [14, 15]
     assert events(Book.open(book.path)[14:15]) == [14], "a range keeps its book"
     assert repr(deeds) == "DeedRange(14, 16)"
-
-
-# -- iterators ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("start", [None, 0, 11, 13, 15, 16, 2**64 - 1])

@@ -21,9 +21,6 @@ def book(path: Path) -> Iterator[Book]:
         yield book
 
 
-# -- deeds ----------------------------------------------------------------------------------------
-
-
 def test_a_deed_is_a_value() -> None:
     deed = Deed(3, 7, b"jam")
     assert (deed.event, deed.mug, deed.jam, len(deed)) == (3, 7, b"jam", 3)
@@ -55,9 +52,6 @@ def test_the_repr_of_a_deed_is_short_and_can_be_read_back() -> None:
     assert len(repr(Deed(1, 2, bytes(100_000)))) < 300
 
 
-# -- metadata -------------------------------------------------------------------------------------
-
-
 def test_metadata_keeps_its_whole_range_and_what_is_not_given_stays(book: Book) -> None:
     assert book.meta == Meta(who=None, version=None, life=None, fake=None)
     book.save_meta(who=2**128 - 1, version=2**32 - 1, life=2, fake=False)
@@ -82,9 +76,6 @@ def test_a_wrong_field_is_refused_and_changes_nothing(book: Book, wrong: dict[st
     with pytest.raises((OverflowError, ValueError, TypeError)):  # by the version of Python
         book.save_meta(**{"life": 9, **wrong})
     assert book.meta == Book.open(book.path).meta == before
-
-
-# -- no pickle ------------------------------------------------------------------------------------
 
 
 def test_what_holds_a_file_cannot_be_pickled_or_copied(book: Book) -> None:

@@ -50,9 +50,6 @@ def log_of(zod: Path) -> Path:
     return zod / ".urb" / "log"
 
 
-# -- reading --------------------------------------------------------------------------------------
-
-
 def test_the_epochs_are_one_log(zod: Path) -> None:
     for path in (zod, log_of(zod)):
         with Pier.open(path) as pier:
@@ -136,9 +133,6 @@ def test_epochs_are_plain_values(zod: Path) -> None:
     assert Epoch(**last.to_dict()) == last
 
 
-# -- writing --------------------------------------------------------------------------------------
-
-
 def test_handles_end_as_those_of_other_formats(zod: Path) -> None:
     with Pier.open(zod) as reader:
         for refused in (reader.roll, lambda: reader.append(b""), lambda: reader.save_meta(life=1)):
@@ -174,9 +168,6 @@ def test_verify_tells_progress_and_gaps(zod: Path, tmp_path: Path) -> None:
 
     with pytest.raises(KeyError):
         Pier.verify(zod, progress=fail)
-
-
-# -- what is there --------------------------------------------------------------------------------
 
 
 def test_open_recognises_a_pier(zod: Path, tmp_path: Path) -> None:

@@ -234,9 +234,6 @@ def test_tail_goes_with_follow_and_refuses_the_rest(logs: Path, capfd: Capture) 
         assert told.out == "" and said in told.err and told.err.count("\n") == 1, told.err
 
 
-# -- the keys of info -----------------------------------------------------------------------------
-
-
 def info(path: Path, capfd: Capture) -> dict[str, Any]:
     assert main(["info", "--json", str(path)]) == 0
     facts: dict[str, Any] = json.loads(capfd.readouterr().out)

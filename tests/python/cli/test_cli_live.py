@@ -36,9 +36,6 @@ def book_of(path: Path, payloads: Iterable[bytes]) -> Path:
 each_format = pytest.mark.parametrize("log_format", ["book", "wal"])
 
 
-# -- interrupts -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @each_format
 def test_an_interrupted_append_ends_at_the_edge_of_a_commit(
@@ -92,9 +89,6 @@ def test_a_signal_ends_a_cat_that_nobody_reads(
         assert process.stderr.read() == f"deedbook: {said}\n".encode()
 
 
-# -- follow ---------------------------------------------------------------------------------------
-
-
 @each_format
 def test_follow_sees_another_writer_until_ctrl_c_or_sigterm_ends_it(
     path: Path, log_format: str
@@ -122,9 +116,6 @@ def test_follow_ends_at_the_stop_of_its_range(path: Path) -> None:
         ok("append", path, stdin=b"4\n5\n")
         done = ended(process)
     assert (done.returncode, done.stdout) == (0, b"4\n")
-
-
-# -- kill -9 and other writers --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -175,9 +166,6 @@ def test_a_second_writer_is_refused_and_info_names_the_first(path: Path, log_for
     assert payloads(path) == [b"1", b"2"]
 
 
-# -- closed pipes ---------------------------------------------------------------------------------
-
-
 PRINTING = {
     "cat": ["cat", "LOG"],
     "cat --json": ["cat", "LOG", "--json"],
@@ -224,9 +212,6 @@ def test_an_append_whose_acks_nobody_reads_stops_with_its_deeds_intact(tmp_path:
     assert json.loads(ok("verify", book, "--json"))["ok"] is True
 
 
-# -- inputs that are not files --------------------------------------------------------------------
-
-
 def test_append_reads_a_fifo(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -248,9 +233,6 @@ def test_lines_arrive_whole_however_they_are_cut(tmp_path: Path) -> None:
         done = ended(process)
     assert done.returncode == 0, done.stderr
     assert payloads(tmp_path / "book") == text.split(b"\n")[:-1]
-
-
-# -- SIGTERM --------------------------------------------------------------------------------------
 
 
 @each_format
@@ -308,8 +290,6 @@ def test_the_handler_of_the_program_around_main_comes_back() -> None:
     assert main(["info", "/nothing/here"]) == 2
     assert signal.getsignal(signal.SIGTERM) == before
 
-
-# -- a writer beside ------------------------------------------------------------------------------
 
 WRITERS = {
     "book": lambda path: Book.create(path),

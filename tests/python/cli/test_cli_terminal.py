@@ -74,9 +74,6 @@ def book(tmp_path: Path) -> Path:
     return tmp_path / "book"
 
 
-# -- completion ------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def bash_script() -> bytes:
     """What ``deedbook completion bash`` prints."""
@@ -123,9 +120,6 @@ def test_zsh_takes_its_script() -> None:
     subprocess.run(["zsh", "-n"], input=script.stdout, check=True)
 
 
-# -- the manual page -------------------------------------------------------------------------------
-
-
 def leaves(of: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     groups = [action for action in of._actions if isinstance(action, argparse._SubParsersAction)]
     below = [leaf for group in groups for one in group.choices.values() for leaf in leaves(one)]
@@ -154,9 +148,6 @@ def test_groff_has_no_complaint_about_the_manual_page() -> None:
     page = subprocess.run([*PLAIN, "completion", "man"], capture_output=True, check=True).stdout
     done = subprocess.run(["groff", "-man", "-ww", "-z"], input=page, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-# -- colour ----------------------------------------------------------------------------------------
 
 
 def test_verdicts_have_colours_on_a_terminal_only(book: Path) -> None:
@@ -202,9 +193,6 @@ def test_what_a_crash_leaves_is_yellow_and_what_is_lost_is_red(book: Path, tmp_p
 
 def test_without_rich_there_is_no_colour(book: Path) -> None:
     assert "\x1b[" not in on_terminal([*PLAIN, "verify", "-q", str(book)])
-
-
-# -- progress --------------------------------------------------------------------------------------
 
 
 def test_long_work_shows_how_far_it_is_and_leaves_nothing_behind() -> None:

@@ -21,9 +21,6 @@ STUB = Path(deedbook.__file__).with_name("_core.pyi")
 README = ROOT / "README.md"
 
 
-# -- the stub -------------------------------------------------------------------------------------
-
-
 def test_every_name_in_a_see_also_of_the_stub_exists() -> None:
     names = set(re.findall(r"(?<!`)`([A-Za-z_.]+)`(?!`)", STUB.read_text()))
     known = {*vars(deedbook), "deedbook"}
@@ -54,9 +51,6 @@ def test_classes_say_where_they_are_imported_from() -> None:
         value = getattr(deedbook, name)
         if inspect.isclass(value) and not issubclass(value, Exception):
             assert (value.__module__, value.__qualname__) == ("deedbook", name)
-
-
-# -- examples -------------------------------------------------------------------------------------
 
 
 def test_the_docstring_of_the_package_is_true() -> None:

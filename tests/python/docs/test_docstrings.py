@@ -43,9 +43,6 @@ def at_run_time(name: str) -> object:
     return vars(value).get(member) if member else value
 
 
-# -- the compiled classes -------------------------------------------------------------------------
-
-
 def test_every_docstring_of_the_stub_is_that_of_the_module() -> None:
     differ: list[tuple[str, str | None, str | None]] = []
     compared = 0
@@ -109,17 +106,12 @@ def parameters(node: ast.FunctionDef) -> dict[str, object]:
     }
 
 
-# -- the modules in Python ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", _errors.__all__)
 def test_every_error_says_when_it_is_raised_and_what_to_do(name: str) -> None:
     text = vars(_errors)[name].__doc__
     first, _, rest = inspect.cleandoc(text).partition("\n\n")
     assert len(first.splitlines()) == 1 and len(rest) > 30
 
-
-# -- the examples ---------------------------------------------------------------------------------
 
 MOST_USED = (
     "Book",

@@ -26,8 +26,6 @@ if os.name != "posix":
     pytest.skip("needs POSIX signals and fork", allow_module_level=True)
 
 
-# -- interrupts -----------------------------------------------------------------------------------
-
 STORM = """
 import os, signal, sys, deedbook
 path, how, durability = sys.argv[1:]
@@ -168,8 +166,6 @@ def test_an_interrupt_ends_the_opening_of_a_large_log(
     assert file.stat().st_size == size and not [*path.glob("*.cut-*")], "it was changed"
 
 
-# -- fork -----------------------------------------------------------------------------------------
-
 FORK = """
 import os, sys, deedbook
 from deedbook import Book, ForkedError
@@ -247,8 +243,6 @@ print(set(codes), report.ok, report.records == len(deedbook.Book.open(sys.argv[1
     assert done.stdout == "{7} True True\n", done.stderr
 
 
-# -- the end --------------------------------------------------------------------------------------
-
 ENDS = {
     "exit": "",
     "sys.exit": "sys.exit(0)",
@@ -287,9 +281,6 @@ next(iterator)
         assert [*book.jams(stop=1002)] == [b"deed"] * 1000 + [b"last"]
         assert set(book.jams(1002)) <= {b"more"}
     assert Book.verify(path).ok
-
-
-# -- endless input --------------------------------------------------------------------------------
 
 
 CALLS = [("Book", "append_batch"), ("Book", "append_many")]

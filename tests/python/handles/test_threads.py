@@ -93,9 +93,6 @@ def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
         assert sorted(map(int, jams)) == list(range(count))
 
 
-# -- the GIL --------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("gil") / "log"

@@ -131,9 +131,6 @@ def test_payload_is_another_name_of_jam(tmp_path: Path, arrow: Any) -> None:
         assert table["payload"].to_pylist() == [b"a", b"b", b"c"]
 
 
-# -- what every log has ---------------------------------------------------------------------------
-
-
 def test_a_log_of_any_format_is_a_log(kind: Any, place: Path) -> None:
     with deedbook.open(place, "a") as log:
         assert isinstance(log, Log) and type(log) is kind
@@ -144,9 +141,6 @@ def test_a_log_of_any_format_is_a_log(kind: Any, place: Path) -> None:
         assert log.stats().records == 3 and log.stats().appends >= 2
     assert not isinstance(place, Log)
     assert str(Log[Deed]).endswith("Log[deedbook.Deed]")
-
-
-# -- splits ---------------------------------------------------------------------------------------
 
 
 def count_and_process(split: Split) -> tuple[int, int, list[bytes]]:

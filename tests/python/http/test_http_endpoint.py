@@ -41,9 +41,6 @@ def post(url: str, body: bytes, **headers: str) -> tuple[int, dict[str, Any], di
         return error.code, json.load(error), dict(error.headers)
 
 
-# -- what it understands --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("body", "kind", "found"),
     [
@@ -62,9 +59,6 @@ def post(url: str, body: bytes, **headers: str) -> tuple[int, dict[str, Any], di
 )
 def test_events_are_found_as_they_stand(body: bytes, kind: str, found: list[bytes]) -> None:
     assert events_in(body, kind) == found
-
-
-# -- what it counts -------------------------------------------------------------------------------
 
 
 def test_a_key_is_stored_once(endpoint: Endpoint) -> None:
@@ -93,9 +87,6 @@ def test_requests_without_an_exact_length_are_refused(endpoint: Endpoint) -> Non
     assert stats.to_dict()["statuses"] == {"411": 1}
 
 
-# -- how it fails ---------------------------------------------------------------------------------
-
-
 def test_a_body_is_not_inflated_beyond_the_limit(tmp_path: Path) -> None:
     body = gzip.compress(bytes(64 << 20))
     with Endpoint(faults=Faults(max_bytes=1000)) as endpoint:
@@ -110,9 +101,6 @@ def test_a_body_is_not_inflated_beyond_the_limit(tmp_path: Path) -> None:
 def test_other_machines_reach_the_endpoint_on_request_only() -> None:
     """It has no passwords, and keeps in memory and on disk whatever comes."""
     assert "--public" in complaint(endpoint_command("--host", "0.0.0.0"))
-
-
-# -- the command line -----------------------------------------------------------------------------
 
 
 def endpoint_command(*args: object) -> subprocess.CompletedProcess[bytes]:

@@ -20,8 +20,6 @@ from deedbook.transient import MemoryStore
 from flows import URL
 from http_kinds import Highest, events, spool_of, store_of
 
-# -- what answers mean ----------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("statuses", "action"),
@@ -90,9 +88,6 @@ def test_delays_double_to_a_bound_and_jitter_from_zero() -> None:
     assert min(delays) < 0.1 and 3.9 < max(delays) <= 4 and 1.8 < sum(delays) / 1000 < 2.2
 
 
-# -- parts ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_parts_hold_each_record_once_and_keep_to_the_limits(seed: int) -> None:
     chance = random.Random(seed)
@@ -128,9 +123,6 @@ def test_halves_make_the_whole() -> None:
         parts = [half for part in parts for half in (part.halves() if part.count > 1 else [part])]
     assert [(part.start, part.stop) for part in parts] == [(n, n + 1) for n in range(7)]
     assert len({part.id for part in parts}) == 7
-
-
-# -- what senders refuse --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

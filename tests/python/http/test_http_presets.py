@@ -14,8 +14,6 @@ from endpoint import Endpoint
 from flows import Run
 from http_kinds import MakeSender, answering, events, store_of
 
-# -- presets --------------------------------------------------------------------------------------
-
 TRACK = [b'{"type":"track","event":"e%d"}' % n for n in range(3)]
 
 
@@ -160,9 +158,6 @@ def test_a_long_or_divided_answer_of_otlp_is_understood(sender: MakeSender, size
     letters = list(both.sender.dead_letters)
     assert [letter.payload for letter in letters] == events(6)
     assert letters[0].reason == f"the endpoint dropped 5 of these 6 events: {why}"
-
-
-# -- what is missing ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

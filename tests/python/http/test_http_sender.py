@@ -21,9 +21,6 @@ from http_kinds import MakeSender, answering, events, store_of
 pytestmark = pytest.mark.promise("ledger-server")
 
 
-# -- sending --------------------------------------------------------------------------------------
-
-
 def test_events_arrive_and_are_removed(sender: MakeSender, endpoint: Endpoint) -> None:
     items = events(3000, 250)
     store = store_of(items, batch_bytes=100_000)
@@ -112,9 +109,6 @@ def test_flush_does_not_wait_for_the_interval(sender: MakeSender, endpoint: Endp
         store.append(b"[1]")
         both.flush()
         assert endpoint.wait(events=1, timeout_seconds=30)
-
-
-# -- the sender's own faults ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [401, 404, 302])
@@ -223,9 +217,6 @@ def test_a_certificate_is_checked(sender: MakeSender, endpoint: Endpoint, tmp_pa
     with sender(store, url, ssl_context=trusting) as both:
         assert both.drain(30)
     assert endpoint.events == events(2000, 100)
-
-
-# -- nothing is lost ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -78,9 +78,6 @@ def test_what_cannot_be_migrated_is_an_error_of_its_kind(tmp_path: Path) -> None
     assert [len(event) for event in events(spool)] == [2_000_002] * 2, "again after an error"
 
 
-# -- from the shell -------------------------------------------------------------------------------
-
-
 def shell(capfd: Any, *args: object) -> tuple[int, str, str]:
     code = main([*map(str, args)])
     out, err = capfd.readouterr()

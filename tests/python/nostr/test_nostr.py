@@ -28,9 +28,6 @@ def store(path: Path) -> Iterator[EventStore]:
         yield store
 
 
-# -- values ---------------------------------------------------------------------------------------
-
-
 def test_an_event_is_a_value() -> None:
     event = Event(**made("content", tags=[["t", "a"], []], kind=65535))
     assert event == Event.from_json(event.to_json()) == Event.from_json(event.to_json().encode())
@@ -84,9 +81,6 @@ def test_what_an_event_may_be_given_as(store: EventStore) -> None:
     for wrong in (1, None, ["x"]):
         with pytest.raises(TypeError, match="an event is a dict, JSON or an Event, not"):
             store.append(wrong)  # type: ignore[arg-type]
-
-
-# -- appending and finding ------------------------------------------------------------------------
 
 
 def test_events_are_found_by_id(store: EventStore) -> None:
@@ -145,9 +139,6 @@ def test_an_iterable_that_fails_leaves_what_came_before(store: EventStore) -> No
     with pytest.raises(TypeError):
         store.append_many([made("third"), 3])  # type: ignore[list-item]
     assert [event.content for event in store] == ["first", "second", "third"]
-
-
-# -- handles --------------------------------------------------------------------------------------
 
 
 def test_modes_and_errors(path: Path) -> None:
@@ -209,9 +200,6 @@ def test_threads_append_at_once(store: EventStore) -> None:
         thread.join()
     store.commit()
     assert store.census().events == 400 and store.verify().ok
-
-
-# -- import and export ----------------------------------------------------------------------------
 
 
 def exported(store: EventStore, **options: Any) -> list[bytes]:
@@ -282,9 +270,6 @@ def test_progress_is_told_and_may_end_the_work(store: EventStore, tmp_path: Path
             call()
     assert not (tmp_path / "out").exists()
     assert store.census().events > 0
-
-
-# -- damage and death -----------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -32,9 +32,6 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_book(tmp_path_factory.mktemp("says") / "book", [b"jam %d" % n for n in range(100)])
 
 
-# -- tables
-
-
 def test_create_table_says_why_it_cannot_work_and_what_does(spark: Any, book: Path) -> None:
     """The error was "unknown option owner": Spark drops the user's options and adds its own."""
     spark.sql("DROP TABLE IF EXISTS deeds_table")
@@ -62,9 +59,6 @@ def test_options_that_spark_adds_are_not_unknown(spark: Any, book: Path) -> None
     assert load(spark, book, columns="event", **added).count() == 100
 
 
-# -- filters
-
-
 @pytest.fixture
 def pushing(spark: Any) -> Iterator[None]:
     """Have Spark push filters to sources."""
@@ -81,9 +75,6 @@ def test_two_filters_on_one_frame_of_deedbook_are_right(
     frame = load(spark, book, columns="event")
     assert frame.where("event < 8").union(frame.where("event < 4")).count() == 10
     assert frame.where("event < 8").union(frame).count() == 107
-
-
-# -- workers
 
 
 def probe_source() -> type[DataSource]:
@@ -141,9 +132,6 @@ print(gc.get_freeze_count())
         [sys.executable, "-c", script, str(tmp_path / "book")], capture_output=True, check=True
     )
     assert driver.stdout.strip() == b"0"
-
-
-# -- errors
 
 
 def test_errors_have_public_names(spark: Any, tmp_path: Path) -> None:
