@@ -17,10 +17,11 @@ import pytest
 
 import deedbook
 from deedbook import Book, Ledger, Wal
-from deedbook._cli import main
 from deedbook._formats import FORMATS
 from deedbook._formats.ledger import _LedgerInfo
 from logs import make_logs
+from shell import complaint, ok
+from shell import deedbook as command
 
 KINDS = ("parquet", "arrow", "csv", "jsonl")
 PAYLOADS = [b'{"n":%d,\r\n"text":"a, \\"b\\" \xc3\xa6"}' % number for number in range(300)]
@@ -31,7 +32,6 @@ COLUMNS = {
     "ledger": ["file", "record"],
     "nostr": ["segment", "offset"],
 }
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +69,10 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", COLUMNS)
-def test_a_file_holds_all_records(
-    logs: Path, tmp_path: Path, capfd: Capture, name: str, kind: str
-) -> None:
+def test_a_file_holds_all_records(logs: Path, tmp_path: Path, name: str, kind: str) -> None:
     needs(kind)
     file = tmp_path / f"out.{kind}"
-    assert main(["export", str(logs / name), str(file), "--json"]) == 0
-    told = json.loads(capfd.readouterr().out)
+    told = json.loads(ok("export", logs / name, file, "--json"))
     with deedbook.open(logs / name) as log:
         records = list(log.iter(0) if name == "ledger" else log.iter())
     payloads = [one.to_json().encode() if name == "nostr" else one.payload for one in records]
@@ -98,23 +95,23 @@ def test_a_file_holds_all_records(
 def test_payloads_as_base64(logs: Path, tmp_path: Path, kind: str) -> None:
     needs(kind)
     named = tmp_path / f"x.{kind}"
-    assert main(["export", str(logs / "bytes"), str(named), "--payload", "base64"]) == 0
+    ok("export", logs / "bytes", named, "--payload", "base64")
     found = [base64.b64decode(row["payload_base64"]) for row in rows_of(named)]
     assert found == [b"text", b"a\xff"]
 
 
-def test_payloads_as_json_and_text(logs: Path, tmp_path: Path, capfd: Capture) -> None:
+def test_payloads_as_json_and_text(logs: Path, tmp_path: Path) -> None:
     file = tmp_path / "out"
-    assert main(["export", str(logs / "wal"), str(file), "--jsonl", "--payload", "json"]) == 0
+    ok("export", logs / "wal", file, "--jsonl", "--payload", "json")
     lines = file.read_bytes().splitlines()
     assert [json.loads(line)["payload"] for line in lines] == [json.loads(one) for one in PAYLOADS]
-    capfd.readouterr()
-    for payload, said in (("text", "byte 2 of the payload is not UTF-8"), ("json", "not JSON")):
-        named = tmp_path / "bad.csv"
-        assert main(["export", str(logs / "bytes"), str(named), "--payload", payload]) == 2
-        told = capfd.readouterr().err
-        where = "lsn 12" if payload == "text" else "lsn 0"
-        assert said in told and where in told and told.count("\n") == 1
+    for payload, where, said in (
+        ("text", "lsn 12", "byte 2 of the payload is not UTF-8"),
+        ("json", "lsn 0", "not JSON"),
+    ):
+        words = ("export", logs / "bytes", tmp_path / "bad.csv", "--payload", payload)
+        told = complaint(command(*words), 2)
+        assert said in told and where in told
     assert os.listdir(tmp_path) == ["out"]
 
 
@@ -133,36 +130,35 @@ def test_a_file_that_is_sent_meanwhile_is_no_error(
 
     monkeypatch.setattr(_LedgerInfo, "data_files", sent)
     file = tmp_path / "out.jsonl"
-    assert main(["export", str(tmp_path / "log"), str(file)]) == 0
+    ok("export", tmp_path / "log", file)
     assert len(rows_of(file)) == 1
 
 
-def test_damage_leaves_no_file_unless_it_is_passed_over(tmp_path: Path, capfd: Capture) -> None:
+def test_damage_leaves_no_file_unless_it_is_passed_over(tmp_path: Path) -> None:
     with Book.create(tmp_path / "log") as book:
         book.append_many([b"one", b"two", b"three"])
     log = tmp_path / "log" / "book.log"
     log.write_bytes(log.read_bytes().replace(b"two", b"tvo"))
     file = tmp_path / "out.jsonl"
     file.write_text("former")
-    assert main(["export", str(tmp_path / "log"), str(file)]) == 1
+    assert command("export", tmp_path / "log", file).returncode == 1
     assert file.read_text() == "former" and sorted(os.listdir(tmp_path)) == ["log", "out.jsonl"]
-    assert main(["export", str(tmp_path / "log"), str(file), "--skip-corrupt"]) == 1
+    skipped = command("export", tmp_path / "log", file, "--skip-corrupt")
+    assert skipped.returncode == 1 and b"skipping damage" in skipped.stderr
     assert [row["event"] for row in rows_of(file)] == [1, 3]
-    assert "skipping damage" in capfd.readouterr().err
 
 
-def test_what_cannot_be_exported_is_one_line(logs: Path, tmp_path: Path, capfd: Capture) -> None:
-    wal = str(logs / "wal")
+def test_what_cannot_be_exported_is_one_line(logs: Path, tmp_path: Path) -> None:
+    wal = logs / "wal"
     for arguments, said in (
-        ([wal, str(tmp_path / "out")], "--parquet, --arrow, --csv, --jsonl"),
+        ([wal, tmp_path / "out"], "--parquet, --arrow, --csv, --jsonl"),
         ([wal, "-", "--csv"], "OUT is a file"),
-        ([wal, str(logs / "wal" / "x.csv")], "lies in the log"),
-        ([wal, str(tmp_path / "no" / "x.csv")], "cannot write"),
-        ([str(tmp_path / "no"), str(tmp_path / "x.csv")], "No such file"),
+        ([wal, wal / "x.csv"], "lies in the log"),
+        ([wal, tmp_path / "no" / "x.csv"], "cannot write"),
+        ([tmp_path / "no", tmp_path / "x.csv"], "No such file"),
     ):
-        assert main(["export", *arguments]) == 2
-        told = capfd.readouterr()
-        assert told.out == "" and told.err.count("\n") == 1 and said in told.err, told.err
+        done = command("export", *arguments)
+        assert said in complaint(done, 2) and done.stdout == b""
     assert os.listdir(tmp_path) == []
 
 
@@ -185,58 +181,49 @@ def test_an_export_needs_no_more_memory_for_a_longer_log(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["book", "pier", "wal", "ledger", "nostr"])
-def test_tail_prints_the_last_records(logs: Path, capfd: Capture, name: str) -> None:
-    assert main(["cat", str(logs / name)]) == 0
-    lines = capfd.readouterr().out.splitlines(keepends=True)
+def test_tail_prints_the_last_records(logs: Path, name: str) -> None:
+    log = logs / name
+    lines = ok("cat", log).splitlines(keepends=True)
     for records in (0, 1, 7, len(lines), 10_000):
-        assert main(["cat", str(logs / name), "-n", str(records)]) == 0
-        assert capfd.readouterr().out == "".join(lines[max(0, len(lines) - records) :])
-    assert main(["tail", str(logs / name)]) == 0
-    assert capfd.readouterr().out == "".join(lines[-10:])
-    assert main(["tail", "-n", "1", str(logs / name), str(logs / "wal")]) == 0
-    of_both = capfd.readouterr().out.splitlines(keepends=True)
-    assert of_both[0] == f"{logs / name}:{lines[-1]}" and len(of_both) == 2
-    assert main(["cat", str(logs / name), "--tail", "2", "--json"]) == 0
-    assert capfd.readouterr().out.count("\n") == 2
+        assert ok("cat", log, "-n", records) == b"".join(lines[max(0, len(lines) - records) :])
+    assert ok("tail", log) == b"".join(lines[-10:])
+    of_both = ok("tail", "-n", 1, log, logs / "wal").splitlines(keepends=True)
+    assert of_both[0] == f"{log}:".encode() + lines[-1] and len(of_both) == 2
+    assert ok("cat", log, "--tail", 2, "--json").count(b"\n") == 2
 
 
-@pytest.mark.parametrize("command", ["cat", "tail"])
-def test_an_error_is_not_printed_among_the_records(
-    tmp_path: Path, capfd: Capture, command: str
-) -> None:
+@pytest.mark.parametrize("name", ["cat", "tail"])
+def test_an_error_is_not_printed_among_the_records(tmp_path: Path, name: str) -> None:
     with Wal.create(tmp_path / "wal") as wal:
         wal.append_many([b"1", b"2", b"no JSON", b"4"])
-    assert main([command, str(tmp_path / "wal"), "--json", "--payload", "json"]) == 2
-    printed = capfd.readouterr()
-    assert [set(json.loads(line)) for line in printed.out.splitlines()] == [{"lsn", "payload"}] * 2
-    assert "not JSON" in printed.err
+    done = command(name, tmp_path / "wal", "--json", "--payload", "json")
+    assert [set(json.loads(line)) for line in done.stdout.splitlines()] == [{"lsn", "payload"}] * 2
+    assert "not JSON" in complaint(done, 2)
 
 
-def test_tail_goes_with_follow_and_refuses_the_rest(logs: Path, capfd: Capture) -> None:
-    wal = str(logs / "wal")
-    assert main(["cat", wal, "-n", "2", "--follow", "--timeout", "0.05"]) == 0
-    assert capfd.readouterr().out.count("\n") == 2
-    for more in (["3"], ["--reverse"], ["--skip-corrupt"], ["--start", "1"]):
-        assert main(["cat", wal, "-n", "2", *more]) == 2
-        assert "--tail goes with neither" in capfd.readouterr().err
-    assert main(["cat", wal, "-n", "-1"]) == 2
-    assert main(["tail", wal, "-f", "--timeout", "0.05"]) == 0
-    assert capfd.readouterr().out.count("\n") == 10
+def test_tail_goes_with_follow_and_refuses_the_rest(logs: Path) -> None:
+    wal = logs / "wal"
+    assert ok("cat", wal, "-n", 2, "--follow", "--timeout", 0.05).count(b"\n") == 2
+    assert ok("tail", wal, "-f", "--timeout", 0.05).count(b"\n") == 10
+    either = "--tail goes with neither"
     for arguments, said in (
+        (["cat", wal, "-n", 2, 3], either),
+        (["cat", wal, "-n", 2, "--reverse"], either),
+        (["cat", wal, "-n", 2, "--skip-corrupt"], either),
+        (["cat", wal, "-n", 2, "--start", 1], either),
+        (["cat", wal, "-n", -1], ""),
         (["tail", wal, wal, "-f"], "tail: --follow follows one log, not 2"),
-        (["tail", wal, "--timeout", "1"], "tail: --timeout needs --follow"),
+        (["tail", wal, "--timeout", 1], "tail: --timeout needs --follow"),
         (["tail", wal, "--payload", "json"], "tail: --payload needs --json"),
-        (["tail", str(logs / "nostr"), "-f"], "ask again, as by 'deedbook nostr query STORE"),
-        (["cat", str(logs / "ledger"), "0:1", "-f"], "--follow of a ledger takes no range"),
+        (["tail", logs / "nostr", "-f"], "ask again, as by 'deedbook nostr query STORE"),
+        (["cat", logs / "ledger", "0:1", "-f"], "--follow of a ledger takes no range"),
     ):
-        assert main(arguments) == 2
-        told = capfd.readouterr()
-        assert told.out == "" and said in told.err and told.err.count("\n") == 1, told.err
+        done = command(*arguments)
+        assert said in complaint(done, 2) and done.stdout == b""
 
 
-def info(path: Path, capfd: Capture) -> dict[str, Any]:
-    assert main(["info", "--json", str(path)]) == 0
-    facts: dict[str, Any] = json.loads(capfd.readouterr().out)
+def info(path: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(ok("info", "--json", path))
     return facts
 
 
@@ -253,18 +240,15 @@ def below(value: Any) -> Iterator[str]:
             yield from below(one)
 
 
-def test_the_help_of_info_names_the_keys_of_each_format(
-    logs: Path, tmp_path: Path, capfd: Capture
-) -> None:
-    assert main(["info", "--help"]) == 0
-    text = capfd.readouterr().out
+def test_the_help_of_info_names_the_keys_of_each_format(logs: Path, tmp_path: Path) -> None:
+    text = ok("info", "--help").decode()
     common, *parts = re.split(
         r"(?m)^  (book|pier|wal|ledger|nostr) ", text.split("--json there")[1]
     )
     rows = dict(zip(parts[::2], parts[1::2], strict=True))
     assert list(rows) == [one.name for one in FORMATS]
     rows["nostr"], after = rows["nostr"].split("\nThe saved end")
-    found = {name: info(logs / name, capfd) for name in rows}
+    found = {name: info(logs / name) for name in rows}
     known = {key for facts in found.values() for key in facts} | {"saved_from", "meta_error"}
     for name, facts in found.items():
         assert set(facts) <= words(common) | words(rows[name]), name
@@ -275,6 +259,6 @@ def test_the_help_of_info_names_the_keys_of_each_format(
     second = 40 + len(PAYLOADS[0])  # the byte at which deed 2 begins
     end = tmp_path / f"book.log.cut-{second}"
     end.write_bytes((logs / "book" / "book.log").read_bytes()[second:])
-    facts = info(end, capfd)
+    facts = info(end)
     assert set(facts) <= words(common + rows["book"] + after)
     assert set(found["book"]) - set(facts) == {"transactions", "staged"}
