@@ -158,7 +158,7 @@ def plan_of(small: Path, few: Path, at_most: int = 1 << 20) -> Any:
 def test_many_small_logs_become_few(spark: Any, tmp_path: Path, kind: str) -> None:
     small, few = tmp_path / "small", tmp_path / "few"
     expected = small_logs(small, kind, 12)
-    size = 1 << 20 if kind == "nostr" else 200
+    size = 1 << 30 if kind == "nostr" else 200
     planned = compact(spark, [small], few, size_bytes=size, dry_run=True)
     assert planned.made == 0 and not few.exists()
     report = compact(spark, [small], few, size_bytes=size)
