@@ -13,8 +13,8 @@ import pytest
 
 import deedbook
 from deedbook import Book, CorruptError, Meta, Pier
-from deedbook._cli import main
 from places import DATA
+from shell import ok, outputs, refused
 
 VECTORS = DATA / "lmdb"
 META = Meta(who=0x11223344, version=3, life=7, fake=False)
@@ -85,14 +85,10 @@ def test_errors_are_of_their_kind(source: Path, tmp_path: Path) -> None:
         Book.migrate_lmdb(source, tmp_path / "c")
 
 
-def test_the_commands_say_what_they_brought(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dest, back = str(tmp_path / "b"), str(tmp_path / "back")
-    assert main(["migrate", str(source), dest, "--dry-run"]) == 0
-    assert "would bring 100 events" in capsys.readouterr().out
-    assert main(["migrate", str(source), dest, "--layout", "slots"]) == 0
-    shown = capsys.readouterr().out
+def test_the_commands_say_what_they_brought(source: Path, tmp_path: Path) -> None:
+    dest, back = tmp_path / "b", tmp_path / "back"
+    assert b"would bring 100 events" in ok("migrate", source, dest, "--dry-run")
+    shown = ok("migrate", source, dest, "--layout", "slots").decode()
     assert "brought 100 events" in shown and "epoch 0: events 1 to 100" in shown
     assert "life 7" in shown
     with Book.open(dest) as book:
@@ -100,20 +96,15 @@ def test_the_commands_say_what_they_brought(
     for dry_run in (True, False):
         with pytest.raises(deedbook.InvalidArgumentError, match=r"packed asked for.*has slots"):
             Book.migrate_lmdb(source, dest, layout="packed", dry_run=dry_run)
-    assert main(["migrate", str(source), dest, "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(ok("migrate", source, dest, "--json"))
     assert facts["ok"] and facts["found"] == 100 == facts["events"]
-    assert main(["export-lmdb", dest, back, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["events"] == 100
-    assert main(["export-lmdb", dest, dest]) == 2
-    assert "holds a book.log" in capsys.readouterr().err
-    assert main(["migrate", str(tmp_path / "none"), dest, "--json"]) == 2
-    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "missing"
+    assert json.loads(ok("export-lmdb", dest, back, "--json"))["events"] == 100
+    assert "holds a book.log" in refused("export-lmdb", dest, dest)
+    missing, _ = outputs("migrate", tmp_path / "none", dest, "--json", code=2)
+    assert json.loads(missing)["error"]["kind"] == "missing"
 
 
-def test_metadata_of_a_pier_that_differs_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_metadata_of_a_pier_that_differs_is_told(tmp_path: Path) -> None:
     path = tmp_path / "zod"
     Book.migrate_lmdb(VECTORS / "pier-lmdb", path)
     with Pier.open(path, "a") as pier:
@@ -125,11 +116,9 @@ def test_metadata_of_a_pier_that_differs_is_told(
     with Pier.open(path) as pier, pytest.raises(CorruptError) as error:
         pier.meta  # noqa: B018
     assert error.value.path == str(path / ".urb" / "log" / "data.mdb")
-    assert main(["info", str(path)]) == 0
     says = "metadata life is 5 in data.mdb, the pier's own, but 6 in 0i60/meta.bin"
-    assert says in capsys.readouterr().out
-    assert main(["info", "--json", str(path)]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    assert says in ok("info", path).decode()
+    facts = json.loads(ok("info", "--json", path))
     assert facts["meta"] is None and says in facts["meta_error"]
 
 

@@ -6,14 +6,14 @@ import json
 import pickle
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import deedbook
 from deedbook import Ledger
-from deedbook._cli import main
 from places import DATA
+from shell import complaint, ok, outputs
+from shell import deedbook as command
 
 VECTORS = DATA / "directory_store"
 FOOTER = '],"sentAt":"2026-01-02T03:04:05.678Z","writeKey":"key"}'
@@ -78,37 +78,29 @@ def test_what_cannot_be_migrated_is_an_error_of_its_kind(tmp_path: Path) -> None
     assert [len(event) for event in events(spool)] == [2_000_002] * 2, "again after an error"
 
 
-def shell(capfd: Any, *args: object) -> tuple[int, str, str]:
-    code = main([*map(str, args)])
-    out, err = capfd.readouterr()
-    return code, out, err
-
-
-def test_the_shell_migrates_and_tells(source: Path, tmp_path: Path, capfd: Any) -> None:
+def test_the_shell_migrates_and_tells(source: Path, tmp_path: Path) -> None:
     spool = tmp_path / "s"
     files = len(list(source.iterdir()))
-    code, out, _ = shell(capfd, "spool", "migrate", source, spool, "--dry-run")
-    assert (code, out) == (0, f"{spool}: would move 9 events of {files} files\n")
+    said = f"{spool}: would move 9 events of {files} files\n"
+    assert ok("spool", "migrate", source, spool, "--dry-run").decode() == said
     assert not spool.exists()
-    code, out, _ = shell(capfd, "spool", "migrate", source, spool, "--keep", "--json")
-    told = json.loads(out)
-    assert code == 0 and told["ok"] and told["events"] == 9
+    told = json.loads(ok("spool", "migrate", source, spool, "--keep", "--json"))
+    assert told["ok"] and told["events"] == 9
     assert len(told["files"]) == files == len(list(source.iterdir()))
-    code, out, _ = shell(capfd, "spool", "migrate", source, spool)
-    assert (code, out) == (0, f"{spool}: moved 9 events of {files} files\n")
+    said = f"{spool}: moved 9 events of {files} files\n"
+    assert ok("spool", "migrate", source, spool).decode() == said
     assert not list(source.iterdir()) and len(events(spool)) == 18
 
 
-def test_the_shell_names_what_is_left_over(tmp_path: Path, capfd: Any) -> None:
+def test_the_shell_names_what_is_left_over(tmp_path: Path) -> None:
     source, spool = tmp_path / "old", tmp_path / "s"
     old(source / "1-events", ["{}", '{"torn'], end="")
     (source / "3-events").write_text("?")
-    code, out, _ = shell(capfd, "spool", "migrate", source, spool, "--dry-run")
-    assert code == 1 and "6 bytes from byte 15 on would be left" in out
-    code, out, _ = shell(capfd, "spool", "migrate", source, spool)
+    out, _ = outputs("spool", "migrate", source, spool, "--dry-run", code=1)
+    assert "6 bytes from byte 15 on would be left" in out
+    out, _ = outputs("spool", "migrate", source, spool, code=1)
     aside = f"{spool}/.deedbook/quarantine/1-events.cut-15"
-    assert code == 1 and f"6 bytes from byte 15 on are in {aside}\n" in out
+    assert f"6 bytes from byte 15 on are in {aside}\n" in out
     assert f"{source}/1-events: byte 21: " in out and f"{source}/3-events: byte 0: " in out
     assert out.endswith(f"{spool}: moved 1 event of 2 files\n")
-    code, _, err = shell(capfd, "spool", "migrate", tmp_path / "none", spool)
-    assert code == 2 and err.count("\n") == 1 and "Traceback" not in err
+    complaint(command("spool", "migrate", tmp_path / "none", spool), 2)

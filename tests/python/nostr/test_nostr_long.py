@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from deedbook import EventStore
-from deedbook._cli import main
 from nostr_events import made
+from shell import ok, outputs
 
 COUNT = 3000
 
@@ -45,9 +45,7 @@ def test_an_interrupt_ends_it(path: Path, work: str) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_compaction_is_due_from_the_ratio_on(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_compaction_is_due_from_the_ratio_on(path: Path) -> None:
     calls: list[tuple[int, int]] = []
     with EventStore.open(path, compaction_ratio=0.5) as store:
         found = store.fragmentation(progress=lambda done, total: calls.append((done, total)))
@@ -58,18 +56,13 @@ def test_a_compaction_is_due_from_the_ratio_on(
     assert dropped == COUNT // 3 - 1 and sum(one.kept for one in found) == COUNT - dropped
     with EventStore.open(path, "a", compaction_ratio=0.5) as store:
         assert store.compact().segments == []
-    assert main(["nostr", "stats", "--top", "1", str(path)]) == 0
-    assert "\n2 segments, and what a compaction would drop; a compaction is due\n" in (
-        capsys.readouterr().out
-    )
+    due = b"\n2 segments, and what a compaction would drop; a compaction is due\n"
+    assert due in ok("nostr", "stats", "--top", 1, path)
     # Without a ratio that of the store, 0.2.
-    assert main(["nostr", "compact", "--json", str(path)]) == 0
-    assert json.loads(capsys.readouterr().out)["replaced"] == dropped
-    assert main(["nostr", "compact", str(path)]) == 0
-    said = capsys.readouterr()
-    assert "no segment of which 20% is deleted" in said.out and said.err == ""
-    assert main(["nostr", "stats", "--json", str(path)]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    assert json.loads(ok("nostr", "compact", "--json", path))["replaced"] == dropped
+    out, err = outputs("nostr", "compact", path)
+    assert "no segment of which 20% is deleted" in out and err == ""
+    facts = json.loads(ok("nostr", "stats", "--json", path))
     assert facts["compaction_due"] is False
     assert [one["dead_bytes"] for one in facts["segments"]] == [0] * len(facts["segments"])
 
@@ -79,4 +72,4 @@ def test_a_store_is_read_through_maps(path: Path) -> None:
         assert list(mapped) == list(store)
     for words in (["export"], ["verify"], ["stats"], ["query", "{}"]):
         command, *filter = words
-        assert main(["nostr", command, "--mapped-reads", str(path), *filter]) == 0
+        ok("nostr", command, "--mapped-reads", path, *filter)
