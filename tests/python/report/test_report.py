@@ -16,7 +16,6 @@ import pytest
 import deedbook
 from browser import WIDTHS, Browser, look
 from deedbook import Book, EventStore, Ledger, Pier, Wal
-from deedbook._cli import main
 from deedbook._report import Scan
 from deedbook._text import size
 from deedbook._times import TimeCounts, time_in
@@ -24,12 +23,13 @@ from doc_blocks import run
 from logs import make_logs
 from nostr_events import made
 from places import DOCS
+from shell import complaint, json_lines, ok, outputs
+from shell import deedbook as command
 
 BEGIN = datetime(2026, 3, 1, tzinfo=timezone.utc)
 HOSTILE = "<script>document.title='taken'</script><img src=x onerror=alert(1)>"
 PAGE = DOCS / "report.md"
 KINDS = ("book", "slots", "pier", "wal", "ledger", "nostr")
-Capture = pytest.CaptureFixture[str]
 
 
 def lines_of(records: int) -> list[bytes]:
@@ -259,40 +259,31 @@ def test_the_page_is_dark_where_the_reader_wants_it(
 # -- the commands ---------------------------------------------------------------------------------
 
 
-def test_report_and_stats_give_the_figures(logs: Path, tmp_path: Path, capfd: Capture) -> None:
-    page = tmp_path / "report.html"
-    log = str(logs / "wal")
-    assert main(["report", log, "-o", str(page), "--json"]) == 0
-    shown = json.loads(capfd.readouterr().out)
+def test_report_and_stats_give_the_figures(logs: Path, tmp_path: Path) -> None:
+    log, page = logs / "wal", tmp_path / "report.html"
+    shown = json.loads(ok("report", log, "-o", page, "--json"))
     expected = deedbook.report(log).to_dict()
     assert {**shown, "made": 0} == {**expected, "made": 0}
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert os.listdir(tmp_path) == ["report.html"]
-    assert main(["stats", log, "--json"]) == 0
-    counted = json.loads(capfd.readouterr().out)
+    counted = json.loads(ok("stats", log, "--json"))
     empty = {"made": 0, "parts": [], "checked": {}, "findings": []}
     assert {**counted, **empty} == {**expected, **empty} and counted["checked"] == {}
-    assert main(["stats", log]) == 0
-    text = capfd.readouterr().out
+    text = ok("stats", log).decode()
     assert "3,000" in text and "54 records/hour" in text and "type 1" in text
 
 
-def test_several_logs_share_a_page(
-    logs: Path, tmp_path: Path, capfd: Capture, window: Browser
-) -> None:
+def test_several_logs_share_a_page(logs: Path, tmp_path: Path, window: Browser) -> None:
     bad, page = damaged(logs / "book", tmp_path / "bad"), tmp_path / "all.html"
     paths = [str(logs / "wal"), str(bad), str(tmp_path / "none"), str(logs / "nostr")]
-    assert main(["report", *paths, "-o", str(page)]) == 2  # of what is not there
-    told = capfd.readouterr()
-    assert [line.split(",")[0] for line in told.out.splitlines()] == [
+    done = command("report", *paths, "-o", page)
+    assert "No such file" in complaint(done, 2)  # of what is not there
+    assert [line.split(",")[0] for line in done.stdout.decode().splitlines()] == [
         f"{page}: {path}" for path in (paths[0], paths[1], paths[3])
     ]
-    assert told.err.count("\n") == 1 and "No such file" in told.err
-    assert main(["report", str(bad), "-o", str(tmp_path / "bad.html")]) == 0
-    assert capfd.readouterr().out.endswith(", 1 damage\n")
-    assert main(["stats", str(bad)]) == 1
-    told = capfd.readouterr()
-    assert "2,999" in told.out and "checksum" in told.err
+    assert ok("report", bad, "-o", tmp_path / "bad.html").endswith(b", 1 damage\n")
+    out, err = outputs("stats", bad, code=1)
+    assert "2,999" in out and "checksum" in err
     seen = look(window, page, WIDTHS[0])
     assert seen["heading"] == "3 logs, 1 NOT OK"
     labels = [label for label, shapes in seen["charts"] if shapes]
@@ -300,28 +291,25 @@ def test_several_logs_share_a_page(
     assert labels.count("Map of damage: data.0.seg") + labels.count("Map of damage") == 3
     for text in ("wal: 3,000 records, ok", "bad: 2,999 deeds, 1 damage", "nostr: 30 events, ok"):
         assert text in seen["text"]
-    assert main(["report", *paths[:2], "--json"]) == 0
-    shown = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    shown = json_lines(ok("report", *paths[:2], "--json"))
     assert [(one["path"], one["ok"]) for one in shown] == [(paths[0], True), (paths[1], False)]
-    assert main(["report", *paths[:2], "-o", str(bad / "page.html")]) == 2
-    assert "lies in the log" in capfd.readouterr().err
+    done = command("report", *paths[:2], "-o", bad / "page.html")
+    assert "lies in the log" in complaint(done, 2)
 
 
-def test_what_cannot_be_reported_on_is_one_line(logs: Path, tmp_path: Path, capfd: Capture) -> None:
-    empty, book = tmp_path / "empty", logs / "book"
+def test_what_cannot_be_reported_on_is_one_line(logs: Path, tmp_path: Path) -> None:
+    empty, book, page = tmp_path / "empty", logs / "book", tmp_path / "page.html"
     empty.mkdir()
-    page = str(tmp_path / "page.html")
     for arguments, said in (
-        (["report", str(tmp_path / "no"), "-o", page], "No such file"),
-        (["report", str(empty), "-o", page], "no log there"),
-        (["report", str(book)], "-o FILE"),
-        (["report", str(book), "-o", str(book / "book.log")], "lies in the log"),
-        (["report", str(book), "-o", str(tmp_path / "no" / "page.html")], "cannot write"),
-        (["stats", str(empty)], "no log there"),
+        (["report", tmp_path / "no", "-o", page], "No such file"),
+        (["report", empty, "-o", page], "no log there"),
+        (["report", book], "-o FILE"),
+        (["report", book, "-o", book / "book.log"], "lies in the log"),
+        (["report", book, "-o", tmp_path / "no" / "page.html"], "cannot write"),
+        (["stats", empty], "no log there"),
     ):
-        assert main(arguments) == 2
-        told = capfd.readouterr()
-        assert told.out == "" and told.err.count("\n") == 1 and said in told.err, told.err
+        done = command(*arguments)
+        assert said in complaint(done, 2) and done.stdout == b""
     assert not os.path.exists(page) and Book.verify(book).ok
 
 

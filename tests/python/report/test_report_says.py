@@ -13,13 +13,13 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, InvalidArgumentError, Ledger, Pier
-from deedbook._cli import main
 from deedbook._formats.nostr import _NostrInfo
 from log_bytes import flip
 from nostr_events import made
+from shell import complaint, ok
+from shell import deedbook as command
 
 CHECKED = "Every checksum was checked"
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -45,34 +45,28 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-@pytest.mark.parametrize("command", ["stats", "report"])
-def test_of_several_ledgers_one_must_be_named(two: Path, capfd: Capture, command: str) -> None:
-    arguments = [command, str(two), "--json"]
-    assert main(arguments) == 2
-    told = capfd.readouterr()
-    assert "say which" in told.err and told.err.count("\n") == 1
-    assert json.loads(told.out)["error"]["kind"] == InvalidArgumentError("").kind
+@pytest.mark.parametrize("name", ["stats", "report"])
+def test_of_several_ledgers_one_must_be_named(two: Path, name: str) -> None:
+    done = command(name, two, "--json")
+    assert "say which" in complaint(done, 2)
+    assert json.loads(done.stdout)["error"]["kind"] == InvalidArgumentError("").kind
     with pytest.raises(InvalidArgumentError, match="say which"):
         deedbook.report(two)
-    assert main([*arguments, "--base", "b"]) == 0
+    ok(name, two, "--json", "--base", "b")
     assert deedbook.report(two, base="b").records == 2
 
 
-def test_the_files_of_a_report_are_those_of_the_ledger_asked_for(
-    two: Path, tmp_path: Path, capfd: Capture
-) -> None:
+def test_the_files_of_a_report_are_those_of_the_ledger_asked_for(two: Path, tmp_path: Path) -> None:
     """``--base a`` counted the files of every ledger in the directory."""
     for base, files in (("a", ["0-a"]), ("b", ["0-b", "1-b"])):
         found = deedbook.report(two, base=base)
         assert [os.path.basename(file.path) for file in found.files] == files
-        assert main(["stats", str(two), "--base", base, "--json"]) == 0
-        assert len(json.loads(capfd.readouterr().out)["files"]) == len(files)
-        assert main(["export", str(two), str(tmp_path / "x.jsonl"), "--base", base, "-q"]) == 0
+        counted = json.loads(ok("stats", two, "--base", base, "--json"))
+        assert len(counted["files"]) == len(files)
+        ok("export", two, tmp_path / "x.jsonl", "--base", base, "-q")
 
 
-def test_a_damaged_write_ahead_log_of_a_store_is_damage(
-    store: Path, tmp_path: Path, capfd: Capture
-) -> None:
+def test_a_damaged_write_ahead_log_of_a_store_is_damage(store: Path, tmp_path: Path) -> None:
     assert CHECKED in deedbook.report(store).to_html()
     (log,) = (store / "wal").glob("*.log")
     flip(log, len(log.read_bytes().rstrip(b"\0")) - 60)
@@ -83,8 +77,7 @@ def test_a_damaged_write_ahead_log_of_a_store_is_damage(
     page = found.to_html()
     assert CHECKED not in page and f"<td>{log.name}</td>" in page
     assert f"{part.damages[0].offset:,}" in page and ", 1 damage</h1>" in page
-    assert main(["report", str(store), "-o", str(tmp_path / "page.html")]) == 0
-    assert capfd.readouterr().out.endswith(", 1 damage\n")
+    assert ok("report", store, "-o", tmp_path / "page.html").endswith(b", 1 damage\n")
 
 
 def test_faults_beyond_those_that_are_named_are_counted(store: Path) -> None:
@@ -114,7 +107,7 @@ def test_a_segment_that_a_compaction_drops_does_not_end_a_report(
 
 
 def test_a_log_that_is_not_ok_without_any_damage_has_no_count_of_it(
-    tmp_path: Path, capfd: Capture
+    tmp_path: Path,
 ) -> None:
     with Pier.create(tmp_path / "pier") as pier:
         for number in range(3):
@@ -127,8 +120,8 @@ def test_a_log_that_is_not_ok_without_any_damage_has_no_count_of_it(
     page = found.to_html()
     assert CHECKED not in page and "<dt>damages</dt>" not in page
     assert "pier: " in page and ", NOT OK</h1>" in page and "are missing" in page
-    assert main(["report", str(tmp_path / "pier"), "-o", str(tmp_path / "page.html")]) == 0
-    assert capfd.readouterr().out.endswith(", NOT OK\n")
+    told = ok("report", tmp_path / "pier", "-o", tmp_path / "page.html")
+    assert told.endswith(b", NOT OK\n")
 
 
 def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(tmp_path: Path) -> None:

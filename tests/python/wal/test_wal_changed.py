@@ -11,7 +11,7 @@ import pytest
 
 import deedbook
 from deedbook import Book, OutOfRangeError, Wal
-from deedbook._cli import main
+from shell import refused
 
 
 def fill(path: Path, records: int = 100) -> tuple[Wal, list[int]]:
@@ -115,9 +115,8 @@ def test_following_ends_when_the_reader_is_gone(tmp_path: Path) -> None:
     ],
 )
 def test_no_number_is_too_long_for_an_answer(
-    tmp_path: Path, command: str, words: list[str], capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, command: str, words: list[str]
 ) -> None:
     fill(tmp_path / "log", 3)[0].close()
-    assert main([command, str(tmp_path / "log"), *words]) == 2
-    said = capfd.readouterr().err
+    said = refused(command, tmp_path / "log", *words)
     assert "internal error" not in said and len(said) < 1000
