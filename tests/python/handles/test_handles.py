@@ -84,7 +84,11 @@ CLOSES: dict[str, tuple[Callable[[Path], Any], Any, str]] = {
     "wal": (Wal.create, b"x", "*.wal"),
     "single": (lambda path: Wal.create(path, single_file=True), b"x", "."),
     "pier": (lambda path: Pier.create(path, durability="manual"), b"x", ".urb/log/*/book.log"),
-    "nostr": (EventStore.create, Event(**made("content")), "wal/wal.log"),
+    "nostr": (
+        lambda path: EventStore.create(path, durability="manual"),
+        Event(**made("content")),
+        "wal/wal.log",
+    ),
 }
 
 
