@@ -21,6 +21,7 @@ from deedbook import (
     LockedError,
     MissingError,
     StagedPart,
+    TooLargeError,
     Wal,
     _jobs,
 )
@@ -94,8 +95,16 @@ def test_a_stage_that_is_left_is_gone(log: Any) -> None:
     assert log.transactions.staged() == []
 
 
+def test_a_record_beyond_the_limit_is_refused_by_its_task(path: Path) -> None:
+    with Wal.create(path, record_bytes_max=10) as wal:
+        with wal.transactions.stage("job", 0, 1) as file, pytest.raises(TooLargeError):
+            file.extend([b"x" * 11])
+        assert wal.transactions.staged() == []
+
+
 @pytest.mark.parametrize("kind", ["Book", "Wal"])
 def test_a_stage_that_is_being_extended_is_refused(path: Path, kind: str, run_child: Any) -> None:
+    """`len(stage)` in the generator that the stage was given waited for itself, with the GIL."""
     code = """
 import sys, threading, deedbook
 said = []
