@@ -16,13 +16,11 @@ use crate::log::format::{Format, Stepped};
 use crate::scan::Damage;
 use crate::scan::framing::Frame;
 
-/// A stream of record batches over one log, or over several that follow each other: none holds records of
-/// two of them. Before an error come the records that were read until then,
-/// and nothing comes after it.
+/// A stream of record batches over one log, or over several logs that follow each other. No batch holds records of two
+/// logs. The stream gives the records before an error first, and ends with the error.
 #[derive(Debug)]
 pub struct Batches<F: Format> {
     walk: Chained<F>,
-    damages: Vec<Damage>,
     columns: Vec<F::Column>,
     schema: SchemaRef,
     rows_max: usize,
@@ -50,9 +48,9 @@ impl<F: Format> Batches<F> {
     ) -> Self {
         let schema = F::Column::schema(&columns);
         let bytes_max = bytes_max.clamp(1, 1 << 30);
-        let (walk, damages) = (walk.into(), Vec::new());
-        let (rows_max, carried, failed, ended) = (rows_max.max(1), None, None, false);
-        Self { walk, damages, columns, schema, rows_max, bytes_max, carried, failed, ended }
+        let (walk, rows_max) = (walk.into(), rows_max.max(1));
+        let (carried, failed, ended) = (None, None, false);
+        Self { walk, columns, schema, rows_max, bytes_max, carried, failed, ended }
     }
 
     /// The schema of every batch.
@@ -62,7 +60,7 @@ impl<F: Format> Batches<F> {
 
     /// The damaged stretches passed over so far.
     pub fn damages(&self) -> &[Damage] {
-        &self.damages
+        self.walk.gathered()
     }
 
     /// Number of the log whose records the last batch holds: of an epoch, or of a file.
@@ -85,7 +83,7 @@ impl<F: Format> Batches<F> {
         self.columns.iter().map(grow).collect()
     }
 
-    /// The next batch of the log whose turn it is.
+    /// The next batch of the current log.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -190,8 +188,7 @@ impl<F: Format> Iterator for Batches<F> {
             self.walk.pass();
             batch = self.next_batch().transpose();
         }
-        let known = self.damages.len();
-        self.damages.extend(self.walk.each_damage().skip(known).cloned());
+        self.walk.gather();
         self.ended = !matches!(batch, Some(Ok(_)));
         batch
     }

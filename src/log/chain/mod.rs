@@ -14,19 +14,21 @@ pub use self::iter::Iter;
 /// Walks forwards over the records of logs that follow each other, and ends after the first error: the
 /// next log would leave a gap. A snapshot: later appends are not given.
 pub struct Chained<F: Format> {
-    /// The logs still to be walked, by their numbers. Each is opened when it is its turn.
+    /// The logs that follow, with their numbers. The walk opens each when its turn comes.
     left: Box<dyn Iterator<Item = Result<(u64, Cursor<F>)>> + Send + Sync>,
-    /// The log that is being walked.
+    /// The current log.
     at: Option<(u64, Cursor<F>)>,
-    /// Of the logs before it.
+    /// The gathered damages: of the logs before the current one, and the first ones of the current one.
     damages: Vec<Damage>,
+    /// The number of damages that were gathered from the current log.
+    gathered: usize,
 }
 
 impl<F: Format> Chained<F> {
     pub(crate) fn new(
         logs: impl Iterator<Item = Result<(u64, Cursor<F>)>> + Send + Sync + 'static,
     ) -> Self {
-        Self { left: Box::new(logs), at: None, damages: Vec::new() }
+        Self { left: Box::new(logs), at: None, damages: Vec::new(), gathered: 0 }
     }
 
     /// Check lengths only.
@@ -50,7 +52,7 @@ impl<F: Format> Chained<F> {
         Ok(Some((*number, F::show(ordinal, offset, frame, cursor.bytes()))))
     }
 
-    /// Take a step in the log whose turn it is, or else in the next one.
+    /// Take a step in the current log, or else in the next one.
     pub(super) fn step<T>(
         &mut self,
         step: impl Fn(&mut Cursor<F>) -> Result<Option<T>>,
@@ -70,12 +72,25 @@ impl<F: Format> Chained<F> {
 
     /// The damaged stretches passed over so far, each by its bytes in its log.
     pub fn damages(&self) -> Vec<Damage> {
-        self.each_damage().cloned().collect()
+        [&self.damages, self.ungathered()].concat()
     }
 
-    pub(crate) fn each_damage(&self) -> impl Iterator<Item = &Damage> {
-        let now = self.at.iter().flat_map(|(_, cursor)| cursor.damages());
-        self.damages.iter().chain(now)
+    /// The damages of [`Self::gather`].
+    #[cfg(feature = "arrow")]
+    pub(crate) fn gathered(&self) -> &[Damage] {
+        &self.damages
+    }
+
+    /// Gather the damages that the current log has got since the last call.
+    pub(crate) fn gather(&mut self) {
+        let new = self.ungathered().to_vec();
+        self.gathered += new.len();
+        self.damages.extend(new);
+    }
+
+    fn ungathered(&self) -> &[Damage] {
+        let of_log = self.at.as_ref().map_or(&[][..], |(_, cursor)| cursor.damages());
+        of_log.get(self.gathered..).unwrap_or_default()
     }
 
     /// Whether the next record lies in memory already, so that [`Self::next`] will not read.
@@ -83,12 +98,12 @@ impl<F: Format> Chained<F> {
         self.at.as_ref().is_some_and(|(_, cursor)| cursor.ready())
     }
 
-    /// Number of the log that is being walked.
+    /// Number of the current log.
     pub fn number(&self) -> Option<u64> {
         self.at.as_ref().map(|(number, _)| *number)
     }
 
-    /// The cursor over the log whose turn it is; `None` after the last one.
+    /// The cursor over the current log; `None` after the last log.
     pub(crate) fn now(&mut self) -> Result<Option<&mut Cursor<F>>> {
         if self.at.is_none() {
             match self.left.next().transpose() {
@@ -102,11 +117,10 @@ impl<F: Format> Chained<F> {
         Ok(self.at.as_mut().map(|(_, cursor)| cursor))
     }
 
-    /// Let go of the log that is being walked.
+    /// Leave the current log.
     pub(crate) fn pass(&mut self) {
-        if let Some((_, cursor)) = self.at.take() {
-            self.damages.extend_from_slice(cursor.damages());
-        }
+        self.gather();
+        (self.at, self.gathered) = (None, 0);
     }
 
     fn end(&mut self) {
@@ -115,14 +129,14 @@ impl<F: Format> Chained<F> {
     }
 }
 
-/// One log.
+/// A walk over one log.
 impl<F: Format> From<Cursor<F>> for Chained<F> {
     fn from(cursor: Cursor<F>) -> Self {
         Self { at: Some((0, cursor)), ..Self::new(std::iter::empty()) }
     }
 }
 
-/// The error of its beginning is given first.
+/// A walk that gives the error, if its beginning failed.
 impl<F: Format, C: Into<Self>> From<Result<C>> for Chained<F> {
     fn from(begun: Result<C>) -> Self {
         begun.map_or_else(|error| Self::new(std::iter::once(Err(error))), C::into)

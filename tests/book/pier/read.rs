@@ -100,6 +100,10 @@ fn no_walk_goes_on_after_damage() {
     let mut batches = Batches::new(cursor, columns, 100, 1 << 20);
     let rows: Vec<_> = batches.by_ref().map(|batch| batch.unwrap().num_rows()).collect();
     assert_eq!((&rows[..], batches.damages().len()), (&[3, 1, 4][..], 1));
+    // Batches of one row meet the same damage once.
+    let cursor = pier.cursor(0, None, OnCorrupt::Skip).unwrap();
+    let mut batches = Batches::new(cursor, vec![Column::Event], 1, 1 << 20);
+    assert_eq!((batches.by_ref().count(), batches.damages().len()), (8, 1));
 }
 
 #[test]
