@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use arrow_schema::SchemaRef;
-use deedbook::book::{self, Book};
+use deedbook::book::Book;
 use deedbook::wal::{self, Lsn, Wal};
 use deedbook::{Bookmark, Columns, Mode, OnCorrupt, Reach, RecoveryReport, Result, Split, Stats};
 use pyo3::prelude::*;
 
 use crate::append::transaction::Transacts;
+use crate::book::deeds::{self, Deeds};
 use crate::common::errors::{OrRaise, invalid};
 use crate::log::batches::{BATCH_BYTES, BATCH_ROWS, Batches, columns};
 use crate::log::iterators::{Wait, Walk};
@@ -217,20 +218,11 @@ impl AnyLog for Book {
     }
 
     fn schema(&self) -> SchemaRef {
-        book::Column::schema(&book::Column::DEFAULT)
+        deeds::schema()
     }
 
-    fn batches(
-        &self,
-        py: Python<'_>,
-        (start, stop): Range,
-        how: How,
-    ) -> PyResult<Box<dyn Batches>> {
-        let columns = columns(py, how.columns, &book::Column::DEFAULT)?;
-        let start = start.unwrap_or(0);
-        let cursor = py.detach(|| self.cursor(start, stop, how.on_corrupt)).or_raise(py)?;
-        let cursor = if how.check { cursor } else { cursor.without_checksums() };
-        Ok(Box::new(book::Batches::new(cursor, columns, how.rows, how.bytes)))
+    fn batches(&self, py: Python<'_>, range: Range, how: How) -> PyResult<Box<dyn Batches>> {
+        Deeds::batches(self, py, range, how)
     }
 }
 
