@@ -49,7 +49,7 @@ pub fn crc64_more(before: u64, bytes: &[u8]) -> u64 {
     digest.finalize()
 }
 
-/// The checksum of a format's records. One of 32 bits is held in 64 as well.
+/// The checksum of a format's records. Its value takes 64 bits of memory, of which a checksum of 32 bits uses the low half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
     /// CRC-32 as of zlib, stored little-endian.
@@ -62,7 +62,7 @@ pub enum Sum {
 }
 
 impl Sum {
-    /// Of one slice.
+    /// The checksum of one slice.
     #[inline(always)]
     pub(crate) fn of(self, bytes: &[u8]) -> u64 {
         match self {
@@ -73,7 +73,7 @@ impl Sum {
         }
     }
 
-    /// Of one slice, going on from the checksum of what came before it (0 at the start).
+    /// The checksum of one slice after others, whose checksum is `before` (0 at the start).
     #[inline(always)]
     pub(crate) fn more(self, before: u64, bytes: &[u8]) -> u64 {
         match self {
@@ -84,7 +84,7 @@ impl Sum {
         }
     }
 
-    /// The one that is stored at a byte, if all of it is there.
+    /// The checksum stored at a byte; none if `bytes` end within it.
     #[inline(always)]
     pub(crate) fn stored(self, bytes: &[u8], at: usize) -> Option<u64> {
         match self {
@@ -94,11 +94,11 @@ impl Sum {
         }
     }
 
-    /// Store one at a byte.
+    /// Store a checksum at a byte.
     ///
     /// # Panics
     ///
-    /// If there is no room for all of it.
+    /// If `bytes` end within it.
     #[inline(always)]
     pub(crate) fn store(self, sum: u64, bytes: &mut [u8], at: usize) {
         match self {
@@ -110,7 +110,7 @@ impl Sum {
         }
     }
 
-    /// The first 4 bytes of one as it is stored, as a little-endian number.
+    /// The first 4 stored bytes of a checksum, as a little-endian number.
     #[inline(always)]
     pub(crate) fn short(self, sum: u64) -> u32 {
         match self {

@@ -125,7 +125,7 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     const TRAILING_ZEROS_MAX: u64 = 0;
     /// Whether [`Framing::follows`] says anything.
     const LINKED: bool = false;
-    /// Whether a record is intact whatever its payload holds: then a long one is checked in parts.
+    /// Whether any payload makes an intact record. Then the engine checks a long record in parts.
     const IN_PARTS: bool = true;
 
     /// The bytes around a payload.
@@ -139,8 +139,8 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// guesses, and never for more than a head.
     fn claim(&self, bytes: &[u8]) -> std::result::Result<u64, Step<Self::Frame>>;
 
-    /// What is known of a record of `len` bytes whose checksum is right. `body` is the record without its
-    /// tail, or its head alone if the payload was read in parts. `sum` becomes [`Frame::sum`].
+    /// The frame of a record of `len` bytes whose checksum is right. `body` is the record without its tail,
+    /// or its head alone if the engine read the payload in parts. `sum` becomes [`Frame::sum`].
     fn close(&self, body: &[u8], len: u64, sum: u32) -> std::result::Result<Self::Frame, Bad>;
 
     /// Append the head of a record to `out`, with zeros for its checksum.
@@ -210,7 +210,7 @@ fn sum_of<P: Framing>(framing: &P, body: &[u8]) -> u64 {
     }
 }
 
-/// What a record of `len` bytes is by its body, its tail and, if needed, its checksum.
+/// Judge a record of `len` bytes by its body, its tail and, if needed, its checksum.
 #[inline(always)]
 fn conclude<P: Framing>(
     framing: &P,
@@ -247,7 +247,7 @@ fn conclude<P: Framing>(
     }
 }
 
-/// What follows from a [`Framing`].
+/// The methods that the engine derives from a [`Framing`].
 pub trait FramingExt: Framing {
     /// The size of the record by its first bytes, or by its last ones where these repeat it.
     fn claimed_len(&self, head: &[u8]) -> Option<u64> {
@@ -302,8 +302,7 @@ pub trait FramingExt: Framing {
         (head, vec![0; self.shape().tail])
     }
 
-    /// What [`Framing::parse`] finds in a whole record whose payload was read in parts: by its head, its tail
-    /// and its checksum.
+    /// Parse a whole record whose payload the engine read in parts, by its head, its tail and its checksum.
     fn parse_around(&self, head: &[u8], tail: &[u8], sum: u64) -> Step<Self::Frame> {
         match self.claim(head) {
             Ok(len) => conclude(self, len, head, tail, || sum),

@@ -65,7 +65,7 @@ pub struct After {
     pub place: (u64, Option<u64>),
     /// Whether that record is proved.
     pub proved: bool,
-    /// Whether no record follows. Then the damaged record may reach up to there.
+    /// Whether no record follows. Then the damaged record may reach up to `place`.
     pub is_end: bool,
 }
 
