@@ -106,7 +106,7 @@ pub struct Shape {
 }
 
 /// A format's record codec. A record is a head, a payload and a tail. The format says what is in the head.
-/// Parsing, encoding and the handling of records in parts follow from that ([`FramingExt`]).
+/// Parsing, encoding and the handling of records in parts follow from that.
 pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// What is known of an intact record.
     type Frame: Frame;
@@ -156,7 +156,7 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     fn check_len(&self, payload_len: usize) -> Result<()>;
 
     /// Parse the start of `bytes`. Asks for more rather than guesses, and never for more than the
-    /// format's limit. A codec of several shapes may call [`parse`] with a constant one.
+    /// format's limit. A codec of several shapes may call the free function `parse` with a constant one.
     #[inline]
     fn parse(&self, bytes: &[u8]) -> Step<Self::Frame> {
         parse(self, bytes)

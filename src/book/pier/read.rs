@@ -9,7 +9,7 @@ use crate::log::chain::{self, Chained};
 use crate::log::format::Format;
 use crate::scan::OnCorrupt;
 
-/// Walks forwards over [deeds](DeedRef), epoch after epoch.
+/// Walks forwards over [deeds](super::super::DeedRef), epoch after epoch.
 pub type Cursor = Chained<BookFormat>;
 /// [Deeds](Deed) of a range as an iterator; ends after the first error.
 pub type Iter = chain::Iter<BookFormat>;
