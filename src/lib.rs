@@ -126,6 +126,7 @@ mod checksum;
 #[cfg(feature = "arrow")]
 mod columns;
 mod commit;
+pub mod detect;
 mod durability;
 #[cfg(feature = "sim")]
 #[doc(hidden)]

@@ -9,7 +9,7 @@ use super::lock::LOCK_NAME;
 use super::mark::{LoadedMark, MARK_NAME, MarkFile};
 use super::settings::SETTINGS_NAME;
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::Storage;
+use crate::storage::{Access, Storage, read_full};
 
 /// Whether there is nothing in a sidecar but what a log without records has: no log is missing beside it.
 pub fn tells_of_no_record(storage: &dyn Storage, sidecar: &Path) -> Result<bool> {
@@ -48,4 +48,27 @@ pub fn refuse_other_format(storage: &dyn Storage, dir: &Path, ours: &str) -> Res
         }
     }
     Ok(())
+}
+
+/// The longest first line that is read of the settings.
+const SETTING_BYTES_MAX: usize = 64;
+
+/// The first line of the settings in a sidecar. `None` if they cannot be read.
+pub fn first_setting(storage: &dyn Storage, sidecar: &Path) -> Option<Vec<u8>> {
+    if storage.is_link(sidecar) {
+        return None;
+    }
+    let file = storage.open(&sidecar.join(SETTINGS_NAME), Access::Read).ok()?;
+    let mut bytes = vec![0; SETTING_BYTES_MAX];
+    let read = read_full(&*file, &mut bytes, 0).ok()?;
+    bytes.truncate(read);
+    if let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
+        bytes.truncate(end + 1);
+    }
+    Some(bytes)
+}
+
+/// Whether a sidecar has a mark, whatever the mark says.
+pub fn has_mark(storage: &dyn Storage, sidecar: &Path) -> bool {
+    storage.list(sidecar).unwrap_or_default().iter().any(|name| name == MARK_NAME)
 }

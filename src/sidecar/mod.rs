@@ -38,7 +38,7 @@ pub use damage::{forget_damage, note_damage, noted_damage};
 pub use dir::{PRIVATE_MODE, SIDECAR_NAME, make_sidecar, refuse_linked, sidecar_dir};
 pub use index::{Entry, INDEX_BLOCK_BYTES, Index};
 pub use lock::{LOCK_NAME, LockTimeout, WriterLock, lock_within};
-pub use look::{refuse_other_format, tells_of_no_record};
+pub use look::{first_setting, has_mark, refuse_other_format, tells_of_no_record};
 pub use loss::Loss;
 pub use mark::{LoadedMark, Mark, MarkFile, MarkUse};
 pub use note::{Found, Note, is_absence, is_missing, seal};

@@ -25,6 +25,7 @@ use std::time::SystemTime;
 pub(crate) use aside::{Aside, above, move_to, replace, replace_through, sync_dir};
 pub(crate) use closable::Closable;
 pub use disk::Disk;
+pub(crate) use disk::Lies;
 #[cfg(feature = "nostr")]
 pub(crate) use disk::is_own;
 pub use fork::generation as fork_generation;

@@ -13,8 +13,11 @@ use crate::lines;
 use crate::sidecar::{Found, Note, PRIVATE_MODE, is_missing, seal};
 use crate::storage::{Storage, replace_through};
 
+/// What the name of a counter begins with, before the base.
+pub const PREFIX: &str = "next-";
+
 fn name(base: &str) -> String {
-    format!("next-{base}")
+    format!("{PREFIX}{base}")
 }
 
 fn lines_of(next: u64) -> String {

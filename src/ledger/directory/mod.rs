@@ -6,7 +6,7 @@
 //! writer.
 
 mod claim;
-pub(super) mod counter;
+pub(crate) mod counter;
 pub(super) mod lease;
 pub(super) mod look;
 

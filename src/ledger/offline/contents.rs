@@ -25,7 +25,6 @@ use crate::storage::{Access, File, Storage, located};
 const FILES_LOOKED_INTO: usize = 16;
 /// And so many bytes of each: a file is seldom longer than its cap and one record.
 const BYTES_LOOKED_INTO: u64 = 4 << 20;
-const COUNTER_PREFIX: &str = "next-";
 
 /// The files of a ledger, or one of them, as they were when they were looked for.
 ///
@@ -180,7 +179,7 @@ pub fn bases(location: impl AsRef<Path>, options: &Options) -> Result<Vec<String
     }
     let sidecar = sidecar_dir(&path);
     let beside = storage.list(&sidecar).unwrap_or_default();
-    let counted = beside.iter().filter_map(|name| name.to_str()?.strip_prefix(COUNTER_PREFIX));
+    let counted = beside.iter().filter_map(|name| name.to_str()?.strip_prefix(counter::PREFIX));
     for base in counted {
         named.entry(base).or_default();
     }

@@ -6,6 +6,6 @@ pub(super) mod on_all_cores;
 pub(super) mod options;
 pub(super) mod progress;
 pub(crate) mod segment;
-pub(super) mod segments;
+pub(crate) mod segments;
 pub(crate) mod walk;
 pub(super) mod window;

@@ -1,8 +1,10 @@
-//! The real file system: names, directories and locks. Only this file and `file.rs` touch `std::fs`.
+//! The real file system: names, directories and locks. Only this file, `file.rs` and
+//! `look.rs` touch `std::fs`.
 
 #[cfg(target_os = "linux")]
 mod bus_error;
 mod file;
+mod look;
 #[cfg(target_os = "linux")]
 mod mapped_reads;
 #[cfg(target_os = "linux")]
@@ -24,6 +26,7 @@ use crate::storage::{
     Access, File, FileId, HeldDir, LockAttempt, LockGuard, Storage, fork_generation,
 };
 use file::{DiskFile, id_of};
+pub use look::Lies;
 #[cfg(target_os = "linux")]
 use mapped_reads::MappedFile;
 

@@ -1,0 +1,74 @@
+//! How a ledger is recognised: by a counter, or by an intact record in a file `N-BASE`.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::site::{Site, names_in};
+use crate::error::Result;
+use crate::ledger::codec::file_parts;
+use crate::ledger::directory::counter;
+use crate::ledger::{Options, bases, is_ledger_file};
+use crate::sidecar::sidecar_dir;
+use crate::storage::Lies;
+
+/// The file or the counter of the first ledger; its records are the proof, not its name.
+pub fn evidence(site: &Site<'_>) -> Option<String> {
+    if site.is_file() {
+        let holds = is_ledger_file(site.path, &Options::default()).unwrap_or(false);
+        return holds.then(|| site.name().to_owned());
+    }
+    // `resembling` says why they cannot be read, if nothing else is there.
+    let found = bases_at(site).unwrap_or_default();
+    named(site, found.first()?)
+}
+
+/// What is named as a ledger's file, for the error where nothing was found. Fails for what kept the ledger
+/// from being found.
+pub fn resembling(site: &Site<'_>) -> Result<Option<String>> {
+    bases_at(site)?;
+    let Some(name) = site.first(|name| base_of(name).is_some()) else { return Ok(None) };
+    let base = base_of(&name).unwrap_or_default();
+    Ok(Some(format!(
+        "{name} is named as a ledger's file, and has no intact record: if it is one, name its base ({base})"
+    )))
+}
+
+/// Whether `base` names files that are there. Then damage may hide all their records.
+pub fn is_meant(site: &Site<'_>, base: &str) -> bool {
+    match site.is_file() {
+        true => base_of(site.name()) == Some(base),
+        false => named(site, base).is_some(),
+    }
+}
+
+pub fn is_at(path: &Path) -> bool {
+    Site::at(path).ok().flatten().is_some_and(|site| match site.is_file() {
+        true => is_ledger_file(path, &Options::default()).unwrap_or(false),
+        false => bases_at(&site).is_ok_and(|found| !found.is_empty()),
+    })
+}
+
+fn base_of(name: &str) -> Option<&str> {
+    file_parts(OsStr::new(name)).map(|(_, base)| base)
+}
+
+/// The ledgers in a directory, after a look whether the names allow for any.
+fn bases_at(site: &Site<'_>) -> Result<Vec<String>> {
+    let counted = || {
+        names_in(&sidecar_dir(site.path)).iter().any(|name| name.starts_with(counter::PREFIX))
+    };
+    if site.first(|name| base_of(name).is_some()).is_none() && !counted() {
+        return Ok(Vec::new());
+    }
+    bases(site.path, &Options::default())
+}
+
+/// A file of the ledger; else its counter.
+fn named(site: &Site<'_>, base: &str) -> Option<String> {
+    let counter = || {
+        let name = format!("{}{base}", counter::PREFIX);
+        let path = sidecar_dir(Path::new("")).join(name);
+        Lies::behind(&site.path.join(&path)).ok().map(|_| path.display().to_string())
+    };
+    site.first(|name| base_of(name) == Some(base)).or_else(counter)
+}
