@@ -91,6 +91,18 @@ _R = TypeVar("_R", Deed, Record, LedgerRecord)
 def _not_json(lines: list[bytes], /) -> list[int]:
     """The indices of the lines that are not JSON in UTF-8, or nested deeper than 128 levels."""
 
+def _detect(path: _Path, base: str | None = None, /) -> tuple[str, bool, int | None] | None:
+    """The format of what lies at a path, whether it is a saved end, and where that began."""
+
+def _require(path: _Path, base: str | None = None, /) -> tuple[str, bool, int | None]:
+    """As `_detect`, but `MissingError` if there is nothing."""
+
+def _is_at(path: _Path, format: str, /) -> bool:
+    """Whether a format certainly lies at a path, by a quick look."""
+
+def _check_format(path: _Path, format: str, /) -> None:
+    """`NotALogError` if a log of another format lies at a path."""
+
 def parse_events(
     lines: Iterable[Buffer] | Any,
     /,

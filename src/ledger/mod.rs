@@ -3,7 +3,7 @@
 pub(crate) mod codec;
 #[cfg(feature = "arrow")]
 mod columns;
-mod directory;
+pub(crate) mod directory;
 mod engine;
 mod fetch;
 mod format;

@@ -19,7 +19,8 @@ use crate::book::range::{DeedRange, event_of};
 use crate::common::arguments::{self, numbers, seconds};
 use crate::common::errors::{OrRaise, invalid};
 use crate::common::fs_path::FsPath;
-use crate::common::handle::{Held, Owner, check_format, found, left, number_in};
+use crate::common::detect::check_format;
+use crate::common::handle::{Held, Owner, found, left, number_in};
 use crate::common::progress::Progress;
 use crate::common::reports::{
     PyRecoveryReport, PyStats, PyVerifyReport, check_known, field, plain, report,

@@ -7,7 +7,6 @@ use pyo3::exceptions::{PyOverflowError, PyResourceWarning, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::common::errors::OrRaise;
-use crate::common::fs_path::FsPath;
 
 /// The process that opened a handle.
 #[derive(Clone, Copy)]
@@ -95,11 +94,6 @@ impl<T: Send> Drop for Held<T> {
 /// raises tells more than what follows from it.
 pub fn left(raised: &Bound<'_, PyAny>, closed: PyResult<()>) -> PyResult<()> {
     if raised.is_none() { closed } else { Ok(()) }
-}
-
-/// Refuse a path that holds a log of another format, and say what is there.
-pub fn check_format(py: Python<'_>, path: &Path, format: &str) -> PyResult<()> {
-    py.import("deedbook._formats")?.call_method1("check", (FsPath::from(path), format)).map(drop)
 }
 
 /// The number in `item in log`; None where no log can have it.

@@ -1,6 +1,7 @@
 //! What every class needs of Python: arguments, paths, errors, handles, logging, progress.
 
 pub mod arguments;
+pub mod detect;
 pub mod errors;
 pub mod fs_path;
 pub mod handle;
