@@ -91,6 +91,8 @@ _R = TypeVar("_R", Deed, Record, LedgerRecord)
 def _not_json(lines: list[bytes], /) -> list[int]:
     """The indices of the lines that are not JSON in UTF-8, or nested deeper than 128 levels."""
 
+_LOOKED_FOR: str
+
 def _detect(path: _Path, base: str | None = None, /) -> tuple[str, bool, int | None] | None:
     """The format of what lies at a path, whether it is a saved end, and where that began."""
 

@@ -33,7 +33,6 @@ mod _core {
     use super::book::pier::{PyDroppedEpochs, PyEpoch, PyEpochReport, PyPier, PyPierReport};
     #[pymodule_export]
     use super::book::range::DeedRange;
-    use super::common::{detect, logging};
     #[pymodule_export]
     use super::common::reports::{
         PyConvertReport, PyDamage, PyDropped, PyLedgerFileInfo, PyLedgerFileMigration,
@@ -41,6 +40,7 @@ mod _core {
         PyLoss, PyPartReport, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun,
         PyStats, PyVerifyReport,
     };
+    use super::common::{detect, logging};
     #[pymodule_export]
     use super::ledger::PyLedger;
     #[pymodule_export]
@@ -85,6 +85,7 @@ mod _core {
         logging::install(module)?;
         // Not by an export, which would be in `__all__`.
         module.setattr("_not_json", wrap_pyfunction!(json_lines::_not_json, module)?)?;
+        module.setattr("_LOOKED_FOR", deedbook::detect::LOOKED_FOR)?;
         module.setattr("_detect", wrap_pyfunction!(detect::_detect, module)?)?;
         module.setattr("_require", wrap_pyfunction!(detect::_require, module)?)?;
         module.setattr("_is_at", wrap_pyfunction!(detect::_is_at, module)?)?;

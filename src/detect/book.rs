@@ -55,8 +55,7 @@ pub fn is_pier_at(path: &Path) -> bool {
 }
 
 fn first_epoch(dir: &Path, names: &[String]) -> Option<String> {
-    let is_epoch = |name: &&String| {
-        epoch_in_name(Path::new(name)).is_some() && Disk.is_dir(&dir.join(name))
-    };
+    let is_epoch =
+        |name: &&String| epoch_in_name(Path::new(name)).is_some() && Disk.is_dir(&dir.join(name));
     names.iter().find(is_epoch).cloned()
 }

@@ -54,9 +54,8 @@ fn base_of(name: &str) -> Option<&str> {
 
 /// The ledgers in a directory, after a look whether the names allow for any.
 fn bases_at(site: &Site<'_>) -> Result<Vec<String>> {
-    let counted = || {
-        names_in(&sidecar_dir(site.path)).iter().any(|name| name.starts_with(counter::PREFIX))
-    };
+    let counted =
+        || names_in(&sidecar_dir(site.path)).iter().any(|name| name.starts_with(counter::PREFIX));
     if site.first(|name| base_of(name).is_some()).is_none() && !counted() {
         return Ok(Vec::new());
     }

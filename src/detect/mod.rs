@@ -25,8 +25,8 @@ use crate::sidecar::{first_setting, has_mark, sidecar_dir};
 use crate::storage::{Disk, Lies};
 use site::{Site, is_file, name_of, sidecar_of_file};
 
-/// For an error that says that nothing was found.
-const LOOKED_FOR: &str = "book.log, epochs 0iN of a pier, WAL segments, files N-BASE of a ledger and \
+/// The names that detection looks for, for an error that nothing was found.
+pub const LOOKED_FOR: &str = "book.log, epochs 0iN of a pier, WAL segments, files N-BASE of a ledger and \
                           data/segments of an event store";
 
 /// A format.

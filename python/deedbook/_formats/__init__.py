@@ -1,4 +1,4 @@
-"""The formats: what each says of itself, and which one a path holds.
+"""The formats: what each says of itself. The core says which one a path holds.
 
 `FORMATS` is the registry. The command line, `deedbook.open` and Spark ask it, and nothing else.
 """
@@ -9,23 +9,30 @@ import errno
 import os
 from typing import Any, Literal, overload
 
-from deedbook._core import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal
-from deedbook._errors import InvalidArgumentError, MissingError, NotALogError
+from deedbook._core import (
+    Book,
+    EventStore,
+    Ledger,
+    LedgerSnapshot,
+    Pier,
+    Wal,
+    _check_format,
+    _detect,
+    _require,
+)
+from deedbook._errors import InvalidArgumentError, MissingError
 from deedbook._formats.book import BOOK
-from deedbook._formats.info import FormatInfo, Found, Outcome, Place, first_setting
+from deedbook._formats.info import FormatInfo, Found, Outcome
 from deedbook._formats.ledger import LEDGER
 from deedbook._formats.nostr import NOSTR
 from deedbook._formats.pier import PIER
 from deedbook._formats.wal import WAL
-from deedbook._sidecar import SIDECAR
 
 __all__ = [
     "FORMATS",
-    "LOOKED_FOR",
     "Found",
     "Outcome",
     "by_name",
-    "check",
     "detect",
     "find",
     "missing",
@@ -38,13 +45,7 @@ Format = Literal["book", "pier", "wal", "ledger", "nostr"]
 _Mode = Literal["r", "a", "x"]
 
 FORMATS: tuple[FormatInfo, ...] = (BOOK, PIER, WAL, LEDGER, NOSTR)
-"""All formats, in the order in which detection tries them."""
-
-LOOKED_FOR = (
-    "book.log, epochs 0iN of a pier, WAL segments, files N-BASE of a ledger and data/segments of an"
-    " event store"
-)
-"""For an error that says that nothing was found."""
+"""All formats, in the order of `deedbook::detect::Kind::ALL`."""
 
 
 @overload
@@ -146,8 +147,8 @@ def open(
     if asked is None:
         assert found is not None
         asked = found.format
-    elif found is not None and found.format is not asked and found.format.is_there(os.fspath(path)):
-        raise _holds(path, found.format)
+    elif found is not None and found.format is not asked:
+        _check_format(path, asked.name)
     opened: Book | Pier | Wal | Ledger | LedgerSnapshot | EventStore
     opened = asked.open(os.fspath(path), mode, **options)
     return opened
@@ -177,31 +178,8 @@ def find(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], **options: A
     Raises OSError, `NotALogError` for a book's log under another name, and `InvalidArgumentError`
     for a directory that holds several formats.
     """
-    path = os.fsdecode(path)
-    try:
-        place = Place(path, sorted(os.listdir(path)))
-    except FileNotFoundError:
-        directory, name = os.path.split(os.path.abspath(path))
-        return _of_sidecar(os.path.join(directory, SIDECAR, name))
-    except NotADirectoryError:
-        place = Place(path, None)
-    shown = [(info, file) for info in FORMATS if (file := info.evidence(place)) is not None]
-    if len(shown) > 1:
-        all_of_them = " and ".join(f"a {info.title} ({file})" for info, file in shown)
-        raise InvalidArgumentError(
-            f"{path} holds both {all_of_them}: move one of them to a directory of its own"
-        )
-    if shown:
-        return Found(shown[0][0])
-    for info in FORMATS:
-        if info.is_meant(place, options):
-            return Found(info)
-    if place.names is None and (saved := _saved(path)) is not None:
-        return saved
-    for info in FORMATS:
-        if info.hint(place) is not None:
-            return Found(info)
-    return _of_sidecar(os.path.join(path, SIDECAR))
+    found = _detect(path, options.get("base"))
+    return None if found is None else Found(by_name(found[0]), *found[1:])
 
 
 def detect(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str | None:
@@ -212,18 +190,8 @@ def detect(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str | N
 
 def require(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], **options: Any) -> Found:
     """As `find`, but `MissingError` if there is nothing."""
-    path = os.fsdecode(path)
-    found = find(path, **options)
-    if found is None:
-        if not os.path.lexists(path):
-            raise missing(os.strerror(errno.ENOENT), path)
-        reason = f"no log there (looked for {LOOKED_FOR})"
-        if os.path.isdir(path):
-            place = Place(os.fspath(path), sorted(os.listdir(path)))
-            resembling = [info.look_again(place) for info in FORMATS]
-            reason = "; ".join([reason, *filter(None, resembling)])
-        raise missing(reason, path)
-    return found
+    found = _require(path, options.get("base"))
+    return Found(by_name(found[0]), *found[1:])
 
 
 def of_handle(handle: object) -> FormatInfo:
@@ -234,53 +202,8 @@ def of_handle(handle: object) -> FormatInfo:
     raise TypeError(f"a log or a path is needed, not {type(handle).__name__}")
 
 
-def check(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], format: str) -> None:
-    """`NotALogError` if a log of another format than ``format`` lies at a path.
-
-    Every opening asks, so this looks as little as it can.
-    """
-    path = os.fsdecode(path)
-    asked = by_name(format)
-    if not asked.is_there(path):
-        for other in FORMATS:
-            if other is not asked and other.is_there(path):
-                raise _holds(path, other)
-    saved = _saved(path)
-    if saved is not None and saved.format is not asked and os.path.isfile(path):
-        raise _not_a_log(path, f"{path} is what was cut off a {saved.format.title} and saved")
-
-
 def missing(reason: str, path: str | os.PathLike[str]) -> MissingError:
     """The error for a path that leads to no log."""
     error = MissingError(errno.ENOENT, reason, os.fspath(path))
     error.path = os.fspath(path)
     return error
-
-
-def _holds(path: str | os.PathLike[str], info: FormatInfo) -> NotALogError:
-    how = f"open it with {info.log.__name__}.open or deedbook.open"
-    return _not_a_log(path, f"{os.fspath(path)} holds a {info.title}; {how}")
-
-
-def _not_a_log(path: str | os.PathLike[str], message: str) -> NotALogError:
-    error = NotALogError(message)
-    error.path = os.fspath(path)
-    return error
-
-
-def _saved(path: str) -> Found | None:
-    for info in FORMATS:
-        name = os.path.basename(path)
-        if info.saved_name is not None and (match := info.saved_name.fullmatch(name)):
-            offset = match.groupdict().get("offset")
-            return Found(info, True, None if offset is None else int(offset))
-    return None
-
-
-def _of_sidecar(sidecar: str) -> Found | None:
-    """The format of a log of which only ``.deedbook`` is left. An older book's names none."""
-    line = first_setting(sidecar)
-    if line is None:
-        return Found(BOOK) if os.path.exists(os.path.join(sidecar, "mark")) else None
-    named = {f"format {info.name}\n".encode(): info for info in FORMATS}
-    return Found(named[line]) if line in named else None

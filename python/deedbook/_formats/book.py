@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
-import stat
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from deedbook._core import Book, Deed, Loss, Meta, Pier
-from deedbook._errors import NotALogError
-from deedbook._formats.info import Entry, Figures, Place, Skipping
+from deedbook._core import Book, Deed, Loss, Meta, Pier, _detect
+from deedbook._formats.info import Entry, Figures, Skipping
 from deedbook._formats.log import LogInfo, LogView
-from deedbook._regular import open_regular
 from deedbook._text import count, exact_size
 
 __all__ = ["BOOK", "Deeds", "deed_entry", "meta_facts", "meta_text", "with_numbers"]
 
 _LOG = "book.log"
-_MAGIC = bytes.fromhex("4b4f4f42")
 
 
 class _BookInfo(LogInfo[Book]):
@@ -31,31 +26,6 @@ class _BookInfo(LogInfo[Book]):
     columns = ("event", "mug")
     position_min = 1
     log = Book
-    saved_name = re.compile(r"book\.log\.cut-(?P<offset>[0-9]+)(\.[0-9]+)?")
-
-    def evidence(self, place: Place) -> str | None:
-        found = place.name == _LOG if place.names is None else _LOG in place.names
-        return _LOG if found else None
-
-    def hint(self, place: Place) -> str | None:
-        """Nothing; `NotALogError` for the log of a book under another name."""
-        path = place.path
-        # Opening anything else than a regular file could wait for a writer; the core refuses.
-        if place.names is None and stat.S_ISREG(os.lstat(path).st_mode):
-            with open_regular(path) as file:
-                magic = file.read(len(_MAGIC))
-            if magic == _MAGIC:
-                error = NotALogError(
-                    f"{path} is the log of a book, but not named {_LOG}; a book is a directory"
-                )
-                error.path = path
-                raise error
-        return None
-
-    def is_there(self, path: str) -> bool:
-        if os.path.basename(path) == _LOG and os.path.isfile(path):
-            return True
-        return os.path.lexists(os.path.join(path, _LOG))
 
     def view(self, log: Book) -> LogView:
         return Deeds(log)
@@ -148,7 +118,8 @@ def deed_entry(record: Deed) -> Entry:
 
 def _is_numbered(book: Book) -> bool:
     """Whether the numbers of its deeds are known, which those of a saved end are not."""
-    return BOOK.saved_name.fullmatch(os.path.basename(book.path)) is None
+    found = _detect(book.path)
+    return found is None or not found[1]
 
 
 def _events_text(book: Book) -> str:

@@ -3,40 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
-from deedbook._core import Stats
-from deedbook._errors import Error
-from deedbook._regular import is_folder, open_regular
-
-
-class Place(NamedTuple):
-    """A path, and what is in it if it is a directory."""
-
-    path: str
-    names: Sequence[str] | None
-    """The names in a directory, in order; None for anything else."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the path."""
-        return os.path.basename(self.path)
-
-
-def first_setting(sidecar: str) -> bytes | None:
-    """The first line of the settings in a log's sidecar; None if it has none."""
-    try:
-        if not is_folder(sidecar):
-            return None
-        with open_regular(os.path.join(sidecar, "settings")) as file:
-            return file.readline(64)
-    except (Error, OSError):
-        return None
+from deedbook._core import Stats, _is_at
 
 
 class Passed(Protocol):
@@ -179,7 +152,7 @@ class Found(NamedTuple):
 
 
 class FormatInfo(ABC):
-    """One format: how what lies at a path is recognised, opened, read, checked and described.
+    """One format: how what lies at a path is opened, read, checked and described.
 
     A further format is one more subclass, and its instance in `deedbook._formats.FORMATS`. For a
     format whose paths are logs, `deedbook._formats.log.LogInfo` does most of it.
@@ -202,9 +175,6 @@ class FormatInfo(ABC):
     """Whether a position is that of one record; else several may share it."""
     log: type[Any]
     """The class of a handle that appends."""
-    saved_name: ClassVar[re.Pattern[str] | None] = None
-    """Names of files in which the end of a log was saved before it was cut; ``offset`` says where
-    that was."""
     packed: ClassVar[bytes | None] = None
     """Payloads that begin so may be several in one record."""
     read_options: ClassVar[tuple[str, ...]] = ()
@@ -212,28 +182,9 @@ class FormatInfo(ABC):
 
     # -- what is there
 
-    @abstractmethod
-    def evidence(self, place: Place) -> str | None:
-        """The name of a file that only this format has; None if there is none."""
-
-    def hint(self, place: Place) -> str | None:
-        """As `evidence`, for what may be of another format as well."""
-        return None
-
-    def look_again(self, place: Place) -> str | None:
-        """Where nothing was found: what resembles this format, for the error; None if nothing does.
-
-        Raises what kept this format from being looked for.
-        """
-        return None
-
-    def is_meant(self, place: Place, options: Mapping[str, Any]) -> bool:
-        """Whether ``options`` say that what has no evidence is of this format."""
-        return False
-
-    @abstractmethod
-    def is_there(self, path: str) -> bool:
+    def is_there(self, path: str | os.PathLike[str]) -> bool:
         """Whether this format certainly lies at a path, by a quick look."""
+        return _is_at(path, self.name)
 
     # -- what can be done with it
 
@@ -322,12 +273,10 @@ __all__ = [
     "Outcome",
     "Part",
     "Passed",
-    "Place",
     "Progress",
     "Skipping",
     "Stretch",
     "View",
-    "first_setting",
     "part_of",
     "size_of",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +21,6 @@ from deedbook._core import (
 from deedbook._errors import (
     AlreadyExistsError,
     CorruptError,
-    Error,
     InvalidArgumentError,
     MissingError,
 )
@@ -34,19 +32,14 @@ from deedbook._formats.info import (
     Found,
     Outcome,
     Part,
-    Place,
     Progress,
     part_of,
 )
 from deedbook._formats.ledger_summary import Summary, dead_letters_of, quarantined
-from deedbook._regular import names_in
-from deedbook._sidecar import SIDECAR
 from deedbook._text import count, damage_text
 
 __all__ = ["LEDGER"]
 
-_FILE = re.compile(r"(?:0|[1-9][0-9]*)-(?P<base>.+)", re.DOTALL)
-_COUNTER = "next-"
 DEFAULT_BASE = "events"
 """What a new ledger's files end with."""
 
@@ -62,43 +55,6 @@ class _LedgerInfo(FormatInfo):
     is_position_of_one = False
     log = Ledger
     read_options = ("base",)
-
-    def evidence(self, place: Place) -> str | None:
-        """The file or the counter of the first ledger; its records are the proof, not its name."""
-        try:
-            if place.names is None:
-                return place.name if self._is_file(place) else None
-            bases = _bases(place)
-        except (Error, OSError):
-            return None  # `look_again` raises it, if nothing else is there
-        return _named(place, bases[0]) if bases else None
-
-    def look_again(self, place: Place) -> str | None:
-        if place.names is None:
-            return None
-        _bases(place)
-        name = next((name for name in place.names if _base_of(name) is not None), None)
-        if name is None:
-            return None
-        meant = f"if it is one, name its base ({_base_of(name)})"
-        return f"{name} is named as a ledger's file, and has no intact record: {meant}"
-
-    def is_meant(self, place: Place, options: Mapping[str, Any]) -> bool:
-        """Whether ``base`` names files that are there. Then damage may hide all their records."""
-        base: str | None = options.get("base")
-        if base is None or place.names is None:
-            return base is not None and _base_of(place.name) == base
-        return _named(place, base) is not None
-
-    def is_there(self, path: str) -> bool:
-        try:
-            place = Place(path, None if not os.path.isdir(path) else os.listdir(path))
-            return bool(self._is_file(place) if place.names is None else _bases(place))
-        except (Error, OSError):
-            return False
-
-    def _is_file(self, place: Place) -> bool:
-        return _base_of(place.name) is not None and LedgerSnapshot.is_file(place.path)
 
     def open_store(self, path: str, base: str | None) -> Ledger:
         """The ledger of a base, or the only one there."""
@@ -337,33 +293,6 @@ class _Around:
                 if record is None:
                     break
                 yield record
-
-
-def _base_of(name: str) -> str | None:
-    found = _FILE.fullmatch(name)
-    return None if found is None else found["base"]
-
-
-def _bases(place: Place) -> list[str]:
-    """The ledgers in a directory, after a look whether the names allow for any."""
-    counters = os.path.join(place.path, SIDECAR)
-    try:
-        beside = names_in(counters)
-    except (Error, OSError):
-        beside = []
-    named = any(map(_base_of, place.names or ())) or any(
-        name.startswith(_COUNTER) for name in beside
-    )
-    return LedgerSnapshot.bases(place.path) if named else []
-
-
-def _named(place: Place, base: str) -> str | None:
-    """A file of the ledger; else its counter; None if neither is there."""
-    for name in place.names or ():
-        if _base_of(name) == base:
-            return name
-    counter = os.path.join(SIDECAR, _COUNTER + base)
-    return counter if os.path.exists(os.path.join(place.path, counter)) else None
 
 
 def _asked(path: str, base: str | None = None) -> list[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from deedbook._core import Book, Loss, Pier, Transactions, Wal
 from deedbook._formats.info import (
@@ -55,7 +54,6 @@ class LogInfo(FormatInfo, Generic[LogT]):
     """A format whose paths are logs: one thing with a beginning and an end, which can be mended."""
 
     log: type[LogT]
-    saved_name: ClassVar[re.Pattern[str]]
 
     # -- a log
 

@@ -20,7 +20,6 @@ from deedbook._formats.info import (
     Found,
     Outcome,
     Part,
-    Place,
     Progress,
     Stretch,
     size_of,
@@ -48,13 +47,6 @@ class _NostrInfo(FormatInfo):
     columns = ("segment", "offset")
     is_position_of_one = False
     log = EventStore
-
-    def evidence(self, place: Place) -> str | None:
-        """The first segment."""
-        return _first_segment(place.path) if "data" in (place.names or ()) else None
-
-    def is_there(self, path: str) -> bool:
-        return _first_segment(path) is not None
 
     def open(self, path: str, mode: str, **options: Any) -> EventStore:
         """The store."""
@@ -242,16 +234,6 @@ def _within(events: Iterable[Event], start: int | None, stop: int | None) -> Ite
 
 def _is_within(segment: int, start: int | None, stop: int | None) -> bool:
     return segment >= (start or 0) and (stop is None or segment < stop)
-
-
-def _first_segment(path: str) -> str | None:
-    """The name of a segment's file in the store at a path."""
-    try:
-        names = os.listdir(os.path.join(path, _SEGMENTS))
-    except OSError:
-        return None
-    segments = sorted(filter(_SEGMENT.fullmatch, names))
-    return os.path.join(_SEGMENTS, segments[0]) if segments else None
 
 
 def _manifest(path: str) -> dict[str, Any]:

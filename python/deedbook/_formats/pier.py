@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from deedbook._core import Deed, Epoch, Loss, Pier, PierReport
 from deedbook._errors import CorruptError, NotALogError, UnsupportedError
@@ -23,7 +22,6 @@ from deedbook._formats.info import (
     Found,
     Outcome,
     Part,
-    Place,
     part_of,
 )
 from deedbook._formats.log import LogInfo, LogView
@@ -31,9 +29,6 @@ from deedbook._formats.writer import writer_of, writer_text
 from deedbook._text import count, damage_text, size
 
 __all__ = ["PIER"]
-
-_EPOCH = re.compile(r"0i(0|[1-9][0-9]*)")
-_BELOW = os.path.join(".urb", "log")
 
 
 class _PierInfo(LogInfo[Pier]):
@@ -46,19 +41,6 @@ class _PierInfo(LogInfo[Pier]):
     columns = ("event", "mug")
     position_min = 1
     log = Pier
-    saved_name: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")  # nothing of it is saved
-
-    def evidence(self, place: Place) -> str | None:
-        if place.names is None:
-            return None
-        if ".urb" in place.names and (found := _first_epoch(os.path.join(place.path, _BELOW))):
-            return os.path.join(_BELOW, found)
-        return _first_epoch(place.path, place.names)
-
-    def is_there(self, path: str) -> bool:
-        return _first_epoch(os.path.join(path, _BELOW)) is not None or (
-            _first_epoch(path) is not None
-        )
 
     def view(self, log: Pier) -> LogView:
         return Deeds(log)
@@ -166,18 +148,6 @@ def _meta(log: Pier) -> tuple[dict[str, Any], str]:
     except (CorruptError, NotALogError, UnsupportedError) as error:
         return {"meta": None, "meta_error": str(error)}, str(error)
     return {"meta": meta_facts(meta)}, meta_text(meta)
-
-
-def _first_epoch(path: str, names: Sequence[str] | None = None) -> str | None:
-    """The name of an epoch's directory in a directory; None if it has none."""
-    try:
-        found = sorted(os.listdir(path)) if names is None else names
-    except OSError:
-        return None
-    for name in found:
-        if _EPOCH.fullmatch(name) and os.path.isdir(os.path.join(path, name)):
-            return name
-    return None
 
 
 def _table(epochs: Sequence[Epoch]) -> list[tuple[str, str]]:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from deedbook._core import Loss, Record, Wal
-from deedbook._formats.info import Entry, Figures, Part, Place, Skipping, part_of
+from deedbook._formats.info import Entry, Figures, Part, Skipping, part_of
 from deedbook._formats.log import LogInfo, LogView
 from deedbook._sidecar import sidecar_of
 from deedbook._text import count, exact_size, size
 
 __all__ = ["WAL"]
-
-_SEGMENT = re.compile(r"[0-9]{20}\.wal")
-_HEAD = "head"
 
 
 class _WalInfo(LogInfo[Wal]):
@@ -28,37 +24,8 @@ class _WalInfo(LogInfo[Wal]):
     position = "lsn"
     columns = ("lsn",)
     log = Wal
-    # `log.cut-N` beside segments, `NAME.cut-N` beside a single file, `SEGMENT.cut` after a gap.
-    saved_name = re.compile(
-        r"(.*\.cut-(?P<offset>[0-9]+)|[0-9]{20}\.wal\.cut(-[0-9]+)?)(\.[0-9]+)?"
-    )
     packed = b"DBPK"
     read_options = ("segment_bytes",)
-
-    def evidence(self, place: Place) -> str | None:
-        return next(filter(_SEGMENT.fullmatch, place.names or ()), None)
-
-    def hint(self, place: Place) -> str | None:
-        """The head marker; or any file: whether its bytes are a log, opening it reports.
-
-        Not an empty one without a sidecar, which the writer of a new log makes first; but one with
-        a segment's name, for which opening says that its directory is the log.
-        """
-        if place.names is None:
-            path = place.path
-            is_empty = os.path.isfile(path) and os.path.getsize(path) == 0
-            known = _SEGMENT.fullmatch(place.name) or os.path.isdir(sidecar_of(path, True))
-            return None if is_empty and not known else place.name
-        return _HEAD if _HEAD in place.names else None
-
-    def is_there(self, path: str) -> bool:
-        try:
-            with os.scandir(path) as files:
-                return any(_SEGMENT.fullmatch(file.name) for file in files)
-        except NotADirectoryError:
-            return os.path.exists(os.path.join(sidecar_of(path, True), "mark"))
-        except OSError:
-            return False
 
     def view(self, log: Wal) -> LogView:
         return _Records(log)

@@ -16,7 +16,8 @@ from typing import Final, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from deedbook import InvalidArgumentError
-from deedbook._formats import LOOKED_FOR, detect, missing
+from deedbook._core import _LOOKED_FOR
+from deedbook._formats import detect, missing
 from deedbook.spark._options import NO_TABLE
 
 __all__ = [
@@ -113,7 +114,7 @@ def find_logs(paths: list[str], expand: Callable[[Path], list[Log]]) -> list[Log
         found = [log for match in matches for log in expand(match)]
         if not found:
             raise missing(
-                f"no log there (looked for {LOOKED_FOR}, also one directory below)",
+                f"no log there (looked for {_LOOKED_FOR}, also one directory below)",
                 path,
             )
         logs.extend(found)

@@ -16,8 +16,8 @@ use crate::append::input;
 use crate::append::payload::{Limit, bytes_of};
 use crate::book::range::{DeedRange, event_of};
 use crate::common::arguments::{self, numbers, seconds};
-use crate::common::errors::OrRaise;
 use crate::common::detect::check_format;
+use crate::common::errors::OrRaise;
 use crate::common::handle::{Held, found, number_in};
 use crate::common::progress::Progress;
 use crate::common::reports::{

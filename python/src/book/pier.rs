@@ -17,9 +17,9 @@ use crate::append::transaction::PyTransactions;
 use crate::book::deeds::{Deeds, schema};
 use crate::book::range::{DeedRange, event_of};
 use crate::common::arguments::{self, numbers, seconds};
+use crate::common::detect::check_format;
 use crate::common::errors::{OrRaise, invalid};
 use crate::common::fs_path::FsPath;
-use crate::common::detect::check_format;
 use crate::common::handle::{Held, Owner, found, left, number_in};
 use crate::common::progress::Progress;
 use crate::common::reports::{

@@ -10,9 +10,9 @@ use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
 use crate::append::transaction::PyTransactions;
 use crate::common::arguments::{self, numbers, seconds};
+use crate::common::detect::check_format;
 use crate::common::errors::OrRaise;
 use crate::common::fs_path::FsPath;
-use crate::common::detect::check_format;
 use crate::common::handle::{Held, Owner, left};
 use crate::common::logging::check_signals;
 use crate::common::progress::Progress;
