@@ -1,6 +1,7 @@
 //! Things in place of files, locks, and places where nothing can be written.
 #![cfg(unix)]
 
+mod detection;
 mod hostile;
 
 use std::fs;
