@@ -118,7 +118,7 @@ def deed_entry(record: Deed) -> Entry:
 
 def _is_numbered(book: Book) -> bool:
     """Whether the numbers of its deeds are known, which those of a saved end are not."""
-    found = _detect(book.path)
+    found = _detect(book.path) if os.path.isfile(book.path) else None
     return found is None or not found[1]
 
 
