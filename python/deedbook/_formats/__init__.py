@@ -166,14 +166,8 @@ def by_name(name: str) -> FormatInfo:
 def find(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], **options: Any) -> Found | None:
     """The format of what lies at a path; None if there is nothing of any format.
 
-    A book is a directory with ``book.log``, or that file. A pier is a directory with epochs ``0iN``
-    in ``.urb/log``, or that one. A WAL is a directory with segments
-    ``%020d.wal`` or a ``head``, or any other file: whether its bytes are a log, opening it reports.
-    A ledger is a directory with files ``N-BASE`` of which one holds an intact record, or that has
-    ``.deedbook/next-BASE``; or such a file. An event store is a directory with segments
-    ``data/segments/data.N.seg``. A log that is gone is known by what lies beside it, so
-    that opening it says what was lost. What a repair or an opening saved before it cut it is known
-    by its name. ``options`` may say what is meant: the ``base`` of a ledger.
+    ``options`` may say what is meant: the ``base`` of a ledger. `deedbook::detect` of the crate has
+    the rules.
 
     Raises OSError, `NotALogError` for a book's log under another name, and `InvalidArgumentError`
     for a directory that holds several formats.
