@@ -97,7 +97,7 @@ def _detect(path: _Path, base: str | None = None, /) -> tuple[str, bool, int | N
     """The format of what lies at a path, whether it is a saved end, and where that began."""
 
 def _require(path: _Path, base: str | None = None, /) -> tuple[str, bool, int | None]:
-    """As `_detect`, but `MissingError` if there is nothing."""
+    """As ``_detect``, but `MissingError` if there is nothing."""
 
 def _is_at(path: _Path, format: str, /) -> bool:
     """Whether a format certainly lies at a path, by a quick look."""

@@ -154,8 +154,9 @@ class Found(NamedTuple):
 class FormatInfo(ABC):
     """One format: how what lies at a path is opened, read, checked and described.
 
-    A further format is one more subclass, and its instance in `deedbook._formats.FORMATS`. For a
-    format whose paths are logs, `deedbook._formats.log.LogInfo` does most of it.
+    A further format is one more subclass, its instance in `deedbook._formats.FORMATS`, and its rule
+    in `deedbook::detect` of the crate. For a format whose paths are logs,
+    `deedbook._formats.log.LogInfo` does most of it.
 
     ``options`` are those that `read_options` names; one that was not given is left out.
     """
