@@ -48,6 +48,7 @@ pub use epoch::epoch_in_name;
 pub use in_parts::JamReader;
 pub use layouts::Layout;
 pub use layouts::codec::{Codec, DEED_BYTES_MAX};
+pub(crate) use layouts::packed::MAGIC;
 pub use meta::{META_BYTES, Meta};
 pub use names::{LOG_NAME, META_NAME};
 pub use options::Options;

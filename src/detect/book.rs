@@ -3,12 +3,10 @@
 use std::path::Path;
 
 use super::site::{Site, is_file, name_of, names_in};
-use crate::book::{LOG_NAME, epoch_in_name};
+use crate::book::{LOG_NAME, MAGIC, epoch_in_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Disk, Lies, Storage, read_full};
 
-/// The first bytes of `book.log`.
-const MAGIC: [u8; 4] = *b"KOOB";
 /// Where a ship has its epochs.
 const BELOW: &str = ".urb/log";
 
@@ -26,8 +24,9 @@ pub fn refuse_renamed(site: &Site<'_>) -> Result<()> {
     }
     let fail = |e| Error::io("read the file", path, e);
     let file = Disk.open(path, Access::Read).map_err(fail)?;
-    let mut magic = [0; MAGIC.len()];
-    if read_full(&*file, &mut magic, 0).map_err(fail)? < MAGIC.len() || magic != MAGIC {
+    let mut magic = [0; 4];
+    read_full(&*file, &mut magic, 0).map_err(fail)?;
+    if u32::from_le_bytes(magic) != MAGIC {
         return Ok(());
     }
     let path = path.display();

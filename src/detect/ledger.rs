@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::site::{Site, names_in};
+use super::site::Site;
 use crate::error::Result;
 use crate::ledger::codec::file_parts;
 use crate::ledger::directory::counter;
@@ -18,14 +18,14 @@ pub fn evidence(site: &Site<'_>) -> Option<String> {
         return holds.then(|| site.name().to_owned());
     }
     // `resembling` says why they cannot be read, if nothing else is there.
-    let found = bases_at(site).unwrap_or_default();
+    let found = bases(site.path, &Options::default()).unwrap_or_default();
     named(site, found.first()?)
 }
 
 /// What is named as a ledger's file, for the error where nothing was found. Fails for what kept the ledger
 /// from being found.
 pub fn resembling(site: &Site<'_>) -> Result<Option<String>> {
-    bases_at(site)?;
+    bases(site.path, &Options::default())?;
     let Some(name) = site.first(|name| base_of(name).is_some()) else { return Ok(None) };
     let base = base_of(&name).unwrap_or_default();
     Ok(Some(format!(
@@ -42,24 +42,13 @@ pub fn is_meant(site: &Site<'_>, base: &str) -> bool {
 }
 
 pub fn is_at(path: &Path) -> bool {
-    Site::at(path).ok().flatten().is_some_and(|site| match site.is_file() {
-        true => is_ledger_file(path, &Options::default()).unwrap_or(false),
-        false => bases_at(&site).is_ok_and(|found| !found.is_empty()),
-    })
+    let options = Options::default();
+    is_ledger_file(path, &options).unwrap_or(false)
+        || bases(path, &options).is_ok_and(|found| !found.is_empty())
 }
 
 fn base_of(name: &str) -> Option<&str> {
     file_parts(OsStr::new(name)).map(|(_, base)| base)
-}
-
-/// The ledgers in a directory, after a look whether the names allow for any.
-fn bases_at(site: &Site<'_>) -> Result<Vec<String>> {
-    let counted =
-        || names_in(&sidecar_dir(site.path)).iter().any(|name| name.starts_with(counter::PREFIX));
-    if site.first(|name| base_of(name).is_some()).is_none() && !counted() {
-        return Ok(Vec::new());
-    }
-    bases(site.path, &Options::default())
 }
 
 /// A file of the ledger; else its counter.
