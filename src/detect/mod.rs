@@ -20,7 +20,9 @@ mod wal;
 
 use std::path::Path;
 
+use crate::book::LOG_NAME;
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::space::base_of_tail;
 use crate::sidecar::{first_setting, has_mark, sidecar_dir};
 use crate::storage::{Disk, Lies};
 use site::{Site, is_file, name_of, sidecar_of_file};
@@ -199,23 +201,18 @@ fn several(path: &Path, shown: &[(Kind, String)]) -> Error {
     Error::new(ErrorKind::InvalidArgument, message)
 }
 
-/// The saved end of a log, by a file's name: `book.log.cut-N`, `NAME.cut-N` and `SEGMENT.cut`, each with a
-/// number after it if there were several.
+/// The saved end of a log, by a file's name: a saved tail, or `SEGMENT.cut` with a number if there were several.
 fn saved(name: &str) -> Option<Found> {
+    if let Some(base) = base_of_tail(Path::new(name)) {
+        let kind = if base == LOG_NAME { Kind::Book } else { Kind::Wal };
+        let offset = name.strip_prefix(base)?.strip_prefix(".cut-")?.split('.').next()?;
+        return Some(Found { kind, saved: true, saved_offset: offset.parse().ok() });
+    }
+    let (segment, number) = name.split_once(".cut")?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let name = match name.rsplit_once('.') {
-        Some((before, counter)) if is_number(counter) => before,
-        _ => name,
-    };
-    let (log, rest) = name.rsplit_once(".cut")?;
-    let offset = rest.strip_prefix('-').filter(|digits| is_number(digits));
-    let known = offset.is_some() || (rest.is_empty() && wal::is_segment(log));
-    let kind = match offset {
-        Some(_) if log == crate::book::LOG_NAME => Kind::Book,
-        _ => Kind::Wal,
-    };
-    let saved_offset = offset.and_then(|digits| digits.parse().ok());
-    known.then_some(Found { kind, saved: true, saved_offset })
+    let is_cut = number.is_empty() || number.strip_prefix('.').is_some_and(is_number);
+    let found = Found { kind: Kind::Wal, saved: true, saved_offset: None };
+    (is_cut && wal::is_segment(segment)).then_some(found)
 }
 
 /// The format of a log of which only the sidecar is left. That of an older book names none.
