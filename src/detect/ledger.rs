@@ -22,8 +22,7 @@ pub fn evidence(site: &Site<'_>) -> Option<String> {
     named(site, found.first()?)
 }
 
-/// What is named as a ledger's file, for the error where nothing was found. Fails for what kept the ledger
-/// from being found.
+/// The name of a ledger's file, for the error that nothing was found. Fails with the error that hid the ledger.
 pub fn resembling(site: &Site<'_>) -> Result<Option<String>> {
     bases(site.path, &Options::default())?;
     let Some(name) = site.first(|name| base_of(name).is_some()) else { return Ok(None) };

@@ -113,8 +113,8 @@ impl Kind {
         }
     }
 
-    /// What keeps this format from being opened at a path: another format, or the saved end of another's
-    /// log. Looks as little as it can, because every opening may ask.
+    /// Another format at a path, or the saved end of another's log: this format is not opened there. Looks
+    /// as little as it can, because every opening may ask.
     pub fn other_at(self, path: impl AsRef<Path>) -> Option<Found> {
         let path = path.as_ref();
         let other = |kind: &&Self| **kind != self && kind.is_at(path);

@@ -1,4 +1,4 @@
-//! A path and the names in it: what the formats recognise theirs by.
+//! A path and the names in it, by which the formats recognise their logs.
 
 use std::ffi::OsStr;
 use std::io;

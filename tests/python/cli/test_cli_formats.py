@@ -109,7 +109,7 @@ class ToyLog:
 class Toy(type(formats.WAL)):
     name, title, noun, log, create_options = "toy", "toy log", "brick", ToyLog, ()
 
-# The core would detect the format.
+# Answers for the core, which would have the rule of the format.
 def with_toy(ask):
     def answer(path, base=None):
         is_toy = os.path.exists(os.path.join(path, "toy"))
