@@ -1,6 +1,6 @@
-/* The functions u3_book_* of Urbit's Book, over deedbook.
+/* The functions u3_book_* of Urbit's Book, and deedbook_detect(), over deedbook.
 **
-** Signatures and return values are those of vere's pkg/vere/db/book.h. c3y is 0, c3n is 1. No
+** Signatures and return values of u3_book_* are those of vere's pkg/vere/db/book.h. c3y is 0, c3n is 1. No
 ** function prints to standard output; errors are lines on standard error. A panic of the library
 ** becomes c3n, or a null pointer.
 **
@@ -149,6 +149,16 @@ u3_book_walk_next(u3_book_walk* itr_u, c3_z* len_z, void** buf_v);
 */
 void
 u3_book_walk_done(u3_book_walk* itr_u);
+
+/* deedbook_detect(): the name of the format of the log at [pax_c], or of a saved end of one: "book",
+** "pier", "wal" or "ledger". The string is the library's and stays. Null where no log is, and, with a
+** line on standard error, where that is not certain: of a directory with logs of two formats, of a
+** renamed book.log, and where the system refuses to look.
+**
+** Not of vere. It takes a pier for a pier, which u3_book_init() does not.
+*/
+const c3_c*
+deedbook_detect(const c3_c* pax_c);
 
 #ifdef __cplusplus
 }

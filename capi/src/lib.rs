@@ -1,4 +1,4 @@
-//! The functions `u3_book_*` of Urbit's Book for C, as `include/book.h` declares them.
+//! The functions `u3_book_*` of Urbit's Book for C, and `deedbook_detect`, as `include/book.h` declares them.
 //!
 //! They are thin: the module `log` does what they do. Here pointers become references and results
 //! become loobeans, and no panic crosses the border.
@@ -300,6 +300,24 @@ pub unsafe extern "C" fn u3_book_walk_done(walk: *mut U3BookWalk) {
             Ok(())
         });
     }
+}
+
+/// The name of the format at a path; null where no log is, and where that is not certain.
+///
+/// # Safety
+///
+/// `path` is null or a string of C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn deedbook_detect(path: *const c_char) -> *const c_char {
+    let found = guarded(|| {
+        // SAFETY: the caller's promise.
+        deedbook::detect::detect(unsafe { path_of(path) }?, None)
+    });
+    let names = [c"book", c"pier", c"wal", c"ledger", c"nostr"];
+    let name = found.flatten().and_then(|found| {
+        names.into_iter().find(|name| name.to_bytes() == found.kind.name().as_bytes())
+    });
+    name.map_or(ptr::null(), CStr::as_ptr)
 }
 
 /// The value; `None` after an error or a panic, of which standard error tells.

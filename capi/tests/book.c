@@ -284,6 +284,36 @@ no_log(void)
   HOLDS(!u3_book_init("/nonexistent/deeply"));
 }
 
+/* The answer, with "none" for null. */
+static const char*
+detected(const char* path_c)
+{
+  const char* name_c = deedbook_detect(path_c);
+  return name_c ? name_c : "none";
+}
+
+static void
+formats_are_detected(void)
+{
+  char* dir_c = place("0i0");
+  HOLDS(!strcmp("none", detected(dir_c)));
+  HOLDS(!strcmp("none", detected("/nonexistent/deeply")));
+  u3_book_exit(u3_book_init(dir_c));
+  HOLDS(!strcmp("book", detected(dir_c)));
+  HOLDS(!strcmp("book", detected(log_in(dir_c))));
+  HOLDS(!strcmp("pier", detected(home_c)));
+  /* Segments beside a book: nobody can tell which of the two is meant. */
+  char path_c[4200];
+  snprintf(path_c, sizeof(path_c), "%s/00000000000000000000.wal", dir_c);
+  close(open(path_c, O_WRONLY | O_CREAT, 0644));
+  HOLDS(!strcmp("none", detected(dir_c)));
+  HOLDS(!unlink(path_c));
+  dir_c = place("segments");
+  snprintf(path_c, sizeof(path_c), "%s/00000000000000000000.wal", dir_c);
+  close(open(path_c, O_WRONLY | O_CREAT, 0644));
+  HOLDS(!strcmp("wal", detected(dir_c)));
+}
+
 static void
 null_pointers(void)
 {
@@ -294,6 +324,7 @@ null_pointers(void)
   u3_book_walk itr_u;
   u3_book* log_u = u3_book_init(place("null"));
   HOLDS(!u3_book_init(0));
+  HOLDS(!deedbook_detect(0));
   u3_book_exit(0);
   u3_book_stat(0);
   HOLDS(c3n == u3_book_gulf(0, &num_d, &num_d));
@@ -332,6 +363,7 @@ main(int argc, char** argv)
   damage();
   a_failed_sync();
   no_log();
+  formats_are_detected();
   null_pointers();
   u3_book_stat(place("saved"));
   printf("%s\n", failed_i ? "failed" : "ok");
