@@ -105,6 +105,20 @@ def _is_at(path: _Path, format: str, /) -> bool:
 def _check_format(path: _Path, format: str, /) -> None:
     """`NotALogError` if a log of another format lies at a path."""
 
+_SMALL_BYTES_MAX: int
+
+def _open_regular(path: _Path, write: bool, create: bool, new: bool, mode: int, /) -> int:
+    """A descriptor of a regular file; `NotALogError` for a link, a FIFO and all else. OSError."""
+
+def _read_small(path: _Path, /) -> bytes:
+    """The bytes of a small regular file; `NotALogError`, `TooLargeError` and OSError."""
+
+def _is_regular(path: _Path, /) -> bool:
+    """Whether a regular file lies at a path; `NotALogError` for all else, and OSError."""
+
+def _is_directory(path: _Path, /) -> bool:
+    """Whether a directory lies at a path; `NotALogError` for all else, and OSError."""
+
 def parse_events(
     lines: Iterable[Buffer] | Any,
     /,

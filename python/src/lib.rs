@@ -16,6 +16,7 @@ mod nostr;
 mod wal;
 
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 #[pymodule(gil_used = false)]
 mod _core {
@@ -40,7 +41,7 @@ mod _core {
         PyLoss, PyPartReport, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun,
         PyStats, PyVerifyReport,
     };
-    use super::common::{detect, logging};
+    use super::common::{detect, logging, regular};
     #[pymodule_export]
     use super::ledger::PyLedger;
     #[pymodule_export]
@@ -84,12 +85,22 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         logging::install(module)?;
         // Not by an export, which would be in `__all__`.
-        module.setattr("_not_json", wrap_pyfunction!(json_lines::_not_json, module)?)?;
+        let private = [
+            wrap_pyfunction!(json_lines::_not_json, module)?,
+            wrap_pyfunction!(detect::_detect, module)?,
+            wrap_pyfunction!(detect::_require, module)?,
+            wrap_pyfunction!(detect::_is_at, module)?,
+            wrap_pyfunction!(detect::_check_format, module)?,
+            wrap_pyfunction!(regular::_open_regular, module)?,
+            wrap_pyfunction!(regular::_read_small, module)?,
+            wrap_pyfunction!(regular::_is_regular, module)?,
+            wrap_pyfunction!(regular::_is_directory, module)?,
+        ];
+        for function in private {
+            module.setattr(function.getattr("__name__")?.cast::<PyString>()?, function)?;
+        }
         module.setattr("_LOOKED_FOR", deedbook::detect::LOOKED_FOR)?;
-        module.setattr("_detect", wrap_pyfunction!(detect::_detect, module)?)?;
-        module.setattr("_require", wrap_pyfunction!(detect::_require, module)?)?;
-        module.setattr("_is_at", wrap_pyfunction!(detect::_is_at, module)?)?;
-        module.setattr("_check_format", wrap_pyfunction!(detect::_check_format, module)?)?;
+        module.setattr("_SMALL_BYTES_MAX", deedbook::storage::SMALL_BYTES_MAX)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

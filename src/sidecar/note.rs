@@ -8,11 +8,7 @@ use super::dir::PRIVATE_MODE;
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::segmented::remove;
-use crate::storage::{Access, File, Storage, read_full, replace};
-
-/// The limit of a note, which is held in memory. The longest is the intent of a commit, with at most 128 bytes for
-/// each staged file: 131,072 of them fit.
-const BYTES_MAX: u64 = 16 << 20;
+use crate::storage::{Access, File, SMALL_BYTES_MAX, Storage, read_full, replace};
 
 /// The place of a note, and its name in errors.
 pub struct Note<'a> {
@@ -55,8 +51,8 @@ impl Note<'_> {
     /// Replace the note, durably. Lines that nobody could read back are refused.
     pub fn store(&self, lines: &str) -> Result<()> {
         let bytes = lines.len();
-        if bytes as u64 > BYTES_MAX {
-            let message = format!("would have {bytes} bytes, limit {BYTES_MAX}");
+        if bytes as u64 > SMALL_BYTES_MAX {
+            let message = format!("would have {bytes} bytes, limit {SMALL_BYTES_MAX}");
             return Err(self.error(ErrorKind::TooLarge, &message));
         }
         replace(self.storage, &self.path, seal(lines).as_bytes(), PRIVATE_MODE)
@@ -102,8 +98,8 @@ pub fn value<'a>(line: Option<&'a str>, name: &str) -> Option<&'a str> {
 pub fn read_small(file: &dyn File, path: &Path, what: &str) -> Result<Vec<u8>> {
     let fail = |e| Error::io(&format!("read {what}"), path, e);
     let len = file.len().map_err(fail)?;
-    if len > BYTES_MAX {
-        let message = format!("{what} is damaged: {len} bytes, limit {BYTES_MAX}");
+    if len > SMALL_BYTES_MAX {
+        let message = format!("{what} is damaged: {len} bytes, limit {SMALL_BYTES_MAX}");
         return Err(Error::new(ErrorKind::Corrupt, message).at(path));
     }
     let mut bytes = vec![0; len as usize];

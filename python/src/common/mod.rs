@@ -7,4 +7,5 @@ pub mod fs_path;
 pub mod handle;
 pub mod logging;
 pub mod progress;
+pub mod regular;
 pub mod reports;

@@ -10,8 +10,10 @@ pub enum Lies {
     /// A regular file of so many bytes.
     File(u64),
     Dir,
-    /// A link, a FIFO, a device.
-    Other,
+    Link,
+    Fifo,
+    Socket,
+    Device,
 }
 
 impl Lies {
@@ -25,11 +27,30 @@ impl Lies {
         fs::metadata(path).map(Self::of)
     }
 
+    /// In a sentence.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::File(_) => "a regular file",
+            Self::Dir => "a directory",
+            Self::Link => "a symbolic link",
+            Self::Fifo => "a FIFO",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        }
+    }
+
     fn of(found: fs::Metadata) -> Self {
+        #[cfg(unix)]
+        use std::os::unix::fs::FileTypeExt;
         match found.file_type() {
             kind if kind.is_file() => Self::File(found.len()),
             kind if kind.is_dir() => Self::Dir,
-            _ => Self::Other,
+            kind if kind.is_symlink() => Self::Link,
+            #[cfg(unix)]
+            kind if kind.is_fifo() => Self::Fifo,
+            #[cfg(unix)]
+            kind if kind.is_socket() => Self::Socket,
+            _ => Self::Device,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The real file system: names, directories and locks. Only this file, `file.rs` and
-//! `look.rs` touch `std::fs`.
+//! The real file system: names, directories and locks. Only this file, `file.rs`, `look.rs` and `regular.rs` touch
+//! `std::fs`.
 
 #[cfg(target_os = "linux")]
 mod bus_error;
@@ -11,6 +11,7 @@ mod mapped_reads;
 mod mapped_writes;
 #[cfg(target_os = "linux")]
 mod prealloc;
+mod regular;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -29,6 +30,10 @@ use file::{DiskFile, id_of};
 pub use look::Lies;
 #[cfg(target_os = "linux")]
 use mapped_reads::MappedFile;
+#[cfg(feature = "nostr")]
+pub use regular::is_own;
+pub use regular::{SMALL_BYTES_MAX, is_directory, is_regular, open_regular, read_small};
+use regular::{opened, options};
 
 /// Files that this process has locked: on some systems a second lock by one process succeeds.
 /// With the fork generation, because a child inherits the set but holds none of the locks.
@@ -105,55 +110,6 @@ fn signature(file: &fs::File) -> Option<u32> {
     std::str::from_utf8(&text).ok()?.trim().parse().ok()
 }
 
-fn options(access: Access) -> fs::OpenOptions {
-    let mut options = fs::OpenOptions::new();
-    options.read(true).write(access == Access::Write);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // Not blocking: opening a FIFO must not hang.
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
-    }
-    options
-}
-
-fn regular(file: fs::File) -> io::Result<fs::File> {
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
-    }
-}
-
-fn open_regular(path: &Path, access: Access) -> io::Result<fs::File> {
-    #[cfg(not(unix))]
-    if fs::symlink_metadata(path)?.file_type().is_symlink() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a symbolic link"));
-    }
-    match options(access).open(path) {
-        #[cfg(unix)]
-        Err(e) if matches!(e.raw_os_error(), Some(libc::ELOOP | libc::EISDIR | libc::ENXIO)) => {
-            let message = format!("not a regular file: {e}");
-            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
-        }
-        opened => regular(opened?),
-    }
-}
-
-/// Whether a regular file belongs to the user of this process.
-#[cfg(all(unix, feature = "nostr"))]
-#[allow(unsafe_code)]
-pub fn is_own(path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    let owner = open_regular(path, Access::Read)?.metadata()?.uid();
-    // SAFETY: a system call without arguments, which cannot fail.
-    Ok(owner == unsafe { libc::geteuid() })
-}
-
-#[cfg(all(not(unix), feature = "nostr"))]
-pub fn is_own(path: &Path) -> io::Result<bool> {
-    open_regular(path, Access::Read).map(|_| true)
-}
-
 fn open_dir(dir: &Path) -> io::Result<fs::File> {
     fs::File::open(if dir.as_os_str().is_empty() { Path::new(".") } else { dir })
 }
@@ -170,12 +126,12 @@ impl Storage for Disk {
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
-        Ok(self.file(open_regular(path, access)?))
+        Ok(self.file(opened(path, options(access))?))
     }
 
     #[cfg(target_os = "linux")]
     fn open_mapped(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
-        let file = open_regular(path, access)?;
+        let file = opened(path, options(access))?;
         Ok(match mapped_reads::map(&file) {
             Some(map) => Box::new(MappedFile::new(map, DiskFile::new(file, false))),
             None => self.file(file),
@@ -192,7 +148,7 @@ impl Storage for Disk {
         }
         #[cfg(not(unix))]
         let _ = mode;
-        Ok(self.file(options.open(path)?))
+        Ok(self.file(opened(path, options)?))
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -259,7 +215,7 @@ impl Storage for Disk {
         }
         // A whole-file lock on Windows would keep readers out, so only the signed file is locked.
         if !sign && !cfg!(unix) {
-            let file = open_regular(path, Access::Read)?;
+            let file = opened(path, options(Access::Read))?;
             let (key, file) = ((fork_generation(), FileId::default()), ManuallyDrop::new(file));
             return Ok(LockAttempt::Held(Box::new(DiskLock {
                 #[cfg(unix)]
@@ -273,7 +229,7 @@ impl Storage for Disk {
             // Through a link as well, as every file in it is: one directory has one lock, under any
             // of its names.
             true => fs::File::open(path)?,
-            false => open_regular(path, if sign { Access::Write } else { Access::Read })?,
+            false => opened(path, options(if sign { Access::Write } else { Access::Read }))?,
         };
         let key = (fork_generation(), id_of(&file)?);
         if !lock(&LOCKED_HERE).insert(key) {

@@ -3,6 +3,7 @@
 
 mod detection;
 mod hostile;
+mod opener;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
