@@ -7,8 +7,6 @@ use deedbook::storage::sim::{Choice, Sim};
 
 use super::mix::mix;
 
-/// States of a second crash at each call.
-const SECOND_STATES: u64 = 3;
 /// Hashes of states that are kept; beyond that, some states are judged and counted again.
 const SEEN_MAX: usize = 1 << 23;
 
@@ -53,7 +51,7 @@ pub trait World {
         None
     }
     /// A number for a moment, the same in each run of its history. It chooses the states that are tried; without
-    /// one, the same choices are made at each moment.
+    /// one, the number of the call does.
     fn place(&self, _known: &Self::Known) -> Option<u64> {
         None
     }
@@ -69,12 +67,14 @@ pub struct Plan {
     pub second_every: Option<u64>,
     /// At how many of its calls the next process crashes.
     pub second_calls: usize,
+    /// States of a second crash at each of these calls.
+    pub second_states: u64,
 }
 
 impl Plan {
     /// A few second crashes after each moment.
     pub fn of(states: u64) -> Self {
-        Self { seed: 0, states, second_every: None, second_calls: 5 }
+        Self { seed: 0, states, second_every: None, second_calls: 5, second_states: 3 }
     }
 }
 
@@ -135,7 +135,8 @@ impl Explorer {
             self.seen_second.clear();
         }
         for (call, (disk, known)) in moments.iter().enumerate() {
-            let seed = world.place(known).map_or(plan.seed, |place| mix(plan.seed ^ mix(place)));
+            let place = world.place(known).unwrap_or(call as u64);
+            let seed = mix(plan.seed ^ mix(place));
             let plan = Plan { seed, ..*plan };
             if let Err(why) = self.moment(world, disk, known, &plan) {
                 self.failures.push(format!("{what}, call {call} of {}: {why}", moments.len()));
@@ -212,7 +213,7 @@ impl Explorer {
         for (call, moment) in moments.iter().enumerate().step_by(every) {
             let crashes = moment.crashes();
             let seed = context.map_or(self.counts.second, |_| plan.seed ^ mix(call as u64));
-            for choice in choices(moment, SECOND_STATES, seed) {
+            for choice in choices(moment, plan.second_states, seed) {
                 self.counts.second += 1;
                 let state = crashes.build(&choice);
                 let key = mix(state.fingerprint() ^ context.unwrap_or(0));

@@ -158,7 +158,7 @@ impl Campaign<'_> {
         let known: Vec<_> = of.iter().map(|moment| (moment.disk.clone(), moment)).collect();
         let seed = self.seed ^ hash(task.history.as_bytes());
         let (states, second_every) = (task.per_moment, Some(16));
-        let plan = Plan { seed, states, second_every, second_calls: usize::MAX };
+        let plan = Plan { seed, states, second_every, second_calls: usize::MAX, second_states: 3 };
         explorer.explore(&self.named(task), &crashed, &known, &plan);
         Ok(())
     }

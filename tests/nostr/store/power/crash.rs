@@ -50,9 +50,17 @@ pub fn crashed(histories: &[&str], durability: Durability, checksums: bool) {
 pub fn crashed_in(states: u64, histories: &[&str], durability: Durability, checksums: bool) {
     for history in histories {
         let mut explorer = Explorer::default();
-        crash(history, durability, checksums, &[], states, &mut explorer);
+        crash(history, durability, checksums, &[], Plan::of(states), &mut explorer);
         finish(None, explorer);
     }
+}
+
+/// The same with so many second crashes in the calls of the next opening, each in so many states.
+pub fn crashed_twice(history: &str, second_calls: usize, second_states: u64) {
+    let plan = Plan { second_calls, second_states, ..Plan::of(2) };
+    let mut explorer = Explorer::default();
+    crash(history, Durability::Manual, true, &[], plan, &mut explorer);
+    finish(None, explorer);
 }
 
 /// Crash a history at every call of its last step.
@@ -61,7 +69,7 @@ fn crash(
     durability: impl Into<Option<Durability>>,
     checksums: bool,
     lost: &'static [&'static str],
-    states: u64,
+    plan: Plan,
     explorer: &mut Explorer,
 ) {
     let durability = durability.into();
@@ -86,7 +94,7 @@ fn crash(
         let mut moments: Vec<_> = run.disk.recorded().into_iter().map(|d| (d, &during)).collect();
         moments.push((run.disk.kill(), &run.known));
         let store = Store { options: &run.options, lost };
-        explorer.explore(&what, &store, &moments, &Plan::of(states));
+        explorer.explore(&what, &store, &moments, &plan);
     }
 }
 
@@ -110,7 +118,7 @@ fn every_short_history_survives_every_crash() {
     let mut explorer = Explorer::default();
     for (durability, fewer) in DURABILITIES {
         for history in all_after("", steps.saturating_sub(fewer), STEPS) {
-            crash(&history, durability, true, &[], states, &mut explorer);
+            crash(&history, durability, true, &[], Plan::of(states), &mut explorer);
             if explorer.failures.len() > 5 {
                 break;
             }
@@ -140,7 +148,7 @@ fn a_compaction_that_a_crash_interrupted_doubles_nothing_without_a_manifest() {
     for history in &histories[..of_tier("DEEDBOOK_NOSTR_INTERRUPTED") as usize] {
         for lost in [&[MANIFEST][..], &[COPY], &[MANIFEST, COPY]] {
             let mut explorer = Explorer::default();
-            crash(history, Durability::Manual, true, lost, states, &mut explorer);
+            crash(history, Durability::Manual, true, lost, Plan::of(states), &mut explorer);
             finish(None, explorer);
         }
     }
@@ -156,7 +164,14 @@ fn longer_histories_by_chance_survive_every_crash_of_their_last_step() {
         let chance = mix(seed ^ mix(round));
         let (history, durability) =
             (by_chance(STEPS, chance), DURABILITIES[(mix(chance) % 4) as usize].0);
-        crash(&history, durability, mix(chance ^ 1).is_multiple_of(2), &[], states, &mut explorer);
+        crash(
+            &history,
+            durability,
+            mix(chance ^ 1).is_multiple_of(2),
+            &[],
+            Plan::of(states),
+            &mut explorer,
+        );
     }
     finish(Some("chance"), explorer);
 }

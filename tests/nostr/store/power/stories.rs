@@ -2,7 +2,7 @@
 
 use deedbook::storage::sim::Choice;
 
-use crate::store::power::crash::{crashed, crashed_in};
+use crate::store::power::crash::{crashed, crashed_in, crashed_twice};
 use crate::store::prelude::*;
 use crate::support::store::judge::recover;
 use crate::support::store::known::Known;
@@ -54,6 +54,13 @@ fn a_version_that_a_lost_flag_deleted_replaces_none_that_came_later() {
         }
     }
     crashed(&["vcavp", "vcavpw", "cvavpw"], Durability::Manual, true);
+}
+
+/// Nothing was committed. A process died while it appended, and a power cut ended the next opening: the segment kept a
+/// version that the log lost, and it hid another one.
+#[test]
+fn a_power_cut_during_the_opening_after_a_death_hides_no_version_alone() {
+    crashed_twice("cvavpw", 60, 60);
 }
 
 /// A process died, and its successor found its events and flags in the cache, took them for durable,
