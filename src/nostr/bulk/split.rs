@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::identity::Identity;
 use crate::log::split::Split;
 use crate::nostr::bytes::format::FORMAT;
-use crate::nostr::open::part_flags::hide_logged_in;
+use crate::nostr::open::look::look_at_one;
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::Segment;
 use crate::nostr::pages::segments::parse_name;
@@ -62,7 +62,7 @@ pub(crate) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u3
         }
         opened => opened?,
     };
-    segment = hide_logged_in(options, segment)?;
+    segment = look_at_one(options, segment)?;
     if let Some(cut) = split.identity {
         let [(_, unknown), (at, sum)] = cut.places();
         let [header, (_, now)] = identity(&segment, at)?.places();

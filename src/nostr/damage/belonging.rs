@@ -13,6 +13,7 @@ use crate::lines;
 use crate::nostr::bytes::event::{EventRef, Id};
 use crate::nostr::bytes::page::Header;
 use crate::nostr::bytes::policy::expires_at;
+use crate::nostr::log::entry::Lsn;
 use crate::nostr::pages::manifest::{Generation, Manifest};
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::{Found, Segment};
@@ -28,6 +29,8 @@ pub struct Belonging {
     is_proved: bool,
     /// Whether the manifest says of replaced events otherwise than the copy, which is believed.
     is_corrected: bool,
+    /// Whether it is of the last time at which this program stored one: the copy is, if a crash came between the two.
+    is_current: bool,
 }
 
 /// By what the segments are known.
@@ -72,6 +75,10 @@ impl Belonging {
             (Some(manifest), Some(copy)) => manifest.generation() == copy.generation(),
             _ => false,
         };
+        let is_current = manifest.as_ref().is_some_and(|manifest| {
+            let checkpoint = manifest.last_checkpoint_lsn;
+            copy.as_ref().is_none_or(|copy| copy.last_checkpoint_lsn <= checkpoint)
+        });
         let mut is_corrected = false;
         let (manifest, source) = match (manifest, copy) {
             (Some(manifest), Some(copy))
@@ -97,7 +104,8 @@ impl Belonging {
             (None, Some(copy)) => (copy, Source::Copy),
             (None, None) => (Manifest::default(), Source::Files),
         };
-        Self { manifest, source, is_proved, is_corrected }
+        let is_current = is_current && !manifest.is_foreign;
+        Self { manifest, source, is_proved, is_corrected, is_current }
     }
 
     /// Whether the manifest is to be made again.
@@ -110,10 +118,23 @@ impl Belonging {
         self.source == Source::Files
     }
 
-    /// Whether nothing of this program vouches for the segments: another one may have written them last, and an
-    /// index that was made before may be of other ones.
+    /// Whether nothing of this program vouches for the segments: another one may have written them last.
     pub fn may_be_of_others(&self) -> bool {
         self.is_unnamed() || self.manifest.is_foreign
+    }
+
+    /// Where the last segment ends, after which entry of the log it goes on, if a manifest of this program vouches for
+    /// the segments.
+    pub fn vouches(&self, segments: &Segments, copies: &[u32]) -> Option<(Lsn, u32)> {
+        let mut ids = segments.by_id.keys().filter(|id| !copies.contains(id));
+        let named = self.manifest.segments.iter().map(|named| named.id);
+        let last = ids.clone().next_back().filter(|last| named.max() == Some(**last))?;
+        let segment = &segments.by_id.get(last)?.segment;
+        let end = self.manifest.pages_end(*last, segment.header().page_bytes)?;
+        let is_whole = self.is_current && ids.all(|id| self.manifest.names(*id));
+        let after = self.manifest.checkpoint();
+        let vouches = is_whole && after > Lsn(0) && end <= segment.end() && !segment.is_missing();
+        vouches.then_some((after, end))
     }
 
     /// Whether what no manifest names need not be looked at.

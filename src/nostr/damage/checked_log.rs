@@ -3,7 +3,7 @@
 //! A refused opening leaves the files as they are. To open the log for writing cuts a torn end and reserved room, so
 //! it is read first, and what refuses the store is asked here.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::belonging::Belonging;
@@ -11,7 +11,6 @@ use super::witnesses::{Expected, reason, unstored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::event::Id;
 use crate::nostr::bytes::names::{self, Searches};
-use crate::nostr::bytes::page;
 use crate::nostr::bytes::record;
 use crate::nostr::log::entry::{Entry, Lsn, file_name};
 use crate::nostr::log::files::{check_none_lost, numbers};
@@ -23,34 +22,51 @@ use crate::nostr::store::records::Records;
 use crate::scan::OnCorrupt;
 use crate::storage::Storage;
 
-/// Refuse a store whose log does not go with its segments and its manifest. Gives the events that the log has from
-/// before its last checkpoint and no segment has: `is_mended` says that a repair appends them again, else they
-/// refuse the store.
+/// What the log of a store that may be opened says.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// After which entry the last segment goes on, and from which byte, if a manifest vouches for it. Else the store is
+    /// adopted.
+    pub vouched: Option<(Lsn, u32)>,
+    /// Events from before the last checkpoint that no segment has: a repair appends them again.
+    pub unstored: Records,
+}
+
+/// Refuse a store whose log does not go with its segments and its manifest. `is_mended` says that a repair appends again
+/// what no segment has.
 pub fn check_log(
     options: &Options,
     dir: &Path,
     belonging: &Belonging,
-    segments: &Segments,
+    (segments, copies): (&Segments, &[u32]),
     is_mended: bool,
-) -> Result<Records> {
+) -> Result<Checked> {
     let (storage, manifest) = (&*options.storage, &belonging.manifest);
     if numbers(storage, dir)?.is_empty() {
-        return check_is_there(storage, dir, manifest).map(|()| Records::default());
+        return check_is_there(storage, dir, manifest).map(|()| Checked::default());
     }
     let wal = EventWal::open_to_check(dir, options.wal())?;
     let next = wal.next_lsn();
-    // Where only its entry is missing, all of the log came before it.
-    if !wal.believe_lost(Lsn(manifest.last_checkpoint_lsn))? && manifest.checkpoint() > next {
+    if manifest.checkpoint() >= next {
         let path = wal.paths().pop().unwrap_or_else(|| dir.join(file_name(0)));
         return Err(lost_log(&ends_before(next, manifest), &path));
     }
+    if let Some((after, end)) = belonging.vouches(segments, copies)
+        && wal.has_checkpoint(after)?
+    {
+        // Read to its end before anything changes: a damaged log is refused, and the files stay as they are.
+        let mut entries = wal.entries(after, OnCorrupt::Raise)?;
+        while entries.next()?.is_some() {}
+        return Ok(Checked { vouched: Some((after, end)), ..Checked::default() });
+    }
+    wal.find_checkpoint()?;
     let checkpoint = wal.last_checkpoint();
     if segments.by_id.is_empty() && checkpoint != Lsn(0) {
         let message =
             format!("no segment, but the write-ahead log has a checkpoint at {checkpoint}");
         return Err(Error::new(ErrorKind::LostRecords, message).at(&segments.dir));
     }
-    events_of(&wal, options.page_size())?;
+    events_of(&wal)?;
     let (mut lost, damaged_pages) = only_in(&wal, manifest, segments, checkpoint)?;
     if lost.len() > damaged_pages && !is_mended {
         let advice = "repair appends them again";
@@ -73,7 +89,7 @@ pub fn check_log(
             records.push(&event, &options.clone().checksums(checksums))?;
         }
     }
-    Ok(records)
+    Ok(Checked { vouched: None, unstored: records })
 }
 
 /// The events that the log has from before its last checkpoint, that no manifest vouches for, and no segment has.
@@ -100,16 +116,14 @@ fn only_in(
     unstored(segments, events)
 }
 
-/// The events of the log after the last checkpoint, and how many bytes of pages those before each take.
-pub fn events_of(wal: &EventWal, page_bytes: u32) -> Result<HashMap<Id, u64>> {
-    let (mut events, mut entries) = (HashMap::new(), wal.replay(OnCorrupt::Raise)?);
-    let mut before = 0;
+/// The events of the log after the last checkpoint.
+pub fn events_of(wal: &EventWal) -> Result<HashSet<Id>> {
+    let (mut events, mut entries) = (HashSet::new(), wal.replay(OnCorrupt::Raise)?);
     while let Some(found) = entries.next()? {
-        if let Entry::Insert { record } = found.entry {
-            if let Ok(event) = record::parse(record) {
-                events.insert(event.id, before);
-            }
-            before += page::bytes_for(record.len() as u64, page_bytes);
+        if let Entry::Insert { record } = found.entry
+            && let Ok(event) = record::parse(record)
+        {
+            events.insert(event.id);
         }
     }
     Ok(events)

@@ -137,9 +137,7 @@ impl LogPlan {
             let (path, reason) = (dir.join(file_name(0)), no_log(manifest));
             plan.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
         }
-        // Where a header names it, too, opening goes on: the log lost its end.
-        let is_named = states.iter().any(|state| state.named == known);
-        let is_older = !logs.is_empty() && known.0 > seen.0 + 1 && !is_named;
+        let is_older = !logs.is_empty() && known > seen;
         if let Some(log) = logs.last().filter(|_| is_older) {
             wrong.push(((0, 0), true));
             let reason = ends_before(Lsn(seen.0 + 1), manifest);

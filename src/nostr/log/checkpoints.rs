@@ -42,20 +42,11 @@ impl EventWal {
         lock(&self.state).checkpoint
     }
 
-    /// Replay nothing if the log lost the entry of this checkpoint, which the manifest and a header name: both
-    /// name it only once the entry is durable. A log that no other checkpoint covers needs it. Returns whether
-    /// that was so.
-    pub(crate) fn believe_lost(&self, checkpoint: Lsn) -> Result<bool> {
-        let mut state = lock(&self.state);
-        let first = state.files.first().map_or(Lsn(1), |piece| piece.first);
-        let before = Lsn(first.0.saturating_sub(1));
-        let is_lost = checkpoint == state.named && checkpoint >= state.next;
-        if is_lost {
-            state.checkpoint = Lsn(state.next.0.saturating_sub(1));
-        } else if before > Lsn(0) && state.checkpoint == before && state.named > before {
-            return Err(self.uncovered(first));
-        }
-        Ok(is_lost)
+    /// Whether the log has this checkpoint, and so all that came after it.
+    pub(crate) fn has_checkpoint(&self, checkpoint: Lsn) -> Result<bool> {
+        let mut entries = self.entries(checkpoint, OnCorrupt::Skip)?;
+        let found = entries.next()?;
+        Ok(found.is_some_and(|found| found.lsn == checkpoint && found.entry == Entry::Checkpoint))
     }
 
     fn uncovered(&self, first: Lsn) -> Error {
@@ -66,11 +57,10 @@ impl EventWal {
 
     /// Find the last checkpoint. A header may name an older one, if a crash came before it was
     /// written, and may be torn itself; the entry says that the segments were synced before it.
-    pub(super) fn find_checkpoint(&self) -> Result<()> {
-        let (named, first, next) = {
+    pub(crate) fn find_checkpoint(&self) -> Result<()> {
+        let (named, first) = {
             let state = lock(&self.state);
-            let first = state.files.first().map_or(Lsn(1), |piece| piece.first);
-            (state.checkpoint, first, state.next)
+            (state.checkpoint, state.files.first().map_or(Lsn(1), |piece| piece.first))
         };
         let found = match self.last_checkpoint_from(named.max(first))? {
             None if named > first => self.last_checkpoint_from(first)?,
@@ -79,8 +69,7 @@ impl EventWal {
         let before = Lsn(first.0.saturating_sub(1));
         let checkpoint = match found {
             Some(found) => found,
-            // The header names the entry after the end: `believe_lost` asks the manifest, too.
-            None if [before, next].contains(&named) || before == Lsn(0) => before,
+            None if before == named || before == Lsn(0) => before,
             None => return Err(self.uncovered(first)),
         };
         let mut state = lock(&self.state);
@@ -90,31 +79,6 @@ impl EventWal {
             true => Ok(()),
             false => store_checkpoint(&state),
         }
-    }
-
-    /// Give the entries from the checkpoint that the header names on, in one walk: what comes before a later
-    /// CHECKPOINT is not to be replayed. Where no checkpoint is there, all are given, from the first one on.
-    pub(crate) fn each_to_replay(
-        &self,
-        take: &mut dyn FnMut(Entry<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let (named, first) = {
-            let state = lock(&self.state);
-            (state.checkpoint, state.files.first().map_or(Lsn(1), |piece| piece.first))
-        };
-        for from in [named.max(first), first] {
-            let (mut entries, mut is_found) = (self.entries(from, OnCorrupt::Skip)?, false);
-            while let Some(logged) = entries.next()? {
-                is_found |= logged.entry == Entry::Checkpoint;
-                take(logged.entry)?;
-            }
-            if is_found || from == first {
-                break;
-            }
-            // Its entry is damaged. An earlier one may be there.
-            take(Entry::Checkpoint)?;
-        }
-        Ok(())
     }
 
     fn last_checkpoint_from(&self, from: Lsn) -> Result<Option<Lsn>> {

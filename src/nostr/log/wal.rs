@@ -53,7 +53,7 @@ impl EventWal {
         Ok(wal)
     }
 
-    /// The same for [`Self::each_to_replay`], which finds the last checkpoint itself.
+    /// The same where a manifest says after which entry to go on: the last checkpoint is not looked for.
     pub(crate) fn open_unread(dir: &Path, mode: Mode, options: WalOptions) -> Result<Self> {
         options.check()?;
         let dir = located(&*options.storage, dir).map_err(|e| e.of(FORMAT))?;
@@ -78,9 +78,7 @@ impl EventWal {
         check_none_lost(&*options.storage, dir, found.last().copied())?;
         let state = Mutex::new(State::open(dir, Mode::Read, &options, &found, true)?);
         let (dir, guard) = (dir.to_path_buf(), Mutex::new(None));
-        let wal = Self { dir, mode: Mode::Read, options, state, guard };
-        wal.find_checkpoint()?;
-        Ok(wal)
+        Ok(Self { dir, mode: Mode::Read, options, state, guard })
     }
 
     /// Append one entry and return its number. When this returns, the entry survives the death of the

@@ -31,8 +31,6 @@ pub(crate) struct State {
     pub(crate) next: Lsn,
     /// Number of the last checkpoint, 0 without one.
     pub(crate) checkpoint: Lsn,
-    /// Number of the checkpoint that the headers named at opening.
-    pub(crate) named: Lsn,
 }
 
 impl State {
@@ -67,8 +65,7 @@ impl State {
         }
         let current = open(*newest, mode)?;
         let (closed, finished, failed, done) = (false, false, None, Stats::default());
-        let named = checkpoint;
-        Ok(Self { files, current, finished, done, closed, failed, next, checkpoint, named })
+        Ok(Self { files, current, finished, done, closed, failed, next, checkpoint })
     }
 
     pub(crate) fn check(&self) -> Result<()> {

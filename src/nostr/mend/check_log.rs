@@ -12,7 +12,7 @@ use crate::nostr::damage::mend_wal::LogPlan;
 use crate::nostr::damage::rescue::{DamagedPart, Files, LogFile};
 use crate::nostr::damage::witnesses::{Expected, reason, unstored};
 use crate::nostr::log::entry::WAL_NAME;
-use crate::nostr::open::logged_flags::READER_TRIES;
+use crate::nostr::open::look::READER_TRIES;
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, Shared};
 use crate::storage::Access;

@@ -1,17 +1,20 @@
 //! A store as a reader sees it, without changing anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::logged_flags::{READER_TRIES, add_logged};
+use super::redo::redo_in_memory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
-use crate::nostr::bytes::event::Id;
+use crate::nostr::bytes::event::{Flags, Id};
 use crate::nostr::bytes::page::PAGE_BYTES_READ;
 use crate::nostr::bytes::record;
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::log::entry::{Entry, WAL_NAME};
+use crate::nostr::log::files::numbers;
+use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::options::Options;
+use crate::nostr::pages::segment::{Found, Segment};
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::State;
 use crate::nostr::store::opened::Opening;
@@ -19,6 +22,8 @@ use crate::scan::OnCorrupt;
 use crate::sidecar::{Loss, sidecar_dir};
 use crate::storage::Access;
 
+/// So often a reader looks at what a writer may be changing.
+pub(crate) const READER_TRIES: u32 = 8;
 /// A reader names so many numbers that are missing without a manifest.
 const GAPS_MAX: usize = 1000;
 
@@ -44,13 +49,137 @@ pub(super) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Open
     let gap = belonging.gap(&segments, &copies, is_whole);
     segments.forget(&copies);
     stand_in(&belonging, &files, gap, &mut segments)?;
-    leave_unfinished(options, dir, &mut segments)?;
-    let appended_again = add_logged(options, dir, &belonging.manifest, &mut segments)?;
+    let appended_again = go_on(options, dir, &belonging, &mut segments, is_last)?;
     let manifest_rebuilt = belonging.is_rebuilt();
     let is_noted = Loss::load(&*options.storage, &sidecar_dir(dir))?.is_some();
     let is_loss = is_noted || segments.lack_pages() || belonging.foreign(&segments).is_some();
     let opening = Opening { appended_again, manifest_rebuilt, is_loss, ..Opening::default() };
     Ok((opening, State::new(belonging.manifest, segments)))
+}
+
+/// Look until no writer comes in between: one that compacts or makes a checkpoint removes what was named. The last look is
+/// told so.
+pub(super) fn patiently<T>(mut look: impl FnMut(bool) -> Result<T>) -> Result<T> {
+    for _ in 1..READER_TRIES {
+        match look(false) {
+            Err(e) if [ErrorKind::Missing, ErrorKind::LostRecords].contains(&e.kind()) => {}
+            looked => return looked,
+        }
+    }
+    look(true)
+}
+
+/// A segment that is read alone, as a part of its store, as a reader of the whole store has it. Each part reads the log.
+/// What is wrong with other segments does not concern this one.
+pub fn look_at_one(options: &Options, segment: Segment) -> Result<Segment> {
+    let id = segment.header().segment;
+    let Some(dir) = segment.path().ancestors().nth(3) else { return Ok(segment) };
+    if segment.path().parent() != Some(&*Segments::new(dir, options.storage.clone()).dir) {
+        return Ok(segment);
+    }
+    let looked = patiently(|is_last| {
+        let (belonging, files) = Belonging::load(options, dir)?;
+        let mut segments = Segments::new(dir, options.storage.clone());
+        segments.insert(id, segment.clone());
+        let last = files.iter().rfind(|(id, _)| !belonging.passes_over(**id));
+        if let Some((&last, path)) = last.filter(|(last, _)| **last != id) {
+            let opened = segments.open(last, path, Access::Read, options);
+            opened.or_else(|e| if e.kind() == ErrorKind::Io { Err(e) } else { Ok(()) })?;
+        }
+        go_on(options, dir, &belonging, &mut segments, is_last)?;
+        Ok(segments.by_id.remove(&id).map(|open| open.segment))
+    });
+    match looked {
+        Err(e) if e.kind() == ErrorKind::Io => Err(e),
+        Err(_) | Ok(None) => Ok(segment),
+        Ok(Some(looked)) => Ok(looked),
+    }
+}
+
+/// Have a reader's segments go on with what the write-ahead log has. Returns how many events only the log has.
+fn go_on(
+    options: &Options,
+    dir: &Path,
+    belonging: &Belonging,
+    segments: &mut Segments,
+    is_last: bool,
+) -> Result<u64> {
+    let wal_dir = dir.join(WAL_NAME);
+    if numbers(&*options.storage, &wal_dir)?.is_empty() {
+        return Ok(0);
+    }
+    let concerns = |e: &Error| [ErrorKind::Io, ErrorKind::Missing].contains(&e.kind());
+    let wal = match EventWal::open_unread(&wal_dir, Mode::Read, options.wal()) {
+        Err(e) if concerns(&e) => return Err(e),
+        // `verify` names the damage of the log.
+        Err(_) => return Ok(0),
+        Ok(wal) => wal,
+    };
+    if let Some((after, end)) = belonging.vouches(segments, &[]) {
+        let redone = match wal.has_checkpoint(after)? {
+            true => redo_in_memory(&wal, after, end, segments),
+            // A writer has made another one, and dropped this one.
+            false if !is_last => {
+                return Err(Error::new(ErrorKind::Missing, "no checkpoint").at(dir));
+            }
+            false => Err(Error::new(ErrorKind::LostRecords, "no checkpoint").at(dir)),
+        };
+        match redone {
+            Err(e) if concerns(&e) => return Err(e),
+            // The segments are read as they are: opening for writing is refused.
+            Err(_) => {}
+            redone => return redone,
+        }
+    }
+    leave_unfinished(options, dir, segments)?;
+    match wal.find_checkpoint().and_then(|()| hide_logged(&wal, segments)) {
+        Err(e) if concerns(&e) => Err(e),
+        Err(_) | Ok(()) => Ok(0),
+    }
+}
+
+/// Hide what the log says is replaced or deleted, where no manifest vouches for the segments. They may lack events of the
+/// log. The flags up to the last event that they have count, and those that follow it directly.
+fn hide_logged(wal: &EventWal, segments: &mut Segments) -> Result<()> {
+    let (mut stored, mut scan) = (HashSet::new(), segments.active()?.segment.scan(0));
+    while let Some(found) = scan.next()? {
+        if let Found::Record(found) = found {
+            stored.insert(found.event.id);
+        }
+    }
+    let (mut flagged, mut count, mut is_later) = (Vec::new(), 0, false);
+    let mut entries = wal.replay(OnCorrupt::Raise)?;
+    let mut next = || {
+        let Some(found) = entries.next()? else { return Ok(false) };
+        match found.entry {
+            Entry::Insert { record } => {
+                is_later = !record::parse(record).is_ok_and(|event| stored.contains(&event.id));
+            }
+            Entry::UpdateFlags { at, flags } => flagged.push((at, Flags(flags).of_event())),
+            Entry::IndexUpdate { .. } | Entry::Checkpoint => {}
+        }
+        if !seeded!(is_later, "reader-hides-the-replaced" => false) {
+            count = flagged.len();
+        }
+        Ok::<_, Error>(true)
+    };
+    // What comes after damage of the log does not count.
+    let read = loop {
+        match next() {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(e) => break Err(e),
+        }
+    };
+    flagged.truncate(count);
+    // The last flags of an event count.
+    for (at, flags) in flagged.into_iter().collect::<BTreeMap<_, _>>() {
+        let stored = segments.stored_flags(at)?;
+        if !flags.is_live() && stored.is_some_and(|stored| stored != flags) {
+            segments.set_flags_later(at, flags)?;
+        }
+    }
+    read
 }
 
 /// Count the events of a missing segment as damage, as for lost pages.

@@ -1,9 +1,6 @@
-//! Opening a store: for a reader in memory, for a writer by replaying the log into the segments.
+//! Opening a store: for a writer by redoing what the log has after the manifest's checkpoint, for a reader in memory.
 
-pub(super) mod logged_flags;
+pub(super) mod adopt;
 pub(super) mod look;
 pub(super) mod opening;
-pub(super) mod part_flags;
-pub(super) mod recovery;
-pub(super) mod rest;
-pub(super) mod served_log;
+pub(super) mod redo;

@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::logged_flags::READER_TRIES;
-use super::look::look;
-use super::recovery::replay;
+use super::adopt::adopt;
+use super::look::{look, patiently};
+use super::redo::redo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::asking;
 use crate::log::noted::NOTED;
@@ -14,10 +14,11 @@ use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::damage::belonging::Belonging;
-use crate::nostr::damage::checked_log::check_log;
+use crate::nostr::damage::checked_log::{Checked, check_log};
 use crate::nostr::damage::spec;
 use crate::nostr::index::pending::Batch;
 use crate::nostr::log::entry::{Lsn, WAL_NAME};
+use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::options::now;
 use crate::nostr::pages::progress::Progress;
@@ -127,22 +128,8 @@ pub fn is_store(options: &Options, dir: &Path) -> Result<bool> {
 }
 
 fn open_reader(dir: PathBuf, options: Options) -> Result<EventStore> {
-    let mut tries = 1;
-    loop {
-        match look(&dir, &options, tries == READER_TRIES) {
-            // A writer that compacts removes what was named.
-            Err(error)
-                if [ErrorKind::Missing, ErrorKind::LostRecords].contains(&error.kind())
-                    && tries < READER_TRIES =>
-            {
-                tries += 1;
-            }
-            Err(error) => return Err(error),
-            Ok((opening, state)) => {
-                return Ok(EventStore::assemble(dir, Mode::Read, options, opening, state, None));
-            }
-        }
-    }
+    let (opening, state) = patiently(|is_last| look(&dir, &options, is_last))?;
+    Ok(EventStore::assemble(dir, Mode::Read, options, opening, state, None))
 }
 
 fn open_or_cut(dir: &Path, mode: Mode, options: &Options, damage: Damage) -> Result<EventStore> {
@@ -198,11 +185,14 @@ fn open_writer(
     let is_whole = storage.is_dir(&wal_dir);
     belonging.check_no_gap(&segments, &copies, is_whole)?;
     let to_mend = damage == Damage::Mended;
-    let unstored = check_log(&options, &wal_dir, &belonging, &segments, to_mend)?;
+    let seen = (&segments, &*copies);
+    let Checked { vouched, unstored } = check_log(&options, &wal_dir, &belonging, seen, to_mend)?;
     // What refuses the log leaves it as it is.
-    let wal = options.wal().open(&wal_dir, Mode::Append)?;
+    let wal = EventWal::open_unread(&wal_dir, Mode::Append, options.wal())?;
+    if vouched.is_none() {
+        wal.find_checkpoint()?;
+    }
     opening.saved.extend(wal.recovery().saved_to);
-    wal.believe_lost(Lsn(belonging.manifest.last_checkpoint_lsn))?;
     if !copies.is_empty() {
         opening.removed = segments.remove(&copies)?;
     }
@@ -210,9 +200,8 @@ fn open_writer(
         opening.saved.extend(segments.cut_torn(options.file_mode)?);
     }
     opening.manifest_rebuilt = belonging.is_rebuilt() && !files.is_empty();
-    let joins = segments.by_id.keys().any(|&id| !belonging.manifest.names(id));
-    let may_be_of_others = !files.is_empty() && (joins || belonging.may_be_of_others());
-    if may_be_of_others {
+    let is_adopted = vouched.is_none() && !files.is_empty();
+    if is_adopted {
         // The manifest that the checkpoint stores says that they are durable.
         segments.sync_all()?;
     }
@@ -228,10 +217,13 @@ fn open_writer(
         manifest.created_at = now();
     }
     manifest.page_bytes = segments.active()?.segment.header().page_bytes;
-    let written = (may_be_of_others, is_mended);
-    let tail = replay(&wal, &manifest, written, &mut segments, &options, &mut opening)?;
+    let tail = match vouched {
+        Some((after, end)) => {
+            redo(&wal, after, end, &mut segments, options.file_mode, &mut opening)?
+        }
+        None => adopt(&wal, &mut segments, &options, is_mended, &mut opening)?,
+    };
     segments.count_last(&manifest)?;
-    opening.saved.extend(segments.void_unfinished(options.file_mode)?);
     let mut state = State::new(manifest, segments);
     // An index that covers a later entry knows flags that the log lost: it is made again.
     state.flags_asked = Lsn(wal.next_lsn().0 - 1).max(Lsn(state.manifest.last_checkpoint_lsn));
@@ -239,7 +231,7 @@ fn open_writer(
         state.pending = state.pending.with_keys_max(SMALL_INDEX_KEYS);
     }
     let mut progress = Progress::silent();
-    opening.indexed = match may_be_of_others {
+    opening.indexed = match is_adopted {
         true => state.remake_index(&options, &sidecar, &mut progress)?,
         false => state.open_index(&options, &sidecar, &mut progress)?,
     };

@@ -1,17 +1,13 @@
-//! Walks over a segment, and what its last pages hold: a record that a writer has begun, and lost pages before
-//! an offset.
-
-use std::path::{Path, PathBuf};
+//! Walks over a segment, and what its last pages hold: a record that a writer has begun.
 
 use super::segment::{Found, Segment};
 use super::walk::{Forward, Reverse, Step};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::nostr::bytes::event::Id;
-use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::{self, Head};
-use crate::nostr::bytes::record::{FLAGS_AT, LONG_HEAD_BYTES, PUBKEY_AT, SHORT_HEAD_BYTES};
+use crate::nostr::bytes::record::{LONG_HEAD_BYTES, PUBKEY_AT, SHORT_HEAD_BYTES};
 use crate::slice::part;
-use crate::storage::{File, read_full, write_full};
+use crate::storage::read_full;
 
 /// A record of which a part was there when its segment was opened.
 #[derive(Clone, Copy, Debug)]
@@ -70,39 +66,5 @@ impl Segment {
         let id = part(bytes, id_at.min(bytes.len())..).first_chunk().copied();
         let unfinished = |id| Unfinished { offset, id: Id(id), has_come: end <= len };
         Ok(id.filter(|_| is_cut).map(unfinished))
-    }
-
-    /// Void a record that the file has in part. The next append fills its last page with zeros, and without a checksum
-    /// the record would look whole. `save` gets the file first.
-    pub fn void_unfinished(
-        &self,
-        save: impl FnOnce(&dyn File, &Path, u32) -> Result<Option<PathBuf>>,
-    ) -> Result<Option<PathBuf>> {
-        let Some(record) = self.unfinished()? else { return Ok(None) };
-        let saved = save(&**self.file(), self.path(), record.offset)?;
-        write_full(&**self.file(), &[0; FLAGS_AT], record.offset.into())
-            .map_err(|e| Error::io("void a torn record", self.path(), e).of(FORMAT))?;
-        Ok(saved)
-    }
-
-    /// Where pages begin that were lost before a byte: missing ones, or zeros before it, since a repair that a
-    /// crash ended went on after them.
-    pub(crate) fn lost_before(&self, at: u32) -> Result<Option<u32>> {
-        if !self.missing().is_empty() {
-            return Ok(Some(self.missing().start));
-        }
-        match self.clone().until(at).reverse().step()? {
-            Some(Step::Damage(damage)) if self.is_blank(at)? => Ok(Some(damage.offset)),
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether the page before a byte is zeros.
-    fn is_blank(&self, at: u32) -> Result<bool> {
-        let page_bytes = self.header().page_bytes;
-        let mut page = vec![0; page_bytes as usize];
-        let from = u64::from(at.saturating_sub(page_bytes));
-        let read = read_full(&**self.file(), &mut page, from).map_err(|e| self.failed(e))?;
-        Ok(page::is_blank(part(&page, ..read)))
     }
 }

@@ -198,6 +198,12 @@ impl Segment {
         Self { end: self.end.min(end), missing, ..self }
     }
 
+    /// The segment up to an offset that the write-ahead log says. A writer may have appended since it was opened.
+    #[must_use]
+    pub(crate) fn ending_at(self, end: u32) -> Self {
+        Self { end, ..self }
+    }
+
     /// The bytes of the pages of a record of that size.
     pub fn bytes_for(&self, record_len: usize) -> u64 {
         page::bytes_for(record_len as u64, self.header.page_bytes)
@@ -288,12 +294,24 @@ impl Segment {
         Ok(())
     }
 
-    /// Write a record again as it is.
-    pub fn write_again(&self, offset: u32) -> Result<()> {
-        let (mut record, mut pages) = (Vec::new(), Vec::new());
-        self.gather(offset, &mut record)?;
-        page::spread(&record, self.header.page_bytes, &mut pages);
-        write_full(&*self.file, &pages, offset.into()).map_err(|e| {
+    /// Where a record ends that lies at an offset, with whatever flags; none if other bytes lie there.
+    pub(crate) fn end_of_same(&self, at: u32, record: &[u8]) -> Result<Option<u32>> {
+        let mut pages = Vec::new();
+        page::spread(record, self.header.page_bytes, &mut pages);
+        let mut stored = vec![0; pages.len()];
+        let read = read_full(&*self.file, &mut stored, at.into()).map_err(|e| self.failed(e))?;
+        // The last page need not be padded.
+        let is_same = read >= record.len()
+            && pages.get(..FLAGS_AT) == stored.get(..FLAGS_AT)
+            && pages.get(FLAGS_AT + 1..) == stored.get(FLAGS_AT + 1..);
+        Ok(is_same.then_some(at.saturating_add(pages.len() as u32)))
+    }
+
+    /// Write a record at an offset, where it lies already or another one of its size did.
+    pub(crate) fn write_over(&self, at: u32, record: &[u8]) -> Result<()> {
+        let mut pages = Vec::new();
+        page::spread(record, self.header.page_bytes, &mut pages);
+        write_full(&*self.file, &pages, at.into()).map_err(|e| {
             Error::io("write the record again", &self.path, e)
                 .of(FORMAT)
                 .with_durable(Durable::Unknown)

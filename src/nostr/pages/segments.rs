@@ -14,6 +14,7 @@ use crate::mend::{make_own_dir, refuse_link, save_tail, sync_names};
 use crate::nostr::bytes::event::{Flags, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::Header;
+use crate::nostr::bytes::record::set_flags;
 use crate::nostr::log::entry::WAL_NAME;
 use crate::sidecar::sidecar_dir;
 use crate::storage::{Access, Storage, above, sync_dir};
@@ -173,17 +174,6 @@ impl Segments {
         Ok(())
     }
 
-    /// Void a record that the last segment has in part; returns the file that the record was saved to.
-    pub fn void_unfinished(&mut self, mode: u32) -> Result<Option<PathBuf>> {
-        let storage = self.storage.clone();
-        let active = self.active()?;
-        let saved = active
-            .segment
-            .void_unfinished(|file, path, at| save_tail(&*storage, file, path, mode, at.into()))?;
-        active.dirty |= saved.is_some();
-        Ok(saved)
-    }
-
     /// Whether this program ever opened the write-ahead log of the store for writing.
     pub fn had_our_log(&self) -> bool {
         let wal = self.dir.ancestors().nth(2).map(|store| store.join(WAL_NAME));
@@ -254,12 +244,30 @@ impl Segments {
         Ok(offsets.into_iter().map(|offset| Location { segment, offset }).collect())
     }
 
-    /// Write a record again as it is, so that the next sync writes it.
-    pub fn write_again(&mut self, at: Location) -> Result<()> {
-        self.get(at)?;
-        let Some(open) = self.by_id.get_mut(&at.segment) else { return Ok(()) };
+    /// Write a record of the last segment again, with these flags, so that the next sync writes it; gives where it ends.
+    /// None if other bytes lie there.
+    pub fn write_again(&mut self, at: u32, record: &[u8]) -> Result<Option<u32>> {
+        let active = self.active()?;
+        let end = active.segment.end_of_same(at, record)?;
+        if end.is_some() {
+            active.dirty = true;
+            active.segment.write_over(at, record)?;
+        }
+        Ok(end)
+    }
+
+    /// Have an intact record of an event be as the log has it, but for its flags. A torn signature is made good.
+    pub fn write_over(&mut self, at: Location, record: &[u8]) -> Result<()> {
+        let (mut buf, mut record) = (Vec::new(), record.to_vec());
+        let stored = self.get(at)?.segment.read(at.offset, &mut buf)?;
+        let (flags, is_of_size) =
+            (stored.event.flags.of_event(), stored.bytes.len() == record.len());
+        let Some(open) = self.by_id.get_mut(&at.segment).filter(|_| is_of_size) else {
+            return Ok(());
+        };
         open.dirty = true;
-        open.segment.write_again(at.offset)
+        set_flags(&mut record, flags);
+        open.segment.write_over(at.offset, &record)
     }
 
     /// Replace the flags of a record.

@@ -1,0 +1,170 @@
+//! Adopting: the segments and the log of a store that no manifest of ours vouches for. Another program wrote last, or the
+//! manifest is lost, or it is of another time than the log.
+//!
+//! The log's last checkpoint covers what came before it. What the log has after it is looked for in all segments: a
+//! record that stands there stays, and the others are appended. What the segments have beyond the log stays, too:
+//! another program may have acknowledged it. Adopting cuts a torn record at the end, after saving it. Damage after a
+//! record of the log is of a crash: it is cut as well, and the intact events after it are logged before, so that they
+//! are appended again.
+//!
+//! The checkpoint that ends the opening stores a manifest that vouches for all of it.
+
+use std::collections::{HashMap, HashSet};
+
+use super::redo::{append, cut, each_entry, set_flags};
+use crate::error::Result;
+use crate::nostr::bytes::event::{Id, Location};
+use crate::nostr::bytes::names::{Names, may_be_lost, recover};
+use crate::nostr::bytes::record;
+use crate::nostr::bytes::signature;
+use crate::nostr::damage::checked_log::events_of;
+use crate::nostr::log::entry::Entry;
+use crate::nostr::log::wal::EventWal;
+use crate::nostr::pages::options::{Options, now};
+use crate::nostr::pages::segment::{Found, Record, Segment};
+use crate::nostr::pages::segments::Segments;
+use crate::nostr::store::opened::{Opening, Tail};
+use crate::scan::OnCorrupt;
+
+/// Bring the segments to what the log says. `is_mended` says that the log was cut, and may lack what they have.
+pub fn adopt(
+    wal: &EventWal,
+    segments: &mut Segments,
+    options: &Options,
+    is_mended: bool,
+    opening: &mut Opening,
+) -> Result<Tail> {
+    // The log first: a power cut could keep pages or flags that are written below, and take the log's end.
+    wal.sync()?;
+    let logged = events_of(wal)?;
+    let whole = Whole { asks_signatures: !is_mended && !options.checksums };
+    let places = Places::find(segments, &logged, &whole)?;
+    // What follows lost pages keeps its place.
+    let at = places.end.max(segments.active()?.segment.missing().end);
+    log_rest(wal, &segments.active()?.segment, at, &logged, &whole)?;
+    cut(segments, at, options.file_mode, opening)?;
+    let (mut tail, last) = (Tail::default(), segments.last());
+    let stays = |place: &Location| Some(place.segment) != last || place.offset < at;
+    let (mut appended, mut entries) = (Vec::new(), wal.replay(OnCorrupt::Raise)?);
+    opening.replayed = each_entry(&mut entries, &mut tail, &mut |record| {
+        let id = record::parse(record).ok().map(|event| event.id);
+        if let Some(&place) = id.and_then(|id| places.by_id.get(&id)).filter(|place| stays(place)) {
+            segments.write_over(place, record)?;
+            return Ok(place);
+        }
+        opening.appended_again += 1;
+        let place = append(segments, record)?;
+        appended.push(place);
+        Ok(place)
+    })?;
+    if let Some(moved) = places.moved {
+        // The events lie elsewhere than the log says: what they hide is looked for.
+        tail.last = appended;
+        tail.flagged.retain(|(at, _)| Some(at.segment) != last || at.offset < moved);
+    }
+    tail.last.extend(places.unlogged.into_iter().filter(stays));
+    set_flags(segments, &mut tail, opening)?;
+    Ok(tail)
+}
+
+/// Where the segments have what the log has after its last checkpoint.
+#[derive(Debug, Default)]
+struct Places {
+    by_id: HashMap<Id, Location>,
+    /// Events after the first of these that the log lacks.
+    unlogged: Vec<Location>,
+    /// The byte at which the last segment ends: what follows is damage, or comes after damage.
+    end: u32,
+    /// The byte from which on nobody knows where the events of the log lay.
+    moved: Option<u32>,
+}
+
+impl Places {
+    fn find(segments: &Segments, logged: &HashSet<Id>, whole: &Whole) -> Result<Self> {
+        let (mut places, last) = (Self::default(), segments.last());
+        for (&segment, open) in &segments.by_id {
+            let is_last = Some(segment) == last;
+            if is_last {
+                places.end = open.segment.header().page_bytes;
+            } else if logged.is_empty() {
+                continue;
+            }
+            let (mut scan, mut met, mut damaged) = (open.segment.scan(0), false, None);
+            while let Some(found) = scan.next()? {
+                let (from, record) = match found {
+                    Found::Record(found) => (found.offset, Some(found)),
+                    Found::Damage(damage) => (damage.offset, None),
+                };
+                let at = Location { segment, offset: from };
+                let Some(found) = record.filter(|found| {
+                    logged.contains(&found.event.id) || !is_last || whole.is(found, met)
+                }) else {
+                    damaged.get_or_insert(from);
+                    match met && is_last {
+                        true => break,
+                        false => continue,
+                    }
+                };
+                if logged.contains(&found.event.id) {
+                    met = true;
+                    places.by_id.entry(found.event.id).or_insert(at);
+                } else if met && is_last {
+                    places.unlogged.push(at);
+                }
+                if is_last {
+                    places.end = found.end;
+                }
+            }
+            if is_last && !met {
+                places.moved = damaged;
+            }
+        }
+        Ok(places)
+    }
+}
+
+/// What of an event that the log lacks is as it was written.
+struct Whole {
+    /// Whether a record without a checksum needs a true signature. Another program, whose records never have a checksum,
+    /// may have acknowledged what it did not log.
+    asks_signatures: bool,
+}
+
+impl Whole {
+    /// The checksum says so, or the id of the event. The reference implementation loses names of tags. Where the known
+    /// ones do not meet the id, nothing tells a torn record from one that was synced: what no crash wrote stays.
+    fn is(&self, found: &Record<'_>, is_after_crash: bool) -> bool {
+        let event = &found.event;
+        let signed = || {
+            let asks = self.asks_signatures && is_after_crash;
+            !asks || signature::check(event.id, &event.pubkey, &event.sig).is_ok()
+        };
+        let named = || {
+            event.check_id(&mut Vec::new()).is_ok()
+                || may_be_lost(event)
+                    && (!is_after_crash || matches!(recover(event), Names::Recovered(_)))
+        };
+        found.has_sum || named() && signed()
+    }
+}
+
+/// Log the intact events that a segment has from a byte on and the log lacks, so that they are appended again.
+fn log_rest(
+    wal: &EventWal,
+    segment: &Segment,
+    from: u32,
+    logged: &HashSet<Id>,
+    whole: &Whole,
+) -> Result<()> {
+    let (mut seen, mut scan) = (HashSet::new(), segment.scan(from));
+    while let Some(found) = scan.next()? {
+        if let Found::Record(found) = found
+            && !logged.contains(&found.event.id)
+            && whole.is(&found, true)
+            && seen.insert(found.event.id)
+        {
+            wal.append(&Entry::Insert { record: found.bytes }, now())?;
+        }
+    }
+    if seen.is_empty() { Ok(()) } else { wal.sync() }
+}

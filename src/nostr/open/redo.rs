@@ -1,0 +1,166 @@
+//! Redo: the segments hold what the manifest names, and after that what the write-ahead log has.
+//!
+//! The manifest is stored after the segments' sync, and before files of the log are dropped. So it alone says where the
+//! last segment ends, and after which entry the log goes on. Opening appends there what the log has after that entry.
+//! A writer logs an event before it appends it, so pages that go on otherwise than the log were never acknowledged: they
+//! are saved beside the segment, and cut.
+//!
+//! Pages that already hold the log's next record stay, and are written again: they may be in the cache only. After a
+//! sync that failed, the cache takes them for written, and no further sync writes them.
+//!
+//! A reader does the same in memory: its last segment goes on with the records that the file lacks (`Overlay`).
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::lines;
+use crate::nostr::bytes::event::{Flags, Location};
+use crate::nostr::log::entry::{Entry, Lsn};
+use crate::nostr::log::replay::Replay;
+use crate::nostr::log::wal::EventWal;
+use crate::nostr::pages::segments::Segments;
+use crate::nostr::store::opened::{Opening, Tail};
+use crate::scan::OnCorrupt;
+
+/// Bring a writer's segments to what the log says. The last one ends at byte `end` before entry `after`, as the manifest
+/// says.
+pub fn redo(
+    wal: &EventWal,
+    after: Lsn,
+    end: u32,
+    segments: &mut Segments,
+    file_mode: u32,
+    opening: &mut Opening,
+) -> Result<Tail> {
+    // The log first: a power cut could keep pages or flags that are written below, and take the log's end.
+    wal.sync()?;
+    let segment = segments.active()?.segment.header().segment;
+    let (mut at, mut is_cut, mut tail) = (end, false, Tail::default());
+    let mut entries = wal.entries(Lsn(after.0.saturating_add(1)), OnCorrupt::Raise)?;
+    opening.replayed = each_entry(&mut entries, &mut tail, &mut |record| {
+        if !is_cut && let Some(next) = segments.write_again(at, record)? {
+            let offset = std::mem::replace(&mut at, next);
+            return Ok(Location { segment, offset });
+        }
+        if !std::mem::replace(&mut is_cut, true) {
+            cut(segments, at, file_mode, opening)?;
+        }
+        opening.appended_again += 1;
+        append(segments, record)
+    })?;
+    if !is_cut {
+        cut(segments, at, file_mode, opening)?;
+    }
+    set_flags(segments, &mut tail, opening)?;
+    Ok(tail)
+}
+
+/// The same for a reader, in memory. What it finds wrong with the log is an error, and leaves the segments as they were.
+pub fn redo_in_memory(
+    wal: &EventWal,
+    after: Lsn,
+    end: u32,
+    segments: &mut Segments,
+) -> Result<u64> {
+    let segment = segments.active()?.segment.header().segment;
+    let (mut at, mut more, mut tail) = (end, Vec::new(), Tail::default());
+    let mut entries = wal.entries(Lsn(after.0.saturating_add(1)), OnCorrupt::Raise)?;
+    each_entry(&mut entries, &mut tail, &mut |record| {
+        let next = match more.is_empty() {
+            true => segments.active()?.segment.end_of_same(at, record)?,
+            false => None,
+        };
+        match next {
+            Some(next) => at = next,
+            None => more.push(record.to_vec()),
+        }
+        Ok(Location { segment, offset: at })
+    })?;
+    let active = segments.active()?;
+    let served = more.len() as u64;
+    active.segment = active.segment.clone().ending_at(at);
+    if !active.segment.go_on_in_memory(&more) {
+        let message =
+            "the records of the write-ahead log are not made for the pages of the last segment";
+        return Err(Error::new(ErrorKind::Corrupt, message).at(active.segment.path()));
+    }
+    for (at, flags) in tail.flagged {
+        if segments.stored_flags(at)?.is_some_and(|stored| stored != flags) {
+            segments.set_flags_later(at, flags)?;
+        }
+    }
+    Ok(served)
+}
+
+/// Give each record to `put`, which says where it lies; the tail gets the places and the flags. Returns how many entries
+/// there were.
+pub(super) fn each_entry(
+    entries: &mut Replay,
+    tail: &mut Tail,
+    put: &mut dyn FnMut(&[u8]) -> Result<Location>,
+) -> Result<u64> {
+    let (mut count, mut group_is_whole) = (0, false);
+    while let Some(found) = entries.next()? {
+        count += 1;
+        match found.entry {
+            Entry::Insert { record } => {
+                // The flags come after the records that ask for them.
+                if std::mem::take(&mut group_is_whole) {
+                    tail.last.clear();
+                }
+                tail.last.push(put(record)?);
+            }
+            Entry::UpdateFlags { at, flags } => {
+                group_is_whole = true;
+                tail.flagged.push((at, Flags(flags).of_event()));
+            }
+            Entry::IndexUpdate { .. } | Entry::Checkpoint => {}
+        }
+    }
+    Ok(count)
+}
+
+/// Set the flags that the log has, and keep those of events that can be read.
+pub(super) fn set_flags(
+    segments: &mut Segments,
+    tail: &mut Tail,
+    opening: &mut Opening,
+) -> Result<()> {
+    // Only a repair goes on without a segment that the log speaks of. What lay after its end is lost.
+    tail.flagged.retain(|(at, _)| {
+        let open = segments.by_id.get(&at.segment);
+        open.is_some_and(|open| at.offset < open.segment.end())
+    });
+    let mut buf = Vec::new();
+    for (at, flags) in std::mem::take(&mut tail.flagged) {
+        let Some(found) = segments.read_intact(at, &mut buf)? else { continue };
+        opening.flags_set_again += u64::from(found.event.flags.of_event() != flags);
+        // Also where they are there: perhaps in the cache only.
+        segments.set_flags(at, flags)?;
+        tail.flagged.push((at, flags));
+    }
+    Ok(())
+}
+
+/// End the last segment at a byte, after saving what follows.
+pub(super) fn cut(
+    segments: &mut Segments,
+    at: u32,
+    file_mode: u32,
+    opening: &mut Opening,
+) -> Result<()> {
+    // What follows lost pages keeps its place.
+    let at = at.max(segments.active()?.segment.missing().end);
+    if let Some(saved) = segments.cut(at, file_mode)? {
+        lines::warn(format_args!(
+            "a segment goes on otherwise than the write-ahead log: cut at byte {at}, the rest is saved ({})",
+            saved.display()
+        ));
+        opening.saved.push(saved);
+    }
+    Ok(())
+}
+
+/// Append one record to the last segment.
+pub(super) fn append(segments: &mut Segments, record: &[u8]) -> Result<Location> {
+    let place = segments.append(&[record])?.pop();
+    place.ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "a record without a place"))
+}
