@@ -137,6 +137,23 @@ impl Belonging {
         vouches.then_some((after, end))
     }
 
+    /// Have the manifest vouch for nothing from now on, durably: the log is going to be cut, and the segments may have what
+    /// it lacks then.
+    pub fn stop_vouching(&mut self, options: &Options, dir: &Path) -> Result<()> {
+        if self.manifest.checkpoint() == Lsn(0) {
+            return Ok(());
+        }
+        self.manifest.last_checkpoint_lsn = 0;
+        self.manifest.store(options, dir)
+    }
+
+    /// Where the last segment ended before the log was cut, of a manifest that vouches for nothing since.
+    pub fn vouched_before(&self, segments: &Segments) -> Option<u32> {
+        let is_stopped = self.source == Source::Manifest && self.manifest.checkpoint() == Lsn(0);
+        let (&last, open) = segments.by_id.last_key_value().filter(|_| is_stopped)?;
+        self.manifest.pages_end(last, open.segment.header().page_bytes)
+    }
+
     /// Whether what no manifest names need not be looked at.
     pub fn passes_over(&self, id: u32) -> bool {
         self.is_proved && !self.manifest.names(id)

@@ -35,7 +35,7 @@ pub fn is_asked(options: &Options, dir: &Path, error: &Error) -> bool {
 pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(Opening, WriterLock)>> {
     let (storage, sidecar, wal_dir) = (&*options.storage, sidecar_dir(dir), dir.join(WAL_NAME));
     let lock = options.lock_store(dir)?;
-    let (belonging, there) = Belonging::load(options, dir)?;
+    let (mut belonging, there) = Belonging::load(options, dir)?;
     if there.is_empty() {
         return Ok(None);
     }
@@ -49,6 +49,9 @@ pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(Opening, WriterL
         Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar)?;
     }
     forget_imports(storage, &sidecar)?;
+    if plan.cuts() {
+        belonging.stop_vouching(options, dir)?;
+    }
     let saved = mend_wal::mend(options, &wal_dir, &there, &plan)?;
     let (cut_bytes, cut_events) = (plan.cut_bytes, plan.cut_events);
     let (path, reason) = (first.path.display(), &first.reason);

@@ -49,6 +49,11 @@ impl EventWal {
         Ok(found.is_some_and(|found| found.lsn == checkpoint && found.entry == Entry::Checkpoint))
     }
 
+    /// Have this be the last checkpoint, whatever the headers name: one may be torn.
+    pub(crate) fn go_on_after(&self, checkpoint: Lsn) {
+        lock(&self.state).checkpoint = checkpoint;
+    }
+
     fn uncovered(&self, first: Lsn) -> Error {
         let message =
             format!("the log begins with lsn {first}, and no checkpoint covers what came before");

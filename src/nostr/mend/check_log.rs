@@ -12,7 +12,7 @@ use crate::nostr::damage::mend_wal::LogPlan;
 use crate::nostr::damage::rescue::{DamagedPart, Files, LogFile};
 use crate::nostr::damage::witnesses::{Expected, reason, unstored};
 use crate::nostr::log::entry::WAL_NAME;
-use crate::nostr::open::look::READER_TRIES;
+use crate::nostr::open::look::{READER_TRIES, beyond_log};
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, Shared};
 use crate::storage::Access;
@@ -68,8 +68,12 @@ impl Shared {
         // As they are now, after the log was read: a writer may have gone on since this handle was opened.
         let (belonging, files) = Belonging::load(&self.options, &self.dir)?;
         let mut segments = Segments::new(&self.dir, self.options.storage.clone());
-        for (&id, path) in &files {
+        for (&id, path) in files.iter().filter(|(id, _)| !belonging.passes_over(**id)) {
             segments.open(id, path, Access::Read, &self.options)?;
+        }
+        belonging.expect_all_pages(&mut segments);
+        if let Some(beyond) = beyond_log(&self.options, &self.dir, &belonging, &mut segments)? {
+            return Ok(Some(beyond));
         }
         if let Some((path, reason)) = belonging.foreign(&segments) {
             return Ok(Some(DamagedPart { path, offset: 0, end: 0, reason }));

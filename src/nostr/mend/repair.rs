@@ -161,6 +161,9 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
     for (_, DamagedPart { path, .. }) in &seen.doubles {
         report.saved.push(mend_wal::put_aside(options, &seen.segments.dir, path)?);
     }
+    if plan.cuts() {
+        belonging.stop_vouching(options, &dir)?;
+    }
     report.saved.extend(mend_wal::mend(options, &wal_dir, &there, &plan)?);
     if !report.lost_segments.is_empty() {
         belonging.go_on_without(options, &dir, &there, &copies)?;

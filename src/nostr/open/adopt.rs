@@ -26,19 +26,20 @@ use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::opened::{Opening, Tail};
 use crate::scan::OnCorrupt;
 
-/// Bring the segments to what the log says. `is_mended` says that the log was cut, and may lack what they have.
+/// Bring the segments to what the log says. `after` is the byte of the last segment from which on the log was cut: a
+/// repair goes on with what the segment has there. `is_mended` says that it was cut by this opening.
 pub fn adopt(
     wal: &EventWal,
     segments: &mut Segments,
     options: &Options,
-    is_mended: bool,
+    (after, is_mended): (Option<u32>, bool),
     opening: &mut Opening,
 ) -> Result<Tail> {
     // The log first: a power cut could keep pages or flags that are written below, and take the log's end.
     wal.sync()?;
     let logged = events_of(wal)?;
     let whole = Whole { asks_signatures: !is_mended && !options.checksums };
-    let places = Places::find(segments, &logged, &whole)?;
+    let places = Places::find(segments, &logged, after, &whole)?;
     // What follows lost pages keeps its place.
     let at = places.end.max(segments.active()?.segment.missing().end);
     log_rest(wal, &segments.active()?.segment, at, &logged, &whole)?;
@@ -71,7 +72,7 @@ pub fn adopt(
 #[derive(Debug, Default)]
 struct Places {
     by_id: HashMap<Id, Location>,
-    /// Events after the first of these that the log lacks.
+    /// Events after the first of these, in the last segment, that the log lacks.
     unlogged: Vec<Location>,
     /// The byte at which the last segment ends: what follows is damage, or comes after damage.
     end: u32,
@@ -80,7 +81,12 @@ struct Places {
 }
 
 impl Places {
-    fn find(segments: &Segments, logged: &HashSet<Id>, whole: &Whole) -> Result<Self> {
+    fn find(
+        segments: &Segments,
+        logged: &HashSet<Id>,
+        after: Option<u32>,
+        whole: &Whole,
+    ) -> Result<Self> {
         let (mut places, last) = (Self::default(), segments.last());
         for (&segment, open) in &segments.by_id {
             let is_last = Some(segment) == last;
@@ -96,6 +102,7 @@ impl Places {
                     Found::Damage(damage) => (damage.offset, None),
                 };
                 let at = Location { segment, offset: from };
+                met |= is_last && after.is_some_and(|after| from >= after);
                 let Some(found) = record.filter(|found| {
                     logged.contains(&found.event.id) || !is_last || whole.is(found, met)
                 }) else {

@@ -10,6 +10,7 @@ use crate::nostr::bytes::event::{Flags, Id};
 use crate::nostr::bytes::page::PAGE_BYTES_READ;
 use crate::nostr::bytes::record;
 use crate::nostr::damage::belonging::Belonging;
+use crate::nostr::damage::rescue::DamagedPart;
 use crate::nostr::log::entry::{Entry, WAL_NAME};
 use crate::nostr::log::files::numbers;
 use crate::nostr::log::wal::EventWal;
@@ -138,6 +139,29 @@ fn go_on(
     }
 }
 
+/// Pages of the last segment that a manifest does not vouch for and the log lacks. Opening for writing saves them.
+pub fn beyond_log(
+    options: &Options,
+    dir: &Path,
+    belonging: &Belonging,
+    segments: &mut Segments,
+) -> Result<Option<DamagedPart>> {
+    let Some(last) = segments.last().filter(|_| belonging.vouches(segments, &[]).is_some()) else {
+        return Ok(None);
+    };
+    let ends = |segments: &Segments| segments.by_id.get(&last).map_or(0, |open| open.segment.end());
+    let end = ends(segments);
+    go_on(options, dir, belonging, segments, true)?;
+    let at = ends(segments);
+    let path = segments.active()?.segment.path().to_owned();
+    let reason = format!(
+        "segment {last} ends at byte {end}, the manifest and the write-ahead log say {at}: opening for writing saves \
+         the rest"
+    );
+    let part = DamagedPart { path, offset: at.into(), end: end.into(), reason };
+    Ok((at < end).then_some(part))
+}
+
 /// Hide what the log says is replaced or deleted, where no manifest vouches for the segments. They may lack events of the
 /// log. The flags up to the last event that they have count, and those that follow it directly.
 fn hide_logged(wal: &EventWal, segments: &mut Segments) -> Result<()> {
@@ -158,7 +182,7 @@ fn hide_logged(wal: &EventWal, segments: &mut Segments) -> Result<()> {
             Entry::UpdateFlags { at, flags } => flagged.push((at, Flags(flags).of_event())),
             Entry::IndexUpdate { .. } | Entry::Checkpoint => {}
         }
-        if !seeded!(is_later, "reader-hides-the-replaced" => false) {
+        if !is_later {
             count = flagged.len();
         }
         Ok::<_, Error>(true)

@@ -189,8 +189,9 @@ fn open_writer(
     let Checked { vouched, unstored } = check_log(&options, &wal_dir, &belonging, seen, to_mend)?;
     // What refuses the log leaves it as it is.
     let wal = EventWal::open_unread(&wal_dir, Mode::Append, options.wal())?;
-    if vouched.is_none() {
-        wal.find_checkpoint()?;
+    match vouched {
+        Some((after, _)) => wal.go_on_after(after),
+        None => wal.find_checkpoint()?,
     }
     opening.saved.extend(wal.recovery().saved_to);
     if !copies.is_empty() {
@@ -205,6 +206,7 @@ fn open_writer(
         // The manifest that the checkpoint stores says that they are durable.
         segments.sync_all()?;
     }
+    let stopped_at = belonging.vouched_before(&segments);
     let mut manifest = belonging.manifest;
     let last = segments.by_id.values().next_back().map(|open| open.segment.header().page_bytes);
     let last = last.unwrap_or(manifest.page_bytes);
@@ -221,7 +223,7 @@ fn open_writer(
         Some((after, end)) => {
             redo(&wal, after, end, &mut segments, options.file_mode, &mut opening)?
         }
-        None => adopt(&wal, &mut segments, &options, is_mended, &mut opening)?,
+        None => adopt(&wal, &mut segments, &options, (stopped_at, is_mended), &mut opening)?,
     };
     segments.count_last(&manifest)?;
     let mut state = State::new(manifest, segments);

@@ -96,7 +96,7 @@ fn judge(disk: &Sim, intact: &BTreeSet<Id>) -> Vec<String> {
     let repaired = disk.kill();
     if let Ok(store) = on(disk).open(DIR, Mode::Append) {
         let lost = lacks(&ids_of(&store));
-        if lost > 0 && !store.opening().is_loss {
+        if lost > 0 && !store.opening().is_loss && store.opening().saved.is_empty() {
             wrong.push(format!("opening lacks {lost} and tells no loss"));
         }
     }
@@ -104,7 +104,7 @@ fn judge(disk: &Sim, intact: &BTreeSet<Id>) -> Vec<String> {
         match on(&repaired).open(DIR, Mode::Append) {
             Ok(store) => {
                 let lost = lacks(&ids_of(&store));
-                if lost > 0 && !store.opening().is_loss {
+                if lost > 0 && !store.opening().is_loss && report.saved.is_empty() {
                     wrong.push(format!("a repair lacks {lost} and tells no loss: {report:?}"));
                 }
             }
