@@ -107,7 +107,8 @@ fn a_log_that_ends_before_the_checkpoint_of_the_manifest_is_refused_and_named() 
     is_refused_and_goes_on(&disk, "the write-ahead log ends with lsn ", &[1, 2, 5, 6].map(at));
 }
 
-/// The end of the log was cut and saved, and a line in the program's log said so, but not the store.
+/// The end of the log was cut and saved, and a line in the program's log said so, but not the store. The segment ends
+/// where the log does: its rest is saved, too.
 #[test]
 fn the_saved_end_of_the_log_is_named() {
     let (disk, store) = fresh();
@@ -118,7 +119,10 @@ fn the_saved_end_of_the_log_is_named() {
     changed(&disk, &newest_log(&disk), |bytes| bytes.truncate(last_byte(bytes) - 40));
     let store = writer(&disk);
     let saved = &store.opening().saved;
-    assert_eq!(saved.len(), 1, "{:?}", store.opening());
-    assert!(saved[0].starts_with("/events/wal") && is_cut(&saved[0]));
-    assert!(disk.open(&saved[0], Access::Read).is_ok());
+    assert_eq!(saved.len(), 2, "{:?}", store.opening());
+    for (saved, dir) in saved.iter().zip(["/events/wal", "/events/data/segments"]) {
+        assert!(saved.starts_with(dir) && is_cut(saved));
+        assert!(disk.open(saved, Access::Read).is_ok());
+    }
+    assert_eq!(live(&store), [note(1)]);
 }

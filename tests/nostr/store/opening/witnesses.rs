@@ -90,7 +90,7 @@ fn a_salvage_copies_what_only_the_log_has() {
 
 #[test]
 fn a_store_that_lacks_what_its_log_has_is_refused_and_repaired() {
-    for (number, disk) in shorter().into_iter().enumerate() {
+    for (number, disk) in shorter().into_iter().take(2).enumerate() {
         let reader = reader(&disk);
         assert!(!reader.verify(Check::Id).unwrap().is_ok(), "{number}");
         refused(on(&disk).open(DIR, Mode::Append), ErrorKind::LostRecords, "");
@@ -98,6 +98,35 @@ fn a_store_that_lacks_what_its_log_has_is_refused_and_repaired() {
         assert!(report.mended && !report.is_loss, "{number}: {report:?}");
         has_all(&disk, 0..8);
     }
+}
+
+/// The log has all that came after the checkpoint of the manifest.
+#[test]
+fn a_segment_and_a_manifest_of_a_backup_get_the_rest_from_the_log() {
+    let disk = shorter().pop().unwrap();
+    let report = reader(&disk).verify(Check::Id).unwrap();
+    assert!(report.is_ok() && report.live == 8, "{report:?}");
+    has_all(&disk, 0..8);
+}
+
+/// A segment went on after the end of the log, and `verify` found nothing.
+#[test]
+fn events_of_a_segment_that_the_log_lacks_are_named_and_saved() {
+    let (disk, store) = fresh();
+    append(&store, 0..2);
+    store.checkpoint().unwrap();
+    let log = logs(&disk).pop().unwrap();
+    let older = read(&disk, &log);
+    append(&store, 2..4);
+    let disk = disk.kill();
+    write(&disk, &log, &older);
+    let reader = reader(&disk);
+    let report = reader.verify(Check::Id).unwrap();
+    assert_eq!((report.live, report.faults, report.log_damages.len()), (2, 1, 1), "{report:?}");
+    assert_eq!(report.log_damages[0].path, Path::new(FIRST));
+    let store = writer(&disk);
+    assert_eq!((store.opening().saved.len(), events(&store).len()), (1, 2));
+    assert!(store.verify(Check::Id).unwrap().is_ok());
 }
 
 /// One page is damaged, and the log is lost or shorter.

@@ -110,7 +110,8 @@ fn flags_that_were_taken_back_hide_nothing_from_a_reader() {
     assert_eq!(read(&disk), [notes[3].clone(), note(8)]);
 }
 
-/// Of a log that is damaged, torn or missing, a reader takes what there is, and opens.
+/// Of a log that is damaged or missing, a reader takes what there is, and opens. Where the log is torn, its end says
+/// where the segments end: what follows was never acknowledged.
 #[test]
 fn a_reader_opens_whatever_is_wrong_with_the_log() {
     let (disk, store) = made();
@@ -126,7 +127,11 @@ fn a_reader_opens_whatever_is_wrong_with_the_log() {
         changed(&flipped, WAL, |bytes| bytes[at] ^= 0x10);
         for image in [torn, flipped] {
             let found = read(&image);
-            assert_eq!(found[found.len() - 2..], [gone(1), gone(2)], "byte {at}");
+            let has = |event: &Event| found.contains(event);
+            assert!(has(&gone(1)) || !has(&gone(2)), "byte {at}");
+            for number in [1, 2] {
+                assert!(has(&note(number)) || has(&gone(number)), "byte {at}, note {number}");
+            }
             hidden[4 - found.len()] += 1;
         }
     }
@@ -136,9 +141,9 @@ fn a_reader_opens_whatever_is_wrong_with_the_log() {
     assert_eq!(live(&on(&missing).open(DIR, Mode::Read).unwrap()).len(), 4);
 }
 
-/// Each part read the whole log, twice.
+/// Each part reads the log, and no more than twice, with the pages that the log's events take.
 #[test]
-fn parts_that_are_read_one_after_the_other_share_a_reading_of_the_log() {
+fn each_part_has_what_the_log_says_at_its_time() {
     let disk = Sim::new();
     let on = on(&disk).segment_bytes(8 << 20).wal_segment_bytes(8 << 20).checkpoint_bytes(16 << 20);
     let store = open(&on);
@@ -158,15 +163,12 @@ fn parts_that_are_read_one_after_the_other_share_a_reading_of_the_log() {
         let found = part(&parts[number], &on, Include::Live);
         (found, counts[1].load(Ordering::Relaxed) - before)
     };
-    let log = 200 * 9_000;
+    let log = 200 * 12_288;
     let (found, bytes) = look(0);
     assert_eq!((found.len(), found.contains(&notes[1])), (9, false));
-    assert!(bytes > log, "{bytes}");
+    assert!(bytes < log * 7 / 2, "{bytes}");
     for number in [1, 2] {
         assert_eq!(look(number).0, notes[number * 10..(number + 1) * 10]);
-        // Other tests read parts meanwhile, and one reading is kept.
-        let least = (0..20).map(|_| look(number).1).min().unwrap();
-        assert!(least < log * 3 / 4, "{least}");
     }
     // Whatever is logged between two of them is seen.
     delete(31);
