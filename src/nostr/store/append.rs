@@ -6,7 +6,7 @@
 //! 3. The index gets what can be found, and loses what cannot.
 //!
 //! All but flags is in the page cache when `append` returns. A crash after 1 is made good by the next
-//! opening (`open/recovery.rs`); an error after 1 stops the handle, because only opening can tell what is
+//! opening (`open/redo.rs`); an error after 1 stops the handle, because only opening can tell what is
 //! missing.
 
 use std::collections::HashSet;

@@ -3,10 +3,10 @@
 //! 1. The write-ahead log is synced: an unclean end of the segments can be made good by it.
 //! 2. The flags that waited for it are written, and the segments are synced: they hold all that the log
 //!    has.
-//! 3. CHECKPOINT is logged and synced: opening replays what comes after it.
-//! 4. The counters in the segments' headers and the manifest are written: hints. Not before 3, so that they
-//!    are never ahead of it: where they agree, opening relies on that (`is_proved` in `open/recovery.rs`).
-//! 5. Files of the log wholly before the checkpoint are deleted.
+//! 3. CHECKPOINT is logged and synced.
+//! 4. The counters in the segments' headers are written: hints. Then the manifest: it says where the last segment ends,
+//!    and after which entry of the log opening goes on (`open/redo.rs`).
+//! 5. Files of the log wholly before the checkpoint are deleted: no manifest asks for them any more.
 
 use super::handle::{EventStore, Shared, State};
 use crate::error::Result;
