@@ -10,6 +10,8 @@
 //!
 //! A reader does the same in memory: its last segment goes on with the records that the file lacks (`Overlay`).
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
 use crate::nostr::bytes::event::{Flags, Location};
@@ -78,12 +80,13 @@ pub fn redo_in_memory(
     let served = more.len() as u64;
     active.segment = active.segment.clone().ending_at(at);
     let more = seeded!(more, "reader-hides-the-replaced" => Vec::new());
-    if !active.segment.go_on_in_memory(&more) {
+    if !more.is_empty() && !active.segment.go_on_in_memory(&more) {
         let message =
             "the records of the write-ahead log are not made for the pages of the last segment";
         return Err(Error::new(ErrorKind::Corrupt, message).at(active.segment.path()));
     }
-    for (at, flags) in tail.flagged {
+    // The last flags of an event count.
+    for (at, flags) in tail.flagged.into_iter().collect::<BTreeMap<_, _>>() {
         if segments.stored_flags(at)?.is_some_and(|stored| stored != flags) {
             segments.set_flags_later(at, flags)?;
         }
