@@ -13,7 +13,6 @@ use crate::lines;
 use crate::nostr::bytes::event::{EventRef, Id};
 use crate::nostr::bytes::page::Header;
 use crate::nostr::bytes::policy::expires_at;
-use crate::nostr::log::entry::Lsn;
 use crate::nostr::pages::manifest::{Generation, Manifest};
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::{Found, Segment};
@@ -24,18 +23,18 @@ use crate::nostr::pages::segments::{Open, Segments};
 pub struct Belonging {
     /// What is known besides.
     pub manifest: Manifest,
-    source: Source,
+    pub(super) source: Source,
     /// Whether manifest and copy name the same segments, of the same time.
     is_proved: bool,
     /// Whether the manifest says of replaced events otherwise than the copy, which is believed.
     is_corrected: bool,
     /// Whether it is of the last time at which this program stored one: the copy is, if a crash came between the two.
-    is_current: bool,
+    pub(super) is_current: bool,
 }
 
 /// By what the segments are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+pub(super) enum Source {
     Manifest,
     Copy,
     /// By what is there.
@@ -121,37 +120,6 @@ impl Belonging {
     /// Whether nothing of this program vouches for the segments: another one may have written them last.
     pub fn may_be_of_others(&self) -> bool {
         self.is_unnamed() || self.manifest.is_foreign
-    }
-
-    /// Where the last segment ends, after which entry of the log it goes on, if a manifest of this program vouches for
-    /// the segments.
-    pub fn vouches(&self, segments: &Segments, copies: &[u32]) -> Option<(Lsn, u32)> {
-        let mut ids = segments.by_id.keys().filter(|id| !copies.contains(id));
-        let named = self.manifest.segments.iter().map(|named| named.id);
-        let last = ids.clone().next_back().filter(|last| named.max() == Some(**last))?;
-        let segment = &segments.by_id.get(last)?.segment;
-        let end = self.manifest.pages_end(*last, segment.header().page_bytes)?;
-        let is_whole = self.is_current && ids.all(|id| self.manifest.names(*id));
-        let after = self.manifest.checkpoint();
-        let vouches = is_whole && after > Lsn(0) && end <= segment.end() && !segment.is_missing();
-        vouches.then_some((after, end))
-    }
-
-    /// Have the manifest vouch for nothing from now on, durably: the log is going to be cut, and the segments may have what
-    /// it lacks then.
-    pub fn stop_vouching(&mut self, options: &Options, dir: &Path) -> Result<()> {
-        if self.manifest.checkpoint() == Lsn(0) {
-            return Ok(());
-        }
-        self.manifest.last_checkpoint_lsn = 0;
-        self.manifest.store(options, dir)
-    }
-
-    /// Where the last segment ended before the log was cut, of a manifest that vouches for nothing since.
-    pub fn vouched_before(&self, segments: &Segments) -> Option<u32> {
-        let is_stopped = self.source == Source::Manifest && self.manifest.checkpoint() == Lsn(0);
-        let (&last, open) = segments.by_id.last_key_value().filter(|_| is_stopped)?;
-        self.manifest.pages_end(last, open.segment.header().page_bytes)
     }
 
     /// Whether what no manifest names need not be looked at.

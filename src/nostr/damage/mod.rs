@@ -6,4 +6,5 @@ pub(super) mod mend_wal;
 pub(super) mod rescue;
 pub(super) mod seen;
 pub(super) mod spec;
+pub(super) mod vouching;
 pub(super) mod witnesses;

@@ -1,0 +1,43 @@
+//! Whether a manifest vouches for the segments: it says where the last one ends, and after which entry of the log it goes
+//! on. Opening, readers and `verify` ask here. `open/redo.rs` goes by the answer, `open/adopt.rs` without one.
+
+use std::path::Path;
+
+use super::belonging::{Belonging, Source};
+use crate::error::Result;
+use crate::nostr::log::entry::Lsn;
+use crate::nostr::pages::options::Options;
+use crate::nostr::pages::segments::Segments;
+
+impl Belonging {
+    /// Where the last segment ends, after which entry of the log it goes on, if a manifest of this program vouches for
+    /// the segments.
+    pub fn vouches(&self, segments: &Segments, copies: &[u32]) -> Option<(Lsn, u32)> {
+        let mut ids = segments.by_id.keys().filter(|id| !copies.contains(id));
+        let named = self.manifest.segments.iter().map(|named| named.id);
+        let last = ids.clone().next_back().filter(|last| named.max() == Some(**last))?;
+        let segment = &segments.by_id.get(last)?.segment;
+        let end = self.manifest.pages_end(*last, segment.header().page_bytes)?;
+        let is_whole = self.is_current && ids.all(|id| self.manifest.names(*id));
+        let after = self.manifest.checkpoint();
+        let vouches = is_whole && after > Lsn(0) && end <= segment.end() && !segment.is_missing();
+        vouches.then_some((after, end))
+    }
+
+    /// Have the manifest vouch for nothing from now on, durably: the log is going to be cut, and the segments may have what
+    /// it lacks then.
+    pub fn stop_vouching(&mut self, options: &Options, dir: &Path) -> Result<()> {
+        if self.manifest.checkpoint() == Lsn(0) {
+            return Ok(());
+        }
+        self.manifest.last_checkpoint_lsn = 0;
+        self.manifest.store(options, dir)
+    }
+
+    /// Where the last segment ended before the log was cut, of a manifest that vouches for nothing since.
+    pub fn vouched_before(&self, segments: &Segments) -> Option<u32> {
+        let is_stopped = self.source == Source::Manifest && self.manifest.checkpoint() == Lsn(0);
+        let (&last, open) = segments.by_id.last_key_value().filter(|_| is_stopped)?;
+        self.manifest.pages_end(last, open.segment.header().page_bytes)
+    }
+}
