@@ -172,9 +172,8 @@ fn hide_logged(wal: &EventWal, segments: &mut Segments) -> Result<()> {
         }
     }
     let (mut flagged, mut count, mut is_later) = (Vec::new(), 0, false);
-    let mut entries = wal.replay(OnCorrupt::Raise)?;
-    let mut next = || {
-        let Some(found) = entries.next()? else { return Ok(false) };
+    let mut entries = wal.replay(OnCorrupt::Skip)?;
+    while let Some(found) = entries.next()? {
         match found.entry {
             Entry::Insert { record } => {
                 is_later = !record::parse(record).is_ok_and(|event| stored.contains(&event.id));
@@ -185,16 +184,7 @@ fn hide_logged(wal: &EventWal, segments: &mut Segments) -> Result<()> {
         if !is_later {
             count = flagged.len();
         }
-        Ok::<_, Error>(true)
-    };
-    // What comes after damage of the log does not count.
-    let read = loop {
-        match next() {
-            Ok(true) => {}
-            Ok(false) => break Ok(()),
-            Err(e) => break Err(e),
-        }
-    };
+    }
     flagged.truncate(count);
     // The last flags of an event count.
     for (at, flags) in flagged.into_iter().collect::<BTreeMap<_, _>>() {
@@ -203,7 +193,7 @@ fn hide_logged(wal: &EventWal, segments: &mut Segments) -> Result<()> {
             segments.set_flags_later(at, flags)?;
         }
     }
-    read
+    Ok(())
 }
 
 /// Count the events of a missing segment as damage, as for lost pages.

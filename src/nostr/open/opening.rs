@@ -226,6 +226,8 @@ fn open_writer(
         None => adopt(&wal, &mut segments, &options, (stopped_at, is_mended), &mut opening)?,
     };
     segments.count_last(&manifest)?;
+    // A record that the manifest vouches for may have lost its end: what is appended must not make it whole.
+    opening.saved.extend(segments.void_unfinished(options.file_mode)?);
     let mut state = State::new(manifest, segments);
     // An index that covers a later entry knows flags that the log lost: it is made again.
     state.flags_asked = Lsn(wal.next_lsn().0 - 1).max(Lsn(state.manifest.last_checkpoint_lsn));

@@ -1,13 +1,16 @@
 //! Walks over a segment, and what its last pages hold: a record that a writer has begun.
 
+use std::path::{Path, PathBuf};
+
 use super::segment::{Found, Segment};
 use super::walk::{Forward, Reverse, Step};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::nostr::bytes::event::Id;
+use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::{self, Head};
-use crate::nostr::bytes::record::{LONG_HEAD_BYTES, PUBKEY_AT, SHORT_HEAD_BYTES};
+use crate::nostr::bytes::record::{FLAGS_AT, LONG_HEAD_BYTES, PUBKEY_AT, SHORT_HEAD_BYTES};
 use crate::slice::part;
-use crate::storage::read_full;
+use crate::storage::{File, read_full, write_full};
 
 /// A record of which a part was there when its segment was opened.
 #[derive(Clone, Copy, Debug)]
@@ -66,5 +69,18 @@ impl Segment {
         let id = part(bytes, id_at.min(bytes.len())..).first_chunk().copied();
         let unfinished = |id| Unfinished { offset, id: Id(id), has_come: end <= len };
         Ok(id.filter(|_| is_cut).map(unfinished))
+    }
+
+    /// Void a record that the file has in part. The next append fills its last page with zeros, and without a checksum
+    /// the record would look whole. `save` gets the file first.
+    pub fn void_unfinished(
+        &self,
+        save: impl FnOnce(&dyn File, &Path, u32) -> Result<Option<PathBuf>>,
+    ) -> Result<Option<PathBuf>> {
+        let Some(record) = self.unfinished()? else { return Ok(None) };
+        let saved = save(&**self.file(), self.path(), record.offset)?;
+        write_full(&**self.file(), &[0; FLAGS_AT], record.offset.into())
+            .map_err(|e| Error::io("void a torn record", self.path(), e).of(FORMAT))?;
+        Ok(saved)
     }
 }

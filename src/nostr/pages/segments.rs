@@ -174,6 +174,17 @@ impl Segments {
         Ok(())
     }
 
+    /// Void a record that the last segment has in part; returns the file that the record was saved to.
+    pub fn void_unfinished(&mut self, mode: u32) -> Result<Option<PathBuf>> {
+        let storage = self.storage.clone();
+        let active = self.active()?;
+        let saved = active
+            .segment
+            .void_unfinished(|file, path, at| save_tail(&*storage, file, path, mode, at.into()))?;
+        active.dirty |= saved.is_some();
+        Ok(saved)
+    }
+
     /// Whether this program ever opened the write-ahead log of the store for writing.
     pub fn had_our_log(&self) -> bool {
         let wal = self.dir.ancestors().nth(2).map(|store| store.join(WAL_NAME));
