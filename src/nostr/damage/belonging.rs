@@ -76,7 +76,8 @@ impl Belonging {
         };
         let is_current = manifest.as_ref().is_some_and(|manifest| {
             let checkpoint = manifest.last_checkpoint_lsn;
-            copy.as_ref().is_none_or(|copy| copy.last_checkpoint_lsn <= checkpoint)
+            // Of a newer copy that names the same segments, the log has what came between.
+            copy.as_ref().is_none_or(|copy| is_proved || copy.last_checkpoint_lsn <= checkpoint)
         });
         let mut is_corrected = false;
         let (manifest, source) = match (manifest, copy) {

@@ -3,7 +3,7 @@
 //! A refused opening leaves the files as they are. To open the log for writing cuts a torn end and reserved room, so
 //! it is read first, and what refuses the store is asked here.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::belonging::Belonging;
@@ -11,6 +11,7 @@ use super::witnesses::{Expected, reason, unstored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::event::Id;
 use crate::nostr::bytes::names::{self, Searches};
+use crate::nostr::bytes::page;
 use crate::nostr::bytes::record;
 use crate::nostr::log::entry::{Entry, Lsn, file_name};
 use crate::nostr::log::files::{check_none_lost, numbers};
@@ -66,7 +67,7 @@ pub fn check_log(
             format!("no segment, but the write-ahead log has a checkpoint at {checkpoint}");
         return Err(Error::new(ErrorKind::LostRecords, message).at(&segments.dir));
     }
-    events_of(&wal)?;
+    events_of(&wal, options.page_size())?;
     let (mut lost, damaged_pages) = only_in(&wal, manifest, segments, checkpoint)?;
     if lost.len() > damaged_pages && !is_mended {
         let advice = "repair appends them again";
@@ -116,14 +117,16 @@ fn only_in(
     unstored(segments, events)
 }
 
-/// The events of the log after the last checkpoint.
-pub fn events_of(wal: &EventWal) -> Result<HashSet<Id>> {
-    let (mut events, mut entries) = (HashSet::new(), wal.replay(OnCorrupt::Raise)?);
+/// The events of the log after the last checkpoint, and how many bytes of pages those before each take.
+pub fn events_of(wal: &EventWal, page_bytes: u32) -> Result<HashMap<Id, u64>> {
+    let (mut events, mut entries) = (HashMap::new(), wal.replay(OnCorrupt::Raise)?);
+    let mut before = 0;
     while let Some(found) = entries.next()? {
-        if let Entry::Insert { record } = found.entry
-            && let Ok(event) = record::parse(record)
-        {
-            events.insert(event.id);
+        if let Entry::Insert { record } = found.entry {
+            if let Ok(event) = record::parse(record) {
+                events.insert(event.id, before);
+            }
+            before += page::bytes_for(record.len() as u64, page_bytes);
         }
     }
     Ok(events)

@@ -27,19 +27,23 @@ use crate::nostr::store::opened::{Opening, Tail};
 use crate::scan::OnCorrupt;
 
 /// Bring the segments to what the log says. `after` is the byte of the last segment from which on the log was cut: a
-/// repair goes on with what the segment has there. `is_mended` says that it was cut by this opening.
+/// repair goes on with what the segment has there. `is_mended` says that it was cut by this opening. `keeps_damage` says
+/// that the checkpoint of this program may cover damage at the end.
 pub fn adopt(
     wal: &EventWal,
     segments: &mut Segments,
     options: &Options,
-    (after, is_mended): (Option<u32>, bool),
+    (after, is_mended, keeps_damage): (Option<u32>, bool, bool),
     opening: &mut Opening,
 ) -> Result<Tail> {
     // The log first: a power cut could keep pages or flags that are written below, and take the log's end.
     wal.sync()?;
-    let logged = events_of(wal)?;
+    let logged = events_of(wal, segments.active()?.segment.header().page_bytes)?;
     let whole = Whole { asks_signatures: !is_mended && !options.checksums };
-    let places = Places::find(segments, &logged, after, &whole)?;
+    let mut places = Places::find(segments, &logged, after, &whole)?;
+    if keeps_damage && places.is_damaged {
+        places.end = segments.active()?.segment.end();
+    }
     // What follows lost pages keeps its place.
     let at = places.end.max(segments.active()?.segment.missing().end);
     log_rest(wal, &segments.active()?.segment, at, &logged, &whole)?;
@@ -76,6 +80,8 @@ struct Places {
     unlogged: Vec<Location>,
     /// The byte at which the last segment ends: what follows is damage, or comes after damage.
     end: u32,
+    /// Whether it ends with damage, of which nothing says that a crash left it.
+    is_damaged: bool,
     /// The byte from which on nobody knows where the events of the log lay.
     moved: Option<u32>,
 }
@@ -83,7 +89,7 @@ struct Places {
 impl Places {
     fn find(
         segments: &Segments,
-        logged: &HashSet<Id>,
+        logged: &HashMap<Id, u64>,
         after: Option<u32>,
         whole: &Whole,
     ) -> Result<Self> {
@@ -104,7 +110,7 @@ impl Places {
                 let at = Location { segment, offset: from };
                 met |= is_last && after.is_some_and(|after| from >= after);
                 let Some(found) = record.filter(|found| {
-                    logged.contains(&found.event.id) || !is_last || whole.is(found, met)
+                    logged.contains_key(&found.event.id) || !is_last || whole.is(found, met)
                 }) else {
                     damaged.get_or_insert(from);
                     match met && is_last {
@@ -112,7 +118,13 @@ impl Places {
                         false => continue,
                     }
                 };
-                if logged.contains(&found.event.id) {
+                if let Some(before) = logged.get(&found.event.id) {
+                    let first = u64::from(from).saturating_sub(*before) as u32;
+                    if is_last && !met && damaged.is_some() && first >= places.end && first < from {
+                        // The damage has the log's first events: what comes before them stays.
+                        (met, places.end) = (true, first);
+                        break;
+                    }
                     met = true;
                     places.by_id.entry(found.event.id).or_insert(at);
                 } else if met && is_last {
@@ -124,6 +136,7 @@ impl Places {
             }
             if is_last && !met {
                 places.moved = damaged;
+                places.is_damaged = damaged.is_some_and(|from| from >= places.end);
             }
         }
         Ok(places)
@@ -160,13 +173,13 @@ fn log_rest(
     wal: &EventWal,
     segment: &Segment,
     from: u32,
-    logged: &HashSet<Id>,
+    logged: &HashMap<Id, u64>,
     whole: &Whole,
 ) -> Result<()> {
     let (mut seen, mut scan) = (HashSet::new(), segment.scan(from));
     while let Some(found) = scan.next()? {
         if let Found::Record(found) = found
-            && !logged.contains(&found.event.id)
+            && !logged.contains_key(&found.event.id)
             && whole.is(&found, true)
             && seen.insert(found.event.id)
         {

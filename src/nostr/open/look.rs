@@ -139,27 +139,37 @@ fn go_on(
     }
 }
 
-/// Pages of the last segment that a manifest does not vouch for and the log lacks. Opening for writing saves them.
+/// The pages of the last segment from the first event on that the log lacks, where a manifest vouches. Opening for writing
+/// saves them.
 pub fn beyond_log(
     options: &Options,
     dir: &Path,
     belonging: &Belonging,
     segments: &mut Segments,
 ) -> Result<Option<DamagedPart>> {
-    let Some(last) = segments.last().filter(|_| belonging.vouches(segments, &[]).is_some()) else {
-        return Ok(None);
-    };
-    let ends = |segments: &Segments| segments.by_id.get(&last).map_or(0, |open| open.segment.end());
-    let end = ends(segments);
+    let Some((_, from)) = belonging.vouches(segments, &[]) else { return Ok(None) };
+    let stored = segments.active()?.segment.clone();
     go_on(options, dir, belonging, segments, true)?;
-    let at = ends(segments);
-    let path = segments.active()?.segment.path().to_owned();
-    let reason = format!(
-        "segment {last} ends at byte {end}, the manifest and the write-ahead log say {at}: opening for writing saves \
-         the rest"
-    );
-    let part = DamagedPart { path, offset: at.into(), end: end.into(), reason };
-    Ok((at < end).then_some(part))
+    let (mut logged, mut scan) = (HashSet::new(), segments.active()?.segment.scan(from));
+    while let Some(found) = scan.next()? {
+        if let Found::Record(found) = found {
+            logged.insert(found.event.id);
+        }
+    }
+    let mut scan = stored.scan(from);
+    while let Some(found) = scan.next()? {
+        if let Found::Record(found) = found
+            && !logged.contains(&found.event.id)
+        {
+            let (offset, end) = (u64::from(found.offset), u64::from(stored.end()));
+            let reason = format!(
+                "the write-ahead log lacks the event at byte {offset}; opening for writing saves the segment from there \
+                 to byte {end}"
+            );
+            return Ok(Some(DamagedPart { path: stored.path().to_owned(), offset, end, reason }));
+        }
+    }
+    Ok(None)
 }
 
 /// Hide what the log says is replaced or deleted, where no manifest vouches for the segments. They may lack events of the

@@ -206,6 +206,7 @@ fn open_writer(
         // The manifest that the checkpoint stores says that they are durable.
         segments.sync_all()?;
     }
+    let is_ours = !belonging.may_be_of_others();
     let stopped_at = belonging.vouched_before(&segments);
     let mut manifest = belonging.manifest;
     let last = segments.by_id.values().next_back().map(|open| open.segment.header().page_bytes);
@@ -223,7 +224,9 @@ fn open_writer(
         Some((after, end)) => {
             redo(&wal, after, end, &mut segments, options.file_mode, &mut opening)?
         }
-        None => adopt(&wal, &mut segments, &options, (stopped_at, is_mended), &mut opening)?,
+        None => {
+            adopt(&wal, &mut segments, &options, (stopped_at, is_mended, is_ours), &mut opening)?
+        }
     };
     segments.count_last(&manifest)?;
     // A record that the manifest vouches for may have lost its end: what is appended must not make it whole.
