@@ -34,10 +34,12 @@ impl Belonging {
         self.manifest.store(options, dir)
     }
 
-    /// Where the last segment ended before the log was cut, of a manifest that vouches for nothing since.
-    pub fn vouched_before(&self, segments: &Segments) -> Option<u32> {
+    /// Where the last segment ended at the log's last checkpoint, if a manifest that does not vouch for the segments says so.
+    /// One that stopped vouching says it of a log that was cut.
+    pub fn covered(&self, segments: &Segments, checkpoint: Lsn) -> Option<u32> {
         let is_stopped = self.source == Source::Manifest && self.manifest.checkpoint() == Lsn(0);
-        let (&last, open) = segments.by_id.last_key_value().filter(|_| is_stopped)?;
+        let is_last = checkpoint > Lsn(0) && self.manifest.checkpoint() == checkpoint;
+        let (&last, open) = segments.by_id.last_key_value().filter(|_| is_stopped || is_last)?;
         self.manifest.pages_end(last, open.segment.header().page_bytes)
     }
 }

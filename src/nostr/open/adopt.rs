@@ -4,8 +4,8 @@
 //! The log's last checkpoint covers what came before it. What the log has after it is looked for in all segments: a
 //! record that stands there stays, and the others are appended. What the segments have beyond the log stays, too:
 //! another program may have acknowledged it. Adopting cuts a torn record at the end, after saving it. Damage after a
-//! record of the log is of a crash: it is cut as well, and the intact events after it are logged before, so that they
-//! are appended again.
+//! record of the log, or after the byte up to which the checkpoint covers the segment, is of a crash: it is cut as well,
+//! and the intact events after it are logged before, so that they are appended again.
 //!
 //! The checkpoint that ends the opening stores a manifest that vouches for all of it.
 
@@ -26,21 +26,21 @@ use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::opened::{Opening, Tail};
 use crate::scan::OnCorrupt;
 
-/// Bring the segments to what the log says. `after` is the byte of the last segment from which on the log was cut: a
-/// repair goes on with what the segment has there. `is_mended` says that it was cut by this opening. `keeps_damage` says
-/// that the checkpoint of this program may cover damage at the end.
+/// Bring the segments to what the log says. `covered` is the byte of the last segment up to which the last checkpoint
+/// covers it, if that is known. `is_mended` says that this opening cut the log. `keeps_damage` says that the checkpoint of
+/// this program may cover damage at the end, if nothing says how far it goes.
 pub fn adopt(
     wal: &EventWal,
     segments: &mut Segments,
     options: &Options,
-    (after, is_mended, keeps_damage): (Option<u32>, bool, bool),
+    (covered, is_mended, keeps_damage): (Option<u32>, bool, bool),
     opening: &mut Opening,
 ) -> Result<Tail> {
     // The log first: a power cut could keep pages or flags that are written below, and take the log's end.
     wal.sync()?;
     let logged = events_of(wal, segments.active()?.segment.header().page_bytes)?;
     let whole = Whole { asks_signatures: !is_mended && !options.checksums };
-    let mut places = Places::find(segments, &logged, after, &whole)?;
+    let mut places = Places::find(segments, &logged, covered, &whole)?;
     if keeps_damage && places.is_damaged {
         places.end = segments.active()?.segment.end();
     }
@@ -90,7 +90,7 @@ impl Places {
     fn find(
         segments: &Segments,
         logged: &HashMap<Id, u64>,
-        after: Option<u32>,
+        covered: Option<u32>,
         whole: &Whole,
     ) -> Result<Self> {
         let (mut places, last) = (Self::default(), segments.last());
@@ -108,7 +108,7 @@ impl Places {
                     Found::Damage(damage) => (damage.offset, None),
                 };
                 let at = Location { segment, offset: from };
-                met |= is_last && after.is_some_and(|after| from >= after);
+                met |= is_last && covered.is_some_and(|covered| from >= covered);
                 let Some(found) = record.filter(|found| {
                     logged.contains_key(&found.event.id) || !is_last || whole.is(found, met)
                 }) else {

@@ -207,7 +207,7 @@ fn open_writer(
         segments.sync_all()?;
     }
     let is_ours = !belonging.may_be_of_others();
-    let stopped_at = belonging.vouched_before(&segments);
+    let covered = belonging.covered(&segments, wal.last_checkpoint());
     let mut manifest = belonging.manifest;
     let last = segments.by_id.values().next_back().map(|open| open.segment.header().page_bytes);
     let last = last.unwrap_or(manifest.page_bytes);
@@ -225,7 +225,7 @@ fn open_writer(
             redo(&wal, after, end, &mut segments, options.file_mode, &mut opening)?
         }
         None => {
-            adopt(&wal, &mut segments, &options, (stopped_at, is_mended, is_ours), &mut opening)?
+            adopt(&wal, &mut segments, &options, (covered, is_mended, is_ours), &mut opening)?
         }
     };
     segments.count_last(&manifest)?;
