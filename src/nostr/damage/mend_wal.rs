@@ -200,7 +200,7 @@ impl LogPlan {
     /// Whether the log has all events after the last checkpoint, which is that of the manifest.
     pub fn has_all_after(&self, manifest: &Manifest) -> bool {
         let is_last = manifest.checkpoint() == self.checkpoint && self.checkpoint > Lsn(0);
-        is_last && !self.cuts() && !self.is_loss
+        is_last && !manifest.is_log_cut && !self.cuts() && !self.is_loss
     }
 
     /// Whether entries go that came after the last checkpoint.

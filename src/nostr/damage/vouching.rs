@@ -18,28 +18,30 @@ impl Belonging {
         let last = ids.clone().next_back().filter(|last| named.max() == Some(**last))?;
         let segment = &segments.by_id.get(last)?.segment;
         let end = self.manifest.pages_end(*last, segment.header().page_bytes)?;
-        let is_whole = self.is_current && ids.all(|id| self.manifest.names(*id));
+        let is_cut = self.manifest.is_log_cut;
+        let is_whole = self.is_current && !is_cut && ids.all(|id| self.manifest.names(*id));
         let after = self.manifest.checkpoint();
         let vouches = is_whole && after > Lsn(0) && end <= segment.end() && !segment.is_missing();
         vouches.then_some((after, end))
     }
 
-    /// Have the manifest vouch for nothing from now on, durably: the log is going to be cut, and the segments may have what
-    /// it lacks then.
+    /// Have the manifest vouch for nothing until the next checkpoint, durably: the log is going to be cut, and the segments
+    /// may have what it lacks then. The number of its checkpoint stays: a repair that a crash ends is taken up with it.
     pub fn stop_vouching(&mut self, options: &Options, dir: &Path) -> Result<()> {
-        if self.manifest.checkpoint() == Lsn(0) {
+        if self.may_be_of_others() {
             return Ok(());
         }
-        self.manifest.last_checkpoint_lsn = 0;
+        self.manifest.is_log_cut = true;
+        // Also where it says so already: an earlier repair may have died before that was durable.
         self.manifest.store(options, dir)
     }
 
     /// Where the last segment ended at the log's last checkpoint, if a manifest that does not vouch for the segments says so.
     /// One that stopped vouching says it of a log that was cut.
     pub fn covered(&self, segments: &Segments, checkpoint: Lsn) -> Option<u32> {
-        let is_stopped = self.source == Source::Manifest && self.manifest.checkpoint() == Lsn(0);
+        let is_cut = self.source == Source::Manifest && self.manifest.is_log_cut;
         let is_last = checkpoint > Lsn(0) && self.manifest.checkpoint() == checkpoint;
-        let (&last, open) = segments.by_id.last_key_value().filter(|_| is_stopped || is_last)?;
+        let (&last, open) = segments.by_id.last_key_value().filter(|_| is_cut || is_last)?;
         self.manifest.pages_end(last, open.segment.header().page_bytes)
     }
 }

@@ -26,6 +26,8 @@ const BYTES_MAX: u64 = 16 << 20;
 /// Where no event is dropped because of others; else it says nothing of that.
 const HISTORY: &str = "history";
 const KEPT: &str = "keep";
+/// Where the write-ahead log was cut after the last checkpoint.
+const LOG_CUT: &str = "log_cut";
 /// After how many bytes a segment gets no more events.
 const SEGMENT_SIZE: &str = "segment_size";
 
@@ -59,6 +61,8 @@ pub struct Manifest {
     pub segment_bytes: Option<u64>,
     /// What becomes of events that others replace: also by openings that do not say so.
     pub history: History,
+    /// Whether the write-ahead log may lack what the segments have, since a repair cut it.
+    pub is_log_cut: bool,
     /// Whether another program wrote it: what we noted before says nothing of it.
     pub is_foreign: bool,
     /// Whether it is the copy.
@@ -203,6 +207,11 @@ impl Manifest {
         {
             object.insert(SEGMENT_SIZE.into(), bytes.into());
         }
+        if self.is_log_cut
+            && let Some(object) = value.as_object_mut()
+        {
+            object.insert(LOG_CUT.into(), true.into());
+        }
         if self.history == History::Keep
             && let Some(object) = value.as_object_mut()
         {
@@ -254,6 +263,7 @@ impl Manifest {
                 None => History::Drop,
                 Some(_) => History::Keep,
             },
+            is_log_cut: object.contains_key(LOG_CUT),
             is_copy: false,
             copied: None,
         })

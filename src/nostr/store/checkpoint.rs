@@ -54,7 +54,7 @@ impl Shared {
         for id in written {
             state.segments.write_header(id, None)?;
         }
-        state.manifest.last_checkpoint_lsn = lsn.0;
+        (state.manifest.last_checkpoint_lsn, state.manifest.is_log_cut) = (lsn.0, false);
         self.store_manifest(state, &[])?;
         wal.drop_before_checkpoint().map(drop)
     }
