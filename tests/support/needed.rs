@@ -11,7 +11,7 @@ use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 
 use super::crashes::choices;
-use super::harness::mutated::{At, Made, Mutated};
+use super::harness::mutated::{At, Made, Mutated, Mutation};
 use super::harness::mutations::Outcomes;
 
 /// How a log is opened, the call at which a first process died, and the steps.
@@ -79,6 +79,44 @@ fn run<R: Run>((how, died, steps): History, at: At) -> Ran<R> {
     Ran { run, moments, made: mutated.made(), done }
 }
 
+/// The mutated calls of a history on a disk, and what the first power cut shows that loses records. `good` has the states
+/// that are in order, each with the number of its knowledge.
+fn judged<R: Run>(
+    history: History,
+    at: At,
+    states: u64,
+    good: &mut HashSet<(u64, usize)>,
+) -> (Vec<Made>, Result<(), String>) {
+    let Ran { run, moments, made, done } = run::<R>(history, at);
+    let mut judge = |Moment(disk, number, known): &Moment<R::Known>| {
+        let crashes = disk.crashes();
+        for choice in choices(disk, states, 0) {
+            let image = crashes.build(&choice);
+            let key = (image.fingerprint(), *number);
+            if !good.contains(&key) {
+                run.recover(&image, known)?;
+                good.insert(key);
+            }
+        }
+        Ok(())
+    };
+    let judged = moments.iter().try_for_each(&mut judge);
+    (made, judged.and(done.map_err(|error| format!("{error:?}"))))
+}
+
+/// What a power cut shows of a disk that drops a sync in a history, in so many states; none if it is never seen. The
+/// sync has its name in the list.
+pub fn shown<R: Run>(history: History, sync: &str, states: u64) -> Option<String> {
+    let mut good = HashSet::new();
+    let (made, sound) = judged::<R>(history, None, states, &mut good);
+    assert_eq!(sound, Ok(()), "without a mutation: {history:?}");
+    let named = |made: &Made| format!("{}: {made}", made.doing) == sync;
+    let numbers = (0..made.len()).filter(|number| named(&made[*number]));
+    numbers
+        .map(|number| Some((number, Mutation::DropAll)))
+        .find_map(|at| judged::<R>(history, at, states, &mut good).1.err())
+}
+
 /// The outcomes of these histories that differ from the list of a format.
 pub fn unlike<R: Run>(
     histories: &[History],
@@ -88,25 +126,8 @@ pub fn unlike<R: Run>(
 ) -> String {
     let mut outcomes = Outcomes::default();
     for &history in histories {
-        // States that are in order, each with the number of its knowledge.
         let mut good = HashSet::new();
-        outcomes.try_all(&format!("{history:?}"), |at| {
-            let Ran { run, moments, made, done } = run::<R>(history, at);
-            let mut judge = |Moment(disk, number, known): &Moment<R::Known>| {
-                let crashes = disk.crashes();
-                for choice in choices(disk, states, 0) {
-                    let image = crashes.build(&choice);
-                    let key = (image.fingerprint(), *number);
-                    if !good.contains(&key) {
-                        run.recover(&image, known)?;
-                        good.insert(key);
-                    }
-                }
-                Ok(())
-            };
-            let judged = moments.iter().try_for_each(&mut judge);
-            (made, judged.and(done.map_err(|error| format!("{error:?}"))))
-        });
+        outcomes.try_all(&format!("{history:?}"), |at| judged::<R>(history, at, states, &mut good));
     }
     outcomes.unlike(list, format)
 }

@@ -9,7 +9,7 @@ use deedbook::Durability;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Sim};
 
-use crate::support::needed::{self, History, unlike};
+use crate::support::needed::{self, History, shown, unlike};
 use crate::support::report;
 use crate::support::store::judge::recover;
 use crate::support::store::known::Known;
@@ -82,4 +82,12 @@ fn every_sync_and_rename_is_needed() {
     let states = report::of_tier("DEEDBOOK_NOSTR_MUTATION_STATES");
     let wrong = unlike::<Run>(HISTORIES, states, include_str!("needed.txt"), "store");
     assert!(wrong.is_empty(), "tests/nostr/store/power/needed.txt:\n{wrong}");
+}
+
+/// Only the manifest says how much of the last segment a checkpoint covers. Without it, a page that a crash tore is damage.
+#[test]
+fn a_disk_that_drops_the_manifests_sync_is_caught() {
+    let sync = "checkpoint: sync manifest.json.tmp";
+    let why = shown::<Run>(("manual", None, "akm"), sync, 200);
+    assert!(why.is_some());
 }
