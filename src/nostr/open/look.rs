@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::redo::redo_in_memory;
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::look::inspect::with_patience;
 use crate::mode::Mode;
 use crate::nostr::bytes::event::{Flags, Id};
 use crate::nostr::bytes::page::PAGE_BYTES_READ;
@@ -60,14 +62,12 @@ pub(super) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Open
 
 /// Look until no writer comes in between: one that compacts or makes a checkpoint removes what was named. The last look is
 /// told so.
-pub(super) fn patiently<T>(mut look: impl FnMut(bool) -> Result<T>) -> Result<T> {
-    for _ in 1..READER_TRIES {
-        match look(false) {
-            Err(e) if [ErrorKind::Missing, ErrorKind::LostRecords].contains(&e.kind()) => {}
-            looked => return looked,
-        }
+pub(super) fn patiently<T>(look: impl Fn(bool) -> Result<T>) -> Result<T> {
+    let kinds = [ErrorKind::Missing, ErrorKind::LostRecords];
+    match with_patience(READER_TRIES - 1, Duration::ZERO, &kinds, || look(false)) {
+        Err(e) if kinds.contains(&e.kind()) => look(true),
+        looked => looked,
     }
-    look(true)
 }
 
 /// A segment that is read alone, as a part of its store, as a reader of the whole store has it. Each part reads the log.

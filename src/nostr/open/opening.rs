@@ -224,9 +224,7 @@ fn open_writer(
         Some((after, end)) => {
             redo(&wal, after, end, &mut segments, options.file_mode, &mut opening)?
         }
-        None => {
-            adopt(&wal, &mut segments, &options, (covered, is_mended, is_ours), &mut opening)?
-        }
+        None => adopt(&wal, &mut segments, &options, (covered, is_mended, is_ours), &mut opening)?,
     };
     segments.count_last(&manifest)?;
     // A record that the manifest vouches for may have lost its end: what is appended must not make it whole.
