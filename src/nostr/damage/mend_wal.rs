@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::belonging::Belonging;
 use super::checked_log::{ends_before, no_log};
 use super::rescue::{DamagedPart, LogFile, LogState};
 use super::witnesses::Expected;
@@ -25,6 +26,7 @@ use crate::nostr::log::files::{FileFormat, lost_files, numbers};
 use crate::nostr::pages::manifest::Manifest;
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::options::now;
+use crate::nostr::pages::segments::Segments;
 use crate::scan::Verdict;
 use crate::sidecar::{refuse_linked, sidecar_dir};
 use crate::slice::part_mut;
@@ -55,6 +57,8 @@ pub struct LogPlan {
     lost: Vec<PathBuf>,
     /// The last checkpoint.
     pub checkpoint: Lsn,
+    /// Whether the checkpoint of the manifest is there.
+    has_known: bool,
 }
 
 impl LogPlan {
@@ -81,6 +85,7 @@ impl LogPlan {
                 last = Some(entered.lsn);
                 seen = seen.max(entered.lsn);
                 begins.get_or_insert((entered.lsn, entered.offset == HEADER_BYTES as u64));
+                plan.has_known |= entered.entry == Entry::Checkpoint && entered.lsn == known;
                 if entered.entry == Entry::Checkpoint && entered.is_proved {
                     checkpoint = Some(((at, entered.offset), entered.lsn));
                 }
@@ -195,6 +200,14 @@ impl LogPlan {
             })?;
         }
         Ok(found)
+    }
+
+    /// The entries after the last checkpoint of a whole log, if the segments do not go on with them: readers lack their
+    /// events.
+    pub fn left_out(&self, belonging: &Belonging, segments: &Segments, copies: &[u32]) -> Expected {
+        let go_on = self.has_known && belonging.vouches(segments, copies).is_some();
+        let has_none = go_on || !self.damages.is_empty();
+        Expected::later(if has_none { Lsn(u64::MAX) } else { self.checkpoint })
     }
 
     /// Whether the log has all events after the last checkpoint, which is that of the manifest.

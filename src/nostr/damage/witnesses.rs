@@ -47,6 +47,11 @@ impl Expected {
         Self { after, up_to: checkpoint, may_be_dropped }
     }
 
+    /// Those after the last checkpoint, for stores whose segments no manifest has go on with the log.
+    pub fn later(checkpoint: Lsn) -> Self {
+        Self { after: checkpoint, up_to: Lsn(u64::MAX), may_be_dropped: false }
+    }
+
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.after >= self.up_to
@@ -95,9 +100,18 @@ pub fn unstored(segments: &Segments, mut events: HashSet<Id>) -> Result<(HashSet
 
 /// What is said of such events.
 pub fn reason(count: usize, checkpoint: Lsn) -> String {
-    let have = if count == 1 { "event" } else { "events" };
+    let events = if count == 1 { "event" } else { "events" };
     format!(
-        "the write-ahead log has {count} {have} from before its checkpoint with lsn {checkpoint}; no segment \
+        "the write-ahead log has {count} {events} from before its checkpoint with lsn {checkpoint}; no segment \
          has them"
+    )
+}
+
+/// The same of events after the last checkpoint.
+pub fn reason_of_later(count: usize, checkpoint: Lsn) -> String {
+    let events = if count == 1 { "event" } else { "events" };
+    format!(
+        "the write-ahead log has {count} {events} from after its checkpoint with lsn {checkpoint}; no segment \
+         has them, and opening for writing appends them"
     )
 }

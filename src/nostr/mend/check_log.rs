@@ -10,7 +10,7 @@ use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::LogPlan;
 use crate::nostr::damage::rescue::{DamagedPart, Files, LogFile};
-use crate::nostr::damage::witnesses::{Expected, reason, unstored};
+use crate::nostr::damage::witnesses::{Expected, reason, reason_of_later, unstored};
 use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::open::look::{READER_TRIES, beyond_log};
 use crate::nostr::pages::segments::Segments;
@@ -72,6 +72,8 @@ impl Shared {
             segments.open(id, path, Access::Read, &self.options)?;
         }
         belonging.expect_all_pages(&mut segments);
+        segments.forget(&belonging.copies(&segments).unwrap_or_default());
+        let left_out = plan.left_out(&belonging, &segments, &[]);
         if let Some(beyond) = beyond_log(&self.options, &self.dir, &belonging, &mut segments)? {
             return Ok(Some(beyond));
         }
@@ -81,11 +83,13 @@ impl Shared {
         let expected = Expected::beyond_manifest(&belonging.manifest, &segments, plan.checkpoint);
         let logged = plan.only_in_log(&self.options, logs, &expected, &HashSet::new())?;
         let (lost, _) = unstored(&segments, logged)?;
-        let (path, count) = (segments.dir, lost.len());
-        let part = || {
-            let reason = reason(count, plan.checkpoint);
-            DamagedPart { path, offset: 0, end: 0, reason }
+        let logged = plan.only_in_log(&self.options, logs, &left_out, &HashSet::new())?;
+        let (later, _) = unstored(&segments, logged)?;
+        let reason = match (lost.len(), later.len()) {
+            (0, 0) => return Ok(None),
+            (0, count) => reason_of_later(count, plan.checkpoint),
+            (count, _) => reason(count, plan.checkpoint),
         };
-        Ok((count > 0).then(part))
+        Ok(Some(DamagedPart { path: segments.dir, offset: 0, end: 0, reason }))
     }
 }

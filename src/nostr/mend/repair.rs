@@ -21,7 +21,7 @@ use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::{self, LogPlan};
 use crate::nostr::damage::rescue::{DamagedPart, Files};
 use crate::nostr::damage::seen::{Seen, forget_imports};
-use crate::nostr::damage::witnesses::{Expected, reason};
+use crate::nostr::damage::witnesses::{Expected, reason, reason_of_later};
 use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::options::now;
@@ -121,6 +121,12 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         // Opening appends them again.
         let (path, reason) = (seen.segments.dir.clone(), reason(only.len(), plan.checkpoint));
         report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+    } else {
+        let left_out = plan.left_out(&belonging, &seen.segments, &copies);
+        let later = plan.only_in_log(options, &files.logs, &left_out, &seen.ids)?.len();
+        let (path, reason) = (seen.segments.dir.clone(), reason_of_later(later, plan.checkpoint));
+        let part = DamagedPart { path, offset: 0, end: 0, reason };
+        report.damages.extend(Some(part).filter(|_| later > 0));
     }
     report.cut_bytes += plan.cut_bytes;
     report.cut_events = plan.cut_events;

@@ -22,7 +22,7 @@ use crate::nostr::bytes::{names, policy};
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::{LogPlan, may_name};
 use crate::nostr::damage::rescue::{DamagedPart, Files, Pages};
-use crate::nostr::damage::witnesses::{Expected, reason};
+use crate::nostr::damage::witnesses::{Expected, reason, reason_of_later};
 use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::log::entry::{Entry, Lsn};
 use crate::nostr::pages::options::Options;
@@ -202,16 +202,17 @@ impl Copying<'_> {
         }
         self.write()?;
         let wal_dir = source.join(WAL_NAME);
-        self.look_for_gaps(belonging, &segments, options.storage.is_dir(&wal_dir))?;
+        let copies = self.look_for_gaps(belonging, &segments, options.storage.is_dir(&wal_dir))?;
         let (manifest, stored) = (&belonging.manifest, HashSet::new());
-        let mut log_damages =
-            LogPlan::make(options, &wal_dir, manifest, &files.logs, &stored)?.damages;
+        let plan = LogPlan::make(options, &wal_dir, manifest, &files.logs, &stored)?;
+        let left_out = plan.left_out(belonging, &segments, &copies);
+        let mut log_damages = plan.damages;
         let expected = Expected::all(manifest, &segments, logged.checkpoint);
         let beyond = Expected::beyond_manifest(manifest, &segments, logged.checkpoint);
         let is_vouched =
             self.report.is_complete() && beyond.is_empty() && !belonging.may_be_of_others();
         let takes_all = !is_vouched || !expected.may_be_dropped;
-        let mut only_logged = 0;
+        let (mut only_logged, mut later) = (0, 0);
         for log in &files.logs {
             let is_saved = log.number.is_none();
             let state = log.each(options, &mut |entered| {
@@ -224,7 +225,9 @@ impl Copying<'_> {
                     let is_proved = entered.is_proved && (is_later || must_be_stored);
                     let before = self.report.events;
                     self.append(Rescued { event, is_lossy, is_proved }, is_saved)?;
-                    only_logged += usize::from(must_be_stored && self.report.events > before);
+                    let is_new = self.report.events > before;
+                    only_logged += usize::from(must_be_stored && is_new);
+                    later += usize::from(!is_saved && left_out.has(entered.lsn) && is_new);
                 }
                 Ok(())
             })?;
@@ -247,8 +250,12 @@ impl Copying<'_> {
             }
         }
         self.report.damages.extend(log_damages);
-        if only_logged > 0 && self.report.is_complete() {
-            let (path, reason) = (segments.dir.clone(), reason(only_logged, logged.checkpoint));
+        if only_logged + later > 0 && self.report.is_complete() {
+            let reason = match only_logged {
+                0 => reason_of_later(later, logged.checkpoint),
+                count => reason(count, logged.checkpoint),
+            };
+            let path = segments.dir.clone();
             self.report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
         }
         self.report.uncertain += self.write_doubtful()?;
@@ -258,13 +265,13 @@ impl Copying<'_> {
         (self.progress)(total, total)
     }
 
-    /// Note the numbers that are missing between those of the segments.
+    /// Note the numbers that are missing between those of the segments. Returns those that are copies.
     fn look_for_gaps(
         &mut self,
         belonging: &Belonging,
         segments: &Segments,
         is_whole: bool,
-    ) -> Result<()> {
+    ) -> Result<Vec<u32>> {
         let copies = match belonging.copies(segments) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 let (path, reason) = (segments.dir.clone(), error.message().to_owned());
@@ -278,7 +285,7 @@ impl Copying<'_> {
         }
         let gap = belonging.gap(segments, &copies, is_whole);
         self.report.lost_segments.extend(gap.map(|(id, _)| id));
-        Ok(())
+        Ok(copies)
     }
 
     /// The last checkpoint, and the flags after it.
