@@ -65,6 +65,12 @@ fn a_power_cut_during_the_opening_after_a_death_hides_no_version_alone() {
     crashed_twice("cvavpw", 60, 60);
 }
 
+/// The same after a commit of the first version.
+#[test]
+fn a_power_cut_during_the_opening_after_a_death_hides_no_version_after_a_commit() {
+    crashed_twice("vcavpw", 60, 60);
+}
+
 /// A process died, and its successor found its events and flags in the cache, took them for durable,
 /// and emptied the log. A power cut took them.
 #[test]
