@@ -121,6 +121,7 @@
 mod seeded;
 
 mod background;
+mod backup;
 pub mod book;
 mod checksum;
 #[cfg(feature = "arrow")]
@@ -162,6 +163,7 @@ struct Readme;
 #[doc = include_str!("../docs/rust.md")]
 struct Guide;
 
+pub use backup::{BackupOptions, BackupReport, backup};
 pub use durability::Durability;
 pub use error::{Durable, Error, ErrorKind, Result};
 // What `book` and `wal` give under their own names: without these, their common methods have no page.

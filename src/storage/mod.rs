@@ -138,6 +138,10 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_path_buf())
     }
+    /// The path of what is there without links.
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
     /// Open an existing regular file without following a symbolic link.
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>>;
     /// The same; where it can be, what the file has by now is read through a map.
@@ -168,6 +172,14 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Whether the path is a symbolic link.
     fn is_link(&self, _path: &Path) -> bool {
         false
+    }
+    /// The Unix permissions of a file or directory; `None` where the storage has none.
+    fn mode(&self, _path: &Path) -> io::Result<Option<u32>> {
+        Ok(None)
+    }
+    /// Set the Unix permissions of a file or directory, where the storage has any.
+    fn set_mode(&self, _path: &Path, _mode: u32) -> io::Result<()> {
+        Ok(())
     }
     /// Return when the directory's entries are on stable storage.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;

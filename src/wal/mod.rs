@@ -6,7 +6,7 @@ mod columns;
 mod dropping;
 mod engine;
 mod files;
-mod format;
+pub(crate) mod format;
 mod in_parts;
 mod inspect;
 mod options;

@@ -125,6 +125,10 @@ impl Storage for Disk {
         std::path::absolute(path)
     }
 
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
         Ok(self.file(opened(path, options(access))?))
     }
@@ -194,6 +198,18 @@ impl Storage for Disk {
 
     fn is_link(&self, path: &Path) -> bool {
         path.is_symlink()
+    }
+
+    #[cfg(unix)]
+    fn mode(&self, path: &Path) -> io::Result<Option<u32>> {
+        use std::os::unix::fs::PermissionsExt;
+        Ok(Some(fs::symlink_metadata(path)?.permissions().mode() & 0o7777))
+    }
+
+    #[cfg(unix)]
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

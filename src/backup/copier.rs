@@ -1,0 +1,430 @@
+//! Copying the files of a log: a file that grows is continued, a small file is replaced whole.
+//!
+//! A name says that its file is whole: a new file is written under `NAME.new`, synced, then renamed. Only a file
+//! that grows is written in place, after the bytes that are durable there.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::target::{State, Target};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sidecar::{PRIVATE_MODE, SIDECAR_NAME};
+use crate::slice::{part, part_mut};
+use crate::storage::segmented::remove;
+use crate::storage::{Access, File, Storage, above, names_in, read_full, write_full};
+
+/// A file of the backup is the log's if so many bytes before its durable end are.
+const COMPARED_BYTES: u64 = 64 << 10;
+const PIECE_BYTES: u64 = 4 << 20;
+/// The most that is read of a small file, which is held in memory.
+const SMALL_BYTES_MAX: u64 = 16 << 20;
+/// A whole file is written under its name and this ending first.
+const NEW: &str = ".new";
+
+/// Why a copy ends early.
+#[derive(Debug)]
+pub enum Stop {
+    /// The log became another one meanwhile, and why: the copy begins once more.
+    Changed(String),
+    /// It failed.
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What a step of a copy returns.
+pub type Step<T> = std::result::Result<T, Stop>;
+
+/// A file that grows.
+#[derive(Clone, Debug)]
+pub struct Growing {
+    pub source: PathBuf,
+    pub target: PathBuf,
+    /// Which byte of the log is its first one.
+    pub base: u64,
+    /// The bytes before this one are not copied here.
+    pub start: u64,
+    /// The byte after the last one that is copied.
+    pub end: u64,
+}
+
+/// Brings the files of a backup to the state of the log, and counts what it wrote.
+pub struct Copier<'a> {
+    pub storage: &'a dyn Storage,
+    pub target: &'a Target<'a>,
+    /// Files that were written.
+    pub files: u64,
+    /// Bytes that were written.
+    pub bytes: u64,
+    progress: &'a mut dyn FnMut(u64) -> Result<()>,
+    read: u64,
+    /// Directories whose names are not synced.
+    unsynced: BTreeSet<PathBuf>,
+    /// Bytes that were written since the last note.
+    unnoted: u64,
+}
+
+impl<'a> Copier<'a> {
+    pub fn new(target: &'a Target<'a>, progress: &'a mut dyn FnMut(u64) -> Result<()>) -> Self {
+        let (storage, unsynced) = (target.storage, BTreeSet::new());
+        Self { storage, target, files: 0, bytes: 0, progress, read: 0, unsynced, unnoted: 0 }
+    }
+
+    /// Tell how far the copy is; an error ends it.
+    pub fn tell(&mut self) -> Result<()> {
+        (self.progress)(self.read)
+    }
+
+    /// How many bytes of a growing file are durable and the log's own; an error if they are another log's. The
+    /// target stays as it is. The first `durable` bytes of the log are known to be durable in the target.
+    pub fn check(&self, file: &Growing, durable: u64) -> Step<u64> {
+        let Growing { source, target, base, start, end } = file;
+        let there = match self.storage.open(target, Access::Read) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(*start),
+            opened => opened.map_err(|e| unusable("open the copy", target, e))?,
+        };
+        let len = there.len().map_err(|e| Error::io("look at the copy", target, e))?;
+        let kept = match self.target.state() {
+            State::Ended | State::Foreign => len,
+            State::Begun { .. } => durable.saturating_sub(*base).min(len),
+        };
+        let wrong = if kept > *end {
+            format!("{kept} bytes, the log has {end}")
+        } else {
+            let from = kept.saturating_sub(COMPARED_BYTES).max(*start).min(kept);
+            if kept <= *start
+                || same_part(&*open_source(self.storage, source)?, &*there, from, kept, source)?
+            {
+                return Ok(kept.max(*start));
+            }
+            format!("other bytes before byte {kept} than the log")
+        };
+        let message = format!(
+            "{} is no beginning of {}: it has {wrong}; it is the backup of another log, or this log lost its end \
+             and was written again: choose another directory",
+            target.display(),
+            source.display()
+        );
+        Err(Error::new(ErrorKind::InvalidArgument, message).into())
+    }
+
+    /// Copy the bytes of a growing file after the first `kept` ones, durably.
+    pub fn grow(&mut self, file: &Growing, kept: u64) -> Step<()> {
+        let Growing { source, target, base, start, end } = file;
+        let write = |e| Error::io("write the copy", target, e);
+        let read = match kept < *end {
+            true => Some(open_source(self.storage, source)?),
+            false => None,
+        };
+        let is_there = self.is_file(target)?;
+        if !is_there {
+            drop(self.create(target, source)?);
+        }
+        let written = self
+            .storage
+            .open(target, Access::Write)
+            .map_err(|e| unusable("open the copy", target, e))?;
+        let len = written.len().map_err(write)?;
+        if is_there && kept >= *end && len <= (*end).max(*start) {
+            return Ok(());
+        }
+        self.target.begin()?;
+        if len > *end {
+            // An interrupted copy left more.
+            written.set_len((*end).max(*start)).map_err(write)?;
+        }
+        let (mut at, mut block) = (kept, Vec::new());
+        while let Some(read) = read.as_deref().filter(|_| at < *end) {
+            let bytes = self.piece(read, at, *end, &mut block, source)?;
+            if bytes == 0 {
+                return Err(Stop::Changed(format!(
+                    "{} ends {} bytes too early",
+                    source.display(),
+                    end - at
+                )));
+            }
+            self.write(&*written, part(&block, ..bytes), at, target)?;
+            at += bytes as u64;
+            if self.unnoted >= self.target.noted_every {
+                written.sync_data().map_err(write)?;
+                self.sync_names()?;
+                self.target.note(base + at)?;
+                self.unnoted = 0;
+            }
+        }
+        self.done(&*written, target)?;
+        Ok(())
+    }
+
+    /// Write the bytes of a small file; without any, remove it. Whatever happens, the file is the old one or the
+    /// new one.
+    pub fn whole(&mut self, source: &Path, target: &Path, bytes: Option<&[u8]>) -> Step<()> {
+        let there = read_small(self.storage, target)?;
+        match bytes {
+            None if there.is_some() => self.remove(target)?,
+            Some(bytes) if there.as_deref() != Some(bytes) => {
+                self.make_dir(above(target))?;
+                let new = with_ending(target);
+                let file = self.create(&new, source)?;
+                write_full(&*file, bytes, 0).map_err(|e| Error::io("write the copy", &new, e))?;
+                self.bytes += bytes.len() as u64;
+                self.done(&*file, &new)?;
+                self.give_name(&new, target)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Copy a file to `NAME.new`, to its end of now; returns that path. `None` if the target has the same bytes.
+    pub fn stage(&mut self, source: &Path, target: &Path) -> Step<Option<PathBuf>> {
+        if self.is_file(target)? && self.same(source, target)? {
+            return Ok(None);
+        }
+        let read = open_source(self.storage, source)?;
+        self.make_dir(above(target))?;
+        let new = with_ending(target);
+        let written = self.create(&new, source)?;
+        let (mut at, mut block) = (0, Vec::new());
+        loop {
+            let bytes = self.piece(&*read, at, u64::MAX, &mut block, source)?;
+            if bytes == 0 {
+                break;
+            }
+            self.write(&*written, part(&block, ..bytes), at, &new)?;
+            at += bytes as u64;
+        }
+        self.done(&*written, &new)?;
+        Ok(Some(new))
+    }
+
+    /// Copy a file that is written once.
+    pub fn once(&mut self, source: &Path, target: &Path) -> Step<()> {
+        match self.stage(source, target)? {
+            Some(new) => self.give_name(&new, target),
+            None => Ok(()),
+        }
+    }
+
+    /// Give a staged file its name.
+    pub fn give_name(&mut self, new: &Path, target: &Path) -> Step<()> {
+        self.target.begin()?;
+        self.storage.rename(new, target).map_err(|e| Error::io("name the copy", target, e))?;
+        self.unsynced.insert(above(target).to_path_buf());
+        Ok(())
+    }
+
+    /// Write some bytes in place, durably, if others are there, or if an interrupted copy left them.
+    pub fn overwrite(&mut self, target: &Path, at: u64, bytes: &[u8]) -> Step<()> {
+        let fail = |e| Error::io("write the copy", target, e);
+        let file = self
+            .storage
+            .open(target, Access::Write)
+            .map_err(|e| unusable("open the copy", target, e))?;
+        let mut there = vec![0; bytes.len()];
+        let read = read_full(&*file, &mut there, at).map_err(fail)?;
+        if part(&there, ..read) == bytes && !matches!(self.target.state(), State::Begun { .. }) {
+            return Ok(());
+        }
+        self.target.begin()?;
+        write_full(&*file, bytes, at).map_err(fail)?;
+        self.bytes += if part(&there, ..read) == bytes { 0 } else { bytes.len() as u64 };
+        file.sync_data().map_err(fail)?;
+        Ok(())
+    }
+
+    /// Remove a file that the log has no more.
+    pub fn remove(&mut self, target: &Path) -> Step<()> {
+        self.target.begin()?;
+        remove(self.storage, target).map_err(|e| Error::io("remove from the backup", target, e))?;
+        self.unsynced.insert(above(target).to_path_buf());
+        Ok(())
+    }
+
+    /// Sync the names of all files.
+    pub fn sync_names(&mut self) -> Step<()> {
+        for dir in std::mem::take(&mut self.unsynced) {
+            self.storage.sync_dir(&dir).map_err(|e| Error::io("sync the directory", &dir, e))?;
+        }
+        Ok(())
+    }
+
+    /// Have a directory of the backup, and those above it.
+    pub fn make_dir(&mut self, dir: &Path) -> Step<()> {
+        if is_dir(self.storage, dir)? {
+            return Ok(());
+        }
+        self.make_dir(above(dir))?;
+        self.target.begin()?;
+        let is_private = dir.components().any(|part| part.as_os_str() == SIDECAR_NAME);
+        let made = self.storage.create_dir_as(dir, if is_private { 0o700 } else { 0o777 });
+        made.map_err(|e| Error::io("create the directory", dir, e))?;
+        self.unsynced.insert(above(dir).to_path_buf());
+        Ok(())
+    }
+
+    /// Whether a file is there; anything else in its place is an error.
+    pub fn is_file(&self, path: &Path) -> Step<bool> {
+        is_file(self.storage, path).map_err(Stop::Failed)
+    }
+
+    /// Whether two files have the same bytes now.
+    pub fn same(&mut self, source: &Path, target: &Path) -> Step<bool> {
+        let one = open_source(self.storage, source)?;
+        let other = self
+            .storage
+            .open(target, Access::Read)
+            .map_err(|e| unusable("open the copy", target, e))?;
+        let lens = one.len().and_then(|len| Ok((len, other.len()?)));
+        let (len, there) = lens.map_err(|e| Error::io("compare the copy", target, e))?;
+        if len != there {
+            return Ok(false);
+        }
+        let mut at = 0;
+        while at < len {
+            let to = len.min(at + PIECE_BYTES);
+            if !same_part(&*one, &*other, at, to, source)? {
+                return Ok(false);
+            }
+            self.tell()?;
+            at = to;
+        }
+        Ok(true)
+    }
+
+    fn piece(
+        &mut self,
+        read: &dyn File,
+        at: u64,
+        end: u64,
+        block: &mut Vec<u8>,
+        source: &Path,
+    ) -> Step<usize> {
+        block.resize((end - at).min(PIECE_BYTES).min(self.target.noted_every) as usize, 0);
+        let bytes = read_full(read, block, at).map_err(|e| Error::io("read the log", source, e))?;
+        self.read += bytes as u64;
+        Ok(bytes)
+    }
+
+    fn write(&mut self, written: &dyn File, bytes: &[u8], at: u64, target: &Path) -> Step<()> {
+        write_full(written, bytes, at).map_err(|e| Error::io("write the copy", target, e))?;
+        self.bytes += bytes.len() as u64;
+        self.unnoted += bytes.len() as u64;
+        self.tell()?;
+        Ok(())
+    }
+
+    fn done(&mut self, written: &dyn File, target: &Path) -> Step<()> {
+        written.sync_data().map_err(|e| Error::io("sync the copy", target, e))?;
+        self.files += 1;
+        self.unsynced.insert(above(target).to_path_buf());
+        Ok(())
+    }
+
+    /// A new file with the permissions of the log's. Its owner may write it: the next backup does.
+    fn create(&mut self, path: &Path, source: &Path) -> Step<Box<dyn File>> {
+        self.target.begin()?;
+        self.make_dir(above(path))?;
+        let fail = |e| Error::io("create the copy", path, e);
+        remove(self.storage, path).map_err(fail)?;
+        let file = self.storage.create_new(path, PRIVATE_MODE).map_err(fail)?;
+        // The source is gone, or the disk keeps no permissions: the file stays its owner's.
+        if let Ok(Some(mode)) = self.storage.mode(source) {
+            let _ = self.storage.set_mode(path, mode & 0o777 | PRIVATE_MODE);
+        }
+        self.unsynced.insert(above(path).to_path_buf());
+        Ok(file)
+    }
+}
+
+/// The name of a file that is being made.
+pub fn with_ending(target: &Path) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_os_string();
+    name.push(NEW);
+    target.with_file_name(name)
+}
+
+/// The bytes of a small file; `None` if there is none.
+pub fn read_small(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
+    let file = match storage.open(path, Access::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|e| unusable("open the file", path, e))?,
+    };
+    let fail = |e| Error::io("read the file", path, e);
+    let len = file.len().map_err(fail)?;
+    if len > SMALL_BYTES_MAX {
+        let message = format!("{len} bytes, at most {SMALL_BYTES_MAX} are held of a small file");
+        return Err(Error::new(ErrorKind::TooLarge, message).at(path));
+    }
+    let mut bytes = vec![0; len as usize];
+    let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
+    bytes.truncate(read);
+    Ok(Some(bytes))
+}
+
+/// Whether a regular file is there; anything else in its place is an error.
+pub fn is_file(storage: &dyn Storage, path: &Path) -> Result<bool> {
+    match storage.open(path, Access::Read) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(true),
+        Err(e) => Err(unusable("open the file", path, e)),
+    }
+}
+
+/// Whether a directory is there; a link or a file in its place is an error.
+pub fn is_dir(storage: &dyn Storage, dir: &Path) -> Result<bool> {
+    crate::mend::refuse_link(storage, dir)?;
+    if storage.is_dir(dir) {
+        return Ok(true);
+    }
+    match storage.open(dir, Access::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        _ => Err(Error::new(ErrorKind::NotALog, "must be a directory").at(dir)),
+    }
+}
+
+/// The names in a directory of a log, in order; none without it. A link in its place is an error.
+pub fn sorted_names(storage: &dyn Storage, dir: &Path) -> Result<Vec<String>> {
+    if !is_dir(storage, dir)? {
+        return Ok(Vec::new());
+    }
+    let mut names: Vec<String> =
+        names_in(storage, dir)?.into_iter().filter_map(|name| name.into_string().ok()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// An error of an opening. What is no regular file is no part of a log.
+pub fn unusable(doing: &str, path: &Path, e: io::Error) -> Error {
+    match e.kind() {
+        io::ErrorKind::InvalidInput => {
+            Error::new(ErrorKind::NotALog, format!("{e}, must be a regular file")).at(path)
+        }
+        _ => Error::io(doing, path, e),
+    }
+}
+
+/// A file of the log. One that is gone was dropped, or sent.
+fn open_source(storage: &dyn Storage, path: &Path) -> Step<Box<dyn File>> {
+    match storage.open(path, Access::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            Err(Stop::Changed(format!("{} is gone", path.display())))
+        }
+        opened => Ok(opened.map_err(|e| unusable("open the log", path, e))?),
+    }
+}
+
+/// Whether two files have the same bytes from one byte to another.
+fn same_part(one: &dyn File, other: &dyn File, from: u64, to: u64, path: &Path) -> Result<bool> {
+    let fail = |e| Error::io("compare the copy", path, e);
+    let (mut here, mut there) = (vec![0; (to - from) as usize], vec![0; (to - from) as usize]);
+    let ours = read_full(one, part_mut(&mut here, ..), from).map_err(fail)?;
+    let theirs = read_full(other, part_mut(&mut there, ..), from).map_err(fail)?;
+    Ok(part(&here, ..ours) == part(&there, ..theirs))
+}

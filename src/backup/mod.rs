@@ -1,0 +1,209 @@
+//! Backups of logs beside their writers: copies that open as the logs do.
+//!
+//! A backup is files of the log's format. What a copy has already is not copied again. A copy that was interrupted is
+//! the one before, and the next backup continues it. One engine copies, compares, syncs, resumes and reports; a file
+//! for each kind of log says which files it has, in which order they are copied, and what of them is durable.
+
+mod book;
+mod copier;
+mod kind;
+mod log;
+mod source;
+mod target;
+mod wal;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::book::format::BookFormat;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::space::Place;
+use crate::setters::setters;
+use crate::storage::{Disk, Storage, above, located};
+use crate::wal::format::WalFormat;
+use copier::Copier;
+use kind::Kind;
+use source::Copied;
+use target::{Target, make_target, name_holder};
+
+/// How a log is backed up; see the fields.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BackupOptions {
+    /// The file system of the log and of its backup.
+    pub storage: Arc<dyn Storage>,
+    /// After so many bytes, the copy notes how far it is durable: the next backup continues one that was interrupted
+    /// there.
+    pub noted_every: u64,
+}
+
+impl Default for BackupOptions {
+    fn default() -> Self {
+        Self { storage: Arc::new(Disk), noted_every: 64 << 20 }
+    }
+}
+
+impl BackupOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! {
+    BackupOptions {
+        storage: Arc<dyn Storage>,
+        noted_every: u64,
+    }
+    optional {}
+}
+
+/// What a backup did, and what it has now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// The log.
+    pub source: PathBuf,
+    /// The backup.
+    pub target: PathBuf,
+    /// Name of the format.
+    pub format: &'static str,
+    /// Files that were written.
+    pub copied_files: u64,
+    /// Bytes that were written.
+    pub copied_bytes: u64,
+    /// Records that were copied and read back; `None` where the whole backup was read.
+    pub new_records: Option<u64>,
+    /// Positions of the first and the last record of the backup; `None` where it has none.
+    pub bounds: Option<(u64, u64)>,
+    /// Bytes of the backup's records, from the log's first byte on.
+    pub total_bytes: u64,
+}
+
+/// Copy a log beside its writer, or bring such a copy up to date. To restore, open the copy.
+///
+/// The copy has every record that was acknowledged before the call, with the same numbers or LSNs, consumers and
+/// committed transactions. What is new in it is read back. When this returns, it is on stable storage. The next call
+/// continues what was interrupted. `progress` is called with the bytes read so far, and what it fails with ends the
+/// copy.
+///
+/// A `target` whose files are no beginning of the log's is [`ErrorKind::InvalidArgument`], and stays as it is.
+///
+/// ```
+/// use deedbook::book::Book;
+/// use deedbook::{BackupOptions, backup};
+///
+/// # fn main() -> deedbook::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let (log, copy) = (dir.path().join("log"), dir.path().join("copy"));
+/// let book = Book::create(&log)?;
+/// book.append(0, b"first")?;
+/// let report = backup(&log, &copy, &BackupOptions::new(), |_| Ok(()))?;
+/// assert_eq!(report.bounds, Some((1, 1)));
+/// assert_eq!(Book::open(&copy)?.read(1)?.jam, b"first");
+/// # Ok(())
+/// # }
+/// ```
+pub fn backup(
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
+    options: &BackupOptions,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<BackupReport> {
+    let storage = &options.storage;
+    let source = located(&**storage, source.as_ref())?;
+    let target = located(&**storage, target.as_ref())?;
+    let kind = Kind::of_source(storage, &source)?;
+    check_target(storage, (&source, &target), kind)?;
+    let (ours, theirs) = (kind.place(&source)?, kind.place(&target)?);
+    if !storage.is_dir(above(&target)) {
+        let missing = std::io::ErrorKind::NotFound.into();
+        return Err(Error::io("create the backup", above(&target), missing));
+    }
+    if kind != Kind::WalFile {
+        make_target(&**storage, &target, &source)?;
+    }
+    let locked = Target::open(&**storage, &theirs, options.noted_every)
+        .map_err(|error| name_holder(error, &target))?;
+    let mut copier = Copier::new(&locked, &mut progress);
+    let copied = copy(kind, storage, &ours, &theirs, &mut copier)?;
+    let (copied_files, copied_bytes) = (copier.files, copier.bytes);
+    locked.end()?;
+    let Copied { bounds, new_records, total_bytes } = copied;
+    let format = kind.name();
+    Ok(BackupReport {
+        source,
+        target,
+        format,
+        copied_files,
+        copied_bytes,
+        new_records,
+        bounds,
+        total_bytes,
+    })
+}
+
+fn copy(
+    kind: Kind,
+    storage: &Arc<dyn Storage>,
+    ours: &Place,
+    theirs: &Place,
+    copier: &mut Copier<'_>,
+) -> Result<Copied> {
+    match kind {
+        Kind::Book => log::backup::<BookFormat>(storage, ours, theirs, copier),
+        Kind::Wal | Kind::WalFile => log::backup::<WalFormat>(storage, ours, theirs, copier),
+        Kind::Pier | Kind::Ledger | Kind::Store => {
+            Err(Error::new(ErrorKind::Unsupported, "not yet").at(&ours.log))
+        }
+    }
+}
+
+/// Refuse a target that can be no backup of the log. Nothing is changed.
+fn check_target(
+    storage: &Arc<dyn Storage>,
+    (source, target): (&Path, &Path),
+    kind: Kind,
+) -> Result<()> {
+    let refuse = |kind, message: String| Err(Error::new(kind, message).at(target));
+    let (here, there) = (source.display(), target.display());
+    let (ours, theirs) = (resolved(&**storage, source), resolved(&**storage, target));
+    if ours == theirs {
+        return refuse(ErrorKind::InvalidArgument, format!("{there} is the log itself"));
+    }
+    let is_file = kind == Kind::WalFile;
+    if !is_file && (theirs.starts_with(&ours) || ours.starts_with(&theirs)) {
+        let message = format!("{here} and {there} lie in each other: choose another directory");
+        return refuse(ErrorKind::InvalidArgument, message);
+    }
+    match Kind::find(storage, target)? {
+        Some(Kind::WalFile) if !is_file => {
+            refuse(ErrorKind::NotALog, format!("{there} is no directory as {here} is"))
+        }
+        Some(found) if is_file && found != Kind::WalFile => {
+            refuse(ErrorKind::NotALog, format!("{there} is a directory, {here} a file"))
+        }
+        Some(found) if found != kind => refuse(
+            ErrorKind::NotALog,
+            format!("{there} holds a {}, {here} another format", found.title()),
+        ),
+        Some(_) => Ok(()),
+        None if storage.is_dir(target) && is_file => {
+            refuse(ErrorKind::NotALog, format!("{there} is a directory, {here} a file"))
+        }
+        None if kind::holds_others(storage, target)? => refuse(
+            ErrorKind::InvalidArgument,
+            format!("{there} holds other files and no log: choose another directory"),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// A path without links, as far as it is there.
+fn resolved(storage: &dyn Storage, path: &Path) -> PathBuf {
+    match (storage.canonical(path), path.parent(), path.file_name()) {
+        (Ok(canonical), ..) => canonical,
+        (Err(_), Some(parent), Some(name)) => resolved(storage, parent).join(name),
+        _ => path.to_path_buf(),
+    }
+}

@@ -1,0 +1,209 @@
+//! The target of a backup: one process has it alone, and it says whether the last backup ended.
+//!
+//! ```text
+//! .deedbook/backup     text with a checksum
+//!   inode 812          of this file: in a copy that another program made it is another one
+//!   ended              the last backup ended: everything there is on stable storage
+//!   begun 67108864     it did not, and so many bytes of the log are on stable storage
+//! ```
+//!
+//! The file is not synced. A power cut leaves only what is on stable storage, whatever the file says then.
+
+use std::cell::Cell;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::copier::is_dir;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::space::Place;
+use crate::mend::sync_above;
+use crate::sidecar::note::value;
+use crate::sidecar::{
+    Found, LockTimeout, Note, PRIVATE_MODE, WriterLock, is_missing, make_sidecar, seal,
+};
+use crate::storage::{Access, Storage, above, names_in, write_full};
+
+const NAME: &str = "backup";
+
+/// What the target says of the last backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It ended.
+    Ended,
+    /// It did not end, and so many bytes of the log are durable.
+    Begun { durable: u64 },
+    /// There was none: another program made what is there.
+    Foreign,
+}
+
+/// The target of a backup, locked.
+pub struct Target<'a> {
+    pub storage: &'a dyn Storage,
+    /// So many bytes are written between two notes of what is durable.
+    pub noted_every: u64,
+    path: PathBuf,
+    state: Cell<State>,
+    /// Whether this backup has changed anything.
+    has_begun: Cell<bool>,
+    _lock: WriterLock,
+}
+
+impl<'a> Target<'a> {
+    /// Lock the target. What another program or an interrupted backup left unsynced is synced.
+    pub fn open(storage: &'a dyn Storage, place: &Place, noted_every: u64) -> Result<Self> {
+        make_sidecar(storage, &place.sidecar)?;
+        let lock =
+            WriterLock::acquire(storage, &place.sidecar, place.locked(), &LockTimeout::default())?;
+        let path = place.sidecar.join(NAME);
+        let state = load(storage, &path)?;
+        if state != State::Ended {
+            sync_all(storage, place)?;
+        }
+        let has_begun = Cell::new(false);
+        Ok(Self { storage, noted_every, path, state: Cell::new(state), has_begun, _lock: lock })
+    }
+
+    pub fn state(&self) -> State {
+        self.state.get()
+    }
+
+    /// The bytes of the log that an interrupted backup left durable.
+    pub fn durable(&self) -> u64 {
+        match self.state() {
+            State::Begun { durable } => durable,
+            _ => 0,
+        }
+    }
+
+    /// Say that a backup is under way, before it changes the first byte.
+    pub fn begin(&self) -> Result<()> {
+        if self.has_begun.replace(true) {
+            return Ok(());
+        }
+        self.note(self.durable())
+    }
+
+    /// Say that so many bytes of the log are durable.
+    pub fn note(&self, durable: u64) -> Result<()> {
+        self.state.set(State::Begun { durable });
+        self.store(&format!("begun {durable}\n"))
+    }
+
+    /// Say that the backup has ended.
+    pub fn end(&self) -> Result<()> {
+        if self.has_begun.get() || self.state() != State::Ended {
+            self.store("ended\n")?;
+        }
+        Ok(())
+    }
+
+    fn store(&self, line: &str) -> Result<()> {
+        let fail = |e| Error::io("note the state of the backup", &self.path, e);
+        let file = match self.storage.open(&self.path, Access::Write) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.storage.create_new(&self.path, PRIVATE_MODE).map_err(fail)?
+            }
+            opened => opened.map_err(fail)?,
+        };
+        let inode = file.id().map_err(fail)?.inode;
+        let text = seal(&format!("inode {inode}\n{line}"));
+        file.set_len(0).and_then(|()| write_full(&*file, text.as_bytes(), 0)).map_err(fail)
+    }
+}
+
+fn load(storage: &dyn Storage, path: &Path) -> Result<State> {
+    let note = Note { storage, path: path.to_path_buf(), what: "the state of the backup" };
+    let lines = match note.find(is_missing)? {
+        Found::Absent => return Ok(State::Foreign),
+        Found::Damaged => return Ok(State::Begun { durable: 0 }),
+        Found::Lines(lines) => lines,
+    };
+    let file = storage.open(path, Access::Read).and_then(|file| file.id());
+    let inode = file.map_err(|e| Error::io("look at the state of the backup", path, e))?.inode;
+    let mut lines = lines.lines();
+    let is_ours = value(lines.next(), "inode") == Some(&*inode.to_string());
+    Ok(match lines.next() {
+        _ if !is_ours => State::Foreign,
+        Some("ended") => State::Ended,
+        line => {
+            let durable = value(line, "begun").and_then(|bytes| bytes.parse().ok());
+            State::Begun { durable: durable.unwrap_or(0) }
+        }
+    })
+}
+
+/// Make the directory of a new backup, with the permissions of the log's.
+pub fn make_target(storage: &dyn Storage, target: &Path, source: &Path) -> Result<()> {
+    if storage.is_dir(target) {
+        return Ok(());
+    }
+    if !storage.is_dir(above(target)) {
+        let missing = io::ErrorKind::NotFound.into();
+        return Err(Error::io("create the backup", above(target), missing));
+    }
+    storage.create_dir(target).map_err(|e| Error::io("create the backup", target, e))?;
+    if let Ok(Some(mode)) = storage.mode(source) {
+        let _ = storage.set_mode(target, mode & 0o777 | 0o700);
+    }
+    Ok(())
+}
+
+/// Sync the files of a target, and the names in its directories and in those above.
+fn sync_all(storage: &dyn Storage, place: &Place) -> Result<()> {
+    let own = place.single && above(&place.sidecar) != place.dir;
+    if own {
+        let base = place.log.file_name().unwrap_or_default().as_encoded_bytes();
+        for name in names_in(storage, &place.dir)? {
+            if name.as_encoded_bytes().starts_with(base) {
+                sync_file(storage, &place.dir.join(name))?;
+            }
+        }
+    } else {
+        sync_below(storage, &place.dir)?;
+    }
+    sync_below(storage, &place.sidecar)?;
+    let mut dir = &*place.sidecar;
+    while let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        sync_above(storage, dir)?;
+        dir = parent;
+    }
+    Ok(())
+}
+
+fn sync_below(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    if !is_dir(storage, dir)? {
+        return Ok(());
+    }
+    for name in names_in(storage, dir)? {
+        let path = dir.join(name);
+        match storage.is_dir(&path) {
+            true if storage.is_link(&path) => {}
+            true => sync_below(storage, &path)?,
+            false => sync_file(storage, &path)?,
+        }
+    }
+    sync(storage.sync_dir(dir), dir)
+}
+
+/// A backup has no file that its owner may not read; what is no file is not the backup's.
+fn sync_file(storage: &dyn Storage, path: &Path) -> Result<()> {
+    sync(storage.open(path, Access::Read).and_then(|file| file.sync_data()), path)
+}
+
+fn sync(done: io::Result<()>, path: &Path) -> Result<()> {
+    use io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
+    match done {
+        Err(e) if matches!(e.kind(), InvalidInput | NotFound | PermissionDenied) => Ok(()),
+        done => done.map_err(|e| Error::io("sync the backup", path, e)),
+    }
+}
+
+/// The error of a target that is written, or backed up to, by somebody else.
+pub fn name_holder(error: Error, target: &Path) -> Error {
+    if error.kind() != ErrorKind::Locked {
+        return error;
+    }
+    let who = error.holder().map_or("another process".into(), |pid| format!("process {pid}"));
+    let message = format!("{} is open for writing, by {who}", target.display());
+    Error::new(ErrorKind::Locked, message).at(target).with_holder(error.holder())
+}
