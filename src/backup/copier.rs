@@ -3,11 +3,11 @@
 //! A name says that its file is whole: a new file is written under `NAME.new`, synced, then renamed. Only a file
 //! that grows is written in place, after the bytes that are durable there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::target::{State, Target};
+use super::target::Target;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sidecar::{PRIVATE_MODE, SIDECAR_NAME};
 use crate::slice::{part, part_mut};
@@ -65,14 +65,17 @@ pub struct Copier<'a> {
     read: u64,
     /// Directories whose names are not synced.
     unsynced: BTreeSet<PathBuf>,
+    /// Files that were written in place, and how many of their bytes were durable before.
+    touched: BTreeMap<PathBuf, u64>,
     /// Bytes that were written since the last note.
     unnoted: u64,
 }
 
 impl<'a> Copier<'a> {
     pub fn new(target: &'a Target<'a>, progress: &'a mut dyn FnMut(u64) -> Result<()>) -> Self {
-        let (storage, unsynced) = (target.storage, BTreeSet::new());
-        Self { storage, target, files: 0, bytes: 0, progress, read: 0, unsynced, unnoted: 0 }
+        let (unsynced, touched) = (BTreeSet::new(), BTreeMap::new());
+        let (storage, files, bytes, read, unnoted) = (target.storage, 0, 0, 0, 0);
+        Self { storage, target, files, bytes, progress, read, unsynced, touched, unnoted }
     }
 
     /// Tell how far the copy is; an error ends it.
@@ -89,10 +92,12 @@ impl<'a> Copier<'a> {
             opened => opened.map_err(|e| unusable("open the copy", target, e))?,
         };
         let len = there.len().map_err(|e| Error::io("look at the copy", target, e))?;
-        let kept = match self.target.state() {
-            State::Ended | State::Foreign => len,
-            State::Begun { .. } => durable.saturating_sub(*base).min(len),
+        let kept = match self.touched.get(target) {
+            Some(&kept) => kept,
+            None if self.target.was_interrupted() => durable.saturating_sub(*base),
+            None => len,
         };
+        let kept = kept.min(len);
         let wrong = if kept > *end {
             format!("{kept} bytes, the log has {end}")
         } else {
@@ -134,6 +139,7 @@ impl<'a> Copier<'a> {
             return Ok(());
         }
         self.target.begin()?;
+        self.touched.entry(target.clone()).or_insert(kept);
         if len > *end {
             // An interrupted copy left more.
             written.set_len((*end).max(*start)).map_err(write)?;
@@ -186,13 +192,18 @@ impl<'a> Copier<'a> {
         if self.is_file(target)? && self.same(source, target)? {
             return Ok(None);
         }
+        self.stage_to(source, target, u64::MAX).map(Some)
+    }
+
+    /// Copy the bytes of a file before byte `end` to `NAME.new`; returns that path.
+    pub fn stage_to(&mut self, source: &Path, target: &Path, end: u64) -> Step<PathBuf> {
         let read = open_source(self.storage, source)?;
         self.make_dir(above(target))?;
         let new = with_ending(target);
         let written = self.create(&new, source)?;
         let (mut at, mut block) = (0, Vec::new());
         loop {
-            let bytes = self.piece(&*read, at, u64::MAX, &mut block, source)?;
+            let bytes = self.piece(&*read, at, end, &mut block, source)?;
             if bytes == 0 {
                 break;
             }
@@ -200,7 +211,7 @@ impl<'a> Copier<'a> {
             at += bytes as u64;
         }
         self.done(&*written, &new)?;
-        Ok(Some(new))
+        Ok(new)
     }
 
     /// Copy a file that is written once.
@@ -228,7 +239,7 @@ impl<'a> Copier<'a> {
             .map_err(|e| unusable("open the copy", target, e))?;
         let mut there = vec![0; bytes.len()];
         let read = read_full(&*file, &mut there, at).map_err(fail)?;
-        if part(&there, ..read) == bytes && !matches!(self.target.state(), State::Begun { .. }) {
+        if part(&there, ..read) == bytes && !self.target.was_interrupted() {
             return Ok(());
         }
         self.target.begin()?;

@@ -52,12 +52,12 @@ impl Kind {
     }
 
     /// The paths of a log of this kind.
-    pub fn place(self, path: &Path) -> Result<Place> {
-        Ok(match self {
+    pub fn place(self, path: &Path) -> Place {
+        match self {
             Self::Book => Place::file_in(path, LOG_NAME),
             Self::WalFile => Place::file(path),
             Self::Pier | Self::Wal | Self::Ledger | Self::Store => Place::directory(path),
-        })
+        }
     }
 
     /// The log that is backed up.

@@ -7,8 +7,12 @@
 mod book;
 mod copier;
 mod kind;
+mod ledger;
 mod log;
+mod pier;
 mod source;
+#[cfg(feature = "nostr")]
+mod store;
 mod target;
 mod wal;
 
@@ -115,7 +119,6 @@ pub fn backup(
     let target = located(&**storage, target.as_ref())?;
     let kind = Kind::of_source(storage, &source)?;
     check_target(storage, (&source, &target), kind)?;
-    let (ours, theirs) = (kind.place(&source)?, kind.place(&target)?);
     if !storage.is_dir(above(&target)) {
         let missing = std::io::ErrorKind::NotFound.into();
         return Err(Error::io("create the backup", above(&target), missing));
@@ -123,6 +126,16 @@ pub fn backup(
     if kind != Kind::WalFile {
         make_target(&**storage, &target, &source)?;
     }
+    let (ours, theirs) = match kind {
+        Kind::Pier => {
+            let dir = pier::log_dir(storage, &source)?;
+            let below = dir.strip_prefix(&source).unwrap_or(Path::new(""));
+            let theirs = target.join(below);
+            pier::make_log_dir(&**storage, &target, &theirs)?;
+            (kind.place(&dir), kind.place(&theirs))
+        }
+        _ => (kind.place(&source), kind.place(&target)),
+    };
     let locked = Target::open(&**storage, &theirs, options.noted_every)
         .map_err(|error| name_holder(error, &target))?;
     let mut copier = Copier::new(&locked, &mut progress);
@@ -153,8 +166,14 @@ fn copy(
     match kind {
         Kind::Book => log::backup::<BookFormat>(storage, ours, theirs, copier),
         Kind::Wal | Kind::WalFile => log::backup::<WalFormat>(storage, ours, theirs, copier),
-        Kind::Pier | Kind::Ledger | Kind::Store => {
-            Err(Error::new(ErrorKind::Unsupported, "not yet").at(&ours.log))
+        Kind::Pier => pier::backup(storage, &ours.dir, &theirs.dir, copier),
+        Kind::Ledger => ledger::backup(storage, &ours.dir, &theirs.dir, copier),
+        #[cfg(feature = "nostr")]
+        Kind::Store => store::backup(storage, &ours.dir, &theirs.dir, copier),
+        #[cfg(not(feature = "nostr"))]
+        Kind::Store => {
+            let message = "an event store needs the feature nostr";
+            Err(Error::new(ErrorKind::Unsupported, message).at(&ours.log))
         }
     }
 }

@@ -4,7 +4,7 @@
 //! .deedbook/backup     text with a checksum
 //!   inode 812          of this file: in a copy that another program made it is another one
 //!   ended              the last backup ended: everything there is on stable storage
-//!   begun 67108864     it did not, and so many bytes of the log are on stable storage
+//!   begun 67108864 0   it did not, and so many bytes of the log are on stable storage; of a pier, of this epoch
 //! ```
 //!
 //! The file is not synced. A power cut leaves only what is on stable storage, whatever the file says then.
@@ -30,8 +30,8 @@ const NAME: &str = "backup";
 pub enum State {
     /// It ended.
     Ended,
-    /// It did not end, and so many bytes of the log are durable.
-    Begun { durable: u64 },
+    /// It did not end, and so many bytes of a part of the log are durable.
+    Begun { durable: u64, part: u64 },
     /// There was none: another program made what is there.
     Foreign,
 }
@@ -42,7 +42,9 @@ pub struct Target<'a> {
     /// So many bytes are written between two notes of what is durable.
     pub noted_every: u64,
     path: PathBuf,
-    state: Cell<State>,
+    found: State,
+    /// The part of the log that is copied now.
+    part: Cell<u64>,
     /// Whether this backup has changed anything.
     has_begun: Cell<bool>,
     _lock: WriterLock,
@@ -59,18 +61,24 @@ impl<'a> Target<'a> {
         if state != State::Ended {
             sync_all(storage, place)?;
         }
-        let has_begun = Cell::new(false);
-        Ok(Self { storage, noted_every, path, state: Cell::new(state), has_begun, _lock: lock })
+        let (part, has_begun) = (Cell::new(0), Cell::new(false));
+        Ok(Self { storage, noted_every, path, found: state, part, has_begun, _lock: lock })
     }
 
-    pub fn state(&self) -> State {
-        self.state.get()
+    /// Whether the last backup was interrupted: what is there after its marks may not be durable.
+    pub fn was_interrupted(&self) -> bool {
+        matches!(self.found, State::Begun { .. })
     }
 
-    /// The bytes of the log that an interrupted backup left durable.
+    /// Go on with another part of the log: an epoch of a pier.
+    pub fn go_on_with(&self, part: u64) {
+        self.part.set(part);
+    }
+
+    /// The bytes of this part that an interrupted backup left durable.
     pub fn durable(&self) -> u64 {
-        match self.state() {
-            State::Begun { durable } => durable,
+        match self.found {
+            State::Begun { durable, part } if part == self.part.get() => durable,
             _ => 0,
         }
     }
@@ -85,13 +93,12 @@ impl<'a> Target<'a> {
 
     /// Say that so many bytes of the log are durable.
     pub fn note(&self, durable: u64) -> Result<()> {
-        self.state.set(State::Begun { durable });
-        self.store(&format!("begun {durable}\n"))
+        self.store(&format!("begun {durable} {}\n", self.part.get()))
     }
 
     /// Say that the backup has ended.
     pub fn end(&self) -> Result<()> {
-        if self.has_begun.get() || self.state() != State::Ended {
+        if self.has_begun.get() || self.found != State::Ended {
             self.store("ended\n")?;
         }
         Ok(())
@@ -115,7 +122,7 @@ fn load(storage: &dyn Storage, path: &Path) -> Result<State> {
     let note = Note { storage, path: path.to_path_buf(), what: "the state of the backup" };
     let lines = match note.find(is_missing)? {
         Found::Absent => return Ok(State::Foreign),
-        Found::Damaged => return Ok(State::Begun { durable: 0 }),
+        Found::Damaged => return Ok(State::Begun { durable: 0, part: 0 }),
         Found::Lines(lines) => lines,
     };
     let file = storage.open(path, Access::Read).and_then(|file| file.id());
@@ -126,8 +133,9 @@ fn load(storage: &dyn Storage, path: &Path) -> Result<State> {
         _ if !is_ours => State::Foreign,
         Some("ended") => State::Ended,
         line => {
-            let durable = value(line, "begun").and_then(|bytes| bytes.parse().ok());
-            State::Begun { durable: durable.unwrap_or(0) }
+            let mut numbers = value(line, "begun").unwrap_or_default().split(' ');
+            let mut number = || numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+            State::Begun { durable: number(), part: number() }
         }
     })
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::copier::{Copier, Growing, Step, is_file, read_small, sorted_names};
 use super::log::{Backed, Span};
-use super::target::State;
 use crate::error::Result;
 use crate::log::Log;
 use crate::log::space::Place;
@@ -74,8 +73,8 @@ impl Backed for WalFormat {
         copier.whole(&ours.dir.join(HEAD_NAME), &theirs.dir.join(HEAD_NAME), head)?;
         copier.sync_names()?;
         for index in segments(copier.storage, theirs)? {
-            let left =
-                index > span.end / bytes && matches!(copier.target.state(), State::Begun { .. });
+            // An interrupted copy left those after the end.
+            let left = index > span.end / bytes;
             if index < span.start / bytes || left {
                 copier.remove(&theirs.dir.join(segment_name(index)))?;
             }

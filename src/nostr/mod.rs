@@ -2,7 +2,7 @@
 
 #[cfg(feature = "arrow")]
 mod arrow;
-mod bulk;
+pub(crate) mod bulk;
 pub(crate) mod bytes;
 mod damage;
 mod index;

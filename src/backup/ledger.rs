@@ -1,0 +1,205 @@
+//! Ledgers: files that are written once, sent and removed, and the dead letters of what a server refused.
+//!
+//! A file's name says that it is whole in the backup: each is made aside. What is gone from the ledgers goes from the
+//! backup, after the counters say that their numbers were used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::copier::{Copier, Growing, Step, Stop, is_dir, read_small, sorted_names};
+use super::source::{Copied, names_saved, once_more, wait_until_none};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ledger::codec::{QUARANTINE_NAME, file_parts};
+use crate::ledger::{Options, bases, verify, verify_file, whole_records};
+use crate::scan::Verdict;
+use crate::sidecar::sidecar_dir;
+use crate::storage::{Access, Storage};
+
+const SETTINGS: &str = "settings";
+const COUNTER: &str = "next-";
+const JOBS: &str = "jobs-";
+const LETTERS: &str = "dead-letters";
+/// Passes over the files, whose sender removes some in each. Enough for refusals and replays.
+const PASSES_MAX: u32 = 10;
+
+/// Bring the backup of all ledgers in a directory up to date, and read all of it.
+pub fn backup(
+    storage: &Arc<dyn Storage>,
+    ours: &Path,
+    theirs: &Path,
+    copier: &mut Copier<'_>,
+) -> Result<Copied> {
+    once_more(ours, "sent", || copy(storage, ours, theirs, copier))
+}
+
+fn copy(
+    storage: &Arc<dyn Storage>,
+    ours: &Path,
+    theirs: &Path,
+    copier: &mut Copier<'_>,
+) -> Step<Copied> {
+    let (disk, options) = (&**storage, Options::default().storage(storage.clone()));
+    let (from, to) = (sidecar_dir(ours), sidecar_dir(theirs));
+    let bases = bases(ours, &options)?;
+    let jobs: Vec<PathBuf> = bases.iter().map(|base| from.join(format!("{JOBS}{base}"))).collect();
+    for dir in &jobs {
+        is_dir(disk, dir)?;
+    }
+    let intents: Vec<PathBuf> = jobs.iter().map(|dir| dir.join("transaction")).collect();
+    wait_until_none(disk, ours, &intents, None)?;
+    // Before the files, and after them: a file that is refused meanwhile becomes letters.
+    let mut letters = copy_letters(copier, &from, &to, &BTreeSet::new())?;
+    let (mut sizes, mut there) = (BTreeMap::new(), BTreeSet::new());
+    for _ in 0..PASSES_MAX {
+        sizes.clear();
+        let names = files(disk, ours, &bases)?;
+        for name in &names {
+            match copy_file(copier, &ours.join(name), &theirs.join(name), &options) {
+                Ok(bytes) => drop(sizes.insert(name.clone(), bytes)),
+                // It was sent.
+                Err(Stop::Changed(_)) => {}
+                Err(stop) => return Err(stop),
+            }
+        }
+        // What is gone by now was sent, or is in one of the directories that come next.
+        there = files(disk, ours, &bases)?.into_iter().collect();
+        // Before a file goes: its number must not come again.
+        for file in small_files(disk, &from)? {
+            let bytes = read_small(disk, &from.join(&file))?;
+            copier.whole(&from.join(&file), &to.join(&file), bytes.as_deref())?;
+        }
+        let kept = |name: &String| file_parts(OsStr::new(name)).is_some() || names_saved(name);
+        for name in sorted_names(disk, &from.join(QUARANTINE_NAME))?.into_iter().filter(kept) {
+            let place = Path::new(QUARANTINE_NAME).join(name);
+            copier.once(&from.join(&place), &to.join(&place))?;
+        }
+        letters.extend(copy_letters(copier, &from, &to, &letters)?);
+        copier.sync_names()?;
+        // A file that is gone may have been refused, and its letters replayed into another file.
+        if names.iter().all(|name| there.contains(name)) {
+            break;
+        }
+    }
+    for name in files(disk, theirs, &bases)?.into_iter().filter(|name| !there.contains(name)) {
+        copier.remove(&theirs.join(name))?;
+    }
+    for letter in self::letters(disk, &to)?.difference(&letters) {
+        copier.remove(&to.join(letter))?;
+    }
+    copier.sync_names()?;
+    for base in &bases {
+        for one in verify(theirs, base, &options, |_, _| copier.tell())? {
+            if !one.report.ok() || one.report.verdict != Verdict::Clean {
+                return Err(damaged(theirs, &one.file.path, &one.report.damages).into());
+            }
+        }
+    }
+    Ok(Copied { bounds: None, new_records: None, total_bytes: sizes.values().sum() })
+}
+
+/// Copy the whole records of a file; returns their bytes. A damaged file replaces none.
+fn copy_file(
+    copier: &mut Copier<'_>,
+    source: &Path,
+    target: &Path,
+    options: &Options,
+) -> Step<u64> {
+    let Some(end) = whole_end(copier.storage, source)? else {
+        return Err(Stop::Changed(format!("{} is gone", source.display())));
+    };
+    let (from, to) = (source.to_path_buf(), target.to_path_buf());
+    let kept = copier.check(&Growing { source: from, target: to, base: 0, start: 0, end }, end)?;
+    if kept == end && copier.is_file(target)? {
+        return Ok(end);
+    }
+    let new = copier.stage_to(source, target, end)?;
+    let report = verify_file(&new, options, &[], |_, _| copier.tell())?;
+    if !report.ok() {
+        copier.remove(&new)?;
+        return Err(damaged(target, source, &report.damages).into());
+    }
+    copier.give_name(&new, target)?;
+    Ok(end)
+}
+
+/// Where the whole records of a file end; `None` if it is gone.
+fn whole_end(storage: &dyn Storage, path: &Path) -> Result<Option<u64>> {
+    let fail = |e| Error::io("read the file", path, e);
+    match storage.open(path, Access::Read) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        opened => {
+            let file = opened.map_err(|e| super::copier::unusable("open the file", path, e))?;
+            whole_records(&*file).map(Some).map_err(fail)
+        }
+    }
+}
+
+fn damaged(target: &Path, file: &Path, damages: &[crate::Damage]) -> Error {
+    let reason = damages.first().map_or("", |damage| &*damage.reason);
+    let (target, file) = (target.display(), file.display());
+    let message =
+        format!("{target}: the backup is damaged, as the ledger may be: {file}: {reason}");
+    Error::new(ErrorKind::Corrupt, message)
+}
+
+/// The names of the files of these ledgers, by their numbers.
+fn files(storage: &dyn Storage, dir: &Path, bases: &[String]) -> Result<Vec<String>> {
+    let names = sorted_names(storage, dir)?;
+    let mut found: Vec<(String, u32, String)> = Vec::new();
+    for name in names {
+        if let Some((index, base)) =
+            file_parts(OsStr::new(&name)).filter(|(_, base)| bases.iter().any(|one| one == base))
+        {
+            found.push((base.to_string(), index, name.clone()));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(.., name)| name).collect())
+}
+
+/// The files of dead letters, in the directories of all ledgers, by their places in the sidecar.
+fn letters(storage: &dyn Storage, sidecar: &Path) -> Result<BTreeSet<PathBuf>> {
+    let mut found = BTreeSet::new();
+    for dir in sorted_names(storage, sidecar)? {
+        if dir == LETTERS || dir.strip_prefix(LETTERS).is_some_and(|rest| rest.starts_with('-')) {
+            let names = sorted_names(storage, &sidecar.join(&dir))?;
+            let is_letter = |name: &String| name.ends_with(".jsonl") && !name.starts_with('.');
+            found
+                .extend(names.into_iter().filter(is_letter).map(|name| Path::new(&dir).join(name)));
+        }
+    }
+    Ok(found)
+}
+
+/// Copy the files of dead letters but those that are done; returns all that there are.
+fn copy_letters(
+    copier: &mut Copier<'_>,
+    from: &Path,
+    to: &Path,
+    done: &BTreeSet<PathBuf>,
+) -> Step<BTreeSet<PathBuf>> {
+    let found = letters(copier.storage, from)?;
+    for letter in found.difference(done) {
+        match copier.once(&from.join(letter), &to.join(letter)) {
+            // It was replayed.
+            Err(Stop::Changed(_)) => {}
+            copied => copied?,
+        }
+    }
+    Ok(found)
+}
+
+/// The small files of the sidecar that a backup has.
+fn small_files(storage: &dyn Storage, sidecar: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for name in sorted_names(storage, sidecar)? {
+        if name == SETTINGS || name.starts_with(COUNTER) {
+            found.push(name.into());
+        } else if name.starts_with(JOBS) && is_dir(storage, &sidecar.join(&name))? {
+            found.push(Path::new(&name).join("transactions"));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,187 @@
+//! A pier: its epochs are books, one after the other. The first ones are dropped, the last ones begin meanwhile.
+//!
+//! An epoch that is begun meanwhile is for the next backup. An epoch that the pier dropped goes from the backup, after
+//! all others are there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::copier::{Copier, Step, Stop, is_dir, is_file, read_small, sorted_names};
+use super::log;
+use super::source::{Copied, once_more, wait_until_none};
+use crate::book::format::BookFormat;
+use crate::book::pier::Pier;
+use crate::book::{LOG_NAME, Options, epoch_in_name};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::space::Place;
+use crate::mend::refuse_link;
+use crate::mode::Mode;
+use crate::sidecar::sidecar_dir;
+use crate::storage::{Aside, Storage, above, move_to};
+
+const TRANSACTION: &str = "transaction";
+const CONSUMERS: &str = "consumers";
+const TRANSACTIONS: &str = "transactions";
+/// Where a writer, too, makes an epoch, and where it puts one that it drops.
+const NEXT: &str = "next";
+const DROPPED: &str = "dropped";
+/// Vere's metadata, in LMDB.
+const METADATA: &str = "data.mdb";
+/// So often a file is copied that is written meanwhile.
+const PASSES_MAX: u32 = 10;
+
+/// The directory of a pier's epochs.
+pub fn log_dir(storage: &Arc<dyn Storage>, path: &Path) -> Result<PathBuf> {
+    Ok(open(storage, path)?.log_dir().to_path_buf())
+}
+
+fn open(storage: &Arc<dyn Storage>, path: &Path) -> Result<Pier> {
+    Options::new().storage(storage.clone()).open_pier(path, Mode::Read)
+}
+
+/// Bring the backup of a pier up to date. `ours` and `theirs` are the directories of the epochs.
+pub fn backup(
+    storage: &Arc<dyn Storage>,
+    ours: &Path,
+    theirs: &Path,
+    copier: &mut Copier<'_>,
+) -> Result<Copied> {
+    once_more(ours, "dropped", || copy(storage, ours, theirs, copier))
+}
+
+fn copy(
+    storage: &Arc<dyn Storage>,
+    ours: &Path,
+    theirs: &Path,
+    copier: &mut Copier<'_>,
+) -> Step<Copied> {
+    let disk = &**storage;
+    for dir in [ours, theirs] {
+        refuse_links(disk, dir)?;
+    }
+    let (epochs, transactions) = epochs_without_a_commit(storage, ours)?;
+    let (mut new_records, mut total_bytes) = (0, 0);
+    for &number in &epochs {
+        let name = format!("0i{number}");
+        let (from, to) = (
+            Place::file_in(&ours.join(&name), LOG_NAME),
+            Place::file_in(&theirs.join(&name), LOG_NAME),
+        );
+        copier.target.go_on_with(number);
+        let copied = begin_epoch(copier, &from, &to, theirs)
+            .and_then(|()| Ok(log::backup::<BookFormat>(storage, &from, &to, copier)?));
+        match copied {
+            Ok(copied) => {
+                new_records += copied.new_records.unwrap_or(0);
+                total_bytes += copied.total_bytes;
+            }
+            Err(_) if !disk.is_dir(&from.dir) => {
+                return Err(Stop::Changed(format!("{name} was dropped")));
+            }
+            Err(stop) => return Err(stop),
+        }
+    }
+    let (from, to) = (sidecar_dir(ours), sidecar_dir(theirs));
+    let consumers = read_small(disk, &from.join(CONSUMERS))?;
+    copier.whole(&from.join(CONSUMERS), &to.join(CONSUMERS), consumers.as_deref())?;
+    copier.whole(&from.join(TRANSACTIONS), &to.join(TRANSACTIONS), transactions.as_deref())?;
+    copy_metadata(copier, &ours.join(METADATA), &theirs.join(METADATA))?;
+    copier.sync_names()?;
+    drop_before(copier, theirs, epochs.first().copied().unwrap_or(0))?;
+    let bounds = open(storage, theirs)?.bounds()?.map(|bounds| (*bounds.start(), *bounds.end()));
+    Ok(Copied { bounds, new_records: Some(new_records), total_bytes })
+}
+
+fn refuse_links(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    refuse_link(storage, &sidecar_dir(dir))?;
+    for name in epochs_in(storage, dir)? {
+        refuse_link(storage, &dir.join(format!("0i{name}")))?;
+    }
+    Ok(())
+}
+
+/// The numbers of the epochs in a directory, the first one first.
+fn epochs_in(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
+    let names = sorted_names(storage, dir)?;
+    let mut numbers: Vec<u64> =
+        names.iter().filter_map(|name| epoch_in_name(Path::new(name))).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// The epochs and the record of transactions between two commits: a commit may make epochs.
+fn epochs_without_a_commit(
+    storage: &Arc<dyn Storage>,
+    ours: &Path,
+) -> Step<(Vec<u64>, Option<Vec<u8>>)> {
+    let (disk, sidecar) = (&**storage, sidecar_dir(ours));
+    let (intent, record) = (sidecar.join(TRANSACTION), sidecar.join(TRANSACTIONS));
+    wait_until_none(disk, ours, std::slice::from_ref(&intent), Some(&sidecar))?;
+    let transactions = read_small(disk, &record)?;
+    let epochs = open(storage, ours)?.epochs()?.iter().map(|epoch| epoch.number).collect();
+    if is_file(disk, &intent)? || read_small(disk, &record)? != transactions {
+        return Err(Stop::Changed("transactions were committed".into()));
+    }
+    Ok((epochs, transactions))
+}
+
+/// Give the target an epoch that it lacks. It has its header when it gets its name: an epoch without a log is damage.
+fn begin_epoch(copier: &mut Copier<'_>, from: &Place, to: &Place, theirs: &Path) -> Step<()> {
+    use super::log::Backed as _;
+
+    if is_dir(copier.storage, &to.dir)? {
+        return Ok(());
+    }
+    copier.target.begin()?;
+    let header = BookFormat::first_bytes(copier.storage, from)?;
+    let aside = Aside::begin(copier.storage, sidecar_dir(theirs).join(NEXT))?;
+    copier.make_dir(aside.path())?;
+    copier.whole(&from.log, &aside.path().join(LOG_NAME), Some(&header))?;
+    if let Ok(Some(mode)) = copier.storage.mode(&from.dir) {
+        let _ = copier.storage.set_mode(aside.path(), mode & 0o777 | 0o700);
+    }
+    copier.sync_names()?;
+    Ok(aside.publish(&to.dir, "name the epoch of the backup")?)
+}
+
+/// Copy a file that LMDB may write. A copy is whole if a second reading finds the same bytes. Where the pier has no
+/// such file, the backup keeps its own: nothing else can make it again.
+fn copy_metadata(copier: &mut Copier<'_>, source: &Path, target: &Path) -> Step<()> {
+    if !copier.is_file(source)? {
+        return Ok(());
+    }
+    for _ in 0..PASSES_MAX {
+        let Some(new) = copier.stage(source, target)? else { return Ok(()) };
+        if copier.same(source, &new)? {
+            return copier.give_name(&new, target);
+        }
+        copier.remove(&new)?;
+    }
+    let message =
+        format!("{} is written again and again: back the pier up once more", source.display());
+    Err(Error::new(ErrorKind::Locked, message).into())
+}
+
+/// Remove the epochs of the backup that the pier has no more, the first one first.
+fn drop_before(copier: &mut Copier<'_>, theirs: &Path, first: u64) -> Step<()> {
+    let doing = "remove from the backup";
+    for number in epochs_in(copier.storage, theirs)?.into_iter().filter(|&number| number < first) {
+        copier.target.begin()?;
+        let aside = Aside::begin(copier.storage, sidecar_dir(theirs).join(DROPPED))?;
+        let epoch = theirs.join(format!("0i{number}"));
+        move_to(copier.storage, &epoch, aside.path()).map_err(|e| Error::io(doing, &epoch, e))?;
+        aside.remove(doing)?;
+    }
+    copier.sync_names()
+}
+
+/// Have the directories down to the epochs of the backup.
+pub fn make_log_dir(storage: &dyn Storage, top: &Path, theirs: &Path) -> Result<()> {
+    if theirs != top && !is_dir(storage, theirs)? {
+        make_log_dir(storage, top, above(theirs))?;
+        storage
+            .create_dir_as(theirs, 0o777)
+            .map_err(|e| Error::io("create the backup", theirs, e))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,317 @@
+//! An event store: pages and a write-ahead log that fit each other by a manifest.
+//!
+//! ```text
+//! 1 stage     each file that differs, beside its place; once more what changed meanwhile
+//! 2 name      segments, then files of the log, then the small files, then the manifest; each synced before the next
+//! 3 remove    what the store has no more
+//! 4 verify    all of the copy
+//! ```
+//!
+//! The write-ahead log is staged before the segments, and the last segment last, to its end: what opening the copy
+//! replays is there already or goes where it was, and a flag that was copied has its event.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::copier::{Copier, Step, Stop, is_file, read_small, sorted_names, with_ending};
+use super::source::{COPIED, Copied, is_free, names_saved, wait_until_none};
+use crate::error::{Error, ErrorKind, Result};
+use crate::mode::Mode;
+use crate::nostr::bulk::backup::{State, is_log_file, segment_number};
+use crate::nostr::{Check, EventStore, Options};
+use crate::sidecar::{SIDECAR_NAME, sidecar_dir};
+use crate::storage::{Access, Aside, FileId, Storage};
+
+const MANIFEST: &str = "manifest.json";
+const LOG: &str = "wal";
+const SEGMENTS: &str = "data/segments";
+const UNDER_WAY: &str = "transaction";
+/// Of the sidecar, and derived: it is made again.
+const INDEX: &str = "events";
+/// The small files of the sidecar that a backup has. How far imports came is of the store alone.
+const BESIDE: [&str; 5] = ["manifest", "consumers", "loss", "settings", "transactions"];
+/// What a backup has of its own.
+const NOT_REMOVED: [&str; 4] = ["lock", "backup", UNDER_WAY, "imports.json"];
+const ATTEMPTS: u32 = 50;
+const DAMAGED_MAX: u32 = 3;
+/// A file that changed so long ago shows a later change by its time.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// What another state of the store has otherwise: after a checkpoint, a rotation, a compaction or a commit.
+#[derive(PartialEq)]
+struct Seen {
+    manifest: Option<Vec<u8>>,
+    log_files: Vec<String>,
+    transactions: Option<Vec<u8>>,
+}
+
+/// Files that were copied under another name, until all are there and fit each other.
+#[derive(Default)]
+struct Staged {
+    /// The files that need not be read again, as they were when they were copied.
+    known: BTreeMap<PathBuf, (FileId, u64, SystemTime)>,
+    new: BTreeMap<PathBuf, PathBuf>,
+}
+
+/// Bring the backup of an event store up to date, and read all of it.
+pub fn backup(
+    storage: &Arc<dyn Storage>,
+    ours: &Path,
+    theirs: &Path,
+    copier: &mut Copier<'_>,
+) -> Result<Copied> {
+    let disk = &**storage;
+    if is_file(disk, &theirs.join(MANIFEST))? {
+        refuse_other(disk, ours, theirs)?;
+        // Damage is not to replace what an earlier backup has.
+        let (source, target) = (ours.display(), theirs.display());
+        let wrong = format!("{source} is damaged, and its backup {target} stays as it is");
+        check(storage, ours, &wrong, copier)?;
+    }
+    let (mut staged, mut damaged, mut why) = (Staged::default(), 0, String::new());
+    let wrong = format!("{}: the backup is damaged, as the store may be", theirs.display());
+    for _ in 0..ATTEMPTS {
+        let copied = copy(storage, ours, theirs, copier, &mut staged)
+            .and_then(|total| Ok(check(storage, theirs, &wrong, copier).map(|()| total)?));
+        match copied {
+            Ok(total_bytes) => return Ok(Copied { bounds: None, new_records: None, total_bytes }),
+            Err(Stop::Changed(changed)) => why = changed,
+            // A page that was read while it was written is whole in the next pass. Damage stays.
+            Err(Stop::Failed(e)) if e.kind() == ErrorKind::Corrupt => {
+                damaged += 1;
+                if damaged == DAMAGED_MAX || is_free(disk, &sidecar_dir(ours))? {
+                    return Err(e);
+                }
+                staged.known.clear();
+            }
+            Err(Stop::Failed(e)) => return Err(e),
+        }
+    }
+    let message = format!(
+        "{} changed under the backup {ATTEMPTS} times, the last time because {why}: do it again when less is written",
+        ours.display()
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
+
+impl Staged {
+    /// Copy a file unless that was done; returns its bytes.
+    fn add(&mut self, copier: &mut Copier<'_>, source: &Path, target: &Path) -> Step<u64> {
+        let fail = |e| Error::io("look at the file", source, e);
+        let file = match copier.storage.open(source, Access::Read) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Stop::Changed(format!("{} is gone", source.display())));
+            }
+            opened => opened.map_err(|e| super::copier::unusable("open the file", source, e))?,
+        };
+        let (id, len) = (file.id().map_err(fail)?, file.len().map_err(fail)?);
+        let modified = file.modified().map_err(fail)?;
+        let now = modified.map(|at| (id, len, at));
+        if now.is_none() || self.known.get(source) != now.as_ref() {
+            self.known.remove(source);
+            self.new.remove(target);
+            if let Some(new) = copier.stage(source, target)? {
+                self.new.insert(target.to_path_buf(), new);
+            }
+            let is_settled = |at: SystemTime| at.elapsed().is_ok_and(|since| since > SETTLED);
+            if let Some(now) = now.filter(|(.., at)| is_settled(*at)) {
+                self.known.insert(source.to_path_buf(), now);
+            }
+        }
+        Ok(len)
+    }
+
+    /// Give those of the files below a directory their names, durably.
+    fn put(&mut self, copier: &mut Copier<'_>, below: &Path) -> Step<()> {
+        let targets: Vec<PathBuf> =
+            self.new.keys().filter(|to| to.starts_with(below)).cloned().collect();
+        for target in targets {
+            if let Some(new) = self.new.remove(&target) {
+                copier.give_name(&new, &target)?;
+            }
+        }
+        copier.sync_names()
+    }
+}
+
+/// One pass; returns the bytes of all files.
+fn copy(
+    storage: &Arc<dyn Storage>,
+    ours: &Path,
+    theirs: &Path,
+    copier: &mut Copier<'_>,
+    staged: &mut Staged,
+) -> Step<u64> {
+    let disk = &**storage;
+    let intent = sidecar_dir(ours).join(UNDER_WAY);
+    wait_until_none(disk, ours, std::slice::from_ref(&intent), Some(&sidecar_dir(ours)))?;
+    let seen = see(disk, ours)?;
+    let (large, small) = files(disk, ours)?;
+    // What a mark vouches for is in what is copied after it.
+    let mut beside = Vec::new();
+    for file in small {
+        beside.push((read_beside(disk, &ours.join(&file))?, file));
+    }
+    let mut total = 0;
+    for file in &large {
+        total += staged.add(copier, &ours.join(file), &theirs.join(file))?;
+    }
+    if see(disk, ours)? != seen || is_file(disk, &intent)? {
+        return Err(Stop::Changed("a checkpoint, a compaction or a commit came".into()));
+    }
+    let mut kept: BTreeSet<PathBuf> =
+        large.iter().chain(beside.iter().map(|(_, file)| file)).cloned().collect();
+    staged.new.retain(|target, _| large.iter().any(|file| theirs.join(file) == *target));
+    if !staged.new.is_empty() {
+        copier.target.begin()?;
+        // The index of a copy that was opened and written covers events that now go.
+        Aside::at(disk, sidecar_dir(theirs).join(INDEX)).remove("remove from the backup")?;
+    }
+    staged.put(copier, &theirs.join(SEGMENTS))?;
+    staged.put(copier, theirs)?;
+    beside.sort_by_key(|(_, file)| (file.ends_with("mark"), file.clone()));
+    for (bytes, file) in &beside {
+        copier.whole(&ours.join(file), &theirs.join(file), bytes.as_deref())?;
+    }
+    copier.sync_names()?;
+    copier.whole(&ours.join(MANIFEST), &theirs.join(MANIFEST), seen.manifest.as_deref())?;
+    copier.sync_names()?;
+    kept.insert(MANIFEST.into());
+    let new = with_ending(Path::new(MANIFEST));
+    for left in below(disk, theirs)?.into_iter().chain([new]) {
+        let name = left.file_name().unwrap_or_default().to_string_lossy();
+        let is_own = NOT_REMOVED.iter().any(|own| name == *own);
+        if !kept.contains(&left)
+            && !is_own
+            && !disk.is_dir(&theirs.join(&left))
+            && exists(disk, &theirs.join(&left))
+        {
+            copier.remove(&theirs.join(&left))?;
+        }
+    }
+    copier.sync_names()?;
+    Ok(total)
+}
+
+fn exists(storage: &dyn Storage, path: &Path) -> bool {
+    storage.is_link(path)
+        || !storage
+            .open(path, Access::Read)
+            .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// Refuse a target that is no earlier state of the store.
+fn refuse_other(storage: &dyn Storage, ours: &Path, theirs: &Path) -> Result<()> {
+    let (Some(here), Some(there)) = (State::load(storage, ours)?, State::load(storage, theirs)?)
+    else {
+        return Ok(());
+    };
+    let wrong = if here.created_at != there.created_at {
+        ("began at second", there.created_at, here.created_at)
+    } else if there.last_checkpoint_lsn > here.last_checkpoint_lsn {
+        ("has entry", there.last_checkpoint_lsn, here.last_checkpoint_lsn)
+    } else {
+        return Ok(());
+    };
+    let (what, there, here) = wrong;
+    let message = format!(
+        "{} is no earlier state of {}: it {what} {there}, the store {here}; it is the backup of another store, or was \
+         written: choose another directory",
+        theirs.display(),
+        ours.display()
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
+
+fn see(storage: &dyn Storage, store: &Path) -> Result<Seen> {
+    Ok(Seen {
+        manifest: read_small(storage, &store.join(MANIFEST))?,
+        log_files: sorted_names(storage, &store.join(LOG))?,
+        transactions: read_small(storage, &sidecar_dir(store).join("transactions"))?,
+    })
+}
+
+/// What a small file holds; `None` of an index that is too large for memory, which opening the copy makes again.
+fn read_beside(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
+    match read_small(storage, path) {
+        Err(e) if e.kind() == ErrorKind::TooLarge && path.ends_with("index") => Ok(None),
+        found => found,
+    }
+}
+
+/// The files of a store in the order of copying, and the small ones; without what is derived, and without segments
+/// that the manifest does not name: a compaction that goes on writes them, or one that ended left them.
+fn files(storage: &dyn Storage, store: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let state = State::load(storage, store)?;
+    let segment =
+        |file: &Path| segment_number(&file.file_name().unwrap_or_default().to_string_lossy());
+    let is_named = |file: &PathBuf| {
+        let number = segment(file).filter(|_| file.starts_with(SEGMENTS));
+        number.is_none_or(|number| state.as_ref().is_none_or(|state| state.names(number)))
+    };
+    let found = below(storage, store)?.into_iter().filter(|file| is_copied(file) && is_named(file));
+    let is_small = |file: &PathBuf| file.components().any(|part| part.as_os_str() == SIDECAR_NAME);
+    let (small, mut large): (Vec<PathBuf>, Vec<PathBuf>) = found.partition(is_small);
+    large.sort_by_key(|file| (!file.starts_with(LOG), segment(file), file.clone()));
+    Ok((large, small))
+}
+
+/// All that lies in the directories of a store, by its place there.
+fn below(storage: &dyn Storage, store: &Path) -> Result<Vec<PathBuf>> {
+    super::copier::is_dir(storage, &store.join("data"))?;
+    let logs = Path::new(LOG).join(SIDECAR_NAME);
+    let mut dirs = vec![
+        PathBuf::from(SEGMENTS),
+        PathBuf::from(LOG),
+        logs.clone(),
+        PathBuf::from(SIDECAR_NAME),
+    ];
+    for name in sorted_names(storage, &store.join(&logs))? {
+        if is_log_file(&name) {
+            dirs.push(logs.join(name));
+        }
+    }
+    let mut found = Vec::new();
+    for dir in dirs {
+        for name in sorted_names(storage, &store.join(&dir))? {
+            found.push(dir.join(name));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a file of that place in a store is one that a backup has.
+fn is_copied(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let dir = file.parent().unwrap_or(Path::new(""));
+    if dir == Path::new(SEGMENTS) {
+        segment_number(&name).is_some() || names_saved(&name)
+    } else if dir == Path::new(LOG) {
+        is_log_file(&name) || names_saved(&name)
+    } else if dir == Path::new(SIDECAR_NAME) {
+        BESIDE.contains(&&*name)
+    } else {
+        COPIED.contains(&&*name)
+    }
+}
+
+/// Read a whole store; an error if it is not as it should be.
+fn check(
+    storage: &Arc<dyn Storage>,
+    store: &Path,
+    wrong: &str,
+    copier: &mut Copier<'_>,
+) -> Result<()> {
+    let options = Options::default().storage(storage.clone()).index_on_disk(false);
+    let opened = EventStore::open_with(store, Mode::Read, options)?;
+    let report = opened.verify_with(Check::Id, &mut |_, _| copier.tell())?;
+    if report.is_ok() {
+        return Ok(());
+    }
+    let faults = report.first_faults.iter().map(|fault| fault.reason.clone());
+    let reasons: Vec<String> =
+        faults.chain(report.log_damages.iter().map(|part| part.reason.clone())).take(10).collect();
+    Err(Error::new(ErrorKind::Corrupt, format!("{wrong}: {}", reasons.join("; "))))
+}
