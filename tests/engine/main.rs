@@ -10,6 +10,7 @@
 mod support;
 
 mod answers;
+mod backup;
 mod closing;
 mod crash;
 mod faults;

@@ -1,0 +1,204 @@
+//! A crash at each call of a backup, and each call failing.
+
+use std::path::Path;
+
+use deedbook::storage::sim::{Fault, Sim};
+use deedbook::{ErrorKind, Result};
+
+use super::kinds::{KINDS, Kind};
+use super::{COPY, LOG, back_up, disk, on, read, write};
+use crate::support::crashes::{Crash, Explorer, Plan, World, worst};
+use crate::support::harness::faulty::HONEST;
+use crate::support::report::of_tier;
+
+/// A log with a backup that is behind it.
+struct Behind {
+    kind: Kind,
+    /// The records of the backup, and of the log.
+    before: Vec<Vec<u8>>,
+    after: Vec<Vec<u8>>,
+}
+
+impl Behind {
+    /// A backup after `rounds - 1` rounds, or none, and a log after another one.
+    fn make(kind: Kind, rounds: u32) -> (Sim, Self) {
+        let sim = disk();
+        let mut before = Vec::new();
+        for round in 0..rounds {
+            if round > 0 {
+                back_up(on(&sim)).unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
+                before = read(&sim, &kind, COPY).unwrap();
+            }
+            write(&sim, &kind, round);
+        }
+        let after = read(&sim, &kind, LOG).unwrap();
+        (sim, Self { kind, before, after })
+    }
+
+    /// Judge what an interrupted backup left. `Ok(false)`: it is refused.
+    fn judge(&self, sim: &Sim) -> Result<bool, String> {
+        let kind = self.kind;
+        let found = match read(sim, &kind, COPY) {
+            Ok(found) => found,
+            Err(e) if self.before.is_empty() && Kind::says_so(&e) => return Ok(false),
+            Err(e) if kind.may_be_refused && Kind::says_so(&e) => return Ok(false),
+            Err(e) => return Err(format!("the backup before is refused: {e:?}")),
+        };
+        let both = self.before.iter().filter(|one| self.after.contains(one));
+        for one in both {
+            if !found.contains(one) {
+                return Err(format!("{:?} is missing silently", String::from_utf8_lossy(one)));
+            }
+        }
+        let mut whole = self.before.clone();
+        whole.extend(self.after.iter().filter(|one| !self.before.contains(one)).cloned());
+        if let Some(other) = found.iter().find(|one| !whole.contains(one)) {
+            return Err(format!("{:?} was never there", String::from_utf8_lossy(other)));
+        }
+        let begin =
+            found.first().and_then(|first| whole.iter().position(|one| one == first)).unwrap_or(0);
+        if kind.is_ordered && found != whole[begin..begin + found.len()] {
+            return Err("records are missing in the middle".into());
+        }
+        Ok(true)
+    }
+
+    /// The next backup continues it, and all of it is on stable storage then.
+    fn continue_on(&self, sim: &Sim) -> Result<(), String> {
+        back_up(on(sim)).map_err(|e| format!("the next backup: {e:?}"))?;
+        for (when, sim) in [("continued", sim.kill()), ("after a power cut", worst(sim))] {
+            let found = read(&sim, &self.kind, COPY).map_err(|e| format!("{when}: {e:?}"))?;
+            if found != self.after {
+                return Err(format!(
+                    "{when}: {} records, the log has {}",
+                    found.len(),
+                    self.after.len()
+                ));
+            }
+            self.kind
+                .append(&sim_of(&sim), Path::new(COPY))
+                .map_err(|e| format!("{when}, written: {e:?}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn sim_of(sim: &Sim) -> std::sync::Arc<dyn deedbook::storage::Storage> {
+    on(sim)
+}
+
+impl World for Behind {
+    type Known = ();
+
+    fn recover(&self, disk: &Sim, (): &(), _crash: Crash) -> Result<(), String> {
+        // A program opens the backup for writing: it goes on, or it is refused.
+        let opened = disk.kill();
+        if self.judge(disk)? {
+            match self.kind.append(&on(&opened), Path::new(COPY)) {
+                Err(e) if !Kind::says_so(&e) => return Err(format!("opened for writing: {e:?}")),
+                Err(_) => {}
+                Ok(()) => {
+                    let found =
+                        read(&opened, &self.kind, COPY).map_err(|e| format!("written: {e:?}"))?;
+                    let both = self.before.iter().filter(|one| self.after.contains(one));
+                    if let Some(lost) = both.into_iter().find(|one| !found.contains(one)) {
+                        return Err(format!(
+                            "{:?} is lost by writing",
+                            String::from_utf8_lossy(lost)
+                        ));
+                    }
+                }
+            }
+        }
+        self.continue_on(disk)
+    }
+
+    fn begin(&self, disk: &Sim) -> Result<(), String> {
+        back_up(on(disk)).map(drop).map_err(|e| format!("{e:?}"))
+    }
+
+    fn context(&self, (): &()) -> Option<u64> {
+        Some(0)
+    }
+}
+
+fn survives_every_crash(name: &str) {
+    let kind = Kind::named(name);
+    let mut explorer = Explorer::default();
+    for rounds in 1..=3 {
+        let (sim, behind) = Behind::make(kind, rounds);
+        let (sim, known) = (sim.kill(), ());
+        sim.record();
+        back_up(on(&sim)).unwrap();
+        let moments = sim.recorded();
+        assert!(moments.len() > 10, "{name}: {} calls", moments.len());
+        let moments: Vec<_> = moments.into_iter().map(|moment| (moment, &known)).collect();
+        let plan = Plan { second_every: Some(40), ..Plan::of(of_tier("DEEDBOOK_BACKUP_STATES")) };
+        explorer.explore(&format!("{name}, round {rounds}"), &behind, &moments, &plan);
+    }
+    assert!(explorer.failures.is_empty(), "{:#?}", explorer.failures);
+    assert!(explorer.counts.distinct > 20, "{:?}", explorer.counts);
+}
+
+/// A test for each kind, so that they run side by side.
+macro_rules! of_each_kind {
+    ($what:ident: $($test:ident $name:literal)*) => {
+        $(#[test] fn $test() { $what($name); })*
+    };
+}
+
+// Promise: backup-crash.
+of_each_kind! {
+    survives_every_crash:
+    a_crash_at_any_call_of_a_backup_of_a_packed_book "packed"
+    a_crash_at_any_call_of_a_backup_of_a_padded_book "padded"
+    a_crash_at_any_call_of_a_backup_of_a_book_in_slots "slots"
+    a_crash_at_any_call_of_a_backup_of_segments "segments"
+    a_crash_at_any_call_of_a_backup_of_a_single_file "single"
+    a_crash_at_any_call_of_a_backup_of_a_pier "pier"
+    a_crash_at_any_call_of_a_backup_of_a_ledger "ledger"
+    a_crash_at_any_call_of_a_backup_of_a_store "store"
+}
+
+#[test]
+fn every_call_of_a_backup_fails_and_the_next_one_continues() {
+    let stride = of_tier("DEEDBOOK_FAULT_STRIDE").max(1);
+    for kind in KINDS {
+        let (sim, behind) = Behind::make(kind, 2);
+        let mut failed = 0;
+        for honest in HONEST {
+            for (offset, &times) in honest.times.iter().enumerate() {
+                for at in (1 + offset as u64 % stride..).step_by(stride as usize) {
+                    let sim = sim.kill();
+                    let fault = Fault { at, of: None, what: honest.what(at), times };
+                    sim.inject(fault);
+                    let calls = sim.calls();
+                    let done = back_up(on(&sim));
+                    let is_over = at > sim.calls() - calls;
+                    sim.heal();
+                    let there =
+                        |what: String| format!("{} {fault:?} ({done:?}): {what}", kind.name);
+                    if let Err(e) = &done {
+                        failed += 1;
+                        assert!(
+                            e.kind() == ErrorKind::Io || Kind::says_so(e),
+                            "{}",
+                            there(String::new())
+                        );
+                    }
+                    // A process that died holds no lock.
+                    let sim = sim.kill();
+                    behind
+                        .judge(&sim)
+                        .and_then(|_| behind.continue_on(&sim))
+                        .map_err(there)
+                        .unwrap();
+                    if is_over {
+                        break;
+                    }
+                }
+            }
+        }
+        assert!(failed > 10, "{}: {failed}", kind.name);
+    }
+}

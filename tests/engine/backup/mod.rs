@@ -1,0 +1,94 @@
+//! Backups of every kind of log: whole, incremental, resumed, refused; after every crash and every failing call.
+
+mod beside;
+mod crash;
+mod kinds;
+mod refused;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deedbook::storage::Storage;
+use deedbook::storage::sim::Sim;
+use deedbook::{BackupOptions, BackupReport, Result, backup};
+
+use kinds::{KINDS, Kind};
+
+const LOG: &str = "/here/log";
+const COPY: &str = "/there/copy";
+
+/// A disk with room for a log and its backup.
+fn disk() -> Sim {
+    let sim = Sim::new();
+    for dir in ["/here", "/there"] {
+        sim.create_dir(Path::new(dir)).unwrap();
+    }
+    sim.sync_dir(Path::new("/")).unwrap();
+    sim
+}
+
+fn on(sim: &Sim) -> Arc<dyn Storage> {
+    Arc::new(sim.clone())
+}
+
+/// A backup that notes after few bytes how far it is.
+fn back_up(storage: Arc<dyn Storage>) -> Result<BackupReport> {
+    let options = BackupOptions::new().storage(storage).noted_every(300);
+    backup(LOG, COPY, &options, |_| Ok(()))
+}
+
+fn write(sim: &Sim, kind: &Kind, round: u32) {
+    kind.write_on(&on(sim), Path::new(LOG), round)
+        .unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
+}
+
+fn read(sim: &Sim, kind: &Kind, log: &str) -> Result<Vec<Vec<u8>>> {
+    kind.read(&on(sim), Path::new(log))
+}
+
+#[test]
+fn a_backup_has_all_records_and_the_next_one_writes_what_is_new() {
+    for kind in KINDS {
+        let sim = disk();
+        let mut before = None;
+        for round in 0..4 {
+            write(&sim, &kind, round);
+            let report =
+                back_up(on(&sim)).unwrap_or_else(|e| panic!("{}, {round}: {e:?}", kind.name));
+            let (log, copy) = (read(&sim, &kind, LOG).unwrap(), read(&sim, &kind, COPY).unwrap());
+            assert!(log.len() >= 5, "{}: {} records", kind.name, log.len());
+            assert_eq!(copy, log, "{}, round {round}", kind.name);
+            assert!(
+                report.copied_files > 0 && report.copied_bytes > 0,
+                "{}: {report:?}",
+                kind.name
+            );
+            let new = report.new_records.filter(|_| kind.is_ordered);
+            assert_eq!(
+                new,
+                Some(5).filter(|_| kind.is_ordered),
+                "{}, round {round}: {report:?}",
+                kind.name
+            );
+            assert_ne!(
+                before.replace(report.bounds),
+                Some(report.bounds).filter(|bounds| bounds.is_some())
+            );
+            // Nothing is new.
+            let calls = sim.calls();
+            sim.record();
+            let report = back_up(on(&sim)).unwrap();
+            assert_eq!(
+                (report.copied_files, report.copied_bytes),
+                (0, 0),
+                "{}: {report:?}",
+                kind.name
+            );
+            assert!(sim.calls() > calls);
+            assert_eq!(sim.recorded().len(), 0, "{}: calls that change something", kind.name);
+        }
+        kind.append(&on(&sim), Path::new(COPY)).unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
+        let copy = read(&sim, &kind, COPY).unwrap();
+        assert!(copy.contains(&b"more".to_vec()), "{}", kind.name);
+    }
+}

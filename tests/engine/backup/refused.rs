@@ -1,0 +1,200 @@
+//! What a backup refuses, and leaves as it is.
+
+use std::path::{Path, PathBuf};
+
+use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Storage};
+use deedbook::{BackupOptions, Error, ErrorKind, backup};
+
+use super::kinds::{KINDS, Kind};
+use super::{COPY, LOG, back_up, disk, on, read, write};
+use crate::support::plain::read_file;
+
+/// All files below a directory, but those of the backup itself.
+fn files(sim: &Sim, dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for name in sim.list(dir).unwrap_or_default() {
+        let path = dir.join(&name);
+        match sim.is_dir(&path) {
+            true => found.extend(files(sim, &path)),
+            false if ["lock", "backup", "damage"].iter().any(|own| name == *own) => {}
+            false => found.push((path.clone(), read_file(sim, &path))),
+        }
+    }
+    found.sort();
+    found
+}
+
+fn flip(sim: &Sim, path: &Path, at: u64) {
+    let file = sim.open(path, Access::Write).unwrap();
+    let mut byte = [0];
+    file.read_at(&mut byte, at).unwrap();
+    file.write_at(&[byte[0] ^ 1], at).unwrap();
+}
+
+fn to(sim: &Sim, target: &str) -> Result<deedbook::BackupReport, Error> {
+    backup(LOG, target, &BackupOptions::new().storage(on(sim)), |_| Ok(()))
+}
+
+#[test]
+fn a_damaged_source_is_refused_and_the_backup_before_stays() {
+    for kind in KINDS {
+        let sim = disk();
+        write(&sim, &kind, 0);
+        back_up(on(&sim)).unwrap();
+        let kept = read(&sim, &kind, COPY).unwrap();
+        write(&sim, &kind, 1);
+        // A byte in the middle of a payload of the new round.
+        let all = files(&sim, Path::new(LOG));
+        let all =
+            if all.is_empty() { vec![(LOG.into(), read_file(&sim, Path::new(LOG)))] } else { all };
+        let find = |bytes: &[u8]| bytes.windows(4).rposition(|part| part == b"1.1 ");
+        let mut damaged = 0;
+        for (path, bytes) in &all {
+            if let Some(at) = find(bytes).filter(|_| !path.to_string_lossy().contains(".deedbook"))
+            {
+                flip(&sim, path, at as u64 + 5);
+                damaged += 1;
+            }
+        }
+        assert!(
+            damaged > 0,
+            "{}: {:?}",
+            kind.name,
+            all.iter().map(|(path, _)| path).collect::<Vec<_>>()
+        );
+        for _ in 0..2 {
+            let error = back_up(on(&sim)).expect_err(kind.name);
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{}: {error:?}", kind.name);
+            assert!(error.to_string().contains("damaged"), "{}: {error}", kind.name);
+            let found = read(&sim, &kind, COPY).unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
+            assert!(kept.iter().all(|one| found.contains(one)), "{}", kind.name);
+        }
+    }
+}
+
+#[test]
+fn a_target_that_was_damaged_or_is_of_another_log_is_refused_and_stays() {
+    for kind in KINDS.into_iter().filter(|kind| kind.name != "store") {
+        let sim = disk();
+        write(&sim, &kind, 0);
+        back_up(on(&sim)).unwrap();
+        write(&sim, &kind, 1);
+        let copy = files(&sim, Path::new(COPY));
+        let copy = if copy.is_empty() {
+            vec![(COPY.into(), read_file(&sim, Path::new(COPY)))]
+        } else {
+            copy
+        };
+        for (path, bytes) in copy {
+            if path.to_string_lossy().contains(".deedbook") || bytes.len() < 30 {
+                continue;
+            }
+            let Some(at) = bytes.windows(4).rposition(|part| part == b"0.1 ") else { continue };
+            let is_kept =
+                read_file(&sim, &PathBuf::from(path.to_string_lossy().replace(COPY, LOG).as_str()));
+            assert!(!is_kept.is_empty());
+            flip(&sim, &path, at as u64 + 5);
+            let before = files(&sim, Path::new("/there"));
+            for _ in 0..2 {
+                let error = back_up(on(&sim)).expect_err(kind.name);
+                assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{}: {error:?}", kind.name);
+                assert!(error.to_string().contains("is no beginning of"), "{}: {error}", kind.name);
+                assert_eq!(files(&sim, Path::new("/there")), before, "{}", kind.name);
+            }
+            flip(&sim, &path, at as u64 + 5);
+        }
+        back_up(on(&sim)).unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
+    }
+}
+
+/// A store compares all of its files: damage in the backup is mended by the next one.
+#[test]
+fn a_damaged_backup_of_a_store_is_whole_after_the_next_one() {
+    let (sim, kind) = (disk(), Kind::named("store"));
+    write(&sim, &kind, 0);
+    back_up(on(&sim)).unwrap();
+    for (path, bytes) in files(&sim, Path::new(COPY)) {
+        if path.extension().is_some_and(|ending| ending == "seg" || ending == "log") {
+            flip(&sim, &path, bytes.len() as u64 / 3);
+        }
+    }
+    back_up(on(&sim)).unwrap();
+    assert_eq!(read(&sim, &kind, COPY).unwrap(), read(&sim, &kind, LOG).unwrap());
+}
+
+#[test]
+fn a_target_of_another_kind_or_with_other_files_is_refused() {
+    for kind in KINDS {
+        for other in KINDS.into_iter().filter(|other| other.name != kind.name) {
+            let is_book = |kind: &Kind| ["packed", "padded", "slots"].contains(&kind.name);
+            if is_book(&kind) && is_book(&other) {
+                continue;
+            }
+            let sim = disk();
+            write(&sim, &kind, 0);
+            other.write_on(&on(&sim), Path::new(COPY), 0).unwrap();
+            let before = files(&sim, Path::new("/there"));
+            let error = back_up(on(&sim)).expect_err(kind.name);
+            assert_eq!(
+                error.kind(),
+                ErrorKind::NotALog,
+                "{} to {}: {error:?}",
+                kind.name,
+                other.name
+            );
+            assert_eq!(files(&sim, Path::new("/there")), before, "{} to {}", kind.name, other.name);
+        }
+        let sim = disk();
+        write(&sim, &kind, 0);
+        sim.create_dir(Path::new("/there/files")).unwrap();
+        sim.create_new(Path::new("/there/files/text"), 0o600).unwrap();
+        let error = to(&sim, "/there/files").expect_err(kind.name);
+        let says = if kind.name == "single" { "is a directory" } else { "other files and no log" };
+        assert!(error.to_string().contains(says), "{}: {error}", kind.name);
+        assert_eq!(to(&sim, LOG).expect_err(kind.name).kind(), ErrorKind::InvalidArgument);
+        assert_eq!(to(&sim, "/nowhere/copy").expect_err(kind.name).kind(), ErrorKind::Missing);
+        if kind.name != "single" {
+            let inside = to(&sim, "/here/log/copy").expect_err(kind.name);
+            assert!(inside.to_string().contains("lie in each other"), "{}: {inside}", kind.name);
+        }
+    }
+}
+
+#[test]
+fn a_target_that_is_written_or_backed_up_to_is_refused() {
+    use deedbook::{Mode, book};
+
+    let (sim, kind) = (disk(), Kind::named("packed"));
+    write(&sim, &kind, 0);
+    back_up(on(&sim)).unwrap();
+    let options = BackupOptions::new().storage(on(&sim));
+    let inner = backup(LOG, COPY, &options, |_| Ok(()));
+    assert!(inner.is_ok());
+    write(&sim, &kind, 1);
+    let mut refused = None;
+    backup(LOG, COPY, &options, |_| {
+        refused = backup(LOG, COPY, &options, |_| Ok(())).err().map(|e| e.kind());
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(refused, Some(ErrorKind::Locked));
+    let writer = book::Options::new().storage(on(&sim)).open(COPY, Mode::Append).unwrap();
+    let error = back_up(on(&sim)).unwrap_err();
+    assert_eq!((error.kind(), error.holder()), (ErrorKind::Locked, Some(std::process::id())));
+    drop(writer);
+    back_up(on(&sim)).unwrap();
+}
+
+#[test]
+fn what_the_progress_function_fails_with_ends_the_backup() {
+    for kind in KINDS {
+        let sim = disk();
+        write(&sim, &kind, 0);
+        let options = BackupOptions::new().storage(on(&sim));
+        let enough = |_| Err(Error::new(ErrorKind::OutOfRange, "enough"));
+        assert_eq!(backup(LOG, COPY, &options, enough).unwrap_err().kind(), ErrorKind::OutOfRange);
+        back_up(on(&sim)).unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
+        assert_eq!(read(&sim, &kind, COPY).unwrap(), read(&sim, &kind, LOG).unwrap());
+    }
+}
