@@ -17,6 +17,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 from deedbook._core import (
+    BackupReport,
     BadLine,
     BatchStream,
     Book,
@@ -80,6 +81,7 @@ from deedbook._core import (
     VerifyReport,
     Wal,
     __version__,
+    backup,
     parse_events,
 )
 from deedbook._errors import (
@@ -105,7 +107,6 @@ from deedbook._methods import add as _add_methods
 from deedbook._shown import show as _show
 
 if TYPE_CHECKING:
-    from deedbook._backup import BackupReport, backup
     from deedbook._formats import open
     from deedbook._payload import PayloadReader
     from deedbook._report import LogReport, report
@@ -205,10 +206,8 @@ _show()
 
 
 _LATER = {
-    "BackupReport": "_backup",
     "LogReport": "_report",
     "PayloadReader": "_payload",
-    "backup": "_backup",
     "open": "_formats",
     "report": "_report",
 }

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, final, overload
 from _typeshed import SupportsRead
 from typing_extensions import Buffer, Self, disjoint_base
 
-from deedbook._backup import BackupReport
 from deedbook._payload import PayloadReader
 from deedbook.transient import DataResult, Text
 
 __all__ = [
+    "BackupReport",
     "BadLine",
     "BatchStream",
     "Book",
@@ -77,6 +77,7 @@ __all__ = [
     "VerifyReport",
     "Wal",
     "__version__",
+    "backup",
     "parse_events",
 ]
 
@@ -118,6 +119,34 @@ def _is_regular(path: _Path, /) -> bool:
 
 def _is_directory(path: _Path, /) -> bool:
     """Whether a directory lies at a path; `NotALogError` for all else, and OSError."""
+
+def backup(
+    source: _Path,
+    target: _Path,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> BackupReport:
+    """Copy a log beside its writer, or bring such a copy up to date. Restoring is opening the copy.
+
+    The copy has every record that was acknowledged before the call, with the same numbers or LSNs,
+    consumers and committed transactions. What is new in it is read back, and its checksums are
+    compared. When this returns it is on stable storage. The next call continues what was
+    interrupted.
+
+    The log may be written meanwhile. A ``target`` whose files are no beginning of the log's, or a
+    backup of another event store, is an InvalidArgumentError, and stays as it is. ``progress`` gets
+    the bytes read so far; what it raises ends the copy.
+
+    >>> with deedbook.Book.create("log") as book:
+    ...     lsns = book.append_many([b"one", b"two"])
+    ...     deedbook.backup("log", "copy").bounds
+    (1, 2)
+
+    Raises MissingError, also where the directory above ``target`` is not there, NotALogError for a
+    ``target`` of another format and for a link or a FIFO in place of a file of the log, LockedError
+    for one that is written or backed up, CorruptError, UnsupportedError, TooLargeError, IoError or
+    OSError.
+    """
 
 def parse_events(
     lines: Iterable[Buffer] | Any,
@@ -433,6 +462,41 @@ class VerifyReport:
         As long as it is, opening for writing is refused: until a repair, or a check that finds no
         damage. There is no note of a log without ``.deedbook``, nor where the caller may not write.
         """
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class BackupReport:
+    """What a backup did, and what it has now."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def source(self) -> str:
+        """The log."""
+    @property
+    def target(self) -> str:
+        """The backup."""
+    @property
+    def format(self) -> str:
+        """Name of the format."""
+    @property
+    def copied_files(self) -> int:
+        """Files that were written."""
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes that were written."""
+    @property
+    def new_records(self) -> int | None:
+        """Records that were copied and read back; None where the whole backup was read."""
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """Positions of the first and the last record of the backup; None where it has none."""
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the backup's records, from the log's first byte on."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...

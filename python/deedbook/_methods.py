@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deedbook import _core
-
-if TYPE_CHECKING:
-    from deedbook._backup import BackupReport
 
 __all__ = ["add"]
 
@@ -31,16 +28,14 @@ def _backup(
     target: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     *,
     progress: Callable[[int], object] | None = None,
-) -> BackupReport:
+) -> _core.BackupReport:
     """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
 
     A handle that appends is synced first, so the copy has all that it appended.
     """
-    from deedbook._backup import backup
-
     if not isinstance(self, _core.LedgerSnapshot) and getattr(self, "mode", "a") != "r":
         self.commit() if isinstance(self, _core.EventStore) else self.sync()
-    return backup(self.path, target, progress=progress)
+    return _core.backup(self.path, target, progress=progress)
 
 
 _backup.__name__ = "backup"

@@ -16,6 +16,7 @@ __all__ = ["HANDLES", "REPORTS", "html_of_report", "show"]
 HANDLES: Final = ("Book", "EventStore", "Ledger", "LedgerSnapshot", "Pier", "Wal")
 """Classes of opened logs."""
 REPORTS: Final = (
+    "BackupReport",
     "CompactionReport",
     "ConvertReport",
     "Damage",

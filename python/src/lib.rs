@@ -35,6 +35,8 @@ mod _core {
     #[pymodule_export]
     use super::book::range::DeedRange;
     #[pymodule_export]
+    use super::common::backup::{PyBackupReport, backup};
+    #[pymodule_export]
     use super::common::reports::{
         PyConvertReport, PyDamage, PyDropped, PyLedgerFileInfo, PyLedgerFileMigration,
         PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats, PyLmdbEpoch, PyLmdbMigration,

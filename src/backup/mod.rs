@@ -21,8 +21,10 @@ use std::sync::Arc;
 
 use crate::book::format::BookFormat;
 use crate::error::{Error, ErrorKind, Result};
+use crate::interrupt::asking;
 use crate::log::space::Place;
 use crate::setters::setters;
+use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage, above, located};
 use crate::wal::format::WalFormat;
 use copier::Copier;
@@ -36,6 +38,8 @@ use target::{Target, make_target, name_holder};
 pub struct BackupOptions {
     /// The file system of the log and of its backup.
     pub storage: Arc<dyn Storage>,
+    /// How long the backup waits for another writer of the target; by default not at all.
+    pub lock_timeout: LockTimeout,
     /// After so many bytes, the copy notes how far it is durable: the next backup continues one that was interrupted
     /// there.
     pub noted_every: u64,
@@ -43,7 +47,11 @@ pub struct BackupOptions {
 
 impl Default for BackupOptions {
     fn default() -> Self {
-        Self { storage: Arc::new(Disk), noted_every: 64 << 20 }
+        Self {
+            storage: Arc::new(Disk),
+            lock_timeout: LockTimeout::default(),
+            noted_every: 64 << 20,
+        }
     }
 }
 
@@ -57,6 +65,7 @@ impl BackupOptions {
 setters! {
     BackupOptions {
         storage: Arc<dyn Storage>,
+        lock_timeout: LockTimeout,
         noted_every: u64,
     }
     optional {}
@@ -114,9 +123,21 @@ pub fn backup(
     options: &BackupOptions,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<BackupReport> {
+    let source = source.as_ref();
+    asking(options.lock_timeout.check(), source, || {
+        back_up(source, target.as_ref(), options, &mut progress)
+    })
+}
+
+fn back_up(
+    source: &Path,
+    target: &Path,
+    options: &BackupOptions,
+    progress: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<BackupReport> {
     let storage = &options.storage;
-    let source = located(&**storage, source.as_ref())?;
-    let target = located(&**storage, target.as_ref())?;
+    let source = located(&**storage, source)?;
+    let target = located(&**storage, target)?;
     let kind = Kind::of_source(storage, &source)?;
     check_target(storage, (&source, &target), kind)?;
     if !storage.is_dir(above(&target)) {
@@ -136,9 +157,8 @@ pub fn backup(
         }
         _ => (kind.place(&source), kind.place(&target)),
     };
-    let locked = Target::open(&**storage, &theirs, options.noted_every)
-        .map_err(|error| name_holder(error, &target))?;
-    let mut copier = Copier::new(&locked, &mut progress);
+    let locked = Target::open(&theirs, options).map_err(|error| name_holder(error, &target))?;
+    let mut copier = Copier::new(&locked, progress);
     let copied = copy(kind, storage, &ours, &theirs, &mut copier)?;
     let (copied_files, copied_bytes) = (copier.files, copier.bytes);
     locked.end()?;

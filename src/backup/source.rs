@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::copier::{Step, Stop, is_dir, is_file, read_small};
 use crate::error::{Error, ErrorKind, Result};
+use crate::interrupt;
 use crate::log::space::base_of_tail;
 use crate::sidecar::LOCK_NAME;
 use crate::storage::{LockAttempt, Storage};
@@ -77,6 +78,7 @@ pub fn wait_until_none(
             );
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
+        interrupt::ask().map_err(|e| Error::io("wait for a commit", log, e))?;
         sleep(PAUSE);
     }
 }

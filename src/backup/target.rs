@@ -13,14 +13,13 @@ use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::BackupOptions;
 use super::copier::is_dir;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::space::Place;
 use crate::mend::sync_above;
 use crate::sidecar::note::value;
-use crate::sidecar::{
-    Found, LockTimeout, Note, PRIVATE_MODE, WriterLock, is_missing, make_sidecar, seal,
-};
+use crate::sidecar::{Found, Note, PRIVATE_MODE, WriterLock, is_missing, make_sidecar, seal};
 use crate::storage::{Access, Storage, above, names_in, write_full};
 
 const NAME: &str = "backup";
@@ -52,10 +51,11 @@ pub struct Target<'a> {
 
 impl<'a> Target<'a> {
     /// Lock the target. What another program or an interrupted backup left unsynced is synced.
-    pub fn open(storage: &'a dyn Storage, place: &Place, noted_every: u64) -> Result<Self> {
+    pub fn open(place: &Place, options: &'a BackupOptions) -> Result<Self> {
+        let BackupOptions { lock_timeout, noted_every, .. } = options;
+        let (storage, noted_every) = (&*options.storage, *noted_every);
         make_sidecar(storage, &place.sidecar)?;
-        let lock =
-            WriterLock::acquire(storage, &place.sidecar, place.locked(), &LockTimeout::default())?;
+        let lock = WriterLock::acquire(storage, &place.sidecar, place.locked(), lock_timeout)?;
         let path = place.sidecar.join(NAME);
         let state = load(storage, &path)?;
         if state != State::Ended {

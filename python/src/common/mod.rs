@@ -1,6 +1,7 @@
 //! What every class needs of Python: arguments, paths, errors, handles, logging, progress.
 
 pub mod arguments;
+pub mod backup;
 pub mod detect;
 pub mod errors;
 pub mod fs_path;
