@@ -77,6 +77,19 @@ u3_book_exit(u3_book* txt_u);
 void
 u3_book_stat(const c3_c* pax_c);
 
+/* u3_book_backup(): copy the log in the directory [pax_c] to the directory [des_c], whose parent must be
+** there, or bring such a copy up to date. Vere has no such function.
+**
+** The log may be open for writing, in this process or in another one. The copy has every event that was
+** acknowledged before the call; new events are read back from it, and it is on stable storage when this
+** returns. A pier, or any other log of deedbook, may be copied alike. A copy that was interrupted is
+** continued by the next call.
+**
+** c3n where the log is damaged, or [des_c] is no earlier state of it: [des_c] stays as it is then.
+*/
+c3_o
+u3_book_backup(const c3_c* pax_c, const c3_c* des_c);
+
 /* u3_book_gulf(): first and last event; 0 and 0 while there is none. Of a log in the layout slots, [low_d]
 ** is the event before the first one, as vere's head gives it.
 */

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::ptr;
 
-use deedbook::{Error, ErrorKind, Result};
+use deedbook::{BackupOptions, Error, ErrorKind, Result, backup};
 use libc::{size_t, ssize_t};
 
 use log::{Log, Walk, complain, stat};
@@ -85,6 +85,20 @@ pub unsafe extern "C" fn u3_book_stat(path: *const c_char) {
         complain(&format!("info:\n{}", lines.join("\n")));
         Ok(())
     });
+}
+
+/// Copy a log beside its writer, or bring such a copy up to date.
+///
+/// # Safety
+///
+/// `path` and `target` are null or strings of C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn u3_book_backup(path: *const c_char, target: *const c_char) -> u8 {
+    loobean(|| {
+        // SAFETY: the caller's promise.
+        let (path, target) = unsafe { (path_of(path)?, path_of(target)?) };
+        backup(path, target, &BackupOptions::new(), |_| Ok(())).map(drop)
+    })
 }
 
 /// First and last event; zeros without events.

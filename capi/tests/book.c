@@ -345,6 +345,30 @@ null_pointers(void)
   u3_book_exit(log_u);
 }
 
+static void
+a_backup_beside_the_writer(void)
+{
+  char*    dir_c = place("source");
+  char*    des_c = place("copies");
+  char     cop_c[4200], not_c[4200];
+  u3_book* log_u = u3_book_init(dir_c);
+  snprintf(cop_c, sizeof(cop_c), "%s/copy", des_c);
+  snprintf(not_c, sizeof(not_c), "%s/nowhere/copy", des_c);
+  HOLDS(c3y == save(log_u, 1, 200, 0));
+  HOLDS(c3y == u3_book_backup(dir_c, cop_c));
+  HOLDS(c3y == save(log_u, 201, 100, 0));
+  HOLDS(c3y == u3_book_backup(dir_c, cop_c));
+  HOLDS(c3n == u3_book_backup(dir_c, not_c));
+  HOLDS(c3n == u3_book_backup(dir_c, dir_c));
+  HOLDS(c3n == u3_book_backup(dir_c, 0));
+  HOLDS(c3n == u3_book_backup(0, cop_c));
+  u3_book_exit(log_u);
+  log_u = u3_book_init(cop_c);
+  check_bounds(log_u, 1, 300);
+  HOLDS(300 == read_all(log_u, 1, 300));
+  u3_book_exit(log_u);
+}
+
 int
 main(int argc, char** argv)
 {
@@ -365,6 +389,7 @@ main(int argc, char** argv)
   no_log();
   formats_are_detected();
   null_pointers();
+  a_backup_beside_the_writer();
   u3_book_stat(place("saved"));
   printf("%s\n", failed_i ? "failed" : "ok");
   return failed_i;

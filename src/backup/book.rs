@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::copier::{Copier, Growing, Step, Stop, unusable};
+use super::copier::{Copier, Growing, Step, Stop};
 use super::log::{Backed, Span};
+use super::source::unusable;
 use crate::book::format::BookFormat;
 use crate::book::{META_NAME, Options};
 use crate::error::{Error, Result};

@@ -7,18 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::source::{is_dir, is_file, read_small, unusable};
 use super::target::Target;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sidecar::{PRIVATE_MODE, SIDECAR_NAME};
 use crate::slice::{part, part_mut};
 use crate::storage::segmented::remove;
-use crate::storage::{Access, File, Storage, above, names_in, read_full, write_full};
+use crate::storage::{Access, File, Storage, above, read_full, write_full};
 
 /// A file of the backup is the log's if so many bytes before its durable end are.
 const COMPARED_BYTES: u64 = 64 << 10;
+/// A log that changes under the copy is looked at so often.
+const ATTEMPTS: u32 = 25;
 const PIECE_BYTES: u64 = 4 << 20;
-/// The most that is read of a small file, which is held in memory.
-const SMALL_BYTES_MAX: u64 = 16 << 20;
 /// A whole file is written under its name and this ending first.
 const NEW: &str = ".new";
 
@@ -39,6 +40,34 @@ impl From<Error> for Stop {
 
 /// What a step of a copy returns.
 pub type Step<T> = std::result::Result<T, Stop>;
+
+/// What the backup of a log has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Copied {
+    /// Positions of the first and the last record.
+    pub bounds: Option<(u64, u64)>,
+    /// Records that were copied and read back; `None` where the whole backup was read.
+    pub new_records: Option<u64>,
+    /// Bytes up to the end of the last record.
+    pub total_bytes: u64,
+}
+
+/// Copy again while the log changes under the copy.
+pub fn once_more<T>(log: &Path, less: &str, mut copy: impl FnMut() -> Step<T>) -> Result<T> {
+    let mut why = String::new();
+    for _ in 0..ATTEMPTS {
+        match copy() {
+            Ok(copied) => return Ok(copied),
+            Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Changed(changed)) => why = changed,
+        }
+    }
+    let message = format!(
+        "{} changed under the backup {ATTEMPTS} times, the last time because {why}: do it again when less is {less}",
+        log.display()
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
 
 /// A file that grows.
 #[derive(Clone, Debug)]
@@ -358,67 +387,6 @@ pub fn with_ending(target: &Path) -> PathBuf {
     let mut name = target.file_name().unwrap_or_default().to_os_string();
     name.push(NEW);
     target.with_file_name(name)
-}
-
-/// The bytes of a small file; `None` if there is none.
-pub fn read_small(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
-    let file = match storage.open(path, Access::Read) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|e| unusable("open the file", path, e))?,
-    };
-    let fail = |e| Error::io("read the file", path, e);
-    let len = file.len().map_err(fail)?;
-    if len > SMALL_BYTES_MAX {
-        let message = format!("{len} bytes, at most {SMALL_BYTES_MAX} are held of a small file");
-        return Err(Error::new(ErrorKind::TooLarge, message).at(path));
-    }
-    let mut bytes = vec![0; len as usize];
-    let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
-    bytes.truncate(read);
-    Ok(Some(bytes))
-}
-
-/// Whether a regular file is there; anything else in its place is an error.
-pub fn is_file(storage: &dyn Storage, path: &Path) -> Result<bool> {
-    match storage.open(path, Access::Read) {
-        Ok(_) => Ok(true),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(true),
-        Err(e) => Err(unusable("open the file", path, e)),
-    }
-}
-
-/// Whether a directory is there; a link or a file in its place is an error.
-pub fn is_dir(storage: &dyn Storage, dir: &Path) -> Result<bool> {
-    crate::mend::refuse_link(storage, dir)?;
-    if storage.is_dir(dir) {
-        return Ok(true);
-    }
-    match storage.open(dir, Access::Read) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        _ => Err(Error::new(ErrorKind::NotALog, "must be a directory").at(dir)),
-    }
-}
-
-/// The names in a directory of a log, in order; none without it. A link in its place is an error.
-pub fn sorted_names(storage: &dyn Storage, dir: &Path) -> Result<Vec<String>> {
-    if !is_dir(storage, dir)? {
-        return Ok(Vec::new());
-    }
-    let mut names: Vec<String> =
-        names_in(storage, dir)?.into_iter().filter_map(|name| name.into_string().ok()).collect();
-    names.sort();
-    Ok(names)
-}
-
-/// An error of an opening. What is no regular file is no part of a log.
-pub fn unusable(doing: &str, path: &Path, e: io::Error) -> Error {
-    match e.kind() {
-        io::ErrorKind::InvalidInput => {
-            Error::new(ErrorKind::NotALog, format!("{e}, must be a regular file")).at(path)
-        }
-        _ => Error::io(doing, path, e),
-    }
 }
 
 /// A file of the log. One that is gone was dropped, or sent.

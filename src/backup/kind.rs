@@ -4,8 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::copier::unusable;
-use super::source::names_saved;
+use super::source::{names_saved, unusable};
 use crate::book::{LOG_NAME, epoch_in_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger;

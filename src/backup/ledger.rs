@@ -8,8 +8,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::copier::{Copier, Growing, Step, Stop, is_dir, read_small, sorted_names};
-use super::source::{Copied, names_saved, once_more, wait_until_none};
+use super::copier::{Copied, Copier, Growing, Step, Stop, once_more};
+use super::source::{is_dir, names_saved, read_small, sorted_names, wait_until_none};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::codec::{QUARANTINE_NAME, file_parts};
 use crate::ledger::{Options, bases, verify, verify_file, whole_records};
@@ -130,7 +130,7 @@ fn whole_end(storage: &dyn Storage, path: &Path) -> Result<Option<u64>> {
     match storage.open(path, Access::Read) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         opened => {
-            let file = opened.map_err(|e| super::copier::unusable("open the file", path, e))?;
+            let file = opened.map_err(|e| super::source::unusable("open the file", path, e))?;
             whole_records(&*file).map(Some).map_err(fail)
         }
     }

@@ -18,8 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::copier::{Copier, Growing, Step, Stop, is_dir, is_file, read_small, sorted_names};
-use super::source::{COPIED, Copied, names_saved, once_more, wait_until_none};
+use super::copier::{Copied, Copier, Growing, Step, Stop, once_more};
+use super::source::{
+    COPIED, is_dir, is_file, names_saved, read_small, sorted_names, wait_until_none,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Log;
 use crate::log::extent::Extent;

@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::copier::{Copier, Step, Stop, is_dir, is_file, read_small, sorted_names};
+use super::copier::{Copied, Copier, Step, Stop, once_more};
 use super::log;
-use super::source::{Copied, once_more, wait_until_none};
+use super::source::{is_dir, is_file, read_small, sorted_names, wait_until_none};
 use crate::book::format::BookFormat;
 use crate::book::pier::Pier;
 use crate::book::{LOG_NAME, Options, epoch_in_name};

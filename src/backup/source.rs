@@ -1,52 +1,24 @@
-//! The log that is copied: which small files it has, and waiting until nothing is under way.
+//! The log that is copied: looks at its files, and waiting until nothing is under way.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::copier::{Step, Stop, is_dir, is_file, read_small};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 use crate::log::space::base_of_tail;
 use crate::sidecar::LOCK_NAME;
-use crate::storage::{LockAttempt, Storage};
+use crate::storage::{Access, LockAttempt, Storage, names_in, read_full};
 
 /// The small files of a sidecar that a backup has. What else lies there is not the log's.
 pub const COPIED: [&str; 6] = ["settings", "mark", "index", "consumers", "loss", "transactions"];
-/// A log that changes under the copy is looked at so often.
-const ATTEMPTS: u32 = 25;
+/// The most that is read of a small file, which is held in memory.
+const SMALL_BYTES_MAX: u64 = 16 << 20;
 const WAITED: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Looks that find nobody who would end what is under way. A writer may begin, or end, between two of them.
 const LOOKS: u32 = 5;
-
-/// What the backup of a log has.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Copied {
-    /// Positions of the first and the last record.
-    pub bounds: Option<(u64, u64)>,
-    /// Records that were copied and read back; `None` where the whole backup was read.
-    pub new_records: Option<u64>,
-    /// Bytes up to the end of the last record.
-    pub total_bytes: u64,
-}
-
-/// Copy again while the log changes under the copy.
-pub fn once_more<T>(log: &Path, less: &str, mut copy: impl FnMut() -> Step<T>) -> Result<T> {
-    let mut why = String::new();
-    for _ in 0..ATTEMPTS {
-        match copy() {
-            Ok(copied) => return Ok(copied),
-            Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Changed(changed)) => why = changed,
-        }
-    }
-    let message = format!(
-        "{} changed under the backup {ATTEMPTS} times, the last time because {why}: do it again when less is {less}",
-        log.display()
-    );
-    Err(Error::new(ErrorKind::InvalidArgument, message))
-}
 
 /// Wait until none of these files is there. Where nobody holds the writer's lock in `sidecar`, nobody removes them.
 pub fn wait_until_none(
@@ -104,4 +76,65 @@ pub fn is_free(storage: &dyn Storage, sidecar: &Path) -> Result<bool> {
 /// Whether a file has what an opening or a repair cut off and saved.
 pub fn names_saved(name: &str) -> bool {
     base_of_tail(Path::new(name)).is_some() || name.ends_with(".wal.cut")
+}
+
+/// The bytes of a small file; `None` if there is none.
+pub fn read_small(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
+    let file = match storage.open(path, Access::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|e| unusable("open the file", path, e))?,
+    };
+    let fail = |e| Error::io("read the file", path, e);
+    let len = file.len().map_err(fail)?;
+    if len > SMALL_BYTES_MAX {
+        let message = format!("{len} bytes, at most {SMALL_BYTES_MAX} are held of a small file");
+        return Err(Error::new(ErrorKind::TooLarge, message).at(path));
+    }
+    let mut bytes = vec![0; len as usize];
+    let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
+    bytes.truncate(read);
+    Ok(Some(bytes))
+}
+
+/// Whether a regular file is there; anything else in its place is an error.
+pub fn is_file(storage: &dyn Storage, path: &Path) -> Result<bool> {
+    match storage.open(path, Access::Read) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(true),
+        Err(e) => Err(unusable("open the file", path, e)),
+    }
+}
+
+/// Whether a directory is there; a link or a file in its place is an error.
+pub fn is_dir(storage: &dyn Storage, dir: &Path) -> Result<bool> {
+    crate::mend::refuse_link(storage, dir)?;
+    if storage.is_dir(dir) {
+        return Ok(true);
+    }
+    match storage.open(dir, Access::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        _ => Err(Error::new(ErrorKind::NotALog, "must be a directory").at(dir)),
+    }
+}
+
+/// The names in a directory of a log, in order; none without it. A link in its place is an error.
+pub fn sorted_names(storage: &dyn Storage, dir: &Path) -> Result<Vec<String>> {
+    if !is_dir(storage, dir)? {
+        return Ok(Vec::new());
+    }
+    let mut names: Vec<String> =
+        names_in(storage, dir)?.into_iter().filter_map(|name| name.into_string().ok()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// An error of an opening. What is no regular file is no part of a log.
+pub fn unusable(doing: &str, path: &Path, e: io::Error) -> Error {
+    match e.kind() {
+        io::ErrorKind::InvalidInput => {
+            Error::new(ErrorKind::NotALog, format!("{e}, must be a regular file")).at(path)
+        }
+        _ => Error::io(doing, path, e),
+    }
 }

@@ -15,8 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::copier::{Copier, Step, Stop, is_file, read_small, sorted_names, with_ending};
-use super::source::{COPIED, Copied, is_free, names_saved, wait_until_none};
+use super::copier::{Copied, Copier, Step, Stop, with_ending};
+use super::source::{
+    COPIED, is_file, is_free, names_saved, read_small, sorted_names, wait_until_none,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
 use crate::nostr::bulk::backup::{State, is_log_file, segment_number};
@@ -104,7 +106,7 @@ impl Staged {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Stop::Changed(format!("{} is gone", source.display())));
             }
-            opened => opened.map_err(|e| super::copier::unusable("open the file", source, e))?,
+            opened => opened.map_err(|e| super::source::unusable("open the file", source, e))?,
         };
         let (id, len) = (file.id().map_err(fail)?, file.len().map_err(fail)?);
         let modified = file.modified().map_err(fail)?;
@@ -260,7 +262,7 @@ fn files(storage: &dyn Storage, store: &Path) -> Result<(Vec<PathBuf>, Vec<PathB
 
 /// All that lies in the directories of a store, by its place there.
 fn below(storage: &dyn Storage, store: &Path) -> Result<Vec<PathBuf>> {
-    super::copier::is_dir(storage, &store.join("data"))?;
+    super::source::is_dir(storage, &store.join("data"))?;
     let logs = Path::new(LOG).join(SIDECAR_NAME);
     let mut dirs = vec![
         PathBuf::from(SEGMENTS),

@@ -13,8 +13,8 @@ use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::BackupOptions;
-use super::copier::is_dir;
+use super::options::BackupOptions;
+use super::source::is_dir;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::space::Place;
 use crate::mend::sync_above;

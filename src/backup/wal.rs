@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use super::copier::{Copier, Growing, Step, is_file, read_small, sorted_names};
+use super::copier::{Copier, Growing, Step};
 use super::log::{Backed, Span};
+use super::source::{is_file, read_small, sorted_names};
 use crate::error::Result;
 use crate::log::Log;
 use crate::log::space::Place;

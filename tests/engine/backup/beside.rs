@@ -85,9 +85,9 @@ fn a_log_that_is_truncated_under_its_backup_is_copied_whole_or_not_at_all() {
                     let lsns: Vec<_> =
                         log.iter(None).unwrap().map(|record| record.unwrap().lsn).collect();
                     log.truncate_after(lsns[6]).unwrap();
-                    (0..40).for_each(|number| {
-                        drop(log.append(format!("anew {number}").as_bytes()).unwrap())
-                    });
+                    for number in 0..40 {
+                        log.append(format!("anew {number}").as_bytes()).unwrap();
+                    }
                     log.close().unwrap();
                 }
             });
