@@ -1,13 +1,17 @@
 //! Backups beside a writer, which appends, rolls, drops or truncates before each call of the copy.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fmt, io};
 
 use deedbook::ErrorKind;
+use deedbook::storage::{Access, File, LockAttempt, Storage};
 
 use super::kinds::{KINDS, Kind};
 use super::{COPY, LOG, back_up, disk, on, read, write};
+use crate::support::plain::{read_file, write_file};
 use crate::support::watch::{Seen, watched};
 
 /// Back a log up while its writer does one round of work before call number `at`; returns the calls.
@@ -110,5 +114,98 @@ fn a_log_that_is_truncated_under_its_backup_is_copied_whole_or_not_at_all() {
             at += 1;
         }
         assert!(at > 20 && refused < at, "{name}: {refused} of {at}");
+    }
+}
+
+/// LMDB writes pages in place: a copy of some before a commit and some after it is neither.
+#[test]
+fn metadata_of_a_pier_that_changes_while_it_is_copied_is_copied_again() {
+    let (sim, kind) = (disk(), Kind::named("pier"));
+    write(&sim, &kind, 0);
+    let metadata = |of: &str| Path::new(of).join(".urb/log/data.mdb");
+    write_file(&sim, &metadata(LOG), b"old");
+    back_up(on(&sim)).unwrap();
+    assert_eq!(read_file(&sim, &metadata(COPY)), b"old");
+    for times in [1, 3, u64::MAX] {
+        let (writer, seen) = (sim.clone(), AtomicU64::new(0));
+        // Each reading of the file is followed by another writing.
+        write_file(&sim, &metadata(LOG), format!("begun {times}").as_bytes());
+        let storage = changing(on(&sim), "data.mdb", move || {
+            let number = seen.fetch_add(1, Ordering::Relaxed);
+            if number < times {
+                write_file(&writer, &metadata(LOG), format!("{times}: {number:4}").as_bytes());
+            }
+        });
+        let done = back_up(storage);
+        let copied = read_file(&sim, &metadata(COPY));
+        if times == u64::MAX {
+            assert_eq!(done.unwrap_err().kind(), ErrorKind::Locked);
+            assert!(copied.starts_with(b"3: "), "it stays as it was");
+        } else {
+            done.unwrap();
+            assert_eq!(copied, read_file(&sim, &metadata(LOG)));
+        }
+    }
+    // Where it was lost, the backup is all there is.
+    sim.remove(&metadata(LOG)).unwrap();
+    back_up(on(&sim)).unwrap();
+    assert!(read_file(&sim, &metadata(COPY)).starts_with(b"3: "));
+}
+
+/// A storage that calls a function after each time that a file of this name is opened.
+fn changing(
+    storage: Arc<dyn Storage>,
+    name: &'static str,
+    change: impl Fn() + Send + Sync + 'static,
+) -> Arc<dyn Storage> {
+    Arc::new(Changing { storage, name, change: Arc::new(change) })
+}
+
+struct Changing {
+    storage: Arc<dyn Storage>,
+    name: &'static str,
+    change: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl fmt::Debug for Changing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Changing")
+    }
+}
+
+impl Storage for Changing {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
+        let opened = self.storage.open(path, access);
+        if path.starts_with(LOG) && path.ends_with(self.name) {
+            (self.change)();
+        }
+        opened
+    }
+    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
+        self.storage.create_new(path, mode)
+    }
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.storage.create_dir(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.storage.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.storage.remove(path)
+    }
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.storage.remove_dir(dir)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.storage.list(dir)
+    }
+    fn is_dir(&self, path: &Path) -> bool {
+        self.storage.is_dir(path)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.storage.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
+        self.storage.lock(path, sign)
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use deedbook::storage::sim::{Fault, Sim};
+use deedbook::storage::{Access, Storage};
 use deedbook::{ErrorKind, Result};
 
 use super::kinds::{KINDS, Kind};
@@ -76,15 +77,11 @@ impl Behind {
                 ));
             }
             self.kind
-                .append(&sim_of(&sim), Path::new(COPY))
+                .append(&on(&sim), Path::new(COPY))
                 .map_err(|e| format!("{when}, written: {e:?}"))?;
         }
         Ok(())
     }
-}
-
-fn sim_of(sim: &Sim) -> std::sync::Arc<dyn deedbook::storage::Storage> {
-    on(sim)
 }
 
 impl World for Behind {
@@ -200,5 +197,32 @@ fn every_call_of_a_backup_fails_and_the_next_one_continues() {
             }
         }
         assert!(failed > 10, "{}: {failed}", kind.name);
+    }
+}
+
+/// A long copy that was killed is continued from the last note of what is durable.
+#[test]
+fn a_killed_backup_is_continued_from_what_it_noted() {
+    use deedbook::storage::sim::{Call, What};
+
+    for name in ["packed", "slots", "segments", "single"] {
+        let kind = Kind::named(name);
+        let sim = disk();
+        (0..12).for_each(|round| kind.write_on(&on(&sim), Path::new(LOG), round % 2).unwrap());
+        let whole = back_up(on(&sim.kill())).unwrap().copied_bytes;
+        let killed = sim.kill();
+        // Half-way: the calls of a backup of a copy of the disk say where that is.
+        let writes = 20;
+        killed.inject(Fault::once(writes, What::Crash).of(Call::Write));
+        back_up(on(&killed)).unwrap_err();
+        let killed = killed.kill();
+        let there: u64 = ["book.log", "00000000000000000000.wal", ""]
+            .iter()
+            .map(|file| Path::new(COPY).join(file))
+            .filter_map(|path| killed.open(&path, Access::Read).ok()?.len().ok())
+            .sum();
+        let report = back_up(on(&killed)).unwrap();
+        assert!(report.copied_bytes + 300 <= whole, "{name}: {report:?} of {whole}, {there} there");
+        assert_eq!(read(&killed, &kind, COPY).unwrap(), read(&sim, &kind, LOG).unwrap());
     }
 }

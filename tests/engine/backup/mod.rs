@@ -1,6 +1,7 @@
 //! Backups of every kind of log: whole, incremental, resumed, refused; after every crash and every failing call.
 
 mod beside;
+mod commits;
 mod crash;
 mod kinds;
 mod refused;

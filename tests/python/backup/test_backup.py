@@ -1,12 +1,14 @@
-"""Backups: what they hold beside a writer, after any crash, and what they refuse."""
+"""Backups from Python and the shell: beside real writers, killed, interrupted, and their errors."""
 
 from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -16,11 +18,10 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, Ledger, LedgerSnapshot, LockedError, Pier, Wal, backup
-from deedbook._backup import _logs, _others
 from deedbook._cli import main
 from deedbook._sidecar import dead_letters_of
 from deedbook.http import DeadLetters
-from logs import KINDS, payload
+from logs import KINDS, payload, write
 from nostr_events import SMALL
 from places import DATA
 
@@ -135,7 +136,7 @@ def make(name: str, path: Path, count: int = 300) -> Any:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
-def test_a_killed_backup_is_continued_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_backup_is_continued(tmp_path: Path) -> None:
     with Book.create(tmp_path / "log", durability="manual") as book:
         book.append_many(b"%8d" % i * 4000 for i in range(1000))
     script = (
@@ -145,14 +146,105 @@ def test_a_killed_backup_is_continued_where_it_was(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", script, str(tmp_path / "log"), str(tmp_path / "copy")]
     assert subprocess.run(command).returncode == -9
-    there = tmp_path.joinpath("copy", "book.log").stat().st_size
-    assert there >= 12 << 20
-    report = backup(tmp_path / "log", tmp_path / "copy")
-    size = tmp_path.joinpath("log", "book.log").stat().st_size
-    assert report.copied_bytes < size - there + 10_000 and report.bounds == (1, 1000)
+    assert tmp_path.joinpath("copy", "book.log").stat().st_size >= 12 << 20
+    assert backup(tmp_path / "log", tmp_path / "copy").bounds == (1, 1000)
     assert tmp_path.joinpath("copy", "book.log").read_bytes() == (
         tmp_path.joinpath("log", "book.log").read_bytes()
     )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_ctrl_c_ends_a_backup(tmp_path: Path) -> None:
+    with Book.create(tmp_path / "log", durability="manual") as book:
+        book.append_many(b"%8d" % i * 4000 for i in range(1000))
+
+    def interrupt(done: int) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        backup(tmp_path / "log", tmp_path / "copy", progress=interrupt)
+    assert backup(tmp_path / "log", tmp_path / "copy").bounds == (1, 1000)
+
+
+def test_what_the_progress_function_raises_ends_the_backup(tmp_path: Path) -> None:
+    make("packed", tmp_path / "log").close()
+    seen: list[int] = []
+
+    def progress(done: int) -> None:
+        seen.append(done)
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        backup(tmp_path / "log", tmp_path / "copy", progress=progress)
+    assert seen == [max(seen)] and seen[0] > 0
+    with pytest.raises(TypeError):
+        backup(tmp_path / "log", tmp_path / "copy", lambda done: None)  # type: ignore[call-arg,misc]
+
+
+def test_the_report_is_a_value(tmp_path: Path) -> None:
+    make("packed", tmp_path / "log").close()
+    report = backup(os.fsencode(tmp_path / "log"), str(tmp_path / "copy"))
+    assert (report.source, report.target) == (str(tmp_path / "log"), str(tmp_path / "copy"))
+    assert (report.format, report.new_records, report.bounds) == ("book", 300, (1, 300))
+    assert report == pickle.loads(pickle.dumps(report)) != backup(report.source, report.target)
+    assert json.loads(json.dumps(report.to_dict()))["copied_files"] == report.copied_files > 0
+    assert "copied_bytes" in report._repr_html_()
+
+
+def test_errors_have_the_kinds_of_all_others(tmp_path: Path) -> None:
+    source = tmp_path / "log"
+    make("packed", source).close()
+    make("packed", tmp_path / "longer", 301).close()
+    make("segments", tmp_path / "wal").close()
+    for target, kind, says in (
+        (tmp_path / "longer", deedbook.InvalidArgumentError, "bytes, the log has"),
+        (tmp_path / "wal", deedbook.NotALogError, "holds a write-ahead log"),
+        (source, deedbook.InvalidArgumentError, "is the log itself"),
+        (source / "copy", deedbook.InvalidArgumentError, "lie in each other"),
+        (tmp_path / "nowhere" / "copy", deedbook.MissingError, "nowhere"),
+    ):
+        with pytest.raises(kind, match=says):
+            backup(source, target)
+    with pytest.raises(deedbook.MissingError):
+        backup(tmp_path / "nothing", tmp_path / "copy")
+    with pytest.raises(deedbook.InvalidArgumentError, match="name its directory"):
+        backup(source / "book.log", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+    backup(source, tmp_path / "copy")
+    with Book.open(tmp_path / "copy", "a"), pytest.raises(LockedError) as error:
+        backup(source, tmp_path / "copy")
+    assert error.value.holder == os.getpid()
+    with open(source / "book.log", "r+b") as file:
+        file.seek(100)
+        file.write(b"?")
+    with pytest.raises(deedbook.CorruptError, match="damaged"):
+        backup(source, tmp_path / "new")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+@pytest.mark.parametrize("name", [*KINDS, "ledger", "store"])
+def test_the_files_of_a_backup_have_the_permissions_of_the_logs(name: str, tmp_path: Path) -> None:
+    """A book and all small files became their owner's alone: nobody else could read the copy."""
+    log, copy = tmp_path / "here" / "log", tmp_path / "there" / "log"
+    log.parent.mkdir()
+    copy.parent.mkdir()
+    write(name, log)
+    files = [file for file in log.parent.rglob("*") if file.is_file()]
+    for number, file in enumerate(files):
+        file.chmod((0o664, 0o640, 0o444)[number % 3])
+    if log.is_dir():
+        log.chmod(0o700)
+    backup(log, copy)
+    # What nobody else may enter, nobody else may enter as a copy.
+    assert log.is_file() or stat.S_IMODE(copy.stat().st_mode) == 0o700
+    found = 0
+    for file in files:
+        copied = copy.parent / file.relative_to(log.parent)
+        if copied.exists() and copied.name != "lock":
+            mode = stat.S_IMODE(file.stat().st_mode) | 0o600
+            assert (copied.name, stat.S_IMODE(copied.stat().st_mode)) == (copied.name, mode)
+            found += 1
+    assert found >= 2 or name == "ledger"
 
 
 def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
@@ -196,32 +288,6 @@ def test_the_metadata_of_a_pier_is_in_its_backup(tmp_path: Path) -> None:
         metadata.unlink()
         pier.backup(tmp_path / "copy")
         assert copied.read_bytes() == (vector / "data.mdb").read_bytes()
-
-
-def test_metadata_that_changes_while_it_is_copied_is_copied_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """LMDB writes pages in place: a copy of some before a commit and some after it is neither."""
-    staged, changes = _others.Copier.staged, [b"one", b"two"]
-
-    def changing(copier: _others.Copier, source: Path, target: Path) -> Path | None:
-        new = staged(copier, source, target)
-        if changes:
-            source.write_bytes(changes.pop())
-        return new
-
-    monkeypatch.setattr(_others.Copier, "staged", changing)
-    metadata, copy = tmp_path / "log" / "data.mdb", tmp_path / "data.mdb"
-    metadata.parent.mkdir()
-    metadata.write_bytes(b"old")
-    copier = _others.Copier(lambda read: None)
-    _others._copy_metadata(metadata, copy, copier)
-    assert copy.read_bytes() == metadata.read_bytes() == b"one"
-    metadata.write_bytes(b"another")
-    changes += [b"%d" % number for number in range(20)]
-    with pytest.raises(LockedError, match=r"data\.mdb is written again and again"):
-        _others._copy_metadata(metadata, copy, copier)
-    assert copy.read_bytes() == b"one" and not list(tmp_path.glob("*.new"))
 
 
 def test_a_backup_of_a_pier_knows_which_transactions_made_its_epochs(tmp_path: Path) -> None:
@@ -339,34 +405,6 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
         assert [record.payload for record in snapshot] == [b"waits", b"events"]
 
 
-def test_what_is_refused_and_replayed_under_a_backup_is_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It had left its file before that was copied, and came to another one afterwards."""
-    log, copy = tmp_path / "ledger", tmp_path / "copy"
-    with Ledger.open(log) as ledger:
-        for payload in (b"one", b"two"):
-            ledger.append(payload)
-            ledger.fetch()
-    real, calls = _others._whole_records, 0
-
-    def whole_records(file: Path) -> int:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            letters = DeadLetters(dead_letters_of(log, "events"))
-            letters.write("batch", enumerate([b"two"]), **WHY)
-            (log / "1-events").unlink()
-            with Ledger.open(log) as ledger:
-                assert letters.replay(ledger) == 1
-        return real(file)
-
-    monkeypatch.setattr(_others, "_whole_records", whole_records)
-    backup(log, copy)
-    with LedgerSnapshot.open(copy, "events") as snapshot:
-        assert [record.payload for record in snapshot] == [b"one", b"two"]
-
-
 def test_what_a_ledger_has_committed_is_in_its_backup(tmp_path: Path) -> None:
     """The folder of the note was not made, and the backup failed."""
     with Ledger.open(tmp_path / "ledger") as ledger:
@@ -377,113 +415,6 @@ def test_what_a_ledger_has_committed_is_in_its_backup(tmp_path: Path) -> None:
         ledger.backup(tmp_path / "copy")
     with Ledger.open(tmp_path / "copy") as copy:
         assert [noted.app for noted in copy.transactions.committed()] == ["app"]
-
-
-@pytest.mark.parametrize("name", ["packed", "slots", "segments", "single"])
-@pytest.mark.parametrize("app", ["app", None])
-def test_a_commit_that_comes_between_is_in_the_copy_as_a_whole(
-    name: str, app: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The copy had the records of a commit, and not the note that they are committed."""
-    log = make(name, tmp_path / "log")
-    real, commits = _logs._small, 0
-
-    def small(files: Any) -> dict[str, bytes]:
-        nonlocal commits
-        found = real(files)
-        if commits == 0:
-            commits += 1
-            with log.transactions.stage("job", 0, 1) as file:
-                file.extend([b"one", b"two"])
-                parts = file.finish()
-            log.transactions.commit("job", parts, app=app, version=0 if app else None)
-        return found
-
-    monkeypatch.setattr(_logs, "_small", small)
-    backup(tmp_path / "log", tmp_path / "copy")
-    log.close()
-    assert commits == 1
-    with deedbook.open(tmp_path / "copy", "a") as copy:
-        assert list(copy.payloads()) == [*(payload(i) for i in range(300)), b"one", b"two"]
-        assert [noted.app for noted in copy.transactions.committed()] == ([app] if app else [])
-
-
-def test_what_comes_after_the_header_was_read_is_for_the_next_backup(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The copy had deeds that its header did not know, and was called damaged."""
-    book = make("slots", tmp_path / "log")
-    real, last = _logs._first_bytes, book.last
-
-    def first_bytes(file: Path) -> bytes:
-        header = real(file)
-        book.append(b"came meanwhile")
-        book.sync()
-        return header
-
-    monkeypatch.setattr(_logs, "_first_bytes", first_bytes)
-    assert backup(tmp_path / "log", tmp_path / "copy").bounds == (1, last)
-    assert backup(tmp_path / "log", tmp_path / "copy").bounds == (1, last + 1)
-    assert Book.verify(tmp_path / "copy").ok
-    book.close()
-
-
-def test_damage_is_not_vouched_for(tmp_path: Path) -> None:
-    book = make("packed", tmp_path / "log")
-    book.backup(tmp_path / "copy")
-    first = tmp_path.joinpath("copy", ".deedbook", "mark").read_bytes()
-    end = book.end
-    book.append_many([b"x" * 100] * 10)
-    book.close()
-    with open(tmp_path / "log" / "book.log", "r+b") as file:
-        file.seek(end + 300)
-        file.write(b"?")
-    for _ in range(2):
-        with pytest.raises(deedbook.CorruptError, match="damaged"):
-            backup(tmp_path / "log", tmp_path / "copy")
-    assert tmp_path.joinpath("copy", ".deedbook", "mark").read_bytes() == first
-    with Book.open(tmp_path / "copy") as copy:
-        assert list(copy.payloads())[:300] == [payload(i) for i in range(300)]
-
-
-def refused(target: Path, match: str, source: Path) -> None:
-    """The backup is refused, and nothing in the target changed."""
-    files = [file for file in target.rglob("*") if file.is_file() and file.name != "backup-lock"]
-    before = {file: file.read_bytes() for file in files}
-    with pytest.raises(deedbook.Error, match=match):
-        backup(source, target)
-    assert before == {file: file.read_bytes() for file in files}
-
-
-def test_what_is_no_backup_of_the_log_is_refused(tmp_path: Path) -> None:
-    source = tmp_path / "log"
-    make("packed", source).close()
-    make("packed", tmp_path / "longer", 301).close()
-    wal = make("segments", tmp_path / "wal")
-    with Book.create(tmp_path / "other") as other:
-        other.append_many(b"other %d" % i for i in range(200))
-    (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "text").write_text("mine")
-    for target, says in (
-        ("other", "other bytes before byte"),
-        ("longer", "bytes, the log has"),
-        ("wal", "holds a write-ahead log"),
-        ("files", "other files and no log"),
-        ("log", "is the log itself"),
-    ):
-        refused(tmp_path / target, says, source)
-    with pytest.raises(deedbook.MissingError):
-        backup(tmp_path / "nothing", tmp_path / "copy")
-    assert not (tmp_path / "copy").exists()
-    with Book.open(tmp_path / "longer", "a"):
-        refused(tmp_path / "longer", f"process {os.getpid()}", source)
-    # A log that lost its end and was written again is another one.
-    wal.backup(tmp_path / "copy")
-    wal.truncate_after(wal.read(wal.head).next_lsn)
-    wal.append_many(b"anything else" for _ in range(500))
-    wal.sync()
-    refused(tmp_path / "copy", "no beginning of", tmp_path / "wal")
-    wal.close()
 
 
 def test_the_command_says_what_it_copied(

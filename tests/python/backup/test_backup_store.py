@@ -1,4 +1,4 @@
-"""Backups of event stores: beside a writer that compacts and deletes, and after any failure."""
+"""Backups of event stores: beside a writer that compacts and deletes, and of written copies."""
 
 from __future__ import annotations
 
@@ -7,23 +7,17 @@ import shutil
 import signal
 import subprocess
 import sys
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import deedbook
 import tiers
 from deedbook import EventStore, backup
-from deedbook._backup import _target
-from log_bytes import flip
 from nostr_events import event
 from places import SUPPORT
 
 MIB = 1 << 20
-# Every third step at least is one that fails: else the few states that are refused could be missed.
-FAULT_STRIDE = max(1, min(tiers.number("FAULT_STRIDE"), 3))
 SIZES: dict[str, Any] = {"segment_bytes": 10 * MIB, "wal_segment_bytes": 10 * MIB}
 # The process of the writer says what is acknowledged.
 WRITER = f"""
@@ -90,72 +84,6 @@ def test_a_backup_beside_a_writer_has_what_was_acknowledged(tmp_path: Path) -> N
     assert backup(source, target).copied_bytes == 0
 
 
-def test_a_backup_that_fails_at_any_step_is_continued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, first = tmp_path / "store", tmp_path / "first"
-    with EventStore.open(source, "a", durability="manual", **SIZES) as store:
-        store.append_many(event(number) for number in range(600))
-        store.commit()
-        backup(source, first)
-        before = {found.id for found in store}
-        store.append_many(event(number) for number in range(600, 1200))
-        store.compact()
-        store.append_many(event(number) for number in range(1200, 1300))
-        both = before & {found.id for found in store}
-    sync, rename, calls, failed, refused = os.fsync, Path.replace, 0, 0, 0
-    # Syncing what is there already is no step of the copying: test_backup_files.py has it.
-    monkeypatch.setattr(_target, "_sync_all", lambda *target: None)
-
-    def step() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == fail_at:
-            raise OSError("cut here")
-
-    def fsync(fd: int) -> None:
-        step()
-        sync(fd)
-
-    def replace(old: Path, new: Path) -> Path:
-        step()
-        return rename(old, new)
-
-    for fail_at in count(1, FAULT_STRIDE):
-        calls = 0
-        target = tmp_path / f"copy{fail_at}"
-        shutil.copytree(first, target)
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "fsync", fsync)
-            patched.setattr(Path, "replace", replace)
-            try:
-                backup(source, target)
-            except OSError as error:
-                assert str(error) == "cut here"
-                failed += 1
-        done = calls < fail_at
-        interrupted = tmp_path / "interrupted"
-        shutil.copytree(target, interrupted)
-        with EventStore.open(interrupted) as copy:
-            assert both <= {found.id for found in copy}
-            is_whole = copy.verify().ok
-        refused += not is_whole
-        if not is_whole:  # new and old files of the write-ahead log lie side by side
-            with pytest.raises(deedbook.CorruptError):
-                EventStore.open(interrupted, "a")
-            assert not EventStore.repair(interrupted).is_loss
-        with EventStore.open(interrupted, "a") as copy:
-            assert copy.verify().ok and both <= {found.id for found in copy}
-        shutil.rmtree(interrupted)
-        backup(source, target)
-        with EventStore.open(target) as copy:
-            check(copy, 1299)
-        shutil.rmtree(target)
-        if done:
-            break
-    assert failed >= 10 // FAULT_STRIDE and refused >= 3 // FAULT_STRIDE
-
-
 def test_the_index_of_a_copy_that_was_written_goes_with_its_events(tmp_path: Path) -> None:
     """The next backup left it: events were stored and not found."""
     source, target = tmp_path / "store", tmp_path / "copy"
@@ -176,20 +104,3 @@ def test_the_index_of_a_copy_that_was_written_goes_with_its_events(tmp_path: Pat
         assert copy.get(event(1001)["id"]) is None
 
 
-def test_damage_replaces_no_backup_and_other_stores_are_refused(tmp_path: Path) -> None:
-    source, target = tmp_path / "store", tmp_path / "copy"
-    with EventStore.open(source, "a") as store:
-        store.append_many(event(number) for number in range(100))
-    backup(source, target)
-    kept = {file: file.read_bytes() for file in target.rglob("*.seg")}
-    flip(next(source.rglob("*.seg")), 5000)
-    with pytest.raises(deedbook.CorruptError, match=r"its backup .* stays as it is"):
-        backup(source, target)
-    assert kept == {file: file.read_bytes() for file in target.rglob("*.seg")}
-    with pytest.raises(deedbook.CorruptError, match="the backup is damaged, as the store may be"):
-        backup(source, tmp_path / "new")
-
-    with EventStore.open(target, "a") as store:
-        store.append(event(100))
-    with pytest.raises(deedbook.InvalidArgumentError, match="is no earlier state of"):
-        backup(tmp_path / "new", target)
