@@ -1,13 +1,14 @@
 //! Copying the files of a log: a file that grows is continued, a small file is replaced whole.
 //!
-//! A name says that its file is whole: a new file is written under `NAME.new`, synced, then renamed. Only a file
+//! A name says that its file is whole: a new file is written under `.NAME.new`, synced, then renamed. Only a file
 //! that grows is written in place, after the bytes that are durable there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::source::{is_dir, is_file, read_small, unusable};
+use super::source::{is_dir, is_file, read_small, sorted_names, unusable};
 use super::target::Target;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sidecar::{PRIVATE_MODE, SIDECAR_NAME};
@@ -20,7 +21,7 @@ const COMPARED_BYTES: u64 = 64 << 10;
 /// A log that changes under the copy is looked at so often.
 const ATTEMPTS: u32 = 25;
 const PIECE_BYTES: u64 = 4 << 20;
-/// A whole file is written under its name and this ending first.
+/// The ending of the name under which a whole file is written first.
 const NEW: &str = ".new";
 
 /// Why a copy ends early.
@@ -204,7 +205,7 @@ impl<'a> Copier<'a> {
             None if there.is_some() => self.remove(target)?,
             Some(bytes) if there.as_deref() != Some(bytes) => {
                 self.make_dir(above(target))?;
-                let new = with_ending(target);
+                let new = name_aside(target);
                 let file = self.create(&new, source)?;
                 write_full(&*file, bytes, 0).map_err(|e| Error::io("write the copy", &new, e))?;
                 self.bytes += bytes.len() as u64;
@@ -216,7 +217,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Copy a file to `NAME.new`, to its end of now; returns that path. `None` if the target has the same bytes.
+    /// Copy a file to `.NAME.new`, to its end of now; returns that path. `None` if the target has the same bytes.
     pub fn stage(&mut self, source: &Path, target: &Path) -> Step<Option<PathBuf>> {
         if self.is_file(target)? && self.same(source, target)? {
             return Ok(None);
@@ -224,11 +225,11 @@ impl<'a> Copier<'a> {
         self.stage_to(source, target, u64::MAX).map(Some)
     }
 
-    /// Copy the bytes of a file before byte `end` to `NAME.new`; returns that path.
+    /// Copy the bytes of a file before byte `end` to `.NAME.new`; returns that path.
     pub fn stage_to(&mut self, source: &Path, target: &Path, end: u64) -> Step<PathBuf> {
         let read = open_source(self.storage, source)?;
         self.make_dir(above(target))?;
-        let new = with_ending(target);
+        let new = name_aside(target);
         let written = self.create(&new, source)?;
         let (mut at, mut block) = (0, Vec::new());
         loop {
@@ -283,6 +284,16 @@ impl<'a> Copier<'a> {
         self.target.begin()?;
         remove(self.storage, target).map_err(|e| Error::io("remove from the backup", target, e))?;
         self.unsynced.insert(above(target).to_path_buf());
+        Ok(())
+    }
+
+    /// Remove what an interrupted copy left in a directory.
+    pub fn sweep(&mut self, dir: &Path) -> Step<()> {
+        for name in sorted_names(self.storage, dir)? {
+            if name.starts_with('.') && name.ends_with(NEW) {
+                self.remove(&dir.join(name))?;
+            }
+        }
         Ok(())
     }
 
@@ -382,9 +393,10 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// The name of a file that is being made.
-pub fn with_ending(target: &Path) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_os_string();
+/// The name of a file that is being made: no log has a file of such a name.
+pub fn name_aside(target: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
     name.push(NEW);
     target.with_file_name(name)
 }

@@ -64,8 +64,7 @@ impl Kind {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_dir = storage.is_dir(path);
         let found = Self::find(storage, path)?;
-        let refuse =
-            |message: String| Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
+        let refuse = |message: String| Err(Error::new(ErrorKind::InvalidArgument, message));
         match found {
             Some(Self::WalFile) if name == LOG_NAME => {
                 refuse(format!("{} is a file of a book: name its directory", path.display()))
@@ -106,7 +105,7 @@ impl Kind {
             let message = format!(
                 "{path_shown} holds both a {one} and a {other}: move one of them to a directory of its own"
             );
-            return Err(Error::new(ErrorKind::InvalidArgument, message).at(path));
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         if found.is_empty() {
             // Of a log that is gone, what lies beside it says what it was.

@@ -88,6 +88,12 @@ fn copy(
     for letter in self::letters(disk, &to)?.difference(&letters) {
         copier.remove(&to.join(letter))?;
     }
+    let dirs = sorted_names(disk, &to)?
+        .into_iter()
+        .filter(|name| names_letters(name) || name == QUARANTINE_NAME);
+    for dir in dirs.map(|name| to.join(name)).chain([theirs.to_path_buf()]) {
+        copier.sweep(&dir)?;
+    }
     copier.sync_names()?;
     for base in &bases {
         for one in verify(theirs, base, &options, |_, _| copier.tell())? {
@@ -159,11 +165,16 @@ fn files(storage: &dyn Storage, dir: &Path, bases: &[String]) -> Result<Vec<Stri
     Ok(found.into_iter().map(|(.., name)| name).collect())
 }
 
+/// Whether a directory of the sidecar holds dead letters.
+fn names_letters(dir: &str) -> bool {
+    dir == LETTERS || dir.strip_prefix(LETTERS).is_some_and(|rest| rest.starts_with('-'))
+}
+
 /// The files of dead letters, in the directories of all ledgers, by their places in the sidecar.
 fn letters(storage: &dyn Storage, sidecar: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     for dir in sorted_names(storage, sidecar)? {
-        if dir == LETTERS || dir.strip_prefix(LETTERS).is_some_and(|rest| rest.starts_with('-')) {
+        if names_letters(&dir) {
             let names = sorted_names(storage, &sidecar.join(&dir))?;
             let is_letter = |name: &String| name.ends_with(".jsonl") && !name.starts_with('.');
             found

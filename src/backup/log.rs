@@ -145,7 +145,7 @@ fn copy<F: Backed>(
     }
     copier.make_dir(&theirs.sidecar)?;
     copier.whole(&ours.sidecar.join(FIRST), &theirs.sidecar.join(FIRST), beside.bytes(FIRST))?;
-    if let Some(mark) = mark.filter(|mark| mark.closed && mark.end < span.end) {
+    if let Some(mark) = mark.filter(|mark| mark.end < span.end) {
         open_mark(copier, theirs, mark)?;
     }
     F::before(copier, ours, theirs, &span)?;
@@ -243,6 +243,9 @@ fn marked(storage: &dyn Storage, place: &Place) -> Result<Option<Mark>> {
 /// Say that the target may go on after its mark, as a writer does before it appends: what a crash leaves there is a
 /// torn tail then, and no damage.
 fn open_mark(copier: &mut Copier<'_>, place: &Place, mark: Mark) -> Result<()> {
+    if !mark.closed && !copier.target.was_interrupted() {
+        return Ok(());
+    }
     copier.target.begin()?;
     let open = || -> io::Result<()> {
         let mut file = MarkFile::open(copier.storage, &place.sidecar)?;

@@ -142,7 +142,7 @@ fn check_target(
     (source, target): (&Path, &Path),
     kind: Kind,
 ) -> Result<()> {
-    let refuse = |kind, message: String| Err(Error::new(kind, message).at(target));
+    let refuse = |kind, message: String| Err(Error::new(kind, message));
     let (here, there) = (source.display(), target.display());
     let (ours, theirs) = (resolved(&**storage, source), resolved(&**storage, target));
     if ours == theirs {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::copier::{Copied, Copier, Step, Stop, with_ending};
+use super::copier::{Copied, Copier, Step, Stop, name_aside};
 use super::source::{
     COPIED, is_file, is_free, names_saved, read_small, sorted_names, wait_until_none,
 };
@@ -181,7 +181,7 @@ fn copy(
     copier.whole(&ours.join(MANIFEST), &theirs.join(MANIFEST), seen.manifest.as_deref())?;
     copier.sync_names()?;
     kept.insert(MANIFEST.into());
-    let new = with_ending(Path::new(MANIFEST));
+    let new = name_aside(Path::new(MANIFEST));
     for left in below(disk, theirs)?.into_iter().chain([new]) {
         let name = left.file_name().unwrap_or_default().to_string_lossy();
         let is_own = NOT_REMOVED.iter().any(|own| name == *own);

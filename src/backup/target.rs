@@ -7,7 +7,8 @@
 //!   begun 67108864 0   it did not, and so many bytes of the log are on stable storage; of a pier, of this epoch
 //! ```
 //!
-//! The file is not synced. A power cut leaves only what is on stable storage, whatever the file says then.
+//! The file says `begun`, durably, before the first change: a power cut may leave garbage where the copy was written.
+//! What it says later need not be durable, because an older text only has more bytes copied again.
 
 use std::cell::Cell;
 use std::io;
@@ -20,7 +21,7 @@ use crate::log::space::Place;
 use crate::mend::sync_above;
 use crate::sidecar::note::value;
 use crate::sidecar::{Found, Note, PRIVATE_MODE, WriterLock, is_missing, make_sidecar, seal};
-use crate::storage::{Access, Storage, above, names_in, write_full};
+use crate::storage::{Access, Storage, above, names_in, sync_dir, write_full};
 
 const NAME: &str = "backup";
 
@@ -83,12 +84,17 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Say that a backup is under way, before it changes the first byte.
+    /// Say durably that a backup is under way, before it changes the first byte.
     pub fn begin(&self) -> Result<()> {
         if self.has_begun.replace(true) {
             return Ok(());
         }
-        self.note(self.durable())
+        let is_new = self.found == State::Foreign;
+        let fail = |e| Error::io("note the state of the backup", &self.path, e);
+        self.note(self.durable())?;
+        let file = self.storage.open(&self.path, Access::Read).map_err(fail)?;
+        file.sync_data().map_err(fail)?;
+        if is_new { sync_dir(self.storage, above(&self.path)) } else { Ok(()) }
     }
 
     /// Say that so many bytes of the log are durable.
@@ -213,5 +219,5 @@ pub fn name_holder(error: Error, target: &Path) -> Error {
     }
     let who = error.holder().map_or("another process".into(), |pid| format!("process {pid}"));
     let message = format!("{} is open for writing, by {who}", target.display());
-    Error::new(ErrorKind::Locked, message).at(target).with_holder(error.holder())
+    Error::new(ErrorKind::Locked, message).with_holder(error.holder())
 }
