@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::source::{names_saved, unusable};
+use super::target::has_begun;
 use crate::book::{LOG_NAME, epoch_in_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger;
@@ -151,7 +152,12 @@ fn ledger_options(storage: &Arc<dyn Storage>) -> ledger::Options {
     ledger::Options::default().storage(storage.clone())
 }
 
-/// Whether a directory holds files, and not only a sidecar.
+/// Whether a directory without a log holds files, and not only what the first backup made before it was interrupted.
 pub fn holds_others(storage: &Arc<dyn Storage>, path: &Path) -> Result<bool> {
-    Ok(storage.is_dir(path) && names_in(&**storage, path)?.iter().any(|name| name != SIDECAR_NAME))
+    let below = path.join(".urb").join("log");
+    if has_begun(&**storage, &sidecar_dir(path))? || has_begun(&**storage, &sidecar_dir(&below))? {
+        return Ok(false);
+    }
+    Ok(storage.is_dir(path)
+        && names_in(&**storage, path)?.iter().any(|name| name != SIDECAR_NAME && name != ".urb"))
 }

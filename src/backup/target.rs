@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::options::BackupOptions;
-use super::source::is_dir;
+use super::source::{is_dir, is_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::space::Place;
 use crate::mend::sync_above;
@@ -122,6 +122,11 @@ impl<'a> Target<'a> {
         let text = seal(&format!("inode {inode}\n{line}"));
         file.set_len(0).and_then(|()| write_full(&*file, text.as_bytes(), 0)).map_err(fail)
     }
+}
+
+/// Whether a backup has begun there.
+pub fn has_begun(storage: &dyn Storage, sidecar: &Path) -> Result<bool> {
+    is_file(storage, &sidecar.join(NAME))
 }
 
 fn load(storage: &dyn Storage, path: &Path) -> Result<State> {

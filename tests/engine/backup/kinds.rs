@@ -176,8 +176,8 @@ fn write_wal(disk: &Disk, log: &Path, round: u32, layout: wal::Layout) -> Result
     }
     if layout != wal::Layout::Single && round > 1 {
         // Of the round before, too.
-        wal.set_consumer("reader", lsns[1])?;
-        wal.truncate_before(lsns[1])?;
+        wal.set_consumer("reader", lsns[0])?;
+        wal.truncate_before(lsns[0])?;
     }
     wal.close()
 }
