@@ -15,7 +15,7 @@ use crate::ledger::codec::{QUARANTINE_NAME, file_parts};
 use crate::ledger::{Options, bases, verify, verify_file, whole_records};
 use crate::scan::Verdict;
 use crate::sidecar::sidecar_dir;
-use crate::storage::{Access, Storage};
+use crate::storage::{Access, LockAttempt, Storage};
 
 const SETTINGS: &str = "settings";
 const COUNTER: &str = "next-";
@@ -48,7 +48,10 @@ fn copy(
         is_dir(disk, dir)?;
     }
     let intents: Vec<PathBuf> = jobs.iter().map(|dir| dir.join("transaction")).collect();
-    wait_until_none(disk, ours, &intents, None)?;
+    // A commit holds the lock of its directory, and waits for it: nobody is refused by a look.
+    let is_free = |dir: &PathBuf| matches!(disk.lock(dir, false), Ok(LockAttempt::Held(_)));
+    let is_alone = || Ok(cfg!(unix) && jobs.iter().filter(|dir| disk.is_dir(dir)).all(is_free));
+    wait_until_none(disk, ours, &intents, is_alone)?;
     // Before the files, and after them: a file that is refused meanwhile becomes letters.
     let mut letters = copy_letters(copier, &from, &to, &BTreeSet::new())?;
     let (mut sizes, mut there) = (BTreeMap::new(), BTreeSet::new());

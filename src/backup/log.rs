@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::copier::{Copied, Copier, Growing, Step, Stop, once_more};
 use super::source::{
-    COPIED, is_dir, is_file, names_saved, read_small, sorted_names, wait_until_none,
+    COPIED, is_dir, is_file, is_free, names_saved, read_small, sorted_names, wait_until_none,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Log;
@@ -187,7 +187,7 @@ fn look<F: Backed>(storage: &dyn Storage, place: &Place) -> Step<Beside> {
     let intents: Vec<PathBuf> = UNDER_WAY.iter().map(|name| place.sidecar.join(name)).collect();
     let mark_path = place.sidecar.join(LAST);
     for look in 1.. {
-        wait_until_none(storage, &place.log, &intents, Some(&place.sidecar))?;
+        wait_until_none(storage, &place.log, &intents, || is_free(storage, &place.sidecar))?;
         let bytes = read_small(storage, &mark_path)?;
         let mark = MarkFile::load(storage, &place.sidecar);
         let mark = mark.map_err(|e| Error::io("read the mark", &place.log, e))?;

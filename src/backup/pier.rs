@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::copier::{Copied, Copier, Step, Stop, once_more};
 use super::log;
-use super::source::{is_dir, is_file, read_small, sorted_names, wait_until_none};
+use super::source::{is_dir, is_file, is_free, read_small, sorted_names, wait_until_none};
 use crate::book::format::BookFormat;
 use crate::book::pier::Pier;
 use crate::book::{LOG_NAME, Options, epoch_in_name};
@@ -116,7 +116,7 @@ fn epochs_without_a_commit(
 ) -> Step<(Vec<u64>, Option<Vec<u8>>)> {
     let (disk, sidecar) = (&**storage, sidecar_dir(ours));
     let (intent, record) = (sidecar.join(TRANSACTION), sidecar.join(TRANSACTIONS));
-    wait_until_none(disk, ours, std::slice::from_ref(&intent), Some(&sidecar))?;
+    wait_until_none(disk, ours, std::slice::from_ref(&intent), || is_free(disk, &sidecar))?;
     let transactions = read_small(disk, &record)?;
     let epochs = open(storage, ours)?.epochs()?.iter().map(|epoch| epoch.number).collect();
     if is_file(disk, &intent)? || read_small(disk, &record)? != transactions {

@@ -20,12 +20,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Looks that find nobody who would end what is under way. A writer may begin, or end, between two of them.
 const LOOKS: u32 = 5;
 
-/// Wait until none of these files is there. Where nobody holds the writer's lock in `sidecar`, nobody removes them.
+/// Wait until none of these files is there. Where `is_alone` says that no writer is there, nobody removes them.
 pub fn wait_until_none(
     storage: &dyn Storage,
     log: &Path,
     intents: &[PathBuf],
-    sidecar: Option<&Path>,
+    is_alone: impl Fn() -> Result<bool>,
 ) -> Result<()> {
     let begun = Instant::now();
     let mut alone = 0;
@@ -37,11 +37,7 @@ pub fn wait_until_none(
         if !under_way {
             return Ok(());
         }
-        alone = if sidecar.map_or(Ok(false), |sidecar| is_free(storage, sidecar))? {
-            alone + 1
-        } else {
-            0
-        };
+        alone = if is_alone()? { alone + 1 } else { 0 };
         if alone == LOOKS || begun.elapsed() > WAITED {
             let message = format!(
                 "{}: a commit or a cut has begun and does not end; open the log for writing once, which brings it to \

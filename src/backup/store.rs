@@ -148,7 +148,8 @@ fn copy(
 ) -> Step<u64> {
     let disk = &**storage;
     let intent = sidecar_dir(ours).join(UNDER_WAY);
-    wait_until_none(disk, ours, std::slice::from_ref(&intent), Some(&sidecar_dir(ours)))?;
+    let is_alone = || is_free(disk, &sidecar_dir(ours));
+    wait_until_none(disk, ours, std::slice::from_ref(&intent), is_alone)?;
     let seen = see(disk, ours)?;
     let (large, small) = files(disk, ours)?;
     // What a mark vouches for is in what is copied after it.

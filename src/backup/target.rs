@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! .deedbook/backup     text with a checksum
-//!   inode 812          of this file: in a copy that another program made it is another one
-//!   ended              the last backup ended: everything there is on stable storage
-//!   begun 67108864 0   it did not, and so many bytes of the log are on stable storage; of a pier, of this epoch
+//!   inode N      of this file: in a copy that another program made it is another one
+//!   ended 0 0    the last backup ended: everything there is on stable storage
+//!   begun N M    it did not, and N bytes of the log are on stable storage; of a pier, of the epoch 0iM
 //! ```
 //!
 //! The file says `begun`, durably, before the first change: a power cut may leave garbage where the copy was written.
-//! What it says later need not be durable, because an older text only has more bytes copied again.
+//! What it says later need not be durable, because an older text only has more bytes copied again. Numbers have 20 digits,
+//! so that one text is written over another at once.
 
 use std::cell::Cell;
 use std::io;
@@ -56,7 +57,8 @@ impl<'a> Target<'a> {
         let BackupOptions { lock_timeout, noted_every, .. } = options;
         let (storage, noted_every) = (&*options.storage, *noted_every);
         make_sidecar(storage, &place.sidecar)?;
-        let lock = WriterLock::acquire(storage, &place.sidecar, place.locked(), lock_timeout)?;
+        // Not the log itself: of a ledger that is the gate, which reading takes.
+        let lock = WriterLock::of_sidecar(storage, &place.sidecar, lock_timeout)?;
         let path = place.sidecar.join(NAME);
         let state = load(storage, &path)?;
         if state != State::Ended {
@@ -99,18 +101,18 @@ impl<'a> Target<'a> {
 
     /// Say that so many bytes of the log are durable.
     pub fn note(&self, durable: u64) -> Result<()> {
-        self.store(&format!("begun {durable} {}\n", self.part.get()))
+        self.store("begun", durable, self.part.get())
     }
 
     /// Say that the backup has ended.
     pub fn end(&self) -> Result<()> {
         if self.has_begun.get() || self.found != State::Ended {
-            self.store("ended\n")?;
+            self.store("ended", 0, 0)?;
         }
         Ok(())
     }
 
-    fn store(&self, line: &str) -> Result<()> {
+    fn store(&self, what: &str, durable: u64, part: u64) -> Result<()> {
         let fail = |e| Error::io("note the state of the backup", &self.path, e);
         let file = match self.storage.open(&self.path, Access::Write) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -119,8 +121,8 @@ impl<'a> Target<'a> {
             opened => opened.map_err(fail)?,
         };
         let inode = file.id().map_err(fail)?.inode;
-        let text = seal(&format!("inode {inode}\n{line}"));
-        file.set_len(0).and_then(|()| write_full(&*file, text.as_bytes(), 0)).map_err(fail)
+        let text = seal(&format!("inode {inode:020}\n{what} {durable:020} {part:020}\n"));
+        write_full(&*file, text.as_bytes(), 0).map_err(fail)
     }
 }
 
@@ -139,10 +141,10 @@ fn load(storage: &dyn Storage, path: &Path) -> Result<State> {
     let file = storage.open(path, Access::Read).and_then(|file| file.id());
     let inode = file.map_err(|e| Error::io("look at the state of the backup", path, e))?.inode;
     let mut lines = lines.lines();
-    let is_ours = value(lines.next(), "inode") == Some(&*inode.to_string());
+    let is_ours = value(lines.next(), "inode") == Some(&*format!("{inode:020}"));
     Ok(match lines.next() {
         _ if !is_ours => State::Foreign,
-        Some("ended") => State::Ended,
+        line if value(line, "ended").is_some() => State::Ended,
         line => {
             let mut numbers = value(line, "begun").unwrap_or_default().split(' ');
             let mut number = || numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0);

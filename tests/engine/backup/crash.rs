@@ -148,7 +148,6 @@ macro_rules! of_each_kind {
 of_each_kind! {
     survives_every_crash:
     a_crash_at_any_call_of_a_backup_of_a_packed_book "packed"
-    a_crash_at_any_call_of_a_backup_of_a_padded_book "padded"
     a_crash_at_any_call_of_a_backup_of_a_book_in_slots "slots"
     a_crash_at_any_call_of_a_backup_of_segments "segments"
     a_crash_at_any_call_of_a_backup_of_a_single_file "single"
@@ -197,7 +196,6 @@ fn continues_after_every_failure(name: &str) {
 of_each_kind! {
     continues_after_every_failure:
     each_call_of_a_backup_of_a_packed_book_fails "packed"
-    each_call_of_a_backup_of_a_padded_book_fails "padded"
     each_call_of_a_backup_of_a_book_in_slots_fails "slots"
     each_call_of_a_backup_of_segments_fails "segments"
     each_call_of_a_backup_of_a_single_file_fails "single"

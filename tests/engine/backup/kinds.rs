@@ -1,4 +1,5 @@
-//! The kinds of logs that a backup copies: each written in rounds, and read as payloads.
+//! The kinds of logs that a backup copies: each written in rounds, and read as payloads. A book in `padded` is only read, and
+//! its bytes are copied as those of `packed`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,15 +27,10 @@ pub struct Kind {
     append: fn(&Disk, &Path) -> Result<()>,
 }
 
-pub const KINDS: [Kind; 8] = [
+pub const KINDS: [Kind; 7] = [
     Kind {
         name: "packed",
         write: |disk, log, round| write_book(disk, log, round, Layout::Packed),
-        ..BOOK
-    },
-    Kind {
-        name: "padded",
-        write: |disk, log, round| write_book(disk, log, round, Layout::Padded),
         ..BOOK
     },
     Kind {
@@ -135,8 +131,9 @@ impl Kind {
 
     /// Whether a reader says by this error that the log is not whole.
     pub fn says_so(error: &Error) -> bool {
-        use ErrorKind::{Contiguity, Corrupt, LostRecords, Missing, NotALog};
-        matches!(error.kind(), Contiguity | Corrupt | LostRecords | Missing | NotALog)
+        use ErrorKind::{Contiguity, Corrupt, InvalidArgument, LostRecords, Missing, NotALog};
+        let kinds = [Contiguity, Corrupt, InvalidArgument, LostRecords, Missing, NotALog];
+        kinds.contains(&error.kind())
     }
 }
 

@@ -128,7 +128,7 @@ fn a_damaged_backup_of_a_store_is_whole_after_the_next_one() {
 fn a_target_of_another_kind_or_with_other_files_is_refused() {
     for kind in KINDS {
         for other in KINDS.into_iter().filter(|other| other.name != kind.name) {
-            let is_book = |kind: &Kind| ["packed", "padded", "slots"].contains(&kind.name);
+            let is_book = |kind: &Kind| ["packed", "slots"].contains(&kind.name);
             if is_book(&kind) && is_book(&other) {
                 continue;
             }

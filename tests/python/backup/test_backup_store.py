@@ -102,5 +102,3 @@ def test_the_index_of_a_copy_that_was_written_goes_with_its_events(tmp_path: Pat
         assert {found.id for found in copy} == ids
         assert all(copy.get(id) is not None for id in ids)
         assert copy.get(event(1001)["id"]) is None
-
-

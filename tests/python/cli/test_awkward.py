@@ -18,12 +18,10 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, Ledger, MissingError, Pier, Wal
-from deedbook._backup._files import Copier
 from deedbook._cli import main
 from deedbook._cli.aside import written_aside
 from deedbook._cli.failure import CliError
 from deedbook._formats import detect
-from deedbook._regular import create_new
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
@@ -114,19 +112,6 @@ def test_a_backup_makes_no_directories_above_the_copy(tmp_path: Path) -> None:
             deedbook.backup(log_path, tmp_path / "none" / "copy")
         assert raised.value.filename == str(tmp_path / "none")
     assert not (tmp_path / "none").exists()
-
-
-@linux
-def test_a_backup_on_a_full_disk_names_the_file(tmp_path: Path) -> None:
-    """ "deedbook: No space left on device", and of which file?"""
-    source = tmp_path / "source"
-    source.write_bytes(b"x")
-    copier = Copier(lambda done: None)
-    with open("/dev/full", "wb", buffering=0) as full, pytest.raises(OSError) as raised:
-        copier._wrote(full, b"piece")
-    assert raised.value.filename == "/dev/full"
-    with create_new(tmp_path / "copy") as file:
-        assert Path(file.name) == tmp_path / "copy"
 
 
 def test_cat_says_that_a_record_is_packed(

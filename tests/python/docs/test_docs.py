@@ -40,7 +40,7 @@ def test_the_stub_names_every_error_that_a_method_says_it_raises() -> None:
 def test_the_package_exports_the_core_and_the_errors() -> None:
     # The file that a reader gives is of Python, over these parts.
     core = {*_core.__all__} - {"PayloadParts"} | {"PayloadReader"}
-    of_python = {"BackupReport", "LogReport", "backup", "open", "report"}
+    of_python = {"LogReport", "open", "report"}
     assert {*core, *_errors.__all__, *of_python} == set(deedbook.__all__)
     assert sorted(deedbook.__all__) == deedbook.__all__
     assert deedbook.__version__ == _core.__version__

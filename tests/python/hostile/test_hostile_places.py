@@ -23,7 +23,6 @@ from typing import Any
 import pytest
 
 import deedbook
-import deedbook._backup._logs
 from deedbook._cli import main
 from deedbook._sidecar import dead_letters_of
 from deedbook.http._dead import DeadLetters
@@ -257,10 +256,7 @@ def test_nothing_outside_a_log_is_touched_and_no_command_waits(
     logs: dict[str, Path],
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A commit that has begun is waited for: of a ledger nobody can tell that no one goes on.
-    monkeypatch.setattr(deedbook._backup._logs, "WAITED_SECONDS", 0.1)
     kinds = ("link", "fifo", "folder", "huge", "deep", "controls")
     places = [(where, kind) for where in FILES[name] for kind in kinds]
     places += [(where, kind) for where in FOLDERS[name] for kind in ("linked folder", "fifo")]
@@ -282,9 +278,7 @@ def test_a_file_of_another_user_ends_every_command_at_once(
     name: str,
     logs: dict[str, Path],
     capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deedbook._backup._logs, "WAITED_SECONDS", 0.1)
     for turn, where in enumerate(FILES[name]):
         # The directory of pytest is root's alone.
         with tempfile.TemporaryDirectory() as top:
@@ -365,7 +359,7 @@ def test_a_backup_writes_through_no_link_of_its_target(
     """The lock of a backup was opened by name, and its target emptied."""
     place = Place(logs, name, tmp_path)
     deedbook.backup(place.log, place.out / "copy")
-    assert next(place.out.rglob("backup-lock")).is_file()
+    assert next(place.out.rglob("backup")).is_file()
     for file in [file for file in place.out.rglob("*") if file.is_file()]:
         for make_one in (os.mkfifo, lambda file: file.symlink_to(place.outside / "secret")):
             file.rename(tmp_path / "kept")
