@@ -51,7 +51,7 @@ fn beside(kind: Kind, rounds: u32, at: u64) -> u64 {
     calls.load(Ordering::Relaxed)
 }
 
-// Promise: backup-beside-a-writer.
+// Promise: backup-beside.
 #[test]
 fn a_backup_beside_a_writer_has_what_was_acknowledged() {
     for kind in KINDS {

@@ -56,6 +56,7 @@ fn committed(storage: &Arc<dyn Storage>, kind: &Kind) -> (usize, bool) {
     (staged, noted.contains_key("app"))
 }
 
+// Promise: backup-beside.
 #[test]
 fn a_commit_that_comes_before_any_call_is_copied_whole_or_not_at_all() {
     for kind in KINDS.map(Kind::named) {

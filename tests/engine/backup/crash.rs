@@ -119,6 +119,7 @@ impl World for Behind {
     }
 }
 
+// Promise: backup-crash.
 fn survives_every_crash(name: &str) {
     let kind = Kind::named(name);
     let mut explorer = Explorer::default();
@@ -144,7 +145,6 @@ macro_rules! of_each_kind {
     };
 }
 
-// Promise: backup-crash.
 of_each_kind! {
     survives_every_crash:
     a_crash_at_any_call_of_a_backup_of_a_packed_book "packed"
@@ -156,6 +156,7 @@ of_each_kind! {
     a_crash_at_any_call_of_a_backup_of_a_store "store"
 }
 
+// Promise: backup-call-fails.
 fn continues_after_every_failure(name: &str) {
     let stride = of_tier("DEEDBOOK_FAULT_STRIDE").max(1);
     let kind = Kind::named(name);
@@ -192,7 +193,6 @@ fn continues_after_every_failure(name: &str) {
     assert!(failed > 10, "{}: {failed}", kind.name);
 }
 
-// Promise: backup-call-fails.
 of_each_kind! {
     continues_after_every_failure:
     each_call_of_a_backup_of_a_packed_book_fails "packed"

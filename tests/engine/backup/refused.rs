@@ -36,6 +36,7 @@ fn to(sim: &Sim, target: &str) -> Result<deedbook::BackupReport, Error> {
     backup(LOG, target, &BackupOptions::new().storage(on(sim)), |_| Ok(()))
 }
 
+// Promise: backup-damage.
 #[test]
 fn a_damaged_source_is_refused_and_the_backup_before_stays() {
     for kind in KINDS {
@@ -73,6 +74,7 @@ fn a_damaged_source_is_refused_and_the_backup_before_stays() {
     }
 }
 
+// Promise: backup-damage.
 #[test]
 fn a_target_that_was_damaged_or_is_of_another_log_is_refused_and_stays() {
     for kind in KINDS.into_iter().filter(|kind| kind.name != "store") {
