@@ -14,6 +14,7 @@
 //! loss      text                  acknowledged records that repairs went on without
 //! transactions, transaction, staged/
 //!           text, records         what was committed, and what is to be: `src/transaction`
+//! backup    text                  of a backup, whether the last one ended: `src/backup/target.rs`
 //! next-BASE, quarantine/, jobs-BASE/
 //!                                 of a ledger: `src/ledger/FORMAT.md`
 //! manifest, events/               of an event store, the copy of its manifest and its index:

@@ -178,7 +178,7 @@ def test_what_the_progress_function_raises_ends_the_backup(tmp_path: Path) -> No
         backup(tmp_path / "log", tmp_path / "copy", progress=progress)
     assert seen == [max(seen)] and seen[0] > 0
     with pytest.raises(TypeError):
-        backup(tmp_path / "log", tmp_path / "copy", lambda done: None)  # type: ignore[call-arg,misc]
+        backup(tmp_path / "log", tmp_path / "copy", lambda done: None)  # type: ignore[call-arg]
 
 
 def test_the_report_is_a_value(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_the_report_is_a_value(tmp_path: Path) -> None:
     assert (report.format, report.new_records, report.bounds) == ("book", 300, (1, 300))
     assert report == pickle.loads(pickle.dumps(report)) != backup(report.source, report.target)
     assert json.loads(json.dumps(report.to_dict()))["copied_files"] == report.copied_files > 0
-    assert "copied_bytes" in report._repr_html_()
+    assert "copied_bytes" in report._repr_html_()  # type: ignore[attr-defined]
 
 
 def test_errors_have_the_kinds_of_all_others(tmp_path: Path) -> None:
