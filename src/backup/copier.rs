@@ -269,13 +269,16 @@ impl<'a> Copier<'a> {
             .map_err(|e| unusable("open the copy", target, e))?;
         let mut there = vec![0; bytes.len()];
         let read = read_full(&*file, &mut there, at).map_err(fail)?;
-        if part(&there, ..read) == bytes && !self.target.was_interrupted() {
+        let is_same = part(&there, ..read) == bytes;
+        if is_same && !self.target.was_interrupted() {
             return Ok(());
         }
         self.target.begin()?;
         write_full(&*file, bytes, at).map_err(fail)?;
-        self.bytes += if part(&there, ..read) == bytes { 0 } else { bytes.len() as u64 };
         file.sync_data().map_err(fail)?;
+        if !is_same {
+            (self.files, self.bytes) = (self.files + 1, self.bytes + bytes.len() as u64);
+        }
         Ok(())
     }
 
