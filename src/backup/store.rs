@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::copier::{Copied, Copier, Step, Stop, name_aside};
+use super::copier::{Copied, Copier, Step, Stop, name_aside, once_more};
 use super::source::{
     COPIED, is_file, is_free, names_saved, read_small, sorted_names, wait_until_none,
 };
@@ -70,7 +70,14 @@ pub fn backup(
         // Damage is not to replace what an earlier backup has.
         let (source, target) = (ours.display(), theirs.display());
         let wrong = format!("{source} is damaged, and its backup {target} stays as it is");
-        check(storage, ours, &wrong, copier)?;
+        once_more(ours, "written", || {
+            let seen = see(disk, ours)?;
+            match check(storage, ours, &wrong, copier) {
+                // A file that was looked for is gone since.
+                Err(e) if see(disk, ours)? != seen => Err(Stop::Changed(e.to_string())),
+                checked => Ok(checked?),
+            }
+        })?;
     }
     let (mut staged, mut damaged, mut why) = (Staged::default(), 0, String::new());
     let wrong = format!("{}: the backup is damaged, as the store may be", theirs.display());
