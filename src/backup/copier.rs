@@ -19,7 +19,7 @@ use crate::storage::{Access, File, Storage, above, read_full, write_full};
 /// A file of the backup is the log's if so many bytes before its durable end are.
 const COMPARED_BYTES: u64 = 64 << 10;
 /// A log that changes under the copy is looked at so often.
-const ATTEMPTS: u32 = 25;
+const ATTEMPTS: u32 = 50;
 const PIECE_BYTES: u64 = 4 << 20;
 /// The ending of the name under which a whole file is written first.
 const NEW: &str = ".new";

@@ -36,7 +36,6 @@ const INDEX: &str = "events";
 const BESIDE: [&str; 5] = ["manifest", "consumers", "loss", "settings", "transactions"];
 /// What a backup has of its own.
 const NOT_REMOVED: [&str; 4] = ["lock", "backup", UNDER_WAY, "imports.json"];
-const ATTEMPTS: u32 = 50;
 const DAMAGED_MAX: u32 = 3;
 /// A file that changed so long ago shows a later change by its time.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -79,30 +78,25 @@ pub fn backup(
             }
         })?;
     }
-    let (mut staged, mut damaged, mut why) = (Staged::default(), 0, String::new());
+    let (mut staged, mut damaged) = (Staged::default(), 0);
     let wrong = format!("{}: the backup is damaged, as the store may be", theirs.display());
-    for _ in 0..ATTEMPTS {
-        let copied = copy(storage, ours, theirs, copier, &mut staged)
-            .and_then(|total| Ok(check(storage, theirs, &wrong, copier).map(|()| total)?));
-        match copied {
-            Ok(total_bytes) => return Ok(Copied { bounds: None, new_records: None, total_bytes }),
-            Err(Stop::Changed(changed)) => why = changed,
+    once_more(ours, "written", || {
+        let total_bytes = copy(storage, ours, theirs, copier, &mut staged)?;
+        match check(storage, theirs, &wrong, copier) {
             // A page that was read while it was written is whole in the next pass. Damage stays.
-            Err(Stop::Failed(e)) if e.kind() == ErrorKind::Corrupt => {
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
                 damaged += 1;
                 if damaged == DAMAGED_MAX || is_free(disk, &sidecar_dir(ours))? {
-                    return Err(e);
+                    return Err(e.into());
                 }
                 staged.known.clear();
+                Err(Stop::Changed(e.to_string()))
             }
-            Err(Stop::Failed(e)) => return Err(e),
+            checked => {
+                checked.map(|()| Copied { total_bytes, ..Copied::default() }).map_err(Stop::Failed)
+            }
         }
-    }
-    let message = format!(
-        "{} changed under the backup {ATTEMPTS} times, the last time because {why}: do it again when less is written",
-        ours.display()
-    );
-    Err(Error::new(ErrorKind::InvalidArgument, message))
+    })
 }
 
 impl Staged {
