@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use super::copier::{Copier, Growing, Step};
+use super::copier::{Copier, Growing, Step, Stop};
 use super::log::{Backed, Span};
 use super::source::{is_file, read_small, sorted_names};
 use crate::error::Result;
@@ -29,9 +29,10 @@ impl Backed for WalFormat {
 
     fn span(log: &Log<Self>, first_bytes: &[u8], end: u64) -> Step<Span> {
         let segment_bytes = log.layout().segment_bytes();
-        // The log may have dropped more since: then the copy begins once more.
-        let head = log.head()?.0;
-        let start = u64_at(first_bytes, 0).unwrap_or(head).min(head);
+        let start = u64_at(first_bytes, 0).unwrap_or(0);
+        if start != log.head()?.0 {
+            return Err(Stop::Changed("its head marker moved, or is missing".into()));
+        }
         Ok(Span { start, end, first_bytes: first_bytes.to_vec(), segment_bytes })
     }
 
