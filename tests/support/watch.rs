@@ -98,6 +98,9 @@ impl Storage for Watched {
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.calling().remove(path)
     }
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.calling().remove_dir(dir)
+    }
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         self.calling().list(dir)
     }
