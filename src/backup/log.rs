@@ -89,6 +89,9 @@ pub struct Span {
     pub segment_bytes: Option<u64>,
 }
 
+/// Makes the directory of a backup that has these bytes.
+pub type Begin<'a> = dyn Fn(&mut Copier<'_>, &Span) -> Step<()> + 'a;
+
 /// The small files of a log at rest.
 struct Beside {
     mark: LoadedMark,
@@ -103,13 +106,24 @@ pub fn backup<F: Backed>(
     theirs: &Place,
     copier: &mut Copier<'_>,
 ) -> Result<Copied> {
+    backup_into::<F>(storage, ours, theirs, copier, &|_, _| Ok(()))
+}
+
+/// The same, and `begin` makes the directory of a backup that is not there yet.
+pub fn backup_into<F: Backed>(
+    storage: &Arc<dyn Storage>,
+    ours: &Place,
+    theirs: &Place,
+    copier: &mut Copier<'_>,
+    begin: &Begin<'_>,
+) -> Result<Copied> {
     for place in [ours, theirs] {
         if place.single {
             is_dir(&**storage, above(&place.sidecar))?;
         }
         is_dir(&**storage, &place.sidecar)?;
     }
-    once_more(&ours.log, "dropped", || copy::<F>(storage, ours, theirs, copier))
+    once_more(&ours.log, "dropped", || copy::<F>(storage, ours, theirs, copier, begin))
 }
 
 fn copy<F: Backed>(
@@ -117,6 +131,7 @@ fn copy<F: Backed>(
     ours: &Place,
     theirs: &Place,
     copier: &mut Copier<'_>,
+    begin: &Begin<'_>,
 ) -> Step<Copied> {
     let options = F::reading(storage.clone());
     let disk = &**storage;
@@ -143,6 +158,7 @@ fn copy<F: Backed>(
     for file in &files {
         kept.push(copier.check(file, durable)?);
     }
+    begin(copier, &span)?;
     copier.make_dir(&theirs.sidecar)?;
     copier.whole(&ours.sidecar.join(FIRST), &theirs.sidecar.join(FIRST), beside.bytes(FIRST))?;
     if let Some(mark) = mark.filter(|mark| mark.end < span.end) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::copier::{Copied, Copier, Step, Stop, once_more};
-use super::log;
+use super::log::{self, Span};
 use super::source::{is_dir, is_file, is_free, read_small, sorted_names, wait_until_none};
 use crate::book::format::BookFormat;
 use crate::book::pier::Pier;
@@ -68,9 +68,9 @@ fn copy(
             Place::file_in(&theirs.join(&name), LOG_NAME),
         );
         copier.target.go_on_with(number);
-        let copied = begin_epoch(copier, &from, &to, theirs)
-            .and_then(|()| Ok(log::backup::<BookFormat>(storage, &from, &to, copier)?));
-        match copied {
+        let begin =
+            |copier: &mut Copier<'_>, span: &Span| begin_epoch(copier, span, &from, &to, theirs);
+        match log::backup_into::<BookFormat>(storage, &from, &to, copier, &begin) {
             Ok(copied) => {
                 new_records += copied.new_records.unwrap_or(0);
                 total_bytes += copied.total_bytes;
@@ -78,7 +78,7 @@ fn copy(
             Err(_) if !disk.is_dir(&from.dir) => {
                 return Err(Stop::Changed(format!("{name} was dropped")));
             }
-            Err(stop) => return Err(stop),
+            Err(error) => return Err(error.into()),
         }
     }
     let (from, to) = (sidecar_dir(ours), sidecar_dir(theirs));
@@ -125,18 +125,22 @@ fn epochs_without_a_commit(
     Ok((epochs, transactions))
 }
 
-/// Give the target an epoch that it lacks. It has its header when it gets its name: an epoch without a log is damage.
-fn begin_epoch(copier: &mut Copier<'_>, from: &Place, to: &Place, theirs: &Path) -> Step<()> {
-    use super::log::Backed as _;
-
+/// Give the target an epoch that it lacks. The epoch has its header, and no deeds, when it gets its name: an epoch
+/// without a log is damage.
+fn begin_epoch(
+    copier: &mut Copier<'_>,
+    span: &Span,
+    from: &Place,
+    to: &Place,
+    theirs: &Path,
+) -> Step<()> {
     if is_dir(copier.storage, &to.dir)? {
         return Ok(());
     }
     copier.target.begin()?;
-    let header = BookFormat::first_bytes(copier.storage, from)?;
     let aside = Aside::begin(copier.storage, sidecar_dir(theirs).join(NEXT))?;
     copier.make_dir(aside.path())?;
-    copier.whole(&from.log, &aside.path().join(LOG_NAME), Some(&header))?;
+    copier.whole(&from.log, &aside.path().join(LOG_NAME), Some(&span.first_bytes))?;
     if let Ok(Some(mode)) = copier.storage.mode(&from.dir) {
         let _ = copier.storage.set_mode(aside.path(), mode & 0o777 | 0o700);
     }
