@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
-use super::copier::{Copier, Growing, Step, Stop};
+use super::copier::growing::Growing;
+use super::copier::{Copier, Step, Stop};
 use super::log::{Backed, Span};
 use super::source::unusable;
 use crate::book::format::BookFormat;
+use crate::book::slots::backup::header_now;
+use crate::book::slots::{DEEDS_AT, SLOTS_AT};
 use crate::book::{META_NAME, Options};
 use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::log::space::Place;
-use crate::slice::part;
-use crate::storage::{Access, Storage, read_full};
-
-/// The longest header: two slots, each in a block of its own.
-const HEADER_BYTES_MAX: usize = 8192;
-const SLOT_STRIDE: usize = 4096;
+use crate::storage::{Access, Storage};
 
 impl Backed for BookFormat {
     /// Of an epoch, what Vere keeps beside it.
@@ -28,23 +26,18 @@ impl Backed for BookFormat {
     fn first_bytes(storage: &dyn Storage, place: &Place) -> Result<Vec<u8>> {
         let log = &place.log;
         let file = storage.open(log, Access::Read).map_err(|e| unusable("open the log", log, e))?;
-        let mut bytes = vec![0; HEADER_BYTES_MAX];
-        let read =
-            read_full(&*file, &mut bytes, 0).map_err(|e| Error::io("read the header", log, e))?;
-        bytes.truncate(read);
-        Ok(bytes)
+        header_now(&*file).map_err(|e| Error::io("read the header", log, e))
     }
 
     fn span(log: &Log<Self>, first_bytes: &[u8], end: u64) -> Step<Span> {
-        let header = log.header_bytes();
-        if (first_bytes.len() as u64) < header {
+        let header = log.extent()?.start;
+        let Some(bytes) = first_bytes.get(..header as usize) else {
             return Err(Stop::Changed("the header was not whole".into()));
-        }
+        };
         // The header, read with the mark, vouches for what was appended then, durable or not. What came later is for
         // the next backup: with this header it would be damage.
         let end = log.vouched_by(first_bytes)?.unwrap_or(end).max(header);
-        let first_bytes = part(first_bytes, ..header as usize).to_vec();
-        Ok(Span { start: 0, end, first_bytes, segment_bytes: None })
+        Ok(Span { start: 0, end, first_bytes: bytes.to_vec(), segment_bytes: None })
     }
 
     fn files(
@@ -66,7 +59,7 @@ impl Backed for BookFormat {
     fn before(copier: &mut Copier<'_>, ours: &Place, theirs: &Place, span: &Span) -> Step<()> {
         if !copier.is_file(&theirs.log)? {
             copier.whole(&ours.log, &theirs.log, Some(&span.first_bytes))
-        } else if span.first_bytes.len() < SLOT_STRIDE {
+        } else if !has_slots(span) {
             copier.overwrite(&theirs.log, 0, &span.first_bytes)
         } else {
             Ok(())
@@ -75,12 +68,16 @@ impl Backed for BookFormat {
 
     /// The slots last, one at a time: each vouches for deeds that are there, and one of them is always whole.
     fn after(copier: &mut Copier<'_>, _ours: &Place, theirs: &Place, span: &Span) -> Step<()> {
-        if span.first_bytes.len() < SLOT_STRIDE {
+        if !has_slots(span) {
             return Ok(());
         }
-        for (slot, bytes) in span.first_bytes.chunks(SLOT_STRIDE).enumerate() {
-            copier.overwrite(&theirs.log, (slot * SLOT_STRIDE) as u64, bytes)?;
+        for (at, slot) in SLOTS_AT.into_iter().zip(span.first_bytes.chunks(SLOTS_AT[1] as usize)) {
+            copier.overwrite(&theirs.log, at, slot)?;
         }
         Ok(())
     }
+}
+
+fn has_slots(span: &Span) -> bool {
+    span.first_bytes.len() as u64 == DEEDS_AT
 }

@@ -8,14 +8,15 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::copier::{Copied, Copier, Growing, Step, Stop, once_more};
+use super::copier::growing::Growing;
+use super::copier::{Copied, Copier, Step, Stop, once_more};
 use super::source::{is_dir, names_saved, read_small, sorted_names, wait_until_none};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::codec::{QUARANTINE_NAME, file_parts};
-use crate::ledger::{Options, bases, verify, verify_file, whole_records};
+use crate::ledger::{Options, bases, open_file, verify, verify_file};
 use crate::scan::Verdict;
 use crate::sidecar::sidecar_dir;
-use crate::storage::{Access, LockAttempt, Storage};
+use crate::storage::{LockAttempt, Storage};
 
 const SETTINGS: &str = "settings";
 const COUNTER: &str = "next-";
@@ -57,6 +58,9 @@ fn copy(
     let (mut sizes, mut there) = (BTreeMap::new(), BTreeSet::new());
     for _ in 0..PASSES_MAX {
         sizes.clear();
+        // Before the files: it says how long a record may be.
+        let settings = read_small(disk, &from.join(SETTINGS))?;
+        copier.whole(&from.join(SETTINGS), &to.join(SETTINGS), settings.as_deref())?;
         let names = files(disk, ours, &bases)?;
         for name in &names {
             match copy_file(copier, &ours.join(name), &theirs.join(name), &options) {
@@ -115,9 +119,18 @@ fn copy_file(
     target: &Path,
     options: &Options,
 ) -> Step<u64> {
-    let Some(end) = whole_end(copier.storage, source)? else {
-        return Err(Stop::Changed(format!("{} is gone", source.display())));
+    let file = match open_file(source, options) {
+        Err(e) if e.kind() == ErrorKind::Missing => {
+            return Err(Stop::Changed(format!("{} is gone", source.display())));
+        }
+        opened => opened?,
     };
+    let recovery = file.recovery();
+    if recovery.verdict == Verdict::Corrupt {
+        return Err(damaged(target, source, recovery.damage.as_slice()).into());
+    }
+    // A store may be writing the next record.
+    let end = file.extent()?.end;
     let (from, to) = (source.to_path_buf(), target.to_path_buf());
     let kept = copier.check(&Growing { source: from, target: to, base: 0, start: 0, end }, end)?;
     if kept == end && copier.is_file(target)? {
@@ -131,18 +144,6 @@ fn copy_file(
     }
     copier.give_name(&new, target)?;
     Ok(end)
-}
-
-/// Where the whole records of a file end; `None` if it is gone.
-fn whole_end(storage: &dyn Storage, path: &Path) -> Result<Option<u64>> {
-    let fail = |e| Error::io("read the file", path, e);
-    match storage.open(path, Access::Read) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        opened => {
-            let file = opened.map_err(|e| super::source::unusable("open the file", path, e))?;
-            whole_records(&*file).map(Some).map_err(fail)
-        }
-    }
 }
 
 fn damaged(target: &Path, file: &Path, damages: &[crate::Damage]) -> Error {
@@ -205,11 +206,11 @@ fn copy_letters(
     Ok(found)
 }
 
-/// The small files of the sidecar that a backup has.
+/// The counters of the sidecar, and the records of transactions.
 fn small_files(storage: &dyn Storage, sidecar: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for name in sorted_names(storage, sidecar)? {
-        if name == SETTINGS || name.starts_with(COUNTER) {
+        if name.starts_with(COUNTER) {
             found.push(name.into());
         } else if name.starts_with(JOBS) && is_dir(storage, &sidecar.join(&name))? {
             found.push(Path::new(&name).join("transactions"));

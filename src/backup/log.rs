@@ -18,9 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::copier::{Copied, Copier, Growing, Step, Stop, once_more};
+use super::copier::growing::Growing;
+use super::copier::{Copied, Copier, Step, Stop, once_more};
 use super::source::{
-    COPIED, is_dir, is_file, is_free, names_saved, read_small, sorted_names, wait_until_none,
+    COPIED, is_dir, is_file, is_free, names_saved, read_beside, read_small, sorted_names,
+    wait_until_none,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Log;
@@ -28,8 +30,9 @@ use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::space::Place;
 use crate::log::verify::check;
+use crate::mode::Mode;
 use crate::scan::Verdict;
-use crate::sidecar::{LoadedMark, Mark, MarkFile};
+use crate::sidecar::{Mark, MarkFile};
 use crate::storage::{Storage, above};
 
 /// In the sidecar while a commit of staged records, or a cut, is under way.
@@ -94,7 +97,7 @@ pub type Begin<'a> = dyn Fn(&mut Copier<'_>, &Span) -> Step<()> + 'a;
 
 /// The small files of a log at rest.
 struct Beside {
-    mark: LoadedMark,
+    mark: Option<Mark>,
     files: BTreeMap<String, Vec<u8>>,
     first_bytes: Vec<u8>,
 }
@@ -137,11 +140,11 @@ fn copy<F: Backed>(
     let disk = &**storage;
     let beside = look::<F>(disk, ours)?;
     let span = {
-        let log = Log::<F>::open_with(&ours.log, crate::mode::Mode::Read, options.clone())?;
+        let log = Log::<F>::open_with(&ours.log, Mode::Read, options.clone())?;
         refuse_damage(&log, &ours.log, &theirs.log)?;
         let extent = log.extent()?;
         let end = match (log.durable_offset()?, beside.mark) {
-            (Some(_), LoadedMark::Mark(mark)) => mark.end.min(extent.end),
+            (Some(_), Some(mark)) => mark.end.min(extent.end),
             (Some(durable), _) => durable.min(extent.end),
             (None, _) => extent.end,
         };
@@ -150,7 +153,7 @@ fn copy<F: Backed>(
     if span.start > span.end {
         return Err(Stop::Changed("all that was there was dropped".into()));
     }
-    let mark = marked(disk, theirs)?;
+    let (mark, _) = theirs.load_mark(disk)?;
     let before = mark.map(|mark| mark.end);
     let durable = before.unwrap_or(0).max(copier.target.durable());
     let files = F::files(disk, ours, theirs, &span)?;
@@ -205,17 +208,12 @@ fn look<F: Backed>(storage: &dyn Storage, place: &Place) -> Step<Beside> {
     for look in 1.. {
         wait_until_none(storage, &place.log, &intents, || is_free(storage, &place.sidecar))?;
         let bytes = read_small(storage, &mark_path)?;
-        let mark = MarkFile::load(storage, &place.sidecar);
-        let mark = mark.map_err(|e| Error::io("read the mark", &place.log, e))?;
+        let (mark, _) = place.load_mark(storage)?;
         let first_bytes = F::first_bytes(storage, place)?;
         let mut files = BTreeMap::new();
         for name in sorted_names(storage, &place.sidecar)? {
             if COPIED.contains(&&*name) && name != LAST {
-                let found = match read_small(storage, &place.sidecar.join(&name)) {
-                    // Opening the copy makes it again.
-                    Err(e) if e.kind() == ErrorKind::TooLarge && name == "index" => None,
-                    found => found?,
-                };
+                let found = read_beside(storage, &place.sidecar.join(&name))?;
                 files.extend(found.map(|bytes| (name, bytes)));
             }
         }
@@ -247,15 +245,6 @@ fn refuse_damage<F: Backed>(log: &Log<F>, source: &Path, target: &Path) -> Resul
     Err(Error::new(ErrorKind::Corrupt, message).offset_at(recovery.valid_end))
 }
 
-/// The mark of a backup that is there.
-fn marked(storage: &dyn Storage, place: &Place) -> Result<Option<Mark>> {
-    let loaded = MarkFile::load(storage, &place.sidecar);
-    Ok(match loaded.map_err(|e| Error::io("read the mark", &place.log, e))? {
-        LoadedMark::Mark(mark) => Some(mark),
-        LoadedMark::Missing | LoadedMark::Damaged => None,
-    })
-}
-
 /// Say that the target may go on after its mark, as a writer does before it appends: what a crash leaves there is a
 /// torn tail then, and no damage.
 fn open_mark(copier: &mut Copier<'_>, place: &Place, mark: Mark) -> Result<()> {
@@ -276,16 +265,12 @@ fn copy_saved(copier: &mut Copier<'_>, ours: &Place, theirs: &Place) -> Step<()>
     let base = ours.log.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for name in sorted_names(copier.storage, &ours.dir)? {
         // Other files may lie beside a single one.
-        let is_ours = !shares_its_directory(ours) || name.starts_with(&base);
+        let is_ours = !ours.shares_dir() || name.starts_with(&base);
         if names_saved(&name) && is_ours {
             copier.once(&ours.dir.join(&name), &theirs.dir.join(&name))?;
         }
     }
     Ok(())
-}
-
-fn shares_its_directory(place: &Place) -> bool {
-    place.single && above(&place.sidecar) != place.dir
 }
 
 /// Read the records of a backup after byte `from`, and compare their checksums. All up to byte `end` must be intact.
@@ -296,7 +281,7 @@ fn read_back<F: Backed>(
     end: u64,
     copier: &mut Copier<'_>,
 ) -> Step<Copied> {
-    let copy = Log::<F>::open_with(log, crate::mode::Mode::Read, options.clone())?;
+    let copy = Log::<F>::open_with(log, Mode::Read, options.clone())?;
     let (recovery, extent) = (copy.recovery(), copy.extent()?);
     let damaged = |place: &str, reason: String| {
         let message =

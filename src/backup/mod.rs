@@ -157,17 +157,14 @@ fn check_target(
         Some(Kind::WalFile) if !is_file => {
             refuse(ErrorKind::NotALog, format!("{there} is no directory as {here} is"))
         }
-        Some(found) if is_file && found != Kind::WalFile => {
+        Some(found) if found == kind => Ok(()),
+        _ if is_file && storage.is_dir(target) => {
             refuse(ErrorKind::NotALog, format!("{there} is a directory, {here} a file"))
         }
-        Some(found) if found != kind => refuse(
+        Some(found) => refuse(
             ErrorKind::NotALog,
             format!("{there} holds a {}, {here} another format", found.title()),
         ),
-        Some(_) => Ok(()),
-        None if storage.is_dir(target) && is_file => {
-            refuse(ErrorKind::NotALog, format!("{there} is a directory, {here} a file"))
-        }
         None if kind::holds_others(storage, target)? => refuse(
             ErrorKind::InvalidArgument,
             format!("{there} holds other files and no log: choose another directory"),

@@ -46,7 +46,11 @@ pub fn backup(
     theirs: &Path,
     copier: &mut Copier<'_>,
 ) -> Result<Copied> {
-    once_more(ours, "dropped", || copy(storage, ours, theirs, copier))
+    let mut new_records = 0;
+    let mut copied =
+        once_more(ours, "dropped", || copy(storage, ours, theirs, copier, &mut new_records))?;
+    copied.new_records = Some(new_records);
+    Ok(copied)
 }
 
 fn copy(
@@ -54,13 +58,14 @@ fn copy(
     ours: &Path,
     theirs: &Path,
     copier: &mut Copier<'_>,
+    new_records: &mut u64,
 ) -> Step<Copied> {
     let disk = &**storage;
     for dir in [ours, theirs] {
         refuse_links(disk, dir)?;
     }
     let (epochs, transactions) = epochs_without_a_commit(storage, ours)?;
-    let (mut new_records, mut total_bytes) = (0, 0);
+    let mut total_bytes = 0;
     for &number in &epochs {
         let name = format!("0i{number}");
         let (from, to) = (
@@ -72,7 +77,7 @@ fn copy(
             |copier: &mut Copier<'_>, span: &Span| begin_epoch(copier, span, &from, &to, theirs);
         match log::backup_into::<BookFormat>(storage, &from, &to, copier, &begin) {
             Ok(copied) => {
-                new_records += copied.new_records.unwrap_or(0);
+                *new_records += copied.new_records.unwrap_or(0);
                 total_bytes += copied.total_bytes;
             }
             Err(_) if !disk.is_dir(&from.dir) => {
@@ -89,7 +94,7 @@ fn copy(
     copier.sync_names()?;
     drop_before(copier, theirs, epochs.first().copied().unwrap_or(0))?;
     let bounds = open(storage, theirs)?.bounds()?.map(|bounds| (*bounds.start(), *bounds.end()));
-    Ok(Copied { bounds, new_records: Some(new_records), total_bytes })
+    Ok(Copied { bounds, new_records: None, total_bytes })
 }
 
 fn refuse_links(storage: &dyn Storage, dir: &Path) -> Result<()> {

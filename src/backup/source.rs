@@ -8,13 +8,11 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 use crate::log::space::base_of_tail;
-use crate::sidecar::LOCK_NAME;
-use crate::storage::{Access, LockAttempt, Storage, names_in, read_full};
+use crate::sidecar::{LOCK_NAME, note};
+use crate::storage::{Access, LockAttempt, Storage, names_in};
 
 /// The small files of a sidecar that a backup has. What else lies there is not the log's.
 pub const COPIED: [&str; 6] = ["settings", "mark", "index", "consumers", "loss", "transactions"];
-/// The most that is read of a small file, which is held in memory.
-const SMALL_BYTES_MAX: u64 = 16 << 20;
 const WAITED: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Looks that find nobody who would end what is under way. A writer may begin, or end, between two of them.
@@ -76,20 +74,22 @@ pub fn names_saved(name: &str) -> bool {
 
 /// The bytes of a small file; `None` if there is none.
 pub fn read_small(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
-    let file = match storage.open(path, Access::Read) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|e| unusable("open the file", path, e))?,
-    };
-    let fail = |e| Error::io("read the file", path, e);
-    let len = file.len().map_err(fail)?;
-    if len > SMALL_BYTES_MAX {
-        let message = format!("{len} bytes, at most {SMALL_BYTES_MAX} are held of a small file");
-        return Err(Error::new(ErrorKind::TooLarge, message).at(path));
+    match storage.open(path, Access::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => {
+            let file = opened.map_err(|e| unusable("open the file", path, e))?;
+            note::read_small(&*file, path, "the file").map(Some)
+        }
     }
-    let mut bytes = vec![0; len as usize];
-    let read = read_full(&*file, &mut bytes, 0).map_err(fail)?;
-    bytes.truncate(read);
-    Ok(Some(bytes))
+}
+
+/// The bytes of a small file in a sidecar; also `None` for an index that does not fit in memory. Opening the copy
+/// makes the index again.
+pub fn read_beside(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
+    match read_small(storage, path) {
+        Err(e) if e.kind() == ErrorKind::Corrupt && path.ends_with("index") => Ok(None),
+        found => found,
+    }
 }
 
 /// Whether a regular file is there; anything else in its place is an error.

@@ -11,20 +11,24 @@
 //! replays is there already or goes where it was, and a flag that was copied has its event.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::copier::{Copied, Copier, Step, Stop, name_aside, once_more};
+use super::copier::{Copied, Copier, Step, Stop, once_more, open_source};
 use super::source::{
-    COPIED, is_file, is_free, names_saved, read_small, sorted_names, wait_until_none,
+    COPIED, is_dir, is_file, is_free, names_saved, read_beside, read_small, sorted_names,
+    wait_until_none,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
-use crate::nostr::bulk::backup::{State, is_log_file, segment_number};
+use crate::nostr::log::entry::file_number;
+use crate::nostr::pages::manifest::Manifest;
+use crate::nostr::pages::segments::parse_name;
 use crate::nostr::{Check, EventStore, Options};
 use crate::sidecar::{SIDECAR_NAME, sidecar_dir};
-use crate::storage::{Access, Aside, FileId, Storage};
+use crate::storage::{Aside, FileId, Storage};
 
 const MANIFEST: &str = "manifest.json";
 const LOG: &str = "wal";
@@ -103,12 +107,7 @@ impl Staged {
     /// Copy a file unless that was done; returns its bytes.
     fn add(&mut self, copier: &mut Copier<'_>, source: &Path, target: &Path) -> Step<u64> {
         let fail = |e| Error::io("look at the file", source, e);
-        let file = match copier.storage.open(source, Access::Read) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Stop::Changed(format!("{} is gone", source.display())));
-            }
-            opened => opened.map_err(|e| super::source::unusable("open the file", source, e))?,
-        };
+        let file = open_source(copier.storage, source)?;
         let (id, len) = (file.id().map_err(fail)?, file.len().map_err(fail)?);
         let modified = file.modified().map_err(fail)?;
         let now = modified.map(|at| (id, len, at));
@@ -183,33 +182,21 @@ fn copy(
     copier.whole(&ours.join(MANIFEST), &theirs.join(MANIFEST), seen.manifest.as_deref())?;
     copier.sync_names()?;
     kept.insert(MANIFEST.into());
-    let new = name_aside(Path::new(MANIFEST));
-    for left in below(disk, theirs)?.into_iter().chain([new]) {
+    for left in below(disk, theirs)? {
         let name = left.file_name().unwrap_or_default().to_string_lossy();
         let is_own = NOT_REMOVED.iter().any(|own| name == *own);
-        if !kept.contains(&left)
-            && !is_own
-            && !disk.is_dir(&theirs.join(&left))
-            && exists(disk, &theirs.join(&left))
-        {
+        if !kept.contains(&left) && !is_own && !disk.is_dir(&theirs.join(&left)) {
             copier.remove(&theirs.join(&left))?;
         }
     }
+    copier.sweep(theirs)?;
     copier.sync_names()?;
     Ok(total)
 }
 
-fn exists(storage: &dyn Storage, path: &Path) -> bool {
-    storage.is_link(path)
-        || !storage
-            .open(path, Access::Read)
-            .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
-}
-
 /// Refuse a target that is no earlier state of the store.
 fn refuse_other(storage: &dyn Storage, ours: &Path, theirs: &Path) -> Result<()> {
-    let (Some(here), Some(there)) = (State::load(storage, ours)?, State::load(storage, theirs)?)
-    else {
+    let (Some(here), Some(there)) = (manifest(storage, ours)?, manifest(storage, theirs)?) else {
         return Ok(());
     };
     let wrong = if here.created_at != there.created_at {
@@ -229,6 +216,14 @@ fn refuse_other(storage: &dyn Storage, ours: &Path, theirs: &Path) -> Result<()>
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
+/// The manifest of a store; `None` without one that can be understood.
+fn manifest(storage: &dyn Storage, store: &Path) -> Result<Option<Manifest>> {
+    match Manifest::load(storage, store) {
+        Err(e) if e.kind() == ErrorKind::Unsupported => Ok(None),
+        loaded => loaded,
+    }
+}
+
 fn see(storage: &dyn Storage, store: &Path) -> Result<Seen> {
     Ok(Seen {
         manifest: read_small(storage, &store.join(MANIFEST))?,
@@ -237,23 +232,15 @@ fn see(storage: &dyn Storage, store: &Path) -> Result<Seen> {
     })
 }
 
-/// What a small file holds; `None` of an index that is too large for memory, which opening the copy makes again.
-fn read_beside(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
-    match read_small(storage, path) {
-        Err(e) if e.kind() == ErrorKind::TooLarge && path.ends_with("index") => Ok(None),
-        found => found,
-    }
-}
-
 /// The files of a store in the order of copying, and the small ones; without what is derived, and without segments
 /// that the manifest does not name: a compaction that goes on writes them, or one that ended left them.
 fn files(storage: &dyn Storage, store: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    let state = State::load(storage, store)?;
-    let segment =
-        |file: &Path| segment_number(&file.file_name().unwrap_or_default().to_string_lossy());
+    let manifest = manifest(storage, store)?;
+    let segment = |file: &Path| parse_name(&file.file_name().unwrap_or_default().to_string_lossy());
     let is_named = |file: &PathBuf| {
         let number = segment(file).filter(|_| file.starts_with(SEGMENTS));
-        number.is_none_or(|number| state.as_ref().is_none_or(|state| state.names(number)))
+        let Some((number, manifest)) = number.zip(manifest.as_ref()) else { return true };
+        manifest.segments.iter().any(|segment| segment.id == number)
     };
     let found = below(storage, store)?.into_iter().filter(|file| is_copied(file) && is_named(file));
     let is_small = |file: &PathBuf| file.components().any(|part| part.as_os_str() == SIDECAR_NAME);
@@ -264,7 +251,7 @@ fn files(storage: &dyn Storage, store: &Path) -> Result<(Vec<PathBuf>, Vec<PathB
 
 /// All that lies in the directories of a store, by its place there.
 fn below(storage: &dyn Storage, store: &Path) -> Result<Vec<PathBuf>> {
-    super::source::is_dir(storage, &store.join("data"))?;
+    is_dir(storage, &store.join("data"))?;
     let logs = Path::new(LOG).join(SIDECAR_NAME);
     let mut dirs = vec![
         PathBuf::from(SEGMENTS),
@@ -273,7 +260,7 @@ fn below(storage: &dyn Storage, store: &Path) -> Result<Vec<PathBuf>> {
         PathBuf::from(SIDECAR_NAME),
     ];
     for name in sorted_names(storage, &store.join(&logs))? {
-        if is_log_file(&name) {
+        if file_number(OsStr::new(&*name)).is_some() {
             dirs.push(logs.join(name));
         }
     }
@@ -291,9 +278,9 @@ fn is_copied(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let dir = file.parent().unwrap_or(Path::new(""));
     if dir == Path::new(SEGMENTS) {
-        segment_number(&name).is_some() || names_saved(&name)
+        parse_name(&name).is_some() || names_saved(&name)
     } else if dir == Path::new(LOG) {
-        is_log_file(&name) || names_saved(&name)
+        file_number(OsStr::new(&*name)).is_some() || names_saved(&name)
     } else if dir == Path::new(SIDECAR_NAME) {
         BESIDE.contains(&&*name)
     } else {

@@ -158,10 +158,6 @@ pub fn make_target(storage: &dyn Storage, target: &Path, source: &Path) -> Resul
     if storage.is_dir(target) {
         return Ok(());
     }
-    if !storage.is_dir(above(target)) {
-        let missing = io::ErrorKind::NotFound.into();
-        return Err(Error::io("create the backup", above(target), missing));
-    }
     storage.create_dir(target).map_err(|e| Error::io("create the backup", target, e))?;
     if let Ok(Some(mode)) = storage.mode(source) {
         let _ = storage.set_mode(target, mode & 0o777 | 0o700);
@@ -171,8 +167,7 @@ pub fn make_target(storage: &dyn Storage, target: &Path, source: &Path) -> Resul
 
 /// Sync the files of a target, and the names in its directories and in those above.
 fn sync_all(storage: &dyn Storage, place: &Place) -> Result<()> {
-    let own = place.single && above(&place.sidecar) != place.dir;
-    if own {
+    if place.shares_dir() {
         let base = place.log.file_name().unwrap_or_default().as_encoded_bytes();
         for name in names_in(storage, &place.dir)? {
             if name.as_encoded_bytes().starts_with(base) {

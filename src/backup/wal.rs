@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use super::copier::{Copier, Growing, Step, Stop};
+use super::copier::growing::Growing;
+use super::copier::{Copier, Step, Stop};
 use super::log::{Backed, Span};
 use super::source::{is_file, read_small, sorted_names};
 use crate::error::Result;

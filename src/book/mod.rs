@@ -16,7 +16,7 @@ mod meta;
 mod names;
 mod options;
 pub mod pier;
-mod slots;
+pub(crate) mod slots;
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;

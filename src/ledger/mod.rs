@@ -34,7 +34,6 @@ pub use fetch::reader::LedgerReader;
 pub use fetch::walk::Payloads;
 pub use jobs::stage::Stage;
 pub use migrate::{FileMigration, Migration, inspect as inspect_migration, migrate};
-pub(crate) use offline::backup::whole_records;
 pub use offline::check::{FileReport, FileSalvage, salvage, verify, verify_file};
 pub use offline::contents::{Contents, bases, contents, is_ledger_file};
 pub use offline::files::{FileInfo, files, open_file};

@@ -66,6 +66,11 @@ impl Place {
         }
     }
 
+    /// Whether the log is a file among others.
+    pub fn shares_dir(&self) -> bool {
+        self.single && above(&self.sidecar) != self.dir
+    }
+
     /// What a writer locks besides the sidecar: logs in a single file share a directory.
     pub fn locked(&self) -> &Path {
         if self.single {

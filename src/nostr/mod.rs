@@ -2,11 +2,11 @@
 
 #[cfg(feature = "arrow")]
 mod arrow;
-pub(crate) mod bulk;
+mod bulk;
 pub(crate) mod bytes;
 mod damage;
 mod index;
-mod log;
+pub(crate) mod log;
 mod mend;
 mod open;
 pub(crate) mod pages;

@@ -1,28 +1,29 @@
 //! What only a book can tell a backup: which bytes change in place, and which deeds its header vouches for.
 
-use super::{SLOT_BYTES, SLOTS_AT, Slot, newest_first};
+use std::io;
+
+use super::committed::read_slots;
+use super::{DEEDS_AT, SLOTS_AT, Slot, newest_first};
 use crate::book::Book;
-use crate::book::layouts::Layout;
+use crate::book::layouts::{Layout, packed};
 use crate::error::Result;
-use crate::slice::part;
+use crate::storage::{File, read_full};
+
+/// The bytes of a log that change in place: both slots, or the header of another layout.
+pub(crate) fn header_now(file: &dyn File) -> io::Result<Vec<u8>> {
+    let has_slots = read_slots(file)?.iter().any(Option::is_some);
+    let mut header = vec![0; if has_slots { DEEDS_AT } else { packed::HEADER_BYTES } as usize];
+    let read = read_full(file, &mut header, 0)?;
+    header.truncate(read);
+    Ok(header)
+}
 
 impl Book {
-    /// The bytes before the first deed, which change in place.
-    pub(crate) fn header_bytes(&self) -> u64 {
-        self.layout().header_bytes()
-    }
-
     /// The byte up to which this header, read before, vouches for the log: in the layout `slots`, what follows it
     /// looks like damage. `None` where the header says nothing of the end.
     pub(crate) fn vouched_by(&self, header: &[u8]) -> Result<Option<u64>> {
-        if self.layout() != Layout::Slots {
-            return Ok(None);
-        }
-        let slot = |at: u64| {
-            let bytes = header.get(at as usize..)?;
-            Slot::parse(part(bytes, ..SLOT_BYTES.min(bytes.len())))
-        };
-        let newest = newest_first(&SLOTS_AT.map(slot)).next();
+        let slots = SLOTS_AT.map(|at| Slot::parse(header.get(at as usize..)?));
+        let newest = newest_first(&slots).next().filter(|_| self.layout() == Layout::Slots);
         let Some((_, slot)) = newest.filter(|(_, slot)| slot.records() > 0) else {
             return Ok(None);
         };

@@ -13,7 +13,7 @@
 //!
 //! Source: the head of the reference implementation's branch.
 
-mod backup;
+pub(crate) mod backup;
 pub(super) mod committed;
 pub(super) mod find_end;
 pub(super) mod writer;

@@ -1,7 +1,6 @@
 //! A ledger without a store: list its files, read them, verify them, copy what is intact. Nothing in
 //! it is changed.
 
-pub(super) mod backup;
 pub(super) mod check;
 pub(super) mod contents;
 pub(super) mod files;

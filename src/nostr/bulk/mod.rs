@@ -1,6 +1,5 @@
 //! Work on a whole store: import, export, parts for other processes, and compaction.
 
-pub(crate) mod backup;
 pub(super) mod compaction;
 pub(super) mod export;
 pub(super) mod fragmentation;

@@ -2,7 +2,7 @@
 
 pub(super) mod checkpoints;
 pub(super) mod codec;
-pub(super) mod entry;
+pub(crate) mod entry;
 pub(super) mod files;
 pub(super) mod replay;
 pub mod wal;

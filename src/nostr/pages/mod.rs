@@ -1,7 +1,7 @@
 //! The segments of a store, the manifest that lists them, and the options that all files are opened with.
 
 pub(super) mod ends;
-pub(super) mod manifest;
+pub(crate) mod manifest;
 pub(super) mod on_all_cores;
 pub(super) mod options;
 pub(super) mod progress;

@@ -24,6 +24,7 @@ fn beside(kind: Kind, rounds: u32, at: u64) -> u64 {
         }
     }
     let before = read(&sim, &kind, LOG).unwrap();
+    let had = if rounds > 1 { read(&sim, &kind, COPY).unwrap() } else { Vec::new() };
     let calls = Arc::new(AtomicU64::new(0));
     let (writer, count) = (sim.clone(), calls.clone());
     let storage = watched(on(&sim), move |seen| {
@@ -43,6 +44,9 @@ fn beside(kind: Kind, rounds: u32, at: u64) -> u64 {
         "{}, call {at}",
         kind.name
     );
+    let new = found.iter().filter(|one| !had.contains(one)).count() as u64;
+    let counted = report.new_records.unwrap_or(new);
+    assert!(counted >= new, "{}, call {at}: {counted} of {new} new records", kind.name);
     let report =
         back_up(on(&sim)).unwrap_or_else(|e| panic!("{}, call {at}, once more: {e:?}", kind.name));
     assert_eq!(read(&sim, &kind, COPY).unwrap(), after, "{}, call {at}: {report:?}", kind.name);

@@ -9,6 +9,7 @@ mod refused;
 use std::path::Path;
 use std::sync::Arc;
 
+use deedbook::ledger::{self, LedgerConfig};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::{BackupOptions, BackupReport, Result, backup};
@@ -88,4 +89,16 @@ fn a_backup_has_all_records_and_the_next_one_writes_what_is_new() {
         let copy = read(&sim, &kind, COPY).unwrap();
         assert!(copy.contains(&b"more".to_vec()), "{}", kind.name);
     }
+}
+
+#[test]
+fn a_first_backup_of_a_ledger_knows_how_long_its_records_may_be() {
+    let (sim, long) = (disk(), vec![b'x'; (ledger::RECORD_BYTES_MAX + 1) as usize]);
+    let options =
+        ledger::Options::default().storage(on(&sim)).record_bytes_max(2 * ledger::RECORD_BYTES_MAX);
+    let ledger = options.open(LedgerConfig::lines(LOG, "events")).unwrap();
+    ledger.append(&long).unwrap();
+    ledger.close().unwrap();
+    back_up(on(&sim)).unwrap();
+    assert_eq!(read(&sim, &Kind::named("ledger"), COPY).unwrap(), [long]);
 }

@@ -3,6 +3,8 @@
 //! A name says that its file is whole: a new file is written under `.NAME.new`, synced, then renamed. Only a file
 //! that grows is written in place, after the bytes that are durable there.
 
+pub mod growing;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
@@ -16,8 +18,6 @@ use crate::slice::{part, part_mut};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, Storage, above, read_full, write_full};
 
-/// A file of the backup is the log's if so many bytes before its durable end are.
-const COMPARED_BYTES: u64 = 64 << 10;
 /// A log that changes under the copy is looked at so often.
 const ATTEMPTS: u32 = 50;
 const PIECE_BYTES: u64 = 4 << 20;
@@ -70,19 +70,6 @@ pub fn once_more<T>(log: &Path, less: &str, mut copy: impl FnMut() -> Step<T>) -
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
-/// A file that grows.
-#[derive(Clone, Debug)]
-pub struct Growing {
-    pub source: PathBuf,
-    pub target: PathBuf,
-    /// Which byte of the log is its first one.
-    pub base: u64,
-    /// The bytes before this one are not copied here.
-    pub start: u64,
-    /// The byte after the last one that is copied.
-    pub end: u64,
-}
-
 /// Brings the files of a backup to the state of the log, and counts what it wrote.
 pub struct Copier<'a> {
     pub storage: &'a dyn Storage,
@@ -111,90 +98,6 @@ impl<'a> Copier<'a> {
     /// Tell how far the copy is; an error ends it.
     pub fn tell(&mut self) -> Result<()> {
         (self.progress)(self.read)
-    }
-
-    /// How many bytes of a growing file are durable and the log's own; an error if they are another log's. The
-    /// target stays as it is. The first `durable` bytes of the log are known to be durable in the target.
-    pub fn check(&self, file: &Growing, durable: u64) -> Step<u64> {
-        let Growing { source, target, base, start, end } = file;
-        let there = match self.storage.open(target, Access::Read) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(*start),
-            opened => opened.map_err(|e| unusable("open the copy", target, e))?,
-        };
-        let len = there.len().map_err(|e| Error::io("look at the copy", target, e))?;
-        let kept = match self.touched.get(target) {
-            Some(&kept) => kept,
-            None if self.target.was_interrupted() => durable.saturating_sub(*base),
-            None => len,
-        };
-        let kept = kept.min(len);
-        let wrong = if kept > *end {
-            format!("{kept} bytes, the log has {end}")
-        } else {
-            let from = kept.saturating_sub(COMPARED_BYTES).max(*start).min(kept);
-            if kept <= *start
-                || same_part(&*open_source(self.storage, source)?, &*there, from, kept, source)?
-            {
-                return Ok(kept.max(*start));
-            }
-            format!("other bytes before byte {kept} than the log")
-        };
-        let message = format!(
-            "{} is no beginning of {}: it has {wrong}; it is the backup of another log, or this log lost its end \
-             and was written again: choose another directory",
-            target.display(),
-            source.display()
-        );
-        Err(Error::new(ErrorKind::InvalidArgument, message).into())
-    }
-
-    /// Copy the bytes of a growing file after the first `kept` ones, durably.
-    pub fn grow(&mut self, file: &Growing, kept: u64) -> Step<()> {
-        let Growing { source, target, base, start, end } = file;
-        let write = |e| Error::io("write the copy", target, e);
-        let read = match kept < *end {
-            true => Some(open_source(self.storage, source)?),
-            false => None,
-        };
-        let is_there = self.is_file(target)?;
-        if !is_there {
-            drop(self.create(target, source)?);
-        }
-        let written = self
-            .storage
-            .open(target, Access::Write)
-            .map_err(|e| unusable("open the copy", target, e))?;
-        let len = written.len().map_err(write)?;
-        if is_there && kept >= *end && len <= (*end).max(*start) {
-            return Ok(());
-        }
-        self.target.begin()?;
-        self.touched.entry(target.clone()).or_insert(kept);
-        if len > *end {
-            // An interrupted copy left more.
-            written.set_len((*end).max(*start)).map_err(write)?;
-        }
-        let (mut at, mut block) = (kept, Vec::new());
-        while let Some(read) = read.as_deref().filter(|_| at < *end) {
-            let bytes = self.piece(read, at, *end, &mut block, source)?;
-            if bytes == 0 {
-                return Err(Stop::Changed(format!(
-                    "{} ends {} bytes too early",
-                    source.display(),
-                    end - at
-                )));
-            }
-            self.write(&*written, part(&block, ..bytes), at, target)?;
-            at += bytes as u64;
-            if self.unnoted >= self.target.noted_every {
-                written.sync_data().map_err(write)?;
-                self.sync_names()?;
-                self.target.note(base + at)?;
-                self.unnoted = 0;
-            }
-        }
-        self.done(&*written, target)?;
-        Ok(())
     }
 
     /// Write the bytes of a small file; without any, remove it. Whatever happens, the file is the old one or the
@@ -397,7 +300,7 @@ impl<'a> Copier<'a> {
 }
 
 /// The name of a file that is being made: no log has a file of such a name.
-pub fn name_aside(target: &Path) -> PathBuf {
+fn name_aside(target: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
     name.push(NEW);
@@ -405,7 +308,7 @@ pub fn name_aside(target: &Path) -> PathBuf {
 }
 
 /// A file of the log. One that is gone was dropped, or sent.
-fn open_source(storage: &dyn Storage, path: &Path) -> Step<Box<dyn File>> {
+pub fn open_source(storage: &dyn Storage, path: &Path) -> Step<Box<dyn File>> {
     match storage.open(path, Access::Read) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             Err(Stop::Changed(format!("{} is gone", path.display())))
