@@ -77,10 +77,11 @@ fn copy(
             let bytes = read_small(disk, &from.join(&file))?;
             copier.whole(&from.join(&file), &to.join(&file), bytes.as_deref())?;
         }
-        let kept = |name: &String| file_parts(OsStr::new(name)).is_some() || names_saved(name);
-        for name in sorted_names(disk, &from.join(QUARANTINE_NAME))?.into_iter().filter(kept) {
-            let place = Path::new(QUARANTINE_NAME).join(name);
-            copier.once(&from.join(&place), &to.join(&place))?;
+        for name in sorted_names(disk, &from.join(QUARANTINE_NAME))? {
+            if names_file(&name) {
+                let place = Path::new(QUARANTINE_NAME).join(name);
+                copier.once(&from.join(&place), &to.join(&place))?;
+            }
         }
         letters.extend(copy_letters(copier, &from, &to, &letters)?);
         copier.sync_names()?;
@@ -99,7 +100,7 @@ fn copy(
         .into_iter()
         .filter(|name| names_letters(name) || name == QUARANTINE_NAME);
     for dir in dirs.map(|name| to.join(name)).chain([theirs.to_path_buf()]) {
-        copier.sweep(&dir)?;
+        copier.sweep(&dir, |name| names_file(name) || names_letter(name))?;
     }
     copier.sync_names()?;
     for base in &bases {
@@ -169,6 +170,16 @@ fn files(storage: &dyn Storage, dir: &Path, bases: &[String]) -> Result<Vec<Stri
     Ok(found.into_iter().map(|(.., name)| name).collect())
 }
 
+/// Whether a file is one of a ledger, or what was cut off one.
+fn names_file(name: &str) -> bool {
+    file_parts(OsStr::new(name)).is_some() || names_saved(name)
+}
+
+/// Whether a file has dead letters.
+fn names_letter(name: &str) -> bool {
+    name.ends_with(".jsonl") && !name.starts_with('.')
+}
+
 /// Whether a directory of the sidecar holds dead letters.
 fn names_letters(dir: &str) -> bool {
     dir == LETTERS || dir.strip_prefix(LETTERS).is_some_and(|rest| rest.starts_with('-'))
@@ -180,9 +191,8 @@ fn letters(storage: &dyn Storage, sidecar: &Path) -> Result<BTreeSet<PathBuf>> {
     for dir in sorted_names(storage, sidecar)? {
         if names_letters(&dir) {
             let names = sorted_names(storage, &sidecar.join(&dir))?;
-            let is_letter = |name: &String| name.ends_with(".jsonl") && !name.starts_with('.');
-            found
-                .extend(names.into_iter().filter(is_letter).map(|name| Path::new(&dir).join(name)));
+            let names = names.into_iter().filter(|name| names_letter(name));
+            found.extend(names.map(|name| Path::new(&dir).join(name)));
         }
     }
     Ok(found)

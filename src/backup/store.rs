@@ -189,7 +189,7 @@ fn copy(
             copier.remove(&theirs.join(&left))?;
         }
     }
-    copier.sweep(theirs)?;
+    copier.sweep(theirs, |name| name == MANIFEST)?;
     copier.sync_names()?;
     Ok(total)
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::super::source::unusable;
 use super::{Copier, Step, Stop, open_source, same_part};
-use crate::backup::source::unusable;
 use crate::error::{Error, ErrorKind};
 use crate::slice::part;
 use crate::storage::Access;

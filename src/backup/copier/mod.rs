@@ -193,10 +193,11 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Remove what an interrupted copy left in a directory.
-    pub fn sweep(&mut self, dir: &Path) -> Step<()> {
+    /// Remove the new files of these names that an interrupted copy left in a directory.
+    pub fn sweep(&mut self, dir: &Path, is_ours: impl Fn(&str) -> bool) -> Step<()> {
         for name in sorted_names(self.storage, dir)? {
-            if name.starts_with('.') && name.ends_with(NEW) {
+            let of = name.strip_prefix('.').and_then(|name| name.strip_suffix(NEW));
+            if of.is_some_and(&is_ours) {
                 self.remove(&dir.join(name))?;
             }
         }

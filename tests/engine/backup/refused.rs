@@ -217,3 +217,25 @@ fn a_backup_of_another_store_is_refused_and_so_is_one_that_was_written() {
     assert!(error.to_string().contains("is no earlier state of"), "{error}");
     assert_eq!(read(&sim, &kind, COPY).unwrap(), before);
 }
+
+/// Whatever else lay in the directory of the copy was removed with what the store had no more.
+#[test]
+fn a_backup_removes_only_files_of_its_kind() {
+    for (name, gone) in [
+        ("store", &["data/segments/data.7.seg", "wal/x", ".manifest.json.new"][..]),
+        ("ledger", &["7-events", ".0-events.new"][..]),
+    ] {
+        let (sim, kind) = (disk(), Kind::named(name));
+        write(&sim, &kind, 0);
+        back_up(on(&sim)).unwrap();
+        sim.create_dir(&Path::new(COPY).join("older")).unwrap();
+        let kept = ["README", "older/data.7.seg", "older/7-events", ".mine.new"];
+        let there = |file: &&str| sim.open(&Path::new(COPY).join(file), Access::Read).is_ok();
+        for file in kept.iter().chain(gone) {
+            drop(sim.create_new(&Path::new(COPY).join(file), 0o600).unwrap());
+        }
+        back_up(on(&sim)).unwrap();
+        assert!(kept.iter().all(there), "{name}");
+        assert!(!gone.iter().any(there), "{name}");
+    }
+}

@@ -405,6 +405,29 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
         assert [record.payload for record in snapshot] == [b"waits", b"events"]
 
 
+def test_what_is_refused_and_replayed_under_a_backup_is_in_it(tmp_path: Path) -> None:
+    """It had left its file before that was copied, and came to another one afterwards."""
+    log, copy = tmp_path / "ledger", tmp_path / "copy"
+    with Ledger.open(log) as ledger:
+        for payload in (b"one", b"two"):
+            ledger.append(payload)
+            ledger.fetch()
+    seen: list[int] = []
+
+    def refuse(read: int) -> None:
+        seen.append(read)
+        if len(seen) == 1:
+            letters = DeadLetters(dead_letters_of(log, "events"))
+            letters.write("batch", enumerate([b"two"]), **WHY)
+            (log / "1-events").unlink()
+            with Ledger.open(log) as ledger:
+                assert letters.replay(ledger) == 1
+
+    backup(log, copy, progress=refuse)
+    with LedgerSnapshot.open(copy, "events") as snapshot:
+        assert [record.payload for record in snapshot] == [b"one", b"two"]
+
+
 def test_what_a_ledger_has_committed_is_in_its_backup(tmp_path: Path) -> None:
     """The folder of the note was not made, and the backup failed."""
     with Ledger.open(tmp_path / "ledger") as ledger:
