@@ -186,9 +186,9 @@ pub fn bases(location: impl AsRef<Path>, options: &Options) -> Result<Vec<String
     let (mut found, mut unreadable) = (Vec::new(), None);
     for (base, mut files) in named {
         files.sort_unstable();
-        if counter::is_there(storage, &sidecar, base)
-            || any_holds_records(storage, &files, &mut unreadable)
-        {
+        let is_counted = || counter::is_there(storage, &sidecar, base);
+        // A sender that removes the files meanwhile stores the counter first.
+        if is_counted() || any_holds_records(storage, &files, &mut unreadable) || is_counted() {
             found.push(base.to_owned());
         }
     }
