@@ -107,7 +107,6 @@ impl<'a> Copier<'a> {
         match bytes {
             None if there.is_some() => self.remove(target)?,
             Some(bytes) if there.as_deref() != Some(bytes) => {
-                self.make_dir(above(target))?;
                 let new = name_aside(target);
                 let file = self.create(&new, source)?;
                 write_full(&*file, bytes, 0).map_err(|e| Error::io("write the copy", &new, e))?;
@@ -131,7 +130,6 @@ impl<'a> Copier<'a> {
     /// Copy the bytes of a file before byte `end` to `.NAME.new`; returns that path.
     pub fn stage_to(&mut self, source: &Path, target: &Path, end: u64) -> Step<PathBuf> {
         let read = open_source(self.storage, source)?;
-        self.make_dir(above(target))?;
         let new = name_aside(target);
         let written = self.create(&new, source)?;
         let (mut at, mut block) = (0, Vec::new());
