@@ -110,6 +110,8 @@ pub fn is_dir(storage: &dyn Storage, dir: &Path) -> Result<bool> {
     }
     match storage.open(dir, Access::Read) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        // A writer made it between the two looks.
+        _ if storage.is_dir(dir) => Ok(true),
         _ => Err(Error::new(ErrorKind::NotALog, "must be a directory").at(dir)),
     }
 }

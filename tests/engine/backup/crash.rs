@@ -138,13 +138,6 @@ fn survives_every_crash(name: &str) {
     assert!(explorer.counts.distinct > 20, "{:?}", explorer.counts);
 }
 
-/// A test for each kind, so that they run side by side.
-macro_rules! of_each_kind {
-    ($what:ident: $($test:ident $name:literal)*) => {
-        $(#[test] fn $test() { $what($name); })*
-    };
-}
-
 of_each_kind! {
     survives_every_crash:
     a_crash_at_any_call_of_a_backup_of_a_packed_book "packed"

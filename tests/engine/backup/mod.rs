@@ -1,5 +1,12 @@
 //! Backups of every kind of log: whole, incremental, resumed, refused; after every crash and every failing call.
 
+/// A test for each kind, so that they run side by side.
+macro_rules! of_each_kind {
+    ($what:ident: $($test:ident $name:literal)*) => {
+        $(#[test] fn $test() { $what($name); })*
+    };
+}
+
 mod beside;
 mod commits;
 mod crash;
