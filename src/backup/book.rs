@@ -16,7 +16,7 @@ use crate::log::space::Place;
 use crate::storage::{Access, Storage};
 
 impl Backed for BookFormat {
-    /// Of an epoch, what Vere keeps beside it.
+    /// Vere keeps these files beside an epoch.
     const BESIDE: &'static [&'static str] = &[META_NAME, "epoc.txt", "vere.txt"];
 
     fn reading(storage: Arc<dyn Storage>) -> Options {
@@ -34,8 +34,8 @@ impl Backed for BookFormat {
         let Some(bytes) = first_bytes.get(..header as usize) else {
             return Err(Stop::Changed("the header was not whole".into()));
         };
-        // The header, read with the mark, vouches for what was appended then, durable or not. What came later is for
-        // the next backup: with this header it would be damage.
+        // The header, read with the mark, vouches for all deeds of that time, durable or not. Later deeds are for the
+        // next backup: with this header they would be damage.
         let end = log.vouched_by(first_bytes)?.unwrap_or(end).max(header);
         Ok(Span { start: 0, end, first_bytes: bytes.to_vec(), segment_bytes: None })
     }

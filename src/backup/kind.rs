@@ -1,4 +1,4 @@
-//! Which kind of log lies at a path, by the names there.
+//! Detects the kind of a log by the names at its path.
 
 use std::io;
 use std::path::Path;
@@ -85,7 +85,7 @@ impl Kind {
         }
     }
 
-    /// What lies at a path; `None` if there is no log.
+    /// The kind of the log at a path; `None` if there is none.
     pub fn find(storage: &Arc<dyn Storage>, path: &Path) -> Result<Option<Self>> {
         if !storage.is_dir(path) {
             return match storage.open(path, Access::Read) {
@@ -109,7 +109,7 @@ impl Kind {
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         if found.is_empty() {
-            // Of a log that is gone, what lies beside it says what it was.
+            // The settings beside a log that is gone name its format.
             for kind in Self::ALL {
                 let named = Settings::load(&**storage, &sidecar_dir(path), kind.name())?;
                 found.extend(named.map(|_| kind));
@@ -152,7 +152,7 @@ fn ledger_options(storage: &Arc<dyn Storage>) -> ledger::Options {
     ledger::Options::default().storage(storage.clone())
 }
 
-/// Whether a directory without a log holds files, and not only what the first backup made before it was interrupted.
+/// Whether a directory without a log holds other files than those of an interrupted first backup.
 pub fn holds_others(storage: &Arc<dyn Storage>, path: &Path) -> Result<bool> {
     let below = path.join(".urb").join("log");
     if has_begun(&**storage, &sidecar_dir(path))? || has_begun(&**storage, &sidecar_dir(&below))? {

@@ -1,7 +1,7 @@
-//! Ledgers: files that are written once, sent and removed, and the dead letters of what a server refused.
+//! Ledgers: files that are written once, sent and removed, and the dead letters of refused records.
 //!
-//! A file's name says that it is whole in the backup: each is made aside. What is gone from the ledgers goes from the
-//! backup, after the counters say that their numbers were used.
+//! Each file of the backup is made aside, so a file with its final name is whole. The backup removes a file that the
+//! ledgers have no more, after the counters say that its number was used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -70,7 +70,7 @@ fn copy(
                 Err(stop) => return Err(stop),
             }
         }
-        // What is gone by now was sent, or is in one of the directories that come next.
+        // A file that is gone by now was sent, or is in one of the directories that come next.
         there = files(disk, ours, &bases)?.into_iter().collect();
         // Before a file goes: its number must not come again.
         for file in small_files(disk, &from)? {
@@ -170,7 +170,7 @@ fn files(storage: &dyn Storage, dir: &Path, bases: &[String]) -> Result<Vec<Stri
     Ok(found.into_iter().map(|(.., name)| name).collect())
 }
 
-/// Whether a file is one of a ledger, or what was cut off one.
+/// Whether a name is that of a ledger's file, or of bytes that were cut off one.
 fn names_file(name: &str) -> bool {
     file_parts(OsStr::new(name)).is_some() || names_saved(name)
 }

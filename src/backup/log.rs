@@ -3,14 +3,14 @@
 //! ```text
 //! 1 look      the mark and the small files beside the log, while no commit is under way
 //! 2 open      the source, for reading: up to where the mark vouches for it
-//! 3 check     what the target has already: the log's first bytes, or the backup is refused
+//! 3 check     the target's files: they begin as the log does, or the backup is refused
 //! 4 grow      the target's mark is opened, as a writer does; the files are continued, and synced
 //! 5 verify    the new records are read back
 //! 6 vouch     the small files are replaced, their names synced, then the mark is
 //! ```
 //!
-//! So the copy has all that its mark vouches for. A crash leaves the backup before, with a tail that was not
-//! acknowledged.
+//! The mark comes last, so the copy has all records that its mark vouches for. A crash leaves the backup before, with
+//! an unacknowledged tail.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -245,8 +245,8 @@ fn refuse_damage<F: Backed>(log: &Log<F>, source: &Path, target: &Path) -> Resul
     Err(Error::new(ErrorKind::Corrupt, message).offset_at(recovery.valid_end))
 }
 
-/// Say that the target may go on after its mark, as a writer does before it appends: what a crash leaves there is a
-/// torn tail then, and no damage.
+/// Say that the target may go on after its mark, as a writer does before it appends: the bytes that a crash
+/// leaves there are a torn tail then, and no damage.
 fn open_mark(copier: &mut Copier<'_>, place: &Place, mark: Mark) -> Result<()> {
     if !mark.closed && !copier.target.was_interrupted() {
         return Ok(());
@@ -260,7 +260,7 @@ fn open_mark(copier: &mut Copier<'_>, place: &Place, mark: Mark) -> Result<()> {
     open().map_err(|e| Error::io("open the mark", &place.log, e))
 }
 
-/// Copy what was cut off the log once, and saved.
+/// Copy the files with bytes that were cut off the log.
 fn copy_saved(copier: &mut Copier<'_>, ours: &Place, theirs: &Place) -> Step<()> {
     let base = ours.log.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for name in sorted_names(copier.storage, &ours.dir)? {

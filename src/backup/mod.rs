@@ -1,8 +1,9 @@
 //! Backups of logs beside their writers: copies that open as the logs do.
 //!
-//! A backup is files of the log's format. What a copy has already is not copied again. A copy that was interrupted is
-//! the one before, and the next backup continues it. One engine copies, compares, syncs, resumes and reports; a file
-//! for each kind of log says which files it has, in which order they are copied, and what of them is durable.
+//! A backup consists of files in the log's format, and copies only the bytes that its target lacks. An interrupted
+//! backup leaves the backup before it with an unacknowledged tail, which the next one continues. One engine copies,
+//! compares, syncs, resumes and reports. A file for each kind of log lists its files, their order, and their durable
+//! bytes.
 
 mod book;
 mod copier;
@@ -34,9 +35,8 @@ use target::{Target, make_target, name_holder};
 /// Copy a log beside its writer, or bring such a copy up to date. To restore, open the copy.
 ///
 /// The copy has every record that was acknowledged before the call, with the same numbers or LSNs, consumers and
-/// committed transactions. What is new in it is read back. When this returns, it is on stable storage. The next call
-/// continues what was interrupted. `progress` is called with the bytes read so far, and what it fails with ends the
-/// copy.
+/// committed transactions. The backup reads the new records back, and returns when the copy is on stable storage. The
+/// next call continues an interrupted one. `progress` gets the bytes read so far, and its error ends the copy.
 ///
 /// A `target` whose files are no beginning of the log's is [`ErrorKind::InvalidArgument`], and stays as it is.
 ///

@@ -1,4 +1,4 @@
-//! How a log is backed up, and what a backup did.
+//! The options of a backup, and its report.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
-/// How a log is backed up; see the fields.
+/// The options of [`backup`](fn@crate::backup).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BackupOptions {
@@ -46,7 +46,7 @@ setters! {
     optional {}
 }
 
-/// What a backup did, and what it has now.
+/// The result of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {

@@ -11,11 +11,11 @@ use crate::log::space::base_of_tail;
 use crate::sidecar::{LOCK_NAME, note};
 use crate::storage::{Access, LockAttempt, Storage, names_in};
 
-/// The small files of a sidecar that a backup has. What else lies there is not the log's.
+/// The small files of a sidecar that a backup has. Other files there are not the log's.
 pub const COPIED: [&str; 6] = ["settings", "mark", "index", "consumers", "loss", "transactions"];
 const WAITED: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Looks that find nobody who would end what is under way. A writer may begin, or end, between two of them.
+/// So many looks must find no writer that could end the commit. A writer may begin, or end, between two of them.
 const LOOKS: u32 = 5;
 
 /// Wait until none of these files is there. Where `is_alone` says that no writer is there, nobody removes them.
@@ -67,7 +67,7 @@ pub fn is_free(storage: &dyn Storage, sidecar: &Path) -> Result<bool> {
     }
 }
 
-/// Whether a file has what an opening or a repair cut off and saved.
+/// Whether a name is that of a file with bytes that an opening or a repair cut off a log.
 pub fn names_saved(name: &str) -> bool {
     base_of_tail(Path::new(name)).is_some() || name.ends_with(".wal.cut")
 }
@@ -127,7 +127,7 @@ pub fn sorted_names(storage: &dyn Storage, dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// An error of an opening. What is no regular file is no part of a log.
+/// The error of an opening. Only regular files are parts of a log.
 pub fn unusable(doing: &str, path: &Path, e: io::Error) -> Error {
     match e.kind() {
         io::ErrorKind::InvalidInput => {

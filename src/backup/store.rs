@@ -1,9 +1,9 @@
 //! An event store: pages and a write-ahead log that fit each other by a manifest.
 //!
 //! ```text
-//! 1 stage     each file that differs, beside its place; once more what changed meanwhile
+//! 1 stage     each file that differs, beside its place; files that changed meanwhile once more
 //! 2 name      segments, then files of the log, then the small files, then the manifest; each synced before the next
-//! 3 remove    what the store has no more
+//! 3 remove    the files that the store has no more
 //! 4 verify    all of the copy
 //! ```
 //!
@@ -34,17 +34,17 @@ const MANIFEST: &str = "manifest.json";
 const LOG: &str = "wal";
 const SEGMENTS: &str = "data/segments";
 const UNDER_WAY: &str = "transaction";
-/// Of the sidecar, and derived: it is made again.
+/// The index in the sidecar, which an opening makes again.
 const INDEX: &str = "events";
 /// The small files of the sidecar that a backup has. How far imports came is of the store alone.
 const BESIDE: [&str; 5] = ["manifest", "consumers", "loss", "settings", "transactions"];
-/// What a backup has of its own.
+/// The backup's own files.
 const NOT_REMOVED: [&str; 4] = ["lock", "backup", UNDER_WAY, "imports.json"];
 const DAMAGED_MAX: u32 = 3;
 /// A file that changed so long ago shows a later change by its time.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What another state of the store has otherwise: after a checkpoint, a rotation, a compaction or a commit.
+/// The files that tell a state of the store: a checkpoint, a rotation, a compaction or a commit changes one of them.
 #[derive(PartialEq)]
 struct Seen {
     manifest: Option<Vec<u8>>,
@@ -70,7 +70,7 @@ pub fn backup(
     let disk = &**storage;
     if is_file(disk, &theirs.join(MANIFEST))? {
         refuse_other(disk, ours, theirs)?;
-        // Damage is not to replace what an earlier backup has.
+        // Damage must not replace the intact files of an earlier backup.
         let (source, target) = (ours.display(), theirs.display());
         let wrong = format!("{source} is damaged, and its backup {target} stays as it is");
         once_more(ours, "written", || {
@@ -152,7 +152,7 @@ fn copy(
     wait_until_none(disk, ours, std::slice::from_ref(&intent), is_alone)?;
     let seen = see(disk, ours)?;
     let (large, small) = files(disk, ours)?;
-    // What a mark vouches for is in what is copied after it.
+    // The files that are copied after a mark have all records that the mark vouches for.
     let mut beside = Vec::new();
     for file in small {
         beside.push((read_beside(disk, &ours.join(&file))?, file));

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The file says `begun`, durably, before the first change: a power cut may leave garbage where the copy was written.
-//! What it says later need not be durable, because an older text only has more bytes copied again. Numbers have 20 digits,
-//! so that one text is written over another at once.
+//! Its later texts need not be durable: with an older text, the next backup only copies more bytes again. Numbers have 20
+//! digits, so that one text is written over another at once.
 
 use std::cell::Cell;
 use std::io;
@@ -26,7 +26,7 @@ use crate::storage::{Access, Storage, above, names_in, sync_dir, write_full};
 
 const NAME: &str = "backup";
 
-/// What the target says of the last backup.
+/// The state of the last backup, as the target notes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It ended.
@@ -52,7 +52,7 @@ pub struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Lock the target. What another program or an interrupted backup left unsynced is synced.
+    /// Lock the target, and sync the files that another program or an interrupted backup left unsynced.
     pub fn open(place: &Place, options: &'a BackupOptions) -> Result<Self> {
         let BackupOptions { lock_timeout, noted_every, .. } = options;
         let (storage, noted_every) = (&*options.storage, *noted_every);
@@ -68,7 +68,7 @@ impl<'a> Target<'a> {
         Ok(Self { storage, noted_every, path, found: state, part, has_begun, _lock: lock })
     }
 
-    /// Whether the last backup was interrupted: what is there after its marks may not be durable.
+    /// Whether the last backup was interrupted: bytes after its marks may not be durable.
     pub fn was_interrupted(&self) -> bool {
         matches!(self.found, State::Begun { .. })
     }
@@ -201,7 +201,7 @@ fn sync_below(storage: &dyn Storage, dir: &Path) -> Result<()> {
     sync(storage.sync_dir(dir), dir)
 }
 
-/// A backup has no file that its owner may not read; what is no file is not the backup's.
+/// A backup has only regular files that its owner may read. Others are not the backup's.
 fn sync_file(storage: &dyn Storage, path: &Path) -> Result<()> {
     sync(storage.open(path, Access::Read).and_then(|file| file.sync_data()), path)
 }

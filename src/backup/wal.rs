@@ -60,7 +60,7 @@ impl Backed for WalFormat {
                 files.push(growing(index, upto));
             }
         }
-        // What the target has beyond them is none of the log's.
+        // The target's further segments are not the log's.
         files.extend(
             segments(storage, theirs)?
                 .into_iter()

@@ -39,10 +39,10 @@ impl From<Error> for Stop {
     }
 }
 
-/// What a step of a copy returns.
+/// The result of a step of a copy.
 pub type Step<T> = std::result::Result<T, Stop>;
 
-/// What the backup of a log has.
+/// The records of a backup.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Copied {
     /// Positions of the first and the last record.
@@ -70,7 +70,7 @@ pub fn once_more<T>(log: &Path, less: &str, mut copy: impl FnMut() -> Step<T>) -
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
-/// Brings the files of a backup to the state of the log, and counts what it wrote.
+/// Brings the files of a backup to the state of the log, and counts the files and bytes that it writes.
 pub struct Copier<'a> {
     pub storage: &'a dyn Storage,
     pub target: &'a Target<'a>,

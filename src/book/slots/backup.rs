@@ -1,4 +1,4 @@
-//! What only a book can tell a backup: which bytes change in place, and which deeds its header vouches for.
+//! The header of a book for a backup: which bytes change in place, and which deeds they vouch for.
 
 use std::io;
 
