@@ -122,7 +122,6 @@ def test_lines_of_other_jobs_stay(tmp_path: Path, own: Checkpoint, files: list[P
 def test_lines_are_counted_and_not_held_in_memory_where_no_other_query_has_any(
     tmp_path: Path, own: Checkpoint, files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All bad lines of a batch were held in memory, which ended the driver after each restart."""
     at = tmp_path / "bad"
     put_aside(at, own, "a", files)
 

@@ -102,7 +102,6 @@ def reported(script: str, cluster: Any, home: Path) -> Any:
 
 
 def test_a_driver_without_the_secret_is_refused(cluster: Any) -> None:
-    """Any local user ran code as the one whose cluster it was."""
     with pytest.raises((AssertionError, subprocess.TimeoutExpired)) as raised:
         run_driver(REFUSED, cluster.master, timeout_s=90)
     assert cluster.executors() == [] and "RAN" not in str(raised.value)

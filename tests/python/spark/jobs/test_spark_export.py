@@ -81,7 +81,6 @@ def killed_after_intent() -> Iterator[None]:
 
 
 def test_the_same_export_at_once_is_refused(spark: Any, tmp_path: Path) -> None:
-    """Both wrote a batch into the same folders, and removed each other's files."""
     append(tmp_path / "log", 0, 10)
     assert export(spark, tmp_path / "log", tmp_path / "table").rows == 10
     (lock,) = (tmp_path / "table.jobs").glob("*.work/lock")
@@ -147,7 +146,6 @@ def test_a_batch_of_plain_files_is_added_once_wherever_the_driver_dies(
 
 
 def test_a_staged_file_that_is_nowhere_is_refused(spark: Any, tmp_path: Path) -> None:
-    """A run is killed after its intent; somebody removes what it had staged."""
     made = table_at(tmp_path)
     rows = spark.range(3).selectExpr("id as event").coalesce(1)
     with killed_after_intent():
@@ -270,7 +268,6 @@ OTHERS = {
 def test_other_columns_or_partitions_than_those_of_the_table_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, other: str
 ) -> None:
-    """The rows were added: readers then refused the table, or missed columns."""
     columns, partition_by, said = OTHERS[other]
     monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
     path = tmp_path / "table"
@@ -285,21 +282,6 @@ def test_other_columns_or_partitions_than_those_of_the_table_are_refused(
         same = _tables.table(kind, path, app, tmp_path / app, ["day"])
         same.add(rows_with("day", "mug", "event"), query, batch)
         assert same.committed() == batch
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_export_of_other_columns_adds_nothing(spark: Any, tmp_path: Path, kind: Any) -> None:
-    """It was begun again with other columns, which the table got beside its own; the exit code
-    was 0.
-    """
-    log, table = tmp_path / "log", tmp_path / "table"
-    append(log, 1, 5)
-    export(spark, log, table, kind=kind)
-    append(log, 6, 5)
-    for dry_run in (True, False):
-        with pytest.raises(InvalidArgumentError, match="this run has columns event bigint, no par"):
-            export(spark, log, table, kind=kind, columns=["event"], dry_run=dry_run)
-    assert len(rows_of(kind, table)) == 5
 
 
 def test_a_plain_table_of_an_earlier_version_is_taken_as_it_is(
@@ -322,7 +304,6 @@ def test_a_plain_table_of_an_earlier_version_is_taken_as_it_is(
 def test_a_batch_that_is_not_the_next_of_its_query_is_refused(
     tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A checkpoint of an earlier time was restored: rows were skipped as a repeat, in silence."""
     monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
     made, rows = table_at(tmp_path, kind), rows_with("event")
     with pytest.raises(ContiguityError, match="has none of export-x, so batches 0 to 1 are"):
@@ -343,7 +324,6 @@ def test_a_batch_that_is_not_the_next_of_its_query_is_refused(
 def test_typed_columns_of_events_are_partitioned_by_day(
     spark: Any, tmp_path: Path, far_east: None
 ) -> None:
-    """Days were those of the machine, and the names of folders said its hours, read as UTC."""
     append_to("nostr", tmp_path / "notes", events(0, 40))
     columns = ["day=date(created_at)", "hour=date_trunc('hour', created_at)"]
     columns.append("odd=concat('a b:', kind)")
@@ -379,10 +359,12 @@ def test_what_cannot_be_exported_is_refused(spark: Any, tmp_path: Path) -> None:
     report = export(spark, tmp_path / "log", tmp_path / "table", columns=["event"], dry_run=True)
     assert (report.columns, report.rows, report.last_batch) == (("event",), 0, None)
     assert not (tmp_path / "table").exists()
+    export(spark, tmp_path / "log", tmp_path / "table")
+    with pytest.raises(InvalidArgumentError, match="this run has columns event bigint, no par"):
+        export(spark, tmp_path / "log", tmp_path / "table", columns=["event"], dry_run=True)
 
 
 def test_urls_are_taken_as_those_of_sources(spark: Any, tmp_path: Path) -> None:
-    """They became local directories, ./s3:/bucket/table and ./file:/..., and the job succeeded."""
     append(tmp_path / "log", 1, 5)
     report = export(
         spark,
@@ -404,7 +386,6 @@ def test_urls_are_taken_as_those_of_sources(spark: Any, tmp_path: Path) -> None:
 
 
 def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each became a directory below the working directory, and the job said that it was done."""
     monkeypatch.chdir(tmp_path)
     append(tmp_path / "log", 1, 5)
     (tmp_path / "lines").write_text("{}")

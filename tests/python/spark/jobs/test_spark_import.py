@@ -18,14 +18,7 @@ from spark_session import kill_when
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from deedbook import (
-    Book,
-    ContiguityError,
-    Event,
-    EventStore,
-    InvalidArgumentError,
-    MissingError,
-)
+from deedbook import Book, ContiguityError, Event, EventStore, InvalidArgumentError, MissingError
 from deedbook.spark.jobs import EventImportReport, import_events
 
 pytestmark = pytest.mark.spark
@@ -135,7 +128,6 @@ def test_nothing_is_stored_twice_whatever_is_repeated(spark: Any, tmp_path: Path
 def test_a_store_that_lacks_batches_of_the_checkpoint_is_refused(
     spark: Any, tmp_path: Path
 ) -> None:
-    """The store was lost, or an older copy restored: all was well, and 0 events were stored."""
     source, store, older = tmp_path / "in", tmp_path / "store", tmp_path / "older"
     put(source / "a.jsonl", notes(0, 30))
     first = import_events(spark, source, store, check="id")
@@ -157,17 +149,6 @@ def test_a_store_that_lacks_batches_of_the_checkpoint_is_refused(
     again = import_events(spark, source, store, check="id")
     assert (again.lines, again.stored) == (50, 20)
     assert stored(store) == there
-
-
-def test_sources_may_have_one_directory_for_bad_lines(spark: Any, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        put(tmp_path / name / "a.jsonl", [name.encode(), *notes(0, 3)])
-        report = import_events(
-            spark, tmp_path / name, tmp_path / "store", check="id", aside=tmp_path / "bad"
-        )
-        assert (report.bad, report.aside) == (1, str(tmp_path / "bad"))
-    found = put_aside(spark, str(tmp_path / "bad"))
-    assert [(line, value) for _, line, _, value in found] == [(1, b"one"), (1, b"two")]
 
 
 def test_a_dry_run_checks_all_and_writes_nothing(spark: Any, tmp_path: Path) -> None:

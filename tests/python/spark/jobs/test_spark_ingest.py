@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,18 +18,16 @@ from hypothesis import strategies as st
 from line_files import put
 from logs import append_to, payloads
 from nostr_events import made
-from spark_session import finish, forget_end, kill_when
+from spark_session import forget_end, kill_when
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import StreamingQueryException
 
 from deedbook import (
     Book,
-    ContiguityError,
     EventStore,
     InvalidArgumentError,
     LockedError,
@@ -83,7 +80,6 @@ def test_lines_are_appended_once_in_the_order_of_files_and_lines(
 
 
 def test_each_batch_is_reported_after_the_log_has_it(spark: Any, tmp_path: Path) -> None:
-    """A pipeline noted those of a round together: what a killed round did was in no figure."""
     source, log = tmp_path / "in", tmp_path / "events"
     put(source / "a.jsonl", records(1, 30), changed_at=1)  # Spark takes the oldest file first
     put(source / "b.jsonl", records(2, 50), changed_at=2)
@@ -103,7 +99,6 @@ def test_each_batch_is_reported_after_the_log_has_it(spark: Any, tmp_path: Path)
 
 
 def test_a_run_killed_before_its_first_batch_is_begun_again(spark: Any, tmp_path: Path) -> None:
-    """Spark refused the checkpoint for ever: there was a file in it, and no batch."""
     source, log, checkpoint = tmp_path / "in", tmp_path / "events", tmp_path / "checkpoint"
     expected = put(source / "a.jsonl", records(1, 30))
     left = checkpoint / "offsets" / ".0.5cb29ad1-7a3e-4b0f-9d55-0f3a4a0b6d11.tmp"
@@ -112,16 +107,6 @@ def test_a_run_killed_before_its_first_batch_is_begun_again(spark: Any, tmp_path
     ingest(spark, source, log, format="book", checkpoint=checkpoint)
     assert payloads(log) == expected
     assert not left.exists()
-
-    if spark.version < "4.3":
-        return
-    # The day Spark no longer does so is noticed.
-    other = tmp_path / "other"
-    (other / "offsets").mkdir(parents=True)
-    (other / "offsets" / left.name).write_bytes(b"v1")
-    stream = spark.readStream.format("deedbook").load(str(log)).writeStream.format("parquet")
-    with pytest.raises(StreamingQueryException, match="CHECKPOINT_LOCATION_NOT_EMPTY"):
-        finish(stream, other, tmp_path / "sink")
 
 
 def test_a_bad_line_ends_the_job_with_its_place_and_nothing_is_appended(
@@ -164,30 +149,6 @@ def test_what_the_log_had_before_is_not_counted_as_appended(spark: Any, tmp_path
     assert payloads(log) == payloads(copy) == records(1, 3)
 
 
-def test_a_checkpoint_that_is_lost_or_of_an_earlier_time_is_refused(
-    spark: Any, tmp_path: Path
-) -> None:
-    """Its next batch, of files never read, had a number of the log's: it was skipped as a repeat.
-
-    The job counted its lines as appended, and Spark noted the batch as done.
-    """
-    source, log, older = tmp_path / "in", tmp_path / "events", tmp_path / "older"
-    expected = put(source / "1.jsonl", records(1, 3))
-    checkpoint = Path(ingest(spark, source, log, format="book").checkpoint)
-    shutil.copytree(checkpoint, older)
-    expected += put(source / "2.jsonl", records(2, 4))
-    ingest(spark, source, log)
-    expected += put(source / "3.jsonl", records(3, 5))
-    checkpoint.rename(tmp_path / "last")
-    with pytest.raises(InvalidArgumentError, match=r"batches 0 to 1 .* written a second time"):
-        ingest(spark, source, log)
-    with pytest.raises(ContiguityError, match=r"0 to 1 .* knows only batches 0 to 0: it is of"):
-        ingest(spark, source, log, checkpoint=older)
-    assert payloads(log) == expected[:7]
-    assert ingest(spark, source, log, checkpoint=tmp_path / "last").appended == 5
-    assert payloads(log) == expected
-
-
 def test_parquet_columns_become_records(spark: Any, tmp_path: Path) -> None:
     rows = spark.range(100).selectExpr("id", "cast(concat('r', id) as binary) as body")
     rows.coalesce(1).write.parquet(str(tmp_path / "table"))
@@ -227,7 +188,6 @@ def test_records_of_other_logs_become_records(spark: Any, tmp_path: Path) -> Non
 
 
 def test_a_log_that_is_one_file_is_no_file_of_lines(spark: Any, tmp_path: Path) -> None:
-    """Its bytes were taken for lines, and without a check they were appended."""
     lines = records(1, 40)
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -351,7 +311,6 @@ def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
 def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
     spark: Any, tmp_path: Path, kind: str
 ) -> None:
-    """The batch was repeated without it, and Spark, which had planned it, never read it."""
     source, target, expected = tmp_path / "in", tmp_path / "target", []
     suffix = "parquet" if kind == "parquet" else "jsonl"
     for name in ("a b%", "b", "c"):
@@ -399,7 +358,6 @@ def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
 def test_bad_lines_of_a_batch_that_a_killed_run_appended_are_reported(
     spark: Any, tmp_path: Path
 ) -> None:
-    """The run that went on said that no line was bad, and ended as if none had been put aside."""
     source, log, aside = tmp_path / "in", tmp_path / "events", tmp_path / "bad"
     put(source / "1.jsonl", [b"1", b"{", b"2", b"["])
     with killed(commit=True):
@@ -409,7 +367,6 @@ def test_bad_lines_of_a_batch_that_a_killed_run_appended_are_reported(
 
 
 def test_a_batch_of_another_log_is_no_repeat(spark: Any, tmp_path: Path) -> None:
-    """It counted as done, and the log to which it belonged never got it."""
     source, one, other = tmp_path / "in", tmp_path / "one", tmp_path / "other"
     checkpoint = tmp_path / "checkpoint"
     expected = put(source / "1.jsonl", records(1, 3))
@@ -427,7 +384,6 @@ def test_a_batch_of_another_log_is_no_repeat(spark: Any, tmp_path: Path) -> None
 def test_a_second_process_with_the_checkpoint_is_refused(
     spark: Any, tmp_path: Path, job: str
 ) -> None:
-    """It removed what the first one was putting aside."""
     pytest.importorskip("fcntl", reason="needs POSIX")
     source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
     put(source / "1.jsonl", records(1, 3))
@@ -468,7 +424,6 @@ def test_parts_of_a_file_have_each_line_once(
 
 
 def test_lines_are_numbered_by_what_the_name_of_their_file_says(tmp_path: Path) -> None:
-    """A file of lines that began as one of zstd does was read as one, to number its lines."""
     file = tmp_path / "file"
     file.write_bytes(b"(\xb5/\xfd\n\0\n")
     numbered = lines_module.Numbered()
@@ -479,7 +434,6 @@ def test_lines_are_numbered_by_what_the_name_of_their_file_says(tmp_path: Path) 
 def test_a_part_within_a_long_line_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each part of a file that is one long line was read from its begin to the end of the line."""
     part, size = 64, 1280
     file = tmp_path / "file"
     file.write_bytes(b"x" * size + b"\nnext\n")
@@ -505,7 +459,6 @@ def test_a_part_within_a_long_line_is_read_once(
 
 
 def test_the_newline_of_a_long_line_is_looked_for_once() -> None:
-    """With each piece of a line that was read, all that came before was copied and looked at."""
     looked_at = 0
 
     class Looked(bytes):

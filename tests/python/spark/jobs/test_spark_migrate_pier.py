@@ -141,7 +141,6 @@ def test_attempts_at_one_time_make_one_epoch(
 
 
 def test_an_epoch_that_was_ready_and_grew_gets_the_rest(spark: Any, tmp_path: Path) -> None:
-    """It got its name without what had come since, and the report said that all was there."""
     before = pier_of(tmp_path / "a", 2, 5, 10)
     dest, books = tmp_path / "dest", tmp_path / "a" / "books"
     make_epochs(dest, {})
@@ -157,7 +156,6 @@ def test_an_epoch_that_was_ready_and_grew_gets_the_rest(spark: Any, tmp_path: Pa
 def test_a_pier_of_books_that_is_longer_than_a_batch_becomes_one_book(
     spark: Any, tmp_path: Path
 ) -> None:
-    """The first batch went on with an event of epoch 3, whose number was not the next."""
     with Pier.create(tmp_path / "pier") as writer:
         writer.append_many([b"%0600d" % number for number in (1, 2, 3)])
         writer.roll()

@@ -330,7 +330,6 @@ def test_logs_of_all_formats_are_checked_by_tasks(spark: Any, logs: Path) -> Non
 
 
 def test_a_pier_without_an_epoch_is_not_well(spark: Any, tmp_path: Path) -> None:
-    """Each epoch that is left is intact, and the answer was that all is well."""
     make_epochs(tmp_path / "pier", {number: [b"one"] for number in (0, 1, 3)})
     write_book(tmp_path / "other")
     for dry_run in (True, False):
@@ -343,7 +342,6 @@ def test_a_pier_without_an_epoch_is_not_well(spark: Any, tmp_path: Path) -> None
 def test_a_directory_with_one_that_cannot_be_looked_at_is_checked_all_the_same(
     tmp_path: Path,
 ) -> None:
-    """One that held both a book and a WAL was the only result: no other log was checked."""
     write_book(tmp_path / "book")
     write_segments(tmp_path / "wal")
     mixed = tmp_path / "mixed"

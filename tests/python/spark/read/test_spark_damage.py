@@ -121,7 +121,6 @@ def test_an_incomplete_and_a_preallocated_end_are_no_damage(
 def test_lost_acknowledged_records_are_counted(
     spark: Any, tmp_path: Path, plain: Any, cut_bytes: int
 ) -> None:
-    """How many were acknowledged and are not there was known, and neither error nor row said it."""
     with plain.create(tmp_path / "log") as log:
         log.append_many([b"%03d" % number * 10 for number in range(1, 21)])
         begin = 16 if plain is Book else 0
@@ -142,13 +141,3 @@ def test_lost_acknowledged_records_are_counted(
         assert bad.event == 21 - lost
         assert f"(events {21 - lost} to 20)" in bad._corrupt_record
         assert events(load(spark, tmp_path / "log", end=10)) == list(range(1, 10))
-
-
-def test_header_without_a_first_event_is_damage(spark: Any, tmp_path: Path) -> None:
-    path = write_book(tmp_path / "book", JAMS[:3])
-    overwrite(path / "book.log", 8, bytes(8))
-    with pytest.raises(PySparkException, match=r"book\.log: byte 8: "):
-        load(spark, path).collect()
-    rows = load(spark, path, ALL, mode="PERMISSIVE").collect()
-    assert [row.jam for row in rows if row._corrupt_record is None] == JAMS[:3]
-    assert [row.offset for row in rows if row._corrupt_record is not None] == [8]

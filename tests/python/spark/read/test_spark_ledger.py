@@ -18,12 +18,7 @@ from spark_session import load, reader_of, rows_of, tuples
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from deedbook import (
-    InvalidArgumentError,
-    Ledger,
-    MissingError,
-    NotALogError,
-)
+from deedbook import InvalidArgumentError, Ledger, MissingError, NotALogError
 from ledgers import damage, events, file_of, files
 from shell import obey_permissions
 
@@ -248,7 +243,6 @@ for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="root may read everything")
 def test_a_file_that_cannot_be_read_hides_no_other(spool: Path) -> None:
-    """With a limit of rows a stream counted its records in advance, and failed in every mode."""
     hidden = spool / "9-events"
     hidden.chmod(0)
     done = subprocess.run(

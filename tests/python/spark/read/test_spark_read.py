@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +17,11 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql.pandas.types import to_arrow_schema
 
-import deedbook.spark
 from deedbook import Book
 from deedbook.spark._reader import default_schema, make_reader
 
 pytestmark = pytest.mark.spark
 
-# The golden file uip-packed-3 of the Book specification, and its three events.
-GOLDEN_LOG = bytes.fromhex(
-    "4b4f4f4201000000010000000000000005000000000000000403020102bc78ff0105000000000000000700000000"
-    "000000ffffff7f71483498a93f8f07000000000000002400000000000000efcdab00015feced6d0de00fad8c8ded"
-    "8d05240c0eaecc8dace5cd8d2d0fe4ee4d8e8d0cfc0e0afd2400000000000000"
-)
-GOLDEN_EVENTS = [
-    (1, 0x01020304, bytes.fromhex("02")),
-    (2, 0x7FFFFFFF, bytes.fromhex("714834")),
-    (
-        3,
-        0x00ABCDEF,
-        bytes.fromhex("015feced6d0de00fad8c8ded8d05240c0eaecc8dace5cd8d2d0fe4ee4d8e8d0c"),
-    ),
-]
 EVENTS = 2000
 JAMS = [b"%d:" % number * (10 * (number % 40)) for number in range(EVENTS)]  # 1.9 MB, some empty
 
@@ -52,12 +35,6 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_golden_file_gives_its_events(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / "book.log").write_bytes(GOLDEN_LOG)
-    (tmp_path / "meta.bin").write_bytes(bytes(256))
-    assert [tuple(row) for row in load(spark, str(tmp_path)).collect()] == GOLDEN_EVENTS
-
-
 def test_rows_equal_python_iteration_in_order(spark: Any, book: str) -> None:
     frame = load(spark, book, splitSize="64k", batchRows=100)
     assert frame.rdd.getNumPartitions() > 3
@@ -68,12 +45,6 @@ def test_rows_equal_python_iteration_in_order(spark: Any, book: str) -> None:
         ]
     assert len(expected) == EVENTS and any(mug < 0 for _, mug, _ in expected)
     assert [tuple(row) for row in frame.collect()] == expected
-
-
-def test_schema_is_nullable_and_plain(spark: Any, book: str) -> None:
-    frame = load(spark, book)
-    assert frame.schema.simpleString() == "struct<event:bigint,mug:int,jam:binary>"
-    assert all(field.nullable for field in frame.schema)
 
 
 def test_columns_and_schemas_project(spark: Any, book: str) -> None:
@@ -143,11 +114,6 @@ def test_temporary_view(spark: Any, book: str) -> None:
     assert tuple(row) == (11, 1990, max(map(len, JAMS[1989:])))
 
 
-def test_register_by_hand(spark: Any, book: str) -> None:
-    deedbook.spark.register(spark)
-    assert load(spark, book, columns="event", end=4).count() == 3
-
-
 def test_errors_reach_the_user(spark: Any, book: str, tmp_path: Path) -> None:
     """test_spark_units.py has the error of each option and schema."""
     with pytest.raises(AnalysisException, match=r"unknown option splitsizes .did you mean split"):
@@ -207,32 +173,7 @@ def test_small_logs_share_batches(tmp_path: Path, rows: str, size: str, batches:
     assert jams == [b"%d" % number for number in range(30) for _ in range(10)]
 
 
-def test_read_beside_a_writer_is_a_consistent_prefix(spark: Any, tmp_path: Path) -> None:
-    path, stop = tmp_path / "book", threading.Event()
-    with Book.create(path, durability="none") as writer:
-        writer.append_many(b"%d" % number for number in range(1, 501))
-
-        def append() -> None:
-            number = 501
-            while not stop.is_set() and number < 200_000:
-                writer.append_many(b"%d" % next_number for next_number in range(number, number + 7))
-                number += 7
-
-        thread = threading.Thread(target=append)
-        thread.start()
-        try:
-            frames = [load(spark, str(path), splitSize="64k", end=1500) for _ in range(3)]
-            seen = [[(row.event, row.jam) for row in frame.collect()] for frame in frames]
-        finally:
-            stop.set()
-            thread.join()
-    for rows in seen:
-        assert len(rows) >= 500
-        assert rows == [(number, b"%d" % number) for number in range(1, len(rows) + 1)]
-
-
 def test_a_frame_and_a_view_are_snapshots_of_their_first_query(spark: Any, tmp_path: Path) -> None:
-    """A user waited for new events in a view, which never sees any."""
     with Book.create(tmp_path / "book") as writer:
         writer.append_many([b"a", b"b"])
         make = f"CREATE OR REPLACE TEMPORARY VIEW now USING deedbook OPTIONS (path '{writer.path}')"

@@ -19,7 +19,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.errors import PySparkException
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, LessThan
+from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from deedbook import CorruptError
 from deedbook.spark._reader import default_schema, make_reader
@@ -30,9 +30,6 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_book(tmp_path_factory.mktemp("says") / "book", [b"jam %d" % n for n in range(100)])
-
-
-# -- tables
 
 
 def test_create_table_says_why_it_cannot_work_and_what_does(spark: Any, book: Path) -> None:
@@ -62,40 +59,6 @@ def test_options_that_spark_adds_are_not_unknown(spark: Any, book: Path) -> None
     assert load(spark, book, columns="event", **added).count() == 100
 
 
-# -- filters
-
-
-def pushing_source() -> type[DataSource]:
-    """A source of a hundred numbers that takes filters as Spark's documentation says."""
-
-    class Reader(DataSourceReader):
-        def __init__(self) -> None:
-            self.below = 100
-
-        def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
-            for each in filters:
-                if isinstance(each, LessThan):
-                    self.below = min(self.below, each.value)
-                else:
-                    yield each
-
-        def read(self, partition: Any) -> Iterator[tuple[int]]:
-            return ((number,) for number in range(self.below))
-
-    class Source(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return "pushing"
-
-        def schema(self) -> str:
-            return "event bigint"
-
-        def reader(self, schema: Any) -> DataSourceReader:
-            return Reader()
-
-    return Source
-
-
 @pytest.fixture
 def pushing(spark: Any) -> Iterator[None]:
     """Have Spark push filters to sources."""
@@ -106,29 +69,12 @@ def pushing(spark: Any) -> Iterator[None]:
     spark.conf.set(setting, before)
 
 
-def test_spark_still_answers_wrongly_with_a_source_that_takes_filters(
-    spark: Any, pushing: None
-) -> None:
-    """Why Deedbook takes none: two queries on one DataFrame share what was pushed. If this test
-    fails, Spark answers rightly, and `DeedbookReader` may get ``pushFilters``.
-    """
-    spark.dataSource.register(pushing_source())
-    frame = spark.read.format("pushing").load()
-    both = frame.where("event < 7").union(frame.where("event < 3"))
-    assert (7 + 3, both.count()) == (10, 6)
-    frame = spark.read.format("pushing").load()
-    assert (7 + 100, frame.where("event < 7").union(frame).count()) == (107, 14)
-
-
 def test_two_filters_on_one_frame_of_deedbook_are_right(
     spark: Any, book: Path, pushing: None
 ) -> None:
     frame = load(spark, book, columns="event")
     assert frame.where("event < 8").union(frame.where("event < 4")).count() == 10
     assert frame.where("event < 8").union(frame).count() == 107
-
-
-# -- workers
 
 
 def probe_source() -> type[DataSource]:
@@ -163,7 +109,6 @@ def probe_source() -> type[DataSource]:
 def test_a_worker_freezes_what_it_imported_once_and_the_driver_never(
     spark: Any, tmp_path: Path
 ) -> None:
-    """Nine tenths of a small task's Python time went into the collection of garbage after it."""
     write_book(tmp_path / "book", [bytes(1000)] * 2000)
     spark.dataSource.register(probe_source())
     frame = spark.read.format("probe").options(splitSize="64k").load(str(tmp_path / "book"))
@@ -187,9 +132,6 @@ print(gc.get_freeze_count())
         [sys.executable, "-c", script, str(tmp_path / "book")], capture_output=True, check=True
     )
     assert driver.stdout.strip() == b"0"
-
-
-# -- errors
 
 
 def test_errors_have_public_names(spark: Any, tmp_path: Path) -> None:

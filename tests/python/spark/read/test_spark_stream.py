@@ -76,32 +76,6 @@ def test_a_query_reads_every_record_once_over_restarts(
     ]
 
 
-# What Spark makes of the limits; that the reader keeps to them is held for both formats below.
-@pytest.mark.parametrize("grow", ["wal"], indirect=True)
-def test_a_query_of_one_trigger_reads_all_that_is_there(
-    spark: Any, grow: Any, tmp_path: Path
-) -> None:
-    log, more = grow
-    more(0, 500)
-    query = Query(spark, log, tmp_path / "checkpoint", maxRowsPerTrigger="40")
-    assert given(query.run(once=True)) == payloads(0, 500)
-    assert len(query.batches) == 1, "Spark asks for everything, whatever the limits"
-    more(500, 600)
-    assert given(query.run(once=True)) == payloads(500, 600)
-
-
-@pytest.mark.parametrize("grow", ["wal"], indirect=True)
-def test_a_batch_of_a_query_has_at_most_so_many_bytes(
-    spark: Any, grow: Any, tmp_path: Path
-) -> None:
-    log, more = grow
-    more(0, 200)
-    query = Query(spark, log, tmp_path / "checkpoint", maxBytesPerTrigger="4k")
-    assert given(query.run()) == payloads(0, 200)
-    sizes = [sum(map(len, given(batch))) for batch in query.batches]
-    assert 2 < len(sizes) < 12 and max(sizes) <= 4096
-
-
 def test_a_stream_adds_nothing_to_what_all_streams_share(spark: Any, tmp_path: Path) -> None:
     """Two that began at once could break the map: executors then read none of their tasks."""
     session = spark.newSession()
@@ -282,7 +256,6 @@ def test_a_log_that_appears_later_is_read_from_its_first_record(tmp_path: Path) 
 def test_a_log_that_appears_later_hides_no_damage_of_its_first_record(
     tmp_path: Path, grow: Any, mode: str
 ) -> None:
-    """Its place did not know where the log begins: all that was there was passed over."""
     log, more = grow
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -312,7 +285,6 @@ def test_logs_share_a_batch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [{"maxRowsPerTrigger": "2"}, {"maxBytesPerTrigger": "20"}])
 def test_no_log_of_many_waits_for_ever(tmp_path: Path, limit: dict[str, str]) -> None:
-    """A budget of two records came to the first two of three logs, in each batch."""
     names = ("a", "b", "c")
     for name in names:
         Wal.create(tmp_path / name).close()
@@ -382,28 +354,6 @@ def test_damage_does_what_the_mode_says_and_the_stream_goes_on(grow: Any, mode: 
     flip(file, at.offset + 30)
     intact = intact_by_mode(stream, stream.initialOffset(), stream.getDefaultReadLimit(), mode)
     assert intact is None or intact == payloads(0, 20) + payloads(21, 60)
-
-
-def test_a_ledger_is_streamed_by_finished_files(tmp_path: Path) -> None:
-    log = tmp_path / "spool"
-    ledger = Ledger.open(log, batch_records=10)
-    ledger.append_many(payloads(0, 35))
-    stream = reader(log, maxRowsPerTrigger="15")
-    start, stop = begin(stream, ReadMaxRows(15))
-    assert len(read(stream, start, stop)) == 10
-    rest = stream.latestOffset(stop, ALL)
-    assert [row[-1] for row in read(stream, stop, rest)] == payloads(10, 30)
-    assert stream.latestOffset(rest, ALL) == rest
-    ledger.append_many(payloads(35, 55))
-    # Sent before they were read.
-    fetched = ledger.fetch(4)
-    assert fetched is not None
-    ledger.remove(fetched.removable)
-    with pytest.raises(LostRecordsError, match="not there any more"):
-        stream.latestOffset(rest, ALL)
-    told = reader(log, failOnDataLoss="false")
-    assert [row[-1] for row in all_after(told, rest, ALL)] == payloads(40, 55)
-    ledger.close()
 
 
 def test_a_ledger_that_appears_later_loses_no_file_in_silence(tmp_path: Path) -> None:

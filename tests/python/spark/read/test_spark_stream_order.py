@@ -63,7 +63,6 @@ def damage(epoch: Path, event: int) -> None:
 
 
 def test_a_limit_of_bytes_lets_no_epoch_overtake_another(tmp_path: Path) -> None:
-    """A batch with room for one and a half events took one of epoch 0 and then one of epoch 3."""
     epochs(tmp_path, 3, 2, size=600)
     assert batches(tmp_path, maxBytesPerTrigger="900") == [[1], [2], [3], [4], [5]]
     assert batches(tmp_path, maxBytesPerTrigger="1900") == [[1, 2, 3], [4, 5]]
@@ -71,7 +70,6 @@ def test_a_limit_of_bytes_lets_no_epoch_overtake_another(tmp_path: Path) -> None
 
 
 def test_what_lies_after_damage_comes_before_the_next_epoch(tmp_path: Path) -> None:
-    """A step ends at damage, and the batch went on with epoch 9 before the rest of epoch 0."""
     first, _, _ = epochs(tmp_path, 9, 5, 3)
     damage(first, 4)
     for limit in ({}, {"maxRowsPerTrigger": "4"}):
@@ -87,7 +85,6 @@ def test_what_lies_after_damage_comes_before_the_next_epoch(tmp_path: Path) -> N
 def test_an_epoch_that_was_read_may_be_dropped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Retention of a pier ended every stream that had read the dropped epochs, at each restart."""
     epochs(tmp_path, 3, 2, 4)
     stream = reader(tmp_path)
     _, stop = begin(stream)
@@ -141,7 +138,6 @@ def payloads(rows: Sequence[tuple[Any, ...]]) -> list[bytes]:
 def test_a_gap_among_unread_files_is_told_and_passed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """File 3 of four was sent: a query that may go on failed at it, at every trigger."""
     log = tmp_path / "spool"
     files(log, 0)
     _, start = begin(reader(log))
@@ -198,7 +194,6 @@ def send(ledger: Ledger, files: int) -> None:
 def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
     tmp_path: Path, sent: int
 ) -> None:
-    """The place had no file to begin after, so a batch lacked sent files and nothing was said."""
     log = tmp_path / "spool"
     with Ledger.open(log, batch_records=3) as ledger:
         ledger.append_many(events(0))
@@ -229,7 +224,6 @@ def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
 def test_a_ledger_that_was_begun_anew_is_another_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, made: int, sent: int, why: str
 ) -> None:
-    """Its files had numbers that were read: they were passed over, for ever and in silence."""
     log = tmp_path / "spool"
     files(log, 0, 1, 2, 3)
     stream = reader(log)

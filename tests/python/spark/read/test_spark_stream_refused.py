@@ -146,7 +146,6 @@ def test_a_store_that_is_removed_unread_is_lost_data(tmp_path: Path) -> None:
 
 
 def test_a_query_of_one_trigger_ends_where_an_empty_store_ended(tmp_path: Path) -> None:
-    """What came meanwhile was read, too, and what came then, without an end."""
     path = tmp_path / "store"
     EventStore.create(path).close()
     stream = reader(path)
@@ -173,7 +172,6 @@ def test_a_goal_that_did_not_open_is_read_by_the_next_query(logs: Path) -> None:
 
 
 def test_a_query_that_does_not_begin_with_the_first_record_fails_at_its_begin(logs: Path) -> None:
-    """Once the log opened, all of its records came, where those that come then were asked for."""
     hide(logs / "b")
     with pytest.raises(Error, match="logs/b"):
         reader(logs, mode="PERMISSIVE", startingPosition="latest").initialOffset()
@@ -182,7 +180,6 @@ def test_a_query_that_does_not_begin_with_the_first_record_fails_at_its_begin(lo
 def test_a_consumer_of_a_log_that_does_not_open_stays_where_it_is(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It was set at each end of a batch, which failed, and so did the query."""
     for name in ("a", "b"):
         append(tmp_path / name, 0, 3)
     stream = reader(tmp_path, mode="PERMISSIVE", consumer="query")
@@ -204,7 +201,6 @@ def test_a_consumer_of_a_log_that_does_not_open_stays_where_it_is(
 
 
 def test_records_that_a_log_misses_are_lost_data_in_every_mode(tmp_path: Path) -> None:
-    """A store without one of its segments was passed over as one that does not open."""
     path = tmp_path / "store"
     append_to("nostr", path, [made("event")])
     stream = reader(path, mode="DROPMALFORMED")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from log_bytes import flip, overwrite, write_book
+from log_bytes import write_book
 from logs import append_to
 from nostr_events import made
 from places import DOCS
@@ -24,24 +22,15 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.sql.types import StructType
 
-from deedbook import (
-    Book,
-    EventStore,
-    InvalidArgumentError,
-    MissingError,
-    UnsupportedError,
-    Wal,
-)
+from deedbook import EventStore, InvalidArgumentError, MissingError, UnsupportedError
 from deedbook.spark import _doc
 from deedbook.spark._book import BOOK
 from deedbook.spark._detect import detect_logs
-from deedbook.spark._format import Damaged, read_piece
 from deedbook.spark._option_table import OPTIONS
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import find_logs, input_paths, local_path
 from deedbook.spark._reader import make_reader
 from deedbook.spark._schema import bind, resolve
-from deedbook.spark._wal import WAL
 
 pytestmark = pytest.mark.spark
 
@@ -235,7 +224,6 @@ def test_paths_lead_to_books_in_the_order_of_their_numbers(tmp_path: Path) -> No
 
 
 def test_a_name_with_a_time_is_no_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A target of the day was refused as a URL, and the error named an option of reading."""
     monkeypatch.chdir(tmp_path)
     for name in ("export-2026-12-01T10:00", "a:b", "C:x"):
         assert local_path(name) == tmp_path / name
@@ -254,7 +242,6 @@ def test_a_pier_and_a_name_like_a_glob_are_taken_as_they_are(tmp_path: Path) -> 
 
 
 def test_a_log_that_is_being_made_is_not_listed(tmp_path: Path) -> None:
-    """A worker of a compaction died, and the log that it was making was read as one more."""
     book = write_book(tmp_path / "few" / "00003", [b"x"])
     making = write_book(tmp_path / "few" / ".00003.making-7", [b"x"])
     for log in ("wal", "ledger", "store"):
@@ -304,42 +291,3 @@ def _schema(ddl: str) -> StructType:
         name, kind, *null = column.split(" ", 2)
         schema.add(name, types.get(kind, kind), nullable=not null)
     return schema
-
-
-@pytest.mark.parametrize(("log", "plain"), [(BOOK, Book), (WAL, Wal)], ids=["book", "wal"])
-def test_an_executor_needs_no_mark(tmp_path: Path, log: Any, plain: Any) -> None:
-    """A torn record after the mark holds whole records. An executor that saw no mark, because only
-    the log's files were copied to it, gave them as records of the log.
-    """
-    inner = tmp_path / "inner"
-    with plain.create(inner) as source:
-        source.append_many([b"phantom %d" % number for number in range(50)])
-    begin = 16 if plain is Book else 0
-    phantoms = log_file(inner).read_bytes()[begin:]
-    path = tmp_path / "log"
-    with plain.create(path, durability="manual") as writer:
-        writer.append_many([b"%d" % number for number in range(100)])
-        writer.sync()
-        acknowledged = writer.end
-        writer.append(phantoms)
-        shutil.copytree(path, tmp_path / "killed")  # as a kill leaves it: the mark is open
-    file = log_file(tmp_path / "killed")
-    os.truncate(file, file.read_bytes().index(phantoms) + len(phantoms))  # the last one's end is
-    overwrite(file, acknowledged, bytes(8))  # not there, nor is its beginning
-    flip(file, acknowledged - (14 if plain is Book else 1))  # damage below the mark
-    options = ReadOptions(mode="PERMISSIVE")
-    pieces = log.plan(tmp_path / "killed", options, options.split_size).pieces
-    shutil.rmtree(tmp_path / "killed" / ".deedbook")
-    payloads, damages = [], []
-    for piece in pickle.loads(pickle.dumps(pieces)):
-        for item in read_piece(log, piece, ["payload"], options):
-            if isinstance(item, Damaged):
-                damages.append(item)
-            else:
-                payloads += item["payload"].to_pylist()
-    assert payloads == [b"%d" % number for number in range(99)]
-    assert damages and damages[0].offset < acknowledged
-
-
-def log_file(path: Path) -> Path:
-    return next(file for file in (path / "book.log", path / f"{0:020d}.wal") if file.exists())

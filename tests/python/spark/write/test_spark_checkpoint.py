@@ -98,7 +98,6 @@ def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
 def test_the_files_of_a_batch_are_read_from_the_notes_that_have_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each batch read all notes, that is all files that were ever read, ten times and more."""
     notes = tmp_path / "sources" / "0"
     offsets = tmp_path / "offsets"
     notes.mkdir(parents=True)
@@ -150,7 +149,6 @@ def test_the_files_of_a_batch_are_read_from_the_notes_that_have_them(
 def test_a_checkpoint_and_a_target_belong_together(
     checkpoint: Path, committed: int | None, wrong: str | None
 ) -> None:
-    """A copy of an earlier time was restored: new records were taken for a repeat, and skipped."""
     job = Checkpoint(str(checkpoint.parent / "log"), "ingest-x", checkpoint)
     if wrong is None:
         job.check(committed)

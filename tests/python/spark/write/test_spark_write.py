@@ -255,30 +255,6 @@ def test_a_new_checkpoint_under_the_same_application_is_refused(spark: Any, tmp_
     assert payloads(log) == [b"a"]
 
 
-def test_another_query_of_the_same_application_is_refused_in_foreach_batch(
-    spark: Any, tmp_path: Path
-) -> None:
-    rows, options = spark.range(3).selectExpr("'x' as jam"), {"log": "book", "txnAppId": "a"}
-    write(rows, tmp_path / "log", txnVersion=0, txnQuery="q", **options)
-    with pytest.raises(PySparkException, match="give another txnAppId"):
-        write(rows, tmp_path / "log", txnVersion=1, txnQuery="other", **options)
-    assert payloads(tmp_path / "log") == [b"x"] * 3
-
-
-def test_a_log_without_the_record_of_transactions_refuses_later_batches(
-    spark: Any, tmp_path: Path
-) -> None:
-    log = tmp_path / "log"
-    stream = Stream(spark, tmp_path, log, log="wal")
-    stream.add("1", ["a"])
-    stream.run()
-    (log / ".deedbook" / "transactions").unlink()
-    stream.add("2", ["b"])
-    with pytest.raises(StreamingQueryException, match="batches 0 to 0 are missing"):
-        stream.run()
-    assert payloads(log) == [b"a"]
-
-
 def test_other_output_modes_are_refused(spark: Any, tmp_path: Path) -> None:
     Book.create(tmp_path / "log").close()
     (tmp_path / "input").mkdir()

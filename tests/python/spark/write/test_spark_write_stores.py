@@ -15,7 +15,6 @@ from spark_session import finish, forget_end, load, write
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from pyspark.errors import PySparkException
 
 from deedbook import EventStore, Ledger, LedgerSnapshot
 
@@ -86,16 +85,6 @@ def test_events_are_written_from_typed_columns(spark: Any, tmp_path: Path) -> No
         write(frame.repartition(4), tmp_path / "to", log="nostr")
     assert ids(tmp_path / "to") == sorted(event["id"] for event in written)
     assert load(spark, tmp_path / "to").exceptAll(load(spark, tmp_path / "from")).count() == 0
-
-
-def test_an_event_whose_id_is_not_its_hash_is_refused(spark: Any, tmp_path: Path) -> None:
-    append_to("nostr", tmp_path / "from", events(1, 10))
-    frame = load(spark, tmp_path / "from").drop("flags")
-    wrong = frame.withColumn("content", frame.content.substr(1, 1))
-    with pytest.raises(PySparkException, match="id"):
-        write(wrong, tmp_path / "to", log="nostr")
-    with EventStore.open(tmp_path / "to") as store:
-        assert list(store) == [] and store.transactions.staged() == []
 
 
 def test_a_stream_fills_an_event_store(spark: Any, tmp_path: Path) -> None:

@@ -104,7 +104,6 @@ def test_a_record_beyond_the_limit_is_refused_by_its_task(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["Book", "Wal"])
 def test_a_stage_that_is_being_extended_is_refused(path: Path, kind: str, run_child: Any) -> None:
-    """`len(stage)` in the generator that the stage was given waited for itself, with the GIL."""
     code = """
 import sys, threading, deedbook
 said = []
