@@ -65,12 +65,6 @@ def test_an_empty_book_is_an_empty_table(empty: Book) -> None:
     assert pa.table(empty).num_rows == 0 and pa.table(empty).schema == SCHEMA
 
 
-def test_polars_reads_a_book(book: Book) -> None:
-    polars = pytest.importorskip("polars")
-    assert polars.DataFrame(book).to_dict(as_series=False) == TABLE
-    assert polars.DataFrame(book[11:12])["jam"].to_list() == [b"one"]
-
-
 def test_duckdb_queries_a_book_three_times_in_one_query(book: Book) -> None:
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as db:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import Book, ContiguityError, InvalidArgumentError
+from deedbook import Book, InvalidArgumentError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 
@@ -113,16 +113,6 @@ def test_every_iterable_is_appended_and_its_range_returned(book: Book) -> None:
     assert jams(book) == [b"first", b"l", b"t", b"u", b"k", b"g", b"h", b"i"]
 
 
-def test_what_an_iterable_gave_before_it_raised_stays(book: Book) -> None:
-    def broken() -> Iterator[bytes]:
-        yield from (b"%d" % number for number in range(100_000))
-        raise LookupError("broken")
-
-    with pytest.raises(LookupError, match="broken"):
-        book.append_many(broken())
-    assert jams(book) == [b"%d" % number for number in range(100_000)]
-
-
 def test_what_came_before_an_error_is_durable(path: Path) -> None:
     with Book.create(path) as book:
         with pytest.raises(TypeError):
@@ -146,16 +136,6 @@ def test_an_iterable_that_appends_to_the_same_book_does_not_deadlock(book: Book)
     assert found.count(b"inner") == 8
     assert [jam for jam in found if jam != b"inner"] == [b"%032d" % n for n in range(20_000)]
     assert first < end <= book.last + 1 and len(found) == book.last
-
-
-def test_a_batch_is_stored_whole_or_not_at_all(book: Book) -> None:
-    assert book.append_batch([b"a", b"b"]) == (1, 3)
-    with pytest.raises(TypeError):
-        book.append_batch([b"c", None])  # type: ignore[list-item]
-    assert book.append_batch([]) == (3, 3)
-    with pytest.raises(ContiguityError):
-        book.append_batch([b"c"], epoch=99)
-    assert jams(book) == [b"a", b"b"]
 
 
 def test_mugs_are_stored_in_every_way(book: Book) -> None:

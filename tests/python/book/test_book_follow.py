@@ -32,23 +32,6 @@ def test_closing_the_book_ends_following(path: Path) -> None:
         book.follow()
 
 
-def test_a_follower_shared_by_threads_gives_every_deed_once(path: Path) -> None:
-    with Book.create(path, durability="manual") as book:
-        deeds = book.follow(timeout=0.5)
-        found: list[int | None] = []
-        threads = [
-            threading.Thread(target=lambda: found.extend(deed.event for deed in deeds))
-            for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for number in range(2000):
-            book.append(b"%d" % number)
-        for thread in threads:
-            thread.join()
-    assert sorted(found) == list(range(1, 2001))  # type: ignore[type-var]
-
-
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_control_c_ends_the_waiting(path: Path, run_child) -> None:
     code = """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import AlreadyExistsError, Book, CorruptError, MissingError
+from deedbook import AlreadyExistsError, Book, MissingError
 from logs import snapshot
 
 pytestmark = pytest.mark.promise("panic")
@@ -18,24 +18,6 @@ def test_verifying_a_missing_log_is_an_error(path: Path) -> None:
         with pytest.raises(MissingError):
             mend(path)
         assert not path.exists()
-
-
-def test_repair_cuts_at_the_damage_after_saving_the_rest(make_book, damaged) -> None:
-    path = make_book(damaged)
-    with pytest.raises(CorruptError):
-        Book.repair(path)
-    assert (path / "book.log").read_bytes() == damaged
-    report = Book.repair(path, force=True, dry_run=True)
-    assert (report.cut_bytes, report.cut_records, report.saved_to) == (56, 1, None)
-    assert (path / "book.log").read_bytes() == damaged
-    report = Book.repair(path, force=True)
-    assert (report.path, report.valid_end, report.cut_bytes) == (str(path / "book.log"), 43, 56)
-    assert (report.cut_records, report.mended, report.loss) == (1, True, None)
-    assert report.damage is not None and report.damage.offset == 43
-    assert report.saved_to is not None and Path(report.saved_to).read_bytes() == damaged[43:]
-    assert (path / "book.log").read_bytes() == damaged[:43]
-    with Book.open(path, "a") as book:
-        assert book.append(b"two again") == 2
 
 
 @pytest.mark.parametrize("keep_numbers", [False, True])
@@ -56,15 +38,6 @@ def test_salvage_copies_what_is_intact(
     assert snapshot(source) == {"book.log": damaged}
     with pytest.raises(AlreadyExistsError):
         Book.salvage(source, target)
-
-
-def test_a_salvage_takes_the_metadata_along(path: Path, tmp_path: Path) -> None:
-    with Book.create(path, epoch=10) as book:
-        book.append_many([b"one", b"two", b"three"], [1, 2, 3])
-        book.save_meta(who=5)
-    Book.salvage(path, tmp_path / "new")
-    with Book.open(path) as old, Book.open(tmp_path / "new") as new:
-        assert list(old) == list(new) and old.meta == new.meta and old.epoch == new.epoch
 
 
 @pytest.fixture

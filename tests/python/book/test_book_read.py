@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import Book, CorruptError, Deed, InvalidArgumentError, OutOfRangeError
+from deedbook import Book, Deed, InvalidArgumentError, OutOfRangeError
 
 JAMS = [b"one", b"two", b"three", b"four", b"five"]
 
@@ -106,19 +106,3 @@ def test_a_finished_iterator_stays_finished(book: Book) -> None:
     for deeds in (iter(book), reversed(book), book.jams()):
         assert len(list(deeds)) == 5
         assert next(deeds, "end") == next(deeds, "end") == "end"
-
-
-def test_damage_is_raised_where_it_lies_and_may_be_skipped(make_book, damaged) -> None:
-    with Book.open(make_book(damaged)) as book:
-        assert book.bounds == (1, 3), "opening looks at lengths; reading at checksums"
-        deeds = iter(book)
-        assert next(deeds).jam == b"one"
-        with pytest.raises(CorruptError) as caught:
-            next(deeds)
-        assert (caught.value.offset, caught.value.next_intact) == (43, 70)
-        assert next(deeds, "end") == "end"
-        assert events(book.iter(on_corrupt="skip")) == [1, 3]
-        with pytest.raises(InvalidArgumentError, match="forwards"):
-            book.iter(reverse=True, on_corrupt="skip")
-        with pytest.raises(InvalidArgumentError, match="ignore"):
-            book.iter(on_corrupt="ignore")  # type: ignore[arg-type]

@@ -52,16 +52,6 @@ def test_the_repr_of_a_deed_is_short_and_can_be_read_back() -> None:
     assert len(repr(Deed(1, 2, bytes(100_000)))) < 300
 
 
-def test_metadata_keeps_its_whole_range_and_what_is_not_given_stays(book: Book) -> None:
-    assert book.meta == Meta(who=None, version=None, life=None, fake=None)
-    book.save_meta(who=2**128 - 1, version=2**32 - 1, life=2, fake=False)
-    book.save_meta(who=5, life=3)
-    book.save_meta(who=2**128 - 1)
-    book.save_meta()
-    assert Book.open(book.path).meta == Meta(2**128 - 1, 2**32 - 1, 3, False)
-    assert repr(book.meta).startswith("Meta(who=0xff") and "life=3, fake=False)" in repr(book.meta)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [

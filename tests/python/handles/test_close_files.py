@@ -6,7 +6,6 @@ closed book kept one file open, a closed WAL up to 16 segments.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import os
 from collections.abc import Callable, Iterator
@@ -16,7 +15,6 @@ from typing import Any
 import pytest
 
 from deedbook import Book, ClosedError, EventStore, Ledger, Pier, Wal
-from deedbook.aio import AsyncBook, AsyncWal
 from nostr_events import made
 from this_process import held
 
@@ -86,13 +84,3 @@ def test_a_closed_ledger_holds_nothing(tmp_path: Path) -> None:
     ledger.append_many([b"{}"] * 100)
     ledger.close()
     assert held(tmp_path) == []
-
-
-@pytest.mark.parametrize("kind", [AsyncBook, AsyncWal])
-def test_a_closed_log_of_asyncio_holds_nothing(kind: Any, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with kind.open(tmp_path / "log", "a") as log:
-            await log.append(PAYLOAD)
-        assert held(tmp_path) == []
-
-    asyncio.run(run())

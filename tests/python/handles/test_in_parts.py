@@ -58,18 +58,6 @@ def payload(log: Log, place: int) -> bytes:
     return log.read(place).payload
 
 
-def test_a_part_of_a_file_and_no_bytes_at_all(kind: str, tmp_path: Path) -> None:
-    with create(kind, tmp_path / "log") as log:
-        places = [log.append_from(io.BytesIO(LONG), size) for size in (0, 1, 1 << 20, 100)]
-        assert [log.reader(at).read() for at in places] == [
-            LONG[:0],
-            LONG[:1],
-            LONG[: 1 << 20],
-            LONG[:100],
-        ]
-        assert log.append_from(io.BytesIO(b""), 0) > places[-1]
-
-
 class Broken(io.RawIOBase):
     """A file whose bytes end with an exception."""
 

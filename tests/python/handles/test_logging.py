@@ -73,8 +73,6 @@ def test_a_signal_that_comes_while_a_line_is_logged_ends_the_call(
     handle: Any,
     error: type[BaseException],
 ) -> None:
-    """Python runs a signal's handler between any two instructions, also in the logger. There the
-    handler's exception was printed and lost, and the program went on."""
     with Wal.create(tmp_path / "wal") as wal:
         wal.append_many([b"x" * 40] * 3)
     file = tmp_path / "wal" / f"{0:020}.wal"
@@ -109,8 +107,6 @@ def test_a_signal_that_comes_while_a_line_is_logged_ends_the_call(
 def test_a_line_at_the_end_of_the_interpreter_is_no_panic(
     tmp_path: Path, run_child: Any, kept: str
 ) -> None:
-    """A log that is not closed syncs when the interpreter ends, and logs that the sync was slow.
-    Python's `logging` was gone then: a panic, or an ImportError that was ignored."""
     code = f"""
 import sys, deedbook
 wal = deedbook.Wal.create(sys.argv[1], durability="manual", slow_sync=0.0)

@@ -166,52 +166,6 @@ def test_an_interrupt_ends_the_opening_of_a_large_log(
     assert file.stat().st_size == size and not [*path.glob("*.cut-*")], "it was changed"
 
 
-FORK = """
-import os, sys, deedbook
-from deedbook import Book, ForkedError
-path, durability = sys.argv[1:]
-book = Book.create(path, durability=durability)
-book.append_many([b"before"] * 3)
-reader, deeds = Book.open(path), iter(book)
-child = os.fork()
-if child == 0:
-    refused = 0
-    for call in (lambda: book.append(b"x"), lambda: book.append_many([b"x"]), book.sync,
-                 lambda: book.read(1), lambda: len(book), lambda: list(reader), book.close,
-                 lambda: book.save_meta(life=1), lambda: book.meta, lambda: list(book.follow())):
-        try:
-            call()
-        except ForkedError as error:
-            refused += error.kind == "forked"
-    try:
-        Book.open(path, "a")  # the parent has it
-    except deedbook.LockedError as error:
-        refused += error.holder == os.getppid()
-    mine = Book.open(path)
-    refused += len(mine) == 3
-    repr(book), repr(reader)
-    del book, reader, mine
-    sys.exit(refused)  # and a whole interpreter goes down with the handles
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 12, "child"
-assert book.append(b"after") == 4 and len(list(deeds)) == 3
-try:
-    Book.open(path, "a")
-except deedbook.LockedError:
-    print("still locked")
-book.close()
-print(Book.open(path, "a").append(b"reopened"))
-"""
-
-
-@pytest.mark.parametrize("durability", ["always", "interval:1", "manual"])
-def test_a_forked_child_is_refused_and_the_parent_goes_on(
-    path: Path, run_child, durability: str
-) -> None:
-    done = run_child(FORK, path, durability)
-    assert done.stdout == "still locked\n5\n", done.stderr
-    assert [deed.jam for deed in Book.open(path)] == [b"before"] * 3 + [b"after", b"reopened"]
-
-
 def test_a_fork_while_threads_append_harms_nobody(path: Path, run_child) -> None:
     code = """
 import os, sys, threading, deedbook

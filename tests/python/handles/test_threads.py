@@ -73,7 +73,7 @@ def test_threads_append_and_iterate_at_once(path: Path, durability: str) -> None
     assert Book.verify(path).ok and Book.verify(path).records == each * THREADS
 
 
-@pytest.mark.parametrize("kind", ["iter", "reversed", "jams", "batches"])
+@pytest.mark.parametrize("kind", ["iter", "reversed", "jams", "batches", "follow"])
 def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
     count = 40_000
     with Book.create(path, durability="manual") as book:
@@ -83,6 +83,7 @@ def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
             "reversed": lambda: reversed(book),
             "jams": book.jams,
             "batches": lambda: book.batches(batch_rows=10),
+            "follow": lambda: book.follow(timeout=0),
         }[kind]()
         parts = together(*[lambda: list(shared)] * THREADS)
     items = [item for part in parts for item in part]  # type: ignore[attr-defined]

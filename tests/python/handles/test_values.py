@@ -184,6 +184,23 @@ def test_a_split_reads_from_start_to_stop(kind: Any, place: Path, arrow: Any) ->
     assert arrow.table(nothing).num_rows == 0
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"columns": []},
+        {"columns": ["events"]},
+        {"on_corrupt": "drop"},
+        {"verify": "sha"},
+    ],
+    ids=str,
+)
+def test_options_of_a_split_outside_their_domain_are_refused(
+    kind: Any, place: Path, wrong: dict[str, Any]
+) -> None:
+    with kind.open(place) as log, pytest.raises(deedbook.InvalidArgumentError):
+        log.splits()[0].batches(**wrong)
+
+
 def test_a_split_names_its_format(kind: Any, place: Path) -> None:
     with kind.open(place) as log:
         (split,) = log.splits()
