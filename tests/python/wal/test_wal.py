@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import deedbook
 from deedbook import Split, Wal
-from log_bytes import flip
-
-
-def test_an_atomic_append_is_one_record_of_several_parts(tmp_path: Path) -> None:
-    with Wal.create(tmp_path / "wal") as wal:
-        lsn = wal.append_atomic([b"one", b"", bytearray(b"three")])
-        wal.append(b"ordinary")
-        packed, ordinary = wal
-        assert packed.lsn == lsn and packed.parts == [b"one", b"", b"three"]
-        assert ordinary.parts is None
-        assert tuple(ordinary) == (packed.next_lsn, b"ordinary")
 
 
 def test_arrow_goes_in_and_out(tmp_path: Path) -> None:
@@ -64,21 +49,6 @@ def test_an_open_writer_keeps_to_its_retention(tmp_path: Path) -> None:
         Wal.open(path, "a", retain_age=-1.0)
 
 
-def test_a_salvage_takes_consumers_along(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    with Wal.create(path, single_file=True) as wal:
-        lsns = [wal.append(b"%02d" % i * 10) for i in range(10)]
-        wal.set_consumer("gap", lsns[4])
-        wal.set_consumer("after", lsns[7])
-    flip(path, lsns[4] + 9)
-    report = Wal.salvage(path, tmp_path / "copy")
-    assert (report.records, report.consumers, report.moved_consumers) == (9, 2, ["gap"])
-    assert (report.transactions, report.unfinished_transactions, report.not_carried) == (0, 0, [])
-    with Wal.open(tmp_path / "copy") as wal:
-        needed = {name: wal.read(lsn).payload[:2] for name, lsn in wal.consumers().items()}
-    assert needed == {"gap": b"05", "after": b"07"}
-
-
 def test_one_file_has_no_segments(tmp_path: Path) -> None:
     with pytest.raises(deedbook.InvalidArgumentError, match="beside single_file"):
         Wal.create(tmp_path / "wal", single_file=True, segment_bytes=64)
@@ -110,31 +80,3 @@ def test_a_split_carries_the_segment_size_to_other_processes(tmp_path: Path) -> 
     with Wal.create(tmp_path / "single", single_file=True) as wal:
         wal.append(b"x")
         assert [split.segment_bytes for split in wal.splits()] == [None]
-
-
-CUTTER = """
-import sys
-from deedbook import Wal
-
-with Wal.open(sys.argv[1], "a", segment_bytes=512) as wal:
-    while True:
-        lsns = [wal.append(b"%04d" % i * 5) for i in range(100)]
-        wal.sync()
-        wal.truncate_after(lsns[10])
-"""
-
-
-def test_a_follower_of_a_log_whose_end_is_cut_meets_no_damage(tmp_path: Path) -> None:
-    path = tmp_path / "wal"
-    Wal.create(path, segment_bytes=512).close()
-    followed = 0
-    with subprocess.Popen([sys.executable, "-c", CUTTER, path]) as writer:
-        until = time.monotonic() + 4
-        while time.monotonic() < until:
-            with Wal.open(path) as reader, contextlib.suppress(deedbook.OutOfRangeError):
-                for _ in reader.follow(reader.end, timeout=0.1):
-                    followed += 1
-                    if time.monotonic() > until:
-                        break
-        writer.kill()
-    assert followed > 100

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import deedbook
-from deedbook import Book, OutOfRangeError, Wal
+from deedbook import Book, Wal
 from shell import refused
 
 
@@ -80,15 +80,6 @@ wal.close()
     path = str(tmp_path / "log")
     subprocess.run([sys.executable, "-c", program, path, last], check=True, timeout=30)
     assert Wal.verify(path).records == (1 if last == "truncate_before" else 2)
-
-
-def test_parts_begin_in_the_log(tmp_path: Path) -> None:
-    wal, _ = fill(tmp_path / "log", 3)
-    with wal:
-        for start in (wal.end + 1, 2**62):
-            with pytest.raises(OutOfRangeError, match="the log ends at"):
-                wal.splits(1 << 20, start)
-        assert wal.splits(1 << 20, wal.end) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no POLLERR")
