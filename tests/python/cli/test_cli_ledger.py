@@ -151,18 +151,6 @@ def test_other_formats_say_that_it_is_a_ledger(
     assert sorted(os.listdir(spool)) == ["10-events", "2-events", "9-events"]
 
 
-def test_a_drained_ledger_is_one_by_its_counter(tmp_path: Path) -> None:
-    path = tmp_path / "spool"
-    with Ledger.open(path) as ledger:
-        ledger.append(b"1")
-        fetched = ledger.fetch()
-        ledger.remove(fetched.removable)
-    assert os.listdir(path) == [".deedbook"]
-    facts = json.loads(ok("info", path, "--json"))
-    assert (facts["format"], facts["records"], facts["finished_files"]) == ("ledger", 0, 0)
-    assert ok("cat", path) == b"" and b"0 files" in ok("verify", path)
-
-
 def test_names_alone_make_no_ledger(tmp_path: Path) -> None:
     assert formats.detect(tmp_path) is None
     named = {

@@ -8,16 +8,15 @@ import json
 import os
 import pickle
 import re
-import signal
 import time
 from pathlib import Path
 
 import pytest
 
 from deedbook import EventStore
-from live import ended, ends_quietly, next_line, running, send
+from live import ends_quietly, next_line, running
 from log_bytes import flip
-from nostr_events import EVENTS, LINES, SMALL, Endless, made
+from nostr_events import EVENTS, LINES, SMALL, made
 from places import DATA
 from shell import outputs, refused
 
@@ -240,30 +239,6 @@ def test_errors_are_one_line(path: Path, tmp_path: Path) -> None:
         assert "has it open for writing" in refused("nostr", "import", path, SMALL)
     broken = gzip.compress(SMALL.read_bytes())[:-20]
     assert "Compressed file ended" in refused("nostr", "import", path, stdin=broken)
-
-
-@posix
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("waits", [True, False], ids=["waiting", "working"])
-def test_a_signal_ends_an_import_at_a_commit(
-    path: Path, number: signal.Signals, waits: bool
-) -> None:
-    events = Endless(1)
-    with running("nostr", "import", path, "--json") as child:
-        for _ in range(20):
-            send(child, events.read())
-        if waits:
-            time.sleep(1)
-        child.send_signal(number)
-        done = ended(child)
-    assert done.returncode == 128 + number
-    result = json.loads(done.stdout)
-    assert result["interrupted"] and not result["ok"]
-    with EventStore.open(path, "a") as store:
-        assert store.opening.replayed == 0, "closed properly"
-        assert store.census().events == result.get("stored", 0) and store.verify().ok
-        if waits:
-            assert result["stored"] > 0
 
 
 @posix

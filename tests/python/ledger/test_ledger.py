@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import errno
-import json
 import os
 import pickle
 import shutil
@@ -16,32 +14,11 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import ClosedError, CorruptError, Ledger
-from deedbook.transient import TransientDB
+from deedbook import ClosedError, Ledger
 from http_kinds import events
 from ledgers import payloads
-from log_bytes import flip
 
 pytestmark = pytest.mark.promise("ledger-several")
-
-
-def test_the_lifecycle_of_the_specification(tmp_path: Path) -> None:
-    """Append, fetch, send, remove: as the specification's example, with its envelope."""
-    ledger = Ledger.open(tmp_path / "spool", header=b'{"batch":[', footer=lambda: b'],"sentAt":1}')
-    with TransientDB(ledger) as db:
-        db.append({"event": "page_view"})
-        db.append({"event": "button_click"})
-        result = db.fetch(None, None)
-        (body,) = result.data
-        sent = body.read()
-        assert json.loads(sent) == {
-            "batch": [{"event": "page_view"}, {"event": "button_click"}],
-            "sentAt": 1,
-        }
-        assert len(sent) == len(body) == body.content_length
-        db.remove(result.removable)
-        assert not db.has_data() and db.fetch() is None
-    assert ledger.closed and not ledger
 
 
 def test_bodies_outlive_their_ledger_and_any_part_of_them_can_be_read(tmp_path: Path) -> None:
@@ -78,24 +55,6 @@ def test_an_id_is_the_same_after_a_restart_and_never_given_again(tmp_path: Path)
         shutil.rmtree(tmp_path / "spool")
 
 
-def test_functions_of_the_envelope_are_asked_once_for_each_batch(tmp_path: Path) -> None:
-    calls: list[int] = []
-
-    def footer() -> bytes:
-        calls.append(1)
-        return b"-%d" % len(calls)
-
-    with Ledger.open(
-        tmp_path / "s", header=b"", footer=footer, separator=b"\n", batch_records=2
-    ) as ledger:
-        ledger.append_many([b"a", b"b", b"c"])
-        bodies = ledger.fetch().data
-        assert [body.read() for body in bodies] == [b"a\nb-1", b"c-2"]
-        bodies[0].seek(0)
-        assert bodies[0].read() == b"a\nb-1" and len(calls) == 2, "an attempt repeats the bytes"
-        assert bodies[0].envelope.footer == b"-1" and bodies[0].envelope.separator == b"\n"
-
-
 def test_what_a_function_of_the_envelope_raises_is_raised_and_loses_nothing(tmp_path: Path) -> None:
     answers: list[object] = [ZeroDivisionError("no time"), "text", b"]"]
 
@@ -112,59 +71,6 @@ def test_what_a_function_of_the_envelope_raises_is_raised_and_loses_nothing(tmp_
         with pytest.raises(TypeError, match="bytes are needed"):
             ledger.fetch()
         assert ledger.fetch().data[0].read() == b"[1]"
-
-
-@pytest.fixture
-def damaged(tmp_path: Path) -> Path:
-    """A ledger of one file with 10 events, of which the fourth has a flipped bit."""
-    with Ledger.open(tmp_path / "s") as ledger:
-        ledger.append_many(b"%02d" % n for n in range(10))
-    (file,) = Ledger.files(tmp_path / "s")
-    flip(Path(file.path), 3 * 10 + 9)
-    return tmp_path / "s"
-
-
-def test_a_snapshot_reads_up_to_a_hole_and_raises_there(damaged: Path) -> None:
-    """A power cut may keep later writes of an unsynced file and lose an earlier one."""
-    (file,) = Ledger.files(damaged)
-    raw = bytearray(Path(file.path).read_bytes())
-    raw[30:50] = bytes(20)
-    Path(file.path).write_bytes(raw)
-    before, after = ([b"%02d" % n for n in numbers] for numbers in (range(3), range(5, 10)))
-    with deedbook.open(damaged) as snapshot:
-        for records in (snapshot.iter(), snapshot.iter(file.index), snapshot.payloads()):
-            got = []
-            with pytest.raises(CorruptError) as caught:
-                for record in records:
-                    got.append(getattr(record, "payload", record))
-            assert got == before
-            assert (caught.value.path, caught.value.offset) == (file.path, 30)
-        rows = 0
-        with pytest.raises(CorruptError):
-            for batch in snapshot.batches():
-                rows += batch.num_rows
-        assert rows == 3
-        skipped = [record.payload for record in snapshot.iter(on_corrupt="skip")]
-        assert skipped == before + after
-
-
-FULL = {"batch_bytes": 200, "max_bytes": 1000}
-
-
-def test_a_full_ledger_refuses_and_counts(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "s", **FULL) as ledger:
-        ledger.append_many([b"x" * 92] * 10)
-        for refused in (
-            lambda: ledger.append(b"12"),
-            lambda: ledger.append_batch([b"1"] * 3),
-            lambda: ledger.append_many([b"y" * 92] * 3),
-        ):
-            with pytest.raises(deedbook.IoError) as caught:
-                refused()
-            assert caught.value.errno == errno.EDQUOT and caught.value.durable == "no"
-        stats = ledger.stats()
-        assert (stats.rejected_events, stats.rejected_bytes) == (6, 10 + 27 + 200)
-        assert stats.dropped_events == 0 and len(payloads(ledger)) == 10
 
 
 def test_bytes_like_objects_and_arrow_columns_are_events(tmp_path: Path) -> None:
@@ -315,21 +221,6 @@ def test_a_removable_is_a_value(tmp_path: Path) -> None:
         assert payloads(ledger) == [b"1", b"2"]
         ledger.remove([deedbook.Removable(**values)])
         assert payloads(ledger) == [b"2"]
-
-
-def test_another_process_removes_what_a_pickle_names(tmp_path: Path, run_child: Any) -> None:
-    with Ledger.open(tmp_path / "s", batch_records=10) as ledger:
-        ledger.append_many(b"%d" % n for n in range(40))
-        try:
-            share = pickle.dumps(ledger.fetch().removable[::2]).hex()
-        except deedbook.UnsupportedError:
-            pytest.skip("the file system notes no birth of files")
-        ledger.append(b"40")
-        code = "import pickle, sys, deedbook\nwith deedbook.Ledger.open(sys.argv[1]) as ledger:\n"
-        code += "    ledger.remove(pickle.loads(bytes.fromhex(sys.argv[2])))"
-        assert run_child(code, tmp_path / "s", share).returncode == 0
-        left = [*range(10, 20), *range(30, 41)]
-        assert payloads(ledger) == [b"%d" % n for n in left]
 
 
 def test_a_part_that_failed_is_not_appended_again(tmp_path: Path, run_child: Any) -> None:

@@ -272,19 +272,6 @@ def test_progress_is_told_and_may_end_the_work(store: EventStore, tmp_path: Path
     assert store.census().events > 0
 
 
-@pytest.fixture
-def damaged(path: Path) -> Path:
-    """A store of 20 events, of which the eighth has a flipped bit; returns its segment."""
-    with EventStore.create(path) as store:
-        store.append_many(made(str(number)) for number in range(20))
-    (file,) = (path / "data" / "segments").iterdir()
-    flip(file, 8 * 4096 + 100)
-    return file
-
-
-REST = [str(number) for number in range(20) if number != 7]
-
-
 def test_a_damaged_write_ahead_log_is_cut_where_that_is_asked_for(path: Path) -> None:
     options = {"batch_interval": 0.5, "batch_bytes": 1 << 20, "wal_segment_bytes": 10 << 20}
     with EventStore.create(path, **options) as store:
@@ -297,35 +284,3 @@ def test_a_damaged_write_ahead_log_is_cut_where_that_is_asked_for(path: Path) ->
     with EventStore.open(path, "a", recovery="spec") as store:
         assert store.opening.is_loss and store.opening.cut_bytes > 0
         assert all(Path(file).parent == log.parent for file in store.opening.saved)
-
-
-def test_damage_is_named_with_its_place(path: Path, damaged: Path) -> None:
-    with EventStore.open(path) as store:
-        report = store.verify()
-        assert not report.ok and report.faults == 1 and report.live == 19
-        (fault,) = report.first_faults
-        assert fault.location == (0, 8 * 4096) and fault.end > 8 * 4096 and fault.reason
-        walk = store.iter(on_corrupt="skip")
-        assert [event.content for event in walk] == REST and walk.damages == [fault]
-        found = store.query({}, on_corrupt="skip")
-        assert {event.content for event in found} == set(REST) and found.damages == [fault]
-        census = store.census(on_corrupt="skip")
-        assert (census.events, census.damages) == (19, [fault])
-        assert len(exported(store, on_corrupt="skip")) == 19
-        # Damage elsewhere hides no event; where one is not found, it may have been there.
-        assert store.get(made("8")["id"]).content == "8"
-        calls: list[Any] = [
-            lambda: store.read(fault.location),
-            lambda: store.query({}),
-            store.census,
-            lambda: store.get(made("7")["id"]),
-            lambda: EventStore.open(path, "a"),
-            lambda: EventStore.open(path, check="all"),
-        ]
-        for call in calls:
-            with pytest.raises(deedbook.CorruptError) as raised:
-                call()
-            assert raised.value.offset == 8 * 4096
-        with pytest.raises(deedbook.CorruptError) as raised:
-            list(store)
-        assert raised.value.path == str(damaged)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import io
 import json
 from typing import Any
 
@@ -52,18 +51,3 @@ def events(start: int, stop: int) -> list[dict[str, Any]]:
         made(f"{n}:" * (100_000 if n % 10 == 0 else 1), created_at=1_700_000_000 + n)
         for n in range(start, stop)
     ]
-
-
-class Endless(io.RawIOBase):
-    """Events without end, the same ones for the same seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._number = seed * 1_000_000_000
-
-    def read(self, size: int = -1) -> bytes:
-        lines = []
-        for _ in range(500):
-            self._number += 1
-            text = f"{self._number} " + "x" * (self._number * 7919 % 6000)
-            lines.append(json.dumps(made(text, created_at=self._number % 2**32)).encode())
-        return b"\n".join(lines) + b"\n"
