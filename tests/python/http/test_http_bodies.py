@@ -151,23 +151,6 @@ def test_the_body_is_whole_again_after_a_503(endpoint: Endpoint, body: Batch, se
     assert endpoint.events == EVENTS
 
 
-@pytest.mark.parametrize("client", ["urllib3", "requests"])
-def test_a_client_repeats_it_by_itself(endpoint: Endpoint, body: Batch, client: str) -> None:
-    urllib3, requests = pytest.importorskip("urllib3"), pytest.importorskip("requests")
-    endpoint.script.extend([503, 503])
-    retries = urllib3.Retry(5, status_forcelist=[503], allowed_methods=None, backoff_factor=0)
-    fixed = headers(body)
-    if client == "urllib3":
-        with urllib3.PoolManager() as pool:
-            pool.request("POST", endpoint.url, body=body, headers=fixed, retries=retries)
-    else:
-        with requests.Session() as session:
-            session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
-            session.post(endpoint.url, data=body, headers=fixed)
-    assert [request.status for request in endpoint.requests] == [503, 503, 200]
-    assert endpoint.events == EVENTS
-
-
 def test_nothing_can_be_read_anywhere(body: Batch) -> None:
     for place in (0, 1, body.content_length // 2, body.content_length):
         body.seek(place)

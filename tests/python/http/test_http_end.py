@@ -43,7 +43,6 @@ def test_closing_sends_what_is_there(sender: MakeSender, endpoint: Endpoint) -> 
 
 @pytest.mark.parametrize("behaviour", ["stall", 503])
 def test_closing_keeps_its_deadline(sender: MakeSender, endpoint: Endpoint, behaviour: Any) -> None:
-    """A server that never answers held the end up for the whole read timeout."""
     endpoint.script.extend([behaviour] * 100)
     store = store_of(events(3))
     policy = Policy(delay_seconds=0.05, delay_seconds_max=30)

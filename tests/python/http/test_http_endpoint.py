@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from endpoint import Endpoint, Faults, events_in
+from endpoint import Endpoint, Faults
 from live import ended, next_line, running
 from places import ROOT
 
@@ -39,26 +39,6 @@ def post(url: str, body: bytes, **headers: str) -> tuple[int, dict[str, Any], di
             return answer.status, json.load(answer), dict(answer.headers)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error), dict(error.headers)
-
-
-@pytest.mark.parametrize(
-    ("body", "kind", "found"),
-    [
-        (b'[{"a": 1.0} ,\n2]', "application/json", [b'{"a": 1.0}', b"2"]),
-        (b"[]", "", []),
-        (b'{"x":1,"batch":[{"b":[1]}],"sentAt":"t"}', "", [b'{"b":[1]}']),
-        (b' {"batch" : [ 1 , "\xc3\xa9" ] } ', "", [b"1", b'"\xc3\xa9"']),
-        (
-            b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[1,2]},{"logRecords":[3]}]}]}',
-            "",
-            [b"1", b"2", b"3"],
-        ),
-        (b'{"a": 1}\n2\n', "application/x-ndjson", [b'{"a": 1}', b"2"]),
-        (b"", "application/x-ndjson; charset=utf-8", []),
-    ],
-)
-def test_events_are_found_as_they_stand(body: bytes, kind: str, found: list[bytes]) -> None:
-    assert events_in(body, kind) == found
 
 
 def test_a_key_is_stored_once(endpoint: Endpoint) -> None:
@@ -125,23 +105,3 @@ def test_the_endpoint_ends_when_the_events_are_there(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, b"")
     assert done.stderr == (b"3 events in 1 requests (1 x 200); 0 repeated, 0 failed on request\n")
     assert file.read_bytes() == b"1\n2\n3\n"
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["--port", "70000"],
-        ["--fail", "503"],
-        ["--fail", "503=2"],
-        ["--fail", "99=0.1"],
-        ["--fail", "503=0.6", "--drop", "0.6"],
-        ["--reset", "nan"],
-        ["--script", "ok,explode"],
-        ["--until-events", "0"],
-        ["--host", "256.256.256.256"],
-        ["--out", "/missing/folder/file"],
-        ["more"],
-    ],
-)
-def test_wrong_usage_is_named(args: list[str]) -> None:
-    assert "endpoint: error: " in complaint(endpoint_command(*args))

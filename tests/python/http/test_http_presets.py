@@ -40,15 +40,6 @@ def test_a_preset_brings_its_limits_unless_others_are_given(
     assert endpoint.events == large
 
 
-def test_a_400_of_segment_is_divided(sender: MakeSender, endpoint: Endpoint) -> None:
-    endpoint.script.extend([400, "ok", 400])
-    preset = presets.segment("key", url=endpoint.url)
-    with sender(store_of(TRACK), preset=preset) as both:
-        assert both.drain(30).empty
-    assert endpoint.events == TRACK[:2]
-    assert [letter.payload for letter in both.sender.dead_letters] == TRACK[2:]
-
-
 @pytest.mark.parametrize("name", ["rudderstack", "posthog", "ndjson", "json_array", "otlp_logs"])
 def test_presets_make_bodies_that_are_understood(
     sender: MakeSender, endpoint: Endpoint, name: str

@@ -36,17 +36,6 @@ def test_events_arrive_and_are_removed(sender: MakeSender, endpoint: Endpoint) -
     assert endpoint.requests[0].headers["user-agent"].startswith("deedbook/")
 
 
-def test_send_once_sends_the_oldest_batch(sender: MakeSender, endpoint: Endpoint) -> None:
-    items = events(4)
-    store = store_of(items, batch_records=2)
-    endpoint.script.append(503)
-    with sender(store) as both:
-        assert not both.send_once() and endpoint.events == []
-        assert both.send_once() and endpoint.events == items[:2]
-        assert both.send_once() and not both.send_once()
-    assert endpoint.events == items
-
-
 @pytest.mark.parametrize("compression", [None, "gzip", "zstd", "auto"])
 @pytest.mark.parametrize("failure", [503, "reset", "drop"])
 def test_a_failed_attempt_is_repeated_whole(

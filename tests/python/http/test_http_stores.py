@@ -192,7 +192,6 @@ def test_records_leave_the_position_alone() -> None:
 
 
 def test_a_read_that_failed_can_be_repeated() -> None:
-    """The generator behind the body is dead after an error, and the rest seemed to be missing."""
     fails = [True]
 
     def records(start: int, stop: int):

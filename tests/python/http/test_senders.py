@@ -17,7 +17,6 @@ import deedbook
 from deedbook import Ledger
 from deedbook.aio import AsyncLedger
 from deedbook.http import Policy, Sender, presets
-from deedbook.http._settings import shown_url
 from deedbook.transient import MemoryStore
 from endpoint import Endpoint
 from http_kinds import MakeSender
@@ -44,7 +43,6 @@ def filled(path: Path, files: int) -> None:
 
 
 def test_four_senders_in_four_processes_send_each_event_once(tmp_path: Path) -> None:
-    """14,874 events arrived for 8,000, from a healthy server, in a newcomer's trial."""
     with Endpoint() as endpoint:
         command = [sys.executable, "-c", WORKER, str(tmp_path / "s"), endpoint.url]
         workers = [subprocess.Popen([*command, str(1000 * n)]) for n in range(4)]
@@ -142,10 +140,6 @@ def test_headers_and_policy_have_their_types(tmp_path: Path) -> None:
             Sender(MemoryStore(), "http://127.0.0.1:1", dead_letters=tmp_path, **options)
     with pytest.raises(deedbook.InvalidArgumentError):
         Policy(statuses={"a": "retry"})  # type: ignore[dict-item]
-
-
-def test_a_url_is_shown_without_what_may_be_a_key() -> None:
-    assert shown_url("https://u:p@hooks.example:8443/T0/KEY?k=1") == "https://hooks.example:8443"
 
 
 def test_credentials_in_plain_text_are_warned_of_once(
