@@ -90,7 +90,6 @@ def test_ctrl_c_while_the_modules_of_the_package_load_is_one_line(
 @posix
 @pytest.mark.parametrize("kind", [Book, Wal, Pier, Ledger, EventStore])
 def test_a_path_may_be_bytes(kind: Any, tmp_path: Path) -> None:
-    """``Book.open(b"path")``: 'bytes' object is not an instance of 'str'."""
     path = os.fsencode(tmp_path / "log")
     options = {} if kind is Ledger else {"mode": "a"}
     with kind.open(path, **options) as log:
@@ -208,7 +207,6 @@ def test_a_spreadsheet_gets_no_formula(tmp_path: Path) -> None:
 def test_the_secret_of_a_cluster_is_in_no_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without one, any local user ran code as the one who tried `pipeline chaos --cluster`."""
     pytest.importorskip("pyspark")
     from deedbook.pipeline import cluster as clusters
 

@@ -61,7 +61,6 @@ def test_standard_output_in_a_file_gets_the_page_and_is_still_a_link(tmp_path: P
 
 @POSIX
 def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
-    """A page that nobody else may read came back as one for everybody."""
     file = tmp_path / "page.html"
     mask = os.umask(0o022)
     try:

@@ -89,7 +89,6 @@ def test_a_session_that_does_not_start_is_told_in_a_line(
 def test_a_job_that_is_stopped_leaves_no_log_of_spark(
     wal: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
 ) -> None:
-    """Each Ctrl-C left a file in the directory of temporary files, which nothing named."""
     failing(error, monkeypatch)
     assert main(["spark", "stats", str(wal)]) == code
     assert os.listdir(wal.parent / "temporary") == []

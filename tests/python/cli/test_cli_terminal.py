@@ -19,7 +19,6 @@ import pytest
 from deedbook import Book
 from deedbook._cli import parser
 from deedbook._cli.man import manual
-from places import DATA
 
 pty = pytest.importorskip("pty", reason="terminals here are POSIX")
 fcntl, termios = importlib.import_module("fcntl"), importlib.import_module("termios")
@@ -169,28 +168,6 @@ def test_verdicts_have_colours_on_a_terminal_only(book: Path) -> None:
     assert f"{red}damage" in on_terminal([*COMMAND, "info", str(book)])
 
 
-def test_what_a_crash_leaves_is_yellow_and_what_is_lost_is_red(book: Path, tmp_path: Path) -> None:
-    pytest.importorskip("rich")
-    red, yellow, green = "\x1b[31m", "\x1b[33m", "\x1b[32m"
-    assert f"{green}recovery  clean" in on_terminal([*COMMAND, "info", str(book)])
-    data = (book / "book.log").read_bytes()
-    torn = tmp_path / "torn"  # without a mark: nothing says what was acknowledged
-    torn.mkdir()
-    (torn / "book.log").write_bytes(data[:-5])
-    assert f"{yellow}{torn}: torn" in on_terminal([*COMMAND, "verify", "-q", str(torn)])
-    shown = on_terminal([*COMMAND, "info", str(torn)])
-    assert f"{yellow}recovery  torn" in shown and f"{yellow}damage" in shown and red not in shown
-    (book / "book.log").write_bytes(data[:-5])  # with one: it is a loss
-    shown = on_terminal([*COMMAND, "verify", "-q", str(book)])
-    assert f"{red}{book}: " in shown and yellow not in shown
-    assert f"{red}recovery  corrupt" in on_terminal([*COMMAND, "info", str(book)])
-    if sys.platform == "linux":  # space is taken beforehand there alone
-        with Book.create(tmp_path / "open") as log:
-            log.append(b"{}")
-            shown = on_terminal([*COMMAND, "info", str(tmp_path / "open")])
-        assert f"{yellow}recovery  unwritten tail" in shown and red not in shown
-
-
 def test_without_rich_there_is_no_colour(book: Path) -> None:
     assert "\x1b[" not in on_terminal([*PLAIN, "verify", "-q", str(book)])
 
@@ -214,33 +191,6 @@ def test_quiet_draws_no_bar_on_a_terminal(book: Path) -> None:
     verify = [sys.executable, "-c", EAGER, "verify", str(book)]
     assert f"verify {book}" in on_terminal(verify)
     assert f"verify {book}" not in on_terminal([*verify, "--quiet"])
-
-
-def test_what_is_reported_stands_in_the_place_of_the_bar(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(DATA / "lmdb" / "lmdb-100", tmp_path / "env")
-    # A long name would leave the line no room for its numbers.
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lines").write_bytes(b"1\n2\n3\n4\n")
-    for words, bars, reported in (
-        (
-            ["migrate", "env", "book"],
-            [r"migrate env", r"100 events of 100 events", r"100%", r"events/s  \d+ s left"],
-            "book: brought 100 events\r\n",
-        ),
-        (
-            ["append", "log", "lines"],
-            [r"append .*8 bytes.*/s  .*4 deeds"],
-            "deedbook: appended 4 deeds",
-        ),
-    ):
-        shown = on_terminal([sys.executable, "-c", EAGER, *words])
-        bar, _, after = shown.rpartition("\x1b[K")
-        assert all(re.search(one, bar) for one in bars), shown
-        assert after.startswith(reported), after
-    quiet = on_terminal([sys.executable, "-c", EAGER, "migrate", "env", "quiet", "--quiet"])
-    assert "%" not in quiet and "brought 100 events" in quiet
 
 
 def test_a_pipe_has_no_progress() -> None:

@@ -99,7 +99,6 @@ def test_a_salvage_says_what_it_takes_along(tmp_path: Path) -> None:
 
 
 def test_the_size_of_segments_can_be_told_to_all_that_read(tmp_path: Path) -> None:
-    """One segment that is not full does not show the size; only ``append`` took it."""
     path = tmp_path / "log"
     with Wal.create(path, segment_bytes=512) as wal:
         wal.append_many([b"%05d" % n for n in range(100)])
@@ -154,26 +153,6 @@ def test_what_is_for_the_other_format_is_refused(path: Path, tmp_path: Path) -> 
         assert "holds a book" in refused(*args, book)
     assert "(--format wal)" in refused("append", book, "--single-file")
     assert len(deedbook("cat", book)[0].splitlines()) == 1
-
-
-def test_a_file_of_lines_named_as_the_log_is_refused_and_kept(tmp_path: Path) -> None:
-    # `deedbook append events.jsonl events.wal`: the arguments in the wrong order.
-    lines = tmp_path / "events.jsonl"
-    lines.write_bytes(LINES)
-    assert "nothing in .deedbook says that it is one" in refused("append", lines, stdin=b"1\n")
-    assert "nothing in .deedbook says that it is one" in refused("info", lines)
-    assert lines.read_bytes() == LINES
-
-
-def test_a_log_that_is_gone_is_told(path: Path) -> None:
-    if path.is_file():
-        path.unlink()
-    else:
-        for file in path.glob("*.wal"):
-            file.unlink()
-    err = deedbook("append", path, stdin=b"1\n", code=1)[1]
-    assert "lost acknowledged records" in err
-    assert "lost acknowledged records" in deedbook("cat", path, code=1)[1]
 
 
 def test_consumers_are_listed_set_and_removed(path: Path) -> None:

@@ -115,59 +115,10 @@ def test_numbers_that_do_not_add_up_end_with_1(
     assert not report["ok"] and "FAILED" in (out / "report.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("term", "no_color", "is_terminal", "is_coloured"),
-    [("xterm", "", True, True), ("xterm", "1", True, False), ("dumb", "", True, False),
-     ("xterm", "", False, False)],
-)  # fmt: skip
-def test_colour_is_for_terminals_that_want_it(
-    monkeypatch: pytest.MonkeyPatch, term: str, no_color: str, is_terminal: bool, is_coloured: bool
-) -> None:
-    monkeypatch.setenv("TERM", term)
-    monkeypatch.setenv("NO_COLOR", no_color)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal, raising=False)
-    assert _demo._is_coloured() is is_coloured
-
-
-def small_demo(out: Path, *more: str) -> list[str]:
-    command = [sys.executable, "-m", "deedbook", "demo", "--small", "--events", "1000"]
-    return [*command, "--out", str(out), *more]
-
-
-linux = pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
-@pytest.mark.parametrize(
-    ("name", "as_json", "encoding"),
-    [
-        pytest.param(b"caf\xe9", False, "utf-8", marks=linux),
-        pytest.param(b"caf\xe9", True, "utf-8", marks=linux),
-        ("café".encode(), True, "ascii"),
-    ],
-)
-def test_the_names_of_files_need_not_be_utf_8_nor_what_the_output_is_encoded_in(
-    tmp_path: Path, name: bytes, as_json: bool, encoding: str
-) -> None:
-    lines = tmp_path / os.fsdecode(name + b".jsonl")
-    lines.write_bytes(b'{"n":1}\n' * 1000)
-    out = tmp_path / os.fsdecode(name)
-    command = small_demo(out, "--input", str(lines), *(["--json"] if as_json else []))
-    env = {**os.environ, "PYTHONIOENCODING": encoding}
-    done = subprocess.run(command, capture_output=True, timeout=120, env=env)
-    assert (done.returncode, complaints(os.fsdecode(done.stderr))) == (0, [])
-    report = report_of(out)
-    assert report["ok"] and report["input"]["name"] == lines.name
-    if as_json:
-        assert json.loads(done.stdout.decode(encoding)) == report
-    else:
-        assert b"caf\\udce9.jsonl, 1,000 lines" in done.stdout
-        assert b"caf\\udce9/report.html" in done.stdout
-
-
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 def test_a_reader_that_went_away_ends_the_demo_in_silence(tmp_path: Path) -> None:
-    command = small_demo(tmp_path / "out")
+    command = [sys.executable, "-m", "deedbook", "demo", "--small", "--events", "1000"]
+    command += ["--out", str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as demo:
         assert demo.stdout.readline().startswith(b"input: ")
         demo.stdout.close()

@@ -240,22 +240,6 @@ def pixels(file: Path) -> tuple[int, int]:
     return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
 
 
-def test_the_page_is_dark_where_the_reader_wants_it(
-    logs: Path, tmp_path: Path, window: Browser
-) -> None:
-    file = tmp_path / "page.html"
-    file.write_text(deedbook.report(logs / "book").to_html(), encoding="utf-8")
-    colours = []
-    for scheme in ("dark", "light"):  # the window stays light for the other tests
-        window.prefer(scheme)
-        seen = look(window, file, 1200)
-        colours.append((seen["background"], seen["headingColour"]))
-    assert colours == [
-        ("rgb(13, 17, 23)", "rgb(230, 237, 243)"),
-        ("rgb(255, 255, 255)", "rgb(36, 41, 47)"),
-    ]
-
-
 # -- the commands ---------------------------------------------------------------------------------
 
 

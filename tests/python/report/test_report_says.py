@@ -57,7 +57,6 @@ def test_of_several_ledgers_one_must_be_named(two: Path, name: str) -> None:
 
 
 def test_the_files_of_a_report_are_those_of_the_ledger_asked_for(two: Path, tmp_path: Path) -> None:
-    """``--base a`` counted the files of every ledger in the directory."""
     for base, files in (("a", ["0-a"]), ("b", ["0-b", "1-b"])):
         found = deedbook.report(two, base=base)
         assert [os.path.basename(file.path) for file in found.files] == files

@@ -71,13 +71,6 @@ class Browser:
         self._do("goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=size)
         self._do("url", url=url)
 
-    def prefer(self, scheme: str) -> None:
-        """Ask pages for light or dark colours."""
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self._do(
-            "goog/cdp/execute", cmd="Emulation.setEmulatedMedia", params={"features": features}
-        )
-
     def run(self, script: str) -> Any:
         """What a function body in JavaScript returns."""
         return self._do("execute/sync", script=script, args=[])
