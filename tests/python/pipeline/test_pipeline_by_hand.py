@@ -108,7 +108,6 @@ def wrong(config: Path) -> set[str]:
 
 @pytest.mark.parametrize("kind", ['log = "in/app.wal"', 'lines = "in/lines"'])
 def test_signatures_are_judged_where_a_source_checks_them(tmp_path: Path, kind: str) -> None:
-    """A pipeline that put forged events aside, as configured, was called wrong."""
     lines = [*GOOD[:5], FORGED, *GOOD[5:]]
     assert wrong(make(tmp_path / "right", kind, lines, GOOD)) == set()
     assert wrong(make(tmp_path / "wrong", kind, lines, [*GOOD, FORGED])) == {TRUE, ONCE}
@@ -121,7 +120,6 @@ def test_signatures_are_judged_where_a_source_checks_them(tmp_path: Path, kind: 
 def test_a_follower_must_have_seen_all(
     tmp_path: Path, records: int, error: str | None, ok: bool
 ) -> None:
-    """One that had ended early, or with an error, was held against what it had seen alone."""
     config = load(make(tmp_path / "home", 'log = "in/app.wal"', [*GOOD, FORGED], GOOD))
     found = {one.name: one for one in check(config, [Followed("orders", records, error)])}
     one = found["orders: a follower saw all of bronze"]

@@ -70,7 +70,6 @@ def test_all_is_well_after_a_run(pipeline_ran: Path) -> None:
 
 
 def test_a_pipeline_may_lie_in_a_directory_whose_name_is_a_glob(pipeline_ran: Path) -> None:
-    """The first batch of silver ended the run, because Spark looked for what its path matched."""
     assert glob.has_magic(str(pipeline_ran)) and not glob.glob(str(pipeline_ran))
     totals = json.loads((pipeline_ran / "out" / "gold" / "top.json").read_text())
     assert totals["events"] > 0 and totals["authors"]

@@ -6,7 +6,6 @@ import sys
 import threading
 from datetime import datetime
 from importlib import resources
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -73,7 +72,6 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
 def test_a_log_may_be_held_and_a_loss_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pipeline could neither have a WAL keep what it had not read, nor go on after a loss."""
     run = pytest.importorskip("deedbook.pipeline.run", reason="pyspark is not installed")
     held = LEAST + 'consumer = "notes"\non_loss = "go on"\n'
     asked: list[Any] = []
@@ -156,7 +154,6 @@ def test_a_file_without_sources_is_refused(tmp_path: Path) -> None:
 def test_the_command_says_what_is_wrong_in_one_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], content: bytes | None, said: str
 ) -> None:
-    """A byte that is no UTF-8 was called an internal error."""
     file = tmp_path / "pipeline.toml"
     if content is not None:
         file.write_bytes(content)
@@ -178,7 +175,6 @@ def test_the_status_of_a_pipeline_that_never_ran(
 def test_progress_goes_on_behind_a_torn_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The next line was appended to the torn one, and from then on no status could be read."""
     config = load(written(tmp_path, LEAST))
     layout, (source,) = Layout(config), config.sources
     for torn in (b'{"query": "ru', b""):
@@ -194,7 +190,6 @@ def test_progress_goes_on_behind_a_torn_line(
 
 
 def test_a_follower_that_cannot_note_is_an_error_of_its_source(tmp_path: Path) -> None:
-    """Its thread ended with a traceback, and the command with a KeyError."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from deedbook.pipeline.follow import follow
 
@@ -208,7 +203,6 @@ def test_a_follower_that_cannot_note_is_an_error_of_its_source(tmp_path: Path) -
 
 
 def test_the_error_of_a_run_is_told_even_if_its_end_cannot_be_noted(tmp_path: Path) -> None:
-    """On a full disk the error said that no line could be written, not why the run failed."""
     layout = Layout(load(written(tmp_path, LEAST)))
     with pytest.raises(LookupError, match="why"), Journal(layout).running():
         layout.progress("run").unlink()
@@ -220,7 +214,6 @@ def test_the_error_of_a_run_is_told_even_if_its_end_cannot_be_noted(tmp_path: Pa
 def test_a_run_that_was_stopped_did_not_break_off(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], stop: type[BaseException]
 ) -> None:
-    """Ctrl-C and SIGTERM, the only ends of a run without --once, were noted as failures."""
     config = load(written(tmp_path, LEAST))
     for _ in range(2):
         with pytest.raises(stop), Journal(Layout(config)).running():
@@ -231,7 +224,6 @@ def test_a_run_that_was_stopped_did_not_break_off(
 
 
 def test_the_last_run_broke_off_if_it_failed(tmp_path: Path) -> None:
-    """It was left out, as one that may be running, though its failure was noted."""
     layout = Layout(load(written(tmp_path, LEAST)))
     with pytest.raises(LookupError), Journal(layout).running():
         raise LookupError
@@ -244,7 +236,6 @@ def test_the_last_run_broke_off_if_it_failed(tmp_path: Path) -> None:
 def test_the_looks_of_a_run_are_those_of_all_its_rounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first batch of each round looked, however long a look takes: it took all of the time."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from deedbook.pipeline import lag as lag_module
 
@@ -269,30 +260,3 @@ def test_the_looks_of_a_run_are_those_of_all_its_rounds(
     for batch in range(2):  # what a batch of silver left counts in the latency
         journal.batch("silver", batch, 1, 1.0)
     assert [one.lag for one in batches_of(layout, "silver")] == [Lag(1, 1)] * 2
-
-
-def test_a_lag_is_looked_at_for_a_tenth_of_the_time_at_most(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each batch of a backlog walked all that was left of it."""
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    from deedbook.pipeline import lag as lag_module
-    from deedbook.pipeline.lag import Looks
-
-    now = 100.0
-    looks: list[float] = []
-
-    def look() -> Lag:
-        nonlocal now
-        looks.append(now)
-        now += 2.0
-        return Lag(1, 1)
-
-    monkeypatch.setattr(lag_module.time, "monotonic", lambda: now)
-    lag = Looks(look)
-    known = 0
-    while now < 200.0:
-        known += lag() is not None
-        now += 1.0
-    assert looks[0] == 100.0 and known == len(looks)
-    assert all(later - earlier >= 20.0 for earlier, later in pairwise(looks)), looks

@@ -193,13 +193,6 @@ def test_a_note_that_was_torn_and_a_line_without_a_note(tmp_path: Path) -> None:
     assert not half.exists()
 
 
-def test_notes_without_times_are_read(tmp_path: Path) -> None:
-    """Producers did not note times at first."""
-    file = tmp_path / "orders.jsonl"
-    file.write_text('{"n":1,"sha256":"ab","id":null,"good":false,"where":null,"fault":"json"}\n')
-    assert list(notes_of(file)) == [Note(1, "ab", None, False, None, "json", None)]
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_producers_end_with_their_parent(tmp_path: Path) -> None:
     code = (

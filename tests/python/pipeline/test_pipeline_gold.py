@@ -83,7 +83,6 @@ def totals(spark: Any, config: Config) -> dict[str, Any]:
 def test_late_events_are_those_older_than_the_newest_before_their_batch_less_the_lateness(
     spark: Any, config: Config
 ) -> None:
-    """No event of any test was late: a gold that took none for late passed all of them."""
     count(spark, config, 0, T, T - 5 * HOUR)  # before the first batch there is no newest
     late = [T - HOUR - 1, T - 3 * HOUR]
     # What a batch brings moves the watermark for those after it.
@@ -101,7 +100,6 @@ def test_late_events_are_those_older_than_the_newest_before_their_batch_less_the
 
 
 def test_a_time_after_now_does_not_move_the_watermark(spark: Any, config: Config) -> None:
-    """One event of the year 2096 made all others late that were older than an hour before now."""
     count(spark, config, 0, T, 4_000_000_000)
     count(spark, config, 1, T - HOUR, T - HOUR - 1)
     found = totals(spark, config)
@@ -110,7 +108,6 @@ def test_a_time_after_now_does_not_move_the_watermark(spark: Any, config: Config
 
 
 def test_another_lateness_counts_from_the_next_batch_on(spark: Any, config: Config) -> None:
-    """The check judged all batches by the lateness of today, and failed for ever."""
     events, windows = Layout(config).silver("parquet"), Layout(config).windows
     events.mkdir(parents=True)
     for number, hours in enumerate((1, 1, 2, 2)):
@@ -131,7 +128,6 @@ def test_another_lateness_counts_from_the_next_batch_on(spark: Any, config: Conf
 
 
 def test_totals_are_summed_up_where_there_is_anything_new(spark: Any, config: Config) -> None:
-    """Each round read all of gold, also where nothing had come."""
     count(spark, config, 0, T)
     first = totals(spark, config)
     assert totals(None, config) == first  # without Spark
@@ -143,7 +139,6 @@ def test_totals_are_summed_up_where_there_is_anything_new(spark: Any, config: Co
 
 
 def test_a_lost_note_of_the_newest_event_is_refused(spark: Any, config: Config) -> None:
-    """Gold began again with no newest event: what was late in the next batch did not count so."""
     count(spark, config, 0, T)
     Layout(config).state.unlink()
     with pytest.raises(MissingError, match=r"windows has batches 0 to 0, .*state\.json"):
@@ -153,7 +148,6 @@ def test_a_lost_note_of_the_newest_event_is_refused(spark: Any, config: Config) 
 def test_a_table_of_gold_that_is_gone_is_refused(
     spark: Any, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The totals were replaced by zeros, and the round ended well."""
     layout = Layout(config)
     checkpoint = layout.checkpoint("silver")
     store_json(checkpoint / "metadata", {"id": QUERY})
@@ -189,7 +183,6 @@ def added(folder: Path, batch: int, written: int, *seconds: int) -> None:
 
 
 def test_the_check_counts_late_events_by_the_batches_of_silver(tmp_path: Path) -> None:
-    """The check took the number that gold gave: a gold that found none late passed it."""
     events, windows = tmp_path / "silver", tmp_path / "windows"
     now = T + 2 * HOUR
     soon = now + 60  # before the batch is counted or after it, nobody knows

@@ -70,7 +70,6 @@ def take(config: Config, source: Any = None, journal: Any = None, warned: Any = 
 def test_a_single_round_in_which_spark_failed_is_tried_again(
     config: Config, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
-    """Spark could not read back a task that it had written while another query began."""
     failed = [JobFailedError("OptionalDataException")] * failures
     left = answers(monkeypatch, *failed, DONE)
     assert rounds.run(config, once=True) is DONE
@@ -94,7 +93,6 @@ def test_the_third_failure_of_spark_or_the_first_error_of_the_data_ends_the_run(
 def test_a_run_killed_while_it_made_its_log_is_begun_again(
     config: Config, monkeypatch: pytest.MonkeyPatch, bronze: Any
 ) -> None:
-    """The log's directory was there, so that no run made the log in it."""
     log = Layout(config).bronze("a")
     (log / ".deedbook").mkdir(parents=True)
     (log / ".deedbook" / "lock").touch()
@@ -111,7 +109,6 @@ def test_a_run_killed_while_it_made_its_log_is_begun_again(
 def test_a_log_that_is_half_there_is_yet_to_come(
     config: Config, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
-    """The pipeline ended at what an application had left that was killed while it made its log."""
     (source,) = config.sources
     left = ".deedbook/lock" if format == "wal" else "0-events"
     (source.path / left).parent.mkdir(parents=True)
@@ -137,7 +134,6 @@ def test_a_log_that_is_half_there_is_yet_to_come(
 def test_a_log_that_was_read_and_is_gone_ends_the_run(
     config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It counted as a source that is yet to come, whatever it had that was not read."""
     (source,) = config.sources
     offsets = Layout(config).checkpoint("a") / "offsets"
     offsets.mkdir(parents=True)
@@ -199,7 +195,6 @@ def test_what_ends_a_round_ends_the_streams_of_the_other_sources(
 def test_a_second_run_is_refused_with_the_process_of_the_first(
     config: Config, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Two at once wrote a batch into the same folder, and each removed the other's files."""
     pytest.importorskip("fcntl", reason="needs POSIX")
     lock = Layout(config).lock
     refused: list[str] = []
@@ -225,10 +220,6 @@ def test_a_second_run_is_refused_with_the_process_of_the_first(
 def test_what_is_no_nostr_event_is_said_and_the_exit_code_is_1(
     config: Config, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """300 orders went to the quarantine: `run` said ``orders 300``, and `status` and `check` fine.
-
-    The newcomer's review took the README by its word and gave the pipeline JSON lines of its own.
-    """
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
@@ -268,7 +259,6 @@ def test_what_is_no_nostr_event_is_said_and_the_exit_code_is_1(
 def test_a_run_with_bad_lines_has_read_all_the_same(
     config: Config, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The trial of kills counts bad lines among its input: for it the run did not fail."""
     runs = Runs(config, "local[1]", (), tmp_path)
     for code, said, wanted in (
         (1, '{"ok":false,"rows":{"a":3}}', Once(0, '{"ok":false,"rows":{"a":3}}', {"a": 3})),

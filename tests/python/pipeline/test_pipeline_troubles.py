@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
-import os
 import random
-import subprocess
 import sys
 from importlib import resources
 from pathlib import Path
@@ -19,10 +16,9 @@ from deedbook import Book, Error, EventStore, Wal
 from deedbook.pipeline.config import Config, Source, load
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.moments import MOMENTS, Watch
-from deedbook.pipeline.processes import await_end, kill_all, session
 from deedbook.pipeline.progress import Journal
 from deedbook.pipeline.runs import Once
-from deedbook.pipeline.trouble import LogCut, NotNowError, Place, full_disk
+from deedbook.pipeline.trouble import LogCut, NotNowError, Place
 from deedbook.pipeline.troubles import judge
 
 pytestmark = pytest.mark.skipif(
@@ -70,61 +66,9 @@ def test_each_step_is_seen_by_the_file_that_it_leaves_and_no_other(config: Confi
         assert new == {one for one in files if files[one].exists()}
 
 
-def test_a_note_that_is_replaced_is_a_step(config: Config) -> None:
-    file = left_by(Layout(config))["recorded"]
-    file.parent.mkdir(parents=True)
-    file.write_bytes(b"1")
-    watch = Watch(config, "recorded")
-    new = file.with_name("new")
-    new.write_bytes(b"2")
-    new.replace(file)
-    assert watch.sees()
-
-
 # -- processes ------------------------------------------------------------------------------------
 
-FAMILY = """
-import os, sys, time
-if os.fork() == 0:
-    os.setpgid(0, 0)  # as Spark's Python daemon
-    os.fork()
-    time.sleep(60)
-print("ready", flush=True)
-time.sleep(60)
-"""
-
-
-def test_a_session_is_killed_with_those_that_left_its_group() -> None:
-    leader = subprocess.Popen(
-        [sys.executable, "-c", FAMILY], stdout=subprocess.PIPE, start_new_session=True
-    )
-    try:
-        assert leader.stdout.readline() == b"ready\n"
-        while len(pids := session(leader.pid)) < 3:
-            pass
-        assert leader.pid in pids and pids == sorted(pids, reverse=True)
-        assert await_end([leader.pid], 0.0) == [leader.pid]
-    finally:
-        kill_all(leader.pid)
-        leader.wait()
-    assert leader.stdout.read() == b""
-    assert await_end(pids, 5.0) == [] and session(leader.pid) == []
-
-
 # -- troubles -------------------------------------------------------------------------------------
-
-
-def test_a_full_disk_is_full_and_then_gone(tmp_path: Path) -> None:
-    folder = tmp_path / "staged"
-    try:
-        with full_disk(folder, tmp_path / "full"):
-            with pytest.raises(OSError) as caught:
-                (folder / "file").write_bytes(b"x")
-            assert caught.value.errno == errno.ENOSPC
-    except NotNowError as error:
-        pytest.skip(str(error))
-    assert not os.path.ismount(folder) and not os.path.ismount(tmp_path / "full")
-    (folder / "file").write_bytes(b"x")
 
 
 def test_a_run_must_refuse_say_why_and_change_nothing() -> None:
@@ -180,7 +124,6 @@ def take_batch(config: Config, source: Source, number: int) -> None:
 def test_a_log_that_was_cut_is_refused_with_what_is_missing(
     config: Config, tmp_path: Path, name: str
 ) -> None:
-    """A run that refused an older copy was judged wrong, because it said so in other words."""
     source = next(one for one in config.sources if one.name == name)
     source.path.parent.mkdir(parents=True)
     if source.kind == "log":
