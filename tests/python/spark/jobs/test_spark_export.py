@@ -162,9 +162,6 @@ def test_a_staged_file_that_is_nowhere_is_refused(spark: Any, tmp_path: Path) ->
 def test_a_batch_that_was_begun_is_not_finished_in_another_table(
     spark: Any, tmp_path: Path
 ) -> None:
-    """A run was killed after the intent of its third batch, and the table was removed, or an older
-    copy restored: the next run brought that batch to its end, and the table had it and a hole.
-    """
     table, older = tmp_path / "table", tmp_path / "older"
     made = table_at(tmp_path)
     rows = spark.range(3).selectExpr("id as event").coalesce(1)

@@ -18,7 +18,7 @@ from spark_session import kill_when
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from deedbook import Book, ContiguityError, Event, EventStore, InvalidArgumentError, MissingError
+from deedbook import Book, Event, EventStore, InvalidArgumentError, MissingError
 from deedbook.spark.jobs import EventImportReport, import_events
 
 pytestmark = pytest.mark.spark
@@ -123,32 +123,6 @@ def test_nothing_is_stored_twice_whatever_is_repeated(spark: Any, tmp_path: Path
     assert len(stored(store)) == 320
     with EventStore.open(store) as opened:
         assert opened.transactions.staged() == []
-
-
-def test_a_store_that_lacks_batches_of_the_checkpoint_is_refused(
-    spark: Any, tmp_path: Path
-) -> None:
-    source, store, older = tmp_path / "in", tmp_path / "store", tmp_path / "older"
-    put(source / "a.jsonl", notes(0, 30))
-    first = import_events(spark, source, store, check="id")
-    shutil.copytree(store, older)
-    put(source / "b.jsonl", notes(30, 50))
-    import_events(spark, source, store, check="id")
-    there = stored(store)
-    shutil.rmtree(store)
-    missing = "batches 0 to 1 are missing there; restore it, or remove the checkpoint: all lines"
-    with pytest.raises(ContiguityError, match=f"none of this source: {missing}"):
-        import_events(spark, source, store, check="id")
-    assert not store.exists()
-    older.rename(store)
-    before = stored(store)
-    with pytest.raises(ContiguityError, match="has them up to 0: batches 1 to 1 are missing th"):
-        import_events(spark, source, store, check="id")
-    assert stored(store) == before
-    shutil.rmtree(first.checkpoint)
-    again = import_events(spark, source, store, check="id")
-    assert (again.lines, again.stored) == (50, 20)
-    assert stored(store) == there
 
 
 def test_a_dry_run_checks_all_and_writes_nothing(spark: Any, tmp_path: Path) -> None:

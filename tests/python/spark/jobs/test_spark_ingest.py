@@ -135,7 +135,6 @@ def test_lines_that_are_no_json_are_taken_where_nothing_is_checked(
 
 
 def test_what_the_log_had_before_is_not_counted_as_appended(spark: Any, tmp_path: Path) -> None:
-    """A run is killed after the log's commit and before Spark's: the next counted its records."""
     source, log, copy = tmp_path / "in", tmp_path / "events", tmp_path / "copy"
     put(source / "a.jsonl", records(1, 3))
     first = ingest(spark, source, log, format="book")
@@ -162,7 +161,6 @@ def test_parquet_columns_become_records(spark: Any, tmp_path: Path) -> None:
 def test_rows_of_parquet_files_come_in_the_order_of_names_and_rows(
     spark: Any, tmp_path: Path
 ) -> None:
-    """Spark takes the files of a batch by their size: the rows of the longest came first."""
     (tmp_path / "table").mkdir()
     expected = []
     for name, count in (("a 1%2B+.parquet", 10), ("a!2.parquet", 4000), ("b.parquet", 300)):
@@ -227,7 +225,6 @@ def test_a_wal_keeps_what_was_not_ingested_yet_and_a_loss_may_be_passed(
 
 @pytest.mark.parametrize("name", ["_x.jsonl", ".x.jsonl", "x.jsonl._COPYING_"])
 def test_a_file_that_spark_does_not_read_is_refused(tmp_path: Path, name: str) -> None:
-    """Nothing was read, and all was well: to Spark a file of such a name is not complete."""
     file = tmp_path / name
     file.write_bytes(b"{}\n")
     hidden = [tmp_path / f"{name[:2]}*"] if name[0] in "_." else []
@@ -456,25 +453,6 @@ def test_a_part_within_a_long_line_is_read_once(
             found += batch["value"].to_pylist()
         assert start == 0 or read <= part + 16
     assert found == [b"x" * size, b"next"]
-
-
-def test_the_newline_of_a_long_line_is_looked_for_once() -> None:
-    looked_at = 0
-
-    class Looked(bytes):
-        def split(self, *by: Any) -> list[bytes]:
-            nonlocal looked_at
-            looked_at += len(self)
-            return super().split(*by)
-
-        def __radd__(self, before: bytes) -> Looked:
-            return Looked(bytes(before) + bytes(self))
-
-    pieces = [Looked(b"x" * 10)] * 50 + [Looked(b"x\ntwo\nthr"), Looked(b"ee"), Looked()]
-    (batch,) = lines_module._batches("file", 0, None, lambda _: pieces.pop(0))
-    assert batch["value"].to_pylist() == [b"x" * 501, b"two", b"three"]
-    assert batch["byte"].to_pylist() == [0, 502, 506]
-    assert looked_at <= 511
 
 
 def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:

@@ -25,9 +25,7 @@ from deedbook import (
     ContiguityError,
     CorruptError,
     Error,
-    EventStore,
     InvalidArgumentError,
-    LedgerSnapshot,
     MissingError,
     NotALogError,
     Split,
@@ -37,44 +35,8 @@ from deedbook._formats import detect
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import find_logs
 from deedbook.spark._wal import WAL
-from nostr_events import made
 
 pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-dropped", "spark-replaced")]
-
-
-def units_of(kind: str, path: Path, records: int, length: int) -> list[tuple[int, int]]:
-    """Make a log; the positions at which a range of it may begin, and the bytes from each on."""
-    if kind == "ledger":
-        append_to(kind, path, [b'"%0*d"' % (length - 2, number) for number in range(records)])
-        with LedgerSnapshot.open(path) as snapshot:
-            return [(file.index, file.bytes) for file in snapshot.files]
-    if kind == "nostr":
-        with EventStore.create(path, segment_bytes=10 << 20) as store:
-            store.append_many(made(str(n).zfill(length), created_at=n) for n in range(records))
-            store.checkpoint()
-            return sorted(store.segments)
-    append_to(kind, path, (bytes(length) for _ in range(records)), durability="none")
-    with deedbook.open(path) as log:
-        framed = log.end // records
-    return [(n + 1 if kind == "book" else n * framed, framed) for n in range(records)]
-
-
-@pytest.mark.parametrize("kind", ["book", "wal", "ledger", "nostr"])
-@pytest.mark.parametrize(("records", "length"), [(800, 20_000), (10_000, 100), (5, 300_000)])
-def test_a_range_has_no_more_partitions_than_its_bytes_ask_for(
-    tmp_path: Path, kind: str, records: int, length: int
-) -> None:
-    path = tmp_path / "log"
-    units = units_of(kind, path, records, length)
-    count = len(units)
-    ranges = {(0, count), (0, 1), (0, count // 2), (count // 3, count - 1), (count // 2, count)}
-    for split_size in (16 << 10, 64 << 10, 100_000, 600_000, 1 << 20, 64 << 20):
-        for first, stop in (one for one in ranges if one[0] < one[1]):
-            end = {"end": units[stop][0]} if stop < count else {}
-            at = {"splitSize": split_size, "start": units[first][0], **end}
-            most = sum(size for _, size in units[first:stop]) / split_size + 2
-            assert len(reader_of(path, **at).partitions()) <= most, at
-    assert len(rows_of(reader_of(path, splitSize=100_000))) == records
 
 
 def test_small_segments_make_no_partitions(tmp_path: Path) -> None:
@@ -259,7 +221,6 @@ def test_a_log_that_does_not_open_is_damage(
 
 
 def test_a_single_file_that_does_not_open_is_damage(tmp_path: Path) -> None:
-    """Detection opens each file that a glob matched, and raised what opening one raised."""
     for name in ("a.wal", "b.wal"):
         append_to("wal", tmp_path / name, [b"x" * 100] * 10, single_file=True)
     (tmp_path / ".deedbook" / "b.wal" / "loss").write_bytes(b"no note of a loss")

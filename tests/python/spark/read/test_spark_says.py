@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import gc
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from log_bytes import deed_offsets, overwrite, write_book
-from spark_session import load
+from spark_session import load, reader_of, rows_of
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.errors import PySparkException
-from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from deedbook import CorruptError
-from deedbook.spark._reader import default_schema, make_reader
+from deedbook.spark import _worker
 
 pytestmark = pytest.mark.spark
 
@@ -77,65 +75,19 @@ def test_two_filters_on_one_frame_of_deedbook_are_right(
     assert frame.where("event < 8").union(frame).count() == 107
 
 
-def probe_source() -> type[DataSource]:
-    """Reads a book, and gives each worker's process and how many objects it has frozen."""
-
-    class Reader(DataSourceReader):
-        def __init__(self, options: dict[str, str]) -> None:
-            self.reader = make_reader(options, default_schema(options))
-
-        def partitions(self) -> Any:
-            return self.reader.partitions()
-
-        def read(self, partition: Any) -> Iterator[tuple[int, int]]:
-            for _ in self.reader.read(partition):
-                pass
-            yield os.getpid(), gc.get_freeze_count()
-
-    class Source(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return "probe"
-
-        def schema(self) -> str:
-            return "process bigint, frozen bigint"
-
-        def reader(self, schema: Any) -> DataSourceReader:
-            return Reader(dict(self.options))
-
-    return Source
-
-
 def test_a_worker_freezes_what_it_imported_once_and_the_driver_never(
-    spark: Any, tmp_path: Path
+    book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_book(tmp_path / "book", [bytes(1000)] * 2000)
-    spark.dataSource.register(probe_source())
-    frame = spark.read.format("probe").options(splitSize="64k").load(str(tmp_path / "book"))
-    rows = frame.collect()
-    assert len(rows) > 10
-    frozen = {}
-    for row in rows:
-        assert row.frozen > 10_000, "the modules of pyspark and pyarrow are among them"
-        # Once per worker: a few are freed since, but what later tasks made is not among them.
-        assert abs(frozen.setdefault(row.process, row.frozen) - row.frozen) < 1000
-    assert os.getpid() not in frozen
-    script = """
-import gc, sys
-from deedbook.spark._reader import default_schema, make_reader
-options = {"path": sys.argv[1]}
-reader = make_reader(options, default_schema(options))
-assert sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part)) == 2000
-print(gc.get_freeze_count())
-"""
-    driver = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "book")], capture_output=True, check=True
-    )
-    assert driver.stdout.strip() == b"0"
+    frozen: list[str] = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append("by a task"))
+    monkeypatch.setattr(_worker, "_freeze", functools.cache(_worker._freeze.__wrapped__))
+    assert len(rows_of(reader_of(book))) == 100 and frozen == []
+    monkeypatch.setattr(_worker, "TaskContext", SimpleNamespace(get=object))
+    for _ in range(2):
+        assert len(rows_of(reader_of(book))) == 100 and frozen == ["by a task"]
 
 
 def test_errors_have_public_names(spark: Any, tmp_path: Path) -> None:
-    """Spark's errors named ``deedbook._errors``, from which nobody imports."""
     assert CorruptError.__module__ == "deedbook"
     jams = [b"x" * 100] * 3
     path = write_book(tmp_path / "book", jams)

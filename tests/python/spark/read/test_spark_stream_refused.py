@@ -16,7 +16,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from deedbook import ContiguityError, Error, EventStore, LostRecordsError, Wal
 from nostr_events import made
-from streams import ALL, Query, all_after, append, begin, payloads, read, reader
+from streams import ALL, all_after, append, begin, payloads, read, reader
 
 pytestmark = pytest.mark.spark
 
@@ -250,16 +250,3 @@ def test_wals_and_event_stores_that_do_not_open_are_reported_too(tmp_path: Path)
     stream = reader(tmp_path / "store", mode="PERMISSIVE")
     (row,) = all_after(stream, stream.initialOffset(), ALL)
     assert "the log does not open: " in row[-1]
-
-
-def test_a_query_goes_on_over_a_log_that_opens_again(
-    spark: Any, logs: Path, tmp_path: Path
-) -> None:
-    aside = hide(logs / "b")
-    query = Query(spark, logs, tmp_path / "checkpoint", mode="PERMISSIVE")
-    rows = query.run()
-    assert len([row for row in rows if row.jam is not None]) == 6
-    assert len([row for row in rows if row._corrupt_record is not None]) == 1
-    assert query.run() == []
-    mend(logs / "b", aside)
-    assert sorted(bytes(row.jam) for row in query.run()) == sorted(payloads(0, 3))

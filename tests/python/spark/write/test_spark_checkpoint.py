@@ -70,10 +70,6 @@ def test_a_checkpoint_elsewhere_is_left_to_what_keeps_it(monkeypatch: pytest.Mon
 def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
     tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A power cut took Spark's plan of a batch and left the batch.
-
-    The next batch had its number and other rows, and was skipped as a repeat.
-    """
     log = tmp_path / "log"
     Book.create(log).close()
     seen: list[tuple[str, int, int]] = []
