@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import pickle
 import re
 import signal
 import struct
@@ -108,16 +107,6 @@ def test_batches_raise_at_damage_or_note_it_with_its_file(spool: Path) -> None:
         left = [event for event in ALL if event != events(9)[1]]
         assert pa.table(stream)["payload"].to_pylist() == left
         assert [noted.offset for noted in stream.damages] == [begin]
-
-
-def test_a_record_is_a_value() -> None:
-    one = LedgerRecord(1, 2, b"three")
-    file, number, payload = one
-    assert (file, number, payload, len(one)) == (1, 2, b"three", 5)
-    assert pickle.loads(pickle.dumps(one)) == one and len({one, LedgerRecord(1, 2, b"three")}) == 1
-    assert one.to_dict() == {"file": 1, "record": 2, "payload": b"three"}
-    assert one != LedgerRecord(1, None, b"three")
-    assert repr(LedgerRecord(1, None, b"x")) == 'LedgerRecord(file=1, record=None, payload=b"x")'
 
 
 def test_opening_to_append_goes_on_with_the_ledger_that_is_there(tmp_path: Path) -> None:

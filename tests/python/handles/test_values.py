@@ -14,7 +14,18 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Book, Deed, Log, Meta, Record, Split, Wal
+from deedbook import (
+    Book,
+    Deed,
+    Ledger,
+    LedgerSnapshot,
+    Log,
+    Meta,
+    Pier,
+    Record,
+    Split,
+    Wal,
+)
 
 PAYLOADS = [b"%d" % number * (number % 30) for number in range(2000)]
 
@@ -61,6 +72,15 @@ def values(kind: Any, place: Path, tmp_path: Path) -> list[Any]:
     salvaged = kind.salvage(place, tmp_path / "copy")
     found += [salvaged, *salvaged.runs, salvaged.loss]
     found += [kind.repair(place, dry_run=True)]
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        ledger.append(b"1")
+        found.append(ledger.stats())
+    with LedgerSnapshot.open(tmp_path / "ledger") as snapshot:
+        found += [*snapshot, *snapshot.files, *snapshot.verify()]
+    with Pier.create(tmp_path / "pier") as pier:
+        pier.append(b"1")
+        pier.roll()
+        found += [*pier.epochs, pier.retain(max_bytes=0, dry_run=True)]
     return found
 
 

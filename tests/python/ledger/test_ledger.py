@@ -139,15 +139,6 @@ def test_a_ledger_is_no_container_and_refuses_once_it_is_closed(tmp_path: Path) 
     assert ledger.path == os.path.realpath(tmp_path / "s")
 
 
-def test_reports_are_values(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "s") as ledger:
-        ledger.append(b"1")
-        stats = ledger.stats()
-    for value in (stats, Ledger.files(tmp_path / "s")[0], Ledger.verify(tmp_path / "s")[0]):
-        assert pickle.loads(pickle.dumps(value)) == value
-        assert value.to_dict() and type(value).__name__ in repr(value)
-
-
 SENDER = """
 import sys
 from deedbook import Ledger
