@@ -65,26 +65,6 @@ def test_an_environment_comes_over_with_a_report_and_goes_back(
     assert values(tmp_path / "b2") == golden()
 
 
-def stop(done: int, total: int) -> None:
-    raise LookupError("enough")
-
-
-def test_errors_are_of_their_kind(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(deedbook.MissingError):
-        Book.migrate_lmdb(tmp_path / "none", tmp_path / "b")
-    with pytest.raises(deedbook.InvalidArgumentError, match="must be packed, slots or padded"):
-        Book.migrate_lmdb(source, tmp_path / "b", layout="tight")  # type: ignore[arg-type]
-    with Book.create(tmp_path / "b") as book:
-        book.append(b"another first event")
-    with pytest.raises(deedbook.AlreadyExistsError):
-        Book.migrate_lmdb(source, tmp_path / "b")
-    with pytest.raises(LookupError, match="enough"):
-        Book.migrate_lmdb(source, tmp_path / "d", progress=stop)
-    (source / "data.mdb").write_bytes(b"\0" * 9000)
-    with pytest.raises(deedbook.NotALogError):
-        Book.migrate_lmdb(source, tmp_path / "c")
-
-
 def test_the_commands_say_what_they_brought(source: Path, tmp_path: Path) -> None:
     dest, back = tmp_path / "b", tmp_path / "back"
     assert b"would bring 100 events" in ok("migrate", source, dest, "--dry-run")

@@ -226,30 +226,6 @@ def test_the_shell_reads_appends_rolls_and_verifies(zod: Path) -> None:
     assert (new / ".urb" / "log" / "0i0" / "book.log").exists()
 
 
-def test_retention_drops_whole_epochs_and_keeps_what_consumers_need(zod: Path) -> None:
-    with Pier.open(zod, "a") as pier, Pier.open(zod) as reader:
-        reader.set_consumer("slow", 5)
-        assert pier.consumers() == {"slow": 5}
-        sizes = [epoch.bytes for epoch in pier.epochs]
-        would = reader.retain(max_bytes=0, dry_run=True)
-        assert would == deedbook.DroppedEpochs(epochs=[0], deeds=3, bytes=sizes[0], epoch=3)
-        with pytest.raises(ReadOnlyError):
-            reader.retain(max_bytes=0)
-        assert pier.retain(consumed=True) == would and pier.bounds == (4, 9)
-        assert pickle.loads(pickle.dumps(would)) == would
-        reader.remove_consumer("slow")
-        assert pier.retain(max_age=3600).epochs == []
-        assert pier.retain(max_age=0.0).epochs == [3]
-        stats = pier.stats()
-        assert (stats.dropped_files, stats.dropped_records) == (2, 5)
-        assert stats.dropped_bytes == sum(sizes[:2])
-        text = deedbook.metrics.text({"zod": pier})
-        assert 'deedbook_dropped_files_total{log="zod",format="pier"} 2' in text
-        reader.set_consumer("slow", 8)
-        lag = 'deedbook_consumer_lag_records{log="zod",format="pier",consumer="slow"} 2'
-        assert lag in deedbook.metrics.text({"zod": pier}).splitlines()
-
-
 def test_the_shell_drops_epochs_and_lists_consumers(zod: Path) -> None:
     asked = ("retain", zod, "--max-bytes", "1")
     deedbook_cli("consumers", zod, "--set", "slow", "4")

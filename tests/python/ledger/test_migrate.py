@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import deedbook
 from deedbook import Ledger
 from places import DATA
 from shell import complaint, ok, outputs
@@ -55,27 +54,6 @@ def test_a_migration_tells_its_progress_and_what_became_of_each_file(
     for file in files:
         assert file.removed and file.rest_from is None
         assert pickle.loads(pickle.dumps(file)) == file and file.to_dict()["removed"] is True
-
-
-def test_what_cannot_be_migrated_is_an_error_of_its_kind(tmp_path: Path) -> None:
-    source, spool = tmp_path / "old", tmp_path / "s"
-    migrate = Ledger.migrate_directory_store
-    with pytest.raises(deedbook.MissingError):
-        migrate(source, spool)
-    old(source / "1-events", ['"%s"' % ("x" * 2_000_000)])
-    with pytest.raises(deedbook.InvalidArgumentError, match="same directory"):
-        migrate(source, source)
-    with pytest.raises(deedbook.TooLargeError) as raised:
-        migrate(source, spool)
-    assert raised.value.path == str(source / "1-events")
-
-    def stop(done: int, total: int) -> None:
-        raise LookupError("enough")
-
-    with pytest.raises(LookupError, match="enough"):
-        migrate(source, spool, record_bytes_max=1 << 22, progress=stop)
-    migrate(source, spool, record_bytes_max=1 << 22)
-    assert [len(event) for event in events(spool)] == [2_000_002] * 2, "again after an error"
 
 
 def test_the_shell_migrates_and_tells(source: Path, tmp_path: Path) -> None:
