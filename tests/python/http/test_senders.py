@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -51,26 +50,6 @@ def test_four_senders_in_four_processes_send_each_event_once(tmp_path: Path) -> 
             assert rest.drain(30)
         arrived = Counter(json.loads(event)["n"] for event in endpoint.events)
     assert arrived == Counter(1000 * n + m for n in range(4) for m in range(500))
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a ledger has no locks there")
-async def test_handles_of_one_process_lease_and_release(path: Path) -> None:
-    filled(path, 3)
-
-    async def other() -> list[int]:
-        async with AsyncLedger.open(path) as ledger:
-            fetched = await ledger.fetch()
-            await ledger.release(fetched.removable if fetched else [])
-            return [body.index for body in fetched.data] if fetched else []
-
-    with Ledger.open(path) as ledger:
-        mine = ledger.fetch(2)
-        assert mine is not None
-        assert await other() == [2]
-        ledger.release(mine.removable[:1])
-        assert await other() == [0, 2]
-        with pytest.raises(TypeError):
-            ledger.release([1])  # type: ignore[list-item]
 
 
 def test_a_sender_that_ends_gives_its_files_back(
