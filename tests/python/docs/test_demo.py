@@ -94,25 +94,6 @@ def test_the_tables_count_every_event(finished: Path) -> None:
     assert "checks passed" in (finished / "report.md").read_text()
 
 
-def test_events_are_compared_after_a_kill(tmp_path: Path) -> None:
-    lines = [f'{{"n":{n}}}'.encode() for n in range(1, 6)]
-    path = tmp_path / "lines"
-    path.write_bytes(b"\n".join(lines))
-    source = _demo.Source(path, False, len(lines), sum(map(len, lines)))
-    cases = {
-        "whole": (lines, True),
-        "prefix": (lines[:3], True),
-        "nothing": ([], True),
-        "changed": ([lines[0], b"{}"], False),
-        "longer": ([*lines, b"{}"], False),
-    }
-    for name, (jams, good) in cases.items():
-        with deedbook.Book.create(tmp_path / name) as book:
-            book.append_many(jams)
-        last, equal, _ = _demo.look(tmp_path / name, source)
-        assert (last, equal) == (len(jams), good), name
-
-
 def test_a_directory_of_others_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("mine")
     with pytest.raises(_demo.DemoError, match="not a former output"):

@@ -202,14 +202,6 @@ def test_threads_append_at_once(store: EventStore) -> None:
     assert store.census().events == 400 and store.verify().ok
 
 
-def exported(store: EventStore, **options: Any) -> list[bytes]:
-    out = io.BytesIO()
-    report = store.export_json(out, **options)
-    lines = out.getvalue().splitlines()
-    assert len(lines) == report.events
-    return lines
-
-
 def test_files_of_python_and_their_errors(store: EventStore, tmp_path: Path) -> None:
     packed = gzip.compress(b"\n".join(LINES[:10])) + gzip.compress(b"\n" + b"\n".join(LINES[10:20]))
     assert store.import_json(io.BytesIO(packed)).lines == 20

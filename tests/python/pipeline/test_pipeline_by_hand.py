@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deedbook import Book, Event, EventStore
-from deedbook._cli import main
 from deedbook.pipeline.check import Check, check
 from deedbook.pipeline.config import load
 from deedbook.pipeline.events import Line, judge
@@ -137,15 +135,3 @@ def test_a_check_that_was_not_made_did_not_pass() -> None:
     assert report.verdict_of([passed, left, passed, left]) == "2 passed, 2 not checked"
     assert report.verdict_of([passed, left, failed]) == "1 of 3 checks FAILED, 1 not checked"
     assert report.verdict_of([]) == "not checked"
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc")
-def test_a_trial_says_how_many_checks_it_did_not_make(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trial = pytest.importorskip("deedbook.pipeline.trial", reason="matplotlib is not installed")
-    ended = trial.Ended("dir", (), (), 0, {}, (), (PASSED, LEFT), "page", 1.0)
-    monkeypatch.setattr(trial.Trial, "run", lambda *_: ended)
-    assert main(["pipeline", "chaos", str(tmp_path / "trial")]) == 0
-    said = capsys.readouterr().out
-    assert "in 1 s; 0 of 2 checks failed, 1 not checked" in said

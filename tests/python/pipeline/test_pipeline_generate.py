@@ -5,9 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -103,17 +100,6 @@ def test_notes_say_what_the_inputs_hold(tmp_path: Path) -> None:
     assert any(tag[0] == "expiration" for event in events for tag in event["tags"])
 
 
-def test_a_seed_gives_the_same_lines(tmp_path: Path) -> None:
-    for name, seed in (("one", 7), ("two", 7), ("three", 8)):
-        made(tmp_path / name, events=200, seed=seed)
-    one, two, three = (
-        [[data for _, data in held(tmp_path / each, name)] for name in INPUTS]
-        for each in ("one", "two", "three")
-    )
-    assert one == two
-    assert one != three
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_events_of_a_file(tmp_path: Path, suffix: str) -> None:
     source = tmp_path / f"events.jsonl{suffix}"
@@ -191,43 +177,6 @@ def test_a_note_that_was_torn_and_a_line_without_a_note(tmp_path: Path) -> None:
     # When the others were acknowledged is not known any more.
     assert after[kept:] == [replace(note, at=None) for note in before[kept:]] != []
     assert not half.exists()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
-def test_producers_end_with_their_parent(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from deedbook.pipeline.generate import start\n"
-        "found = start(Path(sys.argv[1]), events=100000, rate=500)\n"
-        "print(*(one.pid for one in found.processes.values()), flush=True); found.wait()"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE)
-    pids = [int(one) for one in parent.stdout.readline().split()]
-    assert len(pids) == 3
-    begin_by = time.monotonic() + 60
-    files = [expected_file(tmp_path, name) for name in INPUTS]
-    while not all(file.exists() and file.stat().st_size > 0 for file in files):
-        assert time.monotonic() < begin_by, "a producer does not begin"
-        time.sleep(0.05)
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
-    parent.stdout.close()
-    ends = time.monotonic() + 20
-    try:
-        while any(_runs(pid) for pid in pids):
-            assert time.monotonic() < ends, "a producer goes on without its parent"
-            time.sleep(0.05)
-    finally:
-        for pid in filter(_runs, pids):
-            os.kill(pid, signal.SIGKILL)
-    for name in INPUTS:
-        assert assert_in_step(tmp_path, name)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_what_is_there_is_not_begun_again(tmp_path: Path) -> None:

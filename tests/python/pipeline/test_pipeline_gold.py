@@ -30,7 +30,6 @@ from deedbook.pipeline.gold import Gold
 from deedbook.pipeline.late import late_by_batch
 from deedbook.pipeline.layout import Layout
 from deedbook.pipeline.silver import EVENT_COLUMNS
-from spark_session import local_session
 
 pytestmark = pytest.mark.spark
 
@@ -47,11 +46,6 @@ lateness = "1h"
 name = "a"
 log = "a.wal"
 """
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return local_session()
 
 
 @pytest.fixture
