@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -25,7 +24,6 @@ pytest.importorskip("pandas", reason="pandas is not installed")
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import SparkSession
 
 from deedbook import _spark_session as _session
 
@@ -92,26 +90,6 @@ def test_a_job_that_is_stopped_leaves_no_log_of_spark(
     failing(error, monkeypatch)
     assert main(["spark", "stats", str(wal)]) == code
     assert os.listdir(wal.parent / "temporary") == []
-
-
-@pytest.mark.parametrize("settings", [{}, {"spark.sql.shuffle.partitions": "4"}])
-def test_days_of_a_command_are_those_of_utc(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
-) -> None:
-    builder = mock.MagicMock()
-    for call in (builder.appName, builder.master, builder.config):
-        call.return_value = builder
-    builder.getOrCreate.side_effect = NO_JAVA
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-    monkeypatch.setattr(SparkSession, "builder", builder)
-    with (
-        pytest.raises(PySparkRuntimeError),
-        _session.session("test", tmp_path / "log", "local[1]", settings),
-    ):
-        pass
-    given = dict(call.args for call in builder.config.call_args_list)
-    assert given["spark.sql.session.timeZone"] == "UTC" and given.items() >= settings.items()
 
 
 @pytest.mark.spark

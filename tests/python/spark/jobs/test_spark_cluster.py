@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from deedbook import Book, Wal
+from deedbook import Book
 from deedbook.pipeline.cluster import standalone_cluster
-from log_bytes import write_book
 from spark_session import require_spark, run_driver
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
@@ -35,33 +34,6 @@ settings = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
 }
-"""
-
-# What each task reports comes from an executor's Python worker, whose working directory ends with
-# the executor's number.
-READ = """
-def task(batches):
-    import time
-    import pyarrow as pa
-    count = total = size = 0
-    for batch in batches:
-        count += batch.num_rows
-        total += sum(batch.column(0).to_pylist())
-        size += sum(map(len, batch.column(batch.num_columns - 1).to_pylist()))
-    time.sleep(0.2)
-    executor = os.path.basename(os.getcwd())
-    yield pa.RecordBatch.from_pylist(
-        [{"executor": executor, "count": count, "total": total, "size": size}]
-    )
-
-report = {}
-with session("read", home / "spark.log", master, settings) as spark:
-    for name, size in (("book", "512k"), ("wal", "64k")):
-        frame = spark.read.format("deedbook").option("splitSize", size).load(str(home / name))
-        columns = "executor string, count long, total long, size long"
-        rows = frame.mapInArrow(task, columns).collect()
-        report[name] = [row.asDict() for row in rows]
-print("REPORT " + json.dumps(report))
 """
 
 JOBS = """
@@ -105,23 +77,6 @@ def test_a_driver_without_the_secret_is_refused(cluster: Any) -> None:
     with pytest.raises((AssertionError, subprocess.TimeoutExpired)) as raised:
         run_driver(REFUSED, cluster.master, timeout_s=90)
     assert cluster.executors() == [] and "RAN" not in str(raised.value)
-
-
-def test_both_executors_read_their_part(cluster: Any, tmp_path: Path) -> None:
-    payloads = [bytes(10 * (number % 200)) for number in range(RECORDS)]
-    write_book(tmp_path / "book", payloads)
-    with Wal.create(tmp_path / "wal", segment_bytes=128 << 10) as wal:
-        wal.append_many(payloads)
-        lsns = [record.lsn for record in wal]
-    found = reported(READ, cluster, tmp_path)
-    for name, positions in (("book", range(1, RECORDS + 1)), ("wal", lsns)):
-        tasks = found[name]
-        assert len(tasks) > 4
-        assert {task["executor"] for task in tasks} == {"0", "1"}
-        assert all(task["count"] > 0 for task in tasks)
-        assert sum(task["count"] for task in tasks) == RECORDS
-        assert sum(task["total"] for task in tasks) == sum(positions)
-        assert sum(task["size"] for task in tasks) == sum(map(len, payloads))
 
 
 def test_jobs_run_on_a_cluster(cluster: Any, tmp_path: Path) -> None:

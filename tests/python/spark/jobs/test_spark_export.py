@@ -33,7 +33,6 @@ from deedbook import (
     LockedError,
     MissingError,
 )
-from deedbook._formats import find
 from deedbook._lock import alone
 from deedbook.spark import jobs
 from deedbook.spark.jobs import _tables, export
@@ -281,22 +280,6 @@ def test_other_columns_or_partitions_than_those_of_the_table_are_refused(
         assert same.committed() == batch
 
 
-def test_a_plain_table_of_an_earlier_version_is_taken_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has its columns nowhere: the next batch notes those of its run, for the runs after it."""
-    monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])
-    made = table_at(tmp_path)
-    made.add(rows_with("event", "mug"), "one", 0)
-    noted = tmp_path / "table" / "_deedbook" / "table.json"
-    columns = {"event": "bigint", "mug": "bigint"}
-    assert json.loads(noted.read_text()) == {"columns": columns, "partition_by": []}
-    noted.unlink()
-    made.add(rows_with("event"), "one", 1)
-    with pytest.raises(InvalidArgumentError, match="columns event bigint, no partition; this run"):
-        made.add(rows_with("event", "mug"), "one", 2)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_that_is_not_the_next_of_its_query_is_refused(
     tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
@@ -359,27 +342,6 @@ def test_what_cannot_be_exported_is_refused(spark: Any, tmp_path: Path) -> None:
     export(spark, tmp_path / "log", tmp_path / "table")
     with pytest.raises(InvalidArgumentError, match="this run has columns event bigint, no par"):
         export(spark, tmp_path / "log", tmp_path / "table", columns=["event"], dry_run=True)
-
-
-def test_urls_are_taken_as_those_of_sources(spark: Any, tmp_path: Path) -> None:
-    append(tmp_path / "log", 1, 5)
-    report = export(
-        spark,
-        f"file://{tmp_path}/log",
-        f"file://{tmp_path}/a%20table",
-        checkpoint=f"file://{tmp_path}/checkpoint",
-    )
-    assert report.table == str(tmp_path / "a table")
-    assert len(rows_of("parquet", tmp_path / "a table")) == 5
-    assert (tmp_path / "checkpoint" / "metadata").exists()
-    incoming = tmp_path / "incoming"
-    incoming.mkdir()
-    (incoming / "lines").write_text("{")
-    to, aside = f"file://{tmp_path}/to", f"file://{tmp_path}/aside"
-    assert jobs.ingest(spark, incoming, to, format="book", aside=aside).bad == 1
-    assert find(tmp_path / "to") is not None and (tmp_path / "aside").is_dir()
-    with pytest.raises(InvalidArgumentError, match="'s3://bucket/x' is not allowed; allowed"):
-        jobs.ingest(spark, incoming, tmp_path / "to", aside="s3://bucket/x")
 
 
 def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

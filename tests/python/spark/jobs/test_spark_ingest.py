@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import time
@@ -426,33 +425,6 @@ def test_lines_are_numbered_by_what_the_name_of_their_file_says(tmp_path: Path) 
     numbered = lines_module.Numbered()
     assert [numbered.line(str(file), byte) for byte in (0, 5)] == [1, 2]
     numbered.close()
-
-
-def test_a_part_within_a_long_line_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    part, size = 64, 1280
-    file = tmp_path / "file"
-    file.write_bytes(b"x" * size + b"\nnext\n")
-    read = 0
-
-    class Counting(io.FileIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            nonlocal read
-            data = super().read(size)
-            read += len(data)
-            return data
-
-    monkeypatch.setattr(lines_module, "PART_BYTES", part)
-    monkeypatch.setattr(lines_module, "_READ_BYTES", 16)
-    monkeypatch.setattr(Path, "open", lambda path, *_, **__: Counting(path))
-    found = []
-    for start in range(0, file.stat().st_size, part):
-        read = 0
-        for batch in lines_module._read_part(str(file), start):
-            found += batch["value"].to_pylist()
-        assert start == 0 or read <= part + 16
-    assert found == [b"x" * size, b"next"]
 
 
 def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:

@@ -28,7 +28,6 @@ from deedbook import (
     InvalidArgumentError,
     Ledger,
     MissingError,
-    Wal,
 )
 from deedbook._formats import Outcome, find
 from deedbook.spark.jobs import _checks, verify
@@ -164,18 +163,6 @@ def test_a_log_that_changes_while_it_is_checked_is_read_as_it_is_now(tmp_path: P
     with pytest.raises(deedbook.Error) as gone:
         shared(path, before=lambda: shutil.rmtree(path))
     assert isinstance(gone.value, MissingError)
-
-
-def test_a_truncated_log_is_read_from_its_new_beginning(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    write_segments(path)
-
-    def drop() -> None:
-        with Wal.open(path, "a") as wal:
-            wal.truncate_before([record.lsn for record in wal][1500])
-
-    outcome, _, _ = shared(path, before=drop)
-    assert outcome == alone(path) and outcome.facts["records"] < 4000
 
 
 def test_the_files_of_a_ledger_are_checked_apart(tmp_path: Path) -> None:

@@ -63,10 +63,6 @@ def test_path_offset_and_length_name_the_bytes(spark: Any, book: str) -> None:
     assert {row.path for row in rows} == {f"{book}/book.log"}
 
 
-def test_path_alone_gives_a_row_for_each_deed(spark: Any, book: str) -> None:
-    assert load(spark, book, "path string").count() == EVENTS
-
-
 def test_start_is_inclusive_and_end_exclusive(spark: Any, book: str) -> None:
     assert events(load(spark, book, start=10, end=20)) == list(range(10, 20))
     assert events(load(spark, book, start=EVENTS - 1)) == [EVENTS - 1, EVENTS]
@@ -105,15 +101,6 @@ def test_several_paths_globs_and_directories(spark: Any, tmp_path: Path) -> None
     assert {row.path for row in paths} == {f"{path}/book.log" for path in (one, two, three)}
 
 
-def test_temporary_view(spark: Any, book: str) -> None:
-    spark.sql(
-        f"CREATE OR REPLACE TEMPORARY VIEW deeds USING deedbook"
-        f" OPTIONS (path '{book}', start '1990', columns 'event,jam')"
-    )
-    row = spark.sql("SELECT count(*), min(event), max(length(jam)) FROM deeds").collect()[0]
-    assert tuple(row) == (11, 1990, max(map(len, JAMS[1989:])))
-
-
 def test_errors_reach_the_user(spark: Any, book: str, tmp_path: Path) -> None:
     """test_spark_units.py has the error of each option and schema."""
     with pytest.raises(AnalysisException, match=r"unknown option splitsizes .did you mean split"):
@@ -148,14 +135,6 @@ def test_every_batch_has_the_schema_exactly(book: str, rows: int, ddl: str | Non
     assert sum(batch.num_rows for batch in batches) == 299
     for batch in batches:
         batch.validate(full=True)
-
-
-def test_batch_bytes_bounds_a_batch(tmp_path: Path) -> None:
-    path = write_book(tmp_path / "book", [bytes(1000)] * 100)
-    reader = reader_of(path, batchBytes="10k", columns="jam")
-    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
-    assert sum(batch.num_rows for batch in batches) == 100
-    assert max(batch.num_rows for batch in batches) <= 11
 
 
 @pytest.mark.parametrize(

@@ -208,9 +208,6 @@ def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
             stream.partitions(start, stop)
         goes_on = reader(log, failOnDataLoss="false")
         assert payloads(read(goes_on, start, stop)) == (events(2) if sent == 1 else [])
-        # As an older query stored it: what it does not say is not known.
-        old = {**stop, "logs": {str(log): {"after": 2}}}
-        assert payloads(read(stream, start, old)) == (events(2) if sent == 1 else [])
 
 
 @pytest.mark.parametrize(
@@ -250,18 +247,6 @@ def test_a_ledger_that_was_begun_anew_is_another_one(
         assert payloads(read(goes_on, stop, after)) == left
     assert "another ledger than the one that was read up to file 3" in caplog.text
     assert goes_on.latestOffset(after, ALL) == after
-
-
-def test_an_offset_of_an_older_query_tells_another_ledger_by_its_numbers(tmp_path: Path) -> None:
-    log = tmp_path / "spool"
-    files(log, 0, 1, 2)
-    stream = reader(log)
-    old = {**stream.initialOffset(), "logs": {str(log): {"after": 1, "origin": -1}}}
-    assert payloads(read(stream, old, stream.latestOffset(old, ALL))) == events(2)
-    for index in (1, 2):
-        (log / f"{index}-events").unlink()
-    with pytest.raises(LostRecordsError, match="its next file is 1"):
-        stream.latestOffset(old, ALL)
 
 
 def test_a_number_to_begin_with_may_be_yet_to_come(tmp_path: Path) -> None:

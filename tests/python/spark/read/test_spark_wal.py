@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from log_bytes import flip
 from logs import append_to
 from spark_session import load, tuples
 
@@ -46,34 +45,6 @@ def test_every_record_is_read_once_whatever_the_segments(spark: Any, log: Path) 
     assert load(spark, log, log="wal", columns="length").agg({"length": "sum"}).head()[0] == (
         rows_of(log)[-1][0] + 8 + len(rows_of(log)[-1][1])
     )
-
-
-def test_a_range_of_lsns_is_read(spark: Any, log: Path) -> None:
-    rows = rows_of(log)
-    start, end = rows[5000][0], rows[7000][0]
-    frame = load(spark, log, start=start, end=end, columns="lsn,path")
-    assert sorted(row.lsn for row in frame.collect()) == [lsn for lsn, _ in rows[5000:7000]]
-    assert frame.select("path").distinct().collect()[0].path == str(log)
-    with pytest.raises(Exception, match="lies inside the record"):
-        load(spark, log, start=start + 1).count()
-
-
-def test_damage_is_told_or_passed_over(spark: Any, log: Path, tmp_path: Path) -> None:
-    rows = rows_of(log)
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for file in log.glob("*.wal"):
-        (copy / file.name).write_bytes(file.read_bytes())
-    at = rows[6007][0] + 9
-    flip(copy / f"{at // SEGMENT_BYTES:020d}.wal", at % SEGMENT_BYTES)
-    with pytest.raises(Exception, match=f"record at lsn {rows[6007][0]}: checksum"):
-        load(spark, copy).collect()
-    assert load(spark, copy, mode="DROPMALFORMED").count() == RECORDS - 1
-    permissive = load(spark, copy, mode="PERMISSIVE").collect()
-    told = [row for row in permissive if row["_corrupt_record"] is not None]
-    assert len(permissive) == RECORDS and len(told) == 1
-    assert told[0].lsn == rows[6007][0] and told[0].payload is None
-    assert f"record at lsn {told[0].lsn}: checksum" in told[0]["_corrupt_record"]
 
 
 def test_a_dropped_prefix_and_a_directory_of_logs(spark: Any, tmp_path: Path) -> None:
