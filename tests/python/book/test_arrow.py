@@ -78,13 +78,6 @@ def test_duckdb_queries_a_book_three_times_in_one_query(book: Book) -> None:
     assert duckdb.sql("select sum(event) from book").fetchall() == [(36,)], "by its variable"
 
 
-def test_pandas_reads_a_book(book: Book) -> None:
-    pandas = pytest.importorskip("pandas")
-    if not hasattr(pandas.DataFrame, "from_arrow"):
-        pytest.skip("this pandas has no DataFrame.from_arrow")
-    assert pandas.DataFrame.from_arrow(book).to_dict("list") == TABLE
-
-
 def test_a_table_outlives_its_book(path: Path) -> None:
     with Book.create(path) as book:
         book.append_many(JAMS)

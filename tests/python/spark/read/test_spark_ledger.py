@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from logs import append_to
 from places import SUPPORT
 from spark_session import load, reader_of, rows_of, tuples
 
@@ -62,12 +61,6 @@ def test_paths_globs_and_directories_lead_to_ledgers(spark: Any, tmp_path: Path)
     assert [p for _, _, p in tuples(load(spark, tmp_path))] == [b"a1", b"a2", b"b"]
     both = load(spark, [tmp_path / "b", tmp_path / "a1" / "0-events"])
     assert [p for _, _, p in tuples(both)] == [b"b", b"a1"]
-    append_to("wal", tmp_path / "b" / "log", [b"x"])
-    append_to("book", tmp_path / "book", [b"x"])
-    with pytest.raises(Exception, match=r"logs of several formats"):
-        load(spark, tmp_path).count()
-    assert load(spark, tmp_path, log="ledger").count() == 3
-    assert load(spark, tmp_path, log="book").count() == 1
 
 
 def test_damage_in_each_mode(spark: Any, spool: Path) -> None:

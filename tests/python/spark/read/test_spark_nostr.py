@@ -182,15 +182,6 @@ def test_a_stream_tells_that_a_store_lost_what_was_read(tmp_path: Path) -> None:
         NOSTR.advance(path, {**place, "segment": 7}, Limits(), options)
 
 
-def test_another_store_under_the_path_is_refused(place: Path, tmp_path: Path) -> None:
-    planned = reader_of(place)
-    parts = planned.partitions()
-    place.rename(tmp_path / "moved")
-    append_to("nostr", place, (made(f"other {number}") for number in range(2000)))
-    with pytest.raises(NotALogError, match="another log than the one that was split"):
-        rows_of(planned, parts)
-
-
 def test_stores_of_a_directory_and_other_formats(place: Path, tmp_path: Path) -> None:
     append_to("nostr", tmp_path / "b", [made("of b")])
     rows = rows_of(reader_of(tmp_path, columns="content,path"))
