@@ -149,6 +149,7 @@ async def read(log):
         pass
 
 async def left(log):
+    asyncio.get_running_loop().slow_callback_duration = 3600.0
     tasks = [asyncio.create_task(read(log)) for _ in range(10)]
     tasks += [asyncio.create_task(log.append(b"%d" % i)) for i in range(100)]
     await asyncio.sleep({seconds})
