@@ -136,7 +136,7 @@ def test_a_loop_that_ends_without_closing_leaves_nothing(path: Path, handle: Han
 
 
 @pytest.mark.parametrize("seconds", [0, 0.02])
-def test_a_process_that_leaves_its_logs_open_ends_in_silence(
+def test_a_process_ends_in_silence_whether_its_logs_are_closed_or_not(
     tmp_path: Path, kind: Handle, seconds: float
 ) -> None:
     """Warnings as errors, asyncio in debug mode: all that may be left over at the end."""
@@ -148,6 +148,17 @@ async def read(log):
     async for _ in log.follow():
         pass
 
+async def closed(log):
+    asyncio.get_running_loop().slow_callback_duration = 3600.0
+    async with log:
+        tasks = [asyncio.create_task(read(log)) for _ in range(10)]
+        cancelled = [asyncio.create_task(read(log)), asyncio.create_task(log.append(b"x"))]
+        await asyncio.gather(*(log.append(b"%d" % i) for i in range(100)))
+        for task in cancelled:
+            task.cancel()
+        await asyncio.sleep({seconds})
+    await asyncio.gather(*tasks)
+
 async def left(log):
     asyncio.get_running_loop().slow_callback_duration = 3600.0
     tasks = [asyncio.create_task(read(log)) for _ in range(10)]
@@ -155,9 +166,10 @@ async def left(log):
     await asyncio.sleep({seconds})
 
 for durability in ("always", "manual", "bytes:100"):
-    log = Log.open(sys.argv[1] + durability[:2], "a", durability=durability)
-    asyncio.run(left(log))
-    log._handle.close()
+    for main in (closed, left):
+        log = Log.open(sys.argv[1] + durability[:2], "a", durability=durability)
+        asyncio.run(main(log))
+        log._handle.close()
 print("done")
 """
     child = subprocess.run(
