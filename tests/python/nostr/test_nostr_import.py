@@ -24,7 +24,7 @@ from deedbook import EventStore, ImportReport, _compressed
 from deedbook._cli import main
 from deedbook._cli.import_notes import Notes
 from line_files import has_zstd
-from live import ended, running
+from live import GIVE_UP_SECONDS, ended, running, send
 from nostr_events import made
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
@@ -147,6 +147,21 @@ def test_a_pipe_is_opened_once_and_a_signal_ends_the_wait_for_it(
         assert done.returncode == 0 and json.loads(done.stdout)["stored"] == 3
     else:
         assert done.returncode == 143 and b"Traceback" not in done.stderr
+
+
+@posix
+def test_a_signal_ends_the_wait_for_more_lines_at_a_commit(path: Path, lines: list[bytes]) -> None:
+    with running("nostr", "import", path, "--json") as process:
+        for line in lines[:3]:
+            send(process, line + b"\n")
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(GIVE_UP_SECONDS) == 130  # while its input is open
+        result = json.loads(ended(process).stdout)
+    assert (result["interrupted"], result["stored"]) == (True, 3)
+    with EventStore.open(path, "a") as store:
+        assert store.opening.replayed == 0, "closed properly"
+        assert store.census().events == 3
 
 
 def report(lines: int, size: int, **more: int) -> ImportReport:
