@@ -257,6 +257,10 @@ def test_the_looks_of_a_run_are_those_of_all_its_rounds(
             journal.batch("a", batch, 1, 1.0)
     assert [one.lag for one in batches_of(layout, "a")] == [Lag(1, 1), *[None] * 5]
     assert status(config).sources[0].lag == Lag(1, 1)  # the last one noted
+    for seconds, lag in ((17.9, None), (0.2, Lag(1, 1))):  # a look takes a tenth of the time
+        now += seconds
+        journal.batch("a", 2, 1, 1.0)
+        assert batches_of(layout, "a")[-1].lag == lag
     for batch in range(2):  # what a batch of silver left counts in the latency
         journal.batch("silver", batch, 1, 1.0)
     assert [one.lag for one in batches_of(layout, "silver")] == [Lag(1, 1)] * 2
