@@ -166,6 +166,9 @@ def test_verdicts_have_colours_on_a_terminal_only(book: Path) -> None:
     log.write_bytes(log.read_bytes()[:-40])
     assert red in on_terminal([*COMMAND, "verify", "-q", str(book)])
     assert f"{red}damage" in on_terminal([*COMMAND, "info", str(book)])
+    shutil.rmtree(book / ".deedbook")  # now nothing says what was acknowledged
+    shown = on_terminal([*COMMAND, "verify", "-q", str(book)])
+    assert f"\x1b[33m{book}: torn" in shown and red not in shown
 
 
 def test_without_rich_there_is_no_colour(book: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -63,6 +64,23 @@ def test_a_sender_that_ends_gives_its_files_back(
         with Ledger.open(tmp_path / "s") as other:
             fetched = other.fetch()
             assert fetched is not None and len(fetched.data) == 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a ledger has no locks there")
+async def test_what_a_handle_releases_another_fetches(tmp_path: Path) -> None:
+    filled(tmp_path / "s", 3)
+    with Ledger.open(tmp_path / "s") as ledger:
+        mine = ledger.fetch(2)
+        assert mine is not None
+        ledger.release(mine.removable[:1])
+        async with AsyncLedger.open(tmp_path / "s") as other:
+            theirs = await other.fetch()
+            assert theirs is not None and [body.index for body in theirs.data] == [0, 2]
+            await other.release(theirs.removable)
+            fetched = ledger.fetch()
+            assert fetched is not None and [body.index for body in fetched.data] == [0, 1, 2]
+        with pytest.raises(TypeError):
+            ledger.release([1])  # type: ignore[list-item]
 
 
 def test_one_bad_event_takes_no_others_along(
