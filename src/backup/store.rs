@@ -26,7 +26,7 @@ use crate::mode::Mode;
 use crate::nostr::log::entry::file_number;
 use crate::nostr::pages::manifest::Manifest;
 use crate::nostr::pages::segments::parse_name;
-use crate::nostr::{Check, EventStore, Options};
+use crate::nostr::{Check, EventStore, Options, stop_vouching};
 use crate::sidecar::{SIDECAR_NAME, sidecar_dir};
 use crate::storage::{Aside, FileId, Storage};
 
@@ -173,6 +173,11 @@ fn copy(
         Aside::at(disk, sidecar_dir(theirs).join(INDEX)).remove("remove from the backup")?;
     }
     staged.put(copier, &theirs.join(SEGMENTS))?;
+    if !staged.new.is_empty() {
+        // The manifest of the backup before goes with its log, not with the one that comes now.
+        let options = Options::default().storage(storage.clone());
+        stop_vouching(&options, theirs)?;
+    }
     staged.put(copier, theirs)?;
     beside.sort_by_key(|(_, file)| (file.ends_with("mark"), file.clone()));
     for (bytes, file) in &beside {

@@ -27,6 +27,7 @@ pub use bytes::names::{Names, recover};
 pub use bytes::record::RECORD_BYTES_MAX;
 pub use bytes::tags::{Elements, Tag, Tags, TagsRef};
 pub use damage::rescue::DamagedPart;
+pub(crate) use damage::vouching::stop_vouching;
 pub use index::filter::{Filter, Wanted};
 pub use index::lookup::{Change, Index};
 pub use index::query::Query as Places;

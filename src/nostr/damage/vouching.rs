@@ -45,3 +45,8 @@ impl Belonging {
         self.manifest.pages_end(last, open.segment.header().page_bytes)
     }
 }
+
+/// Have the manifest of a store that nobody has open vouch for nothing: a backup is going to give it another log.
+pub fn stop_vouching(options: &Options, dir: &Path) -> Result<()> {
+    Belonging::load(options, dir)?.0.stop_vouching(options, dir)
+}
