@@ -7,29 +7,30 @@
 
 mod book;
 mod copier;
-mod kind;
 mod ledger;
 mod log;
 mod options;
 mod pier;
+mod places;
 mod source;
 #[cfg(feature = "nostr")]
 mod store;
 mod target;
 mod wal;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::book::format::BookFormat;
-use crate::error::{Error, ErrorKind, Result};
+use crate::detect::Kind;
+use crate::error::{Error, Result};
 use crate::interrupt::asking;
 use crate::log::space::Place;
 use crate::storage::{Storage, above, located};
 use crate::wal::format::WalFormat;
 use copier::{Copied, Copier};
-use kind::Kind;
 pub use options::{BackupOptions, BackupReport};
+use places::Source;
 use target::{Target, make_target, name_holder};
 
 /// Copy a log beside its writer, or bring such a copy up to date. To restore, open the copy.
@@ -76,32 +77,32 @@ fn back_up(
     let storage = &options.storage;
     let source = located(&**storage, source)?;
     let target = located(&**storage, target)?;
-    let kind = Kind::of_source(storage, &source)?;
-    check_target(storage, (&source, &target), kind)?;
+    let log = Source::at(storage, &source)?;
+    log.check_target(storage, &source, &target)?;
     if !storage.is_dir(above(&target)) {
         let missing = std::io::ErrorKind::NotFound.into();
         return Err(Error::io("create the backup", above(&target), missing));
     }
-    if kind != Kind::WalFile {
+    if !log.single {
         make_target(&**storage, &target, &source)?;
     }
-    let (ours, theirs) = match kind {
+    let (ours, theirs) = match log.kind {
         Kind::Pier => {
             let dir = pier::log_dir(storage, &source)?;
             let below = dir.strip_prefix(&source).unwrap_or(Path::new(""));
             let theirs = target.join(below);
             pier::make_log_dir(&**storage, &target, &theirs)?;
-            (kind.place(&dir), kind.place(&theirs))
+            (log.place(&dir), log.place(&theirs))
         }
-        _ => (kind.place(&source), kind.place(&target)),
+        _ => (log.place(&source), log.place(&target)),
     };
     let locked = Target::open(&theirs, options).map_err(|error| name_holder(error, &target))?;
     let mut copier = Copier::new(&locked, progress);
-    let copied = copy(kind, storage, &ours, &theirs, &mut copier)?;
+    let copied = copy(log.kind, storage, &ours, &theirs, &mut copier)?;
     let (copied_files, copied_bytes) = (copier.files, copier.bytes);
     locked.end()?;
     let Copied { bounds, new_records, total_bytes } = copied;
-    let format = kind.name();
+    let format = log.kind.name();
     Ok(BackupReport {
         source,
         target,
@@ -123,61 +124,10 @@ fn copy(
 ) -> Result<Copied> {
     match kind {
         Kind::Book => log::backup::<BookFormat>(storage, ours, theirs, copier),
-        Kind::Wal | Kind::WalFile => log::backup::<WalFormat>(storage, ours, theirs, copier),
+        Kind::Wal => log::backup::<WalFormat>(storage, ours, theirs, copier),
         Kind::Pier => pier::backup(storage, &ours.dir, &theirs.dir, copier),
         Kind::Ledger => ledger::backup(storage, &ours.dir, &theirs.dir, copier),
         #[cfg(feature = "nostr")]
-        Kind::Store => store::backup(storage, &ours.dir, &theirs.dir, copier),
-        #[cfg(not(feature = "nostr"))]
-        Kind::Store => {
-            let message = "an event store needs the feature nostr";
-            Err(Error::new(ErrorKind::Unsupported, message).at(&ours.log))
-        }
-    }
-}
-
-/// Refuse a target that can be no backup of the log. Nothing is changed.
-fn check_target(
-    storage: &Arc<dyn Storage>,
-    (source, target): (&Path, &Path),
-    kind: Kind,
-) -> Result<()> {
-    let refuse = |kind, message: String| Err(Error::new(kind, message));
-    let (here, there) = (source.display(), target.display());
-    let (ours, theirs) = (resolved(&**storage, source), resolved(&**storage, target));
-    if ours == theirs {
-        return refuse(ErrorKind::InvalidArgument, format!("{there} is the log itself"));
-    }
-    let is_file = kind == Kind::WalFile;
-    if !is_file && (theirs.starts_with(&ours) || ours.starts_with(&theirs)) {
-        let message = format!("{here} and {there} lie in each other: choose another directory");
-        return refuse(ErrorKind::InvalidArgument, message);
-    }
-    match Kind::find(storage, target)? {
-        Some(Kind::WalFile) if !is_file => {
-            refuse(ErrorKind::NotALog, format!("{there} is no directory as {here} is"))
-        }
-        Some(found) if found == kind => Ok(()),
-        _ if is_file && storage.is_dir(target) => {
-            refuse(ErrorKind::NotALog, format!("{there} is a directory, {here} a file"))
-        }
-        Some(found) => refuse(
-            ErrorKind::NotALog,
-            format!("{there} holds a {}, {here} another format", found.title()),
-        ),
-        None if kind::holds_others(storage, target)? => refuse(
-            ErrorKind::InvalidArgument,
-            format!("{there} holds other files and no log: choose another directory"),
-        ),
-        None => Ok(()),
-    }
-}
-
-/// A path without links, as far as it is there.
-fn resolved(storage: &dyn Storage, path: &Path) -> PathBuf {
-    match (storage.canonical(path), path.parent(), path.file_name()) {
-        (Ok(canonical), ..) => canonical,
-        (Err(_), Some(parent), Some(name)) => resolved(storage, parent).join(name),
-        _ => path.to_path_buf(),
+        Kind::Nostr => store::backup(storage, &ours.dir, &theirs.dir, copier),
     }
 }

@@ -1,11 +1,12 @@
 //! How a book and a pier are recognised: by `book.log`, and by epochs `0iN`.
 
+use std::io;
 use std::path::Path;
 
-use super::site::{Site, is_file, name_of, names_in};
+use super::site::Site;
 use crate::book::{LOG_NAME, MAGIC, epoch_in_name};
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::{Access, Disk, Lies, Storage, read_full};
+use crate::storage::{Access, read_full};
 
 /// Where a ship has its epochs.
 const BELOW: &str = ".urb/log";
@@ -17,13 +18,14 @@ pub fn evidence(site: &Site<'_>) -> Option<String> {
 
 /// Refuse the log of a book under another name.
 pub fn refuse_renamed(site: &Site<'_>) -> Result<()> {
+    use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
     let path = site.path;
-    // Opening anything else than a regular file could wait for a writer.
-    if !site.is_file() || !matches!(Lies::at(path), Ok(Lies::File(_))) {
-        return Ok(());
-    }
     let fail = |e| Error::io("read the file", path, e);
-    let file = Disk.open(path, Access::Read).map_err(fail)?;
+    let file = match site.storage.open(path, Access::Read) {
+        // No regular file.
+        Err(e) if matches!(e.kind(), InvalidInput | NotADirectory | NotFound) => return Ok(()),
+        opened => opened.map_err(fail)?,
+    };
     let mut magic = [0; 4];
     read_full(&*file, &mut magic, 0).map_err(fail)?;
     if u32::from_le_bytes(magic) != MAGIC {
@@ -35,26 +37,14 @@ pub fn refuse_renamed(site: &Site<'_>) -> Result<()> {
     Err(Error::new(ErrorKind::NotALog, message))
 }
 
-pub fn is_at(path: &Path) -> bool {
-    (name_of(path) == LOG_NAME && is_file(path)) || Lies::at(&path.join(LOG_NAME)).is_ok()
-}
-
-pub fn evidence_of_pier(site: &Site<'_>) -> Option<String> {
-    let below = || first_epoch(&site.path.join(BELOW), &names_in(&site.path.join(BELOW)));
-    let found = if site.has(".urb") { below() } else { None };
-    match found {
-        Some(epoch) => Some(format!("{BELOW}/{epoch}")),
-        None => first_epoch(site.path, site.names.as_deref().unwrap_or_default()),
+pub fn evidence_of_pier(site: &Site<'_>) -> Result<Option<String>> {
+    let is_epoch = |dir: &Path, name: &str| {
+        epoch_in_name(Path::new(name)).is_some() && site.storage.is_dir(&dir.join(name))
+    };
+    let here = || site.first(|name| is_epoch(site.path, name));
+    if !site.has(".urb") {
+        return Ok(here());
     }
-}
-
-pub fn is_pier_at(path: &Path) -> bool {
-    let below = path.join(BELOW);
-    [&below, path].iter().any(|dir| first_epoch(dir, &names_in(dir)).is_some())
-}
-
-fn first_epoch(dir: &Path, names: &[String]) -> Option<String> {
-    let is_epoch =
-        |name: &&String| epoch_in_name(Path::new(name)).is_some() && Disk.is_dir(&dir.join(name));
-    names.iter().find(is_epoch).cloned()
+    let below = site.path.join(BELOW);
+    Ok(site.first_in(BELOW, |name| is_epoch(&below, name))?.or_else(here))
 }

@@ -19,13 +19,14 @@ mod site;
 mod wal;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::book::LOG_NAME;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::space::base_of_tail;
 use crate::sidecar::{first_setting, has_mark, sidecar_dir};
-use crate::storage::{Disk, Lies};
-use site::{Site, is_file, name_of, sidecar_of_file};
+use crate::storage::{Disk, Storage};
+use site::{Site, sidecar_of_file};
 
 /// The names that detection looks for, for an error that nothing was found.
 pub const LOOKED_FOR: &str = "book.log, epochs 0iN of a pier, WAL segments, files N-BASE of a ledger and \
@@ -102,41 +103,44 @@ impl Kind {
 
     /// Whether this format certainly lies at a path, by a quick look.
     pub fn is_at(self, path: impl AsRef<Path>) -> bool {
-        let path = path.as_ref();
-        match self {
-            Self::Book => book::is_at(path),
-            Self::Pier => book::is_pier_at(path),
-            Self::Wal => wal::is_at(path),
-            Self::Ledger => ledger::is_at(path),
-            #[cfg(feature = "nostr")]
-            Self::Nostr => nostr::is_at(path),
-        }
+        let disk = disk();
+        let site = Site::at(&disk, path.as_ref());
+        matches!(site, Ok(Some(site)) if self.is_shown(&site))
     }
 
     /// Another format at a path, or the saved end of another's log: this format is not opened there. Looks
     /// as little as it can, because every opening may ask.
     pub fn other_at(self, path: impl AsRef<Path>) -> Option<Found> {
-        let path = path.as_ref();
-        let other = |kind: &&Self| **kind != self && kind.is_at(path);
-        if !self.is_at(path)
+        let disk = disk();
+        let site = Site::at(&disk, path.as_ref()).ok()??;
+        let other = |kind: &&Self| **kind != self && kind.is_shown(&site);
+        if !self.is_shown(&site)
             && let Some(&kind) = Self::ALL.iter().find(other)
         {
             return Some(kind.into());
         }
-        saved(name_of(path)).filter(|found| found.kind != self && is_file(path))
+        saved(&site).filter(|found| found.kind != self)
+    }
+
+    fn is_shown(self, site: &Site<'_>) -> bool {
+        matches!(self.evidence(site), Ok(Some(_)))
     }
 
     /// The name of a file that only this format has.
-    fn evidence(self, site: &Site<'_>) -> Option<String> {
+    fn evidence(self, site: &Site<'_>) -> Result<Option<String>> {
         match self {
-            Self::Book => book::evidence(site),
+            Self::Book => Ok(book::evidence(site)),
             Self::Pier => book::evidence_of_pier(site),
-            Self::Wal => wal::evidence(site),
+            Self::Wal => Ok(wal::evidence(site)),
             Self::Ledger => ledger::evidence(site),
             #[cfg(feature = "nostr")]
             Self::Nostr => nostr::evidence(site),
         }
     }
+}
+
+fn disk() -> Arc<dyn Storage> {
+    Arc::new(Disk)
 }
 
 /// The format of what lies at a path; `None` if nothing of any format does.
@@ -148,49 +152,72 @@ impl Kind {
 /// Fails if the directory cannot be listed, for a book's log under another name ([`ErrorKind::NotALog`]),
 /// and for a directory that holds several formats ([`ErrorKind::InvalidArgument`]).
 pub fn detect(path: impl AsRef<Path>, base: Option<&str>) -> Result<Option<Found>> {
-    let path = path.as_ref();
-    let Some(site) = Site::at(path)? else {
-        return Ok(sidecar_of_file(path).and_then(|sidecar| of_sidecar(&sidecar)));
-    };
-    let shown = |&kind: &Kind| Some((kind, kind.evidence(&site)?));
-    let shown: Vec<(Kind, String)> = Kind::ALL.iter().filter_map(shown).collect();
-    match shown[..] {
-        [] => {}
-        [(kind, _)] => return Ok(Some(kind.into())),
-        _ => return Err(several(path, &shown)),
-    }
-    if base.is_some_and(|base| ledger::is_meant(&site, base)) {
-        return Ok(Some(Kind::Ledger.into()));
-    }
-    if site.is_file()
-        && let Some(found) = saved(site.name())
-    {
-        return Ok(Some(found));
-    }
-    book::refuse_renamed(&site)?;
-    if wal::may_be(&site) {
-        return Ok(Some(Kind::Wal.into()));
-    }
-    Ok(of_sidecar(&sidecar_dir(path)))
+    Ok(detect_on(&disk(), path.as_ref(), base)?.0)
 }
 
 /// As [`detect`], but fails with [`ErrorKind::Missing`] if there is nothing.
 pub fn require(path: impl AsRef<Path>, base: Option<&str>) -> Result<Found> {
-    let path = path.as_ref();
-    if let Some(found) = detect(path, base)? {
-        return Ok(found);
+    require_on(&disk(), path.as_ref(), base)
+}
+
+/// As [`detect`]; also the error that may hide a log, where nothing was found.
+fn detect_on(
+    storage: &Arc<dyn Storage>,
+    path: &Path,
+    base: Option<&str>,
+) -> Result<(Option<Found>, Option<Error>)> {
+    let surely = |kind: Kind| Ok((Some(kind.into()), None));
+    let Some(site) = Site::at(storage, path)? else {
+        let sidecar = sidecar_of_file(&**storage, path);
+        return Ok((sidecar.and_then(|sidecar| of_sidecar(&**storage, &sidecar)), None));
+    };
+    let (mut shown, mut hidden) = (Vec::new(), None);
+    for &kind in Kind::ALL {
+        match kind.evidence(&site) {
+            Ok(file) => shown.extend(file.map(|file| (kind, file))),
+            Err(e) => hidden = hidden.or(Some(e)),
+        }
     }
+    match shown[..] {
+        [] => {}
+        [(kind, _)] => return surely(kind),
+        _ => return Err(several(path, &shown)),
+    }
+    if base.is_some_and(|base| ledger::is_meant(&site, base)) {
+        return surely(Kind::Ledger);
+    }
+    if let Some(found) = saved(&site) {
+        return Ok((Some(found), None));
+    }
+    if site.is_file() {
+        book::refuse_renamed(&site)?;
+    }
+    if wal::may_be(&site) {
+        return surely(Kind::Wal);
+    }
+    Ok((of_sidecar(&**storage, &sidecar_dir(path)), hidden))
+}
+
+/// As [`require`]. Fails also with the error that may hide a log.
+pub(crate) fn require_on(
+    storage: &Arc<dyn Storage>,
+    path: &Path,
+    base: Option<&str>,
+) -> Result<Found> {
     let missing = |reason: String| Err(Error::new(ErrorKind::Missing, reason).at(path));
-    if Lies::at(path).is_err() {
-        return missing("No such file or directory".into());
+    match detect_on(storage, path, base)? {
+        (Some(found), _) => return Ok(found),
+        (None, Some(hidden)) => return Err(hidden),
+        (None, None) => {}
     }
-    let mut reason = format!("no log there (looked for {LOOKED_FOR})");
-    if let Some(site) = Site::at(path)?.filter(|site| !site.is_file())
-        && let Some(resembling) = ledger::resembling(&site)?
-    {
-        reason = format!("{reason}; {resembling}");
+    match Site::at(storage, path)? {
+        None if !storage.is_link(path) => missing("No such file or directory".into()),
+        site => {
+            let resembling = site.and_then(|site| ledger::resembling(&site));
+            let resembling = resembling.map_or(String::new(), |name| format!("; {name}"));
+            missing(format!("no log there (looked for {LOOKED_FOR}){resembling}"))
+        }
     }
-    missing(reason)
 }
 
 fn several(path: &Path, shown: &[(Kind, String)]) -> Error {
@@ -202,7 +229,8 @@ fn several(path: &Path, shown: &[(Kind, String)]) -> Error {
 }
 
 /// The saved end of a log, by a file's name: a saved tail, or `SEGMENT.cut` with a number if there were several.
-fn saved(name: &str) -> Option<Found> {
+fn saved(site: &Site<'_>) -> Option<Found> {
+    let name = Some(site.name()).filter(|_| site.is_file())?;
     if let Some(base) = base_of_tail(Path::new(name)) {
         let kind = if base == LOG_NAME { Kind::Book } else { Kind::Wal };
         let offset = name.strip_prefix(base)?.strip_prefix(".cut-")?.split('.').next()?;
@@ -216,9 +244,9 @@ fn saved(name: &str) -> Option<Found> {
 }
 
 /// The format of a log of which only the sidecar is left. That of an older book names none.
-fn of_sidecar(sidecar: &Path) -> Option<Found> {
-    let Some(line) = first_setting(&Disk, sidecar) else {
-        return has_mark(&Disk, sidecar).then(|| Kind::Book.into());
+fn of_sidecar(storage: &dyn Storage, sidecar: &Path) -> Option<Found> {
+    let Some(line) = first_setting(storage, sidecar) else {
+        return has_mark(storage, sidecar).then(|| Kind::Book.into());
     };
     let named = |kind: &&Kind| line == format!("format {}\n", kind.name()).as_bytes();
     Kind::ALL.iter().find(named).map(|&kind| kind.into())

@@ -1,22 +1,12 @@
 //! How an event store is recognised: by its segments.
 
-use std::path::Path;
-
-use super::site::{Site, names_in};
+use super::site::Site;
+use crate::error::Result;
 use crate::nostr::pages::segments::parse_name;
 
-const SEGMENTS: &str = "data/segments";
-
-pub fn evidence(site: &Site<'_>) -> Option<String> {
-    if site.has("data") { first_segment(site.path) } else { None }
-}
-
-pub fn is_at(path: &Path) -> bool {
-    first_segment(path).is_some()
-}
-
-fn first_segment(path: &Path) -> Option<String> {
-    let names = names_in(&path.join(SEGMENTS));
-    let found = names.iter().find(|name| parse_name(name).is_some())?;
-    Some(format!("{SEGMENTS}/{found}"))
+pub fn evidence(site: &Site<'_>) -> Result<Option<String>> {
+    match site.has("data") {
+        true => site.first_in("data/segments", |name| parse_name(name).is_some()),
+        false => Ok(None),
+    }
 }

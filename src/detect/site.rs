@@ -3,31 +3,32 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::sidecar::SIDECAR_NAME;
-use crate::storage::{Disk, Lies, Storage};
+use crate::storage::Storage;
 
 /// A path that is looked at.
 pub struct Site<'a> {
+    pub storage: &'a Arc<dyn Storage>,
     pub path: &'a Path,
-    /// The names in a directory, in order; `None` for anything else. A name that is not UTF-8 belongs to
-    /// no format.
-    pub names: Option<Vec<String>>,
+    /// The names in a directory; `None` for anything else. A name that is not UTF-8 belongs to no format.
+    names: Option<Vec<String>>,
 }
 
 impl<'a> Site<'a> {
     /// `None` if nothing lies there.
-    pub fn at(path: &'a Path) -> Result<Option<Self>> {
-        let names = match Disk.list(path) {
+    pub fn at(storage: &'a Arc<dyn Storage>, path: &'a Path) -> Result<Option<Self>> {
+        let names = match storage.list(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) if e.kind() == io::ErrorKind::NotADirectory => None,
             names => {
                 let names = names.map_err(|e| Error::io("list the directory", path, e))?;
-                Some(texts(&names))
+                Some(names.into_iter().filter_map(|name| name.into_string().ok()).collect())
             }
         };
-        Ok(Some(Self { path, names }))
+        Ok(Some(Self { storage, path, names }))
     }
 
     pub fn has(&self, name: &str) -> bool {
@@ -36,7 +37,14 @@ impl<'a> Site<'a> {
 
     /// The first name in the directory that a format recognises.
     pub fn first(&self, recognises: impl Fn(&str) -> bool) -> Option<String> {
-        self.names.iter().flatten().find(|name| recognises(name)).cloned()
+        self.names.iter().flatten().filter(|name| recognises(name)).min().cloned()
+    }
+
+    /// The first such name in a directory below.
+    pub fn first_in(&self, dir: &str, recognises: impl Fn(&str) -> bool) -> Result<Option<String>> {
+        let found =
+            Site::at(self.storage, &self.path.join(dir))?.and_then(|dir| dir.first(recognises));
+        Ok(found.map(|name| format!("{dir}/{name}")))
     }
 
     pub fn is_file(&self) -> bool {
@@ -45,34 +53,12 @@ impl<'a> Site<'a> {
 
     /// The last part of the path.
     pub fn name(&self) -> &'a str {
-        name_of(self.path)
+        self.path.file_name().and_then(OsStr::to_str).unwrap_or_default()
     }
 }
 
-fn texts(names: &[impl AsRef<OsStr>]) -> Vec<String> {
-    let texts = names.iter().filter_map(|name| name.as_ref().to_str());
-    let mut texts: Vec<String> = texts.map(str::to_owned).collect();
-    texts.sort_unstable();
-    texts
-}
-
-/// The names in a directory, in order; none if it cannot be listed.
-pub fn names_in(dir: &Path) -> Vec<String> {
-    texts(&Disk.list(dir).unwrap_or_default())
-}
-
-/// The last part of a path.
-pub fn name_of(path: &Path) -> &str {
-    path.file_name().and_then(OsStr::to_str).unwrap_or_default()
-}
-
-/// Whether a regular file lies at a path, or where links there lead.
-pub fn is_file(path: &Path) -> bool {
-    matches!(Lies::behind(path), Ok(Lies::File(_)))
-}
-
 /// The sidecar of a log in a file: several files of a directory have one each.
-pub fn sidecar_of_file(path: &Path) -> Option<PathBuf> {
-    let path = Disk.absolute(path).ok()?;
+pub fn sidecar_of_file(storage: &dyn Storage, path: &Path) -> Option<PathBuf> {
+    let path = storage.absolute(path).ok()?;
     Some(path.parent()?.join(SIDECAR_NAME).join(path.file_name()?))
 }

@@ -1,12 +1,10 @@
 //! How a write-ahead log is recognised: by segments, by the marker of its head, or as any other file.
 
 use std::ffi::OsStr;
-use std::io;
-use std::path::Path;
 
 use super::site::{Site, sidecar_of_file};
 use crate::sidecar::has_mark;
-use crate::storage::{Disk, Lies, Storage};
+use crate::storage::Access;
 use crate::wal::HEAD_NAME;
 use crate::wal::codec::segment_index;
 
@@ -14,8 +12,13 @@ pub fn is_segment(name: &str) -> bool {
     segment_index(OsStr::new(name)).is_some()
 }
 
+/// A segment; of a file, the mark beside it.
 pub fn evidence(site: &Site<'_>) -> Option<String> {
-    site.first(is_segment)
+    let sidecar = sidecar_of_file(&**site.storage, site.path).filter(|_| site.is_file());
+    match sidecar.is_some_and(|sidecar| has_mark(&**site.storage, &sidecar)) {
+        true => Some(site.name().to_owned()),
+        false => site.first(is_segment),
+    }
 }
 
 /// The marker of the head; or any file: opening it reports whether its bytes are a log.
@@ -26,17 +29,10 @@ pub fn may_be(site: &Site<'_>) -> bool {
     if !site.is_file() {
         return site.has(HEAD_NAME);
     }
-    let has_sidecar = || sidecar_of_file(site.path).is_some_and(|sidecar| Disk.is_dir(&sidecar));
-    let is_empty = matches!(Lies::behind(site.path), Ok(Lies::File(0)));
+    let disk = &**site.storage;
+    let has_sidecar =
+        || sidecar_of_file(disk, site.path).is_some_and(|sidecar| disk.is_dir(&sidecar));
+    let file = disk.canonical(site.path).and_then(|path| disk.open(&path, Access::Read));
+    let is_empty = file.and_then(|file| file.is_empty()).unwrap_or(false);
     !is_empty || is_segment(site.name()) || has_sidecar()
-}
-
-pub fn is_at(path: &Path) -> bool {
-    match Disk.list(path) {
-        Ok(names) => names.iter().any(|name| segment_index(name).is_some()),
-        Err(e) if e.kind() == io::ErrorKind::NotADirectory => {
-            sidecar_of_file(path).is_some_and(|sidecar| has_mark(&Disk, &sidecar))
-        }
-        Err(_) => false,
-    }
 }

@@ -35,7 +35,6 @@ pub use log::wal;
 pub use mend::check::{Census, Fault, StorePartReport, StoreReport};
 pub use mend::repair::{StoreRepair, repair};
 pub use mend::salvage::{StoreSalvage, salvage};
-pub use open::opening::is_store;
 pub use pages::options::{History, Options};
 pub use pages::segment::PageDamage;
 pub use store::append::Outcome;

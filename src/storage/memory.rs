@@ -140,6 +140,9 @@ impl Storage for Memory {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         let tree = lock(&self.tree);
+        if tree.files.contains_key(dir) {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
         let inside = |path: &&PathBuf| path.parent() == Some(dir);
         let names = tree.files.keys().chain(tree.dirs.keys()).filter(inside);
         // Backwards: a caller that needs an order must not find it here and miss it on a disk.

@@ -24,7 +24,6 @@ use std::time::SystemTime;
 
 pub(crate) use aside::{Aside, above, move_to, replace, replace_through, sync_dir};
 pub(crate) use closable::Closable;
-pub(crate) use disk::Lies;
 #[cfg(feature = "nostr")]
 pub(crate) use disk::is_own;
 pub use disk::{Disk, SMALL_BYTES_MAX, is_directory, is_regular, open_regular, read_small};

@@ -122,11 +122,6 @@ fn check_all(dir: &Path, options: &Options) -> Result<()> {
     }
 }
 
-/// Whether a directory holds a store.
-pub fn is_store(options: &Options, dir: &Path) -> Result<bool> {
-    Ok(!Segments::new(dir, options.storage.clone()).list()?.is_empty())
-}
-
 fn open_reader(dir: PathBuf, options: Options) -> Result<EventStore> {
     let (opening, state) = patiently(|is_last| look(&dir, &options, is_last))?;
     Ok(EventStore::assemble(dir, Mode::Read, options, opening, state, None))

@@ -1,10 +1,8 @@
-//! The real file system: names, directories and locks. Only this file, `file.rs`, `look.rs` and `regular.rs` touch
-//! `std::fs`.
+//! The real file system: names, directories and locks. Only this file, `file.rs` and `regular.rs` touch `std::fs`.
 
 #[cfg(target_os = "linux")]
 mod bus_error;
 mod file;
-mod look;
 #[cfg(target_os = "linux")]
 mod mapped_reads;
 #[cfg(target_os = "linux")]
@@ -27,7 +25,6 @@ use crate::storage::{
     Access, File, FileId, HeldDir, LockAttempt, LockGuard, Storage, fork_generation,
 };
 use file::{DiskFile, id_of};
-pub use look::Lies;
 #[cfg(target_os = "linux")]
 use mapped_reads::MappedFile;
 #[cfg(feature = "nostr")]

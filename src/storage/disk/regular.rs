@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::look::Lies;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::Access;
 
@@ -51,22 +50,38 @@ pub fn read_small(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 
 /// Whether a regular file lies at a path. Fails with [`ErrorKind::NotALog`] for anything else, a link too.
 pub fn is_regular(path: impl AsRef<Path>) -> Result<bool> {
-    lies(path.as_ref(), |found| matches!(found, Lies::File(_)), "a regular file")
+    lies(path.as_ref(), fs::FileType::is_file, "a regular file")
 }
 
 /// Whether a directory lies at a path. Fails with [`ErrorKind::NotALog`] for anything else, a link too.
 pub fn is_directory(path: impl AsRef<Path>) -> Result<bool> {
-    lies(path.as_ref(), |found| matches!(found, Lies::Dir), "a directory")
+    lies(path.as_ref(), fs::FileType::is_dir, "a directory")
 }
 
-fn lies(path: &Path, is_wanted: fn(&Lies) -> bool, wanted: &str) -> Result<bool> {
-    match Lies::at(path) {
+fn lies(path: &Path, is_wanted: fn(&fs::FileType) -> bool, wanted: &str) -> Result<bool> {
+    match fs::symlink_metadata(path).map(|found| found.file_type()) {
         Ok(found) if is_wanted(&found) => Ok(true),
-        Ok(found) => Err(refused(&format!("{} and must be {wanted}", found.text()), path)),
+        Ok(found) => Err(refused(&format!("{} and must be {wanted}", named(found)), path)),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(false)
         }
         Err(e) => Err(Error::io("look at the file", path, e)),
+    }
+}
+
+/// A type of file in a sentence.
+fn named(found: fs::FileType) -> &'static str {
+    #[cfg(unix)]
+    use std::os::unix::fs::FileTypeExt;
+    match found {
+        found if found.is_file() => "a regular file",
+        found if found.is_dir() => "a directory",
+        found if found.is_symlink() => "a symbolic link",
+        #[cfg(unix)]
+        found if found.is_fifo() => "a FIFO",
+        #[cfg(unix)]
+        found if found.is_socket() => "a socket",
+        _ => "a device",
     }
 }
 
