@@ -69,16 +69,12 @@ impl Source {
         if !is_dir && !is_file(&**storage, target)? {
             return Ok(());
         }
-        match (self.single, is_dir) {
-            (true, true) => {
-                let message = format!("{there} is a directory, {here} a file");
-                return refuse(ErrorKind::NotALog, message);
-            }
-            (false, false) => {
-                let message = format!("{there} is no directory as {here} is");
-                return refuse(ErrorKind::NotALog, message);
-            }
-            _ => {}
+        if self.single == is_dir {
+            let message = match is_dir {
+                true => format!("{there} is a directory, {here} a file"),
+                false => format!("{there} is no directory as {here} is"),
+            };
+            return refuse(ErrorKind::NotALog, message);
         }
         match require_on(storage, target, None) {
             Ok(found) if found.kind == self.kind => Ok(()),

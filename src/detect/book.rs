@@ -41,10 +41,11 @@ pub fn evidence_of_pier(site: &Site<'_>) -> Result<Option<String>> {
     let is_epoch = |dir: &Path, name: &str| {
         epoch_in_name(Path::new(name)).is_some() && site.storage.is_dir(&dir.join(name))
     };
-    let here = || site.first(|name| is_epoch(site.path, name));
-    if !site.has(".urb") {
-        return Ok(here());
+    match site.first(|name| is_epoch(site.path, name)) {
+        None if site.has(".urb") => {
+            let below = site.path.join(BELOW);
+            site.first_in(BELOW, |name| is_epoch(&below, name))
+        }
+        here => Ok(here),
     }
-    let below = site.path.join(BELOW);
-    Ok(site.first_in(BELOW, |name| is_epoch(&below, name))?.or_else(here))
 }

@@ -14,11 +14,11 @@ pub fn is_segment(name: &str) -> bool {
 
 /// A segment; of a file, the mark beside it.
 pub fn evidence(site: &Site<'_>) -> Option<String> {
-    let sidecar = sidecar_of_file(&**site.storage, site.path).filter(|_| site.is_file());
-    match sidecar.is_some_and(|sidecar| has_mark(&**site.storage, &sidecar)) {
-        true => Some(site.name().to_owned()),
-        false => site.first(is_segment),
+    if !site.is_file() {
+        return site.first(is_segment);
     }
+    let sidecar = sidecar_of_file(&**site.storage, site.path)?;
+    has_mark(&**site.storage, &sidecar).then(|| site.name().to_owned())
 }
 
 /// The marker of the head; or any file: opening it reports whether its bytes are a log.

@@ -264,6 +264,13 @@ mod tests {
         memory.open(Path::new("/z/b/c"), Access::Read).unwrap();
     }
 
+    #[test]
+    fn a_file_is_no_directory_to_list() {
+        let (memory, file) = (Memory::new(), Path::new("/a"));
+        memory.create_new(file, 0o600).unwrap();
+        assert_eq!(memory.list(file).unwrap_err().kind(), io::ErrorKind::NotADirectory);
+    }
+
     /// Names came sorted, and so a caller that forgot to sort them passed on memory.
     #[test]
     fn names_are_not_listed_in_order() {

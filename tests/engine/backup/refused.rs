@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use deedbook::storage::sim::Sim;
+use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{BackupOptions, Error, ErrorKind, backup};
 
@@ -164,6 +164,51 @@ fn a_target_of_another_kind_or_with_other_files_is_refused() {
             assert!(inside.to_string().contains("lie in each other"), "{}: {inside}", kind.name);
         }
     }
+}
+
+#[test]
+fn a_file_of_a_log_and_a_saved_end_are_no_sources() {
+    let refused = |sim: &Sim, source: &Path| {
+        let options = BackupOptions::new().storage(on(sim));
+        let error = backup(source, COPY, &options, |_| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
+        assert!(sim.list(Path::new("/there")).unwrap().is_empty());
+        error.to_string()
+    };
+    for (name, file, title) in [("packed", "book.log", "book"), ("ledger", "0-events", "ledger")] {
+        let sim = disk();
+        write(&sim, &Kind::named(name), 0);
+        let said = refused(&sim, &Path::new(LOG).join(file));
+        assert!(said.contains(&format!("is a file of a {title}: name its directory")), "{said}");
+    }
+    let (sim, saved) = (disk(), Path::new("/here/log.cut-9"));
+    sim.create_new(saved, 0o600).unwrap();
+    let said = refused(&sim, saved);
+    assert!(said.contains("is what was cut off a write-ahead log and saved"), "{said}");
+}
+
+#[test]
+fn a_target_that_cannot_be_listed_is_refused_by_that_error() {
+    let sim = disk();
+    write(&sim, &Kind::named("packed"), 0);
+    Kind::named("store").write_on(&on(&sim), Path::new(COPY), 0).unwrap();
+    let before = files(&sim, Path::new("/there"));
+    let mut denied = 0;
+    for at in 1.. {
+        let fault = Fault::once(at, What::Error(std::io::ErrorKind::PermissionDenied));
+        sim.inject(Fault { of: Some(Call::List), ..fault });
+        let (error, fired) = (back_up(on(&sim)).unwrap_err(), sim.fired());
+        sim.heal();
+        let said = error.to_string();
+        let is_named = said.contains("holds a Nostr event store");
+        assert!(is_named || said.contains("list the"), "{said}");
+        denied += u32::from(!is_named);
+        if fired < at {
+            break;
+        }
+    }
+    assert!(denied > 1);
+    assert_eq!(files(&sim, Path::new("/there")), before);
 }
 
 #[test]
