@@ -155,12 +155,12 @@ pub fn detect(path: impl AsRef<Path>, base: Option<&str>) -> Result<Option<Found
     Ok(detect_on(&disk(), path.as_ref(), base)?.0)
 }
 
-/// As [`detect`], but fails with [`ErrorKind::Missing`] if there is nothing.
+/// As [`detect`], but fails with [`ErrorKind::Missing`] if there is nothing, or with the error that may hide a log.
 pub fn require(path: impl AsRef<Path>, base: Option<&str>) -> Result<Found> {
     require_on(&disk(), path.as_ref(), base)
 }
 
-/// As [`detect`]; also the error that may hide a log, where nothing was found.
+/// As [`detect`], on any storage; also the first error of a look that may hide a log.
 fn detect_on(
     storage: &Arc<dyn Storage>,
     path: &Path,
@@ -198,7 +198,7 @@ fn detect_on(
     Ok((of_sidecar(&**storage, &sidecar_dir(path)), hidden))
 }
 
-/// As [`require`]. Fails also with the error that may hide a log.
+/// As [`require`], on any storage.
 pub(crate) fn require_on(
     storage: &Arc<dyn Storage>,
     path: &Path,
