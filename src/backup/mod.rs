@@ -39,7 +39,7 @@ use target::{Target, make_target, name_holder};
 /// committed transactions. The backup reads the new records back, and returns when the copy is on stable storage. The
 /// next call continues an interrupted one. `progress` gets the bytes read so far, and its error ends the copy.
 ///
-/// A `target` whose files are no beginning of the log's is [`ErrorKind::InvalidArgument`], and stays as it is.
+/// A `target` whose files are no beginning of the log's is [`crate::ErrorKind::InvalidArgument`], and stays as it is.
 ///
 /// ```
 /// use deedbook::book::Book;
