@@ -7,9 +7,8 @@
 //! | Ledger | a spool of events that are kept until they were sent, file by file | [`ledger::LedgerStore`] |
 //! | Nostr | an event store: pages, a write-ahead log, an index (feature `nostr`) | `nostr::EventStore` |
 //!
-//! Book and WAL are a [`Log`]: one engine opens, appends, reads and checks them, with one answer on
-//! damage. A finished file of a ledger is a log that gets no more records, and the same engine judges
-//! it.
+//! One engine opens, appends, reads and checks books and WALs, with one answer on damage. A finished
+//! file of a ledger is a log that gets no more records, and the same engine judges it.
 //!
 //! ```
 //! use deedbook::book::Book;
@@ -166,23 +165,14 @@ struct Guide;
 pub use backup::{BackupOptions, BackupReport, backup};
 pub use durability::Durability;
 pub use error::{Durable, Error, ErrorKind, Result};
-// What `book` and `wal` give under their own names: without these, their common methods have no page.
-pub use log::Log;
-#[cfg(feature = "arrow")]
-pub use log::arrow::{Batches, Columns, Value};
-pub use log::chain::{Chained, Iter};
-pub use log::read::cursor::Cursor;
-pub use log::read::follow::Follow;
-pub use log::read::reverse::Reverse;
-pub use log::report::{
-    PartReport, RecoveryReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
+// `book`, `wal` and `ledger` give these under their own names.
+pub use log::{
+    Anchor, Batch, Bookmark, Chained, Cursor, Follow, Identity, Iter, PartReport, Reach,
+    RecoveryReport, Repair, RepairReport, Reverse, SalvageReport, SalvageRun, Split, Stage, Stats,
+    VerifyReport,
 };
-pub use log::split::Split;
-pub use log::split::bookmark::{Bookmark, Reach};
-pub use log::split::identity::{Anchor, Identity};
-pub use log::stage::Stage;
-pub use log::stats::Stats;
-pub use log::write::batch::Batch;
+#[cfg(feature = "arrow")]
+pub use log::{Batches, Columns, Value};
 pub use mode::{Mode, Recovery};
 pub use retention::Retention;
 pub use scan::{Damage, OnCorrupt, Verdict};

@@ -2,7 +2,7 @@
 
 use crate::book::{Codec as Deeds, Layout};
 use crate::ledger::codec::Codec as Lines;
-use crate::log::resync::cost::is_linear;
+use crate::log::is_linear;
 use crate::wal::codec::Codec as Entries;
 
 /// Every second record of a log of 1.6 MB had a flipped bit: a check took more than a minute, and a

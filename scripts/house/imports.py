@@ -39,7 +39,7 @@ class Module:
                 else:
                     self.imports[alias] = path
                     self.uses.add(path)
-        rest = VISIBLE.sub("", USE.sub("", text))
+        self.text = rest = VISIBLE.sub("", USE.sub("", text))
         self.uses.update(tuple(re.split(r"\s*::\s*", path[0])) for path in PATH.finditer(rest))
         for child in CHILD.findall(rest):
             used = re.findall(rf"(?<!::)(?<!\w)\b{child}::(\w+)", rest)

@@ -14,11 +14,9 @@ use super::names::{FORMAT, LOG_NAME};
 use super::options::Options;
 use super::slots::encode_empty;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::format::{Format, Inspected};
-use crate::log::framing::Frame as _;
-use crate::log::options::Common;
-use crate::log::space::{Place, base_of_tail};
+use crate::log::{Common, Format, Inspected, Place, base_of_tail};
 use crate::mode::Depth;
+use crate::scan::framing::Frame as _;
 use crate::sidecar::Settings;
 use crate::storage::{Access, File, read_full};
 

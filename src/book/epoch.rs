@@ -8,8 +8,7 @@ use super::layouts::packed::FIRST_AT;
 use super::names::FORMAT;
 use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::extent::Extent;
-use crate::log::findings::Findings;
+use crate::log::{Extent, Findings};
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::Mark;
 

@@ -7,7 +7,7 @@ use super::format::BookFormat;
 use crate::error::Result;
 
 /// Reads the jam of one deed in parts: [`Book::jam_reader`].
-pub type JamReader = crate::log::payload::PayloadReader<BookFormat>;
+pub type JamReader = crate::log::PayloadReader<BookFormat>;
 
 impl JamReader {
     /// The mug of the deed.
@@ -21,19 +21,19 @@ impl Book {
     /// number. A reader that ends before, or fails, leaves the log as it was. Other calls on
     /// this handle may wait meanwhile; so a reader that uses this log waits for itself.
     pub fn append_from(&self, mug: u32, jam_len: u64, jam: &mut dyn Read) -> Result<u64> {
-        let appended = self.append_payload(mug, jam_len, jam)?;
-        self.shared.after_append(appended.end)?;
+        let appended = self.0.append_payload(mug, jam_len, jam)?;
+        self.0.shared.after_append(appended.end)?;
         Ok(appended.ordinal)
     }
 
     /// The jam of the deed at a byte that a cursor met.
     pub(super) fn jam_at(&self, offset: u64) -> Result<JamReader> {
-        let shared = self.usable()?;
-        shared.payload_at(self.extent()?, None, offset)
+        let shared = self.0.usable()?;
+        shared.payload_at(self.0.extent()?, None, offset)
     }
 
     /// The jam of the deed with that number, in parts. The deed is proved intact with the last one.
     pub fn jam_reader(&self, event: u64) -> Result<JamReader> {
-        self.payload_by_ordinal(event)
+        self.0.payload_by_ordinal(event)
     }
 }

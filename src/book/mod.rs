@@ -24,21 +24,17 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
-use crate::log::Log;
-use crate::log::append::Wanted;
-use crate::log::bookmark::Bookmark;
-use crate::log::format::LogOptions;
-use crate::log::framing::{Frame as _, Framing as _};
-use crate::log::report::{Repair, RepairReport};
-use crate::log::split::bytes_of;
+use crate::log::{Bookmark, Log, LogOptions, Repair, RepairReport, Wanted, bytes_of, facade};
 use crate::scan::Step;
+use crate::scan::framing::{Frame as _, Framing as _};
 use crate::slice::part;
 use format::BookFormat;
+pub(crate) use layouts::codec::Codec;
 use names::FORMAT;
 
-pub use crate::mode::{Mode, Recovery};
-pub use crate::scan::OnCorrupt;
-pub use crate::sidecar::MarkUse;
+pub use crate::log::{check_part, verify, verify_rest};
+#[doc(no_inline)]
+pub use crate::{MarkUse, Mode, OnCorrupt, Recovery, Split};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use copying::convert::{ConvertReport, convert};
@@ -47,31 +43,34 @@ pub use deed::{Deed, DeedRef};
 pub use epoch::epoch_in_name;
 pub use in_parts::JamReader;
 pub use layouts::Layout;
-pub use layouts::codec::{Codec, DEED_BYTES_MAX};
+pub use layouts::codec::DEED_BYTES_MAX;
 pub(crate) use layouts::packed::MAGIC;
-pub use meta::{META_BYTES, Meta};
-pub use names::{LOG_NAME, META_NAME};
+pub use meta::Meta;
+pub use names::LOG_NAME;
+#[doc(hidden)]
+pub use names::META_NAME;
 pub use options::Options;
 
-/// An open event log. Handles may be shared by threads; clones are the same handle.
-pub type Book = Log<BookFormat>;
 /// Walks forwards over [deeds](DeedRef).
-pub type Cursor = crate::log::cursor::Cursor<BookFormat>;
+pub type Cursor = crate::log::Cursor<BookFormat>;
 /// Walks backwards over [deeds](DeedRef).
-pub type Reverse = crate::log::reverse::Reverse<BookFormat>;
+pub type Reverse = crate::log::Reverse<BookFormat>;
 /// [Deeds](Deed) of a range as an iterator; ends after the first error.
-pub type Iter = crate::log::chain::Iter<BookFormat>;
+pub type Iter = crate::log::Iter<BookFormat>;
 /// Follows a book from a given event on.
-pub type Follow = crate::log::follow::Follow<BookFormat>;
+pub type Follow = crate::log::Follow<BookFormat>;
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`].
-pub type Batch = crate::log::batch::Batch<Codec>;
+pub type Batch = crate::log::Batch<Codec>;
 /// Deeds that a task stages for a commit of its job: [`Book::stage`].
-pub type Stage = crate::log::stage::Stage<BookFormat>;
+pub type Stage = crate::log::Stage<BookFormat>;
 /// A stream of Arrow record batches over a cursor.
 #[cfg(feature = "arrow")]
-pub type Batches = crate::log::arrow::Batches<BookFormat>;
-pub use crate::log::split::Split;
-pub use crate::log::verify::{check_part, verify, verify_rest};
+pub type Batches = crate::log::Batches<BookFormat>;
+
+facade! {
+    /// An open event log. Handles may be shared by threads; clones are the same handle.
+    Book(BookFormat) writes
+}
 
 impl Batch {
     /// An empty batch for deeds whose `len_d` is at most `deed_bytes_max`, encoded in the default
@@ -98,7 +97,7 @@ impl Stage {
 impl Options {
     /// Open the book in a directory, or with a `book.log` named itself.
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Book> {
-        Book::open_with(path.as_ref(), mode, self.clone())
+        Ok(Book(Log::open_with(path.as_ref(), mode, self.clone())?))
     }
 }
 
@@ -106,80 +105,79 @@ impl LogOptions for Options {
     type Format = BookFormat;
 }
 
-/// A book.
 impl Book {
     /// Directory of the book.
     pub fn path(&self) -> &Path {
-        match self.shared.place.is_tail {
-            true => &self.shared.place.log,
-            false => &self.shared.place.dir,
+        match self.0.shared.place.is_tail {
+            true => &self.0.shared.place.log,
+            false => &self.0.shared.place.dir,
         }
     }
 
     /// Layout on disk.
     pub fn layout(&self) -> Layout {
-        self.shared.format.layout()
+        self.0.shared.format.layout()
     }
 
     /// First and last event, or `None` while empty.
     pub fn bounds(&self) -> Result<Option<RangeInclusive<u64>>> {
-        if self.shared.place.is_tail {
+        if self.0.shared.place.is_tail {
             return Ok(None);
         }
-        let extent = self.numbered_extent()?;
+        let extent = self.0.numbered_extent()?;
         Ok((extent.records > 0).then(|| extent.first..=extent.next() - 1))
     }
 
     /// Last event; the epoch while empty.
     pub fn last(&self) -> Result<u64> {
-        Ok(self.numbered_extent()?.next().saturating_sub(1))
+        Ok(self.0.numbered_extent()?.next().saturating_sub(1))
     }
 
     /// The last event before this log's first one.
     pub fn epoch(&self) -> Result<u64> {
-        Ok(self.numbered_extent()?.first.saturating_sub(1))
+        Ok(self.0.numbered_extent()?.first.saturating_sub(1))
     }
 
     /// Byte after the last deed.
     pub fn end(&self) -> Result<u64> {
-        Ok(self.extent()?.end)
+        Ok(self.0.extent()?.end)
     }
 
     /// Byte up to which the log is known to be on stable storage; `None` for a reader that finds no
     /// mark, or one since which another program appended.
     pub fn durable_end(&self) -> Result<Option<u64>> {
-        self.durable_offset()
+        self.0.durable_offset()
     }
 
     /// Last event known to be on stable storage; the epoch if none is. `None` for a reader that
     /// finds no mark, or one since which another program appended.
     pub fn durable_last(&self) -> Result<Option<u64>> {
         let epoch = self.epoch()?;
-        Ok(self.durable_records()?.map(|records| epoch + records))
+        Ok(self.0.durable_records()?.map(|records| epoch + records))
     }
 
     /// Return when the deed with that number is on stable storage: the next sync serves all that
     /// wait, and if there is none, this call syncs.
     pub fn wait_durable(&self, event: u64) -> Result<()> {
-        let shared = self.writable()?;
-        let extent = self.numbered_extent()?;
+        let shared = self.0.writable()?;
+        let extent = self.0.numbered_extent()?;
         if extent.records == 0 || !(extent.first..extent.next()).contains(&event) {
             let message = format!("no deed {event}, the log goes on with {}", extent.next());
             return Err(shared.error(ErrorKind::OutOfRange, message));
         }
-        self.wait_durable_at(shared.locate_ordinal(extent, event)?)
+        self.0.wait_durable_at(shared.locate_ordinal(extent, event)?)
     }
 
     /// Append one deed and return its event number. When this returns, the deed survives the death
     /// of the process, and with [`Durability::Always`](crate::Durability::Always) a power cut.
     pub fn append(&self, mug: u32, jam: &[u8]) -> Result<u64> {
-        let appended = self.append_tagged(mug, jam)?;
+        let appended = self.0.append_tagged(mug, jam)?;
         Ok(appended.ordinal)
     }
 
     /// An empty batch in the layout of this log, with its limit.
     pub fn batch(&self) -> Batch {
-        Batch::with_framing(self.shared.appending)
+        Batch::with_framing(self.0.shared.appending)
     }
 
     /// A batch in the layout of this log.
@@ -192,7 +190,7 @@ impl Book {
         while let Step::Record { frame, len } = batch.framing().parse(rest) {
             encoded
                 .push(frame.mug, frame.payload(rest))
-                .map_err(|e| e.at(&self.shared.place.log))?;
+                .map_err(|e| e.at(&self.0.shared.place.log))?;
             rest = part(rest, len as usize..);
         }
         Ok(Cow::Owned(encoded))
@@ -209,26 +207,26 @@ impl Book {
         event: Option<u64>,
         epoch: Option<u64>,
     ) -> Result<u64> {
-        self.writable()?;
+        self.0.writable()?;
         let first = match epoch {
             Some(epoch) => Some(self.first_after(epoch)?),
             None => None,
         };
         let wanted = Wanted { ordinal: event, first };
-        Ok(self.append_encoded(self.encoded(batch)?.as_ref(), wanted)?.ordinal)
+        Ok(self.0.append_encoded(self.encoded(batch)?.as_ref(), wanted)?.ordinal)
     }
 
     /// The number of the first deed after an epoch, if a log at this place can have it.
     fn first_after(&self, epoch: u64) -> Result<u64> {
-        match epoch::demanded_by_name(&self.shared.place.dir, self.layout()) {
+        match epoch::demanded_by_name(&self.0.shared.place.dir, self.layout()) {
             Some(named) if named != epoch => {
                 let message =
                     format!("epoch {epoch} asked for, but the directory's name says {named}");
-                Err(self.shared.refused(ErrorKind::Contiguity, message))
+                Err(self.0.shared.refused(ErrorKind::Contiguity, message))
             }
             _ => epoch.checked_add(1).ok_or_else(|| {
                 let message = format!("events after epoch {epoch} would be numbered beyond 2^64");
-                self.shared.refused(ErrorKind::TooLarge, message)
+                self.0.shared.refused(ErrorKind::TooLarge, message)
             }),
         }
     }
@@ -236,19 +234,19 @@ impl Book {
     /// Append a batch, but with [`Durability::Always`](crate::Durability::Always) leave the sync to the
     /// caller: for a long series of batches that is acknowledged at its end.
     pub fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
-        self.writable()?;
-        Ok(self.append_encoded_unsynced(self.encoded(batch)?.as_ref())?.ordinal)
+        self.0.writable()?;
+        Ok(self.0.append_encoded_unsynced(self.encoded(batch)?.as_ref())?.ordinal)
     }
 
     /// Append one deed and sync, whatever the durability option.
     pub fn commit(&self, mug: u32, jam: &[u8]) -> Result<u64> {
-        let appended = self.commit_tagged(mug, jam)?;
+        let appended = self.0.commit_tagged(mug, jam)?;
         Ok(appended.ordinal)
     }
 
     /// The deed with that number.
     pub fn read(&self, event: u64) -> Result<Deed> {
-        self.read_by_ordinal(event)
+        self.0.read_by_ordinal(event)
     }
 
     /// The deeds `start <= event < stop`, a snapshot of what is there now.
@@ -259,54 +257,54 @@ impl Book {
     /// The deeds `start <= event < stop` without an allocation each, a snapshot of what is there
     /// now; damage is raised, or passed over as far as the file goes.
     pub fn cursor(&self, start: u64, stop: Option<u64>, on_corrupt: OnCorrupt) -> Result<Cursor> {
-        self.cursor_by_ordinal(start, stop, on_corrupt)
+        self.0.cursor_by_ordinal(start, stop, on_corrupt)
     }
 
     /// The deeds `start <= event < stop` backwards.
     pub fn cursor_back(&self, start: u64, stop: Option<u64>) -> Result<Reverse> {
-        self.reverse_by_ordinal(start, stop)
+        self.0.reverse_by_ordinal(start, stop)
     }
 
     /// Read what another process appended; returns the last event. A tail that is still
     /// being written is left for the next time; damage is an error.
     pub fn refresh(&self) -> Result<u64> {
-        self.refresh_extent()?;
+        self.0.refresh_extent()?;
         self.last()
     }
 
     /// Follow the log from event `start` on (`None`: its first).
     pub fn follow(&self, start: Option<u64>) -> Result<Follow> {
-        self.follow_ordinal(start.unwrap_or(0))
+        self.0.follow_ordinal(start.unwrap_or(0))
     }
 
     /// Cut the deeds `start <= event < stop` into parts of about `split_bytes` bytes. A log that
     /// is damaged after its valid prefix gets one more part for what lies there.
     pub fn splits(&self, split_bytes: u64, start: u64, stop: Option<u64>) -> Result<Vec<Split>> {
-        let snapshot = self.usable()?.snapshot();
+        let snapshot = self.0.usable()?.snapshot();
         let next = snapshot.extent.next();
         if !snapshot.numbered {
             let end = snapshot.extent.start;
-            return self.splits_over(split_bytes, end, end, true);
+            return self.0.splits_over(split_bytes, end, end, true);
         }
         let reaches_end = stop.is_none_or(|stop| stop > next);
         let (start, stop) =
             (start.max(snapshot.extent.first), stop.map_or(next, |stop| stop.min(next)));
-        let (from, to) = bytes_of(&self.shared, &snapshot, start, stop)?;
-        self.splits_over(split_bytes, from, to, reaches_end)
+        let (from, to) = bytes_of(&self.0.shared, &snapshot, start, stop)?;
+        self.0.splits_over(split_bytes, from, to, reaches_end)
     }
 
     /// Where the deed with that number lies, or the one to come.
     pub fn bookmark_at(&self, event: u64) -> Result<Bookmark> {
-        let extent = self.numbered_extent()?;
+        let extent = self.0.numbered_extent()?;
         if extent.records == 0 || !(extent.first..=extent.next()).contains(&event) {
             let message = format!(
                 "no deed {event}, the log begins with {} and goes on with {}",
                 extent.first,
                 extent.next()
             );
-            return Err(self.shared.error(ErrorKind::OutOfRange, message));
+            return Err(self.0.shared.error(ErrorKind::OutOfRange, message));
         }
-        self.bookmark_of_offset(self.shared.locate_ordinal(extent, event)?)
+        self.0.bookmark_of_offset(self.0.shared.locate_ordinal(extent, event)?)
     }
 
     /// Walk the deeds of a part with `start <= event < stop`, without opening the log; without `check`,
@@ -320,16 +318,22 @@ impl Book {
         on_corrupt: OnCorrupt,
         check: bool,
     ) -> Result<Cursor> {
-        let mut cursor = Self::cursor_of_split(split, options, on_corrupt, check, stop)?;
+        let mut cursor = Log::cursor_of_split(split, options, on_corrupt, check, stop)?;
         if split.ordinal.is_some_and(|first| first < start) {
             cursor.skip_to(start)?;
         }
         Ok(cursor)
     }
 
+    /// As [`Book::close`], but the files stay open while cursors use them: the C interface promises it.
+    #[doc(hidden)]
+    pub fn close_keeping_files(&self) -> Result<()> {
+        self.0.close_keeping_files()
+    }
+
     /// The metadata.
     pub fn meta(&self) -> Result<Meta> {
-        let shared = self.usable()?;
+        let shared = self.0.usable()?;
         Meta::read(&*shared.common.storage, &shared.place.dir)
     }
 
@@ -340,7 +344,7 @@ impl Book {
 
     /// The same with what `decide` gives: it is called once nothing stands against the saving.
     fn save_meta_of(&self, decide: impl FnOnce() -> Result<Meta>) -> Result<()> {
-        let shared = self.usable()?;
+        let shared = self.0.usable()?;
         if shared.mode == Mode::Read {
             let error = Error::new(ErrorKind::ReadOnly, "the log was opened for reading only");
             return Err(error.of(FORMAT).at(&shared.place.dir.join(META_NAME)));
@@ -352,7 +356,7 @@ impl Book {
     /// The bytes of one metadata key (`who`, `version`, `life`, `fake`); `None` where nothing was
     /// ever saved.
     pub fn read_meta(&self, key: &str) -> Result<Option<Vec<u8>>> {
-        let shared = self.usable()?;
+        let shared = self.0.usable()?;
         meta::read_key(&*shared.common.storage, &shared.place.dir, key)
     }
 }
@@ -360,5 +364,5 @@ impl Book {
 /// Cut a log after its valid prefix, after saving what is cut in `book.log.cut-OFFSET` beside it.
 /// A clean log stays as it is.
 pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<RepairReport> {
-    crate::log::repair::repair::<BookFormat>(path.as_ref(), options, how)
+    crate::log::repair::<BookFormat>(path.as_ref(), options, how)
 }

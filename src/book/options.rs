@@ -8,7 +8,7 @@ use super::layouts::{Layout, MUG_BYTES};
 use super::names::FORMAT;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::options::{Common, log_options};
+use crate::log::{Common, log_options};
 use crate::mode::Recovery;
 use crate::setters::setters;
 use crate::sidecar::LockTimeout;

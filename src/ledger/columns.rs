@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::codec::FORMAT;
 use crate::error::{Error, Result};
-use crate::log::arrow::{Columns, Value};
+use crate::log::{Columns, Value};
 
 /// A column of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,11 +11,9 @@ use super::options::Options;
 use super::record::{Record, RecordRef};
 use crate::checksum::crc32_more;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::format::{Format, Inspected};
-use crate::log::framing::Frame as _;
-use crate::log::options::Common;
-use crate::log::space::Place;
+use crate::log::{Common, Format, Inspected, Place};
 use crate::mode::{Depth, Recovery};
+use crate::scan::framing::Frame as _;
 use crate::sidecar::{LockTimeout, Settings};
 use crate::storage::{Access, File, read_full, sum_of};
 

@@ -5,9 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::codec::Codec;
-use crate::log::find_end::{Known, find_end};
-use crate::log::format::{Format, Inspected};
-use crate::log::space::Space;
+use crate::log::{Format, Inspected, Known, Space, find_end};
 use crate::mode::Depth;
 use crate::storage::File;
 

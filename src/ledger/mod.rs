@@ -19,13 +19,11 @@ mod transient;
 use std::path::Path;
 
 use crate::error::Result;
-use crate::log::Log;
-use crate::log::format::LogOptions;
-use crate::log::split::Split;
+use crate::log::{Log, LogOptions, Split, facade};
 use codec::Codec;
 use format::LedgerFormat;
 
-pub use crate::log::verify::check_part;
+pub use crate::log::check_part;
 pub use codec::{RECORD_BYTES_MAX, file_name};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
@@ -43,19 +41,22 @@ pub use store::LedgerStore;
 pub use store::tally::LedgerStats;
 pub use transient::{DataStore, MemoryStore, TransientDB};
 
-/// One file of a ledger, open for reading.
-pub type LedgerFile = Log<LedgerFormat>;
 /// Walks forwards over the [records](RecordRef) of a file.
-pub type Cursor = crate::log::cursor::Cursor<LedgerFormat>;
+pub type Cursor = crate::log::Cursor<LedgerFormat>;
 /// Walks forwards over the [records](RecordRef) of files, one after the other.
-pub type Files = crate::log::chain::Chained<LedgerFormat>;
+pub type Files = crate::log::Chained<LedgerFormat>;
 /// The [records](Record) of a file, or of several, as an iterator; ends after the first error.
-pub type Iter = crate::log::chain::Iter<LedgerFormat>;
+pub type Iter = crate::log::Iter<LedgerFormat>;
 /// Encoded records, appended by [`LedgerStore::append_batch`].
-pub type Batch = crate::log::batch::Batch<Codec>;
+pub type Batch = crate::log::Batch<Codec>;
 /// A stream of Arrow record batches over a cursor.
 #[cfg(feature = "arrow")]
-pub type Batches = crate::log::arrow::Batches<LedgerFormat>;
+pub type Batches = crate::log::Batches<LedgerFormat>;
+
+facade! {
+    /// One file of a ledger, open for reading.
+    LedgerFile(LedgerFormat) reads
+}
 
 impl Batch {
     /// An empty batch for payloads of at most `record_bytes_max` bytes.
@@ -74,11 +75,10 @@ impl LogOptions for Options {
     type Format = LedgerFormat;
 }
 
-/// A file of a ledger.
 impl LedgerFile {
     /// The file.
     pub fn path(&self) -> &Path {
-        &self.shared.place.log
+        &self.0.shared.place.log
     }
 
     /// The records, up to the first damage, which is raised.
@@ -88,14 +88,14 @@ impl LedgerFile {
 
     /// Walk the records; damage is raised, or passed over as far as the file goes.
     pub fn cursor(&self, on_corrupt: crate::OnCorrupt) -> Result<Cursor> {
-        self.cursor_by_ordinal(0, None, on_corrupt)
+        self.0.cursor_by_ordinal(0, None, on_corrupt)
     }
 
     /// Cut the records into parts of about `split_bytes` bytes. A file that is damaged after its
     /// valid prefix gets one more part for what lies there.
     pub fn splits(&self, split_bytes: u64) -> Result<Vec<Split>> {
-        let extent = self.usable()?.snapshot().extent;
-        self.splits_over(split_bytes, extent.start, extent.end, true)
+        let extent = self.0.usable()?.snapshot().extent;
+        self.0.splits_over(split_bytes, extent.start, extent.end, true)
     }
 
     /// Walk the records of a part, without opening the log; without `check`, checksums are not compared.
@@ -106,6 +106,6 @@ impl LedgerFile {
         on_corrupt: crate::OnCorrupt,
         check: bool,
     ) -> Result<Cursor> {
-        Self::cursor_of_split(split, options, on_corrupt, check, None)
+        Log::cursor_of_split(split, options, on_corrupt, check, None)
     }
 }

@@ -213,7 +213,8 @@ pub trait LogOptions: Sized {
 /// An open log. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]
 pub struct Log<F: Format> {
-    pub(crate) shared: Arc<Shared<F>>,
+    /// What all handles share.
+    pub shared: Arc<Shared<F>>,
     pub(super) _owner: Arc<Owner<F>>,
 }
 
@@ -223,22 +224,22 @@ pub(super) struct Owner<F: Format>(pub(super) Arc<Shared<F>>);
 
 /// What the handles of one log share.
 pub struct Shared<F: Format> {
-    pub(crate) format: F,
+    pub format: F,
     /// The codec that reads.
-    pub(crate) framing: F::Framing,
+    pub framing: F::Framing,
     /// The codec that checks what is appended.
-    pub(crate) appending: F::Framing,
-    pub(crate) options: F::Options,
-    pub(crate) common: Common,
-    pub(crate) mode: Mode,
-    pub(crate) place: Place,
-    pub(crate) file: Arc<dyn File>,
-    pub(crate) files: Files,
+    pub appending: F::Framing,
+    pub options: F::Options,
+    pub common: Common,
+    pub mode: Mode,
+    pub place: Place,
+    pub file: Arc<dyn File>,
+    pub files: Files,
     pub(super) seal: Arc<dyn Seal>,
     /// Held by an append and by a sync, where a sync must not cover half of an append's bytes.
     pub(super) turn: Option<Mutex<()>>,
     /// The file and what lies after a gap, to be given back by closing.
-    pub(crate) open_files: Mutex<Vec<Arc<Closable>>>,
+    pub open_files: Mutex<Vec<Arc<Closable>>>,
     /// Space is reserved at most so far ahead.
     pub(super) piece_bytes: Option<u64>,
     /// At opening.
@@ -246,21 +247,21 @@ pub struct Shared<F: Format> {
     pub(super) closed: AtomicBool,
     pub(super) state: Mutex<State>,
     pub(super) index: Arc<Mutex<Index>>,
-    pub(crate) commits: GroupCommit,
+    pub commits: GroupCommit,
     /// For a writer.
     pub(super) durable_records: AtomicU64,
-    pub(crate) mark_file: Mutex<Option<MarkFile>>,
+    pub mark_file: Mutex<Option<MarkFile>>,
     pub(super) lock: Mutex<Option<WriterLock>>,
     /// How often this handle cut the log's end.
-    pub(crate) cuts: AtomicU64,
+    pub cuts: AtomicU64,
     /// Where it cut.
-    pub(crate) cut_ends: Mutex<Vec<u64>>,
+    pub cut_ends: Mutex<Vec<u64>>,
     /// Held while a format's own files are read, changed and written.
-    pub(crate) exclusive: Mutex<()>,
+    pub exclusive: Mutex<()>,
     /// The thread that syncs every so often.
     pub(super) background: OnceLock<Thread>,
-    pub(crate) counters: Counters,
-    pub(crate) recovery: RecoveryReport,
+    pub counters: Counters,
+    pub recovery: RecoveryReport,
 }
 
 /// The state that appends change. A reader has what it saw last.

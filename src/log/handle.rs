@@ -36,11 +36,11 @@ impl<F: Format> Debug for Shared<F> {
 }
 
 impl<F: Format> Shared<F> {
-    pub(crate) fn state(&self) -> Locked<'_, State> {
+    pub fn state(&self) -> Locked<'_, State> {
         locked(&self.state)
     }
 
-    pub(crate) fn index(&self) -> Locked<'_, Index> {
+    pub fn index(&self) -> Locked<'_, Index> {
         locked(&self.index)
     }
 
@@ -62,11 +62,11 @@ impl<F: Format> Shared<F> {
         self.fork_generation != fork_generation()
     }
 
-    pub(crate) fn fail(&self, doing: &str, error: std::io::Error) -> Error {
+    pub fn fail(&self, doing: &str, error: std::io::Error) -> Error {
         Error::io(doing, &self.place.log, error).of(F::NAME)
     }
 
-    pub(crate) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+    pub fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
         Error::new(kind, message).of(F::NAME).at(&self.place.log)
     }
 
@@ -100,9 +100,7 @@ impl<F: Format> Drop for Owner<F> {
 
 /// Methods of every log.
 impl<F: Format> Log<F> {
-    /// Sync, cut the space reserved ahead, and release the lock.
-    /// A second call waits for the first, and fails if that failed. All files and maps are given back,
-    /// also where cursors and followers are left: these fail with [`ErrorKind::Closed`].
+    /// Sync, cut the space reserved ahead, release the lock, and give back all files and maps.
     pub fn close(&self) -> Result<()> {
         if self.shared.is_forked() {
             return Err(self.forked_error());
@@ -113,8 +111,7 @@ impl<F: Format> Log<F> {
     }
 
     /// The same, but the files stay open while cursors use them: another handle goes on with the log, or
-    /// an interface promises it.
-    #[doc(hidden)]
+    /// the C interface promises it.
     pub fn close_keeping_files(&self) -> Result<()> {
         match self.shared.is_forked() {
             true => Err(self.forked_error()),
@@ -152,7 +149,8 @@ impl<F: Format> Log<F> {
         &self.shared.place.sidecar
     }
 
-    pub(crate) fn usable(&self) -> Result<&Shared<F>> {
+    /// For every call: refuses a closed handle, and one of before a fork.
+    pub fn usable(&self) -> Result<&Shared<F>> {
         if self.shared.is_forked() {
             return Err(self.forked_error());
         }

@@ -20,39 +20,78 @@
 //! A room uses those above it.
 
 #[cfg(feature = "arrow")]
-pub mod arrow;
-pub mod chain;
-pub mod evidence;
-pub mod extent;
-pub mod findings;
-pub mod format;
+mod arrow;
+mod chain;
+mod evidence;
+mod extent;
+mod facade;
+mod findings;
+mod format;
 mod handle;
-pub mod look;
-pub mod mend;
-pub mod notice;
-pub mod open;
-pub mod options;
-pub mod read;
-pub mod report;
-pub mod resync;
-pub mod seal;
-pub mod space;
-pub mod split;
-pub mod stage;
-pub mod stats;
-pub mod write;
+mod look;
+mod mend;
+mod notice;
+mod open;
+mod options;
+mod read;
+mod report;
+mod resync;
+mod seal;
+mod space;
+mod split;
+mod stage;
+mod stats;
+mod write;
 
-pub use self::format::{Log, Shared, State};
-// What formats and the crate's root use of the rooms.
+// The engine for formats. Rooms are private: a format uses these names, and no others.
+#[cfg(feature = "arrow")]
+pub use arrow::{Batches, Columns, Value};
+pub use chain::{Chained, Iter};
+pub use evidence::Evidence;
+pub use extent::Extent;
+pub(crate) use facade::{facade, verbs};
+pub use findings::Findings;
+pub use format::{Done, Format, Inspected, Log, LogOptions, Shared, State};
+pub use look::beyond_limit::begins_beyond_limit;
+pub use look::conclude::is_of_another_file;
+pub use look::find_end::{Known, anchored, find_end};
+pub use look::inspect::{READER_TRIES, with_patience};
+pub use mend::repair::repair;
+pub use mend::salvage::{Stub, copy_intact, create_copy, salvage};
+pub use mend::verify::{check_part, check_rest, verify, verify_rest};
+pub use mend::whole::{cursor_over, verdict};
+pub(crate) use open::look_first;
+pub use options::Common;
+pub(crate) use options::log_options;
+pub use read::cursor::{Cursor, Range, Source};
+pub use read::follow::Follow;
+pub use read::payload::{PART_BYTES, PayloadReader};
+pub use read::reverse::Reverse;
+pub use report::{
+    PartReport, RecoveryReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
+};
+#[cfg(test)]
+pub use resync::cost::is_linear;
+pub use seal::Seal;
+pub use space::{Beyond, Files, Place, Space, base_of_tail};
+pub use split::bookmark::{Bookmark, Reach};
+pub use split::identity::{Anchor, Identity};
+pub use split::{Split, bytes_of};
+pub use stage::Stage;
+pub(crate) use stage::{StagedReader, StagedWriter};
+pub use stats::{Counters, Stats};
+pub use write::append::Wanted;
+pub use write::batch::Batch;
+
+#[cfg(feature = "lmdb")]
+pub use look::inspect::PAUSE;
+#[cfg(feature = "sim")]
+pub use {format::FrameOf, mend::verify::check};
 #[cfg(feature = "nostr")]
-pub use self::look::inspect;
-pub use self::look::{beyond_limit, conclude, find_end};
-#[cfg(feature = "nostr")]
-pub use self::mend::noted;
-pub use self::mend::{repair, salvage, verify, whole};
-pub use self::read::{cursor, follow, payload, reverse};
-pub use self::split::bookmark;
-#[cfg(feature = "nostr")]
-pub use self::split::identity;
-pub use self::write::{append, batch};
-pub use crate::scan::framing;
+pub use {
+    look::conclude::loss,
+    look::inspect::{inspect_patiently, place_of},
+    mend::noted::{NOTED, note_check},
+    mend::whole::all_damages,
+    notice::corrupt,
+};

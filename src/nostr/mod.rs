@@ -29,8 +29,11 @@ pub use bytes::tags::{Elements, Tag, Tags, TagsRef};
 pub use damage::rescue::DamagedPart;
 pub(crate) use damage::vouching::stop_vouching;
 pub use index::filter::{Filter, Wanted};
+#[doc(hidden)]
 pub use index::lookup::{Change, Index};
+#[doc(hidden)]
 pub use index::query::Query as Places;
+#[doc(hidden)]
 pub use log::wal;
 pub use mend::check::{Census, Fault, StorePartReport, StoreReport};
 pub use mend::repair::{StoreRepair, repair};

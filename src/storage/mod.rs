@@ -27,7 +27,7 @@ pub(crate) use closable::Closable;
 #[cfg(feature = "nostr")]
 pub(crate) use disk::is_own;
 pub use disk::{Disk, SMALL_BYTES_MAX, is_directory, is_regular, open_regular, read_small};
-pub use fork::generation as fork_generation;
+pub(crate) use fork::generation as fork_generation;
 pub use memory::Memory;
 pub(crate) use whole::{READ_BYTES, end_of_data, located, names_in, read_full, sum_of, write_full};
 

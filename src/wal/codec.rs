@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 
 use crate::checksum::Sum;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::log::framing::{self, Framing, Shape, SumAt};
+use crate::scan::framing::{self, Framing, Shape, SumAt};
 use crate::scan::{Bad, Step};
 use crate::slice::{part, u32_at};
 
@@ -167,7 +167,7 @@ impl Framing for Codec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::framing::Frame as _;
+    use crate::scan::framing::Frame as _;
 
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::codec::{segment_index, segment_name};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::space::Place;
+use crate::log::Place;
 use crate::storage::segmented::Extent;
 use crate::storage::segmented::head::Head;
 use crate::storage::{Access, File, Storage, names_in, read_full};

@@ -7,20 +7,20 @@ use super::{Lsn, Wal};
 use crate::error::Result;
 
 /// Reads the payload of one record in parts: [`Wal::payload_reader`].
-pub type PayloadReader = crate::log::payload::PayloadReader<WalFormat>;
+pub type PayloadReader = crate::log::PayloadReader<WalFormat>;
 
 impl Wal {
     /// Append one record whose payload of `len` bytes is read while it is written, and return its LSN.
     /// A reader that ends before, or fails, leaves the log as it was. Other calls on this
     /// handle may wait meanwhile; so a reader that uses this log waits for itself.
     pub fn append_from(&self, len: u64, payload: &mut dyn Read) -> Result<Lsn> {
-        let appended = self.append_payload((), len, payload)?;
-        self.shared.after_append(appended.end)?;
+        let appended = self.0.append_payload((), len, payload)?;
+        self.0.shared.after_append(appended.end)?;
         Ok(Lsn(appended.offset))
     }
 
     /// The payload of the record at an LSN, in parts. The record is proved intact with the last one.
     pub fn payload_reader(&self, lsn: Lsn) -> Result<PayloadReader> {
-        self.payload_by_offset(lsn.0)
+        self.0.payload_by_offset(lsn.0)
     }
 }

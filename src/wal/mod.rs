@@ -18,23 +18,21 @@ use std::path::{Path, PathBuf};
 
 use crate::durability::Durability;
 use crate::error::{ErrorKind, Result};
-use crate::log::append::Wanted;
-use crate::log::bookmark::Bookmark;
-use crate::log::format::Inspected;
-use crate::log::format::LogOptions;
-use crate::log::report::{Repair, RepairReport, SalvageReport};
-use crate::log::{Log, Shared, State};
+use crate::log::{
+    Bookmark, Inspected, Log, LogOptions, Repair, RepairReport, SalvageReport, Shared, State,
+    Wanted, facade,
+};
 use codec::Codec;
 use format::WalFormat;
 
-pub use crate::log::split::Split;
-pub use crate::log::stats::Stats;
-pub use crate::log::verify::{check_part, verify, verify_rest};
-pub use crate::mode::{Mode, Recovery};
-pub use crate::retention::Retention;
-pub use crate::scan::OnCorrupt;
+pub use crate::log::{check_part, verify, verify_rest};
+#[doc(hidden)]
 pub use crate::storage::segmented::head::HEAD_NAME;
-pub use codec::{Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES, segment_name};
+#[doc(no_inline)]
+pub use crate::{Mode, OnCorrupt, Recovery, Retention, Split, Stats};
+#[doc(hidden)]
+pub use codec::segment_name;
+pub use codec::{Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use dropping::archive::Archive;
@@ -44,23 +42,26 @@ pub use options::{Layout, Options};
 pub use pack::{Parts, pack};
 pub use record::{Record, RecordRef};
 
-/// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
-pub type Wal = Log<WalFormat>;
 /// Walks forwards over [records](RecordRef).
-pub type Cursor = crate::log::cursor::Cursor<WalFormat>;
+pub type Cursor = crate::log::Cursor<WalFormat>;
 /// Walks backwards over [records](RecordRef).
-pub type Reverse = crate::log::reverse::Reverse<WalFormat>;
+pub type Reverse = crate::log::Reverse<WalFormat>;
 /// [Records](Record) of a range as an iterator; ends after the first error.
-pub type Iter = crate::log::chain::Iter<WalFormat>;
+pub type Iter = crate::log::Iter<WalFormat>;
 /// Follows a log from a given record on.
-pub type Follow = crate::log::follow::Follow<WalFormat>;
+pub type Follow = crate::log::Follow<WalFormat>;
 /// Encoded records, appended with one write by [`Wal::append_batch`].
-pub type Batch = crate::log::batch::Batch<Codec>;
+pub type Batch = crate::log::Batch<Codec>;
 /// Records that a task stages for a commit of its job: [`Wal::stage`].
-pub type Stage = crate::log::stage::Stage<WalFormat>;
+pub type Stage = crate::log::Stage<WalFormat>;
 /// A stream of Arrow record batches over a cursor.
 #[cfg(feature = "arrow")]
-pub type Batches = crate::log::arrow::Batches<WalFormat>;
+pub type Batches = crate::log::Batches<WalFormat>;
+
+facade! {
+    /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
+    Wal(WalFormat) writes
+}
 
 impl Stage {
     /// Add a record. What is staged stays as it is if the record is beyond the limit.
@@ -87,7 +88,7 @@ impl Batch {
 impl Options {
     /// Open the log in a directory of segments, or in one file.
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Wal> {
-        Wal::open_with(path.as_ref(), mode, self.clone())
+        Ok(Wal(Log::open_with(path.as_ref(), mode, self.clone())?))
     }
 }
 
@@ -95,26 +96,25 @@ impl LogOptions for Options {
     type Format = WalFormat;
 }
 
-/// A write-ahead log.
 impl Wal {
     /// The single file, or the directory of the segments.
     pub fn path(&self) -> &Path {
-        &self.shared.place.log
+        &self.0.shared.place.log
     }
 
     /// Where the log's bytes lie.
     pub fn layout(&self) -> Layout {
-        self.shared.format.layout()
+        self.0.shared.format.layout()
     }
 
     /// Limit of a payload for appends, bytes.
     pub fn record_bytes_max(&self) -> u64 {
-        self.shared.appending.record_bytes_max
+        self.0.shared.appending.record_bytes_max
     }
 
     /// The segment files from the one with the head on; of a single file that file.
     pub fn segment_paths(&self) -> Result<Vec<PathBuf>> {
-        let shared = self.usable()?;
+        let shared = self.0.usable()?;
         Ok(match shared.files.segments() {
             None => vec![shared.place.log.clone()],
             Some(segments) => segments.range().map(|index| segments.path(index)).collect(),
@@ -123,49 +123,49 @@ impl Wal {
 
     /// First and last record, or `None` while there are none.
     pub fn bounds(&self) -> Result<Option<(Lsn, Lsn)>> {
-        let extent = self.extent()?;
+        let extent = self.0.extent()?;
         Ok((extent.records > 0).then_some((Lsn(extent.start), Lsn(extent.last_offset))))
     }
 
     /// Where the first record begins, or will: 0 until a prefix is dropped.
     pub fn head(&self) -> Result<Lsn> {
-        Ok(Lsn(self.extent()?.start))
+        Ok(Lsn(self.0.extent()?.start))
     }
 
     /// Where the next record will begin.
     pub fn end(&self) -> Result<Lsn> {
-        Ok(Lsn(self.extent()?.end))
+        Ok(Lsn(self.0.extent()?.end))
     }
 
     /// The end of what is on stable storage; `None` for a reader that finds no mark, or one since which
     /// another program appended.
     pub fn durable_end(&self) -> Result<Option<Lsn>> {
-        Ok(self.durable_offset()?.map(Lsn))
+        Ok(self.0.durable_offset()?.map(Lsn))
     }
 
     /// Return when the record at `lsn` is on stable storage: the next sync serves all that wait, and
     /// if there is none, this call syncs.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
-        self.wait_durable_at(lsn.0)
+        self.0.wait_durable_at(lsn.0)
     }
 
     /// Append one record and return its LSN. When this returns, the record survives the death of
     /// the process, and with [`Durability::Always`] a power cut.
     pub fn append(&self, payload: &[u8]) -> Result<Lsn> {
-        let appended = self.append_tagged((), payload)?;
+        let appended = self.0.append_tagged((), payload)?;
         Ok(Lsn(appended.offset))
     }
 
     /// Append a batch with one write and return the first LSN; an error means that none of it is
     /// acknowledged. After a crash before the sync, a prefix of it may remain.
     pub fn append_batch(&self, batch: &Batch) -> Result<Lsn> {
-        Ok(Lsn(self.append_encoded(batch, Wanted::default())?.offset))
+        Ok(Lsn(self.0.append_encoded(batch, Wanted::default())?.offset))
     }
 
     /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
     /// series of batches that is acknowledged at its end.
     pub fn append_unsynced(&self, batch: &Batch) -> Result<Lsn> {
-        Ok(Lsn(self.append_encoded_unsynced(batch)?.offset))
+        Ok(Lsn(self.0.append_encoded_unsynced(batch)?.offset))
     }
 
     /// Append several payloads packed into one record: after a crash all of them are there, or
@@ -176,14 +176,14 @@ impl Wal {
 
     /// Append one record and sync, whatever the durability option.
     pub fn commit(&self, payload: &[u8]) -> Result<Lsn> {
-        let appended = self.commit_tagged((), payload)?;
+        let appended = self.0.commit_tagged((), payload)?;
         Ok(Lsn(appended.offset))
     }
 
     /// The record that begins at `lsn`. What only looks like a record, inside the payload of one, is
     /// refused.
     pub fn read(&self, lsn: Lsn) -> Result<Record> {
-        self.read_by_offset(lsn.0)
+        self.0.read_by_offset(lsn.0)
     }
 
     /// The records from `from` on (`None`: the first), which must be the beginning of one or the
@@ -200,24 +200,24 @@ impl Wal {
         to: Option<Lsn>,
         on_corrupt: OnCorrupt,
     ) -> Result<Cursor> {
-        self.cursor_by_offset(from.map(|lsn| lsn.0), to.map(|lsn| lsn.0), on_corrupt)
+        self.0.cursor_by_offset(from.map(|lsn| lsn.0), to.map(|lsn| lsn.0), on_corrupt)
     }
 
     /// Walk the records in `from..to` (`None`: first record, end of the log), the last one first.
     pub fn cursor_back(&self, from: Option<Lsn>, to: Option<Lsn>) -> Result<Reverse> {
-        self.reverse_by_offset(from.map(|lsn| lsn.0), to.map(|lsn| lsn.0))
+        self.0.reverse_by_offset(from.map(|lsn| lsn.0), to.map(|lsn| lsn.0))
     }
 
     /// Look for records that other processes appended, or dropped from the front; returns the end.
     /// A log whose end was cut is an error: what was read is not there any more. A writer knows its
     /// end.
     pub fn refresh(&self) -> Result<Lsn> {
-        Ok(Lsn(self.refresh_extent()?.end))
+        Ok(Lsn(self.0.refresh_extent()?.end))
     }
 
     /// Follow the log from the record at `from` on (`None`: its first), or from its end.
     pub fn follow(&self, from: Option<Lsn>) -> Result<Follow> {
-        self.follow_offset(from.map(|lsn| lsn.0))
+        self.0.follow_offset(from.map(|lsn| lsn.0))
     }
 
     /// Cut the records in `start..stop` into parts of about `split_bytes` bytes. A log that is
@@ -228,23 +228,23 @@ impl Wal {
         start: Option<Lsn>,
         stop: Option<Lsn>,
     ) -> Result<Vec<Split>> {
-        let snapshot = self.usable()?.snapshot();
+        let snapshot = self.0.usable()?.snapshot();
         let extent = snapshot.extent;
         if let Some(start) =
             start.filter(|start| start.0 > extent.end && snapshot.trailing.is_none())
         {
             let message = format!("no record at lsn {start}, the log ends at byte {}", extent.end);
-            return Err(self.shared.error(ErrorKind::OutOfRange, message));
+            return Err(self.0.shared.error(ErrorKind::OutOfRange, message));
         }
         let reaches_end = stop.is_none_or(|stop| stop.0 > extent.end);
         let to = stop.map_or(extent.end, |stop| stop.0.min(extent.end));
         let from = start.map_or(extent.start, |start| start.0.max(extent.start));
-        self.splits_over(split_bytes, from, to, reaches_end)
+        self.0.splits_over(split_bytes, from, to, reaches_end)
     }
 
     /// Where the record at that LSN lies, or the one to come.
     pub fn bookmark_at(&self, lsn: Lsn) -> Result<Bookmark> {
-        self.bookmark_of_offset(lsn.0)
+        self.0.bookmark_of_offset(lsn.0)
     }
 
     /// Walk the records of a part, without opening the log; without `check`, checksums are not compared.
@@ -255,7 +255,7 @@ impl Wal {
         on_corrupt: OnCorrupt,
         check: bool,
     ) -> Result<Cursor> {
-        Self::cursor_of_split(split, options, on_corrupt, check, None)
+        Log::cursor_of_split(split, options, on_corrupt, check, None)
     }
 }
 
@@ -263,7 +263,7 @@ impl Wal {
 /// single file `NAME.cut-BYTE`). Segments after a gap are renamed to `*.wal.cut`, and a head marker
 /// that only the mark still knows is written again. A clean log stays as it is.
 pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<RepairReport> {
-    crate::log::repair::repair::<WalFormat>(path.as_ref(), options, how)
+    crate::log::repair::<WalFormat>(path.as_ref(), options, how)
 }
 
 /// Copy every intact record to a new log, of the same layout unless the options say another. The
@@ -290,7 +290,7 @@ pub fn salvage(
             record_bytes_max: Some(found.format.record_bytes_max()),
             ..options.clone()
         };
-        crate::log::salvage::create::<WalFormat>(target.as_ref(), copying)
+        crate::log::create_copy::<WalFormat>(target.as_ref(), copying)
     };
-    crate::log::salvage::salvage(source.as_ref(), &reading, create, |_| (), None, progress)
+    crate::log::salvage(source.as_ref(), &reading, create, |_| (), None, progress)
 }

@@ -7,7 +7,7 @@ use super::codec::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
 use super::dropping::archive::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::options::{Common, log_options};
+use crate::log::{Common, log_options};
 use crate::mode::Recovery;
 use crate::retention::Retention;
 use crate::setters::setters;

@@ -69,7 +69,7 @@ impl Kind {
                     check_all: false,
                     storage,
                 };
-                Arc::new(engine::open::<Toy>(Path::new(PATH), Mode::Append, options)?)
+                Arc::new(engine::Log::<Toy>::open_with(Path::new(PATH), Mode::Append, options)?)
             }
         })
     }
@@ -133,13 +133,13 @@ impl Log for Book {
 
 impl Log for engine::Log<Toy> {
     fn append(&self, payload: &[u8]) -> Result<u64> {
-        engine::append(self, (), payload)
+        Ok(self.append_tagged((), payload)?.offset)
     }
     fn commit(&self, payload: &[u8]) -> Result<u64> {
-        engine::commit(self, (), payload)
+        Ok(self.commit_tagged((), payload)?.offset)
     }
     fn wait_durable(&self, place: u64) -> Result<()> {
-        engine::wait_durable(self, place)
+        self.wait_durable_at(place)
     }
     fn sync(&self) -> Result<()> {
         self.sync()
@@ -148,7 +148,7 @@ impl Log for engine::Log<Toy> {
         self.close()
     }
     fn records(&self) -> Result<Vec<(u64, Vec<u8>)>> {
-        let mut cursor = engine::cursor(self, None, None, wal::OnCorrupt::Raise)?;
+        let mut cursor = self.cursor_by_offset(None, None, wal::OnCorrupt::Raise)?;
         let own = |(offset, bytes): (u64, &[u8])| (offset, bytes.to_vec());
         std::iter::from_fn(|| cursor.next().map(|found| found.map(own)).transpose()).collect()
     }

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "house"))
 
+import interface  # noqa: E402
 import measures  # noqa: E402
 from imports import Crate, circles  # noqa: E402
 
@@ -70,6 +71,29 @@ def test_no_format_imports_another() -> None:
         for other in used
         if of(file) and of(other) and of(file) != of(other)
     ] == []
+
+
+def test_the_names_that_formats_use_of_the_engine_are_found(tmp_path: Path) -> None:
+    files = {
+        "lib.rs": "mod log;\nmod transaction;\nmod wal;",
+        "log.rs": "impl<F: Format> Log<F> {\n    pub fn sync(&self) {}\n    fn own(&self) {}\n}",
+        "transaction.rs": "pub fn commit() {}",
+        "wal.rs": "pub use crate::log::Split;\nuse crate::log::{Place, find_end};\nuse crate::transaction;\n"
+        "fn f() { crate::log::Range::new(transaction::commit()) }",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert interface.names(Crate(tmp_path)) == {
+        "log": {"Split", "Place", "Range", "find_end"},
+        "transaction": {"commit"},
+    }
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log.rs").rename(tmp_path / "log" / "mod.rs")
+    assert interface.members(tmp_path) == {"Log": {"sync"}}
+
+
+def test_formats_use_the_listed_names_of_the_engine_only() -> None:
+    assert interface.PAGE.read_text("utf-8") == interface.listed()
 
 
 def test_only_the_storage_calls_the_file_system() -> None:

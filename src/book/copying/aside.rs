@@ -21,9 +21,7 @@ use crate::book::layouts::refuse_padded;
 use crate::book::names::{LOG_NAME, META_NAME};
 use crate::book::options::Options;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::format::Format as _;
-use crate::log::open::look_first;
-use crate::log::space::Place;
+use crate::log::{Format as _, Place, look_first};
 use crate::mend::{refuse_link, settle_dir};
 use crate::mode::Mode;
 use crate::sidecar::{

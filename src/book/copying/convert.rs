@@ -8,8 +8,8 @@ use crate::book::names::FORMAT;
 use crate::book::{Book, Cursor, JamReader, Layout, Mode, OnCorrupt, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::framing::Frame as _;
-use crate::log::payload::PART_BYTES;
+use crate::log::PART_BYTES;
+use crate::scan::framing::Frame as _;
 use crate::scan::{Damage, HELD_BYTES_MAX, Verdict};
 
 /// Copied with one write.
@@ -59,7 +59,7 @@ pub fn convert(
         layout: Some(to),
         epoch: Some(book.epoch()?),
         durability: Durability::Manual,
-        deed_bytes_max: book.shared.framing.deed_bytes_max,
+        deed_bytes_max: book.0.shared.framing.deed_bytes_max,
         ..options.clone()
     };
     let mut place = NewBook::new(&writing, target.as_ref())?;
@@ -77,7 +77,7 @@ pub fn refuse_corrupt(book: &Book) -> Result<()> {
     match found.damage.as_ref().filter(|_| found.verdict == Verdict::Corrupt) {
         None => Ok(()),
         Some(damage) => {
-            let error = book.shared.error(ErrorKind::Corrupt, damage.reason.clone());
+            let error = book.0.shared.error(ErrorKind::Corrupt, damage.reason.clone());
             Err(of_source(error.offset_at(damage.offset).with_next_intact(damage.next_intact)))
         }
     }

@@ -3,13 +3,11 @@
 use std::path::Path;
 
 use crate::book::format::BookFormat;
-use crate::book::{Layout, Meta, Options};
+use crate::book::{Book, Layout, Meta, Options};
 use crate::durability::Durability;
 use crate::error::{ErrorKind, Result};
 use crate::lines;
-use crate::log::format::{Format as _, Inspected};
-use crate::log::report::SalvageReport;
-use crate::log::salvage::Stub;
+use crate::log::{Format as _, Inspected, SalvageReport, Stub};
 
 /// Stands for a lost deed: the noun `0`, with its mug.
 const STUB: Stub = Stub { tag: 0x79ff_04e8, payload: &[0x02] };
@@ -71,11 +69,11 @@ fn copy(
             }
             meta => meta?,
         };
-        let copy = crate::log::salvage::create::<BookFormat>(target, copying)?;
+        let copy = Book(crate::log::create_copy(target, copying)?);
         if meta != Meta::default() {
             copy.save_meta(&meta)?;
         }
-        Ok(copy)
+        Ok(copy.0)
     };
-    crate::log::salvage::salvage(source, options, create, |mug| mug, stub, progress)
+    crate::log::salvage(source, options, create, |mug| mug, stub, progress)
 }

@@ -14,7 +14,7 @@ use crate::book::layouts::{HEAD_BYTES, Layout, MUG_BYTES, TRAILER_BYTES};
 use crate::book::names::FORMAT;
 use crate::checksum::Sum;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::log::framing::{self, Framing, Shape, SumAt};
+use crate::scan::framing::{self, Framing, Shape, SumAt};
 use crate::scan::{Bad, Step};
 use crate::slice::{part, there, u32_at, u64_at};
 
@@ -186,7 +186,7 @@ impl Framing for Codec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::framing::{Frame as _, FramingExt as _};
+    use crate::scan::framing::{Frame as _, FramingExt as _};
 
     const ALL: [Layout; 3] = [Layout::Packed, Layout::Slots, Layout::Padded];
 

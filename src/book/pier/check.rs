@@ -7,7 +7,7 @@ use super::part::of_part;
 use super::places::{Named, check_joint, list, log_dir};
 use crate::book::{LOG_NAME, Options};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::report::VerifyReport;
+use crate::log::VerifyReport;
 use crate::scan::Verdict;
 use crate::storage::{Access, located};
 

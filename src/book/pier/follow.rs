@@ -8,7 +8,7 @@ use super::places::Named;
 use crate::book::format::BookFormat;
 use crate::book::{self, Deed};
 use crate::error::{ErrorKind, Result};
-use crate::log::format::Format;
+use crate::log::Format;
 use crate::mode::Mode;
 
 /// Between two looks for a new epoch.

@@ -52,7 +52,7 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines::{Held, hold};
 use crate::locks::atomic::{AtomicBool, Ordering};
 use crate::locks::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, lock};
-use crate::log::stats::Stats;
+use crate::log::Stats;
 use crate::mode::Mode;
 use crate::scan::Verdict;
 use crate::sidecar::WriterLock;

@@ -24,7 +24,7 @@ use crate::book::{Layout, Options};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::lock;
-use crate::log::stage::StagedReader;
+use crate::log::StagedReader;
 use crate::mend::make_own_dir;
 use crate::mode::Mode;
 use crate::sidecar::sidecar_dir;
@@ -101,10 +101,10 @@ impl Shared {
     ) -> Result<()> {
         if let Some(last) = epochs.last() {
             // An intent of the epoch itself comes first: its staged files would be moved away.
-            last.book.finish_transaction()?;
+            last.book.0.finish_transaction()?;
         }
         for epoch in epochs.iter().filter(|epoch| epoch.book.layout() == Layout::Packed) {
-            desk.adopt(&epoch.book.desk()?, &transaction.job, parts)?;
+            desk.adopt(&epoch.book.0.desk()?, &transaction.job, parts)?;
         }
         let id = transaction.id.as_ref();
         match id.map_or(Ok(None), |id| self.known(epochs, &id.app))? {

@@ -5,14 +5,13 @@ use super::{Pier, ends_of};
 use crate::book::format::BookFormat;
 use crate::book::{self, Book, Deed, JamReader};
 use crate::error::{ErrorKind, Result};
-use crate::log::chain::{self, Chained};
-use crate::log::format::Format;
+use crate::log::{Chained, Format};
 use crate::scan::OnCorrupt;
 
 /// Walks forwards over [deeds](super::super::DeedRef), epoch after epoch.
 pub type Cursor = Chained<BookFormat>;
 /// [Deeds](Deed) of a range as an iterator; ends after the first error.
-pub type Iter = chain::Iter<BookFormat>;
+pub type Iter = crate::log::Iter<BookFormat>;
 
 /// Walks backwards over [deeds](Deed), epoch after epoch.
 #[derive(Debug)]

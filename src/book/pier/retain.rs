@@ -197,7 +197,7 @@ impl Shared {
         Epochs::of(&self.options, &self.dir).desk().note_all(first.book.transactions()?)?;
         if let Some(last) = parts.last().filter(|last| last.book.layout() == first.book.layout()) {
             // Its job may commit it yet.
-            let adopted = last.book.desk()?.adopt_all(&first.book.desk()?);
+            let adopted = last.book.0.desk()?.adopt_all(&first.book.0.desk()?);
             adopted.map_err(|e| e.of(FORMAT))?;
         }
         aside.remove(REMOVING).map_err(|e| e.of(FORMAT))?;

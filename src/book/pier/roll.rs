@@ -41,7 +41,7 @@ impl Pier {
         let (_held, mut parts) = shared.changing();
         let Some(last) = parts.last().cloned() else { return Ok(0) };
         // What its staged files are for would never get there.
-        last.book.finish_transaction()?;
+        last.book.0.finish_transaction()?;
         let number = last.book.last()?;
         if number == last.number {
             let name = name_of(number);
@@ -78,7 +78,7 @@ impl Shared {
         last.book.sync()?;
         let done = last.book.stats()?;
         // Cursors over the pier read on.
-        last.book.close_keeping_files()?;
+        last.book.0.close_keeping_files()?;
         lock(&self.finished).add(&done);
         let book = of_part(&self.options).open(&last.dir, Mode::Read)?;
         // Something else may have appended to the epoch since it was closed.

@@ -57,16 +57,16 @@ impl Pier {
             if let Some(id) = &transaction.id
                 && let Some(known) = shared.known(epochs, &id.app)?
             {
-                last.book.note_transaction(&known)?;
+                last.book.0.note_transaction(&known)?;
             }
             let layout: Layout = last.book.layout();
             for earlier in before.iter().filter(|part| part.book.layout() == layout) {
-                last.book.adopt_staged(&earlier.book.desk()?, &transaction.job, parts)?;
+                last.book.0.adopt_staged(&earlier.book.0.desk()?, &transaction.job, parts)?;
             }
             if layout == Layout::Packed {
                 // A commit that was to make epochs of it, and did not begin.
                 let desk = Epochs::of(&shared.options, &shared.dir);
-                last.book.adopt_staged(&desk.desk(), &transaction.job, parts)?;
+                last.book.0.adopt_staged(&desk.desk(), &transaction.job, parts)?;
             }
             last.book.commit_staged(transaction, parts)
         })

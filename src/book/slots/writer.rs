@@ -15,8 +15,7 @@ use crate::book::slots::{SLOTS_AT, Slot, is_after, newest_first};
 use crate::checksum::crc32_more;
 use crate::error::Result;
 use crate::locks::{Mutex, lock};
-use crate::log::extent::Extent;
-use crate::log::seal::Seal;
+use crate::log::{Extent, Seal};
 use crate::storage::{File, write_full};
 
 /// The slots of an open log.

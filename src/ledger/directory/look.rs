@@ -9,14 +9,9 @@ use crate::ledger::codec::{Codec, FORMAT};
 use crate::ledger::format::LedgerFormat;
 use crate::ledger::options::{OnCorrupt, Options};
 use crate::locks::Mutex;
-use crate::log::beyond_limit::begins_beyond_limit;
-use crate::log::cursor::{Cursor, Range, Source};
-use crate::log::evidence::Evidence;
-use crate::log::format::Format;
-use crate::log::framing::Frame;
-use crate::log::space::Space;
-use crate::log::whole::verdict;
+use crate::log::{Cursor, Evidence, Format, Range, Source, Space, begins_beyond_limit, verdict};
 use crate::mode::Depth;
+use crate::scan::framing::Frame;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::Index;
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ledger::codec::Frame;
 use crate::ledger::directory::Finished;
 use crate::ledger::directory::look::Seen;
-use crate::log::framing::Frame as _;
+use crate::scan::framing::Frame as _;
 use crate::scan::{Damage, Verdict};
 use crate::slice::{part, part_mut};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::codec::{Codec, FORMAT, Frame};
 use crate::ledger::directory::look::Run;
-use crate::log::framing::{Frame as _, Framing};
+use crate::scan::framing::{Frame as _, Framing};
 use crate::scan::{Scanned, Scanner};
 use crate::storage::File;
 

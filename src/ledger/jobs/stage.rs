@@ -5,8 +5,8 @@ use std::mem::take;
 use crate::error::Result;
 use crate::ledger::codec::{Codec, FORMAT, HEADER_BYTES};
 use crate::ledger::store::LedgerStore;
-use crate::log::framing::Framing;
-use crate::log::stage::StagedWriter;
+use crate::log::StagedWriter;
+use crate::scan::framing::Framing;
 use crate::storage::segmented::remove;
 use crate::transaction::{Part, Target};
 

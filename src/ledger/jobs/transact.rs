@@ -14,7 +14,7 @@ use crate::ledger::codec::{Codec, FORMAT, RECORD_BYTES_LIMIT};
 use crate::ledger::directory::{Directory, Gate, is_no_file};
 use crate::ledger::store::{LedgerStore, Shared};
 use crate::lines;
-use crate::log::stage::StagedReader;
+use crate::log::StagedReader;
 use crate::mend::{make_own_dir, sync_names};
 use crate::sidecar::{PRIVATE_MODE, lock_within};
 use crate::storage::{Access, LockAttempt, LockGuard};

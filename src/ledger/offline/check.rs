@@ -11,14 +11,9 @@ use crate::ledger::Batch;
 use crate::ledger::codec::{FORMAT, RECORD_BYTES_WRITTEN};
 use crate::ledger::format::LedgerFormat;
 use crate::ledger::options::{LedgerConfig, Options};
-use crate::log::format::Format;
-use crate::log::framing::Frame;
-use crate::log::report::{SalvageReport, VerifyReport};
-use crate::log::salvage::copy_intact;
-use crate::log::space::Place;
-use crate::log::split::Split;
-use crate::log::whole::cursor;
+use crate::log::{Format, Place, SalvageReport, Split, VerifyReport, copy_intact, cursor_over};
 use crate::mode::Depth;
+use crate::scan::framing::Frame;
 use crate::storage::{Access, located};
 
 const SALVAGE_BATCH_BYTES: usize = 4 << 20;
@@ -64,7 +59,7 @@ pub fn verify_file(
     intact: &[Split],
     progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<VerifyReport> {
-    crate::log::verify::check_rest::<LedgerFormat>(path.as_ref(), options, intact, progress)
+    crate::log::check_rest::<LedgerFormat>(path.as_ref(), options, intact, progress)
 }
 
 /// Copy every intact record to a new ledger, whose directory must have no files of that base: each
@@ -155,7 +150,7 @@ fn salvage_files(
         let config = LedgerConfig::lines(target, base_filename);
         let store = copying.open(LedgerConfig { max_file_size: usize::MAX, ..config })?;
         let mut step = |bytes: u64, _| progress((done + bytes).min(all), all);
-        let records = cursor(&LedgerFormat::common(options)?, &place, &inspected).rescuing();
+        let records = cursor_over(&LedgerFormat::common(options)?, &place, &inspected).rescuing();
         let (mut report, mut copied_bytes) = (SalvageReport::default(), 0);
         let mut batch = Batch::new(inspected.format.framing().record_bytes_max);
         copy_intact(&inspected, records, &mut report, &mut step, |report, run, frame, payload| {

@@ -15,7 +15,7 @@ use crate::ledger::limits::kept_limit;
 use crate::ledger::options::Options;
 use crate::ledger::record::Record;
 use crate::ledger::{Files, Iter};
-use crate::log::space::Place;
+use crate::log::Place;
 use crate::mode::Depth;
 use crate::scan::OnCorrupt;
 use crate::sidecar::sidecar_dir;

@@ -8,6 +8,7 @@ use crate::ledger::LedgerFile;
 use crate::ledger::codec::FORMAT;
 use crate::ledger::directory::Directory;
 use crate::ledger::options::Options;
+use crate::log::Log;
 use crate::mode::Mode;
 use crate::storage::Access;
 
@@ -70,5 +71,5 @@ pub(super) fn list(
 
 /// One file for reading, also while a store writes it; a snapshot.
 pub fn open_file(path: impl AsRef<Path>, options: &Options) -> Result<LedgerFile> {
-    LedgerFile::open_with(path.as_ref(), Mode::Read, options.clone())
+    Ok(LedgerFile(Log::open_with(path.as_ref(), Mode::Read, options.clone())?))
 }

@@ -14,7 +14,7 @@ use crate::ledger::codec::{FORMAT, HEADER_BYTES, WRITE_BYTES};
 use crate::ledger::directory::Created;
 use crate::ledger::store::{LedgerStore, Shared};
 use crate::lines::{self, try_locked};
-use crate::log::framing::Framing;
+use crate::scan::framing::Framing;
 use crate::slice::{part, u32_at};
 use crate::storage::File;
 

@@ -20,7 +20,7 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines::{self, Locked, locked};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
-use crate::log::stats::Counters;
+use crate::log::Counters;
 use crate::storage::fork_generation;
 use state::State;
 use tally::{LedgerStats, Tally};

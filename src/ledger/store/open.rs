@@ -14,7 +14,7 @@ use crate::ledger::options::{LedgerConfig, Options};
 use crate::ledger::store::{LedgerStore, Owner, Shared};
 use crate::locks::Mutex;
 use crate::locks::atomic::AtomicBool;
-use crate::log::stats::Counters;
+use crate::log::Counters;
 use crate::storage::fork_generation;
 
 impl Options {

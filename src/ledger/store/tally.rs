@@ -1,7 +1,7 @@
 //! What a store counts.
 
 use crate::locks::atomic::{AtomicU64, Ordering};
-use crate::log::stats::{Counters, Stats};
+use crate::log::{Counters, Stats};
 
 /// What a store refused or moved away, so far. What it dropped is in the counters of every log.
 #[derive(Debug)]

@@ -26,12 +26,9 @@ impl<F: Format> Iterator for Iter<F> {
     }
 }
 
-/// All records that are there now.
-impl<F: Format> IntoIterator for &Log<F> {
-    type Item = Result<F::Owned>;
-    type IntoIter = Iter<F>;
-
-    fn into_iter(self) -> Iter<F> {
+impl<F: Format> Log<F> {
+    /// All records that are there now.
+    pub fn all(&self) -> Iter<F> {
         Iter::new(match F::NUMBERED {
             true => self.cursor_by_ordinal(0, None, OnCorrupt::Raise),
             false => self.cursor_by_offset(None, None, OnCorrupt::Raise),

@@ -25,11 +25,16 @@ pub const NOTED: &str =
 /// needs no note.
 pub fn keep(common: &Common, place: &Place, report: &VerifyReport, is_seen: bool) -> bool {
     let found = report.damages.first().filter(|_| report.verdict == Verdict::Corrupt);
-    note(&*common.storage, &place.sidecar, found, is_seen)
+    note_check(&*common.storage, &place.sidecar, found, is_seen)
 }
 
 /// The same with the first damage; `None` is a check without a find.
-pub fn note(storage: &dyn Storage, sidecar: &Path, found: Option<&Damage>, is_seen: bool) -> bool {
+pub fn note_check(
+    storage: &dyn Storage,
+    sidecar: &Path,
+    found: Option<&Damage>,
+    is_seen: bool,
+) -> bool {
     // A damaged note also refuses.
     let is_noted = || !matches!(noted_damage(storage, sidecar), Ok(None));
     if storage.is_link(sidecar) || !storage.is_dir(sidecar) {

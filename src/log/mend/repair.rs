@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::log::format::{Format, Inspected};
 use crate::log::look::conclude::loss;
 use crate::log::look::inspect::{inspect_patiently, place_of};
-use crate::log::mend::whole::cursor;
+use crate::log::mend::whole::cursor_over;
 use crate::log::notice::corrupt;
 use crate::log::options::Common;
 use crate::log::report::{Repair, RepairReport};
@@ -135,7 +135,7 @@ fn orphans<F: Format>(place: &Place, found: &Inspected<F>) -> Result<Vec<PathBuf
 /// How many intact records lie after the valid prefix.
 fn intact_after<F: Format>(common: &Common, place: &Place, found: &Inspected<F>) -> Result<u64> {
     let end = found.findings.extent.end;
-    let mut records = cursor(common, place, found).rescuing();
+    let mut records = cursor_over(common, place, found).rescuing();
     let mut intact = 0;
     while let Some((_, offset, frame)) = records.advance()? {
         intact += u64::from(offset + frame.len() > end);

@@ -11,7 +11,7 @@ use crate::log::format::{Format, FrameOf, Inspected, TagOf};
 use crate::log::look::conclude::loss;
 use crate::log::look::inspect::{inspect_patiently, place_of};
 use crate::log::mend::carry::{self, Carry};
-use crate::log::mend::whole::{Steps, all_damages, cursor};
+use crate::log::mend::whole::{Steps, all_damages, cursor_over};
 use crate::log::read::cursor::Cursor;
 use crate::log::report::{SalvageReport, SalvageRun};
 use crate::log::write::append::Wanted;
@@ -47,7 +47,7 @@ pub fn salvage<F: Format>(
     asking(common.lock_timeout.check(), &place.log, || {
         let found = inspect_patiently::<F>(options, &place, Depth::Quick)?;
         let start = found.findings.extent.start;
-        let records = cursor(&common, &place, &found);
+        let records = cursor_over(&common, &place, &found);
         let records = if stub.is_some() { records } else { records.rescuing() };
         let copy = target(&found)?;
         let mut report = SalvageReport::default();
@@ -175,7 +175,7 @@ impl<F: Format> Target<'_, F> {
 }
 
 /// Open the log that gets the copies.
-pub fn create<F: Format>(target: &Path, options: F::Options) -> Result<Log<F>> {
+pub fn create_copy<F: Format>(target: &Path, options: F::Options) -> Result<Log<F>> {
     Log::open_with(target, Mode::Create, options)
 }
 

@@ -55,7 +55,7 @@ pub fn all_damages<F: Format>(found: &Inspected<F>, seen: &[Damage]) -> Vec<Dama
 }
 
 /// A cursor over all of an inspected log, which passes over damage.
-pub fn cursor<F: Format>(common: &Common, place: &Place, found: &Inspected<F>) -> Cursor<F> {
+pub fn cursor_over<F: Format>(common: &Common, place: &Place, found: &Inspected<F>) -> Cursor<F> {
     let start = found.findings.extent.start;
     let (_, end) = found.space.whole();
     let cursor =

@@ -31,28 +31,9 @@ use crate::scan::Verdict;
 use crate::sidecar::{Loss, MarkFile, WriterLock, make_sidecar, refuse_other_format};
 use crate::storage::{Access, Closable, Storage, fork_generation, located};
 
-impl<F: Format> Log<F>
-where
-    F::Options: Default,
-{
-    /// Open a log for reading.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(path.as_ref(), Mode::Read, F::Options::default())
-    }
-
-    /// Create a log that must not exist, for appending.
-    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(path.as_ref(), Mode::Create, F::Options::default())
-    }
-
-    /// Open a log for appending, creating it if it is missing.
-    pub fn append_to(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(path.as_ref(), Mode::Append, F::Options::default())
-    }
-}
-
 impl<F: Format> Log<F> {
-    pub(crate) fn open_with(path: &Path, mode: Mode, options: F::Options) -> Result<Self> {
+    /// Open a log.
+    pub fn open_with(path: &Path, mode: Mode, options: F::Options) -> Result<Self> {
         let open = || {
             let common = F::common(&options)?;
             let path = located(&*common.storage, path)?;
@@ -93,7 +74,7 @@ impl<F: Format> Log<F> {
     }
 
     /// `check` may refuse what is found under the lock, before anything is cut.
-    pub(crate) fn open_writer(
+    pub fn open_writer(
         place: Place,
         mode: Mode,
         options: F::Options,

@@ -45,12 +45,14 @@ pub struct Follow<F: Format> {
 }
 
 impl<F: Format> Log<F> {
-    pub(crate) fn follow_ordinal(&self, start: u64) -> Result<Follow<F>> {
+    /// Follow the log from the record with that number on.
+    pub fn follow_ordinal(&self, start: u64) -> Result<Follow<F>> {
         let cursor = self.cursor_by_ordinal(start, None, OnCorrupt::Raise)?;
         Ok(self.follow_from(cursor, Next::Ordinal(start)))
     }
 
-    pub(crate) fn follow_offset(&self, from: Option<u64>) -> Result<Follow<F>> {
+    /// Follow the log from the record at that byte on; with `None` from its first one.
+    pub fn follow_offset(&self, from: Option<u64>) -> Result<Follow<F>> {
         let from = match from {
             Some(from) => from,
             None => self.extent()?.start,

@@ -10,7 +10,7 @@ use crate::scan::{Scanned, Scanner};
 
 impl<F: Format> Shared<F> {
     /// Byte of a record that exists, or of the one to come.
-    pub(crate) fn locate_ordinal(&self, extent: Extent, ordinal: u64) -> Result<u64> {
+    pub fn locate_ordinal(&self, extent: Extent, ordinal: u64) -> Result<u64> {
         if ordinal >= extent.next() {
             return Ok(extent.end);
         }
@@ -26,7 +26,7 @@ impl<F: Format> Shared<F> {
 
     /// Number of the record that begins at a byte, or of the one that the end will get. Lengths alone
     /// are believed on the way, from the nearest known border.
-    pub(crate) fn locate_offset(&self, extent: Extent, offset: u64) -> Result<u64> {
+    pub fn locate_offset(&self, extent: Extent, offset: u64) -> Result<u64> {
         let name = || F::name_of(None, offset);
         let refuse = |message| Err(self.error(ErrorKind::OutOfRange, message));
         if offset < extent.start {
@@ -62,7 +62,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// An entry of the index as ordinal and byte, or the log's begin.
-    pub(crate) fn border_of(
+    pub(in crate::log) fn border_of(
         &self,
         entry: Option<crate::sidecar::Entry>,
         extent: Extent,
@@ -108,7 +108,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Have the index in memory reach the end of the log, if it lags far.
-    pub(crate) fn catch_up(&self, extent: Extent) {
+    pub(in crate::log) fn catch_up(&self, extent: Extent) {
         catch_up::<F>(&mut self.index(), &*self.file, self.framing, extent, INDEX_LAG_BYTES_MAX);
     }
 }

@@ -31,12 +31,13 @@ impl<F: Format> Log<F> {
         Ok(self.len()? == 0)
     }
 
-    pub(crate) fn extent(&self) -> Result<Extent> {
+    /// The valid prefix.
+    pub fn extent(&self) -> Result<Extent> {
         Ok(self.usable()?.state().extent)
     }
 
     /// The log as it is, which fails where the number of the first record is not known.
-    pub(crate) fn numbered_extent(&self) -> Result<Extent> {
+    pub fn numbered_extent(&self) -> Result<Extent> {
         let shared = self.usable()?;
         let state = shared.state();
         match (state.numbered, &state.damage) {
@@ -47,7 +48,7 @@ impl<F: Format> Log<F> {
 
     /// The records with numbers in `start..stop`, as they are now; damage is raised, or passed over
     /// as far as the log's bytes go.
-    pub(crate) fn cursor_by_ordinal(
+    pub fn cursor_by_ordinal(
         &self,
         start: u64,
         stop: Option<u64>,
@@ -59,7 +60,7 @@ impl<F: Format> Log<F> {
     }
 
     /// The records in the bytes `from..to`, both of which must lie between records, as they are now.
-    pub(crate) fn cursor_by_offset(
+    pub fn cursor_by_offset(
         &self,
         from: Option<u64>,
         to: Option<u64>,
@@ -74,7 +75,7 @@ impl<F: Format> Log<F> {
     }
 
     /// The record with a number.
-    pub(crate) fn read_by_ordinal(&self, ordinal: u64) -> Result<F::Owned> {
+    pub fn read_by_ordinal(&self, ordinal: u64) -> Result<F::Owned> {
         self.numbered_extent()?;
         self.as_it_is_now(|shared| {
             let extent = shared.state().extent;
@@ -89,7 +90,7 @@ impl<F: Format> Log<F> {
 
     /// The record that begins at a byte. What only looks like a record, inside the payload of one,
     /// is refused.
-    pub(crate) fn read_by_offset(&self, offset: u64) -> Result<F::Owned> {
+    pub fn read_by_offset(&self, offset: u64) -> Result<F::Owned> {
         self.as_it_is_now(|shared| {
             let mut cursor = shared.cursor_by_offset(Some(offset), None, OnCorrupt::Raise)?;
             match cursor.next()? {
@@ -125,7 +126,7 @@ impl Snapshot {
 }
 
 impl<F: Format> Shared<F> {
-    pub(crate) fn corrupt(&self, damage: &Damage) -> Error {
+    pub fn corrupt(&self, damage: &Damage) -> Error {
         corrupt::<F>(&self.place.log, damage, ErrorKind::Corrupt)
     }
 
@@ -176,7 +177,7 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> Snapshot {
         let state = self.state();
         let is_leading = |damage: &Damage| damage.offset < state.extent.start;
         let (leading, trailing) = match state.damage.clone() {
@@ -194,7 +195,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// All bytes there are, also after a gap, and the byte after the last one.
-    pub(crate) fn whole(&self, snapshot: &Snapshot) -> Result<(Arc<dyn File>, u64)> {
+    pub fn whole(&self, snapshot: &Snapshot) -> Result<(Arc<dyn File>, u64)> {
         match &snapshot.beyond {
             Some(beyond) => Ok((beyond.file.clone(), beyond.end)),
             None => {
@@ -317,7 +318,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Walk a range whose bounds are known to lie between records.
-    pub(crate) fn cursor_over(
+    pub fn cursor_over(
         &self,
         file: Arc<dyn File>,
         range: Range,

@@ -110,7 +110,7 @@ pub const PART_BYTES: usize = 1 << 20;
 
 impl<F: Format> Log<F> {
     /// The payload of a record, by its number.
-    pub(crate) fn payload_by_ordinal(&self, ordinal: u64) -> Result<PayloadReader<F>> {
+    pub fn payload_by_ordinal(&self, ordinal: u64) -> Result<PayloadReader<F>> {
         self.numbered_extent()?;
         self.as_it_is_now(|shared| {
             let extent = shared.state().extent;
@@ -121,7 +121,7 @@ impl<F: Format> Log<F> {
     }
 
     /// The payload of the record that begins at a byte.
-    pub(crate) fn payload_by_offset(&self, offset: u64) -> Result<PayloadReader<F>> {
+    pub fn payload_by_offset(&self, offset: u64) -> Result<PayloadReader<F>> {
         self.as_it_is_now(|shared| {
             let extent = shared.state().extent;
             shared.locate_offset(extent, offset)?;
@@ -135,7 +135,7 @@ impl<F: Format> Log<F> {
 
 impl<F: Format> Shared<F> {
     /// The payload of the record at a byte that is known to lie between records.
-    pub(crate) fn payload_at(
+    pub fn payload_at(
         &self,
         extent: Extent,
         ordinal: Option<u64>,

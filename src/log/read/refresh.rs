@@ -21,7 +21,7 @@ use crate::storage::read_full;
 impl<F: Format> Log<F> {
     /// Look for what other processes did; a writer knows. A log whose end was cut is an error: what
     /// was read is not there any more.
-    pub(crate) fn refresh_extent(&self) -> Result<Extent> {
+    pub fn refresh_extent(&self) -> Result<Extent> {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
             shared.follow_head()?;
@@ -35,7 +35,10 @@ impl<F: Format> Log<F> {
 
     /// Read with a handle that may not know what others did: if reading fails because a prefix was
     /// dropped, it is done once more from the new head, and if the end was cut, that is the error.
-    pub(crate) fn as_it_is_now<T>(&self, read: impl Fn(&Shared<F>) -> Result<T>) -> Result<T> {
+    pub(in crate::log) fn as_it_is_now<T>(
+        &self,
+        read: impl Fn(&Shared<F>) -> Result<T>,
+    ) -> Result<T> {
         let shared = self.usable()?;
         // A log that is shorter now is read as far as it goes.
         match shared.check_not_rewritten(false).and_then(|()| read(shared)) {
@@ -59,7 +62,7 @@ impl<F: Format> Log<F> {
 
 impl<F: Format> Shared<F> {
     /// Go on from the head that the files say now; whether it moved. Only a reader may lag.
-    pub(crate) fn follow_head(&self) -> Result<bool> {
+    pub fn follow_head(&self) -> Result<bool> {
         if self.mode != Mode::Read {
             return Ok(false);
         }
@@ -94,7 +97,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Fail if a writer cut the end off that this reader knows.
-    pub(crate) fn check_uncut(&self) -> Result<()> {
+    pub fn check_uncut(&self) -> Result<()> {
         self.check_not_rewritten(true)
     }
 
@@ -133,7 +136,7 @@ impl<F: Format> Shared<F> {
         Ok(read == sum.len() && u32::from_le_bytes(sum) == extent.last_sum)
     }
 
-    pub(crate) fn was_cut(&self, known: u64) -> Error {
+    pub fn was_cut(&self, known: u64) -> Error {
         let message =
             format!("the log was read up to byte {known} and its end was cut since: open it again");
         self.error(ErrorKind::OutOfRange, message)
@@ -141,7 +144,7 @@ impl<F: Format> Shared<F> {
 
     /// What an error of reading at `at` is due to: the log may have been changed under the walk,
     /// which began when its end had been cut `cuts` times.
-    pub(crate) fn explain(&self, at: u64, cuts: u64, error: Error) -> Error {
+    pub fn explain(&self, at: u64, cuts: u64, error: Error) -> Error {
         if !matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) {
             return error;
         }

@@ -49,11 +49,7 @@ impl<F: Format> Debug for Reverse<F> {
 impl<F: Format> Log<F> {
     /// The records in the bytes `from..to` (`None`: first record, end of the log), the last one
     /// first.
-    pub(crate) fn reverse_by_offset(
-        &self,
-        from: Option<u64>,
-        to: Option<u64>,
-    ) -> Result<Reverse<F>> {
+    pub fn reverse_by_offset(&self, from: Option<u64>, to: Option<u64>) -> Result<Reverse<F>> {
         if from.is_none() {
             self.usable()?.follow_head()?;
         }
@@ -70,7 +66,7 @@ impl<F: Format> Log<F> {
     }
 
     /// The records with numbers in `start..stop`, the last one first.
-    pub(crate) fn reverse_by_ordinal(&self, start: u64, stop: Option<u64>) -> Result<Reverse<F>> {
+    pub fn reverse_by_ordinal(&self, start: u64, stop: Option<u64>) -> Result<Reverse<F>> {
         self.numbered_extent()?;
         let (start, end, beyond) = self.as_it_is_now(|shared| {
             let extent = shared.state().extent;

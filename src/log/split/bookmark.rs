@@ -31,7 +31,7 @@ pub struct Bookmark {
     pub before: Option<Anchor>,
 }
 
-/// How far [`Log::advance`] goes.
+/// How far [`Book::advance`](crate::book::Book::advance) goes, or that of another log.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
     /// Not beyond this place.
@@ -60,21 +60,14 @@ impl<F: Format> Log<F> {
     }
 
     /// Where the record lies that begins at a byte.
-    pub(crate) fn bookmark_of_offset(&self, offset: u64) -> Result<Bookmark> {
+    pub fn bookmark_of_offset(&self, offset: u64) -> Result<Bookmark> {
         let shared = self.usable()?;
         let snapshot = shared.snapshot();
         shared.locate_offset(snapshot.extent, offset)?;
         shared.bookmark_at(&snapshot, offset)
     }
 
-    /// How far a reader can go on from a place: up to the end, or less far if `reach` says so. It
-    /// returns `from` itself where there is nothing to read.
-    ///
-    /// A log that has no damage is stepped through by its index. What lies after damage is one step,
-    /// whatever `reach` asks for: up to the end of the last intact record, or of the damage.
-    ///
-    /// Fails where the log is not the one of `from` any more: with [`ErrorKind::NotALog`] for another
-    /// log, with [`ErrorKind::OutOfRange`] where the place was dropped or cut off.
+    /// How far a reader can go on from a place.
     pub fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
         let shared = self.usable()?;
         let snapshot = shared.snapshot();
@@ -98,8 +91,7 @@ impl<F: Format> Log<F> {
         shared.bookmark_at(&snapshot, stop).map(|stop| earlier(stop, reach.to))
     }
 
-    /// Cut what lies between two bookmarks into parts of about `split_bytes` bytes. Fails as
-    /// [`Log::advance`] does.
+    /// Cut what lies between two bookmarks into parts of about `split_bytes` bytes.
     pub fn splits_between(
         &self,
         split_bytes: u64,

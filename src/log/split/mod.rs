@@ -66,7 +66,7 @@ impl<F: Format> Log<F> {
     /// Cut the bytes `from..to`, which lie between records, into parts of about `split_bytes` bytes:
     /// `(to - from) / split_bytes + 1` at most. With `beyond`, a log that is damaged after its valid
     /// prefix gets one more part for what lies there.
-    pub(crate) fn splits_over(
+    pub fn splits_over(
         &self,
         split_bytes: u64,
         from: u64,
@@ -108,7 +108,7 @@ impl<F: Format> Log<F> {
     }
 
     /// Walk the records of a part.
-    pub(crate) fn cursor_of_split(
+    pub fn cursor_of_split(
         split: &Split,
         options: &F::Options,
         on_corrupt: OnCorrupt,
@@ -172,7 +172,7 @@ impl<F: Format> Log<F> {
 
 impl<F: Format> Shared<F> {
     /// A part of the log as a snapshot shows it.
-    pub(crate) fn part(
+    pub fn part(
         &self,
         snapshot: &Snapshot,
         (offset, end): (u64, u64),
@@ -194,7 +194,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Cut what lies between two borders of the valid prefix at those that the index knows.
-    pub(crate) fn cut(
+    pub fn cut(
         &self,
         snapshot: &Snapshot,
         split_bytes: u64,

@@ -64,9 +64,7 @@ impl<F: Format> Drop for Stage<F> {
 
 /// Transactions.
 impl<F: Format> Log<F> {
-    /// Stage records for a commit of `job`: the file of one attempt of a task. `first` is the number
-    /// that its first record must get; of a write-ahead log, whose records have none, it says nothing.
-    /// Any handle may stage, in any process.
+    /// Stage records for a commit of `job`.
     pub fn stage(
         &self,
         job: &str,
@@ -80,12 +78,7 @@ impl<F: Format> Log<F> {
         Ok(Stage { log: self.clone(), staged: staged.map_err(|e| e.of(F::NAME))? })
     }
 
-    /// Append what the parts of a job hold, in the order of their partitions, all or nothing, and
-    /// durably, whatever the durability option. A transaction that the log has already is not
-    /// appended again.
-    ///
-    /// A commit that fails with [`Durable::No`](crate::Durable::No) left nothing. Any other that failed has begun: the
-    /// next opening for writing ends it.
+    /// Append what the parts of a job hold, all or nothing, and once.
     pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
         let shared = self.writable_as_before()?;
         let _committing = lock(&shared.exclusive);
@@ -102,14 +95,12 @@ impl<F: Format> Log<F> {
         self.usable()?.desk().staged().map_err(|e| e.of(F::NAME))
     }
 
-    /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    /// Remove what a job staged, unless its commit has begun.
     pub fn discard_staged(&self, job: &str) -> Result<bool> {
         self.usable()?.desk().discard(job).map_err(|e| e.of(F::NAME))
     }
 
-    /// Give up a commit that has begun and cannot be brought to its end, because what it staged is
-    /// gone or damaged. Records that it appended stay. For a handle for reading; fails while the log
-    /// is open for writing.
+    /// Give up a commit that has begun and cannot be brought to its end.
     pub fn abandon_transaction(&self) -> Result<Option<Transaction>> {
         let shared = self.usable()?;
         let desk = shared.desk();
@@ -122,7 +113,7 @@ impl<F: Format> Log<F> {
     }
 
     /// Note a transaction that another log has, durably.
-    pub(crate) fn note_transaction(&self, id: &TransactionId) -> Result<()> {
+    pub fn note_transaction(&self, id: &TransactionId) -> Result<()> {
         let shared = self.writable()?;
         let _committing = lock(&shared.exclusive);
         shared.desk().note(id).map_err(|e| e.of(F::NAME))
@@ -139,7 +130,7 @@ impl<F: Format> Log<F> {
     }
 
     /// Bring a commit to its end that has begun and failed.
-    pub(crate) fn finish_transaction(&self) -> Result<()> {
+    pub fn finish_transaction(&self) -> Result<()> {
         let shared = self.writable_as_before()?;
         let _committing = lock(&shared.exclusive);
         transaction::finish(shared).map_err(|e| e.of(F::NAME))

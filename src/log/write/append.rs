@@ -46,12 +46,12 @@ impl<F: Format> Drop for PoisonOnPanic<'_, F> {
 
 impl<F: Format> Log<F> {
     /// For calls that write something new: a poisoned handle begins nothing of it.
-    pub(crate) fn writable(&self) -> Result<&Shared<F>> {
+    pub fn writable(&self) -> Result<&Shared<F>> {
         self.writable_as_before().map_err(Error::if_poisoned_nothing_begun)
     }
 
     /// For calls about something written before: a poisoned handle cannot say what became of it.
-    pub(crate) fn writable_as_before(&self) -> Result<&Shared<F>> {
+    pub fn writable_as_before(&self) -> Result<&Shared<F>> {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
             return Err(shared.refused(ErrorKind::ReadOnly, "the log was opened for reading only"));
@@ -62,7 +62,7 @@ impl<F: Format> Log<F> {
 
     /// Append one record, durably if the durability asks for it.
     #[inline]
-    pub(crate) fn append_tagged(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
+    pub fn append_tagged(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
         let shared = self.writable()?;
         let appended = shared.append_one(tag, payload)?;
         shared.after_append(appended.end)?;
@@ -71,7 +71,7 @@ impl<F: Format> Log<F> {
 
     /// Append one record and sync, whatever the durability.
     #[inline]
-    pub(crate) fn commit_tagged(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
+    pub fn commit_tagged(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
         let shared = self.writable()?;
         let appended = shared.append_one(tag, payload)?;
         // Only up to this record: others may have appended more since, which need not be waited for.
@@ -80,11 +80,7 @@ impl<F: Format> Log<F> {
     }
 
     /// Append a batch in the log's own encoding, durably if the durability asks for it.
-    pub(crate) fn append_encoded(
-        &self,
-        batch: &Batch<F::Framing>,
-        wanted: Wanted,
-    ) -> Result<Appended> {
+    pub fn append_encoded(&self, batch: &Batch<F::Framing>, wanted: Wanted) -> Result<Appended> {
         let shared = self.writable()?;
         let appended = shared.append_batch_at(batch, wanted)?;
         if !batch.is_empty() {
@@ -94,7 +90,7 @@ impl<F: Format> Log<F> {
     }
 
     /// Append a batch for a caller that syncs at the end of a series of them.
-    pub(crate) fn append_encoded_unsynced(&self, batch: &Batch<F::Framing>) -> Result<Appended> {
+    pub fn append_encoded_unsynced(&self, batch: &Batch<F::Framing>) -> Result<Appended> {
         let shared = self.writable()?;
         let appended = shared.append_batch_at(batch, Wanted::default())?;
         shared.after_append_unsynced(appended.end)?;
@@ -103,17 +99,17 @@ impl<F: Format> Log<F> {
 }
 
 impl<F: Format> Shared<F> {
-    pub(crate) fn refused(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+    pub fn refused(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
         self.error(kind, message).with_durable(Durable::No)
     }
 
-    pub(crate) fn check_poisoned(&self) -> Result<()> {
+    pub(in crate::log) fn check_poisoned(&self) -> Result<()> {
         self.commits.check().map_err(|e| e.of(F::NAME).at(&self.place.log))
     }
 
     /// Once more under the state's lock: `close` cuts and syncs under it, and then the lock of the
     /// log is free for others.
-    pub(crate) fn check_open(&self) -> Result<()> {
+    pub fn check_open(&self) -> Result<()> {
         match self.closed.load(Ordering::Acquire) {
             false => Ok(()),
             true => Err(self.refused(ErrorKind::Closed, "the log is closed")),
@@ -135,7 +131,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Append one record.
-    pub(crate) fn append_one(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
+    pub fn append_one(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
         if payload.len() <= PART_BYTES {
             return self
                 .append_with(payload.len(), true, |state| self.write_copied(state, tag, payload));
@@ -190,11 +186,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Append a batch. An error means that none of it is acknowledged.
-    pub(crate) fn append_batch_at(
-        &self,
-        batch: &Batch<F::Framing>,
-        wanted: Wanted,
-    ) -> Result<Appended> {
+    pub fn append_batch_at(&self, batch: &Batch<F::Framing>, wanted: Wanted) -> Result<Appended> {
         self.appending.check_len(batch.payload_len_max).map_err(|e| e.at(&self.place.log))?;
         let _turn = self.turn();
         let mut state = self.state();

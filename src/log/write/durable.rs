@@ -26,7 +26,7 @@ impl<F: Format> Log<F> {
 
     /// Return when the record that begins at byte `offset` is on stable storage: the next sync
     /// serves all that wait, and if there is none, this call syncs.
-    pub(crate) fn wait_durable_at(&self, offset: u64) -> Result<()> {
+    pub fn wait_durable_at(&self, offset: u64) -> Result<()> {
         let shared = self.writable_as_before()?;
         let end = shared.state().extent.end;
         if offset >= end {
@@ -39,7 +39,7 @@ impl<F: Format> Log<F> {
 
     /// Byte up to which the log is known to be on stable storage; `None` for a reader that finds no
     /// mark, or one since which another program appended.
-    pub(crate) fn durable_offset(&self) -> Result<Option<u64>> {
+    pub fn durable_offset(&self) -> Result<Option<u64>> {
         let shared = self.usable()?;
         if shared.mode != Mode::Read {
             return Ok(Some(shared.commits.durable()));
@@ -50,7 +50,7 @@ impl<F: Format> Log<F> {
     }
 
     /// Number of records known to be on stable storage.
-    pub(crate) fn durable_records(&self) -> Result<Option<u64>> {
+    pub fn durable_records(&self) -> Result<Option<u64>> {
         let shared = self.usable()?;
         if shared.mode != Mode::Read {
             return Ok(Some(shared.durable_records.load(Ordering::Acquire)));
@@ -64,7 +64,7 @@ impl<F: Format> Log<F> {
 impl<F: Format> Shared<F> {
     /// What the durability option asks for after an append that ends at `end`.
     #[inline]
-    pub(crate) fn after_append(&self, end: u64) -> Result<()> {
+    pub fn after_append(&self, end: u64) -> Result<()> {
         match self.common.durability {
             Durability::Always => self.sync_to(end),
             Durability::Bytes(bytes) if end.saturating_sub(self.commits.durable()) >= bytes => {
@@ -75,7 +75,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// The same for a series of batches that its caller syncs at its end.
-    pub(crate) fn after_append_unsynced(&self, end: u64) -> Result<()> {
+    pub(in crate::log) fn after_append_unsynced(&self, end: u64) -> Result<()> {
         match self.common.durability {
             Durability::Always => Ok(()),
             _ => self.after_append(end),
@@ -84,13 +84,13 @@ impl<F: Format> Shared<F> {
 
     /// Make everything up to `target` durable, together with all others that wait; then drop what the
     /// log need not keep.
-    pub(crate) fn sync_to(&self, target: u64) -> Result<()> {
+    pub fn sync_to(&self, target: u64) -> Result<()> {
         self.sync_and_keep_to(target)?;
         F::tend(self, Done::Sync)
     }
 
     /// Make everything up to `target` durable, for callers that hold locks.
-    pub(crate) fn sync_and_keep_to(&self, target: u64) -> Result<()> {
+    pub fn sync_and_keep_to(&self, target: u64) -> Result<()> {
         let _held = lines::hold();
         let result = self.commits.commit(target, || {
             let _turn = self.turn();
@@ -110,7 +110,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Sync, and see that the files still are the log that others open.
-    pub(crate) fn sync_file(&self, extent: &Extent) -> Result<()> {
+    pub fn sync_file(&self, extent: &Extent) -> Result<()> {
         let begun = Instant::now();
         self.file.sync_data().map_err(|e| self.fail("sync", e))?;
         self.seal.synced();
@@ -121,13 +121,13 @@ impl<F: Format> Shared<F> {
     }
 
     /// Whether recovery cuts back to the mark, so that it is a part of what is acknowledged.
-    pub(crate) fn is_exact(&self) -> bool {
+    pub fn is_exact(&self) -> bool {
         self.common.recovery == Recovery::Acknowledged
     }
 
     /// Advisory: if the mark cannot be stored, the one before stands, which costs time only. An
     /// exact one must be durable, and the first one where that of an empty log proves something.
-    pub(crate) fn store_mark(&self, mark: Mark, closed: bool) -> Result<()> {
+    pub fn store_mark(&self, mark: Mark, closed: bool) -> Result<()> {
         let mut index = self.index();
         index.flush(&*self.common.storage);
         let (index_entries, index_chain) = index.summary_at(mark.end);
@@ -150,7 +150,7 @@ impl<F: Format> Shared<F> {
 
     /// Sync, cut the space reserved ahead, and mark the log as closed. Once only; a second call waits
     /// for the first, and fails if that failed.
-    pub(crate) fn finish(&self) -> Result<()> {
+    pub fn finish(&self) -> Result<()> {
         let _held = lines::hold();
         let mut result = Ok(());
         if self.mode != Mode::Read && !self.is_forked() {
@@ -210,7 +210,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// What was synced counts only if it is still in the log that others open.
-    pub(crate) fn check_still_there(&self, extent: &Extent) -> io::Result<()> {
+    pub fn check_still_there(&self, extent: &Extent) -> io::Result<()> {
         self.check_len(extent.end)?;
         match self.file.is_unlinked()? {
             false => Ok(()),

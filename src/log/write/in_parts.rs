@@ -13,7 +13,7 @@ use crate::slice::part_mut;
 impl<F: Format> Log<F> {
     /// Append one record whose payload of `len` bytes is read while it is written. Appends and new
     /// walks wait meanwhile.
-    pub(crate) fn append_payload(
+    pub fn append_payload(
         &self,
         tag: TagOf<F>,
         len: u64,

@@ -2,8 +2,7 @@
 
 use crate::checksum::crc32c;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::identity::Identity;
-use crate::log::split::Split;
+use crate::log::{Identity, Split};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::open::look::look_at_one;
 use crate::nostr::pages::options::Options;

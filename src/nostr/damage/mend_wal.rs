@@ -13,8 +13,7 @@ use super::checked_log::{ends_before, no_log};
 use super::rescue::{DamagedPart, LogFile, LogState};
 use super::witnesses::Expected;
 use crate::error::{Error, Result};
-use crate::log::framing::Framing as _;
-use crate::log::report::Repair;
+use crate::log::Repair;
 use crate::mend::{make_own_dir, rewrite, save_tail};
 use crate::nostr::bytes::event::Id;
 use crate::nostr::bytes::record;
@@ -28,6 +27,7 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::pages::options::now;
 use crate::nostr::pages::segments::Segments;
 use crate::scan::Verdict;
+use crate::scan::framing::Framing as _;
 use crate::sidecar::{refuse_linked, sidecar_dir};
 use crate::slice::part_mut;
 use crate::storage::segmented::remove;
@@ -289,7 +289,7 @@ pub fn mend(
     {
         let may = Repair { force: true, accept_loss: true, dry_run: false };
         let with = options.wal().file(Lsn(1), Lsn(0));
-        let report = crate::log::repair::repair::<FileFormat>(path, &with, may)?;
+        let report = crate::log::repair::<FileFormat>(path, &with, may)?;
         saved.extend(report.saved_to);
     }
     Ok(saved)
@@ -383,7 +383,7 @@ fn trim(options: &Options, path: &Path, lsn: Lsn, offset: u64) -> Result<Option<
 /// Delete what lies beside a file: it speaks of bytes that are elsewhere from now on.
 fn forget(options: &Options, path: &Path) -> Result<()> {
     let storage = &*options.storage;
-    let sidecar = crate::log::space::Place::file(path).sidecar;
+    let sidecar = crate::log::Place::file(path).sidecar;
     refuse_linked(storage, &sidecar)?;
     let names = match storage.list(&sidecar) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),

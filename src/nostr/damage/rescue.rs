@@ -5,12 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::conclude::loss;
-use crate::log::findings::Findings;
-use crate::log::format::Format;
-use crate::log::framing::Frame as _;
-use crate::log::inspect::{inspect_patiently, place_of};
-use crate::log::whole::{all_damages, cursor};
+use crate::log::{Findings, Format, all_damages, cursor_over, inspect_patiently, loss, place_of};
 use crate::mode::Depth;
 use crate::nostr::bytes::page::Header;
 use crate::nostr::log::codec::Codec;
@@ -21,6 +16,7 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::{Found, PageDamage, Segment};
 use crate::nostr::pages::segments::{Segments, parse_name};
 use crate::nostr::pages::walk::Forward;
+use crate::scan::framing::Frame as _;
 use crate::scan::search::find_intact;
 use crate::scan::{Scanned, Scanner, Verdict};
 use crate::sidecar::Loss;
@@ -241,7 +237,7 @@ impl LogFile {
             }
             Err(e) => return Err(e),
         };
-        let mut records = cursor(&common, &place, &found).rescuing();
+        let mut records = cursor_over(&common, &place, &found).rescuing();
         while let Some((_, offset, frame)) = records.advance()? {
             let is_proved = records.is_proved();
             let raw = FileFormat::show(None, offset, frame, records.bytes());

@@ -6,7 +6,7 @@ use super::entry::{
 };
 use crate::checksum::Sum;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::log::framing::{self, Framing, Shape, SumAt};
+use crate::scan::framing::{self, Framing, Shape, SumAt};
 use crate::scan::{Bad, Step};
 use crate::slice::{part, there, u32_be_at, u64_be_at};
 
@@ -143,7 +143,7 @@ impl Framing for Codec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::framing::FramingExt as _;
+    use crate::scan::framing::FramingExt as _;
     use crate::slice::u32_at;
 
     #[test]

@@ -14,13 +14,10 @@ use super::entry::{
     parse_file_header,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::find_end::{Known, find_end};
-use crate::log::format::{Format, Inspected};
-use crate::log::framing::Frame as _;
-use crate::log::options::Common;
-use crate::log::space::{Place, Space};
+use crate::log::{Common, Format, Inspected, Known, Place, Space, find_end};
 use crate::mend::refuse_link;
 use crate::mode::Depth;
+use crate::scan::framing::Frame as _;
 use crate::scan::{Scanned, Scanner};
 use crate::sidecar::{Mark, Settings, refuse_linked, sidecar_dir};
 use crate::storage::segmented::remove;
@@ -163,8 +160,8 @@ impl std::str::FromStr for Column {
 }
 
 #[cfg(feature = "arrow")]
-impl crate::log::arrow::Columns for Column {
-    const ALL: &'static [(Self, &'static str, crate::log::arrow::Value)] = &[];
+impl crate::log::Columns for Column {
+    const ALL: &'static [(Self, &'static str, crate::log::Value)] = &[];
 }
 
 /// The last checkpoint by the header of a file, or what is wrong with it.

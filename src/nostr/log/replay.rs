@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use super::entry::{Entry, FORMAT, HEADER_BYTES, Lsn, file_name};
 use super::files::{FileFormat, FileOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::Log;
-use crate::log::cursor::Cursor;
-use crate::log::format::Format;
-use crate::log::notice::corrupt;
+use crate::log::{Cursor, Format, Log, corrupt};
 use crate::scan::{Damage, OnCorrupt};
 
 /// An entry of the log, borrowed from its walk.

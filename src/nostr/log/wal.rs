@@ -17,11 +17,7 @@ pub use super::wal_options::WalOptions;
 use super::wal_state::State;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
-use crate::log::Log;
-use crate::log::append::Wanted;
-use crate::log::batch::Batch;
-use crate::log::report::{RecoveryReport, Repair, RepairReport, VerifyReport};
-use crate::log::stats::Stats;
+use crate::log::{Batch, Log, RecoveryReport, Repair, RepairReport, Stats, VerifyReport, Wanted};
 use crate::mend::make_own_dir;
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
@@ -163,7 +159,7 @@ impl EventWal {
         let check = |piece: &Piece| {
             let options = self.options.file(piece.first, Lsn(0));
             let path = self.dir.join(file_name(piece.number));
-            crate::log::verify::check_rest::<FileFormat>(&path, &options, &[], |_, _| Ok(()))
+            crate::log::check_rest::<FileFormat>(&path, &options, &[], |_, _| Ok(()))
         };
         state.files.iter().map(check).collect()
     }
@@ -301,7 +297,7 @@ pub fn repair(dir: impl AsRef<Path>, options: &WalOptions, may: Repair) -> Resul
     let _guard = lock_dir(options, &dir).map_err(|e| e.of(FORMAT))?;
     let newest = numbers(&*options.storage, &dir)?.last().copied().unwrap_or(0);
     let path = dir.join(file_name(newest));
-    crate::log::repair::repair::<FileFormat>(&path, &options.file(Lsn(1), Lsn(0)), may)
+    crate::log::repair::<FileFormat>(&path, &options.file(Lsn(1), Lsn(0)), may)
 }
 
 /// One writer for all the files.

@@ -7,7 +7,7 @@ use super::entry::{FORMAT, FRAMING_BYTES, Lsn};
 use super::files::FileOptions;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::options::Common;
+use crate::log::Common;
 use crate::mode::Recovery;
 use crate::nostr::bytes::record::RECORD_BYTES_MAX;
 use crate::setters::setters;

@@ -7,9 +7,7 @@ use super::files::FileFormat;
 use super::replay::{Piece, not_following};
 use super::wal_options::WalOptions;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::log::Log;
-use crate::log::notice::corrupt;
-use crate::log::stats::Stats;
+use crate::log::{Log, Stats, corrupt};
 use crate::mode::Mode;
 use crate::scan::Verdict;
 

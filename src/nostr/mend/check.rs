@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::noted::note;
-use crate::log::split::Split;
+use crate::log::{Split, note_check};
 use crate::nostr::bulk::import::Check;
 use crate::nostr::bulk::split::{open_part, ranges};
 use crate::nostr::bytes::event::{EventRef, Flags, Id, Location};
@@ -201,7 +200,7 @@ impl EventStore {
             ..Damage::default()
         });
         let (storage, sidecar) = (&*self.shared.options.storage, sidecar_dir(&self.shared.dir));
-        note(storage, &sidecar, found.as_ref(), false)
+        note_check(storage, &sidecar, found.as_ref(), false)
     }
 
     /// The same of one of the [splits](Self::splits), without an open store, so that several

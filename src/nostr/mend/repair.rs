@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::report::Repair;
+use crate::log::Repair;
 use crate::mend::save_part;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::damage::belonging::Belonging;

@@ -9,7 +9,7 @@ use super::look::{look, patiently};
 use super::redo::redo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::asking;
-use crate::log::noted::NOTED;
+use crate::log::NOTED;
 use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
 use crate::nostr::bytes::format::FORMAT;

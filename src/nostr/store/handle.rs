@@ -11,7 +11,7 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines::{self, Locked, locked};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
-use crate::log::stats::{Counters, Stats};
+use crate::log::{Counters, Stats};
 use crate::mode::Mode;
 use crate::nostr::bytes::event::Location;
 use crate::nostr::bytes::format::FORMAT;

@@ -11,14 +11,14 @@ use super::handle::{EventStore, Shared};
 use super::records::Records;
 use crate::error::{Durable, Error, Result};
 use crate::lines::locked;
-use crate::log::framing::Frame;
-use crate::log::stage::{StagedReader, StagedWriter};
+use crate::log::{StagedReader, StagedWriter};
 use crate::nostr::bytes::event::{Event, EventRef};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::record;
 use crate::nostr::log::codec::Codec;
 use crate::nostr::log::entry::{Entry, Lsn, Op, Tag};
 use crate::scan::Bad;
+use crate::scan::framing::Frame;
 use crate::sidecar::{LockTimeout, WriterLock};
 use crate::storage::above;
 use crate::transaction::{

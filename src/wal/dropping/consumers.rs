@@ -16,7 +16,7 @@ use crate::wal::{Shared, Wal};
 impl Wal {
     /// The named consumers, each with the LSN of the record that it needs next.
     pub fn consumers(&self) -> Result<BTreeMap<String, Lsn>> {
-        let positions = self.usable()?.consumers().load()?;
+        let positions = self.0.usable()?.consumers().load()?;
         Ok(positions.into_iter().map(|(name, lsn)| (name, Lsn(lsn))).collect())
     }
 
@@ -27,7 +27,7 @@ impl Wal {
     pub fn set_consumer(&self, name: &str, lsn: Lsn) -> Result<()> {
         let shared = self.changeable()?;
         check_name("consumer", name)
-            .map_err(|e| e.of(FORMAT).at(&self.shared.place.log).with_durable(Durable::No))?;
+            .map_err(|e| e.of(FORMAT).at(&self.0.shared.place.log).with_durable(Durable::No))?;
         shared.change_consumers(|shared, consumers| {
             // While it is locked, no process drops what is there now.
             shared.follow_head()?;
@@ -50,8 +50,8 @@ impl Wal {
 
     fn changeable(&self) -> Result<&Shared<WalFormat>> {
         match self.mode() {
-            Mode::Read => self.usable(),
-            _ => self.writable(),
+            Mode::Read => self.0.usable(),
+            _ => self.0.writable(),
         }
     }
 }

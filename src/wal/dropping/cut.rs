@@ -1,9 +1,9 @@
 //! What a truncation drops, said before it or after it.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::extent::Extent;
-use crate::log::framing::Framing;
+use crate::log::Extent;
 use crate::mode::Mode;
+use crate::scan::framing::Framing;
 use crate::scan::{Scanned, Scanner};
 use crate::wal::codec::{Codec, FORMAT, HEADER_BYTES, Lsn};
 use crate::wal::format::WalFormat;
@@ -53,7 +53,7 @@ impl Wal {
     /// would refuse is refused; of a reader it is not asked whether the record is durable, because
     /// opening for writing makes it so.
     pub fn would_drop(&self, cut: Cut) -> Result<Dropped> {
-        let shared = self.usable()?;
+        let shared = self.0.usable()?;
         let extent = shared.state().extent;
         let left = shared.left_after(extent, cut)?;
         if shared.mode != Mode::Read {

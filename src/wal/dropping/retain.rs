@@ -6,8 +6,7 @@ use super::archive::Archive;
 use super::cut::Dropped;
 use crate::error::{Error, Result};
 use crate::locks::atomic::Ordering;
-use crate::log::cursor::Range;
-use crate::log::extent::Extent;
+use crate::log::{Extent, Range};
 use crate::retention::Retention;
 use crate::scan::OnCorrupt;
 use crate::storage::segmented::Segmented;
@@ -20,9 +19,9 @@ impl Wal {
     /// Drop what `retention` allows, whole segments at a time, but nothing that a consumer needs
     /// or that is not durable. Returns what was dropped; where nothing was, that has no records.
     pub fn retain(&self, retention: &Retention) -> Result<Dropped> {
-        let shared = self.writable()?;
+        let shared = self.0.writable()?;
         shared.check_segmented()?;
-        self.finish_transaction()?;
+        self.0.finish_transaction()?;
         let _consumers = shared.lock_consumers()?;
         shared.drop_allowed(retention)
     }
@@ -30,7 +29,7 @@ impl Wal {
     /// What [`Wal::retain`] would drop. Changes nothing, so a reader may ask, too: it takes all that it
     /// found at its opening to be durable.
     pub fn retainable(&self, retention: &Retention) -> Result<Dropped> {
-        let shared = self.usable()?;
+        let shared = self.0.usable()?;
         shared.check_segmented()?;
         let head = shared.allowed_head(retention)?;
         let extent = shared.state().extent;

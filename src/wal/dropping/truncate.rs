@@ -13,7 +13,7 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::locks::lock;
-use crate::log::extent::Extent;
+use crate::log::Extent;
 use crate::sidecar::{Intent, Left, Mark, MarkFile};
 use crate::wal::codec::{FORMAT, Lsn, segment_name};
 use crate::wal::files::stored_sum;
@@ -38,9 +38,9 @@ impl Wal {
     }
 
     fn drop_prefix(&self, lsn: Lsn, heed_consumers: bool) -> Result<Dropped> {
-        let shared = self.writable()?;
+        let shared = self.0.writable()?;
         shared.check_segmented()?;
-        self.finish_transaction()?;
+        self.0.finish_transaction()?;
         // No other thread may ask for an older record meanwhile.
         let _consumers = shared.lock_consumers()?;
         if heed_consumers {
@@ -57,8 +57,8 @@ impl Wal {
 
     /// Keep the record that begins at `lsn` as the last one, and drop every record after it.
     pub fn truncate_after(&self, lsn: Lsn) -> Result<Dropped> {
-        let shared = self.writable()?;
-        self.finish_transaction()?;
+        let shared = self.0.writable()?;
+        self.0.finish_transaction()?;
         let _consumers = shared.lock_consumers()?;
         shared.exclusively(|state| {
             let kept = shared.extent_until(state.extent, lsn, true)?;
@@ -68,8 +68,8 @@ impl Wal {
 
     /// Drop the record that begins at `lsn`, and every record after it.
     pub fn truncate_from(&self, lsn: Lsn) -> Result<Dropped> {
-        let shared = self.writable()?;
-        self.finish_transaction()?;
+        let shared = self.0.writable()?;
+        self.0.finish_transaction()?;
         let _consumers = shared.lock_consumers()?;
         shared.exclusively(|state| {
             let kept = shared.extent_until(state.extent, lsn, false)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use deedbook::engine::*;
+use deedbook::engine::{Log as EngineLog, *};
 use deedbook::{
     Bookmark, LockTimeout, Mode, PartReport, Reach, RecoveryReport, Repair, RepairReport, Result,
     SalvageReport, Split, VerifyReport,
@@ -49,11 +49,11 @@ impl Format for ToyFormat {
 
     fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
         let options = options(at, how);
-        Ok(Box::new(ToyLog(open(&at.path, mode, options.clone())?, options)))
+        Ok(Box::new(ToyLog(EngineLog::open_with(&at.path, mode, options.clone())?, options)))
     }
 
     fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
-        verify::<Toy>(&at.path, &options(at, how), intact, |_, _| Ok(()))
+        check_rest::<Toy>(&at.path, &options(at, how), intact, |_, _| Ok(()))
     }
 
     fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
@@ -76,7 +76,7 @@ impl Format for ToyFormat {
     }
 }
 
-struct ToyLog(deedbook::engine::Log<Toy>, Common);
+struct ToyLog(EngineLog<Toy>, Common);
 
 fn record((offset, bytes): (u64, &[u8])) -> Record {
     Record { ordinal: Some(offset), offset, tag: 0, bytes: bytes.to_vec() }
@@ -92,9 +92,15 @@ fn drain(cursor: Result<Cursor<Toy>>) -> Walk {
     walk
 }
 
+impl ToyLog {
+    fn walk_part(&self, part: &Split, skip: bool) -> Walk {
+        drain(EngineLog::cursor_of_split(part, &self.1, on_corrupt(skip), true, None))
+    }
+}
+
 impl Log for ToyLog {
     fn append(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
-        append(&self.0, (), bytes)
+        Ok(self.0.append_tagged((), bytes)?.offset)
     }
 
     fn append_batch(&self, events: &[Event]) -> Result<u64> {
@@ -103,7 +109,7 @@ impl Log for ToyLog {
     }
 
     fn commit(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
-        commit(&self.0, (), bytes)
+        Ok(self.0.commit_tagged((), bytes)?.offset)
     }
 
     fn sync(&self) -> Result<()> {
@@ -119,15 +125,15 @@ impl Log for ToyLog {
     }
 
     fn end(&self) -> Result<u64> {
-        Ok(extent(&self.0)?.end)
+        Ok(self.0.extent()?.end)
     }
 
     fn refresh(&self) -> Result<()> {
-        refresh(&self.0)
+        self.0.refresh_extent().map(drop)
     }
 
     fn durable(&self) -> Result<Option<u64>> {
-        durable_end(&self.0)
+        self.0.durable_offset()
     }
 
     fn recovery(&self) -> &RecoveryReport {
@@ -135,32 +141,31 @@ impl Log for ToyLog {
     }
 
     fn read(&self, ordinal: u64) -> Result<Event> {
-        read(&self.0, ordinal).map(|(_, bytes)| (0, bytes))
+        self.0.read_by_offset(ordinal).map(|(_, bytes)| (0, bytes))
     }
 
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
-        drain(cursor(&self.0, from, to, on_corrupt(skip)))
+        drain(self.0.cursor_by_offset(from, to, on_corrupt(skip)))
     }
 
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
-        match reverse(&self.0, from, to) {
+        match self.0.reverse_by_offset(from, to) {
             Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
             Err(error) => Walk::failed(error),
         }
     }
 
     fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
-        splits(&self.0, bytes)
+        let Extent { start, end, .. } = self.0.extent()?;
+        self.0.splits_over(bytes, start, end, true)
     }
 
     fn splits(&self, bytes: u64, _: Option<u64>, _: Option<u64>, skip: bool) -> Result<Vec<Walk>> {
-        let parts = splits(&self.0, bytes)?;
-        let part = |split| drain(read_split(split, &self.1, on_corrupt(skip)));
-        Ok(parts.iter().map(part).collect())
+        Ok(self.parts(bytes)?.iter().map(|part| self.walk_part(part, skip)).collect())
     }
 
     fn bookmark(&self, offset: Option<u64>) -> Result<Bookmark> {
-        offset.map_or_else(|| self.0.bookmark(), |offset| bookmark_at(&self.0, offset))
+        offset.map_or_else(|| self.0.bookmark(), |offset| self.0.bookmark_of_offset(offset))
     }
 
     fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
@@ -169,12 +174,11 @@ impl Log for ToyLog {
 
     fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
         let parts = self.0.splits_between(bytes, from, to)?;
-        let part = |split| drain(read_split(split, &self.1, on_corrupt(skip)));
-        Ok(parts.iter().map(part).collect())
+        Ok(parts.iter().map(|part| self.walk_part(part, skip)).collect())
     }
 
     fn follow_for(&self, wait: Duration) -> Walk {
-        match follow(&self.0) {
+        match self.0.follow_offset(None) {
             Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
             Err(error) => Walk::failed(error),
         }

@@ -17,7 +17,7 @@ use crate::book::pier::places::name_of;
 use crate::book::pier::{Pier, Shared};
 use crate::book::{META_NAME, Meta};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::look::inspect::{PAUSE, with_patience};
+use crate::log::{PAUSE, with_patience};
 
 /// LMDB opens an environment once in a process, and a save must be seen as a whole in it.
 static TURN: Mutex<()> = Mutex::new(());

@@ -145,14 +145,14 @@ impl<F: Format> Cursor<F> {
 
     /// Raise this damage at the end of the range, or note it there.
     #[must_use]
-    pub(crate) fn with_trailing(mut self, damage: Option<Damage>) -> Self {
+    pub(in crate::log) fn with_trailing(mut self, damage: Option<Damage>) -> Self {
         self.trailing = damage;
         self
     }
 
     /// Note this damage, which lies before all records.
     #[must_use]
-    pub(crate) fn with_leading(mut self, damage: Option<Damage>) -> Self {
+    pub(in crate::log) fn with_leading(mut self, damage: Option<Damage>) -> Self {
         self.damages.extend(damage);
         self.log_passed_over();
         self
@@ -189,7 +189,7 @@ impl<F: Format> Cursor<F> {
 
     /// Bytes of the log before the end of the range.
     #[cfg(feature = "arrow")]
-    pub(crate) fn bytes_left(&self) -> u64 {
+    pub(in crate::log) fn bytes_left(&self) -> u64 {
         self.scanner.end().saturating_sub(self.scanner.position())
     }
 
@@ -231,7 +231,7 @@ impl<F: Format> Cursor<F> {
     }
 
     /// Pass over the records that begin before byte `start`, and forget damage that lies before it.
-    pub(crate) fn skip_to_offset(&mut self, start: u64) -> Result<()> {
+    pub(in crate::log) fn skip_to_offset(&mut self, start: u64) -> Result<()> {
         while self.scanner.position() < start {
             let Some((ordinal, offset, _)) = self.advance()? else { break };
             if offset >= start {

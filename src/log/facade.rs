@@ -1,0 +1,124 @@
+//! The types that users hold: each is a newtype around the [`Log`](super::Log) of a format, with the verbs of every log
+//! on its own page. A format adds its own verbs.
+
+/// Define methods that call the method of the same name of the log inside.
+macro_rules! verbs {
+    ($name:ident: $($(#[$about:meta])* fn $verb:ident(&self $(, $arg:ident: $kind:ty)*) -> $given:ty;)*) => {
+        impl $name {
+            $($(#[$about])* pub fn $verb(&self $(, $arg: $kind)*) -> $given {
+                self.0.$verb($($arg),*)
+            })*
+        }
+    };
+}
+
+/// Define the type of a log. With `reads` it has the verbs of reading, with `writes` all.
+macro_rules! facade {
+    ($(#[$doc:meta])* $name:ident($format:ty) reads) => {
+        $(#[$doc])*
+        #[derive(Clone)]
+        pub struct $name($crate::log::Log<$format>);
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        /// All records that are there now.
+        impl IntoIterator for &$name {
+            type Item = <$crate::Iter<$format> as Iterator>::Item;
+            type IntoIter = $crate::Iter<$format>;
+
+            fn into_iter(self) -> Self::IntoIter {
+                self.0.all()
+            }
+        }
+
+        $crate::log::verbs! { $name:
+            /// Sync, cut the space reserved ahead, and release the lock.
+            /// A second call waits for the first, and fails if that failed. All files and maps are given back,
+            /// also where cursors and followers are left: these fail with
+            /// [`ErrorKind::Closed`](crate::ErrorKind::Closed).
+            fn close(&self) -> $crate::Result<()>;
+            /// Whether the handle is closed.
+            fn is_closed(&self) -> bool;
+            /// The mode in which the handle was opened.
+            fn mode(&self) -> $crate::Mode;
+            /// The options it was opened with.
+            fn options(&self) -> &<$format as $crate::log::Format>::Options;
+            /// The report of the opening.
+            fn recovery(&self) -> &$crate::RecoveryReport;
+            /// Counts of this handle since it was opened.
+            fn stats(&self) -> $crate::Result<$crate::Stats>;
+            /// The log's directory `.deedbook`.
+            fn sidecar(&self) -> &std::path::Path;
+            /// Number of records.
+            fn len(&self) -> $crate::Result<u64>;
+            /// Whether there are no records.
+            fn is_empty(&self) -> $crate::Result<bool>;
+            /// The begin of the log as it is now.
+            fn bookmark(&self) -> $crate::Result<$crate::Bookmark>;
+            /// How far a reader can go on from a place: up to the end, or less far if `reach` says so. It
+            /// returns `from` itself where there is nothing to read.
+            ///
+            /// A log that has no damage is stepped through by its index. What lies after damage is one step,
+            /// whatever `reach` asks for: up to the end of the last intact record, or of the damage.
+            ///
+            /// Fails where the log is not the one of `from` any more: with
+            /// [`ErrorKind::NotALog`](crate::ErrorKind::NotALog) for another log, with
+            /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) where the place was dropped or cut off.
+            fn advance(&self, from: &$crate::Bookmark, reach: &$crate::Reach) -> $crate::Result<$crate::Bookmark>;
+            /// Cut what lies between two bookmarks into parts of about `split_bytes` bytes. Fails as `advance` does.
+            fn splits_between(&self, split_bytes: u64, from: &$crate::Bookmark, to: &$crate::Bookmark) -> $crate::Result<Vec<$crate::Split>>;
+        }
+    };
+    ($(#[$doc:meta])* $name:ident($format:ty) writes) => {
+        $crate::log::facade! { $(#[$doc])* $name($format) reads }
+
+        impl $name {
+            /// Open a log for reading.
+            pub fn open(path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
+                <$format as $crate::log::Format>::Options::new().open(path, $crate::Mode::Read)
+            }
+
+            /// Create a log that must not exist, for appending.
+            pub fn create(path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
+                <$format as $crate::log::Format>::Options::new().open(path, $crate::Mode::Create)
+            }
+
+            /// Open a log for appending, creating it if it is missing.
+            pub fn append_to(path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
+                <$format as $crate::log::Format>::Options::new().open(path, $crate::Mode::Append)
+            }
+        }
+
+        $crate::log::verbs! { $name:
+            /// Return when every record appended so far is on stable storage.
+            fn sync(&self) -> $crate::Result<()>;
+            /// Stage records for a commit of `job`: the file of one attempt of a task. `first` is the number
+            /// that its first record must get; of a write-ahead log, whose records have none, it says nothing.
+            /// Any handle may stage, in any process.
+            fn stage(&self, job: &str, partition: u32, attempt: u64, first: Option<u64>) -> $crate::Result<$crate::Stage<$format>>;
+            /// Append what the parts of a job hold, in the order of their partitions, all or nothing, and
+            /// durably, whatever the durability option. A transaction that the log has already is not
+            /// appended again.
+            ///
+            /// A commit that fails with [`Durable::No`](crate::Durable::No) left nothing. Any other that failed has
+            /// begun: the next opening for writing ends it.
+            fn commit_staged(&self, transaction: &$crate::Transaction, parts: &[$crate::Part]) -> $crate::Result<$crate::Committed>;
+            /// The last transaction of each application.
+            fn transactions(&self) -> $crate::Result<std::collections::BTreeMap<String, $crate::Noted>>;
+            /// What was staged and not committed, by job.
+            fn staged(&self) -> $crate::Result<Vec<$crate::StagedJob>>;
+            /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+            fn discard_staged(&self, job: &str) -> $crate::Result<bool>;
+            /// Give up a commit that has begun and cannot be brought to its end, because what it staged is
+            /// gone or damaged. Records that it appended stay. For a handle for reading; fails while the log
+            /// is open for writing.
+            fn abandon_transaction(&self) -> $crate::Result<Option<$crate::Transaction>>;
+        }
+    };
+}
+
+pub(crate) use {facade, verbs};
