@@ -239,7 +239,7 @@ pub struct Shared<F: Format> {
     /// Held by an append and by a sync, where a sync must not cover half of an append's bytes.
     pub(super) turn: Option<Mutex<()>>,
     /// The file and what lies after a gap, to be given back by closing.
-    pub open_files: Mutex<Vec<Arc<Closable>>>,
+    pub(in crate::log) open_files: Mutex<Vec<Arc<Closable>>>,
     /// Space is reserved at most so far ahead.
     pub(super) piece_bytes: Option<u64>,
     /// At opening.
@@ -269,7 +269,7 @@ pub struct Shared<F: Format> {
 pub struct State {
     pub extent: Extent,
     /// Whether the number of the first record is known.
-    pub numbered: bool,
+    pub(in crate::log) numbered: bool,
     /// The log's file, or the lowest one.
     pub file_id: FileId,
     /// Byte after the space that is there: after the last record there may be zeros.

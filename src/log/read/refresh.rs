@@ -136,7 +136,7 @@ impl<F: Format> Shared<F> {
         Ok(read == sum.len() && u32::from_le_bytes(sum) == extent.last_sum)
     }
 
-    pub fn was_cut(&self, known: u64) -> Error {
+    pub(in crate::log) fn was_cut(&self, known: u64) -> Error {
         let message =
             format!("the log was read up to byte {known} and its end was cut since: open it again");
         self.error(ErrorKind::OutOfRange, message)
@@ -144,7 +144,7 @@ impl<F: Format> Shared<F> {
 
     /// What an error of reading at `at` is due to: the log may have been changed under the walk,
     /// which began when its end had been cut `cuts` times.
-    pub fn explain(&self, at: u64, cuts: u64, error: Error) -> Error {
+    pub(in crate::log) fn explain(&self, at: u64, cuts: u64, error: Error) -> Error {
         if !matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) {
             return error;
         }

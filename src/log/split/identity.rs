@@ -31,7 +31,7 @@ pub struct Anchor {
 
 impl Identity {
     /// Of a log with this valid prefix; `None` of an empty one.
-    pub(crate) fn of(extent: &Extent) -> Option<Self> {
+    pub(in crate::log) fn of(extent: &Extent) -> Option<Self> {
         let first = Anchor { offset: extent.start, sum: extent.first_sum };
         let last = Anchor { offset: extent.last_offset, sum: extent.last_sum };
         (extent.records > 0).then_some(Self([first, last]))
@@ -53,7 +53,7 @@ impl Identity {
     /// record with another checksum proves that it is one: what is damaged, cut off or was dropped
     /// says nothing. A record that has no checksum cannot be known to be intact, so there the mark
     /// counts first.
-    pub(crate) fn check<C: Framing>(
+    pub(in crate::log) fn check<C: Framing>(
         &self,
         (file, framing): (&dyn File, C),
         (head, end): (u64, u64),
@@ -92,7 +92,12 @@ impl Identity {
 
 impl Anchor {
     /// The intact record that begins there now; this one if there is none.
-    pub(crate) fn now<C: Framing>(self, file: &dyn File, framing: C, end: u64) -> io::Result<Self> {
+    pub(in crate::log) fn now<C: Framing>(
+        self,
+        file: &dyn File,
+        framing: C,
+        end: u64,
+    ) -> io::Result<Self> {
         if self.stands(file, framing, end)? {
             return Ok(self);
         }

@@ -11,9 +11,9 @@ pub struct Batch<C: Framing> {
     pub(crate) bytes: Vec<u8>,
     pub(crate) records: u64,
     /// Byte of the last record in `bytes`.
-    pub(crate) last_at: usize,
-    pub(crate) first_sum: u32,
-    pub(crate) last_sum: u32,
+    pub(in crate::log) last_at: usize,
+    pub(in crate::log) first_sum: u32,
+    pub(in crate::log) last_sum: u32,
     /// Where blocks for the index may end: records before it, and byte.
     pub(crate) cuts: Vec<(u64, usize)>,
     /// The longest payload: the log may have a lower limit than the batch.

@@ -151,7 +151,7 @@ impl<F: Format> Shared<F> {
         self.check_len(state.extent.end)
     }
 
-    pub fn check_len(&self, end: u64) -> io::Result<()> {
+    pub(in crate::log) fn check_len(&self, end: u64) -> io::Result<()> {
         let len = self.file.len()?;
         match len < end {
             false => Ok(()),

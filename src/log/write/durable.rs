@@ -150,7 +150,7 @@ impl<F: Format> Shared<F> {
 
     /// Sync, cut the space reserved ahead, and mark the log as closed. Once only; a second call waits
     /// for the first, and fails if that failed.
-    pub fn finish(&self) -> Result<()> {
+    pub(in crate::log) fn finish(&self) -> Result<()> {
         let _held = lines::hold();
         let mut result = Ok(());
         if self.mode != Mode::Read && !self.is_forked() {
@@ -210,7 +210,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// What was synced counts only if it is still in the log that others open.
-    pub fn check_still_there(&self, extent: &Extent) -> io::Result<()> {
+    pub(in crate::log) fn check_still_there(&self, extent: &Extent) -> io::Result<()> {
         self.check_len(extent.end)?;
         match self.file.is_unlinked()? {
             false => Ok(()),

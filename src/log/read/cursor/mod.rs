@@ -98,7 +98,7 @@ impl<F: Format> Cursor<F> {
 
     /// Report what was dropped or cut under the walk as such, and not as damage.
     #[must_use]
-    pub(crate) fn of(mut self, log: Arc<Shared<F>>) -> Self {
+    pub(in crate::log) fn of(mut self, log: Arc<Shared<F>>) -> Self {
         let cuts = log.cuts.load(Ordering::Acquire);
         self.log = Some((log, cuts));
         self.logging()
@@ -106,7 +106,7 @@ impl<F: Format> Cursor<F> {
 
     /// Log the damage met, what was met so far too.
     #[must_use]
-    pub(crate) fn logging(mut self) -> Self {
+    pub(in crate::log) fn logging(mut self) -> Self {
         self.logs = true;
         self.log_passed_over();
         self
@@ -138,7 +138,7 @@ impl<F: Format> Cursor<F> {
 
     /// The records before any damage are not known to be the log's, either.
     #[must_use]
-    pub(crate) fn unproved(mut self) -> Self {
+    pub(in crate::log) fn unproved(mut self) -> Self {
         self.proved = false;
         self
     }
