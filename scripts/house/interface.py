@@ -21,7 +21,7 @@ PAGE = Path(__file__).with_name("interface.txt")
 FORMATS = ("book", "wal", "ledger", "nostr")
 ROOMS = ("storage", "scan", "commit", "columns", "sidecar", "mend", "transaction", "log")
 # The types of the log whose members formats may use.
-OPEN = ("Log", "Shared", "State")
+OPEN = ("Log", "Shared")
 HEADER = """\
 # The engine for formats: the names that src/book, src/wal, src/ledger and src/nostr use of each room, and the members
 # of the log's types that are not the engine's own. `python scripts/house/interface.py --write` writes this list.

@@ -309,7 +309,7 @@ impl Book {
 
     /// Walk the deeds of a part with `start <= event < stop`, without opening the log; without `check`,
     /// checksums are not compared. Another log at the path is
-    /// [`ErrorKind::NotALog`](crate::ErrorKind::NotALog).
+    /// [`ErrorKind::NotALog`].
     pub fn read_split(
         split: &Split,
         options: &Options,

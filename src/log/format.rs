@@ -247,15 +247,15 @@ pub struct Shared<F: Format> {
     pub(super) closed: AtomicBool,
     pub(super) state: Mutex<State>,
     pub(super) index: Arc<Mutex<Index>>,
-    pub commits: GroupCommit,
+    pub(in crate::log) commits: GroupCommit,
     /// For a writer.
     pub(super) durable_records: AtomicU64,
-    pub mark_file: Mutex<Option<MarkFile>>,
+    pub(in crate::log) mark_file: Mutex<Option<MarkFile>>,
     pub(super) lock: Mutex<Option<WriterLock>>,
     /// How often this handle cut the log's end.
-    pub cuts: AtomicU64,
+    pub(in crate::log) cuts: AtomicU64,
     /// Where it cut.
-    pub cut_ends: Mutex<Vec<u64>>,
+    pub(in crate::log) cut_ends: Mutex<Vec<u64>>,
     /// Held while a format's own files are read, changed and written.
     pub exclusive: Mutex<()>,
     /// The thread that syncs every so often.
@@ -269,7 +269,7 @@ pub struct Shared<F: Format> {
 pub struct State {
     pub extent: Extent,
     /// Whether the number of the first record is known.
-    pub(in crate::log) numbered: bool,
+    pub numbered: bool,
     /// The log's file, or the lowest one.
     pub file_id: FileId,
     /// Byte after the space that is there: after the last record there may be zeros.

@@ -36,7 +36,12 @@ impl<F: Format> Debug for Shared<F> {
 }
 
 impl<F: Format> Shared<F> {
-    pub fn state(&self) -> Locked<'_, State> {
+    /// The valid prefix, also of a closed log.
+    pub fn extent(&self) -> Extent {
+        self.state().extent
+    }
+
+    pub(in crate::log) fn state(&self) -> Locked<'_, State> {
         locked(&self.state)
     }
 

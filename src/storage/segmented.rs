@@ -126,6 +126,11 @@ impl Segmented {
         self.access
     }
 
+    /// Size of a segment.
+    pub fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
+    }
+
     /// Path of a segment.
     pub fn path(&self, index: u64) -> PathBuf {
         self.dir.join((self.name)(index))

@@ -184,7 +184,7 @@ impl Format for WalFormat {
     fn tend(log: &Shared<Self>, after: Done) -> Result<()> {
         if after == Done::Opening {
             // A crash or a repair may have taken records that a consumer had seen.
-            match log.lower_consumers(log.state().extent.end, log.recovery.was_cut()) {
+            match log.lower_consumers(log.extent().end, log.recovery.was_cut()) {
                 // Truncations refuse it; appending and reading go on.
                 Err(e) if e.kind() == ErrorKind::Corrupt => {}
                 lowered => lowered?,

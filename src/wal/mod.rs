@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use crate::durability::Durability;
 use crate::error::{ErrorKind, Result};
 use crate::log::{
-    Bookmark, Inspected, Log, LogOptions, Repair, RepairReport, SalvageReport, Shared, State,
-    Wanted, facade,
+    Bookmark, Inspected, Log, LogOptions, Repair, RepairReport, SalvageReport, Shared, Wanted,
+    facade,
 };
 use codec::Codec;
 use format::WalFormat;
@@ -248,7 +248,7 @@ impl Wal {
     }
 
     /// Walk the records of a part, without opening the log; without `check`, checksums are not compared.
-    /// Another log at the path is [`ErrorKind::NotALog`](crate::ErrorKind::NotALog).
+    /// Another log at the path is [`ErrorKind::NotALog`].
     pub fn read_split(
         split: &Split,
         options: &Options,

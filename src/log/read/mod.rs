@@ -33,7 +33,7 @@ impl<F: Format> Log<F> {
 
     /// The valid prefix.
     pub fn extent(&self) -> Result<Extent> {
-        Ok(self.usable()?.state().extent)
+        Ok(self.usable()?.extent())
     }
 
     /// The log as it is, which fails where the number of the first record is not known.
@@ -78,7 +78,7 @@ impl<F: Format> Log<F> {
     pub fn read_by_ordinal(&self, ordinal: u64) -> Result<F::Owned> {
         self.numbered_extent()?;
         self.as_it_is_now(|shared| {
-            let extent = shared.state().extent;
+            let extent = shared.extent();
             shared.check_is_there(extent, ordinal)?;
             let stop = ordinal.checked_add(1);
             let mut cursor = shared.cursor_by_ordinal(ordinal, stop, OnCorrupt::Raise)?;

@@ -113,7 +113,7 @@ impl<F: Format> Log<F> {
     pub fn payload_by_ordinal(&self, ordinal: u64) -> Result<PayloadReader<F>> {
         self.numbered_extent()?;
         self.as_it_is_now(|shared| {
-            let extent = shared.state().extent;
+            let extent = shared.extent();
             shared.check_is_there(extent, ordinal)?;
             let offset = shared.locate_ordinal(extent, ordinal)?;
             shared.payload_at(extent, Some(ordinal), offset)
@@ -123,7 +123,7 @@ impl<F: Format> Log<F> {
     /// The payload of the record that begins at a byte.
     pub fn payload_by_offset(&self, offset: u64) -> Result<PayloadReader<F>> {
         self.as_it_is_now(|shared| {
-            let extent = shared.state().extent;
+            let extent = shared.extent();
             shared.locate_offset(extent, offset)?;
             if offset == extent.end {
                 return Err(shared.no_record_at_end(offset));

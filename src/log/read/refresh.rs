@@ -66,7 +66,7 @@ impl<F: Format> Shared<F> {
         if self.mode != Mode::Read {
             return Ok(false);
         }
-        let known = self.state().extent;
+        let known = self.extent();
         let head = match self.files.head()? {
             Some(head) if head > known.start => head,
             _ => return Ok(false),
@@ -103,7 +103,7 @@ impl<F: Format> Shared<F> {
 
     /// Fail if another record lies where the last one known was; with `shorter`, also if none does.
     fn check_not_rewritten(&self, shorter: bool) -> Result<()> {
-        let extent = self.state().extent;
+        let extent = self.extent();
         if self.mode != Mode::Read || extent.records == 0 {
             return Ok(());
         }
@@ -191,7 +191,7 @@ impl<F: Format> Shared<F> {
         let fail = |e| self.fail("read the log", e);
         // The mark before the file: what it vouches for must then be found.
         let mark = self.load_mark();
-        let known = self.state().extent;
+        let known = self.extent();
         let mut extent = known;
         if extent.records == 0 {
             match self.seal.first_now(&*self.file, extent.first)? {

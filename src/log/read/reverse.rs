@@ -54,7 +54,7 @@ impl<F: Format> Log<F> {
             self.usable()?.follow_head()?;
         }
         let (start, end) = self.as_it_is_now(|shared| {
-            let extent = shared.state().extent;
+            let extent = shared.extent();
             let start = from.unwrap_or(extent.start);
             let end = to.map_or(extent.end, |to| to.min(extent.end));
             shared.locate_offset(extent, start)?;
@@ -69,7 +69,7 @@ impl<F: Format> Log<F> {
     pub fn reverse_by_ordinal(&self, start: u64, stop: Option<u64>) -> Result<Reverse<F>> {
         self.numbered_extent()?;
         let (start, end, beyond) = self.as_it_is_now(|shared| {
-            let extent = shared.state().extent;
+            let extent = shared.extent();
             let next = extent.next();
             let beyond = stop.is_none_or(|stop| stop > next);
             let (start, stop) = (start.max(extent.first), stop.map_or(next, |stop| stop.min(next)));

@@ -15,7 +15,7 @@ pub struct Batch<C: Framing> {
     pub(in crate::log) first_sum: u32,
     pub(in crate::log) last_sum: u32,
     /// Where blocks for the index may end: records before it, and byte.
-    pub(crate) cuts: Vec<(u64, usize)>,
+    pub(in crate::log) cuts: Vec<(u64, usize)>,
     /// The longest payload: the log may have a lower limit than the batch.
     pub(crate) payload_len_max: usize,
 }

@@ -20,7 +20,7 @@ impl<F: Format> Log<F> {
     /// Return when every record appended so far is on stable storage.
     pub fn sync(&self) -> Result<()> {
         let shared = self.writable_as_before()?;
-        let end = shared.state().extent.end;
+        let end = shared.extent().end;
         shared.sync_to(end)
     }
 
@@ -28,7 +28,7 @@ impl<F: Format> Log<F> {
     /// serves all that wait, and if there is none, this call syncs.
     pub fn wait_durable_at(&self, offset: u64) -> Result<()> {
         let shared = self.writable_as_before()?;
-        let end = shared.state().extent.end;
+        let end = shared.extent().end;
         if offset >= end {
             let name = F::name_of(None, offset);
             let message = format!("no {name}, the log ends at byte {end}");
@@ -104,13 +104,28 @@ impl<F: Format> Shared<F> {
             // Durable now: every record up to `extent.end`. The mark may follow.
             self.store_mark(extent.mark(file_id), false)?;
             self.durable_records.store(extent.records, Ordering::Release);
-            Ok(seeded!(extent.end, "sync-covers-later-appends" => self.state().extent.end))
+            Ok(seeded!(extent.end, "sync-covers-later-appends" => self.extent().end))
         });
         result.map_err(|e| e.of(F::NAME).at(&self.place.log))
     }
 
+    /// Up to where a writer's log is on stable storage.
+    pub fn durable(&self) -> u64 {
+        self.commits.durable()
+    }
+
+    /// Sync after `change` wrote to the file, while no other thread syncs.
+    pub fn sync_after(&self, change: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.commits.exclusive(|| {
+            let extent = self.extent();
+            change()?;
+            self.sync_file(&extent)?;
+            Ok(extent.end)
+        })
+    }
+
     /// Sync, and see that the files still are the log that others open.
-    pub fn sync_file(&self, extent: &Extent) -> Result<()> {
+    pub(in crate::log) fn sync_file(&self, extent: &Extent) -> Result<()> {
         let begun = Instant::now();
         self.file.sync_data().map_err(|e| self.fail("sync", e))?;
         self.seal.synced();
@@ -121,13 +136,13 @@ impl<F: Format> Shared<F> {
     }
 
     /// Whether recovery cuts back to the mark, so that it is a part of what is acknowledged.
-    pub fn is_exact(&self) -> bool {
+    pub(in crate::log) fn is_exact(&self) -> bool {
         self.common.recovery == Recovery::Acknowledged
     }
 
     /// Advisory: if the mark cannot be stored, the one before stands, which costs time only. An
     /// exact one must be durable, and the first one where that of an empty log proves something.
-    pub fn store_mark(&self, mark: Mark, closed: bool) -> Result<()> {
+    pub(in crate::log) fn store_mark(&self, mark: Mark, closed: bool) -> Result<()> {
         let mut index = self.index();
         index.flush(&*self.common.storage);
         let (index_entries, index_chain) = index.summary_at(mark.end);
@@ -226,7 +241,7 @@ pub fn sync_every<F: Format>(shared: &Arc<Shared<F>>, interval: Duration) -> io:
         if shared.closed.load(Ordering::Acquire) {
             return false;
         }
-        let end = shared.state().extent.end;
+        let end = shared.extent().end;
         if end > shared.commits.durable()
             && let Err(error) = seeded!(shared.sync_to(end),
                 "background-sync-error-lost" => shared.file.sync_data().map_or(Ok(()), |()| shared.sync_to(end)))

@@ -104,11 +104,8 @@ fn store_checkpoint(state: &State) -> Result<()> {
         return Ok(());
     }
     let shared = state.current.writable_as_before()?;
-    shared.commits.exclusive(|| {
-        let extent = shared.state().extent;
+    shared.sync_after(|| {
         files::store_checkpoint(&*shared.file, state.checkpoint)
-            .map_err(|e| shared.fail("store the checkpoint", e))?;
-        shared.sync_file(&extent)?;
-        Ok(extent.end)
+            .map_err(|e| shared.fail("store the checkpoint", e))
     })
 }

@@ -122,7 +122,7 @@ impl EventWal {
             if state.finished {
                 return Ok(());
             }
-            let end = state.current.writable_as_before()?.state().extent.end;
+            let end = state.current.writable_as_before()?.extent().end;
             (state.current.clone(), end)
         };
         // Another thread may finish this file meanwhile, and go on in the next one: then it is synced.
@@ -185,7 +185,7 @@ impl EventWal {
     pub fn bytes(&self) -> u64 {
         let state = lock(&self.state);
         let finished = state.files.iter().rev().skip(1).map(|piece| piece.bytes);
-        finished.sum::<u64>() + state.current.shared.state().extent.end
+        finished.sum::<u64>() + state.current.shared.extent().end
     }
 
     /// What this handle did since it was opened.
@@ -205,8 +205,8 @@ impl EventWal {
             return 0;
         }
         let shared = &state.current.shared;
-        let durable = shared.commits.durable();
-        shared.state().extent.end.saturating_sub(durable)
+        let durable = shared.durable();
+        shared.extent().end.saturating_sub(durable)
     }
 
     /// What opening found and did at the end of the log.
@@ -260,7 +260,7 @@ impl EventWal {
 
     /// A sync where the durability asks for one, without the lock: appends go on meanwhile.
     fn after_append(&self, log: &Log<FileFormat>, end: u64) -> Result<()> {
-        let unsynced = end.saturating_sub(log.shared.commits.durable());
+        let unsynced = end.saturating_sub(log.shared.durable());
         match self.options.durability {
             None if unsynced >= self.options.batch_bytes => log.shared.sync_to(end),
             None => Ok(()),
@@ -272,7 +272,7 @@ impl EventWal {
     fn make_room(&self, state: &mut State, bytes: u64) -> Result<()> {
         state.check()?;
         if !state.finished {
-            let extent = state.current.writable()?.state().extent;
+            let extent = state.current.writable()?.extent();
             if extent.records == 0 || extent.end.saturating_add(bytes) <= self.options.segment_bytes
             {
                 return Ok(());

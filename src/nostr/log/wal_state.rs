@@ -85,7 +85,7 @@ impl State {
             return Err(e);
         }
         if let Some(piece) = self.files.last_mut() {
-            piece.bytes = self.current.shared.state().extent.end;
+            piece.bytes = self.current.shared.extent().end;
         }
         self.done.add(&self.current.shared.counters.read());
         self.finished = true;

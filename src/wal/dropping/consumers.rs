@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::error::{Durable, ErrorKind, Result};
 use crate::locks::{MutexGuard, TryLockError, lock};
 use crate::mode::Mode;
-use crate::sidecar::{CONSUMERS_WAIT, Consumers, Positions, check_name};
+use crate::sidecar::{CONSUMERS_WAIT, Positions, check_name};
 use crate::storage::LockGuard;
 use crate::wal::codec::{FORMAT, Lsn};
 use crate::wal::format::WalFormat;
@@ -31,7 +31,7 @@ impl Wal {
         shared.change_consumers(|shared, consumers| {
             // While it is locked, no process drops what is there now.
             shared.follow_head()?;
-            let extent = shared.state().extent;
+            let extent = shared.extent();
             // A writer may have cut off the end that this reader knows.
             shared.check_uncut()?;
             shared.locate_offset(extent, lsn.0)?;
@@ -63,10 +63,6 @@ pub struct ConsumersLock<'a> {
 }
 
 impl Shared<WalFormat> {
-    pub(super) fn consumers(&self) -> Consumers<'_> {
-        Consumers { storage: &*self.common.storage, sidecar: &self.place.sidecar, format: FORMAT }
-    }
-
     /// Keep other threads and processes from changing the consumers and from dropping records.
     pub(super) fn lock_consumers(&self) -> Result<ConsumersLock<'_>> {
         self.lock_consumers_within(lock(&self.exclusive), CONSUMERS_WAIT)

@@ -54,7 +54,7 @@ impl Wal {
     /// opening for writing makes it so.
     pub fn would_drop(&self, cut: Cut) -> Result<Dropped> {
         let shared = self.0.usable()?;
-        let extent = shared.state().extent;
+        let extent = shared.extent();
         let left = shared.left_after(extent, cut)?;
         if shared.mode != Mode::Read {
             let (lsn, end) = match cut {

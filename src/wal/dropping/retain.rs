@@ -32,7 +32,7 @@ impl Wal {
         let shared = self.0.usable()?;
         shared.check_segmented()?;
         let head = shared.allowed_head(retention)?;
-        let extent = shared.state().extent;
+        let extent = shared.extent();
         let left = head.map_or(Ok(extent), |head| shared.extent_from(extent, head))?;
         Ok(Dropped::between(extent, left))
     }
@@ -43,11 +43,11 @@ impl Shared<WalFormat> {
     /// was done last. Another thread or process that is at it, or sets a consumer, is not waited for:
     /// then the next sync does it.
     pub(in crate::wal) fn keep_to_retention(&self) {
-        let (Some(given), Some(_)) = (self.options.retention, self.files.segments()) else {
+        let (Some(given), Some(segments)) = (self.options.retention, self.files.segments()) else {
             return;
         };
-        let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
-        let (segment, last) = (self.commits.durable() / bytes, &self.format.retained_in);
+        let bytes = segments.segment_bytes();
+        let (segment, last) = (self.durable() / bytes, &self.format.retained_in);
         // One more, so that 0 is none yet.
         if last.fetch_max(segment + 1, Ordering::AcqRel) > segment {
             return;
@@ -72,16 +72,16 @@ impl Shared<WalFormat> {
         if let Some(head) = self.allowed_head(retention)? {
             return self.archive_and_drop_before(head);
         }
-        let extent = self.state().extent;
+        let extent = self.extent();
         Ok(Dropped::between(extent, extent))
     }
 
     /// The head after dropping what `retention` allows; `None` if it stays.
     fn allowed_head(&self, retention: &Retention) -> Result<Option<Lsn>> {
         let Some(segments) = self.files.segments() else { return Ok(None) };
-        let extent = self.state().extent;
+        let extent = self.extent();
         let slowest = self.consumers().load()?.into_values().min();
-        let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
+        let bytes = segments.segment_bytes();
         let mut allowed = 0;
         if let Some(most) = retention.bytes_max {
             allowed = allowed.max(extent.end.saturating_sub(most));
@@ -94,7 +94,7 @@ impl Shared<WalFormat> {
         if let (true, Some(needed)) = (retention.consumed, slowest) {
             allowed = allowed.max(needed);
         }
-        let allowed = allowed.min(slowest.unwrap_or(u64::MAX)).min(self.commits.durable());
+        let allowed = allowed.min(slowest.unwrap_or(u64::MAX)).min(self.durable());
         // The head is the first record of a segment, so that all before it goes: of the one in which
         // `allowed` lies, or of one before if a record reaches over its begin.
         for index in (0..=allowed / bytes).rev() {
@@ -156,9 +156,9 @@ impl Shared<WalFormat> {
         else {
             return Ok(());
         };
-        self.locate_offset(self.state().extent, lsn.0)?;
+        self.locate_offset(self.extent(), lsn.0)?;
         self.check_durable(lsn, lsn.0)?;
-        let bytes = self.format.layout().segment_bytes().unwrap_or(u64::MAX);
+        let bytes = segments.segment_bytes();
         for index in segments.range().start..lsn.0 / bytes {
             hook(index, &segments.path(index)).map_err(|e| {
                 let doing = format!("archive segment {}", segment_name(index));
