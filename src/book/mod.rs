@@ -24,7 +24,7 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
-use crate::log::{Bookmark, Log, LogOptions, Repair, RepairReport, Wanted, bytes_of, facade};
+use crate::log::{Bookmark, Log, Repair, RepairReport, Wanted, bytes_of, facade};
 use crate::scan::Step;
 use crate::scan::framing::{Frame as _, Framing as _};
 use crate::slice::part;
@@ -51,25 +51,11 @@ pub use names::LOG_NAME;
 pub use names::META_NAME;
 pub use options::Options;
 
-/// Walks forwards over [deeds](DeedRef).
-pub type Cursor = crate::log::Cursor<BookFormat>;
-/// Walks backwards over [deeds](DeedRef).
-pub type Reverse = crate::log::Reverse<BookFormat>;
-/// [Deeds](Deed) of a range as an iterator; ends after the first error.
-pub type Iter = crate::log::Iter<BookFormat>;
-/// Follows a book from a given event on.
-pub type Follow = crate::log::Follow<BookFormat>;
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`].
 pub type Batch = crate::log::Batch<Codec>;
-/// Deeds that a task stages for a commit of its job: [`Book::stage`].
-pub type Stage = crate::log::Stage<BookFormat>;
-/// A stream of Arrow record batches over a cursor.
-#[cfg(feature = "arrow")]
-pub type Batches = crate::log::Batches<BookFormat>;
-
 facade! {
     /// An open event log. Handles may be shared by threads; clones are the same handle.
-    Book(BookFormat) writes
+    Book(BookFormat: DeedRef, Deed) writes
 }
 
 impl Batch {
@@ -99,10 +85,6 @@ impl Options {
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Book> {
         Ok(Book(Log::open_with(path.as_ref(), mode, self.clone())?))
     }
-}
-
-impl LogOptions for Options {
-    type Format = BookFormat;
 }
 
 impl Book {

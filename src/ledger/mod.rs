@@ -19,7 +19,7 @@ mod transient;
 use std::path::Path;
 
 use crate::error::Result;
-use crate::log::{Log, LogOptions, Split, facade};
+use crate::log::{Log, Split, facade};
 use codec::Codec;
 use format::LedgerFormat;
 
@@ -41,21 +41,14 @@ pub use store::LedgerStore;
 pub use store::tally::LedgerStats;
 pub use transient::{DataStore, MemoryStore, TransientDB};
 
-/// Walks forwards over the [records](RecordRef) of a file.
-pub type Cursor = crate::log::Cursor<LedgerFormat>;
 /// Walks forwards over the [records](RecordRef) of files, one after the other.
 pub type Files = crate::log::Chained<LedgerFormat>;
-/// The [records](Record) of a file, or of several, as an iterator; ends after the first error.
-pub type Iter = crate::log::Iter<LedgerFormat>;
 /// Encoded records, appended by [`LedgerStore::append_batch`].
 pub type Batch = crate::log::Batch<Codec>;
-/// A stream of Arrow record batches over a cursor.
-#[cfg(feature = "arrow")]
-pub type Batches = crate::log::Batches<LedgerFormat>;
 
 facade! {
     /// One file of a ledger, open for reading.
-    LedgerFile(LedgerFormat) reads
+    LedgerFile(LedgerFormat: RecordRef, Record) reads
 }
 
 impl Batch {
@@ -69,10 +62,6 @@ impl Batch {
     pub fn push(&mut self, payload: &[u8]) -> Result<()> {
         self.push_tagged((), payload).map(drop)
     }
-}
-
-impl LogOptions for Options {
-    type Format = LedgerFormat;
 }
 
 impl LedgerFile {

@@ -12,9 +12,22 @@ macro_rules! verbs {
     };
 }
 
-/// Define the type of a log. With `reads` it has the verbs of reading, with `writes` all.
+/// Define the type of a log, and those of its walks. `$shown` and `$own` are records as cursors and as iterators give
+/// them. With `reads` it has the verbs of reading, with `writes` all.
 macro_rules! facade {
-    ($(#[$doc:meta])* $name:ident($format:ty) reads) => {
+    ($(#[$doc:meta])* $name:ident($format:ty: $shown:ident, $own:ident) reads) => {
+        #[doc = concat!("Walks forwards over [`", stringify!($shown), "`].")]
+        pub type Cursor = $crate::Cursor<$format>;
+        #[doc = concat!("[`", stringify!($own), "`] of a range as an iterator; ends after the first error.")]
+        pub type Iter = $crate::Iter<$format>;
+        /// A stream of Arrow record batches over a cursor.
+        #[cfg(feature = "arrow")]
+        pub type Batches = $crate::Batches<$format>;
+
+        impl $crate::log::LogOptions for Options {
+            type Format = $format;
+        }
+
         $(#[$doc])*
         #[derive(Clone)]
         pub struct $name($crate::log::Log<$format>);
@@ -27,10 +40,10 @@ macro_rules! facade {
 
         /// All records that are there now.
         impl IntoIterator for &$name {
-            type Item = <$crate::Iter<$format> as Iterator>::Item;
-            type IntoIter = $crate::Iter<$format>;
+            type Item = $crate::Result<$own>;
+            type IntoIter = Iter;
 
-            fn into_iter(self) -> Self::IntoIter {
+            fn into_iter(self) -> Iter {
                 self.0.all()
             }
         }
@@ -46,7 +59,7 @@ macro_rules! facade {
             /// The mode in which the handle was opened.
             fn mode(&self) -> $crate::Mode;
             /// The options it was opened with.
-            fn options(&self) -> &<$format as $crate::log::Format>::Options;
+            fn options(&self) -> &Options;
             /// The report of the opening.
             fn recovery(&self) -> &$crate::RecoveryReport;
             /// Counts of this handle since it was opened.
@@ -73,23 +86,30 @@ macro_rules! facade {
             fn splits_between(&self, split_bytes: u64, from: &$crate::Bookmark, to: &$crate::Bookmark) -> $crate::Result<Vec<$crate::Split>>;
         }
     };
-    ($(#[$doc:meta])* $name:ident($format:ty) writes) => {
-        $crate::log::facade! { $(#[$doc])* $name($format) reads }
+    ($(#[$doc:meta])* $name:ident($format:ty: $shown:ident, $own:ident) writes) => {
+        $crate::log::facade! { $(#[$doc])* $name($format: $shown, $own) reads }
+
+        #[doc = concat!("Walks backwards over [`", stringify!($shown), "`].")]
+        pub type Reverse = $crate::Reverse<$format>;
+        #[doc = concat!("Follows a log from a given record on, by [`", stringify!($shown), "`].")]
+        pub type Follow = $crate::Follow<$format>;
+        #[doc = concat!("Records that a task stages for a commit of its job: [`", stringify!($name), "::stage`].")]
+        pub type Stage = $crate::Stage<$format>;
 
         impl $name {
             /// Open a log for reading.
             pub fn open(path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
-                <$format as $crate::log::Format>::Options::new().open(path, $crate::Mode::Read)
+                Options::new().open(path, $crate::Mode::Read)
             }
 
             /// Create a log that must not exist, for appending.
             pub fn create(path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
-                <$format as $crate::log::Format>::Options::new().open(path, $crate::Mode::Create)
+                Options::new().open(path, $crate::Mode::Create)
             }
 
             /// Open a log for appending, creating it if it is missing.
             pub fn append_to(path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
-                <$format as $crate::log::Format>::Options::new().open(path, $crate::Mode::Append)
+                Options::new().open(path, $crate::Mode::Append)
             }
         }
 
@@ -99,7 +119,7 @@ macro_rules! facade {
             /// Stage records for a commit of `job`: the file of one attempt of a task. `first` is the number
             /// that its first record must get; of a write-ahead log, whose records have none, it says nothing.
             /// Any handle may stage, in any process.
-            fn stage(&self, job: &str, partition: u32, attempt: u64, first: Option<u64>) -> $crate::Result<$crate::Stage<$format>>;
+            fn stage(&self, job: &str, partition: u32, attempt: u64, first: Option<u64>) -> $crate::Result<Stage>;
             /// Append what the parts of a job hold, in the order of their partitions, all or nothing, and
             /// durably, whatever the durability option. A transaction that the log has already is not
             /// appended again.

@@ -19,8 +19,7 @@ use std::path::{Path, PathBuf};
 use crate::durability::Durability;
 use crate::error::{ErrorKind, Result};
 use crate::log::{
-    Bookmark, Inspected, Log, LogOptions, Repair, RepairReport, SalvageReport, Shared, Wanted,
-    facade,
+    Bookmark, Inspected, Log, Repair, RepairReport, SalvageReport, Shared, Wanted, facade,
 };
 use codec::Codec;
 use format::WalFormat;
@@ -42,25 +41,11 @@ pub use options::{Layout, Options};
 pub use pack::{Parts, pack};
 pub use record::{Record, RecordRef};
 
-/// Walks forwards over [records](RecordRef).
-pub type Cursor = crate::log::Cursor<WalFormat>;
-/// Walks backwards over [records](RecordRef).
-pub type Reverse = crate::log::Reverse<WalFormat>;
-/// [Records](Record) of a range as an iterator; ends after the first error.
-pub type Iter = crate::log::Iter<WalFormat>;
-/// Follows a log from a given record on.
-pub type Follow = crate::log::Follow<WalFormat>;
 /// Encoded records, appended with one write by [`Wal::append_batch`].
 pub type Batch = crate::log::Batch<Codec>;
-/// Records that a task stages for a commit of its job: [`Wal::stage`].
-pub type Stage = crate::log::Stage<WalFormat>;
-/// A stream of Arrow record batches over a cursor.
-#[cfg(feature = "arrow")]
-pub type Batches = crate::log::Batches<WalFormat>;
-
 facade! {
     /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
-    Wal(WalFormat) writes
+    Wal(WalFormat: RecordRef, Record) writes
 }
 
 impl Stage {
@@ -90,10 +75,6 @@ impl Options {
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Wal> {
         Ok(Wal(Log::open_with(path.as_ref(), mode, self.clone())?))
     }
-}
-
-impl LogOptions for Options {
-    type Format = WalFormat;
 }
 
 impl Wal {
