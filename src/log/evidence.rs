@@ -36,12 +36,12 @@ impl Evidence {
     }
 
     /// The end of what the mark vouches for, where more is known.
-    pub(in crate::log) fn with_durable(self, durable: Option<Border>) -> Self {
+    pub(super) fn with_durable(self, durable: Option<Border>) -> Self {
         Self { durable, ..self }
     }
 
     /// Take this byte for the end of what is known.
-    pub(in crate::log) fn set_known_end(&mut self, offset: u64) {
+    pub(super) fn set_known_end(&mut self, offset: u64) {
         self.known_end = Some(Border { offset, ordinal: None });
     }
 
@@ -52,13 +52,13 @@ impl Evidence {
     }
 
     /// The first end of something known after a byte: of the extent, or of what the mark vouches for.
-    pub(in crate::log) fn known_end_after(&self, offset: u64) -> Option<Border> {
+    pub(super) fn known_end_after(&self, offset: u64) -> Option<Border> {
         let ends = [self.known_end, self.durable].into_iter().flatten();
         ends.filter(|end| end.offset > offset).min_by_key(|end| end.offset)
     }
 
     /// The first border after a byte.
-    pub(in crate::log) fn border_after(&self, offset: u64) -> Option<Border> {
+    pub(super) fn border_after(&self, offset: u64) -> Option<Border> {
         let entry = lock(&self.index).first_from(offset + 1);
         let border = entry.map(|e| Border { offset: e.offset, ordinal: Some(e.ordinal) });
         let end = self.known_end_after(offset);

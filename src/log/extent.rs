@@ -30,7 +30,7 @@ impl Extent {
     }
 
     /// What a mark vouches for.
-    pub(in crate::log) fn of_mark(mark: &Mark) -> Self {
+    pub(super) fn of_mark(mark: &Mark) -> Self {
         let Mark { first, records, start, end, last_offset, first_sum, last_sum, .. } = *mark;
         Self { first, records, start, end, last_offset, last_sum, first_sum }
     }
@@ -48,7 +48,7 @@ impl Extent {
 
     /// Add a record of `len` bytes at `offset`.
     #[inline]
-    pub(in crate::log) fn push_parts(&mut self, offset: u64, len: u64, sum: u32) {
+    pub(super) fn push_parts(&mut self, offset: u64, len: u64, sum: u32) {
         if self.records == 0 {
             self.first_sum = sum;
         }

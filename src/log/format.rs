@@ -239,7 +239,7 @@ pub struct Shared<F: Format> {
     /// Held by an append and by a sync, where a sync must not cover half of an append's bytes.
     pub(super) turn: Option<Mutex<()>>,
     /// The file and what lies after a gap, to be given back by closing.
-    pub(in crate::log) open_files: Mutex<Vec<Arc<Closable>>>,
+    pub(super) open_files: Mutex<Vec<Arc<Closable>>>,
     /// Space is reserved at most so far ahead.
     pub(super) piece_bytes: Option<u64>,
     /// At opening.
@@ -247,15 +247,15 @@ pub struct Shared<F: Format> {
     pub(super) closed: AtomicBool,
     pub(super) state: Mutex<State>,
     pub(super) index: Arc<Mutex<Index>>,
-    pub(in crate::log) commits: GroupCommit,
+    pub(super) commits: GroupCommit,
     /// For a writer.
     pub(super) durable_records: AtomicU64,
-    pub(in crate::log) mark_file: Mutex<Option<MarkFile>>,
+    pub(super) mark_file: Mutex<Option<MarkFile>>,
     pub(super) lock: Mutex<Option<WriterLock>>,
     /// How often this handle cut the log's end.
-    pub(in crate::log) cuts: AtomicU64,
+    pub(super) cuts: AtomicU64,
     /// Where it cut.
-    pub(in crate::log) cut_ends: Mutex<Vec<u64>>,
+    pub(super) cut_ends: Mutex<Vec<u64>>,
     /// Held while a format's own files are read, changed and written.
     pub exclusive: Mutex<()>,
     /// The thread that syncs every so often.

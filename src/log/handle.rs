@@ -41,7 +41,7 @@ impl<F: Format> Shared<F> {
         self.state().extent
     }
 
-    pub(in crate::log) fn state(&self) -> Locked<'_, State> {
+    pub(super) fn state(&self) -> Locked<'_, State> {
         locked(&self.state)
     }
 
@@ -103,7 +103,6 @@ impl<F: Format> Drop for Owner<F> {
     }
 }
 
-/// Methods of every log.
 impl<F: Format> Log<F> {
     /// Sync, cut the space reserved ahead, release the lock, and give back all files and maps.
     pub fn close(&self) -> Result<()> {

@@ -46,7 +46,7 @@ pub struct RecoveryReport {
 }
 
 impl RecoveryReport {
-    pub(in crate::log) fn new(findings: &Findings, loss: Option<Loss>) -> Self {
+    pub(super) fn new(findings: &Findings, loss: Option<Loss>) -> Self {
         Self {
             verdict: findings.verdict,
             mark: findings.mark,

@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// What a writer locks besides the sidecar: logs in a single file share a directory.
-    pub(in crate::log) fn locked(&self) -> &Path {
+    pub(super) fn locked(&self) -> &Path {
         if self.single {
             seeded!(&self.log, "log-file-unlocked" => &self.sidecar)
         } else {
@@ -154,7 +154,7 @@ impl Files {
     }
 
     /// Make durable whatever lies from byte `offset` of `file` on, written by any program.
-    pub(in crate::log) fn sync_from(&self, file: &dyn File, offset: u64) -> io::Result<()> {
+    pub(super) fn sync_from(&self, file: &dyn File, offset: u64) -> io::Result<()> {
         match self {
             Self::One => file.sync_data(),
             Self::Segments(segments) => segments.sync_from(offset),
@@ -162,12 +162,12 @@ impl Files {
     }
 
     /// Whether files lie after a gap, which a cut removes.
-    pub(in crate::log) fn has_orphans(&self) -> bool {
+    pub(super) fn has_orphans(&self) -> bool {
         self.segments().is_some_and(|segments| segments.has_orphans())
     }
 
     /// The byte at which the log begins by its files now, if that can move.
-    pub(in crate::log) fn head(&self) -> Result<Option<u64>> {
+    pub(super) fn head(&self) -> Result<Option<u64>> {
         Ok(match self.segments().map(|segments| segments.head()).transpose()? {
             Some(Head::At(head)) => Some(head),
             _ => None,
@@ -209,7 +209,7 @@ pub struct Beyond {
 
 impl Beyond {
     /// The same through a file that can be given back, which is noted in `open`.
-    pub(in crate::log) fn closable(self, open: &mut Vec<Arc<Closable>>) -> Self {
+    pub(super) fn closable(self, open: &mut Vec<Arc<Closable>>) -> Self {
         let file = Arc::new(Closable::new(self.file));
         open.push(file.clone());
         Self { file, ..self }

@@ -77,12 +77,12 @@ impl<F: Format> Chained<F> {
 
     /// The damages of [`Self::gather`].
     #[cfg(feature = "arrow")]
-    pub(in crate::log) fn gathered(&self) -> &[Damage] {
+    pub(super) fn gathered(&self) -> &[Damage] {
         &self.damages
     }
 
     /// Gather the damages that the current log has got since the last call.
-    pub(in crate::log) fn gather(&mut self) {
+    pub(super) fn gather(&mut self) {
         let new = self.ungathered().to_vec();
         self.gathered += new.len();
         self.damages.extend(new);
@@ -104,7 +104,7 @@ impl<F: Format> Chained<F> {
     }
 
     /// The cursor over the current log; `None` after the last log.
-    pub(in crate::log) fn now(&mut self) -> Result<Option<&mut Cursor<F>>> {
+    pub(super) fn now(&mut self) -> Result<Option<&mut Cursor<F>>> {
         if self.at.is_none() {
             match self.left.next().transpose() {
                 Ok(log) => self.at = log,
@@ -118,7 +118,7 @@ impl<F: Format> Chained<F> {
     }
 
     /// Leave the current log.
-    pub(in crate::log) fn pass(&mut self) {
+    pub(super) fn pass(&mut self) {
         self.gather();
         (self.at, self.gathered) = (None, 0);
     }

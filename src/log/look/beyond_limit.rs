@@ -36,7 +36,7 @@ pub fn beyond_limit_advice<F: Format>() -> String {
 
 impl Findings {
     /// Say what to do about a record that is only longer than the caller's limit.
-    pub(in crate::log) fn note_beyond_limit<F: Format>(&mut self, beyond_limit: bool) {
+    pub(super) fn note_beyond_limit<F: Format>(&mut self, beyond_limit: bool) {
         self.beyond_limit = beyond_limit;
         if let (true, Some(damage)) = (beyond_limit, &mut self.damage) {
             damage.reason.push_str(&beyond_limit_advice::<F>());

@@ -74,7 +74,7 @@ impl<F: Format> Log<F> {
     }
 
     /// `check` may refuse what is found under the lock, before anything is cut.
-    pub(in crate::log) fn open_writer(
+    pub(super) fn open_writer(
         place: Place,
         mode: Mode,
         options: F::Options,

@@ -126,7 +126,7 @@ impl Snapshot {
 }
 
 impl<F: Format> Shared<F> {
-    pub(in crate::log) fn corrupt(&self, damage: &Damage) -> Error {
+    pub(super) fn corrupt(&self, damage: &Damage) -> Error {
         corrupt::<F>(&self.place.log, damage, ErrorKind::Corrupt)
     }
 
@@ -195,7 +195,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// All bytes there are, also after a gap, and the byte after the last one.
-    pub(in crate::log) fn whole(&self, snapshot: &Snapshot) -> Result<(Arc<dyn File>, u64)> {
+    pub(super) fn whole(&self, snapshot: &Snapshot) -> Result<(Arc<dyn File>, u64)> {
         match &snapshot.beyond {
             Some(beyond) => Ok((beyond.file.clone(), beyond.end)),
             None => {

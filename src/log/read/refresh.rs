@@ -35,10 +35,7 @@ impl<F: Format> Log<F> {
 
     /// Read with a handle that may not know what others did: if reading fails because a prefix was
     /// dropped, it is done once more from the new head, and if the end was cut, that is the error.
-    pub(in crate::log) fn as_it_is_now<T>(
-        &self,
-        read: impl Fn(&Shared<F>) -> Result<T>,
-    ) -> Result<T> {
+    pub(super) fn as_it_is_now<T>(&self, read: impl Fn(&Shared<F>) -> Result<T>) -> Result<T> {
         let shared = self.usable()?;
         // A log that is shorter now is read as far as it goes.
         match shared.check_not_rewritten(false).and_then(|()| read(shared)) {
@@ -136,7 +133,7 @@ impl<F: Format> Shared<F> {
         Ok(read == sum.len() && u32::from_le_bytes(sum) == extent.last_sum)
     }
 
-    pub(in crate::log) fn was_cut(&self, known: u64) -> Error {
+    pub(super) fn was_cut(&self, known: u64) -> Error {
         let message =
             format!("the log was read up to byte {known} and its end was cut since: open it again");
         self.error(ErrorKind::OutOfRange, message)
@@ -144,7 +141,7 @@ impl<F: Format> Shared<F> {
 
     /// What an error of reading at `at` is due to: the log may have been changed under the walk,
     /// which began when its end had been cut `cuts` times.
-    pub(in crate::log) fn explain(&self, at: u64, cuts: u64, error: Error) -> Error {
+    pub(super) fn explain(&self, at: u64, cuts: u64, error: Error) -> Error {
         if !matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) {
             return error;
         }

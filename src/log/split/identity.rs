@@ -31,7 +31,7 @@ pub struct Anchor {
 
 impl Identity {
     /// Of a log with this valid prefix; `None` of an empty one.
-    pub(in crate::log) fn of(extent: &Extent) -> Option<Self> {
+    pub(super) fn of(extent: &Extent) -> Option<Self> {
         let first = Anchor { offset: extent.start, sum: extent.first_sum };
         let last = Anchor { offset: extent.last_offset, sum: extent.last_sum };
         (extent.records > 0).then_some(Self([first, last]))

@@ -172,7 +172,7 @@ impl<F: Format> Log<F> {
 
 impl<F: Format> Shared<F> {
     /// A part of the log as a snapshot shows it.
-    pub(in crate::log) fn part(
+    pub(super) fn part(
         &self,
         snapshot: &Snapshot,
         (offset, end): (u64, u64),
@@ -194,7 +194,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Cut what lies between two borders of the valid prefix at those that the index knows.
-    pub(in crate::log) fn cut(
+    pub(super) fn cut(
         &self,
         snapshot: &Snapshot,
         split_bytes: u64,

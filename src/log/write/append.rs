@@ -103,7 +103,7 @@ impl<F: Format> Shared<F> {
         self.error(kind, message).with_durable(Durable::No)
     }
 
-    pub(in crate::log) fn check_poisoned(&self) -> Result<()> {
+    pub(super) fn check_poisoned(&self) -> Result<()> {
         self.commits.check().map_err(|e| e.of(F::NAME).at(&self.place.log))
     }
 

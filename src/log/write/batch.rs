@@ -11,11 +11,11 @@ pub struct Batch<C: Framing> {
     pub(crate) bytes: Vec<u8>,
     pub(crate) records: u64,
     /// Byte of the last record in `bytes`.
-    pub(in crate::log) last_at: usize,
-    pub(in crate::log) first_sum: u32,
-    pub(in crate::log) last_sum: u32,
+    pub(super) last_at: usize,
+    pub(super) first_sum: u32,
+    pub(super) last_sum: u32,
     /// Where blocks for the index may end: records before it, and byte.
-    pub(in crate::log) cuts: Vec<(u64, usize)>,
+    pub(super) cuts: Vec<(u64, usize)>,
     /// The longest payload: the log may have a lower limit than the batch.
     pub(crate) payload_len_max: usize,
 }

@@ -147,11 +147,11 @@ impl<F: Format> Shared<F> {
 
     /// Writing on after the end of a file that another process cut would leave zeros where records
     /// were, and the next sync would vouch for them.
-    pub(in crate::log) fn check_not_truncated(&self, state: &State) -> io::Result<()> {
+    pub(super) fn check_not_truncated(&self, state: &State) -> io::Result<()> {
         self.check_len(state.extent.end)
     }
 
-    pub(in crate::log) fn check_len(&self, end: u64) -> io::Result<()> {
+    pub(super) fn check_len(&self, end: u64) -> io::Result<()> {
         let len = self.file.len()?;
         match len < end {
             false => Ok(()),

@@ -24,8 +24,7 @@ impl<F: Format> Log<F> {
         shared.sync_to(end)
     }
 
-    /// Return when the record that begins at byte `offset` is on stable storage: the next sync
-    /// serves all that wait, and if there is none, this call syncs.
+    /// Return when the record that begins at byte `offset` is on stable storage.
     pub fn wait_durable_at(&self, offset: u64) -> Result<()> {
         let shared = self.writable_as_before()?;
         let end = shared.extent().end;
@@ -37,8 +36,7 @@ impl<F: Format> Log<F> {
         shared.sync_to(offset + 1)
     }
 
-    /// Byte up to which the log is known to be on stable storage; `None` for a reader that finds no
-    /// mark, or one since which another program appended.
+    /// Byte up to which the log is known to be on stable storage; `None` if a reader cannot tell.
     pub fn durable_offset(&self) -> Result<Option<u64>> {
         let shared = self.usable()?;
         if shared.mode != Mode::Read {
@@ -75,7 +73,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// The same for a series of batches that its caller syncs at its end.
-    pub(in crate::log) fn after_append_unsynced(&self, end: u64) -> Result<()> {
+    pub(super) fn after_append_unsynced(&self, end: u64) -> Result<()> {
         match self.common.durability {
             Durability::Always => Ok(()),
             _ => self.after_append(end),
@@ -125,7 +123,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Sync, and see that the files still are the log that others open.
-    pub(in crate::log) fn sync_file(&self, extent: &Extent) -> Result<()> {
+    pub(super) fn sync_file(&self, extent: &Extent) -> Result<()> {
         let begun = Instant::now();
         self.file.sync_data().map_err(|e| self.fail("sync", e))?;
         self.seal.synced();
@@ -136,13 +134,13 @@ impl<F: Format> Shared<F> {
     }
 
     /// Whether recovery cuts back to the mark, so that it is a part of what is acknowledged.
-    pub(in crate::log) fn is_exact(&self) -> bool {
+    pub(super) fn is_exact(&self) -> bool {
         self.common.recovery == Recovery::Acknowledged
     }
 
     /// Advisory: if the mark cannot be stored, the one before stands, which costs time only. An
     /// exact one must be durable, and the first one where that of an empty log proves something.
-    pub(in crate::log) fn store_mark(&self, mark: Mark, closed: bool) -> Result<()> {
+    pub(super) fn store_mark(&self, mark: Mark, closed: bool) -> Result<()> {
         let mut index = self.index();
         index.flush(&*self.common.storage);
         let (index_entries, index_chain) = index.summary_at(mark.end);
@@ -225,7 +223,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// What was synced counts only if it is still in the log that others open.
-    pub(in crate::log) fn check_still_there(&self, extent: &Extent) -> io::Result<()> {
+    pub(super) fn check_still_there(&self, extent: &Extent) -> io::Result<()> {
         self.check_len(extent.end)?;
         match self.file.is_unlinked()? {
             false => Ok(()),

@@ -98,7 +98,7 @@ impl<F: Format> Cursor<F> {
 
     /// Report what was dropped or cut under the walk as such, and not as damage.
     #[must_use]
-    pub(in crate::log) fn of(mut self, log: Arc<Shared<F>>) -> Self {
+    pub(super) fn of(mut self, log: Arc<Shared<F>>) -> Self {
         let cuts = log.cuts.load(Ordering::Acquire);
         self.log = Some((log, cuts));
         self.logging()
@@ -152,7 +152,7 @@ impl<F: Format> Cursor<F> {
 
     /// Note this damage, which lies before all records.
     #[must_use]
-    pub(in crate::log) fn with_leading(mut self, damage: Option<Damage>) -> Self {
+    pub(super) fn with_leading(mut self, damage: Option<Damage>) -> Self {
         self.damages.extend(damage);
         self.log_passed_over();
         self
@@ -231,7 +231,7 @@ impl<F: Format> Cursor<F> {
     }
 
     /// Pass over the records that begin before byte `start`, and forget damage that lies before it.
-    pub(in crate::log) fn skip_to_offset(&mut self, start: u64) -> Result<()> {
+    pub(super) fn skip_to_offset(&mut self, start: u64) -> Result<()> {
         while self.scanner.position() < start {
             let Some((ordinal, offset, _)) = self.advance()? else { break };
             if offset >= start {
