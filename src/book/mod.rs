@@ -53,6 +53,7 @@ pub use options::Options;
 
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`].
 pub type Batch = crate::log::Batch<Codec>;
+
 facade! {
     /// An open event log. Handles may be shared by threads; clones are the same handle.
     Book(BookFormat: DeedRef, Deed) writes

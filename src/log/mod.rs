@@ -11,10 +11,11 @@
 //! chain     logs that follow each other, read as one
 //! arrow     record batches
 //! split     parts and places for other readers
-//! write     append, sync, close
+//! write     append, sync, cut, close
 //! stage     what tasks staged, committed
 //! mend      verify, salvage, repair
 //! open      lock, look, settle what a crash left, assemble
+//! facade    the types that users hold, around a log
 //! ```
 //!
 //! A room uses those above it.

@@ -43,6 +43,7 @@ pub use record::{Record, RecordRef};
 
 /// Encoded records, appended with one write by [`Wal::append_batch`].
 pub type Batch = crate::log::Batch<Codec>;
+
 facade! {
     /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
     Wal(WalFormat: RecordRef, Record) writes
