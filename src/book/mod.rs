@@ -56,7 +56,7 @@ pub type Batch = crate::log::Batch<Codec>;
 
 facade! {
     /// An open event log. Handles may be shared by threads; clones are the same handle.
-    Book(BookFormat: DeedRef, Deed) writes
+    Book(BookFormat) writes
 }
 
 impl Batch {

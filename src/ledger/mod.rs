@@ -48,7 +48,7 @@ pub type Batch = crate::log::Batch<Codec>;
 
 facade! {
     /// One file of a ledger, open for reading.
-    LedgerFile(LedgerFormat: RecordRef, Record) reads
+    LedgerFile(LedgerFormat) reads
 }
 
 impl Batch {

@@ -12,13 +12,12 @@ macro_rules! verbs {
     };
 }
 
-/// Define the type of a log, and those of its walks. `$shown` and `$own` are records as cursors and as iterators give
-/// them. With `reads` it has the verbs of reading, with `writes` all.
+/// Define the type of a log, and those of its walks. With `reads` it has the verbs of reading, with `writes` all.
 macro_rules! facade {
-    ($(#[$doc:meta])* $name:ident($format:ty: $shown:ident, $own:ident) reads) => {
-        #[doc = concat!("Walks forwards over [`", stringify!($shown), "`].")]
+    ($(#[$doc:meta])* $name:ident($format:ty) reads) => {
+        /// Walks forwards over records.
         pub type Cursor = $crate::Cursor<$format>;
-        #[doc = concat!("[`", stringify!($own), "`] of a range as an iterator; ends after the first error.")]
+        /// Records of a range as an iterator; ends after the first error.
         pub type Iter = $crate::Iter<$format>;
         /// A stream of Arrow record batches over a cursor.
         #[cfg(feature = "arrow")]
@@ -40,7 +39,7 @@ macro_rules! facade {
 
         /// All records that are there now.
         impl IntoIterator for &$name {
-            type Item = $crate::Result<$own>;
+            type Item = <Iter as Iterator>::Item;
             type IntoIter = Iter;
 
             fn into_iter(self) -> Iter {
@@ -86,14 +85,14 @@ macro_rules! facade {
             fn splits_between(&self, split_bytes: u64, from: &$crate::Bookmark, to: &$crate::Bookmark) -> $crate::Result<Vec<$crate::Split>>;
         }
     };
-    ($(#[$doc:meta])* $name:ident($format:ty: $shown:ident, $own:ident) writes) => {
-        $crate::log::facade! { $(#[$doc])* $name($format: $shown, $own) reads }
+    ($(#[$doc:meta])* $name:ident($format:ty) writes) => {
+        $crate::log::facade! { $(#[$doc])* $name($format) reads }
 
-        #[doc = concat!("Walks backwards over [`", stringify!($shown), "`].")]
+        /// Walks backwards over records.
         pub type Reverse = $crate::Reverse<$format>;
-        #[doc = concat!("Follows a log from a given record on, by [`", stringify!($shown), "`].")]
+        /// Follows a log from a given record on.
         pub type Follow = $crate::Follow<$format>;
-        #[doc = concat!("Records that a task stages for a commit of its job: [`", stringify!($name), "::stage`].")]
+        /// Records that a task stages for a commit of its job.
         pub type Stage = $crate::Stage<$format>;
 
         impl $name {

@@ -46,7 +46,7 @@ pub type Batch = crate::log::Batch<Codec>;
 
 facade! {
     /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
-    Wal(WalFormat: RecordRef, Record) writes
+    Wal(WalFormat) writes
 }
 
 impl Stage {
