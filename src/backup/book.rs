@@ -12,7 +12,7 @@ use crate::book::slots::{DEEDS_AT, SLOTS_AT};
 use crate::book::{META_NAME, Options};
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::log::space::Place;
+use crate::log::Place;
 use crate::storage::{Access, Storage};
 
 impl Backed for BookFormat {

@@ -131,7 +131,7 @@ fn copy_file(
         return Err(damaged(target, source, recovery.damage.as_slice()).into());
     }
     // A store may be writing the next record.
-    let end = file.extent()?.end;
+    let end = file.end()?;
     let (from, to) = (source.to_path_buf(), target.to_path_buf());
     let kept = copier.check(&Growing { source: from, target: to, base: 0, start: 0, end }, end)?;
     if kept == end && copier.is_file(target)? {

@@ -25,11 +25,11 @@ use super::source::{
     wait_until_none,
 };
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::Extent;
+use crate::log::Format;
 use crate::log::Log;
-use crate::log::extent::Extent;
-use crate::log::format::Format;
-use crate::log::space::Place;
-use crate::log::verify::check;
+use crate::log::Place;
+use crate::log::check;
 use crate::mode::Mode;
 use crate::scan::Verdict;
 use crate::sidecar::{Mark, MarkFile};

@@ -25,7 +25,7 @@ use crate::book::format::BookFormat;
 use crate::detect::Kind;
 use crate::error::{Error, Result};
 use crate::interrupt::asking;
-use crate::log::space::Place;
+use crate::log::Place;
 use crate::storage::{Storage, above, located};
 use crate::wal::format::WalFormat;
 use copier::{Copied, Copier};

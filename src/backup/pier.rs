@@ -13,7 +13,7 @@ use crate::book::format::BookFormat;
 use crate::book::pier::Pier;
 use crate::book::{LOG_NAME, Options, epoch_in_name};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::space::Place;
+use crate::log::Place;
 use crate::mend::refuse_link;
 use crate::mode::Mode;
 use crate::sidecar::sidecar_dir;

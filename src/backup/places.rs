@@ -8,7 +8,7 @@ use super::target::has_begun;
 use crate::book::LOG_NAME;
 use crate::detect::{Kind, require_on};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::space::Place;
+use crate::log::Place;
 use crate::sidecar::{SIDECAR_NAME, sidecar_dir};
 use crate::storage::{Storage, names_in};
 

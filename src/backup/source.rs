@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
-use crate::log::space::base_of_tail;
+use crate::log::base_of_tail;
 use crate::sidecar::{LOCK_NAME, note};
 use crate::storage::{Access, LockAttempt, Storage, names_in};
 

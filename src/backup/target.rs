@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use super::options::BackupOptions;
 use super::source::{is_dir, is_file};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::space::Place;
+use crate::log::Place;
 use crate::mend::sync_above;
 use crate::sidecar::note::value;
 use crate::sidecar::{Found, Note, PRIVATE_MODE, WriterLock, is_missing, make_sidecar, seal};

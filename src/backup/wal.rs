@@ -9,7 +9,7 @@ use super::log::{Backed, Span};
 use super::source::{is_file, read_small, sorted_names};
 use crate::error::Result;
 use crate::log::Log;
-use crate::log::space::Place;
+use crate::log::Place;
 use crate::slice::u64_at;
 use crate::storage::Storage;
 use crate::wal::codec::segment_index;
@@ -29,9 +29,9 @@ impl Backed for WalFormat {
     }
 
     fn span(log: &Log<Self>, first_bytes: &[u8], end: u64) -> Step<Span> {
-        let segment_bytes = log.layout().segment_bytes();
+        let segment_bytes = log.shared.format.layout().segment_bytes();
         let start = u64_at(first_bytes, 0).unwrap_or(0);
-        if start != log.head()?.0 {
+        if start != log.extent()?.start {
             return Err(Stop::Changed("its head marker moved, or is missing".into()));
         }
         Ok(Span { start, end, first_bytes: first_bytes.to_vec(), segment_bytes })

@@ -14,7 +14,7 @@ impl BookFormat {
         Self { codec: Codec::new(layout, deed_bytes_max) }
     }
 
-    pub(super) fn layout(&self) -> Layout {
+    pub fn layout(&self) -> Layout {
         self.codec.layout
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::book::LOG_NAME;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::space::base_of_tail;
+use crate::log::base_of_tail;
 use crate::sidecar::{first_setting, has_mark, sidecar_dir};
 use crate::storage::{Disk, Storage};
 use site::{Site, sidecar_of_file};

@@ -70,6 +70,11 @@ impl LedgerFile {
         &self.0.shared.place.log
     }
 
+    /// Byte after the last record.
+    pub(crate) fn end(&self) -> Result<u64> {
+        Ok(self.0.extent()?.end)
+    }
+
     /// The records, up to the first damage, which is raised.
     pub fn iter(&self) -> Result<Iter> {
         Ok(Iter::new(self.cursor(crate::OnCorrupt::Raise)?))

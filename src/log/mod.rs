@@ -60,7 +60,7 @@ pub use look::find_end::{Known, anchored, find_end};
 pub use look::inspect::{READER_TRIES, with_patience};
 pub use mend::repair::repair;
 pub use mend::salvage::{Stub, copy_intact, create_copy, salvage};
-pub use mend::verify::{check_part, check_rest, verify, verify_rest};
+pub use mend::verify::{check, check_part, check_rest, verify, verify_rest};
 pub use mend::whole::{cursor_over, verdict};
 pub(crate) use open::look_first;
 pub use options::Common;
@@ -85,10 +85,10 @@ pub use stats::{Counters, Stats};
 pub use write::append::Wanted;
 pub use write::batch::Batch;
 
+#[cfg(feature = "sim")]
+pub use format::FrameOf;
 #[cfg(feature = "lmdb")]
 pub use look::inspect::PAUSE;
-#[cfg(feature = "sim")]
-pub use {format::FrameOf, mend::verify::check};
 #[cfg(feature = "nostr")]
 pub use {
     look::conclude::loss,

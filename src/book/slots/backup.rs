@@ -4,9 +4,10 @@ use std::io;
 
 use super::committed::read_slots;
 use super::{DEEDS_AT, SLOTS_AT, Slot, newest_first};
-use crate::book::Book;
+use crate::book::format::BookFormat;
 use crate::book::layouts::{Layout, packed};
 use crate::error::Result;
+use crate::log::Log;
 use crate::storage::{File, read_full};
 
 /// The bytes of a log that change in place: both slots, or the header of another layout.
@@ -18,16 +19,18 @@ pub(crate) fn header_now(file: &dyn File) -> io::Result<Vec<u8>> {
     Ok(header)
 }
 
-impl Book {
+impl Log<BookFormat> {
     /// The byte up to which this header, read before, vouches for the log: in the layout `slots`, what follows it
     /// looks like damage. `None` where the header says nothing of the end.
-    pub(crate) fn vouched_by(&self, header: &[u8]) -> Result<Option<u64>> {
+    pub fn vouched_by(&self, header: &[u8]) -> Result<Option<u64>> {
+        let has_slots = self.shared.format.layout() == Layout::Slots;
         let slots = SLOTS_AT.map(|at| Slot::parse(header.get(at as usize..)?));
-        let newest = newest_first(&slots).next().filter(|_| self.layout() == Layout::Slots);
+        let newest = newest_first(&slots).next().filter(|_| has_slots);
         let Some((_, slot)) = newest.filter(|(_, slot)| slot.records() > 0) else {
             return Ok(None);
         };
-        let last = slot.las.min(self.last()?);
-        Ok(Some(self.bookmark_at(last.saturating_add(1))?.offset))
+        let extent = self.numbered_extent()?;
+        let next = extent.next().min(slot.las.saturating_add(1));
+        self.shared.locate_ordinal(extent, next).map(Some)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::redo::redo_in_memory;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::look::inspect::with_patience;
+use crate::log::with_patience;
 use crate::mode::Mode;
 use crate::nostr::bytes::event::{Flags, Id};
 use crate::nostr::bytes::page::PAGE_BYTES_READ;
