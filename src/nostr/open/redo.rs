@@ -151,8 +151,6 @@ pub(super) fn cut(
     file_mode: u32,
     opening: &mut Opening,
 ) -> Result<()> {
-    // What follows lost pages keeps its place.
-    let at = at.max(segments.active()?.segment.missing().end);
     if let Some(saved) = segments.cut(at, file_mode)? {
         lines::warn(format_args!(
             "a segment goes on otherwise than the write-ahead log: cut at byte {at}, the rest is saved ({})",
