@@ -45,7 +45,8 @@ pub fn adopt(
         places.end = segments.active()?.segment.end();
     }
     // What follows lost pages keeps its place.
-    let at = places.end.max(segments.active()?.segment.missing().end);
+    let lost_end = segments.active()?.segment.missing().end;
+    let at = places.end.max(seeded!(lost_end, "lost-pages-taken" => 0));
     log_rest(wal, &segments.active()?.segment, at, &logged, &whole)?;
     cut(segments, at, options.file_mode, opening)?;
     let (mut tail, last) = (Tail::default(), segments.last());
@@ -54,7 +55,7 @@ pub fn adopt(
     opening.replayed = each_entry(&mut entries, &mut tail, &mut |record| {
         let id = record::parse(record).ok().map(|event| event.id);
         if let Some(&place) = id.and_then(|id| places.by_id.get(&id)).filter(|place| stays(place)) {
-            segments.write_over(place, record)?;
+            seeded!(segments.write_over(place, record)?, "cached-pages-trusted" => ());
             return Ok(place);
         }
         opening.appended_again += 1;

@@ -92,7 +92,10 @@ impl EventStore {
                     let store = open_or_cut(&dir, mode, &options, damage)?;
                     match damage {
                         Damage::Refused => store.finish_transaction().map(|()| store),
-                        Damage::Mended => Ok(store),
+                        Damage::Mended => {
+                            seeded!("commit-ends-before-the-damage" => store.finish_transaction()?);
+                            Ok(store)
+                        }
                     }
                 }
             })

@@ -1,5 +1,7 @@
 //! What went wrong once, each with its story.
 
+use std::sync::atomic::Ordering;
+
 use crate::store::prelude::*;
 
 /// What the index covers says nothing of flags: where a power cut took the last change of the index, an
@@ -70,4 +72,19 @@ fn events_on_their_way_to_the_index_are_known() {
     assert_eq!(found(&store, "{}"), live);
     store.close().unwrap();
     assert_eq!(found(&on.open(place.path().join("store"), Mode::Append).unwrap(), "{}"), live);
+}
+
+/// A look-up that meets another event than the index says makes the index again from all events.
+#[test]
+fn the_index_knows_where_a_compaction_put_events() {
+    let disk = Sim::new();
+    let (storage, counts) = counting(&disk);
+    let store = open(&on(&disk).storage(storage));
+    append(&store, 0..30);
+    delete(&store, &short(0));
+    store.compact(0.0, false).unwrap();
+    let before = counts[1].load(Ordering::Relaxed);
+    assert_eq!(store.find(&short(20).id).unwrap().unwrap().event, short(20));
+    let read = counts[1].load(Ordering::Relaxed) - before;
+    assert!(read <= 2 * PAGE, "{read} bytes for one event");
 }

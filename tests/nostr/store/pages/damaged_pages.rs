@@ -120,15 +120,12 @@ fn a_damaged_request_ends_appends_until_a_repair() {
     assert_eq!(live(&store), [note(1)]);
 }
 
-/// A commit that had begun could not end for a damaged request, and neither did the repair.
-#[test]
-fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
-    let place = tempfile::tempdir().unwrap();
-    let [dir, killed] = ["events", "killed"].map(|name| place.path().join(name));
+/// A store with a damaged request, as a kill left it when the intent of a commit was there and nothing was appended.
+fn begun(place: &Path) -> PathBuf {
+    let [dir, killed] = ["events", "killed"].map(|name| place.join(name));
     let store = open(&dir);
     let asked = stored(&store, &asked(2, &["e", &"ab".repeat(32)]));
     store.close().unwrap();
-    // As it is when the intent is there and nothing is appended.
     let (from, to, intent) = (dir.clone(), killed.clone(), dir.join(".deedbook/transaction"));
     let storage = watched(Arc::new(Disk), move |seen| {
         if seen == Seen::Calling && intent.exists() && !to.exists() {
@@ -143,12 +140,31 @@ fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
     assert_eq!(store.commit_staged(&transaction, &parts).unwrap().records, 1);
     vouch_for(&killed.join(".deedbook/events"));
     damage(&killed, asked);
-    let error = on().open(&killed, Mode::Append).unwrap_err();
+    killed
+}
+
+/// A commit that had begun could not end for a damaged request, and neither did the repair.
+#[test]
+fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = begun(place.path());
+    let error = on().open(&dir, Mode::Append).unwrap_err();
     assert!(error.to_string().contains("a deletion request"), "{error}");
-    assert!(repair(&killed, &on(), ACCEPT).unwrap().mended);
-    let store = open(&killed);
+    assert!(repair(&dir, &on(), ACCEPT).unwrap().mended);
+    let store = open(&dir);
     assert_eq!(live(&store), [note(1)]);
     assert!(store.staged().unwrap().is_empty());
+}
+
+/// What the commit staged is gone: it cannot end, and the repair took the damage out before it tried.
+#[test]
+fn a_repair_removes_damage_before_it_ends_a_commit() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = begun(place.path());
+    fs::remove_dir_all(dir.join(".deedbook/staged")).unwrap();
+    repair(&dir, &on(), ACCEPT).unwrap_err();
+    on().open(&dir, Mode::Read).unwrap().abandon_transaction().unwrap().unwrap();
+    assert!(open(&dir).verify(Check::Id).unwrap().is_ok());
 }
 
 /// One damaged page ended every query of a reader, and each query whose events an index had there.

@@ -194,3 +194,29 @@ fn damage_before_the_last_checkpoint_moves_nothing_after_it() {
     assert_eq!([0, 2, 4].map(flagged), [live; 3]);
     assert_eq!((flagged(1), flagged(3)), (None, Some(Flags::DELETED)));
 }
+
+/// The log is of another time than the manifest: a copy of the store went on with it. Its first event stands before a
+/// damaged page, and lost pages follow that.
+#[test]
+fn a_repair_appends_again_after_the_lost_pages() {
+    let (disk, store) = fresh();
+    append(&store, 0..1);
+    store.checkpoint().unwrap();
+    let copied = disk.kill();
+    let copy = writer(&copied);
+    for number in [1].into_iter().chain(10..16) {
+        copy.append(&short(number)).unwrap();
+    }
+    copy.commit().unwrap();
+    append(&store, 1..5);
+    store.close().unwrap();
+    remove_log(&disk);
+    for (path, bytes) in listed(&copied.kill(), Path::new("/events/wal")) {
+        write(&disk, path.to_str().unwrap(), &bytes);
+    }
+    changed(&disk, FIRST, |bytes| bytes.truncate(4 * PAGE));
+    flip_page(&disk, FIRST, 3);
+    assert!(mended(&disk, ACCEPT).unwrap().mended);
+    let left = [0, 1].into_iter().chain(10..16).map(short);
+    assert_eq!(live(&writer(&disk)), left.collect::<Vec<_>>());
+}

@@ -187,3 +187,25 @@ fn events_of_the_log_that_stand_in_earlier_segments_are_not_stored_twice() {
         judge(&store, &notes);
     }
 }
+
+/// A sync of the other program failed: the cache has its pages, takes them for written, and no further sync writes
+/// them. Opening empties the log that has them, too.
+#[test]
+fn pages_whose_earlier_sync_failed_are_written_again() {
+    for seed in 0..8 {
+        let (disk, options, notes) = rotated(0, None);
+        disk.set_seed(seed);
+        for path in [0, 1, 2].map(segment) {
+            let whole = read(&disk, &path);
+            changed(&disk, &path, |bytes| bytes[PAGE..].fill(0));
+            let file = disk.open(Path::new(&path), Access::Write).unwrap();
+            file.sync_data().unwrap();
+            file.write_at(&whole[PAGE..], PAGE as u64).unwrap();
+            disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Sync));
+            file.sync_data().unwrap_err();
+        }
+        drop(open(&options));
+        let found = all(&open(&on_disk(&options, &worst(&disk))));
+        assert_eq!(found, notes, "seed {seed}");
+    }
+}

@@ -129,3 +129,23 @@ fn a_salvage_without_a_manifest_names_a_gap() {
     assert_eq!(report.lost_segments, [1], "{report:?}");
     assert!(!report.is_complete());
 }
+
+/// A checkpoint removed the first file of the log, and a power cut brought back what lay beside it. The repair leaves no
+/// file of the log, so that it begins with that name again.
+#[test]
+fn a_repair_forgets_the_sidecars_of_removed_logs() {
+    let (disk, store) = fresh();
+    store.append_many(&notes(0..6)).unwrap();
+    store.commit().unwrap();
+    let beside = listed(&disk, Path::new("/events/wal/.deedbook/wal.log"));
+    assert!(!beside.is_empty());
+    store.close().unwrap();
+    for log in logs(&disk) {
+        assert_ne!(log, WAL);
+        changed(&disk, &log, |bytes| bytes.fill(0xEE));
+    }
+    beside.iter().for_each(|(path, bytes)| write(&disk, path.to_str().unwrap(), bytes));
+    remove_manifests(&disk);
+    assert!(mended(&disk, ACCEPT).unwrap().mended);
+    assert_eq!(live(&writer(&disk)), notes(0..6));
+}
