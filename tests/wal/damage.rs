@@ -11,9 +11,9 @@ use deedbook::{ErrorKind, Mode, Repair, Result};
 
 use crate::support::formats::framing::Framing;
 use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
-use crate::support::formats::subject::{At, Format, Log, MANUAL, Record};
+use crate::support::formats::subject::{At, Format, MANUAL, Record};
 use crate::support::formats::views::plain;
-use crate::support::formats::wal::{ANY, SINGLE, TINY, WalLog, read_all};
+use crate::support::formats::wal::{ANY, SINGLE, TINY, read_all};
 use crate::support::harness::subjects;
 
 /// The records and the files of a log in small segments. All is synced, and the writer has died.
@@ -70,80 +70,6 @@ fn head_path() -> PathBuf {
 impl Intact {
     fn with_sidecar(&self, sidecar: bool) -> Files {
         if sidecar { self.files.clone() } else { self.files.without_sidecar() }
-    }
-
-    /// Whether an opening for write is refused, or reading raises the damage.
-    fn is_told(&self, files: &Files, sidecar: bool, what: &str) -> bool {
-        let memory = files.restore();
-        let before = Files::unlocked(&memory);
-        let read = |wal| {
-            let walk = WalLog(wal).forward(None, None, false);
-            assert_eq!(walk.records, self.records[..walk.records.len()], "{what}");
-            (walk.records.len(), walk.error.is_some())
-        };
-        let _ = open(&memory, sidecar, Mode::Read).map(read);
-        match open(&memory, sidecar, Mode::Append).map(read) {
-            Err(error) => {
-                use ErrorKind::{Corrupt, InvalidArgument, LostRecords, Missing, NotALog};
-                let kinds = [Corrupt, InvalidArgument, LostRecords, Missing, NotALog];
-                assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
-                assert!(Files::unlocked(&memory) == before, "{what}: refused, but changed");
-                true
-            }
-            // By the mark, opening takes the same time at any size: reading finds what is far below it.
-            Ok((_, true)) => {
-                assert!(sidecar, "{what}: opened, but damaged");
-                true
-            }
-            Ok((count, false)) => {
-                assert!(!sidecar || count == self.records.len(), "{what}: acknowledged lost");
-                false
-            }
-        }
-    }
-}
-
-/// Also in a log whose first records were dropped.
-#[test]
-fn segments_missing_swapped_duplicated_and_of_another_size() {
-    for (dropped, sidecar) in [(0, true), (0, false), (3, true), (3, false)] {
-        let log = intact(dropped);
-        let files = log.with_sidecar(sidecar);
-        let is_segment = |path: &&PathBuf| path.extension().is_some_and(|it| it == "wal");
-        let segments: Vec<_> = files.bytes.keys().filter(is_segment).cloned().collect();
-        let is_told = |what: String, change: &dyn Fn(&mut Files)| {
-            let mut files = files.clone();
-            change(&mut files);
-            log.is_told(&files, sidecar, &format!("{what}, {dropped} dropped, {sidecar}"))
-        };
-        for (i, one) in segments.iter().enumerate() {
-            let missing = is_told(format!("{one:?} missing"), &|files| {
-                files.bytes.remove(one);
-            });
-            // A missing one in the middle, or at the head, is never the end of the log.
-            assert!(missing || i + 2 >= segments.len(), "{one:?} missing, {sidecar}");
-            for len in [0, 1, 63, 65, 128] {
-                let resized = is_told(format!("{one:?} of {len} bytes"), &|files| {
-                    files.bytes.get_mut(one).unwrap().resize(len, 0);
-                });
-                assert!(resized || len < 64, "{one:?} of {len} bytes, {sidecar}");
-            }
-            for other in &segments {
-                let [first, second] = [one, other].map(|path| files.bytes[path].clone());
-                is_told(format!("{other:?} copied over {one:?}"), &|files| {
-                    files.bytes.insert(one.clone(), second.clone());
-                });
-                is_told(format!("{one:?} and {other:?} swapped"), &|files| {
-                    files.bytes.insert(one.clone(), second.clone());
-                    files.bytes.insert(other.clone(), first.clone());
-                });
-            }
-            // Under a number further on: a gap, and something after it.
-            let doubled = is_told(format!("{one:?} copied to segment 40"), &|files| {
-                files.bytes.insert(segment(40), files.bytes[one].clone());
-            });
-            assert!(doubled || sidecar, "{one:?} copied to segment 40");
-        }
     }
 }
 

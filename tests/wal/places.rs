@@ -12,11 +12,7 @@ use deedbook::wal::{Layout, Mode, Options, Wal, repair, segment_name};
 use deedbook::{ErrorKind, Repair};
 use tempfile::TempDir;
 
-use crate::support::common::{in_role, read_file, role};
-use crate::support::formats::book::BOOK;
-use crate::support::formats::subject::{At, Format, MANUAL, refused};
-use crate::support::formats::views::plain;
-use crate::support::formats::wal::{SEGMENTS, SINGLE};
+use crate::support::common::read_file;
 
 fn of_size(segment_bytes: u64) -> Options {
     Options::new().layout(Layout::Segmented { segment_bytes })
@@ -24,40 +20,6 @@ fn of_size(segment_bytes: u64) -> Options {
 
 fn on(storage: impl Storage + 'static, segment_bytes: u64) -> Options {
     of_size(segment_bytes).storage(Arc::new(storage))
-}
-
-/// Found by a reviewer: deleting the sidecar of an open log deleted the lock with it. A second
-/// writer was let in, and both were acknowledged at the same LSN.
-#[test]
-fn a_log_whose_sidecar_is_deleted_keeps_its_writer() {
-    for format in [&SINGLE as &dyn Format, &SEGMENTS, &BOOK] {
-        let dir = TempDir::new().unwrap();
-        let at = At::disk(format.path_in(dir.path()));
-        let log = format.create(&at, &plain(1, 5));
-        fs::remove_dir_all(format.sidecar(&at.path)).unwrap();
-        let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Locked);
-        assert_eq!(error.holder(), Some(std::process::id()), "{}", format.name());
-        #[cfg(unix)]
-        {
-            let out = in_role("places::child", format.name(), &at.path).output().unwrap();
-            let said = String::from_utf8(out.stderr).unwrap();
-            assert!(said.contains("opened: Some(Locked)"), "{}: {said}", format.name());
-        }
-        log.commit(1, b"second").unwrap();
-        drop(log);
-        assert_eq!(format.open(&at, Mode::Append, MANUAL).unwrap().len().unwrap(), 2);
-    }
-}
-
-/// Not a test of its own: what the other process runs.
-#[test]
-fn child() {
-    let Some((format, path)) = role() else { return };
-    let error = match format.as_str() {
-        "book" => Book::append_to(path).err(),
-        _ => Wal::append_to(path).err(),
-    };
-    eprintln!("opened: {:?}", error.map(|error| error.kind()));
 }
 
 /// Only a log of segments has its directory for itself.

@@ -6,47 +6,13 @@ use std::path::Path;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::wal::{
-    Layout, Lsn, Mode, OnCorrupt, Options, Wal, repair, salvage, segment_name, verify,
-};
+use deedbook::wal::{Lsn, Mode, Options, Wal, repair, segment_name, verify};
 use deedbook::{Durable, ErrorKind, Recovery, Repair, Verdict};
 
 use crate::support::common::{read_file, write_file};
-use crate::support::formats::wal::read_all;
-use crate::support::harness::files::damage;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY};
-use crate::support::harness::{MANUAL, states, worst};
+use crate::support::harness::{MANUAL, states};
 use crate::tools::{at_every_call, found, synced, synced_on};
-
-/// Kill the process after every call of a truncation of five records, and cut the power after every
-/// call of the recovery: the log opens and holds five records, or as many as the truncation leaves.
-fn survives_two_crashes(disk: Sim, left: u64, truncate: fn(&Wal, &[Lsn])) {
-    let (disk, wal, lsns) = synced_on(disk, &TINY, MANUAL, 5, 50);
-    disk.record();
-    truncate(&wal, &lsns);
-    let moments = disk.recorded();
-    assert!(moments.len() > 3);
-    for (at, killed) in moments.iter().enumerate() {
-        for (call, after) in at_every_call(killed, 32, || TINY.wal(killed, MANUAL).unwrap()) {
-            let what = format!("killed at {at}, power cut at {call}");
-            let wal = TINY.wal(&after, MANUAL).unwrap_or_else(|error| panic!("{what}: {error:?}"));
-            let len = wal.len().unwrap();
-            assert!([5, left].contains(&len), "{what}: {len}");
-        }
-    }
-}
-
-/// Found by the enumerator: a process was killed in the middle of `truncate_after`, after the
-/// removal of the segments. The next one found nothing left to cut, and removed the intent without
-/// a sync of the directory; a power cut then brought the segments back, and nothing said that they
-/// were to go.
-// Promise: wal-recovery.
-#[test]
-fn a_truncation_that_recovery_ends_is_durable_before_its_intent_goes() {
-    survives_two_crashes(Sim::new(), 1, |wal, lsns| {
-        wal.truncate_after(lsns[0]).unwrap();
-    });
-}
 
 /// Found by the enumerator: between the new head and its mark no mark is believed, and recovery cut
 /// the segments reserved ahead. With the power gone half-way, one of them came back after a gap,
@@ -56,29 +22,19 @@ fn a_truncation_that_recovery_ends_is_durable_before_its_intent_goes() {
 fn segments_reserved_ahead_that_come_back_behind_a_gap_are_torn() {
     let disk = Sim::new();
     disk.set_allocates(true);
-    survives_two_crashes(disk, 0, |wal, _| {
-        wal.truncate_before(wal.end().unwrap()).unwrap();
-    });
-}
-
-/// Found by the enumerator: a writer opened a log that was closed exactly on a segment's border,
-/// created the next segment, and was killed. The next writer found a clean log, appended into the
-/// segment it found, and synced that, but not the directory: a power cut took what it acknowledged.
-#[test]
-fn a_segment_that_a_killed_writer_created_is_made_durable() {
-    let disk = Sim::new();
-    let wal = TINY.wal(&disk, MANUAL).unwrap();
-    wal.append(&[1; 56]).unwrap();
-    wal.close().unwrap();
-    let wal = TINY.wal(&disk, MANUAL).unwrap();
-    disk.inject(Fault::once(1, What::Crash).of(Call::Write));
-    wal.append(b"killed").unwrap_err();
-    let disk = disk.kill();
-    let wal = TINY.wal(&disk, MANUAL).unwrap();
-    assert_eq!(wal.append(b"acknowledged").unwrap(), Lsn(64));
-    wal.sync().unwrap();
-    let wal = TINY.wal(&worst(&disk), MANUAL).unwrap();
-    assert_eq!(wal.read(Lsn(64)).unwrap().payload, b"acknowledged");
+    let (disk, wal, _) = synced_on(disk, &TINY, MANUAL, 5, 50);
+    disk.record();
+    wal.truncate_before(wal.end().unwrap()).unwrap();
+    let moments = disk.recorded();
+    assert!(moments.len() > 3);
+    for (at, killed) in moments.iter().enumerate() {
+        for (call, after) in at_every_call(killed, 32, || TINY.wal(killed, MANUAL).unwrap()) {
+            let what = format!("killed at {at}, power cut at {call}");
+            let wal = TINY.wal(&after, MANUAL).unwrap_or_else(|error| panic!("{what}: {error:?}"));
+            let len = wal.len().unwrap();
+            assert!([5, 0].contains(&len), "{what}: {len}");
+        }
+    }
 }
 
 /// Found by the fault loops: the cut of a truncation was in the cache only, because its sync had
@@ -138,59 +94,6 @@ fn a_sync_beside_an_append_that_reserves_space_succeeds() {
             end.store(true, Ordering::Relaxed);
             appended.unwrap();
         });
-    }
-}
-
-/// Everything was dropped up to the end, and the mark of the new head was in the cache only. After a
-/// power cut the mark on the disk ended at the head, so it was taken for another log's, and a record
-/// torn since, which held whole records, was refused as corrupt.
-#[test]
-fn a_torn_record_after_a_new_head_is_torn() {
-    let nested = SEGMENTS.nested();
-    let disk = Sim::new();
-    let wal = SEGMENTS.wal(&disk, MANUAL).unwrap();
-    for n in 0..5 {
-        wal.append(&[n; 200]).unwrap();
-    }
-    wal.sync().unwrap();
-    wal.truncate_before(wal.end().unwrap()).unwrap();
-    wal.append(&nested.repeat(3)).unwrap();
-    for after in states(&disk, 300) {
-        assert!(found(&SEGMENTS, &after).len() <= 1);
-    }
-}
-
-/// The book's find, here too: a power cut lost one page in the middle of what was
-/// never acknowledged, and after it lay intact records. Every way of reading stops before it.
-// Promise: wal-torn.
-#[test]
-fn a_torn_tail_ends_at_its_first_damage_for_all_who_look() {
-    for subject in [&SINGLE, &SEGMENTS] {
-        let (disk, wal, _) = synced(subject, MANUAL, 5, 50);
-        // Up to the end of a segment of 600 bytes, and then three to each.
-        assert_eq!(wal.append(&[9; 302]).unwrap().0 + 310, 600);
-        (5..25).for_each(|n| assert!(wal.append(&[n; 192]).is_ok()));
-        let all = read_all(&wal).unwrap();
-        let mut shorter = 0;
-        for (index, after) in states(&disk, 100).into_iter().enumerate() {
-            let options = subject.options(&after, MANUAL);
-            let reader = options.open(subject.path, Mode::Read).unwrap();
-            let kept = reader.len().unwrap() as usize;
-            let mut skipping = reader.cursor(None, None, OnCorrupt::Skip).unwrap();
-            let mut read = 0;
-            while skipping.next().unwrap().is_some() {
-                read += 1;
-            }
-            let report = verify(subject.path, &options, |_, _| Ok(())).unwrap();
-            let copied = salvage(subject.path, "/copy", &options, |_, _| Ok(())).unwrap();
-            let seen = [read, report.records as usize, copied.records as usize];
-            assert_eq!(seen, [kept; 3], "{}, {index}: {report:?}", subject.name);
-            assert_ne!(report.verdict, Verdict::Corrupt, "{}, {index}: {report:?}", subject.name);
-            drop(reader);
-            assert_eq!(found(subject, &after), all[..kept], "{}, {index}", subject.name);
-            shorter += usize::from(report.verdict == Verdict::Torn);
-        }
-        assert!(shorter > 50);
     }
 }
 
@@ -261,43 +164,6 @@ fn a_log_torn_in_its_first_record_can_be_cut() {
             assert_eq!(wal.recovery().verdict, Verdict::Clean);
             assert_eq!(wal.commit(b"x").unwrap(), Lsn(0));
         }
-    }
-}
-
-/// Found on the command line: a single file was gone, what lay beside it was not, and opening for
-/// writing made a log of segments in its place as if nothing had been lost.
-#[test]
-fn a_single_file_that_is_gone_is_reported_and_not_replaced() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("log");
-    let single = Options::new().layout(Layout::Single);
-    let wal = single.open(&path, Mode::Create).unwrap();
-    wal.commit(b"acknowledged").unwrap();
-    wal.close().unwrap();
-    fs::remove_file(&path).unwrap();
-    assert_eq!(Wal::append_to(&path).unwrap_err().kind(), ErrorKind::LostRecords);
-    assert_eq!(Wal::open(&path).unwrap_err().kind(), ErrorKind::LostRecords);
-    assert!(!path.exists());
-}
-
-/// Found by random histories: of the records after a damaged one, the first was passed over, by
-/// `verify`, `salvage` and skipping cursors, if it began at a border that the index knows.
-#[test]
-fn an_intact_record_at_a_border_of_the_index_is_found_after_damage() {
-    for subject in [&SINGLE, &SEGMENTS] {
-        let disk = Sim::new();
-        let wal = subject.wal(&disk, MANUAL).unwrap();
-        wal.append(&[1; (64 << 10) - 8]).unwrap();
-        wal.append(b"intact 1").unwrap();
-        wal.append(b"intact 2").unwrap();
-        wal.close().unwrap();
-        damage(subject, &disk, 100);
-        let options = subject.options(&disk, MANUAL);
-        let report = verify(subject.path, &options, |_, _| Ok(())).unwrap();
-        assert_eq!(report.records, 2, "{report:?}");
-        assert_eq!(report.damages[0].next_intact, Some(64 << 10));
-        let copied = salvage(subject.path, "/copy", &options, |_, _| Ok(())).unwrap();
-        assert_eq!(copied.records, 2);
     }
 }
 

@@ -143,7 +143,7 @@ fn piece(bytes: &mut [u8], at: usize, sectors: usize) -> &mut [u8] {
     &mut bytes[at.min(end)..end]
 }
 
-// Promise: missing-data.
+// Promise: missing-data, wal-torn.
 #[test]
 fn every_sector_and_every_two_lost_to_zeros() {
     sectors(|bytes, at| piece(bytes, at, 1).fill(0));

@@ -6,82 +6,27 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, ErrorKind};
 
 use crate::support::harness::config::Config;
-use crate::support::harness::files::copied;
 use crate::support::harness::history::Run;
 use crate::support::harness::{
-    ACKNOWLEDGED, ALWAYS, How, Log, MANUAL, Record, Subject, judge, states, views, worst,
+    ACKNOWLEDGED, ALWAYS, How, Log, MANUAL, Record, Subject, judge, states, worst,
 };
 use crate::support::report;
 use crate::support::watch::{Seen, watched};
 
 for_every_subject! {
-    /// Found by the enumerator: a creator killed before it could sync a directory left names that
-    /// only the cache had. The next handle found them, synced none, acknowledged records, and a
-    /// power cut took the whole log. Those of the sidecar matter, too: without the mark a torn
-    /// record that holds records is refused.
-    names_left_by_a_killed_creator_are_made_durable,
-    /// A log copied with its sidecar was taken for durable on the word of the mark, and with the
-    /// power gone before the copy reached the disk, refused as having lost acknowledged records.
-    /// Of segments all have to be synced, not only the last one.
-    a_copied_log_is_synced_before_it_counts_as_durable,
     /// Found by the enumerator: the mark is not synced with every sync, so after a power cut it may
     /// be older than what was acknowledged, and `recovery="acknowledged"` cut that.
     recovery_to_the_acknowledged_keeps_all_of_it_after_a_power_cut,
-    /// A mark that reached the disk before the records that it vouches for said, after a power cut,
-    /// that acknowledged records are missing. At a sync, at closing, and at an opening that finds what
-    /// a killed process left in the cache.
-    a_mark_is_stored_only_after_what_it_vouches_for,
     /// A sync that reads how far it reaches after the fsync acknowledges what came in between. And
     /// of segments, those that were synced already are written again meanwhile.
     what_is_appended_during_a_sync_is_durable_after_the_next_one,
     what_any_thread_synced_survives_a_power_cut,
     /// Nothing was ever crashed that syncs by itself.
     what_the_background_synced_survives_a_power_cut,
-}
-
-// Promise: crash-in-recovery, wal-recovery.
-fn names_left_by_a_killed_creator_are_made_durable(subject: &Subject) {
-    let nested = subject.nested();
-    for call in [Call::SyncDir, Call::Rename, Call::Create, Call::CreateDir] {
-        for at in 1..9 {
-            let disk = Sim::new();
-            disk.inject(Fault::once(at, What::Crash).of(call));
-            let _ = subject.open(&disk, MANUAL);
-            let disk = disk.kill();
-            let log = subject.open(&disk, MANUAL).unwrap();
-            log.append(1, b"acknowledged").unwrap();
-            log.sync().unwrap();
-            log.append(2, &nested.repeat(3)).unwrap();
-            let written = log.read_all().unwrap();
-            for after in states(&disk, 60) {
-                let log = subject.open(&after, MANUAL);
-                let log = log.unwrap_or_else(|e| panic!("{call:?} {at}: {e}"));
-                judge(&log.read_all().unwrap(), &written, 1, false).unwrap();
-                assert!(after.is_dir(&subject.sidecar()), "{call:?} {at}");
-            }
-        }
-    }
-}
-
-fn a_copied_log_is_synced_before_it_counts_as_durable(subject: &Subject) {
-    let disk = Sim::new();
-    let log = subject.open(&disk, MANUAL).unwrap();
-    for n in 0..9u8 {
-        log.append(u32::from(n), &[n; 200]).unwrap();
-    }
-    log.close().unwrap();
-    let written = log_of(subject, &disk);
-    let copy = copied(&disk);
-    let log = subject.open(&copy, MANUAL).unwrap();
-    views::check_all_durable(subject, &*log, &written).unwrap();
-    for after in states(&copy, 100) {
-        assert_eq!(log_of(subject, &after), written);
-    }
 }
 
 fn log_of(subject: &Subject, disk: &Sim) -> Vec<Record> {
@@ -106,41 +51,6 @@ fn recovery_to_the_acknowledged_keeps_all_of_it_after_a_power_cut(subject: &Subj
             assert!(got.len() <= acknowledged.len() + kept_more, "{writer:?}: {}", got.len());
         }
     }
-}
-
-fn a_mark_is_stored_only_after_what_it_vouches_for(subject: &Subject) {
-    let disk = Sim::new();
-    let written = |count: u8| {
-        let mut all = Vec::new();
-        for n in 0..count {
-            all.push(subject.record(all.last(), 1, &[n; 700]));
-        }
-        all
-    };
-    // Whatever `change` is, it ends with all records on the disk, and loses none that was before.
-    let crash = |disk: &Sim, acked: usize, all: u8, change: &dyn Fn()| {
-        disk.record();
-        change();
-        for moment in disk.recorded() {
-            for after in states(&moment, 60) {
-                judge(&log_of(subject, &after), &written(all), acked, false).unwrap();
-            }
-        }
-        for after in states(disk, 60) {
-            assert_eq!(log_of(subject, &after), written(all));
-        }
-    };
-    let log = subject.open(&disk, MANUAL).unwrap();
-    log.append(1, &[0; 700]).unwrap();
-    log.sync().unwrap();
-    log.append(1, &[1; 700]).unwrap();
-    crash(&disk, 1, 2, &|| log.sync().unwrap());
-    log.append(1, &[2; 700]).unwrap();
-    crash(&disk, 2, 3, &|| log.close().unwrap());
-    let log = subject.open(&disk, MANUAL).unwrap();
-    log.append(1, &[3; 700]).unwrap();
-    let disk = disk.kill();
-    crash(&disk, 3, 4, &|| drop(subject.open(&disk, MANUAL).unwrap()));
 }
 
 /// Whether every state that a power cut can leave has what the log says is durable, and nothing but

@@ -230,6 +230,8 @@ fn a_writer_in_another_process_is_named_and_its_death_frees_the_log() {
         let error = format.open(&at, Mode::Append, MANUAL).err().unwrap().to_string();
         assert!(error.contains(&format!("process {}", writer.id())), "{error}");
         assert_eq!(format.read(&at).unwrap().len().unwrap(), 1);
+        fs::remove_dir_all(format.sidecar(&at.path)).unwrap();
+        refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Locked);
         writer.kill().unwrap();
         writer.wait().unwrap();
         let log = format.open(&at, Mode::Append, MANUAL).unwrap();

@@ -31,28 +31,6 @@ fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce()
     }
 }
 
-/// Records after the new head that nobody synced: the truncation does, before any mark vouches for
-/// them. A crash leaves the old or the new log, without some of these at most, and in the end none is
-/// missing.
-#[test]
-fn records_that_are_not_synced_survive_the_dropping_of_a_prefix() {
-    for subject in [&SEGMENTS, &TINY] {
-        let (disk, wal, synced) = synced(subject, MANUAL, 4, 200);
-        (4..7).for_each(|n| assert!(wal.append(&[n; 200]).is_ok()));
-        let all = read_all(&wal).unwrap();
-        let left = at_every_call(&disk, 60, || wal.truncate_before(synced[2]).unwrap());
-        for (call, after) in left {
-            let got = found(subject, &after);
-            let old = judge(&got, &all, 4, false);
-            let new = judge(&got, &all[2..], 2, false);
-            assert!(old.is_ok() || new.is_ok(), "{} {call}: {got:?}", subject.name);
-        }
-        for after in states(&disk, 60) {
-            assert_eq!(found(subject, &after), all[2..]);
-        }
-    }
-}
-
 /// Appends go on while a truncation syncs. What they brought is synced, too, before a mark vouches for it.
 #[test]
 fn records_that_come_while_a_truncation_syncs_survive_it() {
