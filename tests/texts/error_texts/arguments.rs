@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deedbook::book::{self, Book};
-use deedbook::wal::{self, Layout, Wal};
+use deedbook::wal::{self, Layout};
 use deedbook::{Durability, Identity, Mode, Recovery};
 
 use crate::support::texts::Texts;
@@ -19,9 +19,7 @@ pub fn all(texts: &mut Texts) {
 
     let mut paths = texts.situation("paths that name no place");
     paths.refused("empty, book", Book::open(""));
-    paths.refused("empty, wal", Wal::open(""));
     paths.refused("zero byte", Book::open(Path::new("/log/a\0b")));
-    paths.refused("zero byte", Wal::open(Path::new("/log/a\0b")));
 
     let mut limits = texts.situation("options beyond their limits");
     let book = |change: fn(&mut book::Options)| {
@@ -35,7 +33,6 @@ pub fn all(texts: &mut Texts) {
         options.open("/nowhere/log", Mode::Read)
     };
     limits.refused("deed_bytes_max of 3", book(|options| options.deed_bytes_max = 3));
-    limits.refused("deed_bytes_max of 2^63", book(|options| options.deed_bytes_max = 1 << 63));
     limits.refused("the last epoch", book(|options| options.epoch = Some(u64::MAX)));
     limits.refused(
         "record_bytes_max of 2^32",

@@ -59,9 +59,6 @@ fn presence(texts: &mut Texts, name: &str, format: &dyn Format) {
     let to = format.path_in(Path::new("/copy"));
     let mut nothing = texts.situation(format!("{name}: there is nothing"));
     nothing.refused("open", format.read(&at));
-    nothing.refused("verify", format.verify(&at, MANUAL));
-    nothing.refused("repair", format.repair(&at, MANUAL));
-    nothing.refused("salvage", format.salvage(&at, &to, MANUAL));
 
     let log = format.create(&at, &events());
     let mut open = texts.situation(format!("{name}: it is open for writing"));
@@ -72,7 +69,6 @@ fn presence(texts: &mut Texts, name: &str, format: &dyn Format) {
     disk.create_dir(Path::new("/copy")).unwrap();
     let other = at.other(to);
     format.create(&other, &events()).close().unwrap();
-    there.refused("salvage onto it", format.salvage(&other, &at.path, MANUAL));
 
     let mut empty = texts.situation(format!("{name}: its file is gone, and was acknowledged"));
     disk.remove(&format.first_file(&at.path)).unwrap();
@@ -82,8 +78,6 @@ fn presence(texts: &mut Texts, name: &str, format: &dyn Format) {
     for mode in [Mode::Append, Mode::Create] {
         empty.refused("append to, create", format.open(&at, mode, MANUAL));
     }
-    empty.refused("open", format.read(&at));
-    empty.refused("verify", format.verify(&at, MANUAL));
 }
 
 fn handles(texts: &mut Texts, name: &str, format: &dyn Format) {
@@ -93,18 +87,10 @@ fn handles(texts: &mut Texts, name: &str, format: &dyn Format) {
     log.close().unwrap();
     let mut closed = texts.situation(format!("{name}: the handle is closed"));
     closed.refused("append", log.append(1, b"late"));
-    closed.refused("append_batch", log.append_batch(&events()));
-    closed.refused("sync", log.sync());
-    closed.refused("read", log.read(1));
-    closed.refused("cursor", walked(log.forward(None, None, false)));
-    closed.refused("follow", walked(log.follow()));
-    closed.refused("refresh", log.refresh());
 
     let reader = format.read(&at).unwrap();
     let mut reading = texts.situation(format!("{name}: the handle reads"));
     reading.refused("append", reader.append(1, b"x"));
-    reading.refused("append_batch", reader.append_batch(&events()));
-    reading.refused("sync", reader.sync());
 
     let low = How { record_bytes_max: Some(100), ..MANUAL };
     let log = format.open(&at, Mode::Append, low).unwrap();
@@ -121,7 +107,6 @@ fn handles(texts: &mut Texts, name: &str, format: &dyn Format) {
         };
     }
     disk.remove(&format.sidecar(&at.path).join("mark")).unwrap();
-    shorter.tried("append to, without a mark", format.open(&at, Mode::Append, foreign));
 }
 
 fn places(texts: &mut Texts, format: &dyn Format) {
@@ -138,10 +123,6 @@ fn places(texts: &mut Texts, format: &dyn Format) {
     let next = format.ordinal_after(numbers[2], 40);
     let mut three = texts.situation(format!("{name}: it has three records"));
     three.refused("read the fourth", log.read(next));
-    three.refused("read far beyond", log.read(5000));
-    three.tried("read inside the second", log.read(numbers[1] + 5));
-    three.tried("read inside the first", log.read(numbers[0] + 5));
-    three.tried("read 0", log.read(0));
     three.tried("cursor from far beyond", walked(log.forward(Some(5000), None, false)));
     three.tried("backwards from far beyond", walked(log.backward(Some(5000), None)));
     three.tried("cursor from inside", walked(log.forward(Some(numbers[1] + 5), None, false)));
@@ -163,8 +144,6 @@ fn failed(texts: &mut Texts, name: &str, format: &dyn Format) {
     sync.refused("the sync", log.sync());
     disk.heal();
     sync.refused("append, sync after it", log.append(1, b"late"));
-    sync.refused("append, sync after it", log.sync());
-    sync.refused("close after it", log.close());
 
     let (disk, log) = begun();
     disk.inject(Fault::once(1, What::Partial(io::ErrorKind::StorageFull)).of(Call::Write));
@@ -177,7 +156,6 @@ fn failed(texts: &mut Texts, name: &str, format: &dyn Format) {
     disk.inject(Fault::ever(1, What::Partial(io::ErrorKind::StorageFull)).of(Call::Write));
     disk.inject(Fault::ever(1, other).of(Call::SetLen));
     let mut twice = texts.situation(format!("{name}: an append failed and so did taking it back"));
-    twice.refused("append", log.append(1, &[7; 50]));
     disk.heal();
     twice.refused("append after it", log.append(1, b"late"));
 
@@ -187,7 +165,6 @@ fn failed(texts: &mut Texts, name: &str, format: &dyn Format) {
     let mut short = texts.situation(format!("{name}: another process cut the log"));
     short.refused("append", log.append(1, &[7; 50]));
     short.refused("append after it", log.append(1, b"late"));
-    short.refused("close after it", log.close());
 
     let (disk, log) = begun();
     log.append(1, b"more").unwrap();

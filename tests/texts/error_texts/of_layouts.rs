@@ -83,7 +83,6 @@ fn choices(texts: &mut Texts) {
     let disk = written(&[4]);
     let asking = |layout| options(&disk).layout(layout);
     here.refused("open as packed", asking(Layout::Packed).open("/log", Mode::Read));
-    here.refused("append as packed", asking(Layout::Packed).open("/log", Mode::Append));
     here.refused("create as padded", asking(Layout::Padded).open("/new", Mode::Create));
     here.refused("parse", "slot".parse::<Layout>());
 }
@@ -92,16 +91,7 @@ fn conversions(texts: &mut Texts) {
     let mut here = texts.situation("book: conversions");
     let disk = written(&[4]);
     let run = |disk: &Sim, to: Layout| convert("/log", "/to", to, &options(disk), |_, _| Ok(()));
-    here.refused("to padded", run(&disk, Layout::Padded));
     run(&disk, Layout::Packed).unwrap();
-    here.refused("to a book that exists", run(&disk, Layout::Packed));
-    let corrupt = changed(&[4], |log| log[DEEDS_AT + 30] ^= 1);
-    here.refused("of a corrupt book", run(&corrupt, Layout::Packed));
-    let rotten = written(&[4]);
-    let mut bytes = read_file(&rotten, Path::new(FILE));
-    bytes[DEEDS_AT + LEN] ^= 1;
-    write_file(&rotten, Path::new(FILE), &bytes);
-    here.refused("of a book with damage below its mark", run(&rotten, Layout::Packed));
     let beside = written(&[4]);
     beside.create_dir(Path::new("/to")).unwrap();
     write_file(&beside, Path::new("/to/meta.bin"), &[0; 256]);

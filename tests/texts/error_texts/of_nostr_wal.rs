@@ -106,7 +106,6 @@ fn numbers(texts: &mut Texts) {
 
 fn files(texts: &mut Texts) {
     let mut here = texts.situation("nostr wal: files that are missing");
-    here.refused("open", options(&Sim::new()).open(DIR, Mode::Read));
     for gone in ["wal.log", "wal.000001.log", "wal.000002.log"] {
         let disk = written(5);
         disk.remove(&path(gone)).unwrap();
@@ -119,13 +118,6 @@ fn files(texts: &mut Texts) {
         write_file(&disk, &path("wal.log"), bytes);
         here.refused("append to", options(&disk).open(DIR, Mode::Append));
     }
-    let disk = written(1);
-    flip(&disk, "wal.log", 0, 0);
-    here.refused("with a mark", options(&disk).open(DIR, Mode::Append));
-    let disk = Sim::new();
-    disk.create_dir(Path::new(DIR)).unwrap();
-    disk.create_dir(&path("wal.log")).unwrap();
-    here.refused("a directory", options(&disk).open(DIR, Mode::Append));
 }
 
 fn damage(texts: &mut Texts) {
@@ -151,12 +143,6 @@ fn damage(texts: &mut Texts) {
     disk.open(&path("wal.000001.log"), Access::Write).unwrap().write_at(&bytes, 0).unwrap();
     let mut here = texts.situation("nostr wal: numbers that do not follow");
     here.refused("append to", options(&disk).open(DIR, Mode::Append));
-    let reader = options(&disk).open(DIR, Mode::Read).unwrap();
-    here.refused("read", walked(&reader, OnCorrupt::Raise));
-    // Of a log of which a prefix was dropped by hand.
-    let disk = written(4);
-    disk.remove(&path("wal.log")).unwrap();
-    here.refused("no checkpoint", options(&disk).open(DIR, Mode::Append));
     let mut here = texts.situation("nostr wal: a repair");
     let may = Repair { force: false, accept_loss: false, dry_run: false };
     let disk = written(2);
