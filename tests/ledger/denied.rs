@@ -1,50 +1,58 @@
 //! Files that a store may not open, as another user's in a directory that users share: what is
 //! promised of its own records holds, and everything else goes on.
 
-use std::ffi::OsString;
 use std::io::{self, ErrorKind as Io};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use deedbook::ledger::{LedgerStore, WhenFull};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, File, LockAttempt, Storage};
 use deedbook::{Durability, Durable, ErrorKind};
 
+use crate::support::around::{Around, Between};
 use crate::support::crashes::worst;
 use crate::support::ledger::spool::{
     DIR, drain, event, events, file_of, listing, names, number_of, on, put, refused, small,
 };
 
-/// A disk on which one file cannot be opened.
-#[derive(Clone, Debug, Default)]
+/// A file that cannot be opened, and one that cannot be removed, as another user's in a directory with the sticky
+/// bit.
+#[derive(Clone, Default)]
+struct Denied {
+    opening: Arc<Mutex<Option<PathBuf>>>,
+    removing: Arc<Mutex<Option<PathBuf>>>,
+}
+
 struct Shared {
     disk: Sim,
-    denied: Arc<Mutex<Option<PathBuf>>>,
-    /// And one that cannot be removed, as another user's in a directory with the sticky bit.
-    stuck: Arc<Mutex<Option<PathBuf>>>,
+    storage: Around<Denied>,
 }
 
 impl Shared {
+    fn new() -> Self {
+        let disk = Sim::new();
+        Self { storage: Around::on(disk.clone(), Denied::default()), disk }
+    }
+
     /// With one file of four events, which belongs to another user.
     fn with_a_file_of_another() -> Self {
-        let shared = Self::default();
-        put(&shared, 0, &file_of(&events(0..4, 0)));
+        let shared = Self::new();
+        put(&shared.storage, 0, &file_of(&events(0..4, 0)));
         shared.deny("0-events");
         shared
     }
 
     fn deny(&self, name: &str) {
-        *self.denied.lock().unwrap() = Some(Path::new(DIR).join(name));
+        *self.storage.by.opening.lock().unwrap() = Some(Path::new(DIR).join(name));
     }
 
     fn allow(&self) {
-        *self.denied.lock().unwrap() = None;
+        *self.storage.by.opening.lock().unwrap() = None;
     }
 
     /// With files of four events, and a durability of none.
     fn open(&self) -> LedgerStore {
-        on(self.clone()).durability(Durability::None).open(small(DIR, 100)).unwrap()
+        on(self.storage.clone()).durability(Durability::None).open(small(DIR, 100)).unwrap()
     }
 
     /// What a power cut leaves, if it leaves as little as it can.
@@ -53,47 +61,17 @@ impl Shared {
     }
 }
 
-impl Storage for Shared {
-    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
-        match self.denied.lock().unwrap().as_deref() == Some(path) {
+impl Between for Denied {
+    fn before(&self, call: Call, path: &Path) -> io::Result<()> {
+        let refused = match call {
+            Call::Open => &self.opening,
+            Call::Remove => &self.removing,
+            _ => return Ok(()),
+        };
+        match refused.lock().unwrap().as_deref() == Some(path) {
             true => Err(Io::PermissionDenied.into()),
-            false => self.disk.open(path, access),
+            false => Ok(()),
         }
-    }
-
-    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
-        self.disk.create_new(path, mode)
-    }
-
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_dir(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        match self.stuck.lock().unwrap().as_deref() == Some(path) {
-            true => Err(Io::PermissionDenied.into()),
-            false => self.disk.remove(path),
-        }
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.disk.list(dir)
-    }
-
-    fn is_dir(&self, path: &Path) -> bool {
-        self.disk.is_dir(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
-        self.disk.lock(path, sign)
     }
 }
 
@@ -129,7 +107,7 @@ fn a_file_of_its_own_that_a_store_may_not_open_is_an_error_until_it_may() {
 /// A sync that failed is reported once: what it did not reach would have been acknowledged later.
 #[test]
 fn a_sync_that_fails_refuses_every_later_append_also_without_durability() {
-    let shared = Shared::default();
+    let shared = Shared::new();
     let ledger = shared.open();
     ledger.append_many(events(0..4, 0)).unwrap();
     shared.disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Sync));
@@ -142,7 +120,7 @@ fn a_sync_that_fails_refuses_every_later_append_also_without_durability() {
 #[test]
 fn a_full_ledger_drops_what_it_can() {
     let shared = Shared::with_a_file_of_another();
-    let options = on(shared.clone()).bytes_total_max(1000).when_full(WhenFull::DropOldest);
+    let options = on(shared.storage.clone()).bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 100)).unwrap();
     events(4..60, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
     let left = drain(&ledger);
@@ -157,9 +135,9 @@ fn a_full_ledger_drops_what_it_can() {
 #[test]
 fn a_full_ledger_that_can_drop_nothing_says_why_and_that_nothing_was_appended() {
     let shared = Shared::with_a_file_of_another();
-    let other = on(shared.clone()).open(small(DIR, 2000)).unwrap();
+    let other = on(shared.storage.clone()).open(small(DIR, 2000)).unwrap();
     other.append_many(events(4..33, 0)).unwrap();
-    let options = on(shared.clone()).bytes_total_max(1000).when_full(WhenFull::DropOldest);
+    let options = on(shared.storage.clone()).bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 100)).unwrap();
     let error = refused(ledger.append_many(events(33..36, 0)), ErrorKind::Io);
     assert_eq!(error.io_source().unwrap().kind(), Io::PermissionDenied, "{error}");
@@ -171,22 +149,22 @@ fn a_full_ledger_that_can_drop_nothing_says_why_and_that_nothing_was_appended() 
 /// after the other, and the append failed all the same.
 #[test]
 fn a_full_ledger_drops_nothing_where_that_is_not_enough() {
-    let shared = Shared::default();
+    let shared = Shared::new();
     let large = file_of(&events(0..28, 0));
-    put(&shared, 0, &large);
+    put(&shared.storage, 0, &large);
     let bytes = |events: Vec<Vec<u8>>| file_of(&events).len() as u64;
     let (own, more) = (bytes(events(28..30, 0)), bytes(events(30..34, 0)));
     // Too little by a byte, were all of its own dropped.
     let limit = large.len() as u64 + more - 1;
     assert!(own < more);
-    let options = on(shared.clone()).bytes_total_max(limit).when_full(WhenFull::DropOldest);
+    let options = on(shared.storage.clone()).bytes_total_max(limit).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 100)).unwrap();
     events(28..30, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
-    *shared.stuck.lock().unwrap() = Some(Path::new(DIR).join("0-events"));
+    *shared.storage.by.removing.lock().unwrap() = Some(Path::new(DIR).join("0-events"));
     let error = refused(ledger.append_many(events(30..34, 0)), ErrorKind::Io);
     assert_eq!(error.path().unwrap(), Path::new("/spool/0-events"));
     assert_eq!(ledger.stats().dropped_records, 0);
-    *shared.stuck.lock().unwrap() = None;
+    *shared.storage.by.removing.lock().unwrap() = None;
     assert_eq!(drain(&ledger), events(0..30, 0));
 }
 
@@ -205,8 +183,8 @@ fn a_reset_removes_all_that_it_can() {
 /// intact file to the quarantine.
 #[test]
 fn a_store_that_may_not_read_the_limit_touches_no_file() {
-    let (shared, long) = (Shared::default(), vec![b'x'; (1 << 20) + 1]);
-    let options = on(shared.clone()).record_bytes_max(2 << 20);
+    let (shared, long) = (Shared::new(), vec![b'x'; (1 << 20) + 1]);
+    let options = on(shared.storage.clone()).record_bytes_max(2 << 20);
     options.open(small(DIR, 100)).unwrap().append(&long).unwrap();
     shared.deny(".deedbook/settings");
     let ledger = shared.open();

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub mod around;
 pub mod common;
 pub mod crashes;
 pub mod formats;

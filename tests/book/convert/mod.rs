@@ -16,7 +16,7 @@ use crate::support::common;
 use crate::support::common::flips;
 use crate::support::crashes::{cuts, images};
 use common::{Event, contents, read_all, read_file, refused, write_file};
-use flips::Flips;
+use flips::flips;
 
 const SOURCE: &str = "/source";
 const TARGET: &str = "/target";
@@ -300,7 +300,7 @@ fn a_copy_that_differs_from_its_source_is_an_error_of_its_event() {
         let dir = tempfile::tempdir().unwrap();
         let (source, target) = (dir.path().join("source"), dir.path().join("target"));
         write(&on(Disk), &source, Layout::Packed, &events);
-        let lying = on(Flips { name: "book.log", of: b"marked" });
+        let lying = on(flips("book.log", b"marked"));
         let done = convert(&source, &target, Layout::Slots, &lying, |_, _| Ok(()));
         let error = refused(done, ErrorKind::Corrupt);
         let says = "event 2 of the copy is not that of the source";

@@ -35,7 +35,7 @@ fn an_event_that_lies_otherwise_in_the_destination_than_in_the_source_ends_the_m
     for (layout, says) in says {
         let (_dir, source, dest) = space();
         make(&source, &[(1, b"\0\0\0\0first"), (2, b"\0\0\0\0second"), (3, b"\0\0\0\0third")], &[]);
-        let storage = Arc::new(Flips { name: "book.log", of: b"second" });
+        let storage = Arc::new(flips("book.log", b"second"));
         let book = book::Options::new().layout(layout).storage(storage);
         let options = Options::new().book(book);
         let brought = migrate(&source, &dest, &options, |_, _| Ok(()));

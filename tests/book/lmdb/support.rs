@@ -15,7 +15,7 @@ use heed::types::Bytes;
 use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
 pub use tempfile::TempDir;
 
-pub use crate::support::common::flips::Flips;
+pub use crate::support::common::flips::flips;
 pub use crate::support::common::lmdb_pages::make;
 pub use crate::support::common::watched::Watched;
 

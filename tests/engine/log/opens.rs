@@ -1,66 +1,40 @@
 //! How often an opening opens the log's files: once each.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use deedbook::storage::{Access, File, LockAttempt, Memory, Storage};
+use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, Mode, book, ledger};
 
+use crate::support::around::{Around, Between};
 use crate::support::common::watched::Watched;
 use crate::support::formats::subject::{At, MANUAL};
 use crate::support::formats::toy::TOY;
 
 use super::FORMATS;
 
-/// Files in memory, and how often each was opened.
-#[derive(Clone, Debug, Default)]
-struct Opens {
-    memory: Memory,
-    opened: Arc<Mutex<BTreeMap<PathBuf, u64>>>,
+/// How often each file was opened.
+#[derive(Clone, Default)]
+struct Opened(Arc<Mutex<BTreeMap<PathBuf, u64>>>);
+
+impl Between for Opened {
+    fn opened(&self, path: &Path) {
+        *self.0.lock().unwrap().entry(path.to_path_buf()).or_default() += 1;
+    }
 }
 
-impl Opens {
+impl Opened {
     /// What was opened since the last call, less what lies in a sidecar.
     fn take(&self) -> BTreeMap<PathBuf, u64> {
-        let mut opened = std::mem::take(&mut *self.opened.lock().unwrap());
+        let mut opened = std::mem::take(&mut *self.0.lock().unwrap());
         opened.retain(|path, _| !path.to_string_lossy().contains(".deedbook"));
         opened
     }
 }
 
-impl Storage for Opens {
-    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
-        let file = self.memory.open(path, access)?;
-        *self.opened.lock().unwrap().entry(path.to_path_buf()).or_default() += 1;
-        Ok(file)
-    }
-    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
-        self.memory.create_new(path, mode)
-    }
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.memory.create_dir(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.memory.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.memory.remove(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.memory.list(dir)
-    }
-    fn is_dir(&self, path: &Path) -> bool {
-        self.memory.is_dir(path)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.memory.sync_dir(dir)
-    }
-    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
-        self.memory.lock(path, sign)
-    }
+fn counting() -> Around<Opened> {
+    Around::on(Memory::new(), Opened::default())
 }
 
 /// A closed log, one whose writer was killed, and one that is empty; by its path and by that of its file.
@@ -69,7 +43,7 @@ fn an_opening_opens_each_file_of_a_log_once() {
     let toy: &dyn crate::support::formats::subject::Format = &TOY;
     for format in FORMATS.into_iter().chain([toy]) {
         for (events, closes) in [(5, true), (5, false), (0, true)] {
-            let disk = Opens::default();
+            let disk = counting();
             disk.create_dir(Path::new("/log")).unwrap();
             let path = format.path_in(Path::new("/log"));
             let at = At { storage: Arc::new(disk.clone()), path: path.clone() };
@@ -83,7 +57,7 @@ fn an_opening_opens_each_file_of_a_log_once() {
                 false => std::mem::forget(log),
             }
             let files: Vec<_> =
-                format.files(&disk.memory, &path).into_iter().map(|(file, _)| file).collect();
+                format.files(&*disk.storage, &path).into_iter().map(|(file, _)| file).collect();
             let paths = match format.segment_bytes() {
                 None => vec![path.clone(), files[0].clone()],
                 Some(_) => vec![path.clone()],
@@ -93,10 +67,10 @@ fn an_opening_opens_each_file_of_a_log_once() {
                 [Some((path, Mode::Read)), writes].into_iter().flatten()
             }) {
                 let at = At { storage: Arc::new(disk.clone()), path: path.clone() };
-                disk.take();
+                disk.by.take();
                 let log = format.open(&at, mode, MANUAL).unwrap();
                 let what = format!("{}, {}, {mode:?}, {events}", format.name(), path.display());
-                let mut opened = disk.take();
+                let mut opened = disk.by.take();
                 opened.retain(|file, _| files.contains(file));
                 assert!(opened.values().all(|&times| times == 1), "{what}: {opened:?}");
                 assert_eq!(opened.len(), files.len(), "{what}: {opened:?}");
@@ -108,7 +82,7 @@ fn an_opening_opens_each_file_of_a_log_once() {
 
 #[test]
 fn a_file_of_a_ledger_is_opened_once() {
-    let disk = Opens::default();
+    let disk = counting();
     disk.create_dir(Path::new("/ledger")).unwrap();
     let options = ledger::Options::new().storage(Arc::new(disk.clone()));
     let store = options.open(ledger::LedgerConfig::lines("/ledger", "events")).unwrap();
@@ -117,9 +91,9 @@ fn a_file_of_a_ledger_is_opened_once() {
     let names = disk.list(Path::new("/ledger")).unwrap();
     let file = names.iter().find(|name| *name != ".deedbook").unwrap();
     let file = Path::new("/ledger").join(file);
-    disk.take();
+    disk.by.take();
     let log = ledger::open_file(&file, &options).unwrap();
-    assert_eq!(disk.take(), BTreeMap::from([(file, 1)]));
+    assert_eq!(disk.by.take(), BTreeMap::from([(file, 1)]));
     assert_eq!(log.iter().unwrap().count(), 1);
 }
 
