@@ -1,23 +1,21 @@
 //! Sidecars that are wrong, and the modes of recovery.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use deedbook::book::{MarkUse, Meta, Mode, Options, Recovery, repair};
 use deedbook::storage::{Memory, Storage};
 use deedbook::{ErrorKind, Verdict};
 
 use crate::support::common;
+use crate::support::formats::specimen::{DIR as BOOK, Files};
 use common::{
     Event, FORCED, borders, check, contents, crc32, events, log, memory, read_all, read_file,
-    refused, rescue, restore, snapshot, write_file,
+    refused, rescue, write_file,
 };
 
-const BOOK: &str = "/book";
-const LOG: &str = "/book/book.log";
-const MARK: &str = "/book/.deedbook/mark";
-
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+const LOG: &str = "/log/book.log";
+const MARK: &str = "/log/.deedbook/mark";
 
 /// The files of a log whose first `marked` deeds were synced before its writer died.
 fn died(events: &[Event], marked: usize) -> Files {
@@ -34,20 +32,20 @@ fn died_under(recovery: Recovery, events: &[Event], marked: usize) -> Files {
             book.sync().unwrap();
         }
     }
-    let mut files = snapshot(&storage, Path::new(BOOK));
-    files.insert(LOG.into(), log(1, events));
+    let mut files = Files::of(&storage);
+    files.bytes.insert(LOG.into(), log(1, events));
     files
+}
+
+fn restore(files: &Files) -> (Memory, Options) {
+    let (memory, (_, options)) = (files.restore(), memory());
+    (memory.clone(), options.storage(Arc::new(memory)))
 }
 
 fn with_log(files: &Files, bytes: &[u8]) -> (Memory, Options) {
     let mut files = files.clone();
-    files.insert(LOG.into(), bytes.to_vec());
+    files.bytes.insert(LOG.into(), bytes.to_vec());
     restore(&files)
-}
-
-fn without_sidecar(files: &Files) -> Files {
-    let outside = |path: &&PathBuf| !path.to_str().unwrap().contains(".deedbook");
-    files.keys().filter(outside).map(|path| (path.clone(), files[path].clone())).collect()
 }
 
 #[test]
@@ -55,7 +53,7 @@ fn acknowledged_recovery_cuts_back_to_the_mark_and_valid_does_not() {
     let events = events(9, 40);
     // The writer must know of it, because then it makes its marks durable too.
     let files = died_under(Recovery::Acknowledged, &events, 4);
-    let mut torn = files[Path::new(LOG)].clone();
+    let mut torn = files.bytes[Path::new(LOG)].clone();
     torn.truncate(torn.len() - 3);
     let (_, options) = with_log(&files, &torn);
     assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 8);
@@ -81,7 +79,7 @@ fn spec_recovery_and_repair_cut_below_the_mark_after_saving() {
     let events = events(9, 40);
     let at = borders(&events);
     let files = died(&events, 6);
-    let mut bytes = files[Path::new(LOG)].clone();
+    let mut bytes = files.bytes[Path::new(LOG)].clone();
     bytes[at[5] as usize + 3] ^= 1;
     for by_repair in [false, true] {
         let (storage, options) = with_log(&files, &bytes);
@@ -107,7 +105,7 @@ fn spec_recovery_and_repair_cut_below_the_mark_after_saving() {
 fn saving_a_tail_never_replaces_an_earlier_one() {
     let events = events(5, 40);
     let at = borders(&events);
-    let files = without_sidecar(&died(&events, 5));
+    let files = died(&events, 5).without_sidecar();
     let (storage, options) = restore(&files);
     let mut saved = Vec::new();
     for _ in 0..3 {
@@ -127,7 +125,7 @@ fn saving_a_tail_never_replaces_an_earlier_one() {
 #[test]
 fn a_mark_that_does_not_say_where_the_first_deed_begins_counts_like_any_other() {
     let mut files = died(&events(5, 40), 4);
-    for slot in files.get_mut(Path::new(MARK)).unwrap().chunks_mut(512) {
+    for slot in files.bytes.get_mut(Path::new(MARK)).unwrap().chunks_mut(512) {
         slot[96..104].fill(0);
         let sum = crc32(&slot[..124]);
         slot[124..128].copy_from_slice(&sum.to_le_bytes());
@@ -147,7 +145,7 @@ fn a_mark_that_does_not_say_where_the_first_deed_begins_counts_like_any_other() 
 fn metadata_that_is_damaged_keeps_no_deed_from_being_salvaged() {
     let events = events(5, 40);
     let mut files = died(&events, 5);
-    files.insert("/book/meta.bin".into(), vec![1; 255]);
+    files.bytes.insert("/log/meta.bin".into(), vec![1; 255]);
     let (_, options) = restore(&files);
     assert_eq!(rescue(Path::new(BOOK), Path::new("/rescued"), &options).records, 5);
     let copy = options.open("/rescued", Mode::Read).unwrap();
@@ -175,7 +173,7 @@ fn a_salvage_past_damage_says_only_the_deeds_behind_the_cut_lost() {
 fn a_damaged_note_of_a_loss_keeps_no_deed_of_a_cut_log_from_being_salvaged() {
     let events = events(10, 40);
     let mut files = died(&events, 10);
-    files.insert("/book/.deedbook/loss".into(), b"records".to_vec());
+    files.bytes.insert("/log/.deedbook/loss".into(), b"records".to_vec());
     let bytes = &log(1, &events)[..borders(&events)[6] as usize];
     let (_, options) = with_log(&files, bytes);
     let report = rescue(Path::new(BOOK), Path::new("/rescued"), &options);

@@ -1,12 +1,9 @@
 //! Power cuts and deaths at every storage call of every short history, on the simulated disk.
 
-use std::collections::BTreeSet;
 use std::io::ErrorKind as Io;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use deedbook::Durability;
-use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 
 use crate::support::crashes::{
@@ -127,34 +124,6 @@ fn wait_until_durable(run: &Run) {
         assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// A store died after it had made the directory, and before it had synced its name. The next one found
-/// it there, synced its files, and a power cut took all of it.
-// Promise: ledger-names.
-#[test]
-fn names_that_a_store_left_unsynced_are_synced_by_the_next() {
-    let disk = Sim::new();
-    disk.create_dir(Path::new(DIR)).unwrap();
-    let ledger = options(&disk, Durability::Always).open(small(DIR, 1000)).unwrap();
-    ledger.append(&event(0, 0)).unwrap();
-    let one = BTreeSet::from([0]);
-    let known = Known { tried: one.clone(), durable: one, ..Known::default() };
-    assert_eq!(recover(&worst(&disk), &known, true).unwrap(), [0]);
-}
-
-/// The same with `.deedbook`: the counter in it was synced, and lost with the name.
-// Promise: ledger-names.
-#[test]
-fn names_that_hold_the_counter_are_synced_as_well() {
-    let disk = Sim::new();
-    let ledger = options(&disk, Durability::None).open(small(DIR, 1000)).unwrap();
-    disk.create_dir(&Path::new(DIR).join(".deedbook")).unwrap();
-    ledger.append(&event(0, 0)).unwrap();
-    let fetched = ledger.fetch(None, None).unwrap().unwrap();
-    assert_eq!(fetched.removable.unwrap()[0].index(), 0);
-    let known = Known { tried: BTreeSet::from([0]), shown: Some(0), ..Known::default() };
-    recover(&worst(&disk), &known, true).unwrap();
 }
 
 /// The fuzzer found it: a store died between writing the next index and syncing its name, another

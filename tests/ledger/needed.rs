@@ -83,6 +83,7 @@ impl needed::Run for Run {
     }
 }
 
+// Promise: ledger-names.
 #[test]
 fn every_sync_and_rename_is_needed() {
     let states = report::of_tier("DEEDBOOK_MUTATION_STATES");

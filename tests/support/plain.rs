@@ -1,27 +1,39 @@
-//! Files and a checksum, for the tests and for programs that load a part of their library.
+//! Files and checksums.
 
 use std::path::Path;
 
 use deedbook::storage::{Access, Storage};
 
-static CRC: [u32; 256] = {
-    let (mut table, mut byte) = ([0; 256], 0);
-    while byte < 256 {
-        let (mut crc, mut bit) = (byte as u32, 0);
+const fn table(polynomial: u32) -> [u32; 256] {
+    let (mut table, mut i) = ([0; 256], 0);
+    while i < 256 {
+        let (mut sum, mut bit) = (i as u32, 0);
         while bit < 8 {
-            crc = (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
+            sum = (sum >> 1) ^ (polynomial & (sum & 1).wrapping_neg());
             bit += 1;
         }
-        table[byte] = crc;
-        byte += 1;
+        table[i] = sum;
+        i += 1;
     }
     table
-};
+}
+
+fn checksum(table: &[u32; 256], bytes: &[u8]) -> u32 {
+    !bytes
+        .iter()
+        .fold(!0, |sum: u32, byte| (sum >> 8) ^ table[((sum ^ u32::from(*byte)) & 0xff) as usize])
+}
 
 /// CRC-32 as of zlib, written down once more so that the crate is not checked against itself.
 pub fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, byte: &u8| (crc >> 8) ^ CRC[usize::from(crc as u8 ^ byte)];
-    !bytes.iter().fold(!0, step)
+    const TABLE: [u32; 256] = table(0xEDB8_8320);
+    checksum(&TABLE, bytes)
+}
+
+/// CRC-32C.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = table(0x82F6_3B78);
+    checksum(&TABLE, bytes)
 }
 
 pub fn read_file(storage: &dyn Storage, path: &Path) -> Vec<u8> {

@@ -33,22 +33,6 @@ fn logs_in_single_files_of_one_directory_are_written_at_once() {
     assert_eq!(Wal::append_to(dir.path()).unwrap_err().kind(), ErrorKind::Locked);
 }
 
-/// The directory's lock is the directory's, by whatever name.
-#[cfg(unix)]
-#[test]
-fn a_log_in_a_linked_directory_is_opened_and_locked() {
-    let dir = TempDir::new().unwrap();
-    let (path, link) = (dir.path().join("log"), dir.path().join("link"));
-    fs::create_dir(&path).unwrap();
-    std::os::unix::fs::symlink(&path, &link).unwrap();
-    let wal = Wal::create(&link).unwrap();
-    wal.commit(b"beyond a link").unwrap();
-    fs::remove_dir_all(path.join(".deedbook")).unwrap();
-    assert_eq!(Wal::append_to(&path).unwrap_err().kind(), ErrorKind::Locked);
-    drop(wal);
-    assert_eq!(Wal::append_to(&path).unwrap().len().unwrap(), 1);
-}
-
 #[test]
 fn directories_are_locked_by_every_storage() {
     let sim = Sim::new();

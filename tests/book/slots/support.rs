@@ -12,6 +12,7 @@ pub use crate::support::common::{
     Event, FORCED, check, contents, data, golden, golden_events, read_all, read_past_damage,
     refused,
 };
+use crate::support::formats::framing::Framing;
 
 /// Where the first deed begins.
 pub const DEEDS_AT: usize = 8192;
@@ -21,8 +22,7 @@ pub fn options() -> Options {
 }
 
 pub fn deed(mug: u32, jam: &[u8]) -> Vec<u8> {
-    let len = (jam.len() as u64 + 4).to_le_bytes();
-    [&len[..], &mug.to_le_bytes(), jam, &len].concat()
+    Framing::Slots.encode(mug, jam)
 }
 
 pub fn deeds(events: &[Event]) -> Vec<u8> {

@@ -172,18 +172,6 @@ fn verify_tells_of_what_it_cannot_read() {
     }
 }
 
-/// Dropping a prefix with force left consumers below the head.
-#[test]
-fn a_prefix_dropped_with_force_leaves_no_consumer_below_the_head() {
-    let dir = tempfile::tempdir().unwrap();
-    let wal = Wal::create(dir.path().join("log")).unwrap();
-    let lsns: Vec<_> = (0..10).map(|i| wal.append(&[i; 40]).unwrap()).collect();
-    wal.sync().unwrap();
-    wal.set_consumer("slow", lsns[2]).unwrap();
-    wal.truncate_before_all(lsns[6]).unwrap();
-    assert!(wal.consumers().unwrap()["slow"] >= lsns[6]);
-}
-
 /// A follower on the writer's own handle went on after the end had been cut and written again under
 /// it, and left out what came in the place of what it had given.
 #[test]

@@ -192,40 +192,6 @@ fn a_gap_after_the_mark_is_damage_too() {
     assert_eq!(numbers(&wal, 0, OnCorrupt::Skip).unwrap(), [1, 2, 4]);
 }
 
-/// The log of an event store took an older mark for the newest, as every log did: the newer slot was damaged,
-/// and opening cut the intact entries after a damaged one.
-#[test]
-fn entries_after_an_older_mark_are_not_cut() {
-    let storage = memory();
-    let options = WalOptions::new().storage(storage.clone());
-    let wal = options.open(DIR, Mode::Create).unwrap();
-    for lsn in 1..=6 {
-        assert_eq!(insert(&wal, &[lsn; 50]), u64::from(lsn));
-        if lsn == 2 || lsn == 6 {
-            wal.sync().unwrap();
-        }
-    }
-    let (entry, mark) = (24 + 79 * 3 + 60, "/wal/.deedbook/wal.log/mark");
-    let copy: Arc<dyn Storage> = Arc::new(Memory::new());
-    for path in ["/wal/wal.log", mark] {
-        let mut bytes = bytes_of(&*storage, Path::new(path));
-        if path == mark {
-            let seq = |at: usize| u64::from_le_bytes(bytes[at + 8..at + 16].try_into().unwrap());
-            let newest = if seq(0) > seq(512) { 0 } else { 512 };
-            bytes[newest + 30] ^= 1;
-        } else {
-            bytes[entry] ^= 1;
-        }
-        let path = Path::new(path);
-        path.ancestors().skip(1).for_each(|dir| copy.create_dir(dir).unwrap());
-        copy.create_new(path, 0o600).unwrap().write_at(&bytes, 0).unwrap();
-    }
-    let options = WalOptions::new().storage(copy.clone());
-    assert_eq!(options.open(DIR, Mode::Append).unwrap_err().kind(), ErrorKind::Corrupt);
-    let wal = options.open(DIR, Mode::Read).unwrap();
-    assert_eq!(numbers(&wal, 0, OnCorrupt::Skip).unwrap(), [1, 2, 3, 5, 6]);
-}
-
 #[test]
 fn parameters_have_ranges() {
     for options in [

@@ -1,4 +1,4 @@
-//! What the tests share: an encoder of their own, and small logs to break.
+//! What the tests share: small logs to break, and what they hold.
 
 #![allow(dead_code)]
 
@@ -20,9 +20,14 @@ use deedbook::book::{Book, Cursor, Deed, Mode, OnCorrupt, Options, salvage, veri
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, Repair, Result, SalvageReport, VerifyReport};
 
+use super::formats::framing::Framing;
+
 /// A repair that cuts intact records, too, and accepts a loss.
 pub const FORCED: Repair = Repair { force: true, accept_loss: true, dry_run: false };
 
+#[allow(unused_imports)] // not in every program
+pub use super::formats::subject::refused;
+#[allow(unused_imports)]
 pub use super::plain::{crc32, read_file, write_file};
 
 /// Mug and jam.
@@ -30,15 +35,12 @@ pub type Event = (u32, Vec<u8>);
 
 /// A deed of the `packed` layout.
 pub fn deed(mug: u32, jam: &[u8]) -> Vec<u8> {
-    let len = (jam.len() as u64 + 4).to_le_bytes();
-    let body = [&len[..], &mug.to_le_bytes(), jam].concat();
-    let sum = crc32(&body).to_le_bytes();
-    [&body[..], &sum, &len].concat()
+    Framing::Book.encode(mug, jam)
 }
 
 /// The header of a log that begins with event `first`.
 pub fn header(first: u64) -> Vec<u8> {
-    [&b"KOOB\x01\0\0\0"[..], &first.to_le_bytes()].concat()
+    Framing::Book.file_header(first)
 }
 
 /// A whole log.
@@ -54,27 +56,6 @@ pub fn borders(events: &[Event]) -> Vec<u64> {
         borders.push(borders[borders.len() - 1] + jam.len() as u64 + 24);
     }
     borders
-}
-
-/// Size of the deed at `at`, by its lengths alone or by its checksum too.
-pub fn parse(bytes: &[u8], at: usize, check: bool) -> Option<usize> {
-    let len = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
-    let end =
-        usize::try_from(len).ok().filter(|&len| len >= 4)?.checked_add(at)?.checked_add(20)?;
-    let deed = bytes.get(at..end)?;
-    let (body, tail) = deed.split_at(deed.len() - 12);
-    let framed = tail[4..] == body[..8];
-    (framed && (!check || tail[..4] == crc32(body).to_le_bytes())).then_some(deed.len())
-}
-
-/// Where deeds end, one after the other from `at` on.
-pub fn chain(bytes: &[u8], mut at: usize, check: bool) -> Vec<usize> {
-    let mut ends = vec![at];
-    while let Some(len) = parse(bytes, at, check) {
-        at += len;
-        ends.push(at);
-    }
-    ends
 }
 
 /// Numbers that look random and are the same every time.
@@ -126,34 +107,6 @@ pub fn snapshot(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>>
         }
     }
     files
-}
-
-/// The same without the lock, which a refused writer leaves.
-pub fn snapshot_unlocked(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut files = snapshot(storage, dir);
-    files.retain(|path, _| path.file_name().is_none_or(|name| name != "lock"));
-    files
-}
-
-/// A fresh file system in memory that holds these files, made in the same order.
-pub fn restore(files: &BTreeMap<PathBuf, Vec<u8>>) -> (Memory, Options) {
-    let (memory, options) = memory();
-    // The lock and then the log: the same inode numbers as by the writer, which a mark notes.
-    let first = |path: &&PathBuf| match path.file_name().and_then(|name| name.to_str()) {
-        Some("lock") => 0,
-        Some("book.log") => 1,
-        _ => 2,
-    };
-    let mut paths: Vec<_> = files.keys().collect();
-    paths.sort_by_key(first);
-    for path in paths {
-        let bytes = &files[path];
-        for dir in path.ancestors().skip(1) {
-            memory.create_dir(dir).unwrap();
-        }
-        write_file(&memory, path, bytes);
-    }
-    (memory, options)
 }
 
 /// Deeds up to the first error, and that error.
@@ -218,17 +171,6 @@ pub fn make(path: &Path, options: &Options, events: &[Event]) {
         book.append(*mug, jam).unwrap();
     }
     book.close().unwrap();
-}
-
-/// Assert that a value is an error of one kind, and give it.
-#[track_caller]
-pub fn refused<T: std::fmt::Debug>(
-    result: Result<T>,
-    kind: deedbook::ErrorKind,
-) -> deedbook::Error {
-    let error = result.expect_err("should have been refused");
-    assert_eq!(error.kind(), kind, "{error}");
-    error
 }
 
 /// This test binary once more, in a role: it it runs one test only, which looks at the role.

@@ -1,5 +1,7 @@
 //! The byte layouts of `FORMAT.md` once more, without a line of the crate.
 
+pub use crate::support::plain::{crc32, crc32c};
+
 /// How records are framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
@@ -173,36 +175,4 @@ impl Framing {
             usize::try_from(len).ok().filter(|&len| len >= 4)?.checked_add(self.around() - 4)?;
         end.checked_sub(whole)
     }
-}
-
-const fn table(polynomial: u32) -> [u32; 256] {
-    let (mut table, mut i) = ([0; 256], 0);
-    while i < 256 {
-        let (mut sum, mut bit) = (i as u32, 0);
-        while bit < 8 {
-            sum = (sum >> 1) ^ (polynomial & (sum & 1).wrapping_neg());
-            bit += 1;
-        }
-        table[i] = sum;
-        i += 1;
-    }
-    table
-}
-
-fn checksum(table: &[u32; 256], bytes: &[u8]) -> u32 {
-    !bytes
-        .iter()
-        .fold(!0, |sum: u32, byte| (sum >> 8) ^ table[((sum ^ u32::from(*byte)) & 0xff) as usize])
-}
-
-/// CRC-32 as of zlib.
-pub fn crc32(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = table(0xEDB8_8320);
-    checksum(&TABLE, bytes)
-}
-
-/// CRC-32C.
-pub fn crc32c(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = table(0x82F6_3B78);
-    checksum(&TABLE, bytes)
 }

@@ -32,6 +32,7 @@ fn truncation_never_passes_the_slowest_consumer_unless_forced() {
     assert_eq!(consumers, [("fast".into(), lsns[70]), ("slow".into(), lsns[20])]);
     wal.truncate_before_all(lsns[30]).unwrap();
     assert_eq!(wal.head().unwrap(), lsns[30]);
+    assert_eq!(wal.consumers().unwrap()["slow"], lsns[30]);
     wal.remove_consumer("slow").unwrap();
     wal.truncate_before(lsns[70]).unwrap();
 }

@@ -1,66 +1,14 @@
 //! Syncs of one segment after the other, and of one record.
 
 use std::io;
-use std::sync::Mutex;
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::wal::Lsn;
 use deedbook::{Durable, ErrorKind};
 
 use crate::support::formats::wal::read_all;
-use crate::support::harness::limit::within;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY};
 use crate::support::harness::{MANUAL, worst};
-
-/// What a call of any thread acknowledged is durable, whichever thread's sync made it so, over
-/// segments.
-// Promise: wal-segments-sync.
-#[test]
-fn what_any_thread_was_told_survives_a_power_cut() {
-    within(|| [None, Some(1), Some(7), Some(40)].into_iter().for_each(any_thread_was_told));
-}
-
-/// Four threads, and a sync that fails, if any.
-fn any_thread_was_told(failing: Option<u64>) {
-    let disk = Sim::new();
-    let wal = TINY.wal(&disk, MANUAL).unwrap();
-    if let Some(at) = failing {
-        disk.inject(Fault::once(at, What::Error(io::ErrorKind::Other)).of(Call::Sync));
-    }
-    let acknowledged = Mutex::new(Vec::new());
-    let append = |thread: u8| {
-        for n in 0..40usize {
-            let payload = vec![thread; 20 + n];
-            let appended = match n % 3 {
-                0 => wal.append(&payload).and_then(|lsn| wal.wait_durable(lsn).map(|()| lsn)),
-                1 => wal.append(&payload).and_then(|lsn| wal.sync().map(|()| lsn)),
-                _ => wal.commit(&payload),
-            };
-            match appended {
-                Ok(lsn) => acknowledged.lock().unwrap().push((lsn, payload)),
-                Err(_) => return,
-            }
-        }
-    };
-    let check = || {
-        let acknowledged = acknowledged.lock().unwrap().clone();
-        let after = TINY.wal(&worst(&disk), MANUAL).unwrap();
-        for (lsn, payload) in acknowledged.iter().rev().take(20) {
-            assert_eq!(after.read(*lsn).unwrap().payload, *payload, "{failing:?}");
-        }
-    };
-    std::thread::scope(|scope| {
-        for thread in 0..4 {
-            let append = &append;
-            scope.spawn(move || append(thread));
-        }
-        (0..60).for_each(|_| check());
-    });
-    check();
-    if failing.is_some() {
-        assert_eq!(wal.append(b"late").unwrap_err().kind(), ErrorKind::Poisoned);
-    }
-}
 
 /// Whatever else is asked: truncations, waiting for what is in the log.
 #[test]
