@@ -97,26 +97,6 @@ fn a_sync_beside_an_append_that_reserves_space_succeeds() {
     }
 }
 
-/// Found by a slip of the hand: the arguments of `deedbook append` in the wrong order name a file of
-/// lines as the log. Nothing in it is a record, so all of it was a torn tail, and was cut away.
-#[test]
-fn a_file_that_never_was_a_log_is_refused_and_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let zip = [&b"PK\x03\x04\x14\0\0\0"[..], &[9; 500]].concat();
-    let image = [&[0; 600][..], b"data beyond an empty first block"].concat();
-    for (name, bytes) in
-        [("lines", &b"{\"n\":1}\n{\"n\":2}\n"[..]), ("zip", &zip), ("image", &image)]
-    {
-        let path = dir.path().join(name);
-        fs::write(&path, bytes).unwrap();
-        for error in [Wal::append_to(&path).unwrap_err(), Wal::open(&path).unwrap_err()] {
-            assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
-            assert!(error.to_string().contains("does not begin with a record"), "{error}");
-        }
-        assert_eq!(fs::read(&path).unwrap(), bytes);
-    }
-}
-
 /// Found by a comparison with wal-db: a process of it that was killed in its first append leaves a
 /// torn record and nothing else. That was "not a log" for every `recovery`, and for a repair.
 #[test]

@@ -54,34 +54,6 @@ fn a_slot_without_its_deeds_is_written_over_and_not_the_one_that_counts() {
     }
 }
 
-/// A power cut after the header reached the disk and before the deeds did.
-// Promise: slots-crash.
-#[test]
-fn a_header_without_its_deeds_falls_back_to_the_older_one() {
-    let all = golden_events();
-    let whole = golden_log("head-5x3", &all);
-    let third = DEEDS_AT + deeds(&all[..3]).len();
-    for len in (third..whole.len()).step_by(7) {
-        let (_dir, path) = place("0i0", &whole[..len]);
-        assert_eq!(events_of(&path), all[..3], "{len} bytes");
-    }
-    // The size reached the disk, the bytes did not.
-    for at in (third..whole.len()).step_by(11) {
-        let mut log = whole.clone();
-        log[at] ^= 0x40;
-        let (_dir, path) = place("0i0", &log);
-        assert_eq!(events_of(&path), all[..3], "byte {at}");
-        let book = Book::append_to(&path).unwrap();
-        assert_eq!(book.recovery().verdict, Verdict::Torn);
-        drop(book);
-        assert_eq!(check(&path, &Options::default()).verdict, Verdict::Clean);
-        let book = Book::append_to(&path).unwrap();
-        assert_eq!(book.append(1, b"after").unwrap(), 4);
-        drop(book);
-        assert_eq!(events_of(&path).len(), 4);
-    }
-}
-
 /// A kill between the deeds and the header: the deeds were never committed.
 // Promise: slots-crash.
 #[test]
@@ -256,19 +228,6 @@ fn without_a_slot_the_log_is_refused_and_salvaged() {
         assert_eq!(events_of(&to), all[..3]);
         assert_eq!(Book::open(&to).unwrap().layout(), Layout::Slots);
     }
-}
-
-/// An initial slot beside a damaged one says nothing of the deeds that lie there.
-// Promise: slots-header.
-#[test]
-fn committed_events_are_never_taken_for_an_empty_log() {
-    let all = golden_events();
-    let mut log = golden_log("head-3x1", &all[..3]);
-    log[4096 + 20] ^= 1;
-    let (_dir, path) = place("0i0", &log);
-    refused(Book::append_to(&path), ErrorKind::Corrupt);
-    assert_eq!(Book::open(&path).unwrap().len().unwrap(), 3);
-    assert_eq!(bytes(&path), log);
 }
 
 /// A deed has no checksum of its own, but its block in the index has one.

@@ -115,6 +115,8 @@ fn a_foreign_file_is_refused_and_kept() {
     let program = [&b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0"[..], &[7; 3000]].concat();
     let record = [&[1, 2, 3, 4, 100, 0, 0, 0][..], &[5; 60]].concat();
     let mut foreign = vec![program, record, b"PK\x03\x04\x14\0\0\0\x08\0".to_vec()];
+    foreign.push([&[0; 600][..], b"data beyond an empty first block"].concat());
+    foreign.push(b"{\"n\":1}\n{\"n\":2}\n".to_vec());
     foreign.extend((1..9).map(|len| b"text abc"[..len].to_vec()));
     for format in LARGE {
         for bytes in &foreign {

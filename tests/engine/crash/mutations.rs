@@ -147,6 +147,7 @@ fn kinds(subject: &Subject) -> Kinds {
     })
 }
 
+// Promise: power-loss, crash-in-recovery, wal-recovery.
 fn every_sync_and_rename_is_needed(subject: &Subject) {
     let nested = subject.nested();
     let known = subject.steps.longer;

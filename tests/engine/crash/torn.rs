@@ -34,6 +34,7 @@ fn read_past_damage(subject: &Subject, disk: &Sim) -> Vec<Vec<u8>> {
     read.into_iter().map(|record| record.bytes).collect()
 }
 
+// Promise: wal-record-in-record.
 fn records_inside_a_torn_record_never_surface_after_damage(subject: &Subject) {
     let disk = Sim::new();
     let log = subject.open(&disk, MANUAL).unwrap();
