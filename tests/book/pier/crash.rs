@@ -12,7 +12,7 @@ use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, ErrorKind, Recovery};
 
 use crate::pier::support::*;
-use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, cuts, worst};
+use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, cuts};
 
 /// States tried of a power cut that can leave more.
 const STATES: u64 = 400;
@@ -175,24 +175,6 @@ fn a_second_crash_in_the_roll_after_a_first_one_leaves_the_same() {
         }
     }
     assert!(moments > 500 && found.len() > 3, "{moments} moments, {found:?}");
-}
-
-#[test]
-fn a_crash_while_a_pier_is_created_leaves_a_pier_or_nothing() {
-    let disk = Sim::new();
-    disk.record();
-    drop(appending(&disk));
-    let mut opened = 0;
-    for moment in disk.recorded() {
-        for image in cuts(&moment, STATES) {
-            // As a reader finds it.
-            opened += u64::from(options(&image).open_pier(PIER, Mode::Read).is_ok());
-            let pier = appending(&image);
-            append(&pier, 1..=1);
-            assert_eq!(all(&reading(&worst(&image))), [1], "what was acknowledged is gone");
-        }
-    }
-    assert!(opened > 0);
 }
 
 /// Names that a writer left unsynced when it died are synced by the next one, before it acknowledges.

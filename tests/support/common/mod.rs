@@ -21,6 +21,7 @@ use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, Repair, Result, SalvageReport, VerifyReport};
 
 use super::formats::framing::Framing;
+use super::mix::mix;
 
 /// A repair that cuts intact records, too, and accepts a loss.
 pub const FORCED: Repair = Repair { force: true, accept_loss: true, dry_run: false };
@@ -63,11 +64,9 @@ pub struct Random(pub u64);
 
 impl Random {
     pub fn next(&mut self) -> u64 {
+        let number = mix(self.0);
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        number
     }
 
     pub fn below(&mut self, bound: u64) -> u64 {

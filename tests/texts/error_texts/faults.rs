@@ -40,7 +40,7 @@ const CALLS_MAX: u64 = 400;
 type Operation = fn(&dyn Format, &mut Sim, &dyn Fn(&Sim)) -> Result<()>;
 
 /// Of the format whose texts they meet; most texts are those of every format.
-const OPERATIONS: [(&str, &dyn Format, Operation); 8] = [
+const OPERATIONS: [(&str, &dyn Format, Operation); 7] = [
     ("append to a torn one", &BOOK, |format, disk, begin| {
         torn(format, disk);
         begin(disk);
@@ -51,11 +51,6 @@ const OPERATIONS: [(&str, &dyn Format, Operation); 8] = [
         disk.create_dir(Path::new("/copy")).unwrap();
         begin(disk);
         format.salvage(&on(format, disk), &format.path_in(Path::new("/copy")), MANUAL).map(drop)
-    }),
-    ("repair", &BOOK, |format, disk, begin| {
-        lost(format, disk);
-        begin(disk);
-        format.repair(&on(format, disk), MANUAL).map(drop)
     }),
     ("truncate_before the end, at a border", &TINY, |_, disk, begin| {
         let at = on(&TINY, disk);
@@ -107,14 +102,6 @@ fn torn(format: &dyn Format, disk: &mut Sim) {
     drop(log);
     *disk = killed;
     cut(format, disk, end - 5);
-}
-
-/// A log that lost its last record at an edge.
-fn lost(format: &dyn Format, disk: &Sim) {
-    let log = format.create(&on(format, disk), &events());
-    let end = log.end().unwrap();
-    log.close().unwrap();
-    cut(format, disk, end - 40 - format.framing().around() as u64);
 }
 
 pub fn all(texts: &mut Texts) {
