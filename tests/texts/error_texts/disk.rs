@@ -3,10 +3,13 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use deedbook::book::{self, Book};
+use deedbook::storage::{SMALL_BYTES_MAX, read_small};
 use deedbook::{LockTimeout, Mode};
 
 use crate::error_texts::every::events;
@@ -18,6 +21,7 @@ pub fn all(texts: &mut Texts) {
     let dir = tempfile::tempdir().unwrap();
     texts.replace(dir.path().to_str().unwrap(), "DIR");
     wrong_files(texts, &BOOK, dir.path());
+    no_regular_files(texts, dir.path());
     other_processes(texts, dir.path());
 }
 
@@ -50,6 +54,18 @@ fn wrong_files(texts: &mut Texts, format: &dyn Format, dir: &Path) {
     fs::write(&file, b"x").unwrap();
     let at = At::disk(format.path_in(&file.join("log")));
     tried(texts, "a file in the place of a directory above it", &at);
+}
+
+/// What the opener of small files refuses.
+fn no_regular_files(texts: &mut Texts, dir: &Path) {
+    let (fifo, socket, large) = (dir.join("fifo"), dir.join("socket"), dir.join("large"));
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let _listener = UnixListener::bind(&socket).unwrap();
+    fs::File::create(&large).unwrap().set_len(SMALL_BYTES_MAX + 1).unwrap();
+    let mut here = texts.situation("a small file");
+    for path in [&fifo, &socket, &large, Path::new("/dev/null"), &dir.join("absent")] {
+        here.refused("read", read_small(path));
+    }
 }
 
 /// The lock file of another process that holds it.

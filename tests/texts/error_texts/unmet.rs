@@ -4,6 +4,9 @@ const FAILING_DISK: &str = "needs a failing disk below LMDB, which knows no simu
 
 /// The text as the source has it, and the reason.
 pub const UNMET: &[(&str, &str)] = &[
+    ("no regular file", "needs another program that replaces a file between two looks"),
+    ("read the file", "needs a disk that fails, of which this opener knows none"),
+    ("look at the file", "needs a disk that fails, of which this opener knows none"),
     ("read the environment", FAILING_DISK),
     ("list the epochs", FAILING_DISK),
     ("read the events", FAILING_DISK),
