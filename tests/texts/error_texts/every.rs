@@ -156,6 +156,7 @@ fn failed(texts: &mut Texts, name: &str, format: &dyn Format) {
     disk.inject(Fault::ever(1, What::Partial(io::ErrorKind::StorageFull)).of(Call::Write));
     disk.inject(Fault::ever(1, other).of(Call::SetLen));
     let mut twice = texts.situation(format!("{name}: an append failed and so did taking it back"));
+    twice.refused("append", log.append(1, &[7; 50]));
     disk.heal();
     twice.refused("append after it", log.append(1, b"late"));
 
