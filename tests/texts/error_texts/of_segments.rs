@@ -83,6 +83,7 @@ fn altered(texts: &mut Texts, what: String, mut files: Files, change: Change) {
         Ok(report) => here.damages("verify", &report.damages),
         Err(error) => here.error("verify", &error),
     };
+    here.tried("repair", TINY.repair(at, MANUAL));
     here.tried("append to", TINY.open(at, Mode::Append, MANUAL));
 }
 
