@@ -7,8 +7,8 @@
 //! 4 verify    all of the copy
 //! ```
 //!
-//! The write-ahead log is staged before the segments, and the last segment last, to its end: what opening the copy
-//! replays is there already or goes where it was, and a flag that was copied has its event.
+//! The segments are staged before the write-ahead log. A writer logs an event before it appends it, so the log has all that
+//! the segments got after the manifest's checkpoint: opening the copy makes good what they have in part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -250,7 +250,7 @@ fn files(storage: &dyn Storage, store: &Path) -> Result<(Vec<PathBuf>, Vec<PathB
     let found = below(storage, store)?.into_iter().filter(|file| is_copied(file) && is_named(file));
     let is_small = |file: &PathBuf| file.components().any(|part| part.as_os_str() == SIDECAR_NAME);
     let (small, mut large): (Vec<PathBuf>, Vec<PathBuf>) = found.partition(is_small);
-    large.sort_by_key(|file| (!file.starts_with(LOG), segment(file), file.clone()));
+    large.sort_by_key(|file| (file.starts_with(LOG), segment(file), file.clone()));
     Ok((large, small))
 }
 
