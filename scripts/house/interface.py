@@ -1,4 +1,4 @@
-"""The engine's interface for formats: the names that formats use, and the methods and fields of its log.
+"""The engine's interface for formats: the names that they use, and the members of its log.
 
     python scripts/house/interface.py [--write]
 
@@ -23,8 +23,9 @@ ROOMS = ("storage", "scan", "commit", "columns", "sidecar", "mend", "transaction
 # The types of the log whose members formats may use.
 OPEN = ("Log", "Shared")
 HEADER = """\
-# The engine for formats: the names that src/book, src/wal, src/ledger and src/nostr use of each room, and the members
-# of the log's types that are not the engine's own. `python scripts/house/interface.py --write` writes this list.
+# The engine for formats: the names that src/book, src/wal, src/ledger and src/nostr use of each
+# room, and the members of the log's types that are not the engine's own.
+# `python scripts/house/interface.py --write` writes this list.
 """
 
 

@@ -78,8 +78,8 @@ def test_the_names_that_formats_use_of_the_engine_are_found(tmp_path: Path) -> N
         "lib.rs": "mod log;\nmod transaction;\nmod wal;",
         "log.rs": "impl<F: Format> Log<F> {\n    pub fn sync(&self) {}\n    fn own(&self) {}\n}",
         "transaction.rs": "pub fn commit() {}",
-        "wal.rs": "pub use crate::log::Split;\nuse crate::log::{Place, find_end};\nuse crate::transaction;\n"
-        "fn f() { crate::log::Range::new(transaction::commit()) }",
+        "wal.rs": "pub use crate::log::Split;\nuse crate::log::{Place, find_end};\n"
+        "use crate::transaction;\nfn f() { crate::log::Range::new(transaction::commit()) }",
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
