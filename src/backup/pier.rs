@@ -22,7 +22,7 @@ use crate::storage::{Aside, Storage, above, move_to};
 const TRANSACTION: &str = "transaction";
 const CONSUMERS: &str = "consumers";
 const TRANSACTIONS: &str = "transactions";
-/// Where a writer, too, makes an epoch, and where it puts one that it drops.
+/// The directories in which a writer, too, makes an epoch, and puts an epoch that it drops.
 const NEXT: &str = "next";
 const DROPPED: &str = "dropped";
 /// Vere's metadata, in LMDB.
@@ -153,8 +153,8 @@ fn begin_epoch(
     Ok(aside.publish(&to.dir, "name the epoch of the backup")?)
 }
 
-/// Copy a file that LMDB may write. A copy is whole if a second reading finds the same bytes. Where the pier has no
-/// such file, the backup keeps its own: nothing else can make it again.
+/// Copy a file that LMDB may write. A copy is whole if a second reading finds the same bytes. If the pier lost
+/// the file, the backup keeps its own: nothing else can make it again.
 fn copy_metadata(copier: &mut Copier<'_>, source: &Path, target: &Path) -> Step<()> {
     if !copier.is_file(source)? {
         return Ok(());

@@ -18,7 +18,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// So many looks must find no writer that could end the commit. A writer may begin, or end, between two of them.
 const LOOKS: u32 = 5;
 
-/// Wait until none of these files is there. Where `is_alone` says that no writer is there, nobody removes them.
+/// Wait until none of these files is there. If `is_alone` says that there is no writer, nobody would remove them, and
+/// waiting fails.
 pub fn wait_until_none(
     storage: &dyn Storage,
     log: &Path,

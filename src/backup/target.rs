@@ -4,7 +4,7 @@
 //! .deedbook/backup     text with a checksum
 //!   inode N      of this file: in a copy that another program made it is another one
 //!   ended 0 0    the last backup ended: everything there is on stable storage
-//!   begun N M    it did not, and N bytes of the log are on stable storage; of a pier, of the epoch 0iM
+//!   begun N M    it did not; N bytes of the log are on stable storage. M is the epoch of a pier, else 0
 //! ```
 //!
 //! The file says `begun`, durably, before the first change: a power cut may leave garbage where the copy was written.
@@ -57,7 +57,7 @@ impl<'a> Target<'a> {
         let BackupOptions { lock_timeout, noted_every, .. } = options;
         let (storage, noted_every) = (&*options.storage, *noted_every);
         make_sidecar(storage, &place.sidecar)?;
-        // Not the log itself: of a ledger that is the gate, which reading takes.
+        // Not on the log itself: readers of a ledger lock it, too.
         let lock = WriterLock::of_sidecar(storage, &place.sidecar, lock_timeout)?;
         let path = place.sidecar.join(NAME);
         let state = load(storage, &path)?;

@@ -8,7 +8,7 @@ use crate::book::{LOG_NAME, MAGIC, epoch_in_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, read_full};
 
-/// Where a ship has its epochs.
+/// The directory of a ship's epochs.
 const BELOW: &str = ".urb/log";
 
 pub fn evidence(site: &Site<'_>) -> Option<String> {

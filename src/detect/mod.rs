@@ -1,4 +1,4 @@
-//! Which format lies at a path.
+//! Detects the format of a log.
 //!
 //! ```
 //! use deedbook::detect::{Kind, detect};
@@ -50,7 +50,7 @@ pub enum Kind {
     Nostr,
 }
 
-/// What lies at a path.
+/// A detected log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found {

@@ -12,7 +12,7 @@ pub fn is_segment(name: &str) -> bool {
     segment_index(OsStr::new(name)).is_some()
 }
 
-/// A segment; of a file, the mark beside it.
+/// A segment, or the mark next to a single file.
 pub fn evidence(site: &Site<'_>) -> Option<String> {
     if !site.is_file() {
         return site.first(is_segment);

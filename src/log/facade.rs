@@ -74,7 +74,7 @@ macro_rules! facade {
             /// How far a reader can go on from a place: up to the end, or less far if `reach` says so. It
             /// returns `from` itself where there is nothing to read.
             ///
-            /// A log that has no damage is stepped through by its index. What lies after damage is one step,
+            /// A log that has no damage is stepped through by its index. Damage and all records after it are one step,
             /// whatever `reach` asks for: up to the end of the last intact record, or of the damage.
             ///
             /// Fails where the log is not the one of `from` any more: with
@@ -116,7 +116,7 @@ macro_rules! facade {
             /// Return when every record appended so far is on stable storage.
             fn sync(&self) -> $crate::Result<()>;
             /// Stage records for a commit of `job`: the file of one attempt of a task. `first` is the number
-            /// that its first record must get; of a write-ahead log, whose records have none, it says nothing.
+            /// that its first record must get. A write-ahead log has no such numbers, and ignores it.
             /// Any handle may stage, in any process.
             fn stage(&self, job: &str, partition: u32, attempt: u64, first: Option<u64>) -> $crate::Result<Stage>;
             /// Append what the parts of a job hold, in the order of their partitions, all or nothing, and
@@ -128,7 +128,7 @@ macro_rules! facade {
             fn commit_staged(&self, transaction: &$crate::Transaction, parts: &[$crate::Part]) -> $crate::Result<$crate::Committed>;
             /// The last transaction of each application.
             fn transactions(&self) -> $crate::Result<std::collections::BTreeMap<String, $crate::Noted>>;
-            /// What was staged and not committed, by job.
+            /// The staged records that are not committed, by job.
             fn staged(&self) -> $crate::Result<Vec<$crate::StagedJob>>;
             /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
             fn discard_staged(&self, job: &str) -> $crate::Result<bool>;

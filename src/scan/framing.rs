@@ -7,12 +7,12 @@ use crate::checksum::Sum;
 use crate::error::Result;
 use crate::slice::{part, part_mut, u64_at};
 
-/// What a format's parser finds at the start of some bytes.
+/// The result of a format's parser at the start of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<F> {
     /// An intact record of `len` bytes.
     Record {
-        /// What the parser learnt of it.
+        /// The parsed record.
         frame: F,
         /// Its whole size in the file, bytes.
         len: u64,
@@ -53,7 +53,7 @@ impl Bad {
     }
 }
 
-/// What is known of an intact record: small and free of references.
+/// A parsed, intact record: small and free of references.
 #[allow(clippy::len_without_is_empty)]
 pub trait Frame: Copy + Debug + Send + Sync + 'static {
     /// The checksum as stored.
@@ -75,7 +75,7 @@ pub const HEAD_BYTES_MAX: usize = 32;
 /// The size of every trailer.
 pub const TRAILER_BYTES_MAX: usize = 8;
 
-/// Where the checksum of a record is stored.
+/// The place of a record's checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SumAt {
     /// At this byte of the head.
@@ -95,7 +95,7 @@ pub struct Shape {
     pub tail: usize,
     /// The bytes of the head that the checksum covers. It covers the payload too.
     pub covered: Range<usize>,
-    /// Where the checksum is stored.
+    /// The place of the checksum.
     pub sum: SumAt,
     /// Whether checksums are compared, or only lengths.
     pub check: bool,
@@ -108,9 +108,9 @@ pub struct Shape {
 /// A format's record codec. A record is a head, a payload and a tail. The format says what is in the head.
 /// Parsing, encoding and the handling of records in parts follow from that.
 pub trait Framing: Copy + Debug + Send + Sync + 'static {
-    /// What is known of an intact record.
+    /// A parsed, intact record.
     type Frame: Frame;
-    /// What a record has beside its payload.
+    /// The fields of a record next to its payload.
     type Tag: Copy + Default + Debug + Send + Sync + 'static;
     /// The checksum of a record.
     const SUM: Sum;

@@ -36,7 +36,7 @@ pub fn interruptible(timeout: LockTimeout) -> LockTimeout {
     timeout.checking(|| Python::attach(check_signals).map_err(io::Error::other))
 }
 
-/// What a log may drop from its beginning; the age, in seconds, with the name of its parameter.
+/// The prefix that a log may drop; the age, in seconds, with the name of its parameter.
 pub fn retention(
     py: Python<'_>,
     bytes_max: Option<u64>,

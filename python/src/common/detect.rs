@@ -1,4 +1,4 @@
-//! Which format lies at a path: the functions by which Python asks `deedbook::detect`.
+//! The functions by which Python asks `deedbook::detect`.
 
 use std::path::{Path, PathBuf};
 

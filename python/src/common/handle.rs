@@ -1,4 +1,4 @@
-//! What Python expects of every handle, whatever the format.
+//! The methods that Python expects of a handle of any format.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -22,7 +22,7 @@ impl Owner {
         self.0 != std::process::id()
     }
 
-    /// What `repr` says of a handle that cannot be asked.
+    /// The `repr` of a handle that cannot be asked.
     pub fn absent(self) -> String {
         match self.is_another() {
             true => format!("of process {}", self.0),
@@ -90,8 +90,8 @@ impl<T: Send> Drop for Held<T> {
     }
 }
 
-/// What the end of a `with` block gives: the error of closing, unless the block raises. What it
-/// raises tells more than what follows from it.
+/// The result of a `with` block: the error of closing, unless the block raises an error of its own, which
+/// is the cause.
 pub fn left(raised: &Bound<'_, PyAny>, closed: PyResult<()>) -> PyResult<()> {
     if raised.is_none() { closed } else { Ok(()) }
 }

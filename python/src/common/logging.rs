@@ -1,4 +1,4 @@
-//! What the crate tells the `log` facade, to Python's `logging`.
+//! Passes the crate's log lines to Python's `logging`.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -86,7 +86,7 @@ fn ended() {
 pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if log::set_logger(&Bridge).is_ok() {
         log::set_max_level(LevelFilter::Info);
-        // atexit goes backwards: what was registered before this is still to come, and may log.
+        // atexit goes backwards: functions that were registered earlier run later, and may log.
         let atexit = module.py().import("atexit")?;
         atexit.call_method1("register", (wrap_pyfunction!(ended, module)?,))?;
     }

@@ -1,4 +1,4 @@
-//! What every class needs of Python: arguments, paths, errors, handles, logging, progress.
+//! Shared by all classes: arguments, paths, errors, handles, logging, progress.
 
 pub mod arguments;
 pub mod backup;

@@ -17,7 +17,7 @@ const COMPARED_BYTES: u64 = 64 << 10;
 pub struct Growing {
     pub source: PathBuf,
     pub target: PathBuf,
-    /// Which byte of the log is its first one.
+    /// The byte of the log at which the file begins.
     pub base: u64,
     /// The bytes before this one are not copied here.
     pub start: u64,

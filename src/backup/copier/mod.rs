@@ -100,7 +100,7 @@ impl<'a> Copier<'a> {
         (self.progress)(self.read)
     }
 
-    /// Write the bytes of a small file; without any, remove it. Whatever happens, the file is the old one or the
+    /// Write the bytes of a small file; without any, remove it. After a crash, the file is the old one or the
     /// new one.
     pub fn whole(&mut self, source: &Path, target: &Path, bytes: Option<&[u8]>) -> Step<()> {
         let there = read_small(self.storage, target)?;

@@ -18,7 +18,7 @@ pub struct Chained<F: Format> {
     left: Box<dyn Iterator<Item = Result<(u64, Cursor<F>)>> + Send + Sync>,
     /// The current log.
     at: Option<(u64, Cursor<F>)>,
-    /// The gathered damages: of the logs before the current one, and the first ones of the current one.
+    /// The gathered damages of the earlier logs, and the first damages of the current log.
     damages: Vec<Damage>,
     /// The number of damages that were gathered from the current log.
     gathered: usize,
@@ -45,7 +45,7 @@ impl<F: Format> Chained<F> {
         Ok(self.next_numbered()?.map(|(_, record)| record))
     }
 
-    /// The next record, and the number of its log: of an epoch, or of a file.
+    /// The next record, and the number of its epoch or file.
     pub fn next_numbered(&mut self) -> Result<Option<(u64, F::Ref<'_>)>> {
         let Some((ordinal, offset, frame)) = self.step(Cursor::advance)? else { return Ok(None) };
         let Some((number, cursor)) = &self.at else { return Ok(None) };

@@ -18,7 +18,7 @@ use crate::log::{Shared, State};
 use crate::sidecar::{Consumers, Intent, Left, Mark, MarkFile};
 use crate::storage::File;
 
-/// What a cut refused, with nothing changed, or why it failed with something changed.
+/// Why a cut changed nothing, or failed half-way.
 enum Failure {
     Refused(Error),
     Broken(Error),
@@ -132,7 +132,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Call `change`, which says up to where the log is durable then, while no other thread appends or
-    /// syncs. What it refuses leaves the handle usable; what breaks half-way poisons it, and
+    /// syncs. A refusal leaves the handle usable. A failure half-way poisons it, and
     /// the next opening finds the old or the new log.
     fn exclusively(&self, change: impl FnOnce(&mut State) -> Changed) -> Result<[Extent; 2]> {
         let _held = lines::hold();
@@ -144,7 +144,7 @@ impl<F: Format> Shared<F> {
             match change(&mut state) {
                 Ok(durable) => {
                     cut = Ok([extent, state.extent]);
-                    // Before the next append: what was durable there is gone.
+                    // Before the next append: the records that were durable there are gone.
                     self.commits.set_durable(durable);
                     Ok(durable)
                 }

@@ -1,8 +1,8 @@
-//! Which segments are the store's.
+//! The segments that are the store's.
 //!
 //! The manifest names them, or its copy where that is newer. Without both, all are the store's, but for
 //! copies: no event is stored twice, so that two segments with the same events are of a compaction that
-//! a crash interrupted. Those go that hold nothing which the others lack.
+//! a crash interrupted. Copies that hold nothing of their own are deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -18,10 +18,10 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::{Found, Segment};
 use crate::nostr::pages::segments::{Open, Segments};
 
-/// What is known of the segments.
+/// The knowledge of the segments.
 #[derive(Debug)]
 pub struct Belonging {
-    /// What is known besides.
+    /// The manifest that counts.
     pub manifest: Manifest,
     pub(super) source: Source,
     /// Whether manifest and copy name the same segments, of the same time.
@@ -41,10 +41,10 @@ pub(super) enum Source {
     Files,
 }
 
-/// What a segment is taken for.
+/// The role of a segment in a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// A compaction was done with it: what it has beyond the new ones was dropped.
+    /// A compaction was done with it, and dropped the events that the new ones lack.
     Old,
     /// A compaction had begun it.
     New,
@@ -76,7 +76,7 @@ impl Belonging {
         };
         let is_current = manifest.as_ref().is_some_and(|manifest| {
             let checkpoint = manifest.last_checkpoint_lsn;
-            // Of a newer copy that names the same segments, the log has what came between.
+            // If a newer copy names the same segments, the log has all events in between.
             copy.as_ref().is_none_or(|copy| is_proved || copy.last_checkpoint_lsn <= checkpoint)
         });
         let mut is_corrected = false;
@@ -86,7 +86,7 @@ impl Belonging {
             {
                 (copy, Source::Copy)
             }
-            // What another program wrote does not say what becomes of replaced events.
+            // A foreign manifest does not say whether the store keeps replaced events.
             (Some(mut manifest), Some(copy)) if manifest.is_foreign => {
                 manifest.history = copy.history;
                 (manifest, Source::Manifest)
@@ -168,7 +168,7 @@ impl Belonging {
     }
 
     /// Refuse a store without a manifest of which a number is missing. Numbers follow each other, and
-    /// what a compaction removed has a lower one than what it wrote. `is_whole` says that the first is 0.
+    /// a compaction removes lower numbers than it writes. `is_whole` says that the first is 0.
     /// Copies do not count: some of them may be removed already.
     pub fn check_no_gap(&self, segments: &Segments, copies: &[u32], is_whole: bool) -> Result<()> {
         let Some((id, last)) = self.gap(segments, copies, is_whole) else { return Ok(()) };
@@ -258,7 +258,7 @@ impl Belonging {
             if holds_rest_once(segments, &unnamed, &dropped, &more, role)? {
                 copies = dropped;
                 if let Some(&first) = more.first().filter(|_| role == Role::New) {
-                    // Those that it had just begun, and what a power cut left of them.
+                    // The compaction had just begun these, or a power cut took their pages.
                     for &id in unnamed.range(first..) {
                         if !segments.has_record(id)? {
                             copies.insert(id);
@@ -337,7 +337,7 @@ fn manifests(options: &Options, dir: &Path) -> Result<(Option<Manifest>, Option<
     Ok((Manifest::load(storage, dir)?, Manifest::load_copy(storage, dir)?))
 }
 
-/// Newer is higher; of one age, what is there wholly.
+/// Newer is higher. Of two manifests of one age, the higher is the one whose segments are all there.
 fn rank(manifest: &Manifest, files: &BTreeMap<u32, PathBuf>) -> (u64, u32, bool, usize) {
     let (compactions, next, ids): Generation = manifest.generation();
     (compactions, next, ids.iter().all(|id| files.contains_key(id)), ids.len())
@@ -360,7 +360,7 @@ fn doubled(segments: &Segments, without: &BTreeSet<u32>) -> Result<(BTreeSet<u32
 }
 
 /// Whether no unnamed segment that stays has an event in common with another one, and those that go have
-/// none that must stay. What the named ones have twice is theirs.
+/// none that must stay. Named segments may have an event twice.
 fn holds_rest_once(
     segments: &Segments,
     unnamed: &BTreeSet<u32>,

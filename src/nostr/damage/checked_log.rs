@@ -23,7 +23,7 @@ use crate::nostr::store::records::Records;
 use crate::scan::OnCorrupt;
 use crate::storage::Storage;
 
-/// What the log of a store that may be opened says.
+/// The result of the check of a log whose store may be opened.
 #[derive(Debug, Default)]
 pub struct Checked {
     /// After which entry the last segment goes on, and from which byte, if a manifest vouches for it. Else the store is
@@ -142,7 +142,7 @@ fn check_is_there(storage: &dyn Storage, dir: &Path, manifest: &Manifest) -> Res
     Err(lost_log(&no_log(manifest), &dir.join(file_name(0))).offset_at(0))
 }
 
-/// Of such a log.
+/// The reason to refuse a store without a log.
 pub fn no_log(manifest: &Manifest) -> String {
     let (what, checkpoint) = (manifest.name(), manifest.checkpoint());
     format!(
@@ -151,7 +151,7 @@ pub fn no_log(manifest: &Manifest) -> String {
     )
 }
 
-/// Of a log that is older than the manifest.
+/// The reason to refuse a log that is older than the manifest.
 pub fn ends_before(next: Lsn, manifest: &Manifest) -> String {
     let (what, checkpoint) = (manifest.name(), manifest.checkpoint());
     let last = next.0.saturating_sub(1);

@@ -1,8 +1,8 @@
 //! Cutting a damaged write-ahead log.
 //!
-//! What was logged before the last checkpoint is in the segments. So the checkpoint must stay, and only
-//! what comes after it can be lost: a log that went on from an earlier one would bring back what was
-//! dropped since.
+//! The segments have all events that were logged before the last checkpoint. So the checkpoint must stay, and only
+//! later events can be lost: a log that went on from an earlier checkpoint would bring back events that were dropped
+//! since.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -36,7 +36,7 @@ use crate::storage::{Access, read_full, replace};
 /// A byte of the log: the file's place in the list, and the byte of the file.
 type Place = (usize, u64);
 
-/// What is to be done with the files of a log.
+/// The changes that make the files of a log usable again.
 #[derive(Debug, Default)]
 pub struct LogPlan {
     pub damages: Vec<DamagedPart>,
@@ -267,8 +267,8 @@ pub fn mend(
     forget_removed(options, dir, plan)?;
     plan.lost.iter().try_for_each(|path| forget(options, path))?;
     if let Some((file, offset)) = plan.cut {
-        // The newest go first: what is left has no gap. Of a file that is damaged from its beginning on,
-        // nothing stays.
+        // The newest go first, so that the other files have no gap. A file that is damaged from its beginning on goes
+        // as a whole.
         let whole = file + usize::from(offset > 0 || plan.begin.is_some());
         for path in plan.logs.iter().skip(whole).rev() {
             saved.push(set_aside(options, dir, path)?);
@@ -295,9 +295,9 @@ pub fn mend(
     Ok(saved)
 }
 
-/// Have on stable storage what the segments hold, before the log goes that has it as well. What came after
-/// the last checkpoint may be in the cache only: events in the last segment, flags in any. After a failed
-/// sync no further one writes it, so all is written again.
+/// Have the segments on stable storage, before the repair deletes the log that has the same events. Later events than the
+/// last checkpoint may be in the cache only, and so may flags in any segment. After a failed sync no further one writes
+/// them, so the repair writes all pages again.
 fn make_durable(options: &Options, there: &BTreeMap<u32, PathBuf>) -> Result<()> {
     for path in there.values() {
         let failed = |e| Error::io("sync the segment", path, e);
@@ -309,8 +309,8 @@ fn make_durable(options: &Options, there: &BTreeMap<u32, PathBuf>) -> Result<()>
     Ok(())
 }
 
-/// Have nothing beside the log, durably, of files that a checkpoint removed: where no file is left the log
-/// begins with the first number again, and what a power cut brings back would speak of its next files.
+/// Delete durably the sidecars of files that a checkpoint removed. A log without files begins with the first number
+/// again, and a sidecar that a power cut brings back would speak of its next files.
 fn forget_removed(options: &Options, dir: &Path, plan: &LogPlan) -> Result<()> {
     let first = plan.logs.first().and_then(|path| file_number(path.file_name()?));
     let Some(first) = first.filter(|_| plan.cuts() || plan.drop_first > 0) else { return Ok(()) };

@@ -10,8 +10,8 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segments::Segments;
 
 impl Belonging {
-    /// Where the last segment ends, after which entry of the log it goes on, if a manifest of this program vouches for
-    /// the segments.
+    /// The entry of the log after which the last segment goes on, and the byte at which it does, if a manifest of this
+    /// program vouches for the segments.
     pub fn vouches(&self, segments: &Segments, copies: &[u32]) -> Option<(Lsn, u32)> {
         let mut ids = segments.by_id.keys().filter(|id| !copies.contains(id));
         let named = self.manifest.segments.iter().map(|named| named.id);
@@ -36,8 +36,8 @@ impl Belonging {
         self.manifest.store(options, dir)
     }
 
-    /// Where the last segment ended at the log's last checkpoint, if a manifest that does not vouch for the segments says so.
-    /// One that stopped vouching says it of a log that was cut.
+    /// The byte at which the last segment ended at the log's last checkpoint, if a manifest knows it that does not vouch
+    /// for the segments. A manifest that stopped vouching knows it of a log that was cut.
     pub fn covered(&self, segments: &Segments, checkpoint: Lsn) -> Option<u32> {
         let is_cut = self.source == Source::Manifest && self.manifest.is_log_cut;
         let is_last = checkpoint > Lsn(0) && self.manifest.checkpoint() == checkpoint;

@@ -29,7 +29,7 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Those for which no manifest vouches.
+    /// The entries for which no manifest vouches.
     pub fn beyond_manifest(manifest: &Manifest, segments: &Segments, checkpoint: Lsn) -> Self {
         let all = Self::all(manifest, segments, checkpoint);
         Self { after: all.after.max(manifest.checkpoint()), ..all }
@@ -47,7 +47,7 @@ impl Expected {
         Self { after, up_to: checkpoint, may_be_dropped }
     }
 
-    /// Those after the last checkpoint, for stores whose segments no manifest has go on with the log.
+    /// The entries after the last checkpoint, for a store that no manifest vouches for.
     pub fn later(checkpoint: Lsn) -> Self {
         Self { after: checkpoint, up_to: Lsn(u64::MAX), may_be_dropped: false }
     }
@@ -77,7 +77,7 @@ fn was_compacted(manifest: &Manifest, segments: &Segments) -> bool {
     manifest.compactions > 0 || !follow || marked(segments)
 }
 
-/// Those of the events that no segment has, and how many damaged pages the segments have: each may have held one.
+/// The events that no segment has, and the number of damaged pages: each may have held one.
 pub fn unstored(segments: &Segments, mut events: HashSet<Id>) -> Result<(HashSet<Id>, usize)> {
     let mut damaged = 0;
     // The last segment has most of them.
@@ -98,7 +98,7 @@ pub fn unstored(segments: &Segments, mut events: HashSet<Id>) -> Result<(HashSet
     Ok((events, damaged))
 }
 
-/// What is said of such events.
+/// The text about such events.
 pub fn reason(count: usize, checkpoint: Lsn) -> String {
     let events = if count == 1 { "event" } else { "events" };
     format!(

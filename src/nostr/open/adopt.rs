@@ -1,9 +1,9 @@
 //! Adopting: the segments and the log of a store that no manifest of ours vouches for. Another program wrote last, or the
 //! manifest is lost, or it is of another time than the log.
 //!
-//! The log's last checkpoint covers what came before it. What the log has after it is looked for in all segments: a
-//! record that stands there stays, and the others are appended. What the segments have beyond the log stays, too:
-//! another program may have acknowledged it. Adopting cuts a torn record at the end, after saving it. Damage after a
+//! The log's last checkpoint covers all entries before it. Adopting looks for the later events of the log in all segments:
+//! a record that is there stays, and the others are appended. Events that only the segments have stay, too: another
+//! program may have acknowledged them. Adopting cuts a torn record at the end, after saving it. Damage after a
 //! record of the log, or after the byte up to which the checkpoint covers the segment, is of a crash: it is cut as well,
 //! and the intact events after it are logged before, so that they are appended again.
 //!
@@ -44,7 +44,7 @@ pub fn adopt(
     if keeps_damage && places.is_damaged {
         places.end = segments.active()?.segment.end();
     }
-    // What follows lost pages keeps its place.
+    // Pages that follow lost ones keep their place.
     let lost_end = segments.active()?.segment.missing().end;
     let at = places.end.max(seeded!(lost_end, "lost-pages-taken" => 0));
     log_rest(wal, &segments.active()?.segment, at, &logged, &whole)?;
@@ -64,7 +64,7 @@ pub fn adopt(
         Ok(place)
     })?;
     if let Some(moved) = places.moved {
-        // The events lie elsewhere than the log says: what they hide is looked for.
+        // The events lie elsewhere than the log says, so the tail names them: the caller hides the events they replace.
         tail.last = appended;
         tail.flagged.retain(|(at, _)| Some(at.segment) != last || at.offset < moved);
     }
@@ -73,13 +73,13 @@ pub fn adopt(
     Ok(tail)
 }
 
-/// Where the segments have what the log has after its last checkpoint.
+/// The places at which the segments have the log's events after its last checkpoint.
 #[derive(Debug, Default)]
 struct Places {
     by_id: HashMap<Id, Location>,
     /// Events after the first of these, in the last segment, that the log lacks.
     unlogged: Vec<Location>,
-    /// The byte at which the last segment ends: what follows is damage, or comes after damage.
+    /// The byte at which the last segment ends, before damage at its end.
     end: u32,
     /// Whether it ends with damage, of which nothing says that a crash left it.
     is_damaged: bool,
@@ -122,7 +122,7 @@ impl Places {
                 if let Some(before) = logged.get(&found.event.id) {
                     let first = u64::from(from).saturating_sub(*before) as u32;
                     if is_last && !met && damaged.is_some() && first >= places.end && first < from {
-                        // The damage has the log's first events: what comes before them stays.
+                        // The damage has the log's first events. Earlier records stay.
                         (met, places.end) = (true, first);
                         break;
                     }
@@ -144,7 +144,7 @@ impl Places {
     }
 }
 
-/// What of an event that the log lacks is as it was written.
+/// Tells whether the record of an event that the log lacks is whole.
 struct Whole {
     /// Whether a record without a checksum needs a true signature. Another program, whose records never have a checksum,
     /// may have acknowledged what it did not log.
@@ -152,8 +152,9 @@ struct Whole {
 }
 
 impl Whole {
-    /// The checksum says so, or the id of the event. The reference implementation loses names of tags. Where the known
-    /// ones do not meet the id, nothing tells a torn record from one that was synced: what no crash wrote stays.
+    /// The checksum says so, or the id of the event. The reference implementation loses names of tags. If the known
+    /// names do not meet the id, a synced record looks like a torn one. Such a record stays before the log's events, and
+    /// is torn after them.
     fn is(&self, found: &Record<'_>, is_after_crash: bool) -> bool {
         let event = &found.event;
         let signed = || {

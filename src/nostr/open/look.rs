@@ -71,7 +71,7 @@ pub(super) fn patiently<T>(look: impl Fn(bool) -> Result<T>) -> Result<T> {
 }
 
 /// A segment that is read alone, as a part of its store, as a reader of the whole store has it. Each part reads the log.
-/// What is wrong with other segments does not concern this one.
+/// Errors of other segments do not concern this one.
 pub fn look_at_one(options: &Options, segment: Segment) -> Result<Segment> {
     let id = segment.header().segment;
     let Some(dir) = segment.path().ancestors().nth(3) else { return Ok(segment) };
@@ -237,13 +237,13 @@ fn leave_unfinished(options: &Options, dir: &Path, segments: &mut Segments) -> R
         let Some(record) = open.segment.unfinished()? else { return Ok(()) };
         let place = (record.offset, open.segment.end());
         let earlier = before.replace(place);
-        // What has come by now the next look has; a writer may be quicker than all of them.
+        // The next look has the bytes that the writer wrote meanwhile. A writer may be quicker than all looks.
         if !record.has_come || earlier.is_some() {
             if is_logged(options, dir, record.id)? {
                 open.segment = open.segment.clone().until(record.offset);
                 return Ok(());
             }
-            // It may be whole by now, and the log empty. What is the same once more is damage.
+            // It may be whole by now, and the log empty. A record that is unchanged at the second look is damage.
             if earlier == Some(place) {
                 return Ok(());
             }
@@ -258,7 +258,7 @@ fn leave_unfinished(options: &Options, dir: &Path, segments: &mut Segments) -> R
 fn is_logged(options: &Options, dir: &Path, id: Id) -> Result<bool> {
     let wal = match options.wal().open(dir.join(WAL_NAME), Mode::Read) {
         Err(e) if e.kind() == ErrorKind::Io => return Err(e),
-        // What is wrong with it does not concern what can be read.
+        // `verify` reports errors of the log. The segments can be read without it.
         Err(_) => return Ok(false),
         Ok(wal) => wal,
     };

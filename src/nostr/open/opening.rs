@@ -31,7 +31,7 @@ use crate::storage::{Access, located};
 /// With small sizes, so many keys are written to the index at once.
 const SMALL_INDEX_KEYS: usize = 150;
 
-/// What becomes of segments that lost pages.
+/// The treatment of segments that lost pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
     Refused,
@@ -185,7 +185,7 @@ fn open_writer(
     let to_mend = damage == Damage::Mended;
     let seen = (&segments, &*copies);
     let Checked { vouched, unstored } = check_log(&options, &wal_dir, &belonging, seen, to_mend)?;
-    // What refuses the log leaves it as it is.
+    // Every check that may refuse the log was made before: the log is opened for writing from here on.
     let wal = EventWal::open_unread(&wal_dir, Mode::Append, options.wal())?;
     match vouched {
         Some((after, _)) => wal.go_on_after(after),
@@ -225,7 +225,7 @@ fn open_writer(
         None => adopt(&wal, &mut segments, &options, (covered, is_mended, is_ours), &mut opening)?,
     };
     segments.count_last(&manifest)?;
-    // A record that the manifest vouches for may have lost its end: what is appended must not make it whole.
+    // A record that the manifest vouches for may have lost its end. A later append must not make it whole.
     opening.saved.extend(segments.void_unfinished(options.file_mode)?);
     let mut state = State::new(manifest, segments);
     // An index that covers a later entry knows flags that the log lost: it is made again.
@@ -238,7 +238,7 @@ fn open_writer(
         true => state.remake_index(&options, &sidecar, &mut progress)?,
         false => state.open_index(&options, &sidecar, &mut progress)?,
     };
-    // What it covers says nothing of flags.
+    // The index does not cover flags, so it takes them here.
     state.index_changes(Batch::default(), &tail.flagged.iter().copied().collect())?;
     let store = EventStore::assemble(dir, mode, options, opening, state, Some((wal, lock)));
     let completed = store.complete(&tail).and_then(|()| store.append_again(unstored));
@@ -247,7 +247,7 @@ fn open_writer(
         .inspect_err(|error| store.shared.state().broken = Some(error.message().to_owned()))?;
     // From here on appends go by it: the checkpoint stores it before the first of them.
     store.shared.state().manifest.history = store.history();
-    // What was appended again is durable then, and the manifest says what is there.
+    // The checkpoint makes the events durable that were appended again, and stores a manifest that names them.
     store.checkpoint()?;
     store.begin_pages()?;
     Ok(store)

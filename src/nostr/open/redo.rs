@@ -55,7 +55,7 @@ pub fn redo(
     Ok(tail)
 }
 
-/// The same for a reader, in memory. What it finds wrong with the log is an error, and leaves the segments as they were.
+/// The same for a reader, in memory. Damage of the log is an error, and leaves the segments unchanged.
 pub fn redo_in_memory(
     wal: &EventWal,
     after: Lsn,
@@ -128,7 +128,7 @@ pub(super) fn set_flags(
     tail: &mut Tail,
     opening: &mut Opening,
 ) -> Result<()> {
-    // Only a repair goes on without a segment that the log speaks of. What lay after its end is lost.
+    // Only a repair goes on without a segment that the log speaks of. Events after the end of a segment are lost.
     tail.flagged.retain(|(at, _)| {
         let open = segments.by_id.get(&at.segment);
         open.is_some_and(|open| at.offset < open.segment.end())
