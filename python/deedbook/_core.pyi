@@ -129,13 +129,13 @@ def backup(
     """Copy a log beside its writer, or bring such a copy up to date. Restoring is opening the copy.
 
     The copy has every record that was acknowledged before the call, with the same numbers or LSNs,
-    consumers and committed transactions. What is new in it is read back, and its checksums are
-    compared. When this returns it is on stable storage. The next call continues what was
-    interrupted.
+    consumers and committed transactions. The backup reads its new records back, and compares their
+    checksums. When this returns, the copy is on stable storage. The next call continues an
+    interrupted one.
 
     The log may be written meanwhile. A ``target`` whose files are no beginning of the log's, or a
     backup of another event store, is an InvalidArgumentError, and stays as it is. ``progress`` gets
-    the bytes read so far; what it raises ends the copy.
+    the bytes read so far; an error that it raises ends the copy.
 
     >>> with deedbook.Book.create("log") as book:
     ...     lsns = book.append_many([b"one", b"two"])
@@ -144,8 +144,7 @@ def backup(
 
     Raises MissingError, also where the directory above ``target`` is not there, NotALogError for a
     ``target`` of another format and for a link or a FIFO in place of a file of the log, LockedError
-    for one that is written or backed up, CorruptError, UnsupportedError, TooLargeError, IoError or
-    OSError.
+    for one that is written or backed up, CorruptError, UnsupportedError, IoError or OSError.
     """
 
 def parse_events(
@@ -469,7 +468,7 @@ class VerifyReport:
 
 @final
 class BackupReport:
-    """What a backup did, and what it has now."""
+    """The files and records that a backup copied, and the bounds of the copy."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
