@@ -53,8 +53,8 @@ impl Copier<'_> {
             format!("other bytes before byte {kept} than the log")
         };
         let message = format!(
-            "{} is no beginning of {}: it has {wrong}; it is the backup of another log, or this log lost its end \
-             and was written again: choose another directory",
+            "{} is no beginning of {}: it has {wrong}. One of them is damaged (verify both), it is the backup \
+             of another log, or this log lost its end and was written again: choose another directory",
             target.display(),
             source.display()
         );

@@ -151,8 +151,8 @@ of_each_kind! {
 
 // Promise: backup-call-fails.
 fn continues_after_every_failure(name: &str) {
-    let stride = of_tier("DEEDBOOK_FAULT_STRIDE").max(1);
     let kind = Kind::named(name);
+    let stride = kind.stride();
     let (sim, behind) = Behind::make(kind, 2);
     let mut failed = 0;
     for honest in HONEST {

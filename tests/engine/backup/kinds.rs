@@ -10,6 +10,7 @@ use deedbook::nostr::{self, Include};
 use deedbook::storage::Storage;
 use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt, Result, Retention, wal};
 
+use crate::support::report::of_tier;
 use crate::support::store::events::{event, on_storage};
 
 type Disk = Arc<dyn Storage>;
@@ -110,6 +111,16 @@ const BOOK: Kind = Kind {
 };
 
 impl Kind {
+    /// Each so many-th call is tried, and fails: a store makes a thousand.
+    pub fn stride(&self) -> u64 {
+        let name = if self.name == "store" {
+            "DEEDBOOK_NOSTR_FAULT_STRIDE"
+        } else {
+            "DEEDBOOK_FAULT_STRIDE"
+        };
+        of_tier(name).max(1)
+    }
+
     pub fn named(name: &str) -> Self {
         KINDS.into_iter().find(|kind| kind.name == name).expect("a kind of that name")
     }
