@@ -36,6 +36,8 @@ step "$venv/bin/shellcheck" scripts/*.sh .ci/run
 # Workflows: unpinned actions, kept credentials, text of others in a shell.
 step "$venv/bin/zizmor" --offline --no-progress --quiet .github
 
+# Plain sentences, and a list of files still to be rewritten that only shrinks.
+step "$venv/bin/python" scripts/prose/check.py
 # Workflows, releases, the trust table, and what pages say of other files.
 step "$venv/bin/python" -m pytest -q tests/repository
 # What somebody gets who has the wheel and the pages.
