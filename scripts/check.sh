@@ -37,7 +37,7 @@ step "$venv/bin/shellcheck" scripts/*.sh .ci/run
 step "$venv/bin/zizmor" --offline --no-progress --quiet .github
 
 # Plain sentences, and a list of files still to be rewritten that only shrinks.
-step "$venv/bin/python" scripts/prose/check.py
+step "$venv/bin/python" scripts/prose/gate.py
 # Workflows, releases, the trust table, and what pages say of other files.
 step "$venv/bin/python" -m pytest -q tests/repository
 # What somebody gets who has the wheel and the pages.

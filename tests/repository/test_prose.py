@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "prose"))
-gate = importlib.import_module("check")
+gate = importlib.import_module("gate")
 
 PLAIN = "Opening saves the bytes that the writer removes.\n"
 INVERTED = "What opening cuts is saved.\n"
