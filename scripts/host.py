@@ -3,7 +3,8 @@
     python scripts/host.py           after site_url or extra.repository were changed
     python scripts/host.py --check   exits with 1 and says which files name another place
 
-The places that are written so far are those of pyproject.toml.
+The places that are written so far are those of pyproject.toml. Until there is a host, the links of the
+README lead through the checkout; from then on they lead to the site, which the registries show.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import site_pages
+
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("README.md", "pyproject.toml", "Cargo.toml", ".github/ISSUE_TEMPLATE/config.yml")
 """Those that name a place of the project."""
+NO_HOST = "//example.org/"
+"""While the site has no host, the links of the README lead through the checkout."""
 
 
 class Places(NamedTuple):
@@ -56,9 +61,25 @@ def rewritten(root: Path = ROOT) -> dict[Path, str]:
     for name in FILES:
         text = (root / name).read_text()
         should = either.sub(lambda match: new[match[0]], text)
+        if name == "README.md" and NO_HOST not in wanted(root).site:
+            should = with_links(should, wanted(root))
         if should != text:
             found[root / name] = should
     return found
+
+
+def with_links(readme: str, places: Places) -> str:
+    """The README for the registries: links that work in a checkout become links to the site."""
+    brought = site_pages.outside()
+
+    def absolute(match: re.Match[str]) -> str:
+        page = brought.get(match[2], match[2].removeprefix("docs/"))
+        if page == match[2]:  # of the repository alone
+            return f"{match[1]}{places.repository}/blob/HEAD/{page}{match[3]}"
+        page = re.sub(r"\.md$", ".html", page)
+        return f"{match[1]}{places.site}{page}{match[3]}"
+
+    return site_pages.LINK.sub(absolute, readme)
 
 
 def _one(text: str, pattern: str, name: str) -> str:

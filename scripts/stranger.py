@@ -121,7 +121,7 @@ def repair_by_the_walk_through() -> str:
     try:
         first = blocks("docs/recovery.md", "# When it says X", "\n## Verdicts")[:1]
         torn = blocks("docs/recovery.md", "### torn", "\n### corrupt")
-        corrupt = blocks("docs/recovery.md", "### corrupt", "\n## Errors")
+        corrupt = blocks("docs/recovery.md", "### corrupt", "\n## What a salvage")
         said = run([*first, *torn, *corrupt])
     finally:
         os.chdir("..")

@@ -167,7 +167,9 @@ def built(ending: str) -> list[Path]:
 
 
 def twine(tag: str | None) -> str:
-    """PyPI can show the README."""
+    """PyPI can show the README, and its links lead there."""
+    if tag is not None and re.search(r"\]\((?!https://)", (ROOT / "README.md").read_text()):
+        raise Failed("README.md has links of a checkout: scripts/host.py writes those of the site")
     run(tool("twine"), "check", "--strict", *built(""))
     return "the README is shown"
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import markers
 
-BEGIN, END = "<!-- begin trust -->", "<!-- end trust -->"
 DOCUMENT = "docs/trust.md"
 DATA = "docs/trust.json"
 INDEX = "docs/index.md"
@@ -31,24 +30,14 @@ POWER = {
 
 
 def publish(root: Path, results: dict[str, Any]) -> None:
-    """Write docs/trust.json and docs/trust.md, and the figures in README.md and docs/index.md."""
+    """Write docs/trust.json and docs/trust.md, and the figures in docs/index.md."""
     text = json.dumps(results, indent=1, sort_keys=True) + "\n"
     (root / DATA).write_text(text)
     results = json.loads(text)  # in the order in which the pages are checked
     (root / DOCUMENT).write_text(document(root, results))
-    readme = root / "README.md"
-    readme.write_text(with_table(readme.read_text(), results))
     index = root / INDEX
     index.write_text(with_numbers(index.read_text(), figures(results)))
-    print(f"wrote {DATA}, {DOCUMENT}, and the figures in README.md and {INDEX}")
-
-
-def with_table(readme: str, results: dict[str, Any]) -> str:
-    """The README with its trust table replaced, and its three numbers."""
-    rows = figures(results)
-    before, rest = with_numbers(readme, rows).split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{table(rows)}{END}{after}"
+    print(f"wrote {DATA}, {DOCUMENT}, and the figures in {INDEX}")
 
 
 def with_numbers(text: str, rows: list[tuple[str, str, str]]) -> str:

@@ -25,8 +25,8 @@ def sections(page: str, level: str) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-def test_recovery_has_an_entry_for_every_error_in_which_it_is_raised() -> None:
-    found = sections("recovery.md", "###")
+def test_every_error_has_an_entry_in_which_it_is_raised() -> None:
+    found = sections("errors.md", "###")
     for name in set(_errors.__all__) - {"Error"}:
         assert f"deedbook.{name}: " in found.get(name, ""), name
 
@@ -116,17 +116,20 @@ def base() -> str:
     return found[1]
 
 
-def test_every_link_of_the_readme_is_absolute_and_leads_to_a_page() -> None:
+def test_every_link_of_the_readme_works_from_a_checkout_and_on_the_site() -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
-    site = importlib.import_module("site_pages")
+    host, site = importlib.import_module("host"), importlib.import_module("site_pages")
     brought = set(site.outside().values())
     links = re.findall(r"\]\(([^)]+)\)", README.read_text())
-    assert len(links) > 20
-    for link in links:
-        assert link.startswith(base()), link
-        place = link.removeprefix(base()).split("#")[0]
+    assert len(links) > 15 and all((ROOT / link).exists() for link in links)
+    places = host.Places("https://deedbook.test/docs/", "https://deedbook.test/code")
+    moved = re.findall(r"\]\(([^)]+)\)", host.with_links(README.read_text(), places))
+    for link, to in zip(links, moved, strict=True):
+        if to == f"{places.repository}/blob/HEAD/{link}":
+            continue  # no page of the site
+        place = to.removeprefix(places.site)
         page = place.removesuffix(".html") + ".md" if place.endswith(".html") else place
-        assert page in brought or (DOCS / page).exists(), link
+        assert page in brought or (DOCS / page).exists(), (link, to)
 
 
 def test_other_files_name_the_same_site_and_move_with_it(tmp_path: Path) -> None:
@@ -152,20 +155,22 @@ def test_other_files_name_the_same_site_and_move_with_it(tmp_path: Path) -> None
     for name in host.FILES:
         moved, kept = (tmp_path / name).read_text(), (ROOT / name).read_text()
         assert site not in moved and repository not in moved, name
-        assert moved.count(elsewhere[0]) == kept.count(site), name
+        assert name == "README.md" or moved.count(elsewhere[0]) == kept.count(site), name
+    links = re.findall(r"\]\(([^)]+)\)", (tmp_path / "README.md").read_text())
+    assert len(links) > 15 and all(link.startswith("https://deedbook.test") for link in links)
 
 
 def test_the_numbers_of_the_proof_are_those_of_the_last_run() -> None:
-    text = README.read_text().split("## How it is proved\n")[1].split("\n## ")[0]
+    text = (DOCS / "index.md").read_text().split("## How it is proved\n")[1].split("\n## ")[0]
     counts = re.findall(r"\*\*([\d,]+(?: of \d+)?)", text)
-    table = README.read_text().split("<!-- begin trust -->")[1]
+    table = (DOCS / "trust.md").read_text().split("| tried | count |")[1]
     assert len(counts) == 3
     assert all(count in table for count in counts)
 
 
 def test_the_figures_of_reopening_are_those_measured() -> None:
     figures = json.loads((ROOT / "benches" / "results" / "python.json").read_text())["figures"]
-    text = " ".join(README.read_text().split())
+    text = " ".join((DOCS / "opening.md").read_text().split())
     found = re.search(
         r"a book opens in (\d+) ms for reading, and in (\d+) ms for appending.*?"
         r"SQLite takes ([\d.]+) ms, and LMDB ([\d.]+) ms",
@@ -193,12 +198,11 @@ def test_the_cost_of_checking_lines_is_that_measured() -> None:
     assert min(map(float, row.groups())) > 0.5  # it must not halve the speed
 
 
-def test_the_page_index_begins_as_the_readme() -> None:
-    def bare(text: str) -> str:
-        return re.sub(r"\]\([^)]*\)", "]", text)
-
-    first = README.read_text().split("\n## Documentation\n")[0]
-    assert bare((DOCS / "index.md").read_text()).startswith(bare(first).rstrip())
+def test_the_readme_is_short_and_says_what_the_first_page_says() -> None:
+    text, index = README.read_text(), (DOCS / "index.md").read_text()
+    assert len(text.splitlines()) <= 90
+    assert text.split("\n\n")[:2] == index.split("\n\n")[:2]
+    assert blocks(README, "python")[0].text == blocks(DOCS / "index.md", "python")[0].text
 
 
 def test_the_chart_is_made_from_the_results() -> None:

@@ -58,8 +58,6 @@ def test_markers_are_found_in_each_kind_of_test(tmp_path: Path) -> None:
 def test_the_pages_are_made_from_the_data() -> None:
     published = json.loads((ROOT / page.DATA).read_text())
     assert (ROOT / page.DOCUMENT).read_text() == page.document(ROOT, published)
-    readme = (ROOT / "README.md").read_text()
-    assert readme == page.with_table(readme, published)
     index = (ROOT / page.INDEX).read_text()
     assert index == page.with_numbers(index, page.figures(published))
     assert page.with_numbers("**7 writers killed**", page.figures(published)) == (
