@@ -167,7 +167,7 @@ def test_the_manifests_are_yaml_and_allow_one_writer() -> None:
 
 def test_the_page_names_every_metric() -> None:
     text = METRICS.read_text()
-    table = text.split("## What is measured\n")[1].split("\n## ")[0]
+    table = text.split("## The values\n")[1].split("\n## ")[0]
     for name, _, _ in _logs._FAMILIES:
         ends = ("records_total", "bytes_total")
         short = next((f"..._{end}" for end in ends if name.endswith(end)), "")
