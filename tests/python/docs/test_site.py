@@ -15,7 +15,7 @@ from doc_blocks import blocks, run
 from places import DOCS, SUPPORT
 
 # Their own tests run them: with Spark, with a server, with a C compiler.
-ELSEWHERE = {"spark.md", "spark-jobs.md", "spark-clusters.md", "pipeline.md", "http.md", "c.md"}
+ELSEWHERE = {"pipeline.md", "http.md", "c.md", *(page.name for page in DOCS.glob("spark*.md"))}
 PAGES = sorted(page for page in DOCS.glob("*.md") if page.name not in ELSEWHERE)
 HELPER = SUPPORT / "doc_blocks.py"
 RUN = {"python", "sh", "text", "rust", "c", "sql", "toml", "json"}

@@ -1,4 +1,4 @@
-"""The examples of docs/spark.md and docs/spark-jobs.md run as shown, one after the other."""
+"""The examples of the pages on Spark run as shown, one after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deedbook import Wal
 
 pytestmark = pytest.mark.spark
 
-GUIDES = (DOCS / "spark.md", DOCS / "spark-jobs.md")
+GUIDES = [DOCS / f"spark{of}.md" for of in ("", "-streams", "-writing", "-jobs")]
 # What the examples read and write: here below a directory of its own.
 PATHS = ("pier", "spool", "notes", "orders", "copies", "checkpoint", "incoming", "events", "bad")
 PATHS += ("exported", "dumps", "migrated", "small", "few")
