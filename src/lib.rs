@@ -152,12 +152,7 @@ pub mod storage;
 mod transaction;
 pub mod wal;
 
-/// The examples of the README, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
-
-/// And those of the page on Rust.
+/// The examples of the page on Rust, run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/rust.md")]
 struct Guide;
