@@ -53,6 +53,9 @@ def test_a_listed_file_is_excused_until_it_passes(tmp_path: Path) -> None:
     files = {"docs/a.md": INVERTED, "docs/b.md": PLAIN}
     found = project(tmp_path, files, "docs/a.md\ndocs/b.md\ndocs/gone.md\n")
     assert [one.split(":")[0] for one in found] == ["docs/b.md passes", "docs/gone.md is gone"]
+    gate.shrink(tmp_path, [*files])
+    assert (tmp_path / gate.HERE / "pending.txt").read_text() == "docs/a.md\n"
+    assert gate.check(tmp_path, files) == []
 
 
 @pytest.mark.parametrize(
