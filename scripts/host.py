@@ -3,8 +3,8 @@
     python scripts/host.py           after site_url or extra.repository were changed
     python scripts/host.py --check   exits with 1 and says which files name another place
 
-The places that are written so far are those of pyproject.toml. Until there is a host, the links of the
-README lead through the checkout; from then on they lead to the site, which the registries show.
+The places that are written so far are those of pyproject.toml. Until there is a host, the links of
+the README lead through the checkout; from then on they lead to the site, as the registries need.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python scripts/prose/gate.py                 every file; what `make check` runs
     python scripts/prose/gate.py docs/book.md    the sentences to rewrite, and the counts of a file
-    python scripts/prose/gate.py --shrink        takes the files that pass, or are gone, off the list
+    python scripts/prose/gate.py --shrink        takes the files that pass off the list
 
 A file passes with less than 1 % of its sentences inverted (a sentence that begins with What, Where,
 Of, Which ...), at most 6 pronouns in 100 words, and no word of refused.txt. Code, tables and titles
