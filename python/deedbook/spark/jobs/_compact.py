@@ -24,7 +24,7 @@ from deedbook.spark._paths import local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._copies import COPIES, first_of
 from deedbook.spark.jobs._ingest import Counted
-from deedbook.spark.jobs._run import Tell, watch
+from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +78,7 @@ class CompactReport:
         return asdict(self)
 
 
+@beside_the_driver
 def compact(
     spark: SparkSession,
     sources: Sequence[str | os.PathLike[str]],

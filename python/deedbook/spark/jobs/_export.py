@@ -14,7 +14,7 @@ from deedbook._lock import alone
 from deedbook._spark_session import in_utc
 from deedbook.spark._paths import local_path
 from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted
-from deedbook.spark.jobs._run import Tell
+from deedbook.spark.jobs._run import Tell, beside_the_driver
 from deedbook.spark.jobs._stream import Checkpoint, Ended, options_of_logs, run_stream
 from deedbook.spark.jobs._tables import TableKind, table
 
@@ -52,6 +52,7 @@ class ExportReport:
         return {**asdict(self), "columns": list(self.columns)}
 
 
+@beside_the_driver
 def export(
     spark: SparkSession,
     source: str | os.PathLike[str],

@@ -20,7 +20,7 @@ from deedbook.spark._writer import BatchWriter, Message
 from deedbook.spark.jobs._aside import Aside
 from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted, OnBatch, kind_of
 from deedbook.spark.jobs._lines import lines
-from deedbook.spark.jobs._run import Tell
+from deedbook.spark.jobs._run import Tell, beside_the_driver
 from deedbook.spark.jobs._stream import Destination, run_stream
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class EventImportReport:
         return {**asdict(self), "passed_over": self.passed_over}
 
 
+@beside_the_driver
 def import_events(
     spark: SparkSession,
     source: str | os.PathLike[str],

@@ -16,7 +16,7 @@ from deedbook.spark._paths import local_path
 from deedbook.spark._sinks import SINKS
 from deedbook.spark.jobs._aside import Aside, Check
 from deedbook.spark.jobs._lines import lines, stream_of
-from deedbook.spark.jobs._run import Tell
+from deedbook.spark.jobs._run import Tell, beside_the_driver
 from deedbook.spark.jobs._stream import Destination, Ended, options_of_logs, run_stream
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class IngestReport:
         return asdict(self)
 
 
+@beside_the_driver
 def ingest(
     spark: SparkSession,
     source: str | os.PathLike[str],

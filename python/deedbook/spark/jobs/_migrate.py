@@ -20,7 +20,7 @@ from deedbook.spark._steps import Steps
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._ingest import BATCH_BYTES, IngestReport, append_all
 from deedbook.spark.jobs._migrate_pier import is_lmdb_pier
-from deedbook.spark.jobs._run import Tell, watch
+from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +63,7 @@ class MigrateReport:
         return asdict(self)
 
 
+@beside_the_driver
 def migrate(
     spark: SparkSession,
     source: str | os.PathLike[str],

@@ -18,7 +18,7 @@ from deedbook._durable import sync_folder, sync_folders
 from deedbook._regular import is_file, is_folder
 from deedbook.spark._paths import local_path
 from deedbook.spark._worker import settle
-from deedbook.spark.jobs._run import Tell, watch
+from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,6 +90,7 @@ def is_lmdb_pier(path: str | os.PathLike[str]) -> bool:
     return any(not (log / f"0i{epoch}" / "book.log").exists() for epoch in epochs)
 
 
+@beside_the_driver
 def migrate_pier(
     spark: SparkSession,
     source: str | os.PathLike[str],

@@ -5,21 +5,40 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from deedbook import UnsupportedError
 from deedbook._spark_session import clear
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Tell", "watch"]
+__all__ = ["Tell", "beside_the_driver", "watch"]
 
 Tell = Callable[[int, "int | None", str], object]
 """Called with what is done, what there is in all (None: not known) and a note; bytes both."""
 
 _LOOK_SECONDS = 0.2
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def beside_the_driver(
+    job: Callable[Concatenate[SparkSession, P], T],
+) -> Callable[Concatenate[SparkSession, P], T]:
+    """Refuse a session of Spark Connect: a job opens logs, and its driver runs elsewhere there."""
+
+    @wraps(job)
+    def run(spark: SparkSession, *args: P.args, **kwargs: P.kwargs) -> T:
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
+            raise UnsupportedError(
+                f"the job {job.__name__!r} needs the driver in its own process, and this is a "
+                "session of Spark Connect: run it where the server runs, by 'deedbook spark'"
+            )
+        return job(spark, *args, **kwargs)
+
+    return run
 
 
 def watch(

@@ -16,7 +16,7 @@ from deedbook.spark._options import parse
 from deedbook.spark._paths import local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._ingest import Counted
-from deedbook.spark.jobs._run import Tell, watch
+from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,6 +81,7 @@ class StatsReport:
         return asdict(self)
 
 
+@beside_the_driver
 def stats(
     spark: SparkSession,
     *paths: str | os.PathLike[str],

@@ -36,7 +36,7 @@ from deedbook.spark._parts import LOG_COST_BYTES, group
 from deedbook.spark._paths import Look, find_logs, local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._checks import Check, Found, Level, Target, first_round, joined, run
-from deedbook.spark.jobs._run import Tell, watch
+from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,6 +74,7 @@ class Verified:
         return self.error is None and self.outcome.ok
 
 
+@beside_the_driver
 def verify(
     spark: SparkSession,
     *paths: str | os.PathLike[str],
