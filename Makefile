@@ -62,7 +62,7 @@ test-all: ## the same with all that is too long for each change, and the Spark t
 times: ## how long each test of the last make test took: tests/times.md
 	@$(PYTHON) scripts/times.py --write
 
-spark: ## the Spark tests on the lowest PySpark that is promised, and on the newest
+spark: ## the Spark tests on the lowest PySpark that is promised, on the newest, and reads on Sail
 	@scripts/need.sh rust python java
 	@scripts/env.sh test
 	@scripts/spark.sh $(ARGS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the Spark tests of the tier (DEEDBOOK_TIER) on the lowest PySpark and PyArrow that pyproject.toml
-# promises and on the newest, each pair in an environment of its own: target/spark/lowest, target/spark/newest.
-# Needs the wheel of scripts/env.sh test. Usage: scripts/spark.sh [lowest|newest] [pytest option...]
+# promises and on the newest, and reads on Sail, each in an environment of its own below target/spark.
+# Needs the wheel of scripts/env.sh test. Usage: scripts/spark.sh [lowest|newest|sail] [pytest option...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,9 @@ requirements() {
     case $1 in
     lowest) echo "pyspark==$pyspark.0 pyarrow==$pyarrow.* pandas==$pandas.*" ;;
     newest) echo "pyspark>=$pyspark,<5 pyarrow>=$pyarrow pandas>=$pandas" ;;
-    *) echo "scripts/spark.sh: $1 is not lowest or newest" >&2 && exit 2 ;;
+    # Sail takes clients up to 4.2.
+    sail) echo "pysail==0.7.* pyspark[connect]==4.2.* pyarrow>=$pyarrow pandas>=$pandas" ;;
+    *) echo "scripts/spark.sh: $1 is not lowest, newest or sail" >&2 && exit 2 ;;
     esac
 }
 
@@ -43,15 +45,20 @@ run() {
         "${CARGO_TARGET_DIR:-target}"/wheels/make/deedbook-*.whl
     "$venv/bin/python" -c 'import pyarrow, pyspark, sys
 print(f"== PySpark {pyspark.__version__}, PyArrow {pyarrow.__version__}, Python", sys.version.split()[0])'
+    if [ "$which" = sail ]; then
+        "$venv/bin/python" -m pytest tests/python/spark/connect/test_sail.py "$@"
+        return
+    fi
     # Of the pipeline one run, with its check.
     "$venv/bin/python" -m pytest -m spark tests/python/spark \
         tests/python/pipeline/test_pipeline_check.py::test_all_is_well_after_a_run "$@"
 }
 
 case ${1-} in
-lowest | newest) run "$@" ;;
+lowest | newest | sail) run "$@" ;;
 *)
     run lowest "$@"
     run newest "$@"
+    run sail "$@"
     ;;
 esac

@@ -8,6 +8,7 @@ nothing but pyspark, which is loaded already: the native module and pyarrow wait
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -47,7 +48,13 @@ class DefaultSource(DataSource):
 
         # Spark keeps this object for the reader that it makes next: logs are looked for once.
         self._found = _reader.detected(self.options)
-        return _reader.default_schema(self.options, self._found)
+        schema = _reader.default_schema(self.options, self._found)
+        if "pysail" not in sys.modules:
+            return schema
+        # Sail, whose server is this process, takes a time zone from a pyarrow schema alone.
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        return to_arrow_schema(schema, timezone="UTC")  # type: ignore[return-value]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The batch reader of the columns of ``schema``.

@@ -16,7 +16,7 @@ from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._parts import LogPartition
 from deedbook.spark._plan import Series, plan
 from deedbook.spark._rows import Rows
-from deedbook.spark._schema import resolve
+from deedbook.spark._schema import as_struct, resolve
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +41,7 @@ def default_schema(options: Mapping[str, str], found: Detected | None = None) ->
 
 
 def make_reader(
-    options: Mapping[str, str], schema: StructType, found: Detected | None = None
+    options: Mapping[str, str], schema: StructType | pa.Schema, found: Detected | None = None
 ) -> DeedbookReader:
     """A reader of ``schema``, which is the user's or the one that `default_schema` gave.
 
@@ -49,8 +49,9 @@ def make_reader(
     """
     parsed = parse(options, scope="read")
     name, series = found or detected(options)
-    check_columns(format_named(name), schema, parsed)
-    return DeedbookReader(name, series, parsed, schema)
+    fields = as_struct(schema)
+    check_columns(format_named(name), fields, parsed)
+    return DeedbookReader(name, series, parsed, fields)
 
 
 def check_columns(log: LogFormat, schema: StructType, options: ReadOptions) -> None:

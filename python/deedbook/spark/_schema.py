@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from deedbook import InvalidArgumentError
 from deedbook.spark._options import ReadOptions
 
-__all__ = ["CORRUPT_RECORD", "Column", "bind", "on_request", "resolve"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["CORRUPT_RECORD", "Column", "as_struct", "bind", "on_request", "resolve"]
 
 CORRUPT_RECORD = ""
 """Stands in a binding for the column that describes damage; no column has this name."""
@@ -31,6 +35,15 @@ def on_request(name: str, type: DataType, meaning: str) -> Column:
     """A column that says where a row comes from: not read by default, known for damage as well."""
     never_null = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
     return Column(name, type, meaning, default=False, never_null=never_null)
+
+
+def as_struct(schema: StructType | pa.Schema) -> StructType:
+    """A schema as Spark has it. Sail gives a pyarrow schema."""
+    if isinstance(schema, StructType):
+        return schema
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
 
 
 def resolve(columns: Sequence[Column], options: ReadOptions) -> StructType:

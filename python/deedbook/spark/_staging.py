@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 
-from deedbook import ContiguityError, InvalidArgumentError, StagedPart, Transactions
+from deedbook import (
+    ContiguityError,
+    InvalidArgumentError,
+    StagedPart,
+    Transactions,
+    UnsupportedError,
+)
 from deedbook.spark._sinks import Sink
 
 if TYPE_CHECKING:
@@ -25,7 +31,10 @@ def stage(
 ) -> list[StagedPart]:
     """Stage the records of a task; returns nothing where there are none."""
     context = TaskContext.get()
-    assert context is not None, "called in tasks only"
+    if context is None:
+        raise UnsupportedError(
+            "this engine does not tell a task its partition (Sail does not): write with Spark"
+        )
     filled = (batch for batch in batches if batch.num_rows > 0)
     head = next(filled, None)
     if head is None:

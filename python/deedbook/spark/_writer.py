@@ -32,6 +32,7 @@ from deedbook._regular import parse_json, read_small
 from deedbook.spark._checkpoint import sync_checkpoint
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import input_paths, local_path
+from deedbook.spark._schema import as_struct
 from deedbook.spark._sinks import CREATED, SINKS, Sink, bind_columns, check_layout
 from deedbook.spark._staging import stage
 from deedbook.spark._worker import settle
@@ -55,13 +56,15 @@ class Message(WriterCommitMessage):
     query: str | None = None
 
 
-def make_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> BatchWriter:
+def make_writer(
+    options: Mapping[str, str], schema: StructType | pa.Schema, overwrite: bool
+) -> BatchWriter:
     """The writer of ``df.write``. Checks all that can be checked before tasks run."""
     if overwrite:
         raise InvalidArgumentError(
             "mode overwrite: a log is only appended to; use mode append, or write to a new path"
         )
-    target = _target(options, schema)
+    target = _target(options, as_struct(schema))
     if (target.options.txn_app_id is None) != (target.options.txn_version is None):
         raise InvalidArgumentError("options txnAppId and txnVersion go together")
     if target.options.txn_query is not None and target.options.txn_app_id is None:

@@ -30,7 +30,7 @@ def beside_the_driver(
     """Refuse a session of Spark Connect: a job opens logs, and its driver runs elsewhere there."""
 
     @wraps(job)
-    def run(spark: SparkSession, *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(spark: SparkSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise UnsupportedError(
                 f"the job {job.__name__!r} needs the driver in its own process, and this is a "
