@@ -70,6 +70,7 @@ spark: ## the Spark tests on the lowest PySpark that is promised, on the newest,
 check: ## format, lints, types, stubs, documentation, licences
 	@scripts/need.sh rust python
 	@scripts/env.sh test
+	@scripts/env.sh types
 	@scripts/check.sh
 	@echo "make check: nothing to complain about"
 

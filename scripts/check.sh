@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that judges the code without running the tests. Stops at the first complaint.
-# Needs the environment of scripts/env.sh test.
+# Needs the environment of scripts/env.sh test, and of scripts/env.sh types.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=${VENV:-.venv}
@@ -28,6 +28,8 @@ step cargo check --quiet --locked --manifest-path fuzz/Cargo.toml
 step "$venv/bin/ruff" format --check .
 step "$venv/bin/ruff" check .
 step "$venv/bin/python" -m mypy
+step "$venv/bin/python" -m mypy --strict examples/python
+step "$venv/bin/basedpyright" --project examples/python/pyrightconfig.json --pythonpath "$venv/bin/python"
 allowlist=()
 [ ! -f scripts/stubtest-allowlist.txt ] || allowlist=(--allowlist scripts/stubtest-allowlist.txt)
 step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}

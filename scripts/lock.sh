@@ -21,6 +21,6 @@ compile() {
 
 # The others take the versions of test.txt, because one environment holds them all.
 compile test
-for name in build core demo bench docs lock release; do
+for name in build core demo bench docs lock release types; do
     compile "$name" --constraint test.txt
 done

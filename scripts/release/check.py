@@ -27,7 +27,7 @@ else:
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "target" / "release-check"
 PYTHON = sys.executable
-AUDITED = ("test", "bench", "docs", "release")
+AUDITED = ("test", "bench", "docs", "release", "types")
 """The lock files that are audited, the same as in advisories.yml."""
 HOLES = re.compile(r"^Found \d+ known vulnerabilit.*", re.MULTILINE)
 NOT_ASKED = re.compile(

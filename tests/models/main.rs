@@ -10,7 +10,7 @@
 mod disk;
 mod logs;
 mod slots;
-#[path = "../support/toy.rs"]
+#[path = "../../examples/rust/toy.rs"]
 #[allow(dead_code)]
 mod toy;
 

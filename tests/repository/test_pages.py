@@ -90,7 +90,7 @@ def test_the_page_on_formats_quotes_all_of_the_toy() -> None:
     """Change both together: the page is the file, in parts."""
     quoted = [block.text for block in blocks(DOCS / "format.md", "rust")]
     assert len(quoted) == 4
-    assert "\n".join(quoted) == (ROOT / "tests" / "support" / "toy.rs").read_text()
+    assert "\n".join(quoted) == (ROOT / "examples" / "rust" / "toy.rs").read_text()
 
 
 def test_every_path_that_a_page_names_is_there() -> None:

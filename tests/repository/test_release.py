@@ -85,7 +85,8 @@ def test_what_is_packed_has_every_file_that_the_manifest_names_and_no_environmen
     manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
     for kind, folder in (("test", "tests"), ("example", "examples"), ("bench", "benches")):
         for target in manifest[kind]:
-            paths = {f"{folder}/{target['name']}.rs", f"{folder}/{target['name']}/main.rs"}
+            named = f"{folder}/{target['name']}"
+            paths = {f"{named}.rs", f"{named}/main.rs", target.get("path")}
             assert paths & packed, paths
     assert {name.partition("/")[0] for name in packed if "/" in name} == {
         *("src", "tests", "examples", "benches", "docs")

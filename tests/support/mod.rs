@@ -17,6 +17,7 @@ pub mod plain;
 pub mod report;
 pub mod store;
 pub mod texts;
+#[path = "../../examples/rust/toy.rs"]
 pub mod toy;
 pub mod watch;
 

@@ -8,3 +8,4 @@ SUPPORT = Path(__file__).resolve().parent
 ROOT = SUPPORT.parents[2]
 DATA = ROOT / "tests" / "data"
 DOCS = ROOT / "docs"
+EXAMPLES = ROOT / "examples" / "python"
