@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use common::{Bench, DEED_BYTES, JAM_BYTES, count, random_bytes, timed};
 use deedbook::Durability;
-use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Layout, Mode, Options};
+use deedbook::Mode;
+use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Layout, Options};
 use deedbook::storage::{Access, Disk, File, FileId, LockAttempt, Storage};
 
 /// How the writes of a book reach the page cache.

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use common::{Bench, JAM_BYTES, count, random_bytes};
 use deedbook::Durability;
-use deedbook::book::{Book, Mode, Options};
+use deedbook::Mode;
+use deedbook::book::{Book, Options};
 
 /// What a thread does between its commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

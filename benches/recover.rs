@@ -13,7 +13,8 @@ use std::time::Instant;
 
 use common::{Bench, count, random_bytes, timed};
 use deedbook::Durability;
-use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Mode, OnCorrupt, Options};
+use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Options};
+use deedbook::{Mode, OnCorrupt};
 
 const SIZE: usize = 64;
 const DEATH: &str = "DEEDBOOK_BENCH_DIES";

@@ -11,7 +11,8 @@ use std::path::Path;
 
 use common::{Bench, JAM_BYTES, count, random_bytes, timed};
 use deedbook::Durability;
-use deedbook::book::{self, Batch, Book, DEED_BYTES_MAX, Mode, OnCorrupt, Options};
+use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Options};
+use deedbook::{Mode, OnCorrupt, book};
 
 fn write(path: &Path, data: &[u8], size: usize) {
     let options = Options::new().durability(Durability::None);

@@ -157,22 +157,35 @@ pub mod wal;
 #[doc = include_str!("../docs/rust.md")]
 struct Guide;
 
-pub use backup::{BackupOptions, BackupReport, backup};
+pub use backup::{BackupOptions, backup};
 pub use durability::Durability;
 pub use error::{Durable, Error, ErrorKind, Result};
-// `book`, `wal` and `ledger` give these under their own names.
-pub use log::{
-    Anchor, Batch, Bookmark, Chained, Cursor, Follow, Identity, Iter, PartReport, Reach,
-    RecoveryReport, Repair, RepairReport, Reverse, SalvageReport, SalvageRun, Split, Stage, Stats,
-    VerifyReport,
-};
+pub use log::{Batch, Chained, Cursor, Follow, Iter, Reverse, Stats};
 #[cfg(feature = "arrow")]
 pub use log::{Batches, Columns, Value};
 pub use mode::{Mode, Recovery};
 pub use retention::Retention;
-pub use scan::{Damage, OnCorrupt, Verdict};
-pub use sidecar::{LockTimeout, Loss, MarkUse};
-pub use transaction::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};
+pub use scan::OnCorrupt;
+pub use sidecar::LockTimeout;
+
+/// What opening, checking, repairing and copying a log found and did: values, the same for every format.
+/// An event store, which has no one sequence of records, has its own in `deedbook::nostr`.
+pub mod report {
+    pub use crate::backup::BackupReport;
+    pub use crate::log::{
+        OpenReport, PartReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
+    };
+    pub use crate::scan::{Damage, Verdict};
+    pub use crate::sidecar::{Loss, MarkUse};
+}
+
+/// What jobs of many tasks need, as Spark's: places to go on from, parts for parallel readers, and records that
+/// tasks stage for one commit.
+pub mod jobs {
+    pub use crate::log::{Anchor, Bookmark, Identity, Reach, Split, Stage};
+    pub use crate::transaction::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};
+}
+
 /// The versions of Arrow that record batches are of.
 #[cfg(feature = "arrow")]
 pub use {arrow_array, arrow_schema};

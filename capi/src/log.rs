@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use deedbook::book::{
-    self, Book, Cursor, DeedRef, LOG_NAME, Layout, Meta, Mode, OnCorrupt, Options, Recovery,
-    epoch_in_name,
-};
-use deedbook::{Error, ErrorKind, Repair, Result};
+use deedbook::book::{Book, Cursor, DeedRef, LOG_NAME, Layout, Meta, Options, epoch_in_name};
+use deedbook::report::Repair;
+use deedbook::{Error, ErrorKind, Result};
+use deedbook::{Mode, OnCorrupt, Recovery, book};
 
 /// Bytes of the mug, which a buffer begins with.
 const MUG_BYTES: usize = 4;

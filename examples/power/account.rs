@@ -18,7 +18,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use deedbook::{Durability, Verdict};
+use deedbook::Durability;
+use deedbook::report::Verdict;
 
 use crate::Random;
 use crate::kind::{Kind, Log, Mode, Record};

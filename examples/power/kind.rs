@@ -6,10 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use deedbook::book::{self, Book};
+use deedbook::report::Verdict;
 use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, RECORD_BYTES_MAX, Wal};
-use deedbook::{Durability, Result, Verdict};
+use deedbook::{Durability, Result};
 
-pub use deedbook::book::Mode;
+pub use deedbook::Mode;
 
 use crate::store::{self, Store};
 

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deedbook::book::{Layout, Options, verify};
+use deedbook::report::{Verdict, VerifyReport};
 use deedbook::storage::{Access, File, FileId, LockAttempt, Memory, Storage};
-use deedbook::{Durability, Result, Verdict, VerifyReport};
+use deedbook::{Durability, Result};
 
 pub const HEADER: usize = 16;
 /// Longer images cost time and find nothing more: three blocks of the index fit.

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use deedbook::Verdict;
 use deedbook::ledger::{
     LedgerReader, LedgerStore, OnCorrupt, Options, RECORD_BYTES_MAX, files, open_file, salvage,
     verify,
 };
+use deedbook::report::Verdict;
 use deedbook::storage::Storage;
 use deedbook::{ErrorKind, OnCorrupt as Pass};
 

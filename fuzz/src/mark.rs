@@ -1,7 +1,8 @@
 //! A good log with any sidecar beside it: what is read is the log's, and nothing is cut.
 
-use deedbook::book::{Mode, Recovery};
-use deedbook::{ErrorKind, Verdict};
+use deedbook::ErrorKind;
+use deedbook::report::Verdict;
+use deedbook::{Mode, Recovery};
 
 use super::kit::{Event, HEADER, Input, Slot, World, filler, has_intact_slot, strict};
 use super::views::look;

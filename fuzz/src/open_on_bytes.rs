@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::book::{Batch, Layout, MarkUse, Mode, Recovery, repair};
-use deedbook::{ErrorKind, Verdict};
+use deedbook::ErrorKind;
+use deedbook::book::{Batch, Layout, repair};
+use deedbook::report::MarkUse;
+use deedbook::report::Verdict;
+use deedbook::{Mode, Recovery};
 
 use super::kit::{
     Event, HEADER, Input, Slot, World, deed, event_at, filler, has_intact_slot, header, image,
@@ -130,7 +133,7 @@ fn mended(world: &World, honest: bool) {
     match repair(
         &world.dir,
         &world.options,
-        deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+        deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
     ) {
         Err(_) => assert_eq!(before, world.files(), "a refused repair changed something"),
         Ok(report) => {

@@ -3,9 +3,11 @@
 //! What was acknowledged is there, or opening is refused, or the damage is reported. Never is
 //! anything read that was not written.
 
-use deedbook::book::{Batch, Book, Mode, Recovery, repair};
+use deedbook::book::{Batch, Book, repair};
+use deedbook::report::Verdict;
 use deedbook::storage::Storage;
-use deedbook::{Durability, ErrorKind, Verdict};
+use deedbook::{Durability, ErrorKind};
+use deedbook::{Mode, Recovery};
 
 use super::kit::{Event, HEADER, Input, World, deed_at, filler};
 use super::views::{look, rescued};
@@ -287,7 +289,7 @@ impl Play {
         let report = repair(
             &self.world.dir,
             &self.world.options,
-            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+            deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
         )
         .unwrap();
         assert_eq!(report.cut_bytes > 0, kept != Some(good), "{report:?}");
@@ -305,7 +307,7 @@ impl Play {
         let report = repair(
             &self.world.dir,
             &self.world.options,
-            deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+            deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
         )
         .unwrap();
         assert_eq!((report.cut_bytes, report.saved_to), (0, None));

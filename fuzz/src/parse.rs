@@ -1,7 +1,9 @@
 //! The parser, through a split, which is a cursor over any bytes.
 
 use deedbook::ErrorKind;
-use deedbook::book::{Book, DEED_BYTES_MAX, Layout, Mode, OnCorrupt, Split};
+use deedbook::book::{Book, DEED_BYTES_MAX, Layout};
+use deedbook::jobs::Split;
+use deedbook::{Mode, OnCorrupt};
 
 use super::kit::{
     HEADER, Input, World, deed, end_of_deed, event_at, header, image, pieces, strict,

@@ -1,7 +1,8 @@
 //! Any lines as the record of transactions, with a right checksum: a commit appends all or nothing, a
 //! repeat nothing, and no record that was there goes.
 
-use deedbook::{ErrorKind, Mode, Transaction, TransactionId};
+use deedbook::jobs::{Transaction, TransactionId};
+use deedbook::{ErrorKind, Mode};
 
 use super::fenced::{Fenced, open_wal, payloads, sealed, write_wal};
 use super::kit::Input;

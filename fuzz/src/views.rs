@@ -1,7 +1,9 @@
 //! What a log shows to those who only look, and what must agree.
 
-use deedbook::book::{Book, Cursor, DeedRef, Layout, Mode, OnCorrupt, Reverse, salvage};
-use deedbook::{Error, ErrorKind, Result, Verdict};
+use deedbook::book::{Book, Cursor, DeedRef, Layout, Reverse, salvage};
+use deedbook::report::Verdict;
+use deedbook::{Error, ErrorKind, Result};
+use deedbook::{Mode, OnCorrupt};
 
 use super::kit::{Event, World, end_of_deed};
 

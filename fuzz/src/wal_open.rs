@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use deedbook::ErrorKind;
 use deedbook::storage::{Memory, Storage};
-use deedbook::wal::{
-    Layout, Lsn, Mode, OnCorrupt, Options, Recovery, repair, salvage, segment_name, verify,
-};
+use deedbook::wal::{Layout, Lsn, Options, repair, salvage, segment_name, verify};
+use deedbook::{Mode, OnCorrupt, Recovery};
 
 const LOG: &str = "/wal";
 const SEGMENT_BYTES: usize = 64;
@@ -119,7 +118,7 @@ pub fn run(data: &[u8]) {
             if repair(
                 LOG,
                 &options,
-                deedbook::Repair { force: true, accept_loss: true, dry_run: false },
+                deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
             )
             .is_ok()
             {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use deedbook::Mode;
 use deedbook::storage::Memory;
-use deedbook::wal::{Batch, Layout, Lsn, Mode, Options, Wal};
+use deedbook::wal::{Batch, Layout, Lsn, Options, Wal};
 
 const LOG: &str = "/wal";
 

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::wal::{self, Archive, Cut, Layout, Lsn, Options, Retention, Wal};
-use deedbook::{LockTimeout, Repair};
+use deedbook::LockTimeout;
+use deedbook::report::Repair;
+use deedbook::wal::{Archive, Cut, Layout, Lsn, Options, Wal};
+use deedbook::{Retention, wal};
 use pyo3::prelude::*;
 
 use crate::append::in_parts::{PyPayloadParts, append_file};

@@ -147,7 +147,7 @@ fn copy_file(
     Ok(end)
 }
 
-fn damaged(target: &Path, file: &Path, damages: &[crate::Damage]) -> Error {
+fn damaged(target: &Path, file: &Path, damages: &[crate::report::Damage]) -> Error {
     let reason = damages.first().map_or("", |damage| &*damage.reason);
     let (target, file) = (target.display(), file.display());
     let message =

@@ -24,17 +24,16 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
-use crate::log::{Bookmark, Log, Repair, RepairReport, Wanted, bytes_of, facade};
-use crate::scan::Step;
+use crate::log::{Bookmark, Log, Repair, RepairReport, Split, Wanted, bytes_of, facade};
+use crate::mode::Mode;
 use crate::scan::framing::{Frame as _, Framing as _};
+use crate::scan::{OnCorrupt, Step};
 use crate::slice::part;
 use format::BookFormat;
 pub(crate) use layouts::codec::Codec;
 use names::FORMAT;
 
 pub use crate::log::{check_part, verify, verify_rest};
-#[doc(no_inline)]
-pub use crate::{MarkUse, Mode, OnCorrupt, Recovery, Split};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use copying::convert::{ConvertReport, convert};

@@ -60,7 +60,7 @@ macro_rules! facade {
             /// The options it was opened with.
             fn options(&self) -> &Options;
             /// The report of the opening.
-            fn recovery(&self) -> &$crate::RecoveryReport;
+            fn recovery(&self) -> &$crate::report::OpenReport;
             /// Counts of this handle since it was opened.
             fn stats(&self) -> $crate::Result<$crate::Stats>;
             /// The log's directory `.deedbook`.
@@ -70,7 +70,7 @@ macro_rules! facade {
             /// Whether there are no records.
             fn is_empty(&self) -> $crate::Result<bool>;
             /// The begin of the log as it is now.
-            fn bookmark(&self) -> $crate::Result<$crate::Bookmark>;
+            fn bookmark(&self) -> $crate::Result<$crate::jobs::Bookmark>;
             /// How far a reader can go on from a place: up to the end, or less far if `reach` says so. It
             /// returns `from` itself where there is nothing to read.
             ///
@@ -80,9 +80,9 @@ macro_rules! facade {
             /// Fails where the log is not the one of `from` any more: with
             /// [`ErrorKind::NotALog`](crate::ErrorKind::NotALog) for another log, with
             /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) where the place was dropped or cut off.
-            fn advance(&self, from: &$crate::Bookmark, reach: &$crate::Reach) -> $crate::Result<$crate::Bookmark>;
+            fn advance(&self, from: &$crate::jobs::Bookmark, reach: &$crate::jobs::Reach) -> $crate::Result<$crate::jobs::Bookmark>;
             /// Cut what lies between two bookmarks into parts of about `split_bytes` bytes. Fails as `advance` does.
-            fn splits_between(&self, split_bytes: u64, from: &$crate::Bookmark, to: &$crate::Bookmark) -> $crate::Result<Vec<$crate::Split>>;
+            fn splits_between(&self, split_bytes: u64, from: &$crate::jobs::Bookmark, to: &$crate::jobs::Bookmark) -> $crate::Result<Vec<$crate::jobs::Split>>;
         }
     };
     ($(#[$doc:meta])* $name:ident($format:ty) writes) => {
@@ -93,7 +93,7 @@ macro_rules! facade {
         /// Follows a log from a given record on.
         pub type Follow = $crate::Follow<$format>;
         /// Records that a task stages for a commit of its job.
-        pub type Stage = $crate::Stage<$format>;
+        pub type Stage = $crate::jobs::Stage<$format>;
 
         impl $name {
             /// Open a log for reading.
@@ -125,17 +125,17 @@ macro_rules! facade {
             ///
             /// A commit that fails with [`Durable::No`](crate::Durable::No) left nothing. Any other that failed has
             /// begun: the next opening for writing ends it.
-            fn commit_staged(&self, transaction: &$crate::Transaction, parts: &[$crate::Part]) -> $crate::Result<$crate::Committed>;
+            fn commit_staged(&self, transaction: &$crate::jobs::Transaction, parts: &[$crate::jobs::Part]) -> $crate::Result<$crate::jobs::Committed>;
             /// The last transaction of each application.
-            fn transactions(&self) -> $crate::Result<std::collections::BTreeMap<String, $crate::Noted>>;
+            fn transactions(&self) -> $crate::Result<std::collections::BTreeMap<String, $crate::jobs::Noted>>;
             /// The staged records that are not committed, by job.
-            fn staged(&self) -> $crate::Result<Vec<$crate::StagedJob>>;
+            fn staged(&self) -> $crate::Result<Vec<$crate::jobs::StagedJob>>;
             /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
             fn discard_staged(&self, job: &str) -> $crate::Result<bool>;
             /// Give up a commit that has begun and cannot be brought to its end, because what it staged is
             /// gone or damaged. Records that it appended stay. For a handle for reading; fails while the log
             /// is open for writing.
-            fn abandon_transaction(&self) -> $crate::Result<Option<$crate::Transaction>>;
+            fn abandon_transaction(&self) -> $crate::Result<Option<$crate::jobs::Transaction>>;
         }
     };
 }

@@ -16,7 +16,7 @@ use crate::locks::atomic::{AtomicBool, AtomicU64};
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
 use crate::log::options::Common;
-use crate::log::report::RecoveryReport;
+use crate::log::report::OpenReport;
 use crate::log::seal::{Plain, Seal};
 use crate::mode::{Depth, Mode};
 use crate::scan::Damage;
@@ -261,7 +261,7 @@ pub struct Shared<F: Format> {
     /// The thread that syncs every so often.
     pub(super) background: OnceLock<Thread>,
     pub counters: Counters,
-    pub recovery: RecoveryReport,
+    pub recovery: OpenReport,
 }
 
 /// The state that appends change. A reader has what it saw last.

@@ -7,7 +7,7 @@ use super::evidence::{Border, Evidence};
 use super::extent::Extent;
 use super::format::State;
 use super::format::{Format, Log, Owner, Shared};
-use super::report::RecoveryReport;
+use super::report::OpenReport;
 use super::stats::Stats;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{self, Locked, locked};
@@ -139,7 +139,7 @@ impl<F: Format> Log<F> {
     }
 
     /// The report of the opening.
-    pub fn recovery(&self) -> &RecoveryReport {
+    pub fn recovery(&self) -> &OpenReport {
         &self.shared.recovery
     }
 

@@ -70,7 +70,7 @@ pub use read::follow::Follow;
 pub use read::payload::{PART_BYTES, PayloadReader};
 pub use read::reverse::Reverse;
 pub use report::{
-    PartReport, RecoveryReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
+    OpenReport, PartReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
 };
 #[cfg(test)]
 pub use resync::cost::is_linear;

@@ -9,7 +9,7 @@ use crate::sidecar::{Loss, MarkUse};
 /// What opening a log found and did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RecoveryReport {
+pub struct OpenReport {
     /// How the log ended.
     pub verdict: Verdict,
     /// What became of the high-water mark.
@@ -45,7 +45,7 @@ pub struct RecoveryReport {
     pub finished_truncation: bool,
 }
 
-impl RecoveryReport {
+impl OpenReport {
     pub(super) fn new(findings: &Findings, loss: Option<Loss>) -> Self {
         Self {
             verdict: findings.verdict,

@@ -22,7 +22,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use deedbook::book::{Mode, Options};
+//! use deedbook::Mode;
+//! use deedbook::book::Options;
 //! use deedbook::storage::sim::Sim;
 //!
 //! # fn main() -> deedbook::Result<()> {

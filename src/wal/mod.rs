@@ -19,16 +19,16 @@ use std::path::{Path, PathBuf};
 use crate::durability::Durability;
 use crate::error::{ErrorKind, Result};
 use crate::log::{
-    Bookmark, Inspected, Log, Repair, RepairReport, SalvageReport, Shared, Wanted, facade,
+    Bookmark, Inspected, Log, Repair, RepairReport, SalvageReport, Shared, Split, Wanted, facade,
 };
+use crate::mode::Mode;
+use crate::scan::OnCorrupt;
 use codec::Codec;
 use format::WalFormat;
 
 pub use crate::log::{check_part, verify, verify_rest};
 #[doc(hidden)]
 pub use crate::storage::segmented::head::HEAD_NAME;
-#[doc(no_inline)]
-pub use crate::{Mode, OnCorrupt, Recovery, Retention, Split, Stats};
 #[doc(hidden)]
 pub use codec::segment_name;
 pub use codec::{Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES};

@@ -3,7 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use deedbook::book::{Batch, Book, Mode, Options};
+use deedbook::Mode;
+use deedbook::book::{Batch, Book, Options};
 use deedbook::{Durability, ErrorKind};
 
 use crate::support::common;

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use deedbook::book::{Book, Meta, Mode, Options};
-use deedbook::{ErrorKind, Verdict};
+use deedbook::ErrorKind;
+use deedbook::Mode;
+use deedbook::book::{Book, Meta, Options};
+use deedbook::report::Verdict;
 
 use crate::support::common;
 use common::{

@@ -5,9 +5,11 @@ use std::fs;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use deedbook::book::{self, Book, Layout, OnCorrupt};
+use deedbook::book::{Book, Layout};
+use deedbook::report::Verdict;
 use deedbook::wal::{Lsn, Wal};
-use deedbook::{ErrorKind, Mode, Verdict};
+use deedbook::{ErrorKind, Mode};
+use deedbook::{OnCorrupt, book};
 
 use crate::support::formats::book::{BOOK, SLOTS};
 use crate::support::formats::subject::{At, Format, Log, MANUAL, refused};

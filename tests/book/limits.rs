@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use deedbook::book::{Batch, Book, Mode, Options, Recovery, repair};
+use deedbook::book::{Batch, Book, Options, repair};
+use deedbook::report::Verdict;
 use deedbook::storage::{Memory, Storage};
-use deedbook::{Durability, ErrorKind, Verdict};
+use deedbook::{Durability, ErrorKind};
+use deedbook::{Mode, Recovery};
 
 use crate::support::common;
 use common::{
@@ -155,7 +157,7 @@ fn a_damaged_header_is_refused_for_writing_and_salvaged() {
             }
             // Not even a dry run says that it can be repaired.
             for dry_run in [true, false] {
-                let may = deedbook::Repair { force: true, accept_loss: true, dry_run };
+                let may = deedbook::report::Repair { force: true, accept_loss: true, dry_run };
                 refused(repair(BOOK, &options, may), ErrorKind::Corrupt);
                 assert_eq!(bytes_of(&storage), bytes);
             }
@@ -195,7 +197,7 @@ fn an_event_over_two_gibibytes() {
     fs::remove_dir_all(dir.path().join(".deedbook")).unwrap();
     let book = Book::open(dir.path()).unwrap();
     assert_eq!(book.recovery().verdict, Verdict::Clean);
-    let mut deeds = book.cursor(0, None, deedbook::book::OnCorrupt::Raise).unwrap();
+    let mut deeds = book.cursor(0, None, deedbook::OnCorrupt::Raise).unwrap();
     {
         let deed = deeds.next().unwrap().unwrap();
         assert_eq!(deed.jam.len(), len);

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use deedbook::ErrorKind;
-use deedbook::book::{Batch, Mode, Options};
+use deedbook::Mode;
+use deedbook::book::{Batch, Options};
 use deedbook::storage::Storage;
 
 use crate::support::common;
@@ -119,7 +120,10 @@ fn a_log_under_a_wrong_name_is_refused_unchanged() {
     let reader = options.open("/0i9", Mode::Read).unwrap();
     refused(reader.iter(0, None), ErrorKind::Corrupt);
     assert_eq!(common::read_past_damage(&reader).len(), 3);
-    assert_eq!(common::check(Path::new("/0i9"), &options).verdict, deedbook::Verdict::Corrupt);
+    assert_eq!(
+        common::check(Path::new("/0i9"), &options).verdict,
+        deedbook::report::Verdict::Corrupt
+    );
 }
 
 /// The fuzzer found it: the first event in a header had rotted to almost 2^64. Salvage, which also

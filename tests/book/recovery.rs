@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use deedbook::book::{MarkUse, Meta, Mode, Options, Recovery, repair};
+use deedbook::ErrorKind;
+use deedbook::book::{Meta, Options, repair};
+use deedbook::report::MarkUse;
+use deedbook::report::Verdict;
 use deedbook::storage::{Memory, Storage};
-use deedbook::{ErrorKind, Verdict};
+use deedbook::{Mode, Recovery};
 
 use crate::support::common;
 use crate::support::formats::specimen::{DIR as BOOK, Files};

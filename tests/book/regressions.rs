@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use deedbook::book::{Batch, Book, Mode, OnCorrupt, Options, repair};
+use deedbook::book::{Batch, Book, Options, repair};
+use deedbook::report::Verdict;
 use deedbook::storage::{Memory, Storage};
-use deedbook::{Durability, ErrorKind, Verdict};
+use deedbook::{Durability, ErrorKind};
+use deedbook::{Mode, OnCorrupt};
 
 use crate::support::common;
 use common::{

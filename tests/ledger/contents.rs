@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use deedbook::jobs::Split;
 use deedbook::ledger::{
     LedgerConfig, LedgerFile, Removable, bases, contents, is_ledger_file, open_file,
 };
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{ErrorKind, OnCorrupt, Result, Split};
+use deedbook::{ErrorKind, OnCorrupt, Result};
 
 use crate::support::common::write_file;
 use crate::support::ledger::spool::{DIR, events, file_of, memory, on, record, send, small};

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use deedbook::Verdict;
 use deedbook::ledger::{OnCorrupt, bases, salvage};
+use deedbook::report::Verdict;
 use deedbook::storage::{Access, Storage};
 
 use crate::support::ledger::judge::{judge, opened};

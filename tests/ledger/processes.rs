@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
+use deedbook::ErrorKind;
 use deedbook::ledger::{LedgerStore, Options, files, verify};
-use deedbook::{ErrorKind, Verdict};
+use deedbook::report::Verdict;
 
 use crate::support::common::{in_role, role};
 use crate::support::ledger::spool::{

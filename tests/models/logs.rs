@@ -148,7 +148,7 @@ impl Log for engine::Log<Toy> {
         self.close()
     }
     fn records(&self) -> Result<Vec<(u64, Vec<u8>)>> {
-        let mut cursor = self.cursor_by_offset(None, None, wal::OnCorrupt::Raise)?;
+        let mut cursor = self.cursor_by_offset(None, None, deedbook::OnCorrupt::Raise)?;
         let own = |(offset, bytes): (u64, &[u8])| (offset, bytes.to_vec());
         std::iter::from_fn(|| cursor.next().map(|found| found.map(own)).transpose()).collect()
     }

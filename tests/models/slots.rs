@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use deedbook::Durability;
-use deedbook::book::{Book, Layout, Mode, Options};
+use deedbook::Mode;
+use deedbook::book::{Book, Layout, Options};
 use shuttle::thread;
 
 use crate::disk::{Disk, Trouble};

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use deedbook::book::{Book, Layout, Mode, Options};
+use deedbook::Mode;
+use deedbook::book::{Book, Layout, Options};
 use deedbook::{Durability, Durable, ErrorKind};
 
 use crate::support::{common, report};
@@ -67,7 +68,7 @@ fn write_for_ever(role: &str, path: &Path, last_wanted: u64) {
 /// Everything acknowledged is there, and everything there is what was written.
 fn judge(path: &Path, acknowledged: u64, what: &str) -> u64 {
     let looked = Book::open(path).unwrap_or_else(|e| panic!("{what}: {e}"));
-    assert_ne!(looked.recovery().verdict, deedbook::Verdict::Corrupt, "{what}");
+    assert_ne!(looked.recovery().verdict, deedbook::report::Verdict::Corrupt, "{what}");
     drop(looked);
     let book = Book::append_to(path).unwrap_or_else(|e| panic!("{what}: {e}"));
     let last = book.last().unwrap();

@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
+use deedbook::Mode;
 use deedbook::book::Options;
+use deedbook::jobs::Transaction;
 use deedbook::ledger;
+use deedbook::report::Damage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::wal::segment_name;
-use deedbook::{Damage, Mode, Transaction};
 use log::Level;
 
 use crate::support::common;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deedbook::Durability;
-use deedbook::book::{Book, Mode, Options};
+use deedbook::Mode;
+use deedbook::book::{Book, Options};
 use deedbook::storage::{Access, Disk, File, Storage};
 
 use crate::support::common;

@@ -9,9 +9,11 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use deedbook::book::{self, Book, Layout, Mode};
+use deedbook::Durability;
+use deedbook::book::{Book, Layout};
+use deedbook::report::Verdict;
 use deedbook::wal::{self, Wal};
-use deedbook::{Durability, Verdict};
+use deedbook::{Mode, book};
 use heed::byteorder::NativeEndian;
 use heed::types::{Bytes, U64};
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, IntegerComparator};
@@ -137,7 +139,7 @@ fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
     let path = dir.path().join("wal");
     let options = wal::Options::new().durability(durability).record_bytes_max(len);
     within("write a record", &mut || {
-        let wal = options.open(&path, wal::Mode::Create).unwrap();
+        let wal = options.open(&path, deedbook::Mode::Create).unwrap();
         let lsn = wal.append_from(len, &mut Pattern { at: 0 }).unwrap();
         wal.append(b"after").unwrap();
         same(wal.payload_reader(lsn).unwrap(), len);

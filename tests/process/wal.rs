@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, verify};
+use deedbook::Mode;
+use deedbook::wal::{Layout, Lsn, Options, Wal, verify};
 use tempfile::TempDir;
 
 use crate::support::common::{in_role, role};
@@ -91,7 +92,11 @@ fn what_sixteen_appenders_committed_is_there_whenever_they_are_killed() {
         let report = verify(&log, &Options::default(), |_, _| Ok(()));
         if let Ok(report) = report {
             assert!(!report.lost_acknowledged, "cycle {cycle}: {report:?}");
-            assert_ne!(report.verdict, deedbook::Verdict::Corrupt, "cycle {cycle}: {report:?}");
+            assert_ne!(
+                report.verdict,
+                deedbook::report::Verdict::Corrupt,
+                "cycle {cycle}: {report:?}"
+            );
         }
         let wal = options(4096).open(&log, Mode::Append).unwrap();
         for (lsn, payload) in acknowledged.iter().rev().take(3000) {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use deedbook::{Damage, Error, Result};
+use deedbook::report::Damage;
+use deedbook::{Error, Result};
 
 /// One error, or one damage of a report.
 #[derive(Debug)]

@@ -4,10 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use deedbook::report::Repair;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Memory, Storage};
 use deedbook::wal::{HEAD_NAME, Lsn, Wal, segment_name};
-use deedbook::{ErrorKind, Mode, Repair, Result};
+use deedbook::{ErrorKind, Mode, Result};
 
 use crate::support::formats::framing::Framing;
 use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use deedbook::wal::{Layout, Lsn, Mode, Options, Recovery, Wal};
-use deedbook::{ErrorKind, Verdict};
+use deedbook::ErrorKind;
+use deedbook::report::Verdict;
+use deedbook::wal::{Layout, Lsn, Options, Wal};
+use deedbook::{Mode, Recovery};
 use tempfile::TempDir;
 
 use crate::support::common::skip;

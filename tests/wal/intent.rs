@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use deedbook::Mode;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Disk, Storage};
-use deedbook::wal::{Layout, Mode, Options};
+use deedbook::wal::{Layout, Options};
 
 use crate::support::common::{crc32, read_file, write_file};
 use crate::support::harness::MANUAL;

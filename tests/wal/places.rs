@@ -5,11 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use deedbook::ErrorKind;
+use deedbook::Mode;
 use deedbook::book::Book;
+use deedbook::report::Repair;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::wal::{Layout, Mode, Options, Wal, repair, segment_name};
-use deedbook::{ErrorKind, Repair};
+use deedbook::wal::{Layout, Options, Wal, repair, segment_name};
 use tempfile::TempDir;
 
 use crate::support::common::read_file;

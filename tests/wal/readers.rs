@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use deedbook::ErrorKind;
-use deedbook::wal::{Layout, Lsn, Mode, OnCorrupt, Options, Wal};
+use deedbook::wal::{Layout, Lsn, Options, Wal};
+use deedbook::{Mode, OnCorrupt};
 use tempfile::TempDir;
 
 use crate::support::formats::subject::{Log, Walk};

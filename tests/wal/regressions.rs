@@ -4,10 +4,12 @@ use std::fs;
 use std::io::ErrorKind::{Other, StorageFull};
 use std::path::Path;
 
+use deedbook::Mode;
+use deedbook::report::{Repair, Verdict};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::wal::{Lsn, Mode, Options, Wal, repair, segment_name, verify};
-use deedbook::{Durable, ErrorKind, Recovery, Repair, Verdict};
+use deedbook::wal::{Lsn, Options, Wal, repair, segment_name, verify};
+use deedbook::{Durable, ErrorKind, Recovery};
 
 use crate::support::common::{read_file, write_file};
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY};

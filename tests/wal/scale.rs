@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Disk, Memory, Storage};
 use deedbook::wal::{
-    Batch, HEAD_NAME, Layout, Lsn, Mode, OnCorrupt, Options, RECORD_BYTES_MAX, Retention, Wal,
-    segment_name, verify,
+    Batch, HEAD_NAME, Layout, Lsn, Options, RECORD_BYTES_MAX, Wal, segment_name, verify,
 };
+use deedbook::{Mode, OnCorrupt, Retention};
 use tempfile::TempDir;
 
 use crate::support::formats::framing::Framing;

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use deedbook::ErrorKind;
+use deedbook::Mode;
 use deedbook::storage::Disk;
-use deedbook::wal::{HEAD_NAME, Layout, Lsn, Mode, Options, Wal, segment_name};
+use deedbook::wal::{HEAD_NAME, Layout, Lsn, Options, Wal, segment_name};
 use tempfile::TempDir;
 
 use crate::support::common::snapshot;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use deedbook::Durable;
+use deedbook::report::{MarkUse, Repair};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, Wal};
-use deedbook::{Durable, MarkUse, Repair};
 
 use crate::support::common::{crc32, read_file, write_file};
 use crate::support::formats::wal::{SEGMENTS as LONG_SEGMENTS, read_all};

@@ -8,7 +8,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
-use deedbook::wal::{Batch, Layout, Mode, Options, RECORD_BYTES_MAX, SEGMENT_BYTES, Wal};
+use deedbook::Mode;
+use deedbook::wal::{Batch, Layout, Options, RECORD_BYTES_MAX, SEGMENT_BYTES, Wal};
 use okaywal::{Configuration, LogVoid};
 
 use crate::harness::{Arguments, Bench, random_bytes, timed, total};

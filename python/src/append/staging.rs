@@ -1,7 +1,8 @@
 //! What a task stages: records gathered from Python, and staged in parts without the GIL.
 
+use deedbook::jobs::Part;
 use deedbook::nostr::{self, Event};
-use deedbook::{Part, Result, book, ledger, wal};
+use deedbook::{Result, book, ledger, wal};
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyRecordBatch;
 

@@ -2,12 +2,13 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
+use deedbook::Result;
 use deedbook::book::Book;
 use deedbook::book::pier::Pier;
+use deedbook::jobs::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};
 use deedbook::ledger::LedgerStore;
 use deedbook::nostr::EventStore;
 use deedbook::wal::Wal;
-use deedbook::{Committed, Noted, Part, Result, StagedJob, Transaction, TransactionId};
 use pyo3::prelude::*;
 
 use crate::append::payload::Limit;

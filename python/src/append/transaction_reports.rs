@@ -2,7 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
-use deedbook::{Committed, Noted, Part, StagedJob};
+use deedbook::jobs::{Committed, Noted, Part, StagedJob};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

@@ -6,8 +6,10 @@ pub mod range;
 
 use std::path::PathBuf;
 
-use deedbook::book::{self, Book, Layout, Meta, OnCorrupt, Options, lmdb};
-use deedbook::{LockTimeout, Repair};
+use deedbook::LockTimeout;
+use deedbook::book::{Book, Layout, Meta, Options, lmdb};
+use deedbook::report::Repair;
+use deedbook::{OnCorrupt, book};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use deedbook::Error;
 use deedbook::book::pier::{self, Epoch, EpochReport, Pier};
-use deedbook::book::{self, Meta, OnCorrupt, Options};
+use deedbook::book::{Meta, Options};
+use deedbook::{OnCorrupt, book};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PySlice, PyTuple};

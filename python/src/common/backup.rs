@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use deedbook::{BackupOptions, BackupReport, LockTimeout};
+use deedbook::report::BackupReport;
+use deedbook::{BackupOptions, LockTimeout};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

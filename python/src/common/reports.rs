@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
+use deedbook::Stats;
 use deedbook::book::ConvertReport;
 use deedbook::book::lmdb::{EpochReport, Report};
 use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage, LedgerStats};
-use deedbook::wal::Dropped;
-use deedbook::{
-    Damage, Loss, PartReport, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats,
-    VerifyReport,
+use deedbook::report::{
+    Damage, Loss, OpenReport, PartReport, RepairReport, SalvageReport, SalvageRun, VerifyReport,
 };
+use deedbook::wal::Dropped;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -135,7 +135,7 @@ report!(PyLoss, "Loss", Loss, {
     offset: u64 = |loss| loss.offset,
 });
 
-report!(PyRecoveryReport, "RecoveryReport", RecoveryReport, {
+report!(PyRecoveryReport, "RecoveryReport", OpenReport, {
     verdict: String = |report| report.verdict.name().into(),
     source: String = |report| if report.by_mark() { "mark".into() } else { "scan".into() },
     scanned_bytes: u64 = |report| report.scanned_bytes,

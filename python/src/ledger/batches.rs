@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use deedbook::ledger::{self, Column, Files};
-use deedbook::{Columns, Damage, Error, ErrorKind, Result};
+use deedbook::report::Damage;
+use deedbook::{Columns, Error, ErrorKind, Result};
 use pyo3::prelude::*;
 
 use crate::common::errors::invalid;

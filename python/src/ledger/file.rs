@@ -3,8 +3,8 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Mutex;
 
-use deedbook::Damage;
 use deedbook::ledger::{LedgerReader, Payloads};
+use deedbook::report::Damage;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use deedbook::jobs::Split;
 use deedbook::ledger::{self, Contents, FileInfo, Files, Options};
-use deedbook::{Error, ErrorKind, OnCorrupt, Result, Split};
+use deedbook::{Error, ErrorKind, OnCorrupt, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 

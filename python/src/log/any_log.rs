@@ -4,8 +4,10 @@ use std::path::Path;
 
 use arrow_schema::SchemaRef;
 use deedbook::book::Book;
+use deedbook::jobs::{Bookmark, Reach, Split};
+use deedbook::report::OpenReport;
 use deedbook::wal::{self, Lsn, Wal};
-use deedbook::{Bookmark, Columns, Mode, OnCorrupt, Reach, RecoveryReport, Result, Split, Stats};
+use deedbook::{Columns, Mode, OnCorrupt, Result, Stats};
 use pyo3::prelude::*;
 
 use crate::append::transaction::Transacts;
@@ -60,7 +62,7 @@ pub trait AnyLog: Send + Sync {
     fn mode(&self) -> Mode;
     fn layout(&self) -> &'static str;
     fn durability(&self) -> String;
-    fn recovery(&self) -> &RecoveryReport;
+    fn recovery(&self) -> &OpenReport;
     fn is_closed(&self) -> bool;
     fn close(&self) -> Result<()>;
     fn sync(&self) -> Result<()>;
@@ -124,7 +126,7 @@ macro_rules! same {
             self.options().durability.to_string()
         }
 
-        fn recovery(&self) -> &RecoveryReport {
+        fn recovery(&self) -> &OpenReport {
             self.recovery()
         }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
-use deedbook::{Damage, OnCorrupt, book, ledger, nostr, wal};
+use deedbook::report::Damage;
+use deedbook::{OnCorrupt, book, ledger, nostr, wal};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3_arrow::PyRecordBatch;

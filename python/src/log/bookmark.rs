@@ -3,7 +3,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use deedbook::Bookmark;
+use deedbook::jobs::Bookmark;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -4,7 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use deedbook::book::pier;
-use deedbook::{Damage, ErrorKind, book, ledger, wal};
+use deedbook::report::Damage;
+use deedbook::{ErrorKind, book, ledger, wal};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyGenericAlias, PyType};

@@ -7,7 +7,8 @@ pub mod iterators;
 pub mod record;
 pub mod split;
 
-use deedbook::{Mode, OnCorrupt, Reach};
+use deedbook::jobs::Reach;
+use deedbook::{Mode, OnCorrupt};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyGenericAlias, PyType};
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use deedbook::Split;
 use deedbook::book::{self, Book};
+use deedbook::jobs::Split;
 use deedbook::ledger::{self, LedgerFile};
 use deedbook::wal::{self, Wal};
 use pyo3::prelude::*;

@@ -1,7 +1,8 @@
 //! Events as Arrow record batches: of a store, or of a part of it.
 
+use deedbook::OnCorrupt;
+use deedbook::jobs::Split;
 use deedbook::nostr::{Batches, Column, EventStore, Events, Filter, Include, Options};
-use deedbook::{OnCorrupt, Split};
 use pyo3::prelude::*;
 
 use crate::common::errors::OrRaise;

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use deedbook::nostr::{self, Column, Event, EventStore, ImportOptions, Options, Outcome};
-use deedbook::{Error, ErrorKind, OnCorrupt, Repair};
+use deedbook::report::Repair;
+use deedbook::{Error, ErrorKind, OnCorrupt};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 

@@ -5,12 +5,13 @@ use std::path::Path;
 use super::aside::NewBook;
 use crate::book::layouts::codec::Frame;
 use crate::book::names::FORMAT;
-use crate::book::{Book, Cursor, JamReader, Layout, Mode, OnCorrupt, Options};
+use crate::book::{Book, Cursor, JamReader, Layout, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::PART_BYTES;
 use crate::scan::framing::Frame as _;
 use crate::scan::{Damage, HELD_BYTES_MAX, Verdict};
+use crate::{Mode, OnCorrupt};
 
 /// Copied with one write.
 const BATCH_BYTES: usize = 4 << 20;

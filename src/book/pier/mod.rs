@@ -252,7 +252,7 @@ impl Pier {
     }
 
     /// What opening the last epoch found and did.
-    pub fn recovery(&self) -> Result<crate::RecoveryReport> {
+    pub fn recovery(&self) -> Result<crate::report::OpenReport> {
         self.on_last(|book| Ok(book.recovery().clone()))
     }
 

@@ -20,7 +20,7 @@ use crate::log::mend::verify::check_rest;
 use crate::log::notice::corrupt;
 use crate::log::open::settle::settle;
 use crate::log::options::Common;
-use crate::log::report::RecoveryReport;
+use crate::log::report::OpenReport;
 use crate::log::space::Place;
 use crate::log::stats::Counters;
 use crate::log::write::durable;
@@ -67,7 +67,7 @@ impl<F: Format> Log<F> {
             let found = inspect_settled::<F>(&options, &place, Depth::Quick)?;
             F::check_found(&options, &place, Some(&found), Access::Read)?;
             let loss = Loss::load(&*common.storage, &place.sidecar)?;
-            let report = RecoveryReport::new(&found.findings, loss);
+            let report = OpenReport::new(&found.findings, loss);
             let (place, options, common) = (place.clone(), options.clone(), common.clone());
             Self::assemble(place, Mode::Read, options, common, found, report, None)
         })
@@ -121,7 +121,7 @@ impl<F: Format> Log<F> {
         options: F::Options,
         common: Common,
         mut found: Inspected<F>,
-        recovery: RecoveryReport,
+        recovery: OpenReport,
         mut writer: Option<(MarkFile, WriterLock)>,
     ) -> Result<Self> {
         let mut index = build_index(&common, &place, &found, writer.is_some());

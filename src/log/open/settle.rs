@@ -15,7 +15,7 @@ use crate::log::format::{Format, Inspected};
 use crate::log::look::conclude::{is_of_another_file, loss};
 use crate::log::notice::corrupt;
 use crate::log::options::Common;
-use crate::log::report::RecoveryReport;
+use crate::log::report::OpenReport;
 use crate::log::space::{Place, Space};
 use crate::log::stage::is_staged;
 use crate::mend::{rewrite, save_tail, sync_names};
@@ -43,7 +43,7 @@ pub fn settle<F: Format>(
     found: &mut Inspected<F>,
     common: &Common,
     place: &Place,
-) -> Result<(RecoveryReport, MarkFile)> {
+) -> Result<(OpenReport, MarkFile)> {
     let (storage, log) = (&*common.storage, &*place.log);
     let fail = |doing: &str, e: io::Error| Error::io(doing, log, e).of(F::NAME);
     refuse_damage(found, common.recovery, log)?;
@@ -54,7 +54,7 @@ pub fn settle<F: Format>(
         lost.store(storage, &place.sidecar)?;
     }
     let noted = Loss::load(storage, &place.sidecar)?;
-    let mut report = RecoveryReport::new(&found.findings, noted);
+    let mut report = OpenReport::new(&found.findings, noted);
     let cut_begun = found.cut_begun();
     let exact = common.recovery == Recovery::Acknowledged;
     if exact {
@@ -152,7 +152,7 @@ pub fn settle<F: Format>(
 }
 
 /// Store the head again where only the mark still knows it; and remove what a crash brought back below it.
-fn restore_head(space: &Space, log: &Path, report: &mut RecoveryReport) -> Result<()> {
+fn restore_head(space: &Space, log: &Path, report: &mut OpenReport) -> Result<()> {
     let Some(segments) = space.files.segments() else { return Ok(()) };
     if space.head_is_lost {
         segments.store_head(space.start)?;
@@ -171,7 +171,7 @@ fn restore_head(space: &Space, log: &Path, report: &mut RecoveryReport) -> Resul
 
 /// Cut back to what was acknowledged. A mark that is not exact, or beside which a newer one may have
 /// been lost, may be older than that.
-fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut RecoveryReport) {
+fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut OpenReport) {
     let findings = &mut found.findings;
     let is_exact = |mark: &Mark| mark.exact && !mark.older && findings.mark == MarkUse::Used;
     let Some(mark) = found.mark.filter(is_exact) else {
@@ -220,8 +220,8 @@ fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path
 }
 
 /// `written` of the bytes cut are more than space that was reserved.
-fn log_recovery<F: Format>(report: &RecoveryReport, written: u64, lost: Option<Loss>, log: &Path) {
-    let RecoveryReport { verdict, cut_bytes, valid_end, .. } = report;
+fn log_recovery<F: Format>(report: &OpenReport, written: u64, lost: Option<Loss>, log: &Path) {
+    let OpenReport { verdict, cut_bytes, valid_end, .. } = report;
     if report.mark == MarkUse::Damaged {
         let scanned = report.scanned_bytes;
         lines::warn(format_args!(

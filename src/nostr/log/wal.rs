@@ -17,7 +17,7 @@ pub use super::wal_options::WalOptions;
 use super::wal_state::State;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
-use crate::log::{Batch, Log, RecoveryReport, Repair, RepairReport, Stats, VerifyReport, Wanted};
+use crate::log::{Batch, Log, OpenReport, Repair, RepairReport, Stats, VerifyReport, Wanted};
 use crate::mend::make_own_dir;
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
@@ -210,7 +210,7 @@ impl EventWal {
     }
 
     /// What opening found and did at the end of the log.
-    pub fn recovery(&self) -> RecoveryReport {
+    pub fn recovery(&self) -> OpenReport {
         lock(&self.state).current.recovery().clone()
     }
 

@@ -7,7 +7,8 @@ use std::io::ErrorKind as Io;
 use std::path::Path;
 use std::sync::Arc;
 
-use deedbook::book::{Layout, Meta, Mode, Options, convert};
+use deedbook::Mode;
+use deedbook::book::{Layout, Meta, Options, convert};
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Disk, Storage};
 use deedbook::{Durability, ErrorKind, Result};

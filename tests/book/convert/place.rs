@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use deedbook::ErrorKind;
-use deedbook::book::{Layout, Meta, Mode, convert};
+use deedbook::Mode;
+use deedbook::book::{Layout, Meta, convert};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 

@@ -9,8 +9,9 @@ pub use std::path::{Path, PathBuf};
 pub use std::sync::Arc;
 
 pub use deedbook::book::lmdb::{Environment, Options, Report, export, migrate};
-pub use deedbook::book::{self, Book, Layout, Meta, Mode};
+pub use deedbook::book::{Book, Layout, Meta};
 pub use deedbook::{Error, ErrorKind, Result};
+pub use deedbook::{Mode, book};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
 pub use tempfile::TempDir;

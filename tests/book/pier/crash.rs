@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind as Io;
 use std::path::Path;
 
+use deedbook::Mode;
 use deedbook::book::pier::{Pier, verify};
-use deedbook::book::{Layout, Meta, Mode, Options};
+use deedbook::book::{Layout, Meta, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::{Durability, ErrorKind, Recovery};

@@ -1,8 +1,9 @@
 //! Damage in several epochs of a pier at once, in header, middle and tail: every reader gives one answer.
 
 use deedbook::ErrorKind;
+use deedbook::OnCorrupt;
+use deedbook::book::Book;
 use deedbook::book::pier::verify;
-use deedbook::book::{Book, OnCorrupt};
 use deedbook::storage::sim::Sim;
 
 use crate::pier::support::{all, epoch, jam, options, put, reading, three_epochs};

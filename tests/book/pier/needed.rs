@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deedbook::book::pier::{Pier, verify};
-use deedbook::book::{Meta, Mode, OnCorrupt, Options};
+use deedbook::book::{Meta, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Sim};
 use deedbook::{Durability, Error, ErrorKind, Retention};
+use deedbook::{Mode, OnCorrupt};
 
 use crate::pier::support::{LOG, PIER, jam, options};
 use crate::support::needed::{self, History, unlike};

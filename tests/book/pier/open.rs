@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use deedbook::book::pier::verify;
-use deedbook::book::{Mode, OnCorrupt};
+use deedbook::report::Verdict;
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, Durable, Error, ErrorKind, Verdict};
+use deedbook::{Durability, Durable, Error, ErrorKind};
+use deedbook::{Mode, OnCorrupt};
 
 use crate::pier::support::*;
 

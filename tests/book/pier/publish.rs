@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind as Io;
 use std::path::Path;
 
+use deedbook::Mode;
 use deedbook::book::pier::{Pier, verify};
-use deedbook::book::{Layout, Mode, Options};
+use deedbook::book::{Layout, Options};
+use deedbook::jobs::{Committed, Part, Transaction, TransactionId};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{
-    Committed, Durability, ErrorKind, Part, Recovery, Result, Transaction, TransactionId,
-};
+use deedbook::{Durability, ErrorKind, Recovery, Result};
 
 use crate::pier::support::*;
 use crate::support::common::read_file;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use deedbook::ErrorKind;
-use deedbook::book::{Batches, Column, OnCorrupt};
+use deedbook::OnCorrupt;
+use deedbook::book::{Batches, Column};
 use deedbook::storage::{Access, Storage};
 
 use crate::pier::support::*;

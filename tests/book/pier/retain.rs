@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
+use deedbook::Mode;
+use deedbook::book::Options;
 use deedbook::book::pier::{Pier, verify};
-use deedbook::book::{Mode, Options};
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Disk, Storage};
 use deedbook::{ErrorKind, Retention};

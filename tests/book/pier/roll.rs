@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 
+use deedbook::Mode;
 use deedbook::book::pier::{Pier, verify};
-use deedbook::book::{Batch, Book, Layout, Meta, Mode, Options};
+use deedbook::book::{Batch, Book, Layout, Meta, Options};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Disk, Storage};
 use deedbook::{Durability, ErrorKind};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use deedbook::Durability;
 use deedbook::book::pier::Pier;
-use deedbook::book::{Layout, Mode, OnCorrupt, Options};
+use deedbook::book::{Layout, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
+use deedbook::{Mode, OnCorrupt};
 
 pub use crate::support::common::refused;
 use crate::support::common::write_file;

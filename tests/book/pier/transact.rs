@@ -2,9 +2,10 @@
 
 use deedbook::book::Layout;
 use deedbook::book::pier::Pier;
+use deedbook::jobs::{Committed, Part, Transaction, TransactionId};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::{Committed, ErrorKind, Mode, Part, Result, Retention, Transaction, TransactionId};
+use deedbook::{ErrorKind, Mode, Result, Retention};
 
 use crate::pier::support::*;
 use crate::support::crashes::images;

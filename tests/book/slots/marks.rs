@@ -1,7 +1,7 @@
 //! What a mark adds to the header: a commit that never returned, a log that was exchanged, a tail of zeros;
 //! and what `verify` says of each place.
 
-use deedbook::MarkUse;
+use deedbook::report::MarkUse;
 
 use crate::slots::support::*;
 use crate::support::common::{read_file, write_file};

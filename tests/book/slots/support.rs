@@ -4,9 +4,11 @@ pub use std::fs;
 pub use std::path::{Path, PathBuf};
 pub use std::sync::Arc;
 
-pub use deedbook::book::{Book, Layout, Mode, Options, convert, repair, salvage};
+pub use deedbook::Mode;
+pub use deedbook::book::{Book, Layout, Options, convert, repair, salvage};
+pub use deedbook::report::{Repair, Verdict};
 pub use deedbook::storage::sim::{Call, Fault, Sim, What};
-pub use deedbook::{Durability, ErrorKind, Repair, Verdict};
+pub use deedbook::{Durability, ErrorKind};
 
 pub use crate::support::common::{
     Event, FORCED, check, contents, data, golden, golden_events, read_all, read_past_damage,

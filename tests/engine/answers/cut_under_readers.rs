@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use deedbook::wal::{Layout, Lsn, OnCorrupt, Options, Wal};
+use deedbook::OnCorrupt;
+use deedbook::wal::{Layout, Lsn, Options, Wal};
 use deedbook::{Durability, ErrorKind, Mode, Result};
 
 use crate::support::common::hooked::{Event, Hooked};

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deedbook::book::{Batches, Column};
+use deedbook::report::{Repair, Verdict};
 use deedbook::storage::{Access, Memory, Storage};
 use deedbook::wal::Wal;
-use deedbook::{Durability, ErrorKind, LockTimeout, Mode, Recovery, Repair, Verdict};
+use deedbook::{Durability, ErrorKind, LockTimeout, Mode, Recovery};
 
 use crate::answers::FORMATS;
 use crate::support::common::write_file;
@@ -140,7 +141,7 @@ fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
     let with = options(&at, MANUAL).epoch(first - 1);
     let log = with.open(DIR, Mode::Create).unwrap();
     (0..4).for_each(|i| assert!(log.append(i, b"x").is_ok()));
-    let cursor = log.cursor(0, None, deedbook::book::OnCorrupt::Raise).unwrap();
+    let cursor = log.cursor(0, None, deedbook::OnCorrupt::Raise).unwrap();
     let mut batches = Batches::new(cursor, vec![Column::Event, Column::Jam], 10, 1 << 20);
     // The one that has a place comes before the error, and nothing comes after it.
     let batch = batches.next().unwrap().unwrap();

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use deedbook::book::Book;
+use deedbook::report::Verdict;
 use deedbook::storage::{Memory, Storage};
-use deedbook::{ErrorKind, Mode, Verdict};
+use deedbook::{ErrorKind, Mode};
 
 use crate::answers::LARGE;
 use crate::support::common::hooked::{Event as Call, Hooked};

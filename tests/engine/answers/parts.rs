@@ -1,7 +1,8 @@
 //! What is shared is not read twice, and what is not the log's own is read again.
 
 use deedbook::book::{self, Options};
-use deedbook::{Split, VerifyReport};
+use deedbook::jobs::Split;
+use deedbook::report::VerifyReport;
 
 use crate::answers::LARGE;
 use crate::support::formats::specimen::{Beside, Specimen};

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use deedbook::report::Repair;
 use deedbook::storage::{Memory, Storage};
-use deedbook::{ErrorKind, Mode, Recovery, Repair};
+use deedbook::{ErrorKind, Mode, Recovery};
 
 use crate::answers::FORMATS;
 use crate::support::formats::specimen::{Beside, DIR, Files};

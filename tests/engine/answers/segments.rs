@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use deedbook::report::Verdict;
 use deedbook::storage::{Memory, Storage};
 use deedbook::wal::{Layout, Lsn, Options, segment_name};
-use deedbook::{Durability, Mode, Verdict};
+use deedbook::{Durability, Mode};
 
 use crate::support::common::hooked::{Event, Hooked};
 use crate::support::common::write_file;

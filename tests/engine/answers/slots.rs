@@ -8,8 +8,9 @@
 use std::path::Path;
 
 use deedbook::book::Layout;
+use deedbook::report::Verdict;
 use deedbook::storage::Memory;
-use deedbook::{ErrorKind, Mode, Verdict};
+use deedbook::{ErrorKind, Mode};
 
 use crate::answers::grid::TAILS;
 use crate::support::common::event_of;

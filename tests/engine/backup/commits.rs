@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use deedbook::book::{self, Book};
+use deedbook::jobs::{Transaction, TransactionId};
 use deedbook::storage::Storage;
 use deedbook::wal::{self, Wal};
-use deedbook::{ErrorKind, Mode, Transaction, TransactionId};
+use deedbook::{ErrorKind, Mode};
 
 use super::kinds::Kind;
 use super::{COPY, LOG, back_up, disk, on, read, write};

@@ -17,9 +17,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deedbook::ledger::{self, LedgerConfig};
+use deedbook::report::BackupReport;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::{BackupOptions, BackupReport, Result, backup};
+use deedbook::{BackupOptions, Result, backup};
 
 use kinds::{KINDS, Kind};
 

@@ -32,7 +32,7 @@ fn flip(sim: &Sim, path: &Path, at: u64) {
     file.write_at(&[byte[0] ^ 1], at).unwrap();
 }
 
-fn to(sim: &Sim, target: &str) -> Result<deedbook::BackupReport, Error> {
+fn to(sim: &Sim, target: &str) -> Result<deedbook::report::BackupReport, Error> {
     backup(LOG, target, &BackupOptions::new().storage(on(sim)), |_| Ok(()))
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use deedbook::book::{Book, Meta, Mode};
+use deedbook::Mode;
+use deedbook::book::{Book, Meta};
 use deedbook::storage::sim::{Fault, Sim};
 
 use crate::support::crashes::cuts;

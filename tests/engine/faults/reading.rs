@@ -62,7 +62,7 @@ fn a_check_gives_the_truth_or_an_error(subject: &Subject) {
             // Without the mark or the index, which are advisory, less is known.
             Ok(checked) => {
                 assert_eq!(checked.records, records.len() as u64, "{at}");
-                assert_eq!(checked.verdict, deedbook::Verdict::Clean, "{at}");
+                assert_eq!(checked.verdict, deedbook::report::Verdict::Clean, "{at}");
             }
             Err(error) => expect_typed(&error).unwrap(),
         }

@@ -12,9 +12,9 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
-use deedbook::Transaction;
 use deedbook::book::pier::{self, Pier};
 use deedbook::book::{self, Book};
+use deedbook::jobs::Transaction;
 use deedbook::ledger::{self, LedgerConfig, LedgerStore};
 use deedbook::wal::{self, Wal};
 
@@ -128,7 +128,7 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
 
 /// What writes, one after the other.
 fn write(format: &str, path: &Path) -> Vec<Done> {
-    let may = |dry_run| deedbook::Repair { dry_run, ..deedbook::Repair::default() };
+    let may = |dry_run| deedbook::report::Repair { dry_run, ..deedbook::report::Repair::default() };
     match format {
         "book" => {
             let options = book::Options::new();

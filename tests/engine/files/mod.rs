@@ -9,7 +9,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use deedbook::book::{Book, Meta, Mode, Options, verify};
+use deedbook::Mode;
+use deedbook::book::{Book, Meta, Options, verify};
 use deedbook::ledger::{LedgerConfig, LedgerStore};
 use deedbook::storage::{Disk, LockAttempt, Storage};
 use deedbook::wal::Wal;

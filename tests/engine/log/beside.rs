@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use deedbook::Mode;
+use deedbook::jobs::Reach;
+use deedbook::report::Verdict;
 use deedbook::storage::Memory;
-use deedbook::{Mode, Reach, Verdict};
 
 use crate::log::{FORMATS, with_sums};
 use crate::support::common::{read_file, write_file};

@@ -1,7 +1,8 @@
 //! Bookmarks: a reader goes on where it was, in the same log only.
 
+use deedbook::jobs::{Bookmark, Reach};
 use deedbook::storage::Memory;
-use deedbook::{Bookmark, ErrorKind, Mode, Reach};
+use deedbook::{ErrorKind, Mode};
 
 use crate::log::{FORMATS, LARGE};
 use crate::support::formats::subject::{At, Event, Format, Log, MANUAL, Record, refused};

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use deedbook::Mode;
 use deedbook::book;
-use deedbook::wal::{Layout, Lsn, Mode, Options, Wal, salvage, segment_name};
-use deedbook::{Part, SalvageReport, Transaction, TransactionId};
+use deedbook::jobs::{Part, Transaction, TransactionId};
+use deedbook::report::SalvageReport;
+use deedbook::wal::{Layout, Lsn, Options, Wal, salvage, segment_name};
 
 const LAYOUTS: [Layout; 2] = [Layout::Single, Layout::Segmented { segment_bytes: 100 }];
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use deedbook::{Durability, ErrorKind, Mode, Verdict};
+use deedbook::report::Verdict;
+use deedbook::{Durability, ErrorKind, Mode};
 
 use crate::log::{LARGE, specimen};
 use crate::support::common::{event_of, in_role};

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use deedbook::{Durability, ErrorKind, Mode, Recovery, Verdict};
+use deedbook::report::Verdict;
+use deedbook::{Durability, ErrorKind, Mode, Recovery};
 
 use crate::log::{LARGE, with_sums};
 use crate::support::formats::specimen::{DIR, Files, in_memory};

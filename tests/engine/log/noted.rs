@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
+use deedbook::report::Repair;
 use deedbook::storage::{Memory, Storage};
-use deedbook::{ErrorKind, Mode, Repair, book, wal};
+use deedbook::{ErrorKind, Mode, book, wal};
 
 use crate::log::{LARGE, with_sums};
 use crate::support::common::{event_of, read_file, write_file};

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use deedbook::report::Verdict;
 use deedbook::storage::{Access, Storage};
-use deedbook::{ErrorKind, Mode, Recovery, Verdict};
+use deedbook::{ErrorKind, Mode, Recovery};
 
 use crate::log::{LARGE, with_sums};
 use crate::support::common::event_of;

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use deedbook::jobs::Part;
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::{Durable, ErrorKind, Mode, Part, book};
+use deedbook::{Durable, ErrorKind, Mode, book};
 
 use crate::support::crashes::{cuts, images};
 use crate::support::watch::{Seen, watched};

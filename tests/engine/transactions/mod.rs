@@ -7,8 +7,9 @@ mod places;
 mod rules;
 mod store;
 
+use deedbook::Mode;
+use deedbook::jobs::{Part, Transaction, TransactionId};
 use deedbook::storage::sim::Sim;
-use deedbook::{Mode, Part, Transaction, TransactionId};
 
 use store::{Kind, Store};
 

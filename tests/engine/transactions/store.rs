@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use deedbook::jobs::{Committed, Part, StagedJob, Transaction};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 use deedbook::wal::{Layout, Wal};
-use deedbook::{Committed, Durability, Mode, Part, Result, StagedJob, Transaction};
+use deedbook::{Durability, Mode, Result};
 use deedbook::{book, book::Book, wal};
 
 pub const PATH: &str = "/log";

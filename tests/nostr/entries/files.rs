@@ -1,8 +1,9 @@
 //! Which files there are, and that numbers go on over all of them.
 
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
+use deedbook::report::Verdict;
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{ErrorKind, Mode, OnCorrupt, Result, Verdict};
+use deedbook::{ErrorKind, Mode, OnCorrupt, Result};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use deedbook::nostr::Location;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
+use deedbook::report::Verdict;
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{Mode, OnCorrupt, Verdict};
+use deedbook::{Mode, OnCorrupt};
 
 use crate::support::common::skip;
 use crate::support::harness::files::bytes_of;

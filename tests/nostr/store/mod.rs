@@ -31,9 +31,10 @@ mod prelude {
         Check, Event, EventStore, Filter, Flags, Id, ImportOptions, ImportReport, Include,
         Location, Options, Outcome, StoredEvent, repair, salvage,
     };
+    pub use deedbook::report::Repair;
     pub use deedbook::storage::sim::{Call, Fault, Sim, What};
     pub use deedbook::storage::{Access, Disk, Memory, Storage};
-    pub use deedbook::{Durability, Durable, Error, ErrorKind, Mode, OnCorrupt, Recovery, Repair};
+    pub use deedbook::{Durability, Durable, Error, ErrorKind, Mode, OnCorrupt, Recovery};
 
     pub use crate::store::disks::*;
     pub use crate::support::crashes::worst;

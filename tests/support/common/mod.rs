@@ -16,9 +16,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::book::{Book, Cursor, Deed, Mode, OnCorrupt, Options, salvage, verify};
+use deedbook::book::{Book, Cursor, Deed, Options, salvage, verify};
+use deedbook::report::{Repair, SalvageReport, VerifyReport};
 use deedbook::storage::{Memory, Storage};
-use deedbook::{Durability, Repair, Result, SalvageReport, VerifyReport};
+use deedbook::{Durability, Result};
+use deedbook::{Mode, OnCorrupt};
 
 use super::formats::framing::Framing;
 use super::mix::mix;

@@ -7,10 +7,9 @@ use std::time::Duration;
 use deedbook::book::{
     self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, Layout, Options,
 };
-use deedbook::{
-    Bookmark, Mode, PartReport, Reach, RecoveryReport, Repair, RepairReport, Result, SalvageReport,
-    Split, VerifyReport,
-};
+use deedbook::jobs::{Bookmark, Reach, Split};
+use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
+use deedbook::{Mode, Result};
 
 use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
@@ -153,7 +152,7 @@ impl Log for BookLog {
         Ok(self.0.durable_last()?.map(|last| last + 1))
     }
 
-    fn recovery(&self) -> &RecoveryReport {
+    fn recovery(&self) -> &OpenReport {
         self.0.recovery()
     }
 
@@ -188,7 +187,7 @@ impl Log for BookLog {
         let from = from.unwrap_or(0);
         let splits = self.0.splits(bytes, from, to)?;
         let options = self.0.options();
-        let read = |split: &book::Split| {
+        let read = |split: &deedbook::jobs::Split| {
             drain(deedbook::book::Book::read_split(
                 split,
                 options,

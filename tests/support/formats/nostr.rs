@@ -4,12 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use deedbook::jobs::Split;
 use deedbook::nostr::wal::{Entry, EventWal, Logged, Lsn, Replay, WalOptions, repair};
+use deedbook::report::{OpenReport, Repair, RepairReport, Verdict, VerifyReport};
 use deedbook::storage::{Access, Storage};
-use deedbook::{
-    Error, ErrorKind, Mode, RecoveryReport, Repair, RepairReport, Result, Split, Verdict,
-    VerifyReport,
-};
+use deedbook::{Error, ErrorKind, Mode, Result};
 
 use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
@@ -109,7 +108,7 @@ impl Format for NostrWal {
 
 struct NostrLog {
     wal: Mutex<Arc<EventWal>>,
-    recovery: RecoveryReport,
+    recovery: OpenReport,
     options: WalOptions,
     path: PathBuf,
 }
@@ -183,7 +182,7 @@ impl Log for NostrLog {
         Ok(self.wal().durable()?.map(|lsn| lsn.0))
     }
 
-    fn recovery(&self) -> &RecoveryReport {
+    fn recovery(&self) -> &OpenReport {
         &self.recovery
     }
 

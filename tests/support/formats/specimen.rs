@@ -4,8 +4,9 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use deedbook::Mode;
+use deedbook::jobs::Split;
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{Mode, Split};
 
 use crate::support::common::{read_file, write_file};
 use crate::support::formats::framing::{Framing, crc32};

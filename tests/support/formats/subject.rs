@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use deedbook::OnCorrupt;
+use deedbook::Result;
+use deedbook::jobs::Split;
+use deedbook::jobs::{Bookmark, Reach};
+use deedbook::report::{Damage, OpenReport, Repair};
+use deedbook::report::{PartReport, RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::{Disk, Memory, Storage};
-use deedbook::wal::OnCorrupt;
-use deedbook::{
-    Bookmark, Damage, Durability, Error, ErrorKind, Mode, Reach, Recovery, RecoveryReport, Repair,
-};
-use deedbook::{PartReport, RepairReport, Result, SalvageReport, Split, VerifyReport};
+use deedbook::{Durability, Error, ErrorKind, Mode, Recovery};
 
 use crate::support::formats::framing::Framing;
 
@@ -232,7 +234,7 @@ pub trait Log: Send + Sync {
     fn next_ordinal(&self) -> Result<Option<u64>> {
         Ok(None)
     }
-    fn recovery(&self) -> &RecoveryReport;
+    fn recovery(&self) -> &OpenReport;
     /// Only the record with this number.
     fn read(&self, ordinal: u64) -> Result<Event>;
     /// Records `from..to`, by ordinal.

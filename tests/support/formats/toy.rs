@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deedbook::engine::{Log as EngineLog, *};
-use deedbook::{
-    Bookmark, LockTimeout, Mode, PartReport, Reach, RecoveryReport, Repair, RepairReport, Result,
-    SalvageReport, Split, VerifyReport,
-};
+use deedbook::jobs::{Bookmark, Reach, Split};
+use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
+use deedbook::{LockTimeout, Mode, Result};
 
 use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
@@ -136,7 +135,7 @@ impl Log for ToyLog {
         self.0.durable_offset()
     }
 
-    fn recovery(&self) -> &RecoveryReport {
+    fn recovery(&self) -> &OpenReport {
         self.0.recovery()
     }
 

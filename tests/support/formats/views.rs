@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use deedbook::jobs::Reach;
+use deedbook::report::SalvageReport;
 use deedbook::storage::Memory;
-use deedbook::{Reach, SalvageReport};
 
 use crate::support::common::{event_of, read_file, write_file};
 use crate::support::formats::specimen::{Beside, Specimen};

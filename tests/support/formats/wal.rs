@@ -6,15 +6,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use deedbook::jobs::{Bookmark, Reach, Split};
+use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::Storage;
 use deedbook::wal::{
     self, Batch, Batches, Column, Cursor, Layout, Lsn, Options, RECORD_BYTES_MAX, RecordRef, Wal,
     segment_name,
 };
-use deedbook::{
-    Bookmark, Mode, PartReport, Reach, RecoveryReport, Repair, RepairReport, Result, SalvageReport,
-    Split, VerifyReport,
-};
+use deedbook::{Mode, Result};
 
 use crate::support::formats::book::{number, payload, rows};
 use crate::support::formats::framing::{Framing, crc32c};
@@ -208,7 +207,7 @@ impl Log for WalLog {
         Ok(self.0.durable_end()?.map(|lsn| lsn.0))
     }
 
-    fn recovery(&self) -> &RecoveryReport {
+    fn recovery(&self) -> &OpenReport {
         self.0.recovery()
     }
 
@@ -244,7 +243,7 @@ impl Log for WalLog {
     ) -> Result<Vec<Walk>> {
         let splits = self.0.splits(bytes, from.map(Lsn), to.map(Lsn))?;
         let options = self.0.options();
-        let read = |split: &wal::Split| {
+        let read = |split: &deedbook::jobs::Split| {
             drain(deedbook::wal::Wal::read_split(split, options, on_corrupt(skip), true))
         };
         Ok(splits.iter().map(read).collect())

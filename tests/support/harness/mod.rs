@@ -20,9 +20,10 @@ pub mod views;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deedbook::report::{Repair, Verdict, VerifyReport};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Memory, Storage};
-use deedbook::{Error, ErrorKind, Mode, Recovery, Repair, Result, Verdict, VerifyReport};
+use deedbook::{Error, ErrorKind, Mode, Recovery, Result};
 
 #[allow(unused_imports)] // not in every program
 pub use crate::support::crashes::{cuts as states, worst};

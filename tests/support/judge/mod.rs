@@ -4,8 +4,9 @@ pub mod parts;
 pub mod tally;
 pub mod writing;
 
+use deedbook::jobs::Reach;
 use deedbook::storage::Memory;
-use deedbook::{Error, ErrorKind, Reach};
+use deedbook::{Error, ErrorKind};
 
 use crate::support::formats::framing::Parsed;
 use crate::support::formats::oracle::{Answer, Piece, Stretch};

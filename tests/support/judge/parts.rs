@@ -1,6 +1,8 @@
 //! A check that several readers share has the report of one that reads the log alone.
 
-use deedbook::{Result, Split, VerifyReport};
+use deedbook::Result;
+use deedbook::jobs::Split;
+use deedbook::report::VerifyReport;
 
 use crate::support::formats::specimen::Specimen;
 use crate::support::formats::subject::{At, Format, How};

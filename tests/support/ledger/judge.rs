@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use deedbook::Verdict;
 use deedbook::ledger::{LedgerStore, OnCorrupt, Options, RECORD_BYTES_MAX, salvage, verify};
+use deedbook::report::Verdict;
 use deedbook::storage::Memory;
 
 use super::spool::{BASE, DIR, listing, parse, prefix, put, shown, small};

@@ -4,13 +4,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deedbook::jobs::Split;
 use deedbook::nostr::{
     Event, EventStore, Filter, Flags, Id, ImportOptions, ImportReport, Include, Location, Options,
     Outcome, StoredEvent,
 };
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{Mode, OnCorrupt, Split};
+use deedbook::{Mode, OnCorrupt};
 
 pub use super::nostr_keys;
 use super::nostr_keys::sealed;

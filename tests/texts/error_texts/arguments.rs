@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use deedbook::book::{self, Book};
+use deedbook::jobs::Identity;
 use deedbook::wal::{self, Layout};
-use deedbook::{Durability, Identity, Mode, Recovery};
+use deedbook::{Durability, Mode, Recovery};
 
 use crate::support::texts::Texts;
 

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use deedbook::OnCorrupt;
+use deedbook::jobs::Reach;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
-use deedbook::wal::{Lsn, OnCorrupt, Wal};
-use deedbook::{Mode, Reach, Result};
+use deedbook::wal::{Lsn, Wal};
+use deedbook::{Mode, Result};
 
 use crate::error_texts::FORMATS;
 use crate::error_texts::every::{cut, events, on};

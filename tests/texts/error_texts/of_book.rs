@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deedbook::book::{Batch, Batches, Book, Column, META_NAME, Mode, OnCorrupt, Options};
+use deedbook::book::{Batch, Batches, Book, Column, META_NAME, Options};
 use deedbook::book::{repair, salvage_keeping_numbers, verify};
+use deedbook::jobs::Reach;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::{Durability, Reach, Result};
+use deedbook::{Durability, Result};
+use deedbook::{Mode, OnCorrupt};
 
 use crate::support::common::{data, deed, event_of, header, log, read_file, write_file};
 use crate::support::texts::{Situation, Texts};
@@ -88,7 +90,7 @@ pub fn tried(here: &mut Situation<'_>, disk: &Sim) {
         Ok(report) => here.damages("verify", &report.damages),
         Err(error) => here.error("verify", &error),
     };
-    here.tried("repair", repair("/log", &options, deedbook::Repair::default()));
+    here.tried("repair", repair("/log", &options, deedbook::report::Repair::default()));
     match options.open("/log", Mode::Append) {
         Ok(book) => here.damages("append to, in its report", &book.recovery().damage),
         Err(error) => here.error("append to", &error),
@@ -194,7 +196,7 @@ fn metadata(texts: &mut Texts) {
     let bytes = read_file(&lost, Path::new(FILE));
     write_file(&lost, Path::new(FILE), &bytes[..bytes.len() - (40 + 24)]);
     lost.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Rename));
-    let may = deedbook::Repair { accept_loss: true, ..deedbook::Repair::default() };
+    let may = deedbook::report::Repair { accept_loss: true, ..deedbook::report::Repair::default() };
     let mut loss = texts.situation("book: the note of a loss cannot be stored");
     loss.refused("repair that accepts it", repair("/log", &options(&lost), may));
     let mut meta = texts.situation("book: metadata of another size");

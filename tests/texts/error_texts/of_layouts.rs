@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deedbook::Durability;
-use deedbook::book::{Batch, Layout, Mode, Options, convert, verify};
+use deedbook::Mode;
+use deedbook::book::{Batch, Layout, Options, convert, verify};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
 

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use deedbook::jobs::{Part, Transaction};
 use deedbook::nostr::{Batches, Column, Event, EventStore, Id, Include, Options};
 use deedbook::storage::sim::Sim;
-use deedbook::{Mode, OnCorrupt, Part, Transaction};
+use deedbook::{Mode, OnCorrupt};
 
 use crate::support::common::{crc32, read_file, write_file};
 use crate::support::texts::Texts;

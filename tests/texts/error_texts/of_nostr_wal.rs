@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions, repair};
+use deedbook::report::Repair;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::{Mode, OnCorrupt, Repair, Result};
+use deedbook::{Mode, OnCorrupt, Result};
 
 use crate::support::common::write_file;
 use crate::support::texts::Texts;

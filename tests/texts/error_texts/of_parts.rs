@@ -3,7 +3,8 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use deedbook::book::{Mode, Options};
+use deedbook::Mode;
+use deedbook::book::Options;
 use deedbook::storage::sim::Sim;
 
 use crate::support::texts::Texts;

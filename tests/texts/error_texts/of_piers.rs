@@ -4,11 +4,13 @@ use std::io::ErrorKind as Io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deedbook::Mode;
+use deedbook::book::Options;
 use deedbook::book::pier::{Pier, verify};
-use deedbook::book::{Mode, Options};
+use deedbook::jobs::{Part, Transaction, TransactionId};
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, Part, Retention, Transaction, TransactionId};
+use deedbook::{Durability, Retention};
 
 use crate::error_texts::of_transactions::put_at;
 use crate::support::common::write_file;

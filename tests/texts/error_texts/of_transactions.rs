@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use deedbook::book::{Book, Mode, Options};
+use deedbook::Mode;
+use deedbook::book::{Book, Options};
+use deedbook::jobs::{Part, Transaction, TransactionId};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{Durability, Part, Result, Transaction, TransactionId, wal};
+use deedbook::{Durability, Result, wal};
 
 use crate::support::common::{crc32, read_file, write_file};
 use crate::support::texts::Texts;

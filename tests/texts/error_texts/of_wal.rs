@@ -4,9 +4,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use deedbook::Mode;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
-use deedbook::wal::{Archive, Layout, Lsn, Mode, Options};
+use deedbook::wal::{Archive, Layout, Lsn, Options};
 use deedbook::wal::{Wal, segment_name};
 
 use crate::support::common::write_file;

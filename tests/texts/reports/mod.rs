@@ -14,7 +14,8 @@ mod situations;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use deedbook::{Mode, Repair, RepairReport};
+use deedbook::Mode;
+use deedbook::report::{Repair, RepairReport};
 
 use crate::support::common::FORCED;
 use crate::support::formats::{book, specimen, subject, wal};

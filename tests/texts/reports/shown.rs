@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use deedbook::storage::Memory;
-use deedbook::{
-    Damage, Error, Loss, RecoveryReport, RepairReport, Result, SalvageReport, SalvageRun, Split,
-    VerifyReport,
+use deedbook::jobs::Split;
+use deedbook::report::{
+    Damage, Loss, OpenReport, RepairReport, SalvageReport, SalvageRun, VerifyReport,
 };
+use deedbook::storage::Memory;
+use deedbook::{Error, Result};
 
 use crate::support::formats::framing::crc32;
 use crate::support::formats::specimen::Files;
@@ -83,7 +84,7 @@ pub fn error(error: &Error) -> String {
     line.number("next", error.next_intact()).done()
 }
 
-pub fn opening(report: &RecoveryReport) -> String {
+pub fn opening(report: &OpenReport) -> String {
     let mut line = Line::default();
     line.say(report.verdict.name()).say(format!("mark {:?}", report.mark));
     line.number("scanned records", report.scanned_records).number("bytes", report.scanned_bytes);

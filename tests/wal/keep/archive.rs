@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deedbook::Durability;
-use deedbook::wal::{Archive, Lsn, Mode, Retention, Wal};
+use deedbook::wal::{Archive, Lsn, Wal};
+use deedbook::{Mode, Retention};
 use tempfile::TempDir;
 
 use super::{filled, options};

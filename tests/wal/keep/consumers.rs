@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use deedbook::ErrorKind;
+use deedbook::Retention;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{LockAttempt, Storage};
-use deedbook::wal::{Lsn, Retention, Wal};
+use deedbook::wal::{Lsn, Wal};
 
 use super::{filled, options};
 use crate::support::common::{read_file, write_file};

@@ -4,7 +4,8 @@ mod archive;
 mod consumers;
 mod retention;
 
-use deedbook::wal::{Layout, Lsn, Mode, Options, Wal};
+use deedbook::Mode;
+use deedbook::wal::{Layout, Lsn, Options, Wal};
 use tempfile::TempDir;
 
 fn options() -> Options {

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deedbook::storage::{Disk, LockAttempt, Storage};
-use deedbook::wal::{Archive, Dropped, Layout, Lsn, Mode, Options, Retention, Wal};
+use deedbook::wal::{Archive, Dropped, Layout, Lsn, Options, Wal};
 use deedbook::{Durability, ErrorKind};
+use deedbook::{Mode, Retention};
 use tempfile::TempDir;
 
 use super::{filled, options};

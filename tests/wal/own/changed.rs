@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deedbook::ErrorKind;
+use deedbook::Mode;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::wal::{Follow, HEAD_NAME, Lsn, Mode, Wal, segment_name};
+use deedbook::wal::{Follow, HEAD_NAME, Lsn, Wal, segment_name};
 
 use crate::support::common::write_file;
 use crate::support::formats::wal::head_marker;

@@ -6,9 +6,10 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 
 use super::super::columns::{tag_field, text_field};
 use super::*;
+use crate::jobs::Transaction;
 use crate::nostr::{Batches, EventStore, Include, Options};
 use crate::storage::Memory;
-use crate::{Mode, OnCorrupt, Transaction};
+use crate::{Mode, OnCorrupt};
 
 fn store() -> EventStore {
     let storage = Arc::new(Memory::new());

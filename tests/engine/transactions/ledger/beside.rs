@@ -5,10 +5,10 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use deedbook::jobs::{Transaction, TransactionId};
 use deedbook::ledger::{LedgerConfig, LedgerStore, files};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
-use deedbook::{Transaction, TransactionId};
 
 use super::{BASE, DIR, begun, intent, on, open, read, stage};
 use crate::support::common::crc32;
@@ -145,7 +145,7 @@ fn commits_beside_stores_that_append_send_and_remove() {
 fn a_file_with_both_names_keeps_one_and_has_the_mode_of_the_others() {
     use std::os::unix::fs::PermissionsExt;
 
-    use deedbook::Part;
+    use deedbook::jobs::Part;
     use deedbook::ledger::Options;
 
     use crate::transactions::JOB;

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use deedbook::jobs::Part;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::{Durable, ErrorKind, Part};
+use deedbook::{Durable, ErrorKind};
 
 use super::{BASE, CUTS, DIR, begun, intent, is_begun, open, payloads, prepared, read};
 use crate::support::crashes::cuts;

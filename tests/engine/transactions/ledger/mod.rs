@@ -7,10 +7,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deedbook::jobs::Part;
 use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull, files, open_file};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, Durable, ErrorKind, Part};
+use deedbook::{Durability, Durable, ErrorKind};
 
 use crate::support::crashes::cuts;
 use crate::transactions::{BEFORE, JOB, STAGED, all, of_app, of_no_application, of_query};

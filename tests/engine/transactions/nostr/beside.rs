@@ -4,10 +4,11 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use deedbook::Mode;
+use deedbook::jobs::{Transaction, TransactionId};
 use deedbook::nostr::EventStore;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::{Mode, Transaction, TransactionId};
 
 use super::{all, note, open, options, prepared, read, read_disk};
 use crate::support::watch::watched;

@@ -2,10 +2,11 @@
 
 use std::io::ErrorKind as Io;
 
+use deedbook::jobs::Part;
 use deedbook::nostr::{Event, Id, Include};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{Durable, ErrorKind, Mode, OnCorrupt, Part};
+use deedbook::{Durable, ErrorKind, Mode, OnCorrupt};
 
 use super::{
     SEGMENTS, STAGED_DIR, all, before, before_only, change_byte, ids, new, note, open, prepared,

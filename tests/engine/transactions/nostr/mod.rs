@@ -6,10 +6,11 @@ mod crashes;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use deedbook::jobs::Part;
 use deedbook::nostr::{Check, Event, EventStore, Id, Include, Options};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt, Part, Result};
+use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt, Result};
 
 use crate::support::common;
 use crate::support::crashes::cuts;

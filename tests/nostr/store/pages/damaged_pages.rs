@@ -1,7 +1,7 @@
 //! Damaged pages of a store whose process was killed, on the real disk with the index in files, which knows
 //! what lay there: the store opens and takes events, `verify` names the page, and a repair takes it out.
 
-use deedbook::Transaction;
+use deedbook::jobs::Transaction;
 
 use crate::store::prelude::*;
 use crate::support::common::index_files::vouch_for;

@@ -1,6 +1,6 @@
 //! Parts of a store, read apart: together they give what the walk over the store gives.
 
-use deedbook::Split;
+use deedbook::jobs::Split;
 use deedbook::nostr::{Events, PageDamage, StorePartReport, StoreReport};
 
 use crate::store::prelude::*;
