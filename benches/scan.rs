@@ -11,13 +11,13 @@ use std::path::Path;
 
 use common::{Bench, JAM_BYTES, count, random_bytes, timed};
 use deedbook::Durability;
-use deedbook::book::{Batch, Book, DEED_BYTES_MAX, Options};
+use deedbook::book::{Batch, Book, Options};
 use deedbook::{Mode, OnCorrupt, book};
 
 fn write(path: &Path, data: &[u8], size: usize) {
     let options = Options::new().durability(Durability::None);
     let book = options.open(path, Mode::Create).unwrap();
-    let mut batch = Batch::new(DEED_BYTES_MAX);
+    let mut batch = Batch::new(deedbook::book::Options::DEED_BYTES_MAX);
     for part in data.chunks(1000 * size) {
         batch.clear();
         part.chunks_exact(size).for_each(|jam| batch.push(0, jam).unwrap());
@@ -91,7 +91,7 @@ fn scan(name: &'static str, deeds: usize, size: usize) {
     });
     bench.case("verify", |_| {
         timed(|| {
-            let report = book::verify(path, &Options::default(), |_, _| Ok(())).unwrap();
+            let report = Options::default().verify(path).unwrap();
             report.records as usize
         })
     });

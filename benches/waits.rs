@@ -174,7 +174,7 @@ impl Log {
                 match what {
                     "a scan by the same handle" => scan(book),
                     "a scan by a reader" => scan(&options.open(path, Mode::Read).unwrap()),
-                    _ => drop(book::verify(path, options, |_, _| Ok(())).unwrap()),
+                    _ => drop(options.verify(path).unwrap()),
                 }
             }
             (Self::Wal(wal, path, options), _) => {
@@ -185,7 +185,7 @@ impl Log {
                 match what {
                     "a scan by the same handle" => scan(wal),
                     "a scan by a reader" => scan(&options.open(path, Mode::Read).unwrap()),
-                    "verify" => drop(wal::verify(path, options, |_, _| Ok(())).unwrap()),
+                    "verify" => drop(options.verify(path).unwrap()),
                     _ => self.truncate(wal, what),
                 }
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 use deedbook::book::{Book, Cursor, DeedRef, LOG_NAME, Layout, Meta, Options, epoch_in_name};
 use deedbook::report::Repair;
 use deedbook::{Error, ErrorKind, Result};
-use deedbook::{Mode, OnCorrupt, Recovery, book};
+use deedbook::{Mode, OnCorrupt, Recovery};
 
 /// Bytes of the mug, which a buffer begins with.
 const MUG_BYTES: usize = 4;
@@ -40,7 +40,7 @@ impl Log {
         let book = match open() {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LostRecords) => {
                 let how = Repair { force: true, accept_loss: true, dry_run: false };
-                book::repair(path, &options, how)?;
+                options.repair(path, how)?;
                 complain(&format!("{error}; going on with what is intact"));
                 open()?
             }

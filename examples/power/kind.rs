@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use deedbook::book::{self, Book};
 use deedbook::report::Verdict;
-use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, RECORD_BYTES_MAX, Wal};
+use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, Wal};
 use deedbook::{Durability, Result};
 
 pub use deedbook::Mode;
@@ -158,11 +158,11 @@ impl Kind {
         }
         if !self.is_book() {
             let options = self.wal_options(Durability::Manual);
-            let found = wal::verify(&path, &options, |_, _| Ok(()))?;
+            let found = options.verify(&path)?;
             let (verdict, records, end) = (found.verdict, found.records, found.valid_end);
             return Ok(Verified { verdict, records, end });
         }
-        let found = book::verify(&path, &book::Options::default(), |_, _| Ok(()))?;
+        let found = book::Options::default().verify(&path)?;
         let end = found.bounds.map_or(self.first(), |(_, last)| last + 1);
         Ok(Verified { verdict: found.verdict, records: found.records, end })
     }
@@ -246,7 +246,7 @@ impl Log {
                 book.append_batch(&batch, None, None).map(drop)
             }
             Self::Wal(wal) => {
-                let mut batch = wal::Batch::new(RECORD_BYTES_MAX);
+                let mut batch = wal::Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
                 records.iter().try_for_each(|record| batch.push(&record.bytes).map(drop))?;
                 wal.append_batch(&batch).map(drop)
             }

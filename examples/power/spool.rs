@@ -16,7 +16,7 @@ use std::io::{ErrorKind as Io, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use deedbook::ledger::{LedgerStore, Options, WhenFull, verify};
+use deedbook::ledger::{LedgerStore, Options, WhenFull};
 use deedbook::{Durability, Durable, Error, ErrorKind};
 
 use crate::cuts::{each_system, start};
@@ -99,7 +99,7 @@ impl Spool {
     /// Fetch all that there is, compare it, and append to it; how many events there were.
     pub fn check(&mut self, dir: &Path, power: bool) -> Result<u64, String> {
         let ledger = options(Durability::Always).open(small(dir, FILE_BYTES)).map_err(text)?;
-        let reports = verify(dir, BASE, ledger.options(), |_, _| Ok(())).map_err(text)?;
+        let reports = ledger.options().verify(dir, BASE).map_err(text)?;
         let counted: u64 = reports.iter().map(|file| file.report.records).sum();
         let (mut got, mut sent) = (Vec::new(), Vec::new());
         while let Some(fetched) = ledger.fetch(None, None).map_err(text)? {
@@ -259,7 +259,7 @@ fn only_read(fs: &FileSystem) -> Result<(), String> {
     ledger.close().map_err(text)?;
     drop(ledger); // a closed handle keeps its descriptor, and the file system busy
     fs.remount("ro")?;
-    let reports = verify(&dir, BASE, &options(Durability::None), |_, _| Ok(())).map_err(text)?;
+    let reports = options(Durability::None).verify(&dir, BASE).map_err(text)?;
     let counted: u64 = reports.iter().map(|file| file.report.records).sum();
     if counted != 40 {
         return Err(format!("{counted} events are seen of 40"));

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::book::{Layout, Options, verify};
+use deedbook::book::{Layout, Options};
 use deedbook::report::{Verdict, VerifyReport};
 use deedbook::storage::{Access, File, FileId, LockAttempt, Memory, Storage};
 use deedbook::{Durability, Result};
@@ -552,7 +552,7 @@ impl World {
 
     /// Check the book, and forget the note of what it found, which would refuse the next writer.
     pub fn check(&self) -> Result<VerifyReport> {
-        let report = verify(&self.dir, &self.options, |_, _| Ok(()))?;
+        let report = self.options.verify(&self.dir)?;
         let note = self.dir.join(".deedbook/damage");
         let is_noted = self.read(&note).is_some();
         assert_eq!(is_noted, report.noted, "{report:?}");

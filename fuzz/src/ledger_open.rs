@@ -6,10 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use deedbook::ledger::{
-    LedgerReader, LedgerStore, OnCorrupt, Options, RECORD_BYTES_MAX, files, open_file, salvage,
-    verify,
-};
+use deedbook::ledger::{LedgerReader, LedgerStore, OnCorrupt, Options};
 use deedbook::report::Verdict;
 use deedbook::storage::Storage;
 use deedbook::{ErrorKind, OnCorrupt as Pass};
@@ -173,11 +170,11 @@ impl Spool {
 
     /// Without a store.
     fn is_read(&self, options: &Options) {
-        let infos = files(DIR, BASE, options).expect("listed");
+        let infos = options.files(DIR, BASE).expect("listed");
         let found = infos.iter().map(|info| (info.index, info.bytes, info.active));
         assert!(found.eq(self.files.iter().map(|(&i, held)| (i, held.bytes.len() as u64, false))));
-        let reports = verify(DIR, BASE, options, |_, _| Ok(())).expect("verified");
-        let copies = salvage(DIR, BASE, "/copy", options, |_, _| Ok(())).expect("salvaged");
+        let reports = options.verify(DIR, BASE).expect("verified");
+        let copies = options.salvage(DIR, BASE, "/copy").expect("salvaged");
         assert_eq!((reports.len(), copies.len()), (infos.len(), infos.len()));
         for ((info, report), copy) in infos.iter().zip(&reports).zip(&copies) {
             let Held { bytes, .. } = &self.files[&info.index];
@@ -188,7 +185,7 @@ impl Spool {
                 (report.verdict, report.valid_end),
                 (expected.verdict, expected.valid_end as u64)
             );
-            let log = open_file(&info.path, options).expect("opened");
+            let log = options.open_file(&info.path).expect("opened");
             let prefix = log.iter().expect("the first").map_while(Result::ok);
             assert!(prefix.map(|record| record.payload).eq(expected.prefix));
             let (mut cursor, mut count, mut end) =
@@ -322,9 +319,13 @@ fn limit(sidecar: &Listing) -> u64 {
     let limit = |text: &str| {
         let rest = text.strip_prefix("format ledger\nrecord_bytes_max ")?;
         let limit = rest.strip_suffix('\n')?.parse().ok()?;
-        (RECORD_BYTES_MAX..=u64::from(u32::MAX) - 8).contains(&limit).then_some(limit)
+        (deedbook::ledger::Options::RECORD_BYTES_MAX..=u64::from(u32::MAX) - 8)
+            .contains(&limit)
+            .then_some(limit)
     };
-    summed(sidecar, "settings").and_then(limit).unwrap_or(RECORD_BYTES_MAX)
+    summed(sidecar, "settings")
+        .and_then(limit)
+        .unwrap_or(deedbook::ledger::Options::RECORD_BYTES_MAX)
 }
 
 /// A body, at once, again, from any place in any portions, and some of its records.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use deedbook::book::Book;
-use deedbook::book::lmdb::{Environment, Options, Step, export};
+use deedbook::book::lmdb::{Environment, Options, Step};
 
 use super::kit::Input;
 
@@ -70,5 +70,5 @@ fn write(dir: &Path) {
     source.append(0, b"one more").unwrap();
     source.close().unwrap();
     drop(source);
-    let _ = export(dir.join("book"), dir.join("lmdb"), &Options::default(), |_, _| Ok(()));
+    let _ = Options::default().export(dir.join("book"), dir.join("lmdb"), |_, _| Ok(()));
 }

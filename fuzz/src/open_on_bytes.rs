@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use deedbook::ErrorKind;
-use deedbook::book::{Batch, Layout, repair};
+use deedbook::book::{Batch, Layout};
 use deedbook::report::MarkUse;
 use deedbook::report::Verdict;
 use deedbook::{Mode, Recovery};
@@ -130,9 +130,8 @@ fn mended(world: &World, honest: bool) {
     let before = world.files();
     let log = world.log();
     let verified = world.check();
-    match repair(
+    match world.options.repair(
         &world.dir,
-        &world.options,
         deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
     ) {
         Err(_) => assert_eq!(before, world.files(), "a refused repair changed something"),

@@ -3,7 +3,7 @@
 //! What was acknowledged is there, or opening is refused, or the damage is reported. Never is
 //! anything read that was not written.
 
-use deedbook::book::{Batch, Book, repair};
+use deedbook::book::{Batch, Book};
 use deedbook::report::Verdict;
 use deedbook::storage::Storage;
 use deedbook::{Durability, ErrorKind};
@@ -286,12 +286,14 @@ impl Play {
             self.world.put(&self.world.log_path(), &log);
             return;
         }
-        let report = repair(
-            &self.world.dir,
-            &self.world.options,
-            deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
-        )
-        .unwrap();
+        let report = self
+            .world
+            .options
+            .repair(
+                &self.world.dir,
+                deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
+            )
+            .unwrap();
         assert_eq!(report.cut_bytes > 0, kept != Some(good), "{report:?}");
         self.deeds.truncate(good);
         self.durable = good;
@@ -304,12 +306,14 @@ impl Play {
             return;
         }
         let log = self.world.log();
-        let report = repair(
-            &self.world.dir,
-            &self.world.options,
-            deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
-        )
-        .unwrap();
+        let report = self
+            .world
+            .options
+            .repair(
+                &self.world.dir,
+                deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
+            )
+            .unwrap();
         assert_eq!((report.cut_bytes, report.saved_to), (0, None));
         assert_eq!(log, self.world.log());
         self.durable = self.deeds.len();

@@ -1,7 +1,7 @@
 //! The parser, through a split, which is a cursor over any bytes.
 
 use deedbook::ErrorKind;
-use deedbook::book::{Book, DEED_BYTES_MAX, Layout};
+use deedbook::book::{Book, Layout};
 use deedbook::jobs::Split;
 use deedbook::{Mode, OnCorrupt};
 
@@ -15,7 +15,7 @@ pub fn run(data: &[u8]) {
         0 => 4 + u64::from(input.u8()),
         1 => 1 << 16,
         2 => 1 << 62,
-        _ => DEED_BYTES_MAX,
+        _ => deedbook::book::Options::DEED_BYTES_MAX,
     };
     let log = match input.u8() % 4 {
         0 => {

@@ -1,6 +1,6 @@
 //! What a log shows to those who only look, and what must agree.
 
-use deedbook::book::{Book, Cursor, DeedRef, Layout, Reverse, salvage};
+use deedbook::book::{Book, Cursor, DeedRef, Layout, Reverse};
 use deedbook::report::Verdict;
 use deedbook::{Error, ErrorKind, Result};
 use deedbook::{Mode, OnCorrupt};
@@ -180,7 +180,7 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
 pub fn rescued(world: &World) -> Result<(Vec<Event>, u64)> {
     let target = std::path::Path::new("/salvaged");
     let twin = world.after_death();
-    let report = salvage(&twin.dir, target, &twin.options, |_, _| Ok(()))?;
+    let report = twin.options.salvage(&twin.dir, target)?;
     let book = twin.options.open(target, Mode::Read)?;
     let (deeds, failed) = drain(book.cursor(0, None, OnCorrupt::Raise), Cursor::next);
     assert_eq!((failed, deeds.len() as u64), (None, report.records));

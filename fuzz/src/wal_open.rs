@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use deedbook::ErrorKind;
 use deedbook::storage::{Memory, Storage};
-use deedbook::wal::{Layout, Lsn, Options, repair, salvage, segment_name, verify};
+use deedbook::wal::{Layout, Lsn, Options, segment_name};
 use deedbook::{Mode, OnCorrupt, Recovery};
 
 const LOG: &str = "/wal";
@@ -95,11 +95,11 @@ pub fn run(data: &[u8]) {
         while skipping.next().expect("skips damage").is_some() {
             count += 1;
         }
-        let report = verify(LOG, &options, |_, _| Ok(())).expect("what was opened is verified");
+        let report = options.verify(LOG).expect("what was opened is verified");
         assert_eq!(report.records, count);
         // A torn tail is told by verifying, and not in the way of reading.
         assert!(!report.ok() || skipping.damages().is_empty());
-        let copy = salvage(LOG, "/copy", &options, |_, _| Ok(())).expect("salvage");
+        let copy = options.salvage(LOG, "/copy").expect("salvage");
         // It also takes what may lie inside damaged records.
         assert!((copy.records - copy.uncertain..=copy.records).contains(&count), "{copy:?}");
     }
@@ -115,12 +115,12 @@ pub fn run(data: &[u8]) {
         }
         Err(error) => {
             assert_ne!(error.kind(), ErrorKind::Io, "{error}");
-            if repair(
-                LOG,
-                &options,
-                deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
-            )
-            .is_ok()
+            if options
+                .repair(
+                    LOG,
+                    deedbook::report::Repair { force: true, accept_loss: true, dry_run: false },
+                )
+                .is_ok()
             {
                 let wal = options.open(LOG, Mode::Append).expect("repaired");
                 assert_eq!(wal.len().expect("counted"), prefix.len() as u64);

@@ -371,7 +371,7 @@ impl PyWal {
         let intact = of_format(py, intact, Format::Wal)?;
         let report = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
-            wal::verify_rest(&path, &options, &intact, step)
+            options.verify_rest(&path, &intact, step)
         });
         report.map(|report| (&report).into())
     }
@@ -393,7 +393,7 @@ impl PyWal {
         check_format(py, &path, "wal")?;
         let options = reading(segment_bytes, record_bytes_max).or_raise(py)?;
         let how = Repair { force, dry_run, accept_loss };
-        py.detach(|| wal::repair(&path, &options, how)).or_raise(py).map(|report| (&report).into())
+        py.detach(|| options.repair(&path, how)).or_raise(py).map(|report| (&report).into())
     }
 
     #[doc = doc!("Wal".salvage)]
@@ -411,7 +411,7 @@ impl PyWal {
         check_format(py, &source, "wal")?;
         let options = reading(segment_bytes, record_bytes_max).or_raise(py)?;
         let report = Progress::run(py, progress, |progress| {
-            wal::salvage(&source, &target, &options, |done, total| progress.call(done, total))
+            options.salvage_with(&source, &target, |done, total| progress.call(done, total))
         });
         report.map(|report| (&report).into())
     }

@@ -13,7 +13,7 @@ use super::copier::{Copied, Copier, Step, Stop, once_more};
 use super::source::{is_dir, names_saved, read_small, sorted_names, wait_until_none};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::codec::{QUARANTINE_NAME, file_parts};
-use crate::ledger::{Options, bases, open_file, verify, verify_file};
+use crate::ledger::{Options, bases};
 use crate::scan::Verdict;
 use crate::sidecar::sidecar_dir;
 use crate::storage::{LockAttempt, Storage};
@@ -104,7 +104,7 @@ fn copy(
     }
     copier.sync_names()?;
     for base in &bases {
-        for one in verify(theirs, base, &options, |_, _| copier.tell())? {
+        for one in options.verify_with(theirs, base, |_, _| copier.tell())? {
             if !one.report.ok() || one.report.verdict != Verdict::Clean {
                 return Err(damaged(theirs, &one.file.path, &one.report.damages).into());
             }
@@ -120,7 +120,7 @@ fn copy_file(
     target: &Path,
     options: &Options,
 ) -> Step<u64> {
-    let file = match open_file(source, options) {
+    let file = match options.open_file(source) {
         Err(e) if e.kind() == ErrorKind::Missing => {
             return Err(Stop::Changed(format!("{} is gone", source.display())));
         }
@@ -138,7 +138,7 @@ fn copy_file(
         return Ok(end);
     }
     let new = copier.stage_to(source, target, end)?;
-    let report = verify_file(&new, options, &[], |_, _| copier.tell())?;
+    let report = options.verify_file(&new, &[], |_, _| copier.tell())?;
     if !report.ok() {
         copier.remove(&new)?;
         return Err(damaged(target, source, &report.damages).into());

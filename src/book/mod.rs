@@ -33,21 +33,18 @@ use format::BookFormat;
 pub(crate) use layouts::codec::Codec;
 use names::FORMAT;
 
-pub use crate::log::{check_part, verify, verify_rest};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
-pub use copying::convert::{ConvertReport, convert};
-pub use copying::salvage::{salvage, salvage_keeping_numbers};
+pub use copying::convert::ConvertReport;
 pub use deed::{Deed, DeedRef};
+#[doc(hidden)]
 pub use epoch::epoch_in_name;
 pub use in_parts::JamReader;
 pub use layouts::Layout;
-pub use layouts::codec::DEED_BYTES_MAX;
 pub(crate) use layouts::packed::MAGIC;
 pub use meta::Meta;
-pub use names::LOG_NAME;
 #[doc(hidden)]
-pub use names::META_NAME;
+pub use names::{LOG_NAME, META_NAME};
 pub use options::Options;
 
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`].
@@ -84,6 +81,12 @@ impl Options {
     /// Open the book in a directory, or with a `book.log` named itself.
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Book> {
         Ok(Book(Log::open_with(path.as_ref(), mode, self.clone())?))
+    }
+
+    /// Cut a log after its valid prefix, after saving what is cut in `book.log.cut-OFFSET` beside it.
+    /// A clean log stays as it is.
+    pub fn repair(&self, path: impl AsRef<Path>, how: Repair) -> Result<RepairReport> {
+        crate::log::repair::<BookFormat>(path.as_ref(), self, how)
     }
 }
 
@@ -341,10 +344,4 @@ impl Book {
         let shared = self.0.usable()?;
         meta::read_key(&*shared.common.storage, &shared.place.dir, key)
     }
-}
-
-/// Cut a log after its valid prefix, after saving what is cut in `book.log.cut-OFFSET` beside it.
-/// A clean log stays as it is.
-pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<RepairReport> {
-    crate::log::repair::<BookFormat>(path.as_ref(), options, how)
 }

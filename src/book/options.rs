@@ -39,6 +39,9 @@ log_options! {
 }
 
 impl Options {
+    /// The default limit of a deed: mug and jam, bytes.
+    pub const DEED_BYTES_MAX: u64 = DEED_BYTES_MAX;
+
     pub(super) fn check(&self) -> Result<()> {
         if self.deed_bytes_max < MUG_BYTES || self.deed_bytes_max > 1 << 62 {
             let message = format!("deed limit {} bytes, from 4 to 2^62", self.deed_bytes_max);

@@ -29,6 +29,7 @@ use crate::storage::{Disk, Storage};
 use site::{Site, sidecar_of_file};
 
 /// The names that detection looks for, for an error that nothing was found.
+#[doc(hidden)]
 pub const LOOKED_FOR: &str = "book.log, epochs 0iN of a pier, WAL segments, files N-BASE of a ledger and \
                           data/segments of an event store";
 
@@ -156,6 +157,7 @@ pub fn detect(path: impl AsRef<Path>, base: Option<&str>) -> Result<Option<Found
 }
 
 /// As [`detect`], but fails with [`ErrorKind::Missing`] if there is nothing, or with the error that may hide a log.
+#[doc(hidden)]
 pub fn require(path: impl AsRef<Path>, base: Option<&str>) -> Result<Found> {
     require_on(&disk(), path.as_ref(), base)
 }

@@ -23,18 +23,20 @@ use crate::log::{Log, Split, facade};
 use codec::Codec;
 use format::LedgerFormat;
 
-pub use crate::log::check_part;
-pub use codec::{RECORD_BYTES_MAX, file_name};
+#[doc(hidden)]
+pub use codec::file_name;
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use fetch::fetched::{DataResult, Fetched, Removable};
 pub use fetch::reader::LedgerReader;
 pub use fetch::walk::Payloads;
 pub use jobs::stage::Stage;
-pub use migrate::{FileMigration, Migration, inspect as inspect_migration, migrate};
-pub use offline::check::{FileReport, FileSalvage, salvage, verify, verify_file};
-pub use offline::contents::{Contents, bases, contents, is_ledger_file};
-pub use offline::files::{FileInfo, files, open_file};
+pub use migrate::{FileMigration, Migration};
+pub use offline::check::{FileReport, FileSalvage};
+pub use offline::contents::Contents;
+#[doc(hidden)]
+pub use offline::contents::{bases, is_ledger_file};
+pub use offline::files::FileInfo;
 pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};
 pub use record::{Record, RecordRef};
 pub use store::LedgerStore;

@@ -207,6 +207,9 @@ setters! {
 }
 
 impl Options {
+    /// The default limit of a payload, bytes.
+    pub const RECORD_BYTES_MAX: u64 = RECORD_BYTES_MAX;
+
     /// The defaults.
     pub fn new() -> Self {
         Self::default()

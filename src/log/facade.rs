@@ -23,8 +23,16 @@ macro_rules! facade {
         #[cfg(feature = "arrow")]
         pub type Batches = $crate::Batches<$format>;
 
-        impl $crate::log::LogOptions for Options {
-            type Format = $format;
+        impl Options {
+            /// Check every record of a part that [`splits`]($name::splits) gave, without opening the log. `progress` is
+            /// called with bytes done and bytes in all, and its error ends the check.
+            pub fn verify_part(
+                &self,
+                split: &$crate::jobs::Split,
+                progress: impl FnMut(u64, u64) -> $crate::Result<()>,
+            ) -> $crate::Result<$crate::report::PartReport> {
+                $crate::log::check::<$format>(split, self, progress)
+            }
         }
 
         $(#[$doc])*
@@ -94,6 +102,35 @@ macro_rules! facade {
         pub type Follow = $crate::Follow<$format>;
         /// Records that a task stages for a commit of its job.
         pub type Stage = $crate::jobs::Stage<$format>;
+
+        impl Options {
+            /// Check every record of a log. The log is not changed.
+            pub fn verify(&self, path: impl AsRef<std::path::Path>) -> $crate::Result<$crate::report::VerifyReport> {
+                self.verify_with(path, |_, _| Ok(()))
+            }
+
+            /// As [`verify`](Self::verify). `progress` is called with bytes done and bytes in all, and its error ends
+            /// the check.
+            pub fn verify_with(
+                &self,
+                path: impl AsRef<std::path::Path>,
+                progress: impl FnMut(u64, u64) -> $crate::Result<()>,
+            ) -> $crate::Result<$crate::report::VerifyReport> {
+                self.verify_rest(path, &[], progress)
+            }
+
+            /// As [`verify_with`](Self::verify_with), without reading again the parts `intact`: splits, from the log's
+            /// first record on, that [`verify_part`](Self::verify_part) found to be intact. So several readers share
+            /// a check. Parts that are not the beginning of the log as it is now are read again.
+            pub fn verify_rest(
+                &self,
+                path: impl AsRef<std::path::Path>,
+                intact: &[$crate::jobs::Split],
+                progress: impl FnMut(u64, u64) -> $crate::Result<()>,
+            ) -> $crate::Result<$crate::report::VerifyReport> {
+                $crate::log::check_rest::<$format>(path.as_ref(), self, intact, progress)
+            }
+        }
 
         impl $name {
             /// Open a log for reading.

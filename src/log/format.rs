@@ -203,13 +203,6 @@ pub enum Done {
     Sync,
 }
 
-/// How a log is opened; the type says of which format it is: [`book::Options`](crate::book::Options)
-/// or [`wal::Options`](crate::wal::Options).
-pub trait LogOptions: Sized {
-    /// The format.
-    type Format: Format<Options = Self>;
-}
-
 /// An open log. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]
 pub struct Log<F: Format> {

@@ -23,12 +23,14 @@ pub use bulk::export::ExportReport;
 pub use bulk::fragmentation::Fragmentation;
 pub use bulk::import::{BadLine, Check, ImportOptions, ImportReport};
 pub use bytes::event::{Event, EventRef, Flags, Id, Location};
+#[doc(hidden)]
 pub use bytes::names::{Names, recover};
-pub use bytes::record::RECORD_BYTES_MAX;
-pub use bytes::tags::{Elements, Tag, Tags, TagsRef};
+pub use bytes::tags::{Tag, TagsRef};
 pub use damage::rescue::DamagedPart;
 pub(crate) use damage::vouching::stop_vouching;
-pub use index::filter::{Filter, Wanted};
+pub use index::filter::Filter;
+#[doc(hidden)]
+pub use index::filter::Wanted;
 #[doc(hidden)]
 pub use index::lookup::{Change, Index};
 #[doc(hidden)]
@@ -36,8 +38,8 @@ pub use index::query::Query as Places;
 #[doc(hidden)]
 pub use log::wal;
 pub use mend::check::{Census, Fault, StorePartReport, StoreReport};
-pub use mend::repair::{StoreRepair, repair};
-pub use mend::salvage::{StoreSalvage, salvage};
+pub use mend::repair::StoreRepair;
+pub use mend::salvage::StoreSalvage;
 pub use pages::options::{History, Options};
 pub use pages::segment::PageDamage;
 pub use store::append::Outcome;

@@ -1,8 +1,8 @@
-//! The only way to the file system: two small traits, boxed, so that no generics leak.
+//! The only way to the file system: what the option `storage` of a log takes.
 //!
-//! [`struct@Disk`] is the real one and [`Memory`] keeps everything in memory; with the crate feature `sim`
-//! there is one that loses power. The traits are also the interface for injecting faults: a failing
-//! or crashing disk is one more implementation, never a hook in the formats.
+//! [`struct@Disk`] is the file system and the default, [`Memory`] keeps everything in memory, and `sim::Sim`
+//! (feature `sim`) is a disk that loses power and fails, for tests. The types in the signatures of [`Storage`] are not
+//! documented and may change: implement it only around one of these, as a test does that injects faults.
 
 mod aside;
 mod closable;
@@ -24,14 +24,17 @@ use std::time::SystemTime;
 
 pub(crate) use aside::{Aside, above, move_to, replace, replace_through, sync_dir};
 pub(crate) use closable::Closable;
+pub use disk::Disk;
 #[cfg(feature = "nostr")]
 pub(crate) use disk::is_own;
-pub use disk::{Disk, SMALL_BYTES_MAX, is_directory, is_regular, open_regular, read_small};
+#[doc(hidden)]
+pub use disk::{SMALL_BYTES_MAX, is_directory, is_regular, open_regular, read_small};
 pub(crate) use fork::generation as fork_generation;
 pub use memory::Memory;
 pub(crate) use whole::{READ_BYTES, end_of_data, located, names_in, read_full, sum_of, write_full};
 
 /// What a file is opened for.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reading only.
@@ -41,6 +44,7 @@ pub enum Access {
 }
 
 /// Which file it is, under any name: device, inode and, where the system knows it, its birth.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
     /// The device.
@@ -61,6 +65,7 @@ impl FileId {
 }
 
 /// An open regular file. All calls are positional and take `&self`.
+#[doc(hidden)]
 pub trait File: Send + Sync + fmt::Debug {
     /// Size in bytes.
     fn len(&self) -> io::Result<u64>;
@@ -114,6 +119,7 @@ pub trait File: Send + Sync + fmt::Debug {
 }
 
 /// The answer to a request for a lock.
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum LockAttempt {
     /// The lock is ours until the guard is dropped.
@@ -123,9 +129,11 @@ pub enum LockAttempt {
 }
 
 /// Releases the lock when dropped.
+#[doc(hidden)]
 pub trait LockGuard: Send + Sync + fmt::Debug {}
 
 /// A directory that is held open.
+#[doc(hidden)]
 pub trait HeldDir: Send + Sync + fmt::Debug {
     /// Return when its entries are on stable storage.
     fn sync(&self) -> io::Result<()>;

@@ -26,12 +26,11 @@ use crate::scan::OnCorrupt;
 use codec::Codec;
 use format::WalFormat;
 
-pub use crate::log::{check_part, verify, verify_rest};
 #[doc(hidden)]
 pub use crate::storage::segmented::head::HEAD_NAME;
+pub use codec::Lsn;
 #[doc(hidden)]
 pub use codec::segment_name;
-pub use codec::{Lsn, RECORD_BYTES_MAX, SEGMENT_BYTES};
 #[cfg(feature = "arrow")]
 pub use columns::Column;
 pub use dropping::archive::Archive;
@@ -75,6 +74,51 @@ impl Options {
     /// Open the log in a directory of segments, or in one file.
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Wal> {
         Ok(Wal(Log::open_with(path.as_ref(), mode, self.clone())?))
+    }
+
+    /// Cut a log after its valid prefix, after saving what is cut in `log.cut-BYTE` beside it (for a
+    /// single file `NAME.cut-BYTE`). Segments after a gap are renamed to `*.wal.cut`, and a head marker
+    /// that only the mark still knows is written again. A clean log stays as it is.
+    pub fn repair(&self, path: impl AsRef<Path>, how: Repair) -> Result<RepairReport> {
+        crate::log::repair::<WalFormat>(path.as_ref(), self, how)
+    }
+
+    /// Copy every intact record to a new log, of the same layout unless the options say another. The
+    /// copies get new LSNs from 0 on; the report has both. Consumers keep their records, and committed
+    /// transactions stay known.
+    pub fn salvage(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+    ) -> Result<SalvageReport> {
+        self.salvage_with(source, target, |_, _| Ok(()))
+    }
+
+    /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
+    /// copying.
+    pub fn salvage_with(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<SalvageReport> {
+        // A single file has no size to name; the size of the source's segments may be unknown.
+        let asked = self.layout;
+        let source_is_dir = self.storage.is_dir(source.as_ref());
+        let reading = match asked {
+            Some(Layout::Segmented { .. }) if source_is_dir => self.clone(),
+            _ => Self { layout: None, ..self.clone() },
+        };
+        let create = |found: &Inspected<WalFormat>| {
+            let copying = Self {
+                durability: Durability::Manual,
+                layout: asked.or(Some(found.format.layout())),
+                record_bytes_max: Some(found.format.record_bytes_max()),
+                ..self.clone()
+            };
+            crate::log::create_copy::<WalFormat>(target.as_ref(), copying)
+        };
+        crate::log::salvage(source.as_ref(), &reading, create, |_| (), None, progress)
     }
 }
 
@@ -239,40 +283,4 @@ impl Wal {
     ) -> Result<Cursor> {
         Log::cursor_of_split(split, options, on_corrupt, check, None)
     }
-}
-
-/// Cut a log after its valid prefix, after saving what is cut in `log.cut-BYTE` beside it (for a
-/// single file `NAME.cut-BYTE`). Segments after a gap are renamed to `*.wal.cut`, and a head marker
-/// that only the mark still knows is written again. A clean log stays as it is.
-pub fn repair(path: impl AsRef<Path>, options: &Options, how: Repair) -> Result<RepairReport> {
-    crate::log::repair::<WalFormat>(path.as_ref(), options, how)
-}
-
-/// Copy every intact record to a new log, of the same layout unless the options say another. The
-/// copies get new LSNs from 0 on; the report has both. Consumers keep their records, and committed
-/// transactions stay known. `progress` is called with bytes done and bytes in all, and what it fails with
-/// ends the copying.
-pub fn salvage(
-    source: impl AsRef<Path>,
-    target: impl AsRef<Path>,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<SalvageReport> {
-    // A single file has no size to name; the size of the source's segments may be unknown.
-    let asked = options.layout;
-    let source_is_dir = options.storage.is_dir(source.as_ref());
-    let reading = match asked {
-        Some(Layout::Segmented { .. }) if source_is_dir => options.clone(),
-        _ => Options { layout: None, ..options.clone() },
-    };
-    let create = |found: &Inspected<WalFormat>| {
-        let copying = Options {
-            durability: Durability::Manual,
-            layout: asked.or(Some(found.format.layout())),
-            record_bytes_max: Some(found.format.record_bytes_max()),
-            ..options.clone()
-        };
-        crate::log::create_copy::<WalFormat>(target.as_ref(), copying)
-    };
-    crate::log::salvage(source.as_ref(), &reading, create, |_| (), None, progress)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::codec::{FORMAT, HEADER_BYTES, SEGMENT_BYTES};
+use super::codec::{FORMAT, HEADER_BYTES, RECORD_BYTES_MAX, SEGMENT_BYTES};
 use super::dropping::archive::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
@@ -76,6 +76,11 @@ log_options! {
 }
 
 impl Options {
+    /// The default limit of a payload, bytes.
+    pub const RECORD_BYTES_MAX: u64 = RECORD_BYTES_MAX;
+    /// The default size of a segment, bytes.
+    pub const SEGMENT_BYTES: u64 = SEGMENT_BYTES;
+
     pub(super) fn check(&self) -> Result<()> {
         let limit = u64::from(u32::MAX) - HEADER_BYTES;
         if let Some(asked) = self.record_bytes_max.filter(|&asked| asked > limit) {

@@ -232,10 +232,10 @@ fn a_conversion_copies_long_deeds_between_all_layouts() {
     log.close().unwrap();
     let (there, back) = (dir.path().join("there"), dir.path().join("back"));
     let options = book::Options::default();
-    let report = book::convert(&source, &there, Layout::Slots, &options, |_, _| Ok(())).unwrap();
+    let report = options.convert(&source, &there, Layout::Slots, |_, _| Ok(())).unwrap();
     assert_eq!(report.deeds, SIZES.len() as u64 + 1);
     assert_eq!(report.jam_bytes, SIZES.iter().sum::<usize>() as u64 + 5);
-    book::convert(&there, &back, Layout::Packed, &options, |_, _| Ok(())).unwrap();
+    options.convert(&there, &back, Layout::Packed, |_, _| Ok(())).unwrap();
     assert!(records_in(&source) == records_in(&back));
     let book = Book::open(&there).unwrap();
     let mut deeds = book.cursor(0, None, OnCorrupt::Raise).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use deedbook::book::{Batch, Book, Options, repair};
+use deedbook::book::{Batch, Book, Options};
 use deedbook::report::Verdict;
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, ErrorKind};
@@ -70,7 +70,7 @@ fn deeds_after_a_header_without_a_first_number_are_refused_for_writing() {
     bytes[8] = 0;
     let (storage, options) = with_log(&bytes);
     refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
-    repair(BOOK, &options, FORCED).unwrap_err();
+    options.repair(BOOK, FORCED).unwrap_err();
     assert_eq!(bytes_of(&storage), bytes);
     assert_eq!(check(BOOK, &options).records, 2);
 }
@@ -158,7 +158,7 @@ fn a_damaged_header_is_refused_for_writing_and_salvaged() {
             // Not even a dry run says that it can be repaired.
             for dry_run in [true, false] {
                 let may = deedbook::report::Repair { force: true, accept_loss: true, dry_run };
-                refused(repair(BOOK, &options, may), ErrorKind::Corrupt);
+                refused(options.repair(BOOK, may), ErrorKind::Corrupt);
                 assert_eq!(bytes_of(&storage), bytes);
             }
             let report = check(BOOK, &options);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deedbook::ErrorKind;
-use deedbook::book::{Meta, Options, repair};
+use deedbook::book::{Meta, Options};
 use deedbook::report::MarkUse;
 use deedbook::report::Verdict;
 use deedbook::storage::{Memory, Storage};
@@ -88,7 +88,7 @@ fn spec_recovery_and_repair_cut_below_the_mark_after_saving() {
         let (storage, options) = with_log(&files, &bytes);
         refused(options.open(BOOK, Mode::Append), ErrorKind::LostRecords);
         let saved_to = if by_repair {
-            let report = repair(BOOK, &options, FORCED).unwrap();
+            let report = options.repair(BOOK, FORCED).unwrap();
             assert_eq!((report.valid_end, report.cut_bytes), (at[5], at[9] - at[5]));
             report.saved_to
         } else {
@@ -100,7 +100,7 @@ fn spec_recovery_and_repair_cut_below_the_mark_after_saving() {
         assert_eq!(book.append(1, b"on").unwrap(), 6);
         book.close().unwrap();
         assert!(check(BOOK, &options).ok());
-        assert_eq!(repair(BOOK, &options, FORCED).unwrap().saved_to, None);
+        assert_eq!(options.repair(BOOK, FORCED).unwrap().saved_to, None);
     }
 }
 
@@ -116,7 +116,7 @@ fn saving_a_tail_never_replaces_an_earlier_one() {
         bytes[at[2] as usize] ^= 1;
         write_file(&storage, Path::new(LOG), &bytes);
         storage.remove(Path::new(MARK)).ok();
-        saved.push(repair(BOOK, &options, FORCED).unwrap().saved_to.unwrap());
+        saved.push(options.repair(BOOK, FORCED).unwrap().saved_to.unwrap());
     }
     saved.dedup();
     assert_eq!(saved.len(), 3);

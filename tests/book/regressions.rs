@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use deedbook::book::{Batch, Book, Options, repair};
+use deedbook::book::{Batch, Book, Options};
 use deedbook::report::Verdict;
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, ErrorKind};
@@ -73,7 +73,7 @@ fn repair_beside_a_writer_changes_nothing() {
     fs::write(dir.path().join("book.log"), torn).unwrap();
     let names = || fs::read_dir(dir.path()).unwrap().count();
     let before = names();
-    refused(repair(dir.path(), &options, FORCED), ErrorKind::Locked);
+    refused(options.repair(dir.path(), FORCED), ErrorKind::Locked);
     assert_eq!(names(), before);
 }
 

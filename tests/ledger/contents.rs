@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use deedbook::jobs::Split;
-use deedbook::ledger::{
-    LedgerConfig, LedgerFile, Removable, bases, contents, is_ledger_file, open_file,
-};
+use deedbook::ledger::{LedgerConfig, LedgerFile, Removable, bases, is_ledger_file};
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, Memory, Storage};
 use deedbook::{ErrorKind, OnCorrupt, Result};
@@ -69,14 +67,14 @@ fn a_counter_proves_a_ledger_whose_files_were_all_sent() {
     ledger.append(b"1").unwrap();
     assert_eq!(bases(DIR, &options).unwrap(), ["events"]);
     send(&ledger);
-    let found = contents(DIR, None, &options).unwrap();
+    let found = options.contents(DIR, None).unwrap();
     assert_eq!((&*found.base, found.files.len()), ("events", 0));
     assert_eq!(found.next_index().unwrap(), Some(1));
     let counter = Path::new(DIR).join(".deedbook/next-events");
     memory.remove(&counter).unwrap();
     put(&memory, ".deedbook/next-events", b"next 1\ncrc 00000000\n");
     assert!(bases(DIR, &options).unwrap().is_empty());
-    assert_eq!(contents(DIR, None, &options).unwrap_err().kind(), ErrorKind::Missing);
+    assert_eq!(options.contents(DIR, None).unwrap_err().kind(), ErrorKind::Missing);
 }
 
 /// A kill while the counter was stored left its temporary file, which was taken for the counter of a
@@ -123,7 +121,7 @@ fn a_base_that_ends_as_a_temporary_file_does_keeps_its_counter() {
 fn the_next_index_is_known_by_files_and_counter() {
     let (memory, options) = memory();
     memory.create_dir(Path::new(DIR)).unwrap();
-    let next = |path: &str| contents(path, Some("events"), &options).unwrap().next_index().unwrap();
+    let next = |path: &str| options.contents(path, Some("events")).unwrap().next_index().unwrap();
     assert_eq!(next(DIR), None);
     put(&memory, "3-events", &file_of(&events(0..3, 40)));
     assert_eq!((next(DIR), next("/spool/3-events")), (Some(4), Some(4)));
@@ -147,7 +145,7 @@ fn a_path_names_a_directory_or_one_file() {
     }
     put(&memory, "0-clicks", &record(b"1"));
     put(&memory, "notes", b"");
-    let kind = |path: &str, base| contents(path, base, &options).map_err(|e| e.kind());
+    let kind = |path: &str, base| options.contents(path, base).map_err(|e| e.kind());
     let indexes = |path: &str, base| -> Vec<u32> {
         kind(path, base).unwrap().files.iter().map(|file| file.index).collect()
     };
@@ -155,7 +153,7 @@ fn a_path_names_a_directory_or_one_file() {
     assert!(indexes(DIR, Some("nothing")).is_empty());
     assert_eq!(indexes("/spool/9-events", None), [9]);
     assert_eq!(indexes("/spool/9-events", Some("events")), [9]);
-    let several = contents(DIR, None, &options).unwrap_err();
+    let several = options.contents(DIR, None).unwrap_err();
     assert_eq!(several.kind(), ErrorKind::InvalidArgument);
     assert!(several.to_string().contains("clicks, events: say which"), "{several}");
     let refused = |path: &str, base| kind(path, base).unwrap_err();
@@ -164,7 +162,7 @@ fn a_path_names_a_directory_or_one_file() {
     assert_eq!(refused("/spool/3-events", None), ErrorKind::Missing);
     assert_eq!(refused("/none", None), ErrorKind::Missing);
     // Checked and copied as a directory is.
-    let one = contents("/spool/9-events", None, &options).unwrap();
+    let one = options.contents("/spool/9-events", None).unwrap();
     let reports = one.verify(&options, |_, _| Ok(())).unwrap();
     assert_eq!((reports.len(), reports[0].report.records), (1, 3));
     let copied = one.salvage("/copy", &options, |_, _| Ok(())).unwrap();
@@ -190,7 +188,7 @@ fn parts_of_a_file_are_its_records() {
         }
         found
     };
-    let cut = || open_file("/spool/0-events", &options).unwrap().splits(100_000).unwrap();
+    let cut = || options.open_file("/spool/0-events").unwrap().splits(100_000).unwrap();
     assert!((4..20).contains(&cut().len()), "{}", cut().len());
     assert_eq!(read(cut(), OnCorrupt::Raise), payloads);
     let before = cut();
@@ -216,8 +214,8 @@ fn the_files_of_a_ledger_are_walked_as_one() {
     for (name, bytes) in [("2", &whole), ("5", &damaged), ("7", &whole), ("9", &whole)] {
         put(&memory, &format!("{name}-events"), bytes);
     }
-    let found = contents(DIR, None, &options).unwrap();
-    let named = contents("/spool/7-events", None, &options).unwrap();
+    let found = options.contents(DIR, None).unwrap();
+    let named = options.contents("/spool/7-events", None).unwrap();
     memory.remove(&Path::new(DIR).join("7-events")).unwrap();
     let mut files = found.cursor(OnCorrupt::Skip);
     let mut seen = Vec::new();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use deedbook::ledger::{OnCorrupt, bases, salvage};
+use deedbook::ledger::{OnCorrupt, bases};
 use deedbook::report::Verdict;
 use deedbook::storage::{Access, Storage};
 
@@ -202,7 +202,7 @@ fn a_rescue_of_the_quarantine_goes_by_the_limit_of_its_ledger() {
     assert_eq!(send(&ledger), [(0, vec![first.clone()])]);
     let quarantine = Path::new(DIR).join(".deedbook/quarantine");
     assert_eq!(bases(&quarantine, &options).unwrap(), ["events"]);
-    let copied = salvage(&quarantine, "events", "/rescued", &options, |_, _| Ok(())).unwrap();
+    let copied = options.salvage(&quarantine, "events", "/rescued").unwrap();
     assert_eq!(copied.iter().map(|copy| copy.report.records).collect::<Vec<_>>(), [2]);
     assert_eq!(drain(&options.open(small("/rescued", 100)).unwrap()), [first, long]);
 }
@@ -221,7 +221,7 @@ fn salvage_proves_no_record_inside_a_damaged_one_whatever_damage_lies_between() 
     damaged[4] ^= 1;
     // The damaged record leads to zeros, and no record follows.
     put(&memory, 0, &[whole, damaged, vec![0; 100], vec![8]].concat());
-    let copies = salvage(DIR, BASE, "/copy", &options, |_, _| Ok(())).unwrap();
+    let copies = options.salvage(DIR, BASE, "/copy").unwrap();
     let report = &copies[0].report;
     assert_eq!((report.records, report.uncertain), (5, 3), "{report:?}");
     let proved: u64 = report.runs.iter().filter(|run| run.proved).map(|run| run.records).sum();

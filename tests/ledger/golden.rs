@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use deedbook::ledger::{LedgerConfig, LedgerStore, OnCorrupt, Options, verify};
+use deedbook::ledger::{LedgerConfig, LedgerStore, OnCorrupt, Options};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -68,7 +68,7 @@ fn every_golden_file_gives_the_records_and_bodies_of_the_manifest() {
                 assert_eq!(of_body[..], hex(expected[&sum].as_str().unwrap()), "{name}/{file}");
             }
         }
-        let reports = verify(dir.path(), BASE, &Options::default(), |_, _| Ok(())).unwrap();
+        let reports = Options::default().verify(dir.path(), BASE).unwrap();
         assert_eq!(reports.len(), expected.len(), "{name}");
         for report in reports {
             let file = report.file.path.file_name().unwrap().to_str().unwrap().to_string();
@@ -146,9 +146,9 @@ fn a_file_with_damage_in_the_middle_is_sent_as_the_option_says() {
 #[test]
 fn a_file_is_read_as_arrow_batches() {
     use arrow_array::{BinaryArray, Int64Array};
-    use deedbook::ledger::{Batches, Column, open_file};
+    use deedbook::ledger::{Batches, Column};
     let dir = copy("midcorrupt");
-    let file = open_file(dir.path().join("0-events"), &Options::default()).unwrap();
+    let file = Options::default().open_file(dir.path().join("0-events")).unwrap();
     let cursor = file.cursor(deedbook::OnCorrupt::Skip).unwrap();
     let mut batches = Batches::new(cursor, Column::DEFAULT.to_vec(), 1000, 1 << 20);
     let batch = batches.next().unwrap().unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deedbook::OnCorrupt;
-use deedbook::ledger::{LedgerFile, Options, open_file, salvage, verify_file};
+use deedbook::ledger::{LedgerFile, Options};
 use deedbook::storage::Memory;
 
 use crate::support::ledger::judge::judge;
@@ -20,7 +20,7 @@ const TAILS: [(&str, Change); 4] = [
 
 /// The bytes at which the records lie that a reader of the file gives, damage passed over.
 fn places(options: &Options, split_bytes: Option<u64>) -> Vec<u64> {
-    let file = open_file(Path::new(DIR).join("0-events"), options).unwrap();
+    let file = options.open_file(Path::new(DIR).join("0-events")).unwrap();
     let cursors = match split_bytes {
         None => vec![file.cursor(OnCorrupt::Skip).unwrap()],
         Some(bytes) => {
@@ -62,9 +62,9 @@ fn damage_at_the_beginning_in_the_middle_and_at_the_end_has_one_answer() {
                     assert_eq!(parts, given, "{what}, in parts of {split_bytes}");
                 }
                 let path = Path::new(DIR).join("0-events");
-                let report = verify_file(path, &options, &[], |_, _| Ok(())).unwrap();
+                let report = options.verify_file(path, &[], |_, _| Ok(())).unwrap();
                 assert_eq!(report.records, given.len() as u64, "{what}: {report:?}");
-                let copied = salvage(DIR, BASE, "/copy", &options, |_, _| Ok(())).unwrap();
+                let copied = options.salvage(DIR, BASE, "/copy").unwrap();
                 assert_eq!(copied[0].report.records, given.len() as u64, "{what}");
                 let cut = usize::from(*tail == "a torn end");
                 for record in (0..8 - cut).filter(|record| !damaged.contains(record)) {

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use deedbook::ledger::{
-    FileMigration, LedgerConfig, Migration, Options, inspect_migration, migrate,
-};
+use deedbook::ledger::{FileMigration, LedgerConfig, Migration, Options};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Memory, Storage};
 use deedbook::{ErrorKind, Result};
@@ -32,7 +30,7 @@ fn config() -> LedgerConfig {
 }
 
 fn run(options: &Options) -> Result<Vec<FileMigration>> {
-    migrate(&Migration::new(OLD, BASE), config(), options, |_, _| Ok(()))
+    Migration::new(OLD, BASE).run(config(), options, |_, _| Ok(()))
 }
 
 /// What is in the ledger, as text.
@@ -271,7 +269,7 @@ fn files_go_by_number_and_names_outside_the_grammar_are_nobody_s() {
     old(&memory, "20-my.events", batch(&["20"]) + ",");
     old(&memory, "21-my.temp", batch(&["21"]) + FOOTER);
     let migration = Migration::new(OLD, "my.events");
-    assert_eq!(migrate(&migration, config(), &options, |_, _| Ok(())).unwrap().len(), 2);
+    assert_eq!(migration.run(config(), &options, |_, _| Ok(())).unwrap().len(), 2);
 }
 
 #[test]
@@ -280,7 +278,7 @@ fn a_look_beforehand_changes_nothing_and_says_what_would_happen() {
     old(&memory, "1-events.temp", batch(&EVENTS) + FOOTER);
     old(&memory, "2-events", batch(&["{}", "{"]));
     let mut told = Vec::new();
-    let reports = inspect_migration(&Migration::new(OLD, BASE), &options, |done, all| {
+    let reports = Migration::new(OLD, BASE).inspect(&options, |done, all| {
         told.push((done, all));
         Ok(())
     });
@@ -299,7 +297,7 @@ fn what_cannot_be_migrated_is_refused() {
     let (memory, options) = memory();
     refused(run(&options), ErrorKind::Missing);
     old(&memory, "1-events", batch(&EVENTS));
-    let same = migrate(&Migration::new(OLD, BASE), small(OLD, 300), &options, |_, _| Ok(()));
+    let same = Migration::new(OLD, BASE).run(small(OLD, 300), &options, |_, _| Ok(()));
     refused(same, ErrorKind::InvalidArgument);
     let held = memory.lock(Path::new(OLD), false).unwrap();
     refused(run(&options), ErrorKind::Locked);

@@ -9,7 +9,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use deedbook::ErrorKind;
-use deedbook::ledger::{LedgerStore, Options, files, verify};
+use deedbook::ledger::{LedgerStore, Options};
 use deedbook::report::Verdict;
 
 use crate::support::common::{in_role, role};
@@ -244,7 +244,7 @@ fn senders_killed_at_any_moment_send_everything_at_least_once() {
         }
     }
     let options = Options::default();
-    for report in verify(place.path().join("spool"), BASE, &options, |_, _| Ok(())).unwrap() {
+    for report in options.verify(place.path().join("spool"), BASE).unwrap() {
         assert_ne!(report.report.verdict, Verdict::Corrupt, "{report:?}");
         assert!(!report.file.active);
     }
@@ -267,7 +267,7 @@ fn a_file_is_locked_as_long_as_its_writer_lives() {
     writer.stderr.as_mut().unwrap().read_exact(&mut [0; 8]).unwrap();
     let ledger = open(&dir, "none");
     let there = || -> Vec<_> {
-        let all = files(&dir, BASE, &Options::default()).unwrap();
+        let all = Options::default().files(&dir, BASE).unwrap();
         all.iter().map(|file| (file.index, file.active)).collect()
     };
     assert_eq!(there(), [(0, true)]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deedbook::ErrorKind;
-use deedbook::ledger::{Removable, files, open_file, salvage};
+use deedbook::ledger::Removable;
 use deedbook::storage::Storage;
 
 use crate::support::ledger::spool::{
@@ -150,31 +150,31 @@ fn what_went_to_the_quarantine_can_be_salvaged() {
     }
     let dir = "/spool/.deedbook/quarantine";
     assert_eq!(names(&memory, dir), ["0-events", "0-events.2"]);
-    let copied = salvage(dir, BASE, "/rescued", &options, |_, _| Ok(())).unwrap();
+    let copied = options.salvage(dir, BASE, "/rescued").unwrap();
     assert_eq!(copied.len(), 1);
     let report = &copied[0].report;
     assert_eq!((report.records, report.uncertain, report.damages.len()), (19, 0, 1));
     assert_eq!(report.runs.len(), 2);
-    let copy = open_file(copied[0].copy.as_ref().unwrap(), &options).unwrap();
+    let copy = options.open_file(copied[0].copy.as_ref().unwrap()).unwrap();
     let rescued: Vec<_> = copy.iter().unwrap().map(|record| record.unwrap().payload).collect();
     assert_eq!(rescued, [events(0..1, 50), events(2..20, 50)].concat());
-    let again = salvage(dir, BASE, "/rescued", &options, |_, _| Ok(()));
+    let again = options.salvage(dir, BASE, "/rescued");
     refused(again, ErrorKind::AlreadyExists);
 }
 
 #[test]
 fn files_are_listed_without_a_store() {
     let (memory, options) = memory();
-    assert_eq!(files(DIR, BASE, &options).unwrap(), []);
+    assert_eq!(options.files(DIR, BASE).unwrap(), []);
     put(&memory, 3, &file_of(&events(0..2, 0)));
     let ledger = options.open(small(DIR, 1000)).unwrap();
     ledger.append(&event(5, 0)).unwrap();
     let before = listing(&memory, Path::new(DIR));
-    let found = files(DIR, BASE, &on(memory.clone())).unwrap();
+    let found = on(memory.clone()).files(DIR, BASE).unwrap();
     let shown: Vec<_> = found.iter().map(|file| (file.index, file.bytes, file.active)).collect();
     assert_eq!(shown, [(3, 64, false), (4, 32, true)]);
     // A file that is being written can be read.
-    let active = open_file(&found[1].path, &on(memory.clone())).unwrap();
+    let active = on(memory.clone()).open_file(&found[1].path).unwrap();
     assert_eq!(active.iter().unwrap().next().unwrap().unwrap().payload, event(5, 0));
     assert_eq!(listing(&memory, Path::new(DIR)), before);
 }

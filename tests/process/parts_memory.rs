@@ -123,7 +123,7 @@ fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
             assert_eq!(book.read(2).unwrap().jam, b"after");
         });
         within("verify", &mut || {
-            let report = book::verify(&path, &book::Options::default(), |_, _| Ok(())).unwrap();
+            let report = book::Options::default().verify(&path).unwrap();
             assert_eq!((report.verdict, report.records), (Verdict::Clean, 2));
         });
     }
@@ -131,7 +131,7 @@ fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
     fs::remove_dir_all(&slots).unwrap();
     within("convert", &mut || {
         let options = book::Options::default();
-        book::convert(&packed, &slots, Layout::Slots, &options, |_, _| Ok(())).unwrap();
+        options.convert(&packed, &slots, Layout::Slots, |_, _| Ok(())).unwrap();
     });
     fs::remove_dir_all(&slots).unwrap();
     fs::remove_dir_all(&packed).unwrap();
@@ -146,7 +146,7 @@ fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
         wal.close().unwrap();
     });
     within("verify a record", &mut || {
-        let report = wal::verify(&path, &wal::Options::default(), |_, _| Ok(())).unwrap();
+        let report = wal::Options::default().verify(&path).unwrap();
         assert_eq!((report.verdict, report.records), (Verdict::Clean, 2));
         drop(Wal::open(&path).unwrap());
     });
@@ -156,7 +156,7 @@ fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
     make_environment(&source, len);
     within("migrate", &mut || {
         let options = book::lmdb::Options::default();
-        let report = book::lmdb::migrate(&source, &dest, &options, |_, _| Ok(())).unwrap();
+        let report = options.migrate(&source, &dest, |_, _| Ok(())).unwrap();
         assert_eq!(report.events, 2);
     });
     let book = Book::open(&dest).unwrap();

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use deedbook::Mode;
-use deedbook::wal::{Layout, Lsn, Options, Wal, verify};
+use deedbook::wal::{Layout, Lsn, Options, Wal};
 use tempfile::TempDir;
 
 use crate::support::common::{in_role, role};
@@ -89,7 +89,7 @@ fn what_sixteen_appenders_committed_is_there_whenever_they_are_killed() {
         if !log.exists() {
             continue;
         }
-        let report = verify(&log, &Options::default(), |_, _| Ok(()));
+        let report = Options::default().verify(&log);
         if let Ok(report) = report {
             assert!(!report.lost_acknowledged, "cycle {cycle}: {report:?}");
             assert_ne!(
@@ -137,7 +137,7 @@ fn few_files(log: &Path) {
     assert_eq!(count, SEGMENTS);
     wal.truncate_before(Lsn(first.0 + 64 * 10)).unwrap();
     wal.close().unwrap();
-    assert!(verify(log, &Options::default(), |_, _| Ok(())).unwrap().ok());
+    assert!(Options::default().verify(log).unwrap().ok());
     let wal = options(64).open(log, Mode::Append).unwrap();
     assert_eq!(wal.len().unwrap(), SEGMENTS - 10);
     println!("few files: fine");

@@ -11,7 +11,7 @@ use deedbook::book::Book;
 use deedbook::report::Repair;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Memory, Storage};
-use deedbook::wal::{Layout, Options, Wal, repair, segment_name};
+use deedbook::wal::{Layout, Options, Wal, segment_name};
 use tempfile::TempDir;
 
 use crate::support::common::read_file;
@@ -70,7 +70,7 @@ fn a_second_repair_keeps_what_the_first_one_saved() {
         drop(wal);
         disk.remove(&Path::new("/log").join(segment_name(2))).unwrap();
         let how = Repair { force: true, accept_loss: true, dry_run: false };
-        repair("/log", &options, how).unwrap();
+        options.repair("/log", how).unwrap();
         let cut = format!("{}.cut", segment_name(3));
         let names = [cut.clone(), format!("{cut}.2"), format!("{cut}.3")];
         for (name, by) in names.iter().zip(1..=round) {
@@ -93,14 +93,14 @@ fn a_repair_names_the_segments_that_it_sets_aside() {
     [2, 4].iter().for_each(|&n| disk.remove(&Path::new("/log").join(segment_name(n))).unwrap());
     let segment = Path::new("/log").join(segment_name(3));
     let mut how = Repair { force: true, accept_loss: true, dry_run: true };
-    let would = repair("/log", &options, how).unwrap();
+    let would = options.repair("/log", how).unwrap();
     assert_eq!((would.valid_end, &would.set_aside), (1200, &vec![segment.clone()]));
     how.dry_run = false;
-    let report = repair("/log", &options, how).unwrap();
+    let report = options.repair("/log", how).unwrap();
     let aside = segment.with_file_name(format!("{}.cut", segment_name(3)));
     assert_eq!((report.cut_bytes, report.saved_to, &report.set_aside), (0, None, &vec![aside]));
     assert_eq!(disk.open(&report.set_aside[0], Access::Read).unwrap().len().unwrap(), 600);
-    assert!(repair("/log", &options, how).unwrap().set_aside.is_empty());
+    assert!(options.repair("/log", how).unwrap().set_aside.is_empty());
 }
 
 /// Found by a reviewer: only the last segment was asked whether it still has its name. An older one,

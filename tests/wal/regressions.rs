@@ -8,7 +8,7 @@ use deedbook::Mode;
 use deedbook::report::{Repair, Verdict};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
-use deedbook::wal::{Lsn, Options, Wal, repair, segment_name, verify};
+use deedbook::wal::{Lsn, Options, Wal, segment_name};
 use deedbook::{Durable, ErrorKind, Recovery};
 
 use crate::support::common::{read_file, write_file};
@@ -127,7 +127,7 @@ fn a_log_torn_in_its_first_record_can_be_cut() {
                 assert!(spec.open(&path, Mode::Append).is_err());
                 continue;
             }
-            let report = verify(&path, &Options::new(), |_, _| Ok(())).unwrap();
+            let report = Options::new().verify(&path).unwrap();
             assert_eq!(report.verdict, Verdict::Torn);
             assert_eq!(Wal::open(&path).unwrap().len().unwrap(), 0);
             for recovery in [Recovery::Valid, Recovery::Acknowledged] {
@@ -138,7 +138,7 @@ fn a_log_torn_in_its_first_record_can_be_cut() {
             }
             assert_eq!(fs::read(&file).unwrap(), torn[..len]);
             let saved = match way {
-                "repair" => repair(&path, &Options::new(), Repair::default()).unwrap().saved_to,
+                "repair" => Options::new().repair(&path, Repair::default()).unwrap().saved_to,
                 _ => spec.open(&path, Mode::Append).unwrap().recovery().saved_to.clone(),
             };
             assert_eq!(fs::read(saved.unwrap()).unwrap(), torn[..len]);

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Disk, Memory, Storage};
-use deedbook::wal::{
-    Batch, HEAD_NAME, Layout, Lsn, Options, RECORD_BYTES_MAX, Wal, segment_name, verify,
-};
+use deedbook::wal::{Batch, HEAD_NAME, Layout, Lsn, Options, Wal, segment_name};
 use deedbook::{Mode, OnCorrupt, Retention};
 use tempfile::TempDir;
 
@@ -22,7 +20,7 @@ fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Option
     let layout = Some(Layout::Segmented { segment_bytes });
     let options = Options::new().layout(layout).storage(storage);
     let wal = options.open("/log", Mode::Create).unwrap();
-    let mut batch = Batch::new(RECORD_BYTES_MAX);
+    let mut batch = Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
     for i in 0..records {
         batch.push(&i.to_le_bytes().repeat(7)).unwrap();
         if batch.len() == 1000 || i + 1 == records {
@@ -140,7 +138,7 @@ fn few_segments_are_open_at_a_time() {
     wal.truncate_before(Lsn(64 * 1000)).unwrap();
     wal.truncate_from(Lsn(64 * 3000)).unwrap();
     drop(wal);
-    assert!(verify("/log", &options, |_, _| Ok(())).unwrap().ok());
+    assert!(options.verify("/log").unwrap().ok());
     // Sixteen segments, the mark, the index, the lock, and one that is read.
     let most = most.load(Ordering::Relaxed);
     assert!(most <= 24, "{most} files were open at a time");
@@ -187,7 +185,7 @@ fn records_lie_across_and_behind_four_gibibytes() {
         }
         let wal = options.open(&log, Mode::Append).unwrap();
         check(&wal, 1, 15);
-        assert!(verify(&log, &options, |_, _| Ok(())).unwrap().ok());
+        assert!(options.verify(&log).unwrap().ok());
         assert_eq!(wal.consumers().unwrap().contains_key("far"), !without_sidecar);
         wal.close().unwrap();
     }
@@ -204,8 +202,8 @@ fn records_lie_across_and_behind_four_gibibytes() {
 fn a_single_file_of_more_than_four_gibibytes_is_read_and_appended_to() {
     let dir = TempDir::new().unwrap();
     let log = dir.path().join("wal");
-    let payload = vec![0; (RECORD_BYTES_MAX - 1000) as usize];
-    let framed = RECORD_BYTES_MAX - 1000 + 8;
+    let payload = vec![0; (deedbook::wal::Options::RECORD_BYTES_MAX - 1000) as usize];
+    let framed = deedbook::wal::Options::RECORD_BYTES_MAX - 1000 + 8;
     let count = (1 << 32) / framed + 1;
     let header = &Framing::Wal.encode(0, &payload)[..8];
     let file = std::fs::File::create_new(&log).unwrap();

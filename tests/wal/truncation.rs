@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use deedbook::Durable;
 use deedbook::report::{MarkUse, Repair};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::wal::{self, HEAD_NAME, Layout, Lsn, Wal};
+use deedbook::wal::{HEAD_NAME, Layout, Lsn, Wal};
 
 use crate::support::common::{crc32, read_file, write_file};
 use crate::support::formats::wal::{SEGMENTS as LONG_SEGMENTS, read_all};
@@ -172,7 +172,7 @@ fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
     write_file(&disk, &mark, &before);
     damage(&TINY, &disk, lsns[4].0 + 20);
     let dry_run = Repair { dry_run: true, ..Repair::default() };
-    let report = wal::repair(TINY.path, &TINY.options(&disk, MANUAL), dry_run).unwrap();
+    let report = TINY.options(&disk, MANUAL).repair(TINY.path, dry_run).unwrap();
     let (loss, damage) = (report.loss.unwrap(), report.damage.unwrap());
     // 0: how many is not known.
     assert_eq!((loss.records, loss.offset), (0, lsns[4].0));
@@ -223,7 +223,7 @@ fn a_check_beside_a_truncation_tells_of_no_loss() {
                 };
                 let options = subject.options(&disk, MANUAL);
                 let options = options.storage(watched(Arc::new(disk.clone()), change));
-                let report = wal::verify(subject.path, &options, |_, _| Ok(())).unwrap();
+                let report = options.verify(subject.path).unwrap();
                 let what = format!("{}, {cuts_the_end}, call {at_call}: {report:?}", subject.name);
                 assert!(!report.lost_acknowledged && report.damages.is_empty(), "{what}");
                 if calls.load(Relaxed) <= at_call {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
 use deedbook::Mode;
-use deedbook::wal::{Batch, Layout, Options, RECORD_BYTES_MAX, SEGMENT_BYTES, Wal};
+use deedbook::wal::{Batch, Layout, Options, Wal};
 use okaywal::{Configuration, LogVoid};
 
 use crate::harness::{Arguments, Bench, random_bytes, timed, total};
@@ -94,7 +94,7 @@ impl Data {
 
 fn create(dir: &Path, segmented: bool) -> Wal {
     let layout = match segmented {
-        true => Layout::Segmented { segment_bytes: SEGMENT_BYTES },
+        true => Layout::Segmented { segment_bytes: deedbook::wal::Options::SEGMENT_BYTES },
         false => Layout::Single,
     };
     let options = Options::new().layout(layout);
@@ -154,7 +154,7 @@ pub fn appending<'a>(bench: &mut Bench<'a>, data: &'a Data) {
                 }
                 true => {
                     let log = dir.join("log");
-                    let wal = wal_db::Wal::open_segmented(log, SEGMENT_BYTES).unwrap();
+                    let wal = wal_db::Wal::open_segmented(log, deedbook::wal::Options::SEGMENT_BYTES).unwrap();
                     timed(count, || append_peer(&wal, data, threads))
                 }
             });
@@ -174,7 +174,7 @@ pub fn appending<'a>(bench: &mut Bench<'a>, data: &'a Data) {
                 .payloads
                 .chunks(BATCH * PAYLOAD_BYTES)
                 .map(|part| {
-                    let mut batch = Batch::new(RECORD_BYTES_MAX);
+                    let mut batch = Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
                     fill(&mut batch, part);
                     batch
                 })
@@ -190,7 +190,7 @@ pub fn appending<'a>(bench: &mut Bench<'a>, data: &'a Data) {
     bench.case(BATCHES, ENCODED, |dir| {
         let wal = create(dir, true);
         timed(data.records, || {
-            let mut batch = Batch::new(RECORD_BYTES_MAX);
+            let mut batch = Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
             for part in data.payloads.chunks(BATCH * PAYLOAD_BYTES) {
                 batch.clear();
                 fill(&mut batch, part);
@@ -253,7 +253,7 @@ pub fn committing<'a>(bench: &mut Bench<'a>, data: &'a Data) {
             timed(count, || commit_peer(&wal, data, threads))
         });
         bench.case(row, PEER_SEGMENTED, move |dir| {
-            let wal = wal_db::Wal::open_segmented(dir.join("log"), SEGMENT_BYTES).unwrap();
+            let wal = wal_db::Wal::open_segmented(dir.join("log"), deedbook::wal::Options::SEGMENT_BYTES).unwrap();
             timed(count, || commit_peer(&wal, data, threads))
         });
         bench.case(row, OKAYWAL, move |dir| {
@@ -326,7 +326,7 @@ fn closed_log(dir: &Path, records: usize, size: usize) -> tempfile::TempDir {
 
 fn append_equal(wal: &Wal, records: usize, size: usize) {
     let payload = random_bytes(size, 3);
-    let mut batch = Batch::new(RECORD_BYTES_MAX);
+    let mut batch = Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
     for _ in 0..BATCH {
         batch.push(&payload).unwrap();
     }

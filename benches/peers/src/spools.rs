@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use deedbook::Durability;
-use deedbook::ledger::{Batch, LedgerConfig, LedgerStore, Options, RECORD_BYTES_MAX};
+use deedbook::ledger::{Batch, LedgerConfig, LedgerStore, Options, };
 use serde_json::Value;
 use transientdb::{DataStore, DirectoryConfig, DirectoryStore};
 
@@ -177,7 +177,7 @@ fn write_line(file: &mut File, line: &mut Vec<u8>, text: &[u8]) {
 }
 
 fn encoded(part: &[Vec<u8>]) -> Batch {
-    let mut batch = Batch::new(RECORD_BYTES_MAX);
+    let mut batch = Batch::new(deedbook::ledger::Options::RECORD_BYTES_MAX);
     for text in part {
         batch.push(text).unwrap();
     }

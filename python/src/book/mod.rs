@@ -32,7 +32,7 @@ use crate::log::record::{PyDeed, PyMeta};
 use crate::log::split::{PySplit, of_format};
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
-const _: () = assert!(book::DEED_BYTES_MAX == 4_294_967_296);
+const _: () = assert!(book::Options::DEED_BYTES_MAX == 4_294_967_296);
 
 #[doc = doc!("Book")]
 #[pyclass(frozen, extends = PyLog, name = "Book", module = "deedbook")]
@@ -302,7 +302,7 @@ impl PyBook {
         let intact = of_format(py, intact, Format::Book)?;
         let report = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
-            book::verify_rest(&path, &options, &intact, step)
+            options.verify_rest(&path, &intact, step)
         });
         report.map(|report| (&report).into())
     }
@@ -322,7 +322,7 @@ impl PyBook {
         check_format(py, &path, "book")?;
         let options = reading(deed_bytes_max);
         let how = Repair { force, dry_run, accept_loss };
-        py.detach(|| book::repair(&path, &options, how)).or_raise(py).map(|report| (&report).into())
+        py.detach(|| options.repair(&path, how)).or_raise(py).map(|report| (&report).into())
     }
 
     #[doc = doc!("Book".salvage)]
@@ -342,8 +342,8 @@ impl PyBook {
         let report = Progress::run(py, progress, |progress| {
             let progress = |done, total| progress.call(done, total);
             match keep_numbers {
-                true => book::salvage_keeping_numbers(&source, &target, &options, progress),
-                false => book::salvage(&source, &target, &options, progress),
+                true => options.salvage_keeping_numbers(&source, &target, progress),
+                false => options.salvage_with(&source, &target, progress),
             }
         });
         report.map(|report| (&report).into())
@@ -365,7 +365,7 @@ impl PyBook {
         let options = reading(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
-            book::convert(&source, &target, layout, &options, step)
+            options.convert(&source, &target, layout, step)
         });
         report.map(|report| (&report).into())
     }
@@ -388,7 +388,7 @@ impl PyBook {
         let layout = layout.map(str::parse).transpose().or_raise(py)?;
         let options = lmdb_options(layout, dry_run, deed_bytes_max).epochs(epochs);
         let report = Progress::run(py, progress, |progress| {
-            lmdb::migrate(&source, &dest, &options, |done, all| progress.call(done, all))
+            options.migrate(&source, &dest, |done, all| progress.call(done, all))
         });
         report.map(|report| (&report).into())
     }
@@ -406,7 +406,7 @@ impl PyBook {
     ) -> PyResult<PyLmdbMigration> {
         let options = lmdb_options(None, dry_run, deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
-            lmdb::export(&source, &dest, &options, |done, all| progress.call(done, all))
+            options.export(&source, &dest, |done, all| progress.call(done, all))
         });
         report.map(|report| (&report).into())
     }

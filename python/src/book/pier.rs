@@ -556,7 +556,7 @@ impl PyPier {
         check_format(py, &path, "pier")?;
         let options = crate::book::reading(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
-            pier::verify(&path, &options, |done, total| progress.call(done, total))
+            options.verify_pier_with(&path, |done, total| progress.call(done, total))
         });
         report.map(|report| (&report).into())
     }
@@ -567,4 +567,4 @@ impl PyPier {
     }
 }
 
-const _: () = assert!(book::DEED_BYTES_MAX == 4_294_967_296);
+const _: () = assert!(book::Options::DEED_BYTES_MAX == 4_294_967_296);

@@ -36,7 +36,7 @@ use crate::log::any_log::Format;
 use crate::log::split::{PySplit, of_format};
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
-const _: () = assert!(ledger::RECORD_BYTES_MAX == 1_048_576);
+const _: () = assert!(ledger::Options::RECORD_BYTES_MAX == 1_048_576);
 
 thread_local! {
     /// What a function for the header or the footer raised in this thread's fetch.
@@ -358,7 +358,7 @@ impl PyLedger {
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         base: &str,
     ) -> PyResult<Vec<PyLedgerFileInfo>> {
-        let found = py.detach(|| ledger::files(&path, base, &Options::default())).or_raise(py)?;
+        let found = py.detach(|| Options::default().files(&path, base)).or_raise(py)?;
         Ok(found.iter().map(PyLedgerFileInfo::from).collect())
     }
 
@@ -373,7 +373,7 @@ impl PyLedger {
     ) -> PyResult<Vec<PyLedgerFileReport>> {
         let reports = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
-            ledger::verify(&path, base, &Options::default(), step)
+            Options::default().verify_with(&path, base, step)
         })?;
         Ok(reports.iter().map(PyLedgerFileReport::from).collect())
     }
@@ -390,7 +390,7 @@ impl PyLedger {
         let intact = of_format(py, intact, Format::Ledger)?;
         let report = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
-            ledger::verify_file(&path, &Options::default(), &intact, step)
+            Options::default().verify_file(&path, &intact, step)
         })?;
         Ok((&report).into())
     }
@@ -407,7 +407,7 @@ impl PyLedger {
     ) -> PyResult<Vec<PyLedgerFileSalvage>> {
         let copied = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
-            ledger::salvage(&source, base, &target, &Options::default(), step)
+            Options::default().salvage_with(&source, base, &target, step)
         })?;
         Ok(copied.iter().map(PyLedgerFileSalvage::from).collect())
     }
@@ -437,8 +437,8 @@ impl PyLedger {
         let files = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
             match dry_run {
-                true => ledger::inspect_migration(&migration, &options, step),
-                false => ledger::migrate(&migration, config, &options, step),
+                true => migration.inspect(&options, step),
+                false => migration.run(config, &options, step),
             }
         })?;
         Ok(files.iter().map(PyLedgerFileMigration::from).collect())

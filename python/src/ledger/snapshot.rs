@@ -71,7 +71,7 @@ impl PyLedgerSnapshot {
         base: Option<&str>,
     ) -> PyResult<Self> {
         let look = || {
-            let contents = ledger::contents(&path, base, &Options::default())?;
+            let contents = Options::default().contents(&path, base)?;
             let single = !contents.path.is_dir();
             Ok((contents, single))
         };
@@ -199,7 +199,7 @@ impl PyLedgerSnapshot {
         let cut = || -> Result<Vec<Split>> {
             let wanted = self.wanted(Some(file))?;
             let Some(file) = wanted.files.first() else { return Ok(Vec::new()) };
-            match ledger::open_file(&file.path, &Options::default()) {
+            match Options::default().open_file(&file.path) {
                 // Sent meanwhile.
                 Err(e) if e.kind() == ErrorKind::Missing && !self.single => Ok(Vec::new()),
                 log => log?.splits(split_bytes),

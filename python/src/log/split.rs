@@ -171,19 +171,19 @@ impl PySplit {
             Format::Book => {
                 let options = book_options(record_bytes_max);
                 Progress::run(py, progress, |progress| {
-                    book::check_part(split, &options, |done, all| progress.call(done, all))
+                    options.verify_part(split, |done, all| progress.call(done, all))
                 })
             }
             Format::Wal => {
                 let options = wal::Options::new().record_bytes_max(record_bytes_max);
                 Progress::run(py, progress, |progress| {
-                    wal::check_part(split, &options, |done, all| progress.call(done, all))
+                    options.verify_part(split, |done, all| progress.call(done, all))
                 })
             }
             Format::Ledger => {
                 let options = ledger_options(record_bytes_max);
                 Progress::run(py, progress, |progress| {
-                    ledger::check_part(split, &options, |done, all| progress.call(done, all))
+                    options.verify_part(split, |done, all| progress.call(done, all))
                 })
             }
             Format::Nostr => {
@@ -298,7 +298,7 @@ pub fn of_one<'a>(py: Python<'_>, part: &'a PySplit, format: Format) -> PyResult
 }
 
 fn book_options(record_bytes_max: Option<u64>) -> book::Options {
-    let deed_bytes_max = record_bytes_max.unwrap_or(book::DEED_BYTES_MAX);
+    let deed_bytes_max = record_bytes_max.unwrap_or(book::Options::DEED_BYTES_MAX);
     book::Options::new().deed_bytes_max(deed_bytes_max)
 }
 

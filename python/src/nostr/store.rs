@@ -37,7 +37,7 @@ pub const PART_EVENTS: usize = 1000;
 const PART_BYTES: usize = 4 << 20;
 
 // The signatures below show these numbers, because `help()` and the stub cannot show names.
-const _: () = assert!(deedbook::nostr::RECORD_BYTES_MAX == 100_000_000);
+const _: () = assert!(deedbook::nostr::Options::RECORD_BYTES_MAX == 100_000_000);
 
 #[doc = doc!("EventStore")]
 #[pyclass(frozen, name = "EventStore", module = "deedbook")]
@@ -165,7 +165,7 @@ impl PyEventStore {
     ) -> PyResult<PyEventStoreRepair> {
         let options = Options::new().event_bytes_max(event_bytes_max);
         let may = Repair { force, dry_run, accept_loss };
-        Ok((&py.detach(|| nostr::repair(&path, &options, may)).or_raise(py)?).into())
+        Ok((&py.detach(|| options.repair(&path, may)).or_raise(py)?).into())
     }
 
     #[doc = doc!("EventStore".salvage)]
@@ -187,9 +187,7 @@ impl PyEventStore {
         (options.page_bytes, options.segment_bytes) = (page_bytes, segment_bytes);
         check_format(py, &target, "nostr")?;
         let report = Progress::run(py, progress, |progress| {
-            nostr::salvage(&source, &target, &options, &mut |done, total| {
-                progress.call(done, total)
-            })
+            options.salvage_with(&source, &target, |done, total| progress.call(done, total))
         })?;
         Ok((&report).into())
     }

@@ -40,36 +40,38 @@ pub struct ConvertReport {
     pub left_out: Option<Damage>,
 }
 
-/// Copy a log, with its epoch and metadata, to a new one in layout `to`, then read both and compare
-/// every event. The source is never changed; a source that is corrupt, and a target that exists, are
-/// refused; of a torn one all that counts is copied, and the report says what was left out. `progress` is
-/// called with bytes done and bytes in all (both passes), and what it fails with ends the conversion. The
-/// copy is made aside, in `.converting` of its directory: the target is all of it, or no log. A log that
-/// another program makes there meanwhile stays, and the conversion fails.
-pub fn convert(
-    source: impl AsRef<Path>,
-    target: impl AsRef<Path>,
-    to: Layout,
-    options: &Options,
-    mut progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<ConvertReport> {
-    let reading = Options { layout: None, ..options.clone() };
-    let book = reading.open(source.as_ref(), Mode::Read)?;
-    refuse_corrupt(&book)?;
-    let writing = Options {
-        layout: Some(to),
-        epoch: Some(book.epoch()?),
-        durability: Durability::Manual,
-        deed_bytes_max: book.0.shared.framing.deed_bytes_max,
-        ..options.clone()
-    };
-    let mut place = NewBook::new(&writing, target.as_ref())?;
-    let copied = copy(&book, &writing, place.path(), &mut progress);
-    let done = copied.and_then(|report| place.put(report.deeds == 0).map(|()| report));
-    if done.is_err() {
-        place.give_up();
+impl Options {
+    /// Copy a log, with its epoch and metadata, to a new one in layout `to`, then read both and compare
+    /// every event. The source is never changed; a source that is corrupt, and a target that exists, are
+    /// refused; of a torn one all that counts is copied, and the report says what was left out. `progress` is
+    /// called with bytes done and bytes in all (both passes), and what it fails with ends the conversion. The
+    /// copy is made aside, in `.converting` of its directory: the target is all of it, or no log. A log that
+    /// another program makes there meanwhile stays, and the conversion fails.
+    pub fn convert(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        to: Layout,
+        mut progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<ConvertReport> {
+        let reading = Options { layout: None, ..self.clone() };
+        let book = reading.open(source.as_ref(), Mode::Read)?;
+        refuse_corrupt(&book)?;
+        let writing = Options {
+            layout: Some(to),
+            epoch: Some(book.epoch()?),
+            durability: Durability::Manual,
+            deed_bytes_max: book.0.shared.framing.deed_bytes_max,
+            ..self.clone()
+        };
+        let mut place = NewBook::new(&writing, target.as_ref())?;
+        let copied = copy(&book, &writing, place.path(), &mut progress);
+        let done = copied.and_then(|report| place.put(report.deeds == 0).map(|()| report));
+        if done.is_err() {
+            place.give_up();
+        }
+        done
     }
-    done
 }
 
 /// Refuse a damaged source: a copy would lack records, and nothing in it would say so.

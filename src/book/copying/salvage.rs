@@ -12,30 +12,41 @@ use crate::log::{Format as _, Inspected, SalvageReport, Stub};
 /// Stands for a lost deed: the noun `0`, with its mug.
 const STUB: Stub = Stub { tag: 0x79ff_04e8, payload: &[0x02] };
 
-/// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
-/// its first damage. Metadata that is damaged is left out, and logged. Deeds after a gap get new
-/// numbers, because a log has no gaps; the report has both. Committed transactions stay known.
-/// `progress` is called with bytes done and bytes in all, and what it fails with ends the copying.
-pub fn salvage(
-    source: impl AsRef<Path>,
-    target: impl AsRef<Path>,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<SalvageReport> {
-    copy(source.as_ref(), target.as_ref(), options, None, progress)
-}
+impl Options {
+    /// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
+    /// its first damage. Metadata that is damaged is left out, and logged. Deeds after a gap get new
+    /// numbers, because a log has no gaps; the report has both. Committed transactions stay known.
+    pub fn salvage(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+    ) -> Result<SalvageReport> {
+        self.salvage_with(source, target, |_, _| Ok(()))
+    }
 
-/// As [`salvage`], and deeds keep their numbers: for each one that is lost before an intact one, the
-/// copy has a stub, the noun `0`. A ship cannot replay it; it is for those who find deeds by their
-/// numbers. If the number of lost deeds is not proved, the error is [`ErrorKind::Corrupt`], and the copy ends
-/// before. Records that may lie inside a damaged deed are not copied.
-pub fn salvage_keeping_numbers(
-    source: impl AsRef<Path>,
-    target: impl AsRef<Path>,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<SalvageReport> {
-    copy(source.as_ref(), target.as_ref(), options, Some(STUB), progress)
+    /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
+    /// copying.
+    pub fn salvage_with(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<SalvageReport> {
+        copy(source.as_ref(), target.as_ref(), self, None, progress)
+    }
+
+    /// As [`salvage_with`](Self::salvage_with), and deeds keep their numbers: for each one that is lost before an
+    /// intact one, the copy has a stub, the noun `0`. A ship cannot replay it; it is for those who find deeds by
+    /// their numbers. If the number of lost deeds is not proved, the error is [`ErrorKind::Corrupt`], and the copy
+    /// ends before. Records that may lie inside a damaged deed are not copied.
+    pub fn salvage_keeping_numbers(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<SalvageReport> {
+        copy(source.as_ref(), target.as_ref(), self, Some(STUB), progress)
+    }
 }
 
 fn copy(

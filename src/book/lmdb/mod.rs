@@ -15,7 +15,6 @@ mod write;
 pub use options::Options;
 pub use read::{Environment, Step, Take};
 pub use report::{EpochReport, Report};
-pub use trip::{export, migrate};
 
 pub(super) use metadata::{read_top, save_top};
 

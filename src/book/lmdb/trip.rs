@@ -24,39 +24,41 @@ use crate::storage::{Access, Storage, replace};
 const EVENT_BYTES_MAX: u64 = 128;
 const BYTE_SHARE_MAX: u64 = 3;
 
-/// Bring the events and the metadata of an LMDB environment to a book, or those of all epochs of a pier
-/// to a new pier of books. `progress` is called with events done and events in all, between batches; what
-/// it fails with ends the work.
-///
-/// `source` is the environment's directory, its `data.mdb`, or a pier; the program that writes it must
-/// have ended. It is only read, and no lock file is made. `dest` is the book's directory, or the new
-/// pier. Each batch is synced, read back and compared with the source. Ended at any moment, it can be
-/// done again: whatever the destination holds is compared with the source from its first event on, and
-/// the rest is added. A destination that holds anything else is refused.
-///
-/// An epoch of a new pier gets its `epoc.txt` when all of it is compared, and the pier its metadata when
-/// all epochs are: until then Urbit does not take it for one.
-pub fn migrate(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<Report> {
-    let (source, dest) = (source.as_ref(), dest.as_ref());
-    travel(source, dest, Kind::Book, options, progress).map_err(|e| e.of(LMDB))
-}
+impl Options {
+    /// Bring the events and the metadata of an LMDB environment to a book, or those of all epochs of a pier
+    /// to a new pier of books. `progress` is called with events done and events in all, between batches; what
+    /// it fails with ends the work.
+    ///
+    /// `source` is the environment's directory, its `data.mdb`, or a pier; the program that writes it must
+    /// have ended. It is only read, and no lock file is made. `dest` is the book's directory, or the new
+    /// pier. Each batch is synced, read back and compared with the source. Ended at any moment, it can be
+    /// done again: whatever the destination holds is compared with the source from its first event on, and
+    /// the rest is added. A destination that holds anything else is refused.
+    ///
+    /// An epoch of a new pier gets its `epoc.txt` when all of it is compared, and the pier its metadata when
+    /// all epochs are: until then Urbit does not take it for one.
+    pub fn migrate(
+        &self,
+        source: impl AsRef<Path>,
+        dest: impl AsRef<Path>,
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Report> {
+        let (source, dest) = (source.as_ref(), dest.as_ref());
+        travel(source, dest, Kind::Book, self, progress).map_err(|e| e.of(LMDB))
+    }
 
-/// The way back: bring a book to an LMDB environment, or a pier of books to a new pier of environments,
-/// under the same promises as [`migrate`]. Metadata values are stored as Urbit stores them, without
-/// trailing zeros. Needs the real disk: LMDB knows no other.
-pub fn export(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<Report> {
-    let (source, dest) = (source.as_ref(), dest.as_ref());
-    travel(source, dest, Kind::Lmdb, options, progress).map_err(|e| e.of(LMDB))
+    /// The way back: bring a book to an LMDB environment, or a pier of books to a new pier of environments,
+    /// under the same promises as [`migrate`](Self::migrate). Metadata values are stored as Urbit stores them, without
+    /// trailing zeros. Needs the real disk: LMDB knows no other.
+    pub fn export(
+        &self,
+        source: impl AsRef<Path>,
+        dest: impl AsRef<Path>,
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Report> {
+        let (source, dest) = (source.as_ref(), dest.as_ref());
+        travel(source, dest, Kind::Lmdb, self, progress).map_err(|e| e.of(LMDB))
+    }
 }
 
 fn travel(

@@ -40,14 +40,21 @@ impl Report {
     }
 }
 
-/// Check every deed of every epoch. `progress` is called with bytes done and bytes in all, and what
-/// it fails with ends the check. Epochs that a retention drops meanwhile are passed over.
-pub fn verify(
-    path: impl AsRef<Path>,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<Report> {
-    check(path.as_ref(), options, progress).map_err(|e| e.of(super::FORMAT))
+impl Options {
+    /// Check every deed of every epoch of a pier. Epochs that a retention drops meanwhile are passed over.
+    pub fn verify_pier(&self, path: impl AsRef<Path>) -> Result<Report> {
+        self.verify_pier_with(path, |_, _| Ok(()))
+    }
+
+    /// As [`verify_pier`](Self::verify_pier). `progress` is called with bytes done and bytes in all, and its error
+    /// ends the check.
+    pub fn verify_pier_with(
+        &self,
+        path: impl AsRef<Path>,
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Report> {
+        check(path.as_ref(), self, progress).map_err(|e| e.of(super::FORMAT))
+    }
 }
 
 fn check(
@@ -84,7 +91,7 @@ fn check(
             gaps.push(gap.message().into());
         }
         let each = of_part(options);
-        let checked = crate::book::verify(&named.dir, &each, |at, _| {
+        let checked = each.verify_with(&named.dir, |at, _| {
             // An epoch that grows meanwhile has no more of the whole.
             progress(done + at.min(size), total)
         });

@@ -58,7 +58,7 @@ use crate::scan::Verdict;
 use crate::sidecar::WriterLock;
 use part::Part;
 
-pub use check::{EpochReport, Report, verify};
+pub use check::{EpochReport, Report};
 pub use follow::Follow;
 pub use read::{Cursor, Iter, Reverse};
 pub use retain::Dropped;

@@ -60,61 +60,64 @@ pub struct FileMigration {
     pub removed: bool,
 }
 
-/// Append all events of a DirectoryStore's files to a ledger, and remove the files, the oldest first.
-/// `progress` is called with bytes done and bytes in all; what it fails with ends the migration.
-///
-/// The program that wrote the files must have ended. A file is removed when its events are on stable
-/// storage. Of a torn or damaged one, the events before the damage are migrated, and the rest is set
-/// aside in `.deedbook/quarantine/` of the ledger. A file that does not begin as a DirectoryStore's
-/// stays where it is.
-///
-/// Ended at any moment, it can be done again. Of the one file at which it ended, events may come twice.
-/// A kept file is migrated again by each migration: the reports alone say that it is in the ledger.
-pub fn migrate(
-    migration: &Migration,
-    config: LedgerConfig,
-    options: &Options,
-    mut progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<Vec<FileMigration>> {
-    let storage = &*options.storage;
-    let source = source_of(storage, migration, Some(&config.storage_location))?;
-    let _lock = lock(storage, &source)?;
-    let options = Options { durability: Durability::Rotate, ..options.clone() };
-    let ledger = options.open(config)?;
-    let directory = &ledger.usable()?.directory;
-    let run = Run { storage, source: &source, keep: migration.keep, ledger: &ledger, directory };
-    let files = sized(storage, old_files(storage, &source, &migration.base_filename)?)?;
-    let all = files.iter().map(|(_, bytes)| bytes).sum();
-    let (mut reports, mut done) = (Vec::new(), 0);
-    for (old, bytes) in files {
-        reports.push(run.migrate(&old, |at: u64| progress((done + at).min(all), all))?);
-        done += bytes;
+impl Migration {
+    /// Append all events of a DirectoryStore's files to a ledger, and remove the files, the oldest first.
+    /// `progress` is called with bytes done and bytes in all; what it fails with ends the self.
+    ///
+    /// The program that wrote the files must have ended. A file is removed when its events are on stable
+    /// storage. Of a torn or damaged one, the events before the damage are migrated, and the rest is set
+    /// aside in `.deedbook/quarantine/` of the ledger. A file that does not begin as a DirectoryStore's
+    /// stays where it is.
+    ///
+    /// Ended at any moment, it can be done again. Of the one file at which it ended, events may come twice.
+    /// A kept file is migrated again by each migration: the reports alone say that it is in the ledger.
+    pub fn run(
+        &self,
+        config: LedgerConfig,
+        options: &Options,
+        mut progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Vec<FileMigration>> {
+        let storage = &*options.storage;
+        let source = source_of(storage, self, Some(&config.storage_location))?;
+        let _lock = lock(storage, &source)?;
+        let options = Options { durability: Durability::Rotate, ..options.clone() };
+        let ledger = options.open(config)?;
+        let directory = &ledger.usable()?.directory;
+        let run = Run { storage, source: &source, keep: self.keep, ledger: &ledger, directory };
+        let files = sized(storage, old_files(storage, &source, &self.base_filename)?)?;
+        let all = files.iter().map(|(_, bytes)| bytes).sum();
+        let (mut reports, mut done) = (Vec::new(), 0);
+        for (old, bytes) in files {
+            reports.push(run.migrate(&old, |at: u64| progress((done + at).min(all), all))?);
+            done += bytes;
+        }
+        ledger.close()?;
+        Ok(reports)
     }
-    ledger.close()?;
-    Ok(reports)
-}
 
-/// What [`migrate`] would do; nothing is changed.
-pub fn inspect(
-    migration: &Migration,
-    options: &Options,
-    mut progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<Vec<FileMigration>> {
-    let storage = &*options.storage;
-    let source = source_of(storage, migration, None)?;
-    let files = sized(storage, old_files(storage, &source, &migration.base_filename)?)?;
-    let all = files.iter().map(|(_, bytes)| bytes).sum();
-    let (mut reports, mut done) = (Vec::new(), 0);
-    for (old, bytes) in files {
-        let file = storage.open(&old.path, Access::Read).map_err(|e| unreadable(&old.path, e))?;
-        let mut report = FileMigration::of(&old, bytes);
-        let limit = options.record_bytes_max;
-        let step = |at: u64| progress((done + at).min(all), all);
-        report.read(&*file, limit, step, |_| Ok(()))?;
-        done += bytes;
-        reports.push(report);
+    /// What [`run`](Self::run) would do; nothing is changed.
+    pub fn inspect(
+        &self,
+        options: &Options,
+        mut progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Vec<FileMigration>> {
+        let storage = &*options.storage;
+        let source = source_of(storage, self, None)?;
+        let files = sized(storage, old_files(storage, &source, &self.base_filename)?)?;
+        let all = files.iter().map(|(_, bytes)| bytes).sum();
+        let (mut reports, mut done) = (Vec::new(), 0);
+        for (old, bytes) in files {
+            let file =
+                storage.open(&old.path, Access::Read).map_err(|e| unreadable(&old.path, e))?;
+            let mut report = FileMigration::of(&old, bytes);
+            let limit = options.record_bytes_max;
+            let step = |at: u64| progress((done + at).min(all), all);
+            report.read(&*file, limit, step, |_| Ok(()))?;
+            done += bytes;
+            reports.push(report);
+        }
+        Ok(reports)
     }
-    Ok(reports)
 }
 
 fn source_of(storage: &dyn Storage, migration: &Migration, to: Option<&Path>) -> Result<PathBuf> {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::contents::Contents;
-use super::files::{FileInfo, files};
+use super::files::FileInfo;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::Batch;
@@ -40,44 +40,66 @@ pub struct FileSalvage {
     pub report: SalvageReport,
 }
 
-/// Check every record of every file. `progress` is called with bytes done and bytes in all, and what
-/// it fails with ends the check.
-pub fn verify(
-    location: impl AsRef<Path>,
-    base_filename: &str,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<Vec<FileReport>> {
-    verify_files(files(location, base_filename, options)?, options, progress)
-}
+impl Options {
+    /// Check every record of every file of a ledger.
+    pub fn verify(
+        &self,
+        location: impl AsRef<Path>,
+        base_filename: &str,
+    ) -> Result<Vec<FileReport>> {
+        self.verify_with(location, base_filename, |_, _| Ok(()))
+    }
 
-/// Check every record of one file, but for those of the parts `intact`, which
-/// [`check_part`](crate::ledger::check_part) found to be intact: see [`crate::book::verify_rest`].
-pub fn verify_file(
-    path: impl AsRef<Path>,
-    options: &Options,
-    intact: &[Split],
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<VerifyReport> {
-    crate::log::check_rest::<LedgerFormat>(path.as_ref(), options, intact, progress)
-}
+    /// As [`verify`](Self::verify). `progress` is called with bytes done and bytes in all, and its error ends the
+    /// check.
+    pub fn verify_with(
+        &self,
+        location: impl AsRef<Path>,
+        base_filename: &str,
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Vec<FileReport>> {
+        verify_files(self.files(location, base_filename)?, self, progress)
+    }
 
-/// Copy every intact record to a new ledger, whose directory must have no files of that base: each
-/// file to one of its own. The quarantine, `.deedbook/quarantine`, can be copied in the same way.
-/// `progress` is called with bytes done and bytes in all, and what it fails with ends the copying.
-pub fn salvage(
-    location: impl AsRef<Path>,
-    base_filename: &str,
-    target: impl AsRef<Path>,
-    options: &Options,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<Vec<FileSalvage>> {
-    let found = files(location, base_filename, options)?;
-    salvage_files(found, base_filename, target.as_ref(), options, progress)
+    /// Check every record of one file, but for those of the parts `intact`, which
+    /// [`verify_part`](Self::verify_part) found to be intact: see
+    /// [`verify_rest`](crate::book::Options::verify_rest) of a book.
+    pub fn verify_file(
+        &self,
+        path: impl AsRef<Path>,
+        intact: &[Split],
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<VerifyReport> {
+        crate::log::check_rest::<LedgerFormat>(path.as_ref(), self, intact, progress)
+    }
+
+    /// Copy every intact record to a new ledger, whose directory must have no files of that base: each
+    /// file to one of its own. The quarantine, `.deedbook/quarantine`, can be copied in the same way.
+    pub fn salvage(
+        &self,
+        location: impl AsRef<Path>,
+        base_filename: &str,
+        target: impl AsRef<Path>,
+    ) -> Result<Vec<FileSalvage>> {
+        self.salvage_with(location, base_filename, target, |_, _| Ok(()))
+    }
+
+    /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
+    /// copying.
+    pub fn salvage_with(
+        &self,
+        location: impl AsRef<Path>,
+        base_filename: &str,
+        target: impl AsRef<Path>,
+        progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Vec<FileSalvage>> {
+        let found = self.files(location, base_filename)?;
+        salvage_files(found, base_filename, target.as_ref(), self, progress)
+    }
 }
 
 impl Contents {
-    /// As [`verify`], of these files.
+    /// As [`Options::verify_with`], of these files.
     pub fn verify(
         &self,
         options: &Options,
@@ -86,7 +108,7 @@ impl Contents {
         verify_files(self.files.clone(), options, progress)
     }
 
-    /// As [`salvage`], of these files.
+    /// As [`Options::salvage_with`], of these files.
     pub fn salvage(
         &self,
         target: impl AsRef<Path>,
@@ -106,7 +128,7 @@ fn verify_files(
     let (mut reports, mut done) = (Vec::new(), 0);
     for file in found {
         let step = |bytes: u64, _| progress((done + bytes).min(all), all);
-        match verify_file(&file.path, options, &[], step) {
+        match options.verify_file(&file.path, &[], step) {
             Ok(report) => {
                 done += file.bytes;
                 reports.push(FileReport { file, report });
@@ -126,7 +148,7 @@ fn salvage_files(
     options: &Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<Vec<FileSalvage>> {
-    if !files(target, base_filename, options)?.is_empty() {
+    if !options.files(target, base_filename)?.is_empty() {
         let exists = Error::io("create the ledger", target, io::ErrorKind::AlreadyExists.into());
         return Err(exists.of(FORMAT));
     }

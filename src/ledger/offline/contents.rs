@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::files::{FileInfo, list, open_file};
+use super::files::{FileInfo, list};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::codec::{FORMAT, file_parts};
 use crate::ledger::directory::counter;
@@ -84,7 +84,7 @@ impl Contents {
         let may_be_gone = self.files.iter().all(|file| file.path != self.path);
         let options = self.options.clone();
         let begin = move |file: FileInfo| {
-            let log = open_file(&file.path, &options);
+            let log = options.open_file(&file.path);
             match log.and_then(|log| log.cursor(on_corrupt)) {
                 Err(e) if e.kind() == ErrorKind::Missing && may_be_gone => None,
                 cursor => Some(cursor.map(|cursor| (file.index.into(), cursor))),
@@ -112,34 +112,39 @@ impl Contents {
     }
 }
 
-/// The ledger at a path: a directory, or one of its files. Of a directory, `base` says which ledger;
-/// without it there must be just one.
-pub fn contents(path: impl AsRef<Path>, base: Option<&str>, options: &Options) -> Result<Contents> {
-    let storage = &*options.storage;
-    let path = located(storage, path.as_ref())?;
-    if storage.is_dir(&path) {
-        let base = match base {
-            Some(base) => base.into(),
-            None => only_base(&path, options)?,
+impl Options {
+    /// The ledger at a path: a directory, or one of its files. Of a directory, `base` says which ledger;
+    /// without it there must be just one.
+    pub fn contents(&self, path: impl AsRef<Path>, base: Option<&str>) -> Result<Contents> {
+        let storage = &*self.storage;
+        let path = located(storage, path.as_ref())?;
+        if storage.is_dir(&path) {
+            let base = match base {
+                Some(base) => base.into(),
+                None => only_base(&path, self)?,
+            };
+            let files = list(&path, &base, self, |_| Ok(()))?;
+            return Ok(Contents { path, base, files, options: self.clone() });
+        }
+        let refused = |kind, message: String| Err(Error::new(kind, message).of(FORMAT).at(&path));
+        if let Err(e) = storage.open(&path, Access::Read)
+            && e.kind() != io::ErrorKind::InvalidInput
+        {
+            return Err(Error::io("open the file", &path, e).of(FORMAT));
+        }
+        let Some((index, found)) = path.file_name().and_then(file_parts) else {
+            return refused(
+                ErrorKind::NotALog,
+                "no file of a ledger: its name is not N-BASE".into(),
+            );
         };
-        let files = list(&path, &base, options, |_| Ok(()))?;
-        return Ok(Contents { path, base, files, options: options.clone() });
+        if base.is_some_and(|base| base != found) {
+            return refused(ErrorKind::InvalidArgument, format!("a file of the base {found:?}"));
+        }
+        let mut files = list(path.parent().unwrap_or(&path), found, self, |_| Ok(()))?;
+        files.retain(|file| file.index == index);
+        Ok(Contents { base: found.into(), files, path: path.clone(), options: self.clone() })
     }
-    let refused = |kind, message: String| Err(Error::new(kind, message).of(FORMAT).at(&path));
-    if let Err(e) = storage.open(&path, Access::Read)
-        && e.kind() != io::ErrorKind::InvalidInput
-    {
-        return Err(Error::io("open the file", &path, e).of(FORMAT));
-    }
-    let Some((index, found)) = path.file_name().and_then(file_parts) else {
-        return refused(ErrorKind::NotALog, "no file of a ledger: its name is not N-BASE".into());
-    };
-    if base.is_some_and(|base| base != found) {
-        return refused(ErrorKind::InvalidArgument, format!("a file of the base {found:?}"));
-    }
-    let mut files = list(path.parent().unwrap_or(&path), found, options, |_| Ok(()))?;
-    files.retain(|file| file.index == index);
-    Ok(Contents { base: found.into(), files, path: path.clone(), options: options.clone() })
 }
 
 fn only_base(path: &Path, options: &Options) -> Result<String> {

@@ -26,16 +26,19 @@ pub struct FileInfo {
     pub active: bool,
 }
 
-/// The files of a ledger, the oldest first; none if there is no such directory.
-pub fn files(
-    location: impl AsRef<Path>,
-    base_filename: &str,
-    options: &Options,
-) -> Result<Vec<FileInfo>> {
-    list(location.as_ref(), base_filename, options, Err)
+impl Options {
+    /// The files of a ledger, the oldest first; none if there is no such directory.
+    pub fn files(&self, location: impl AsRef<Path>, base_filename: &str) -> Result<Vec<FileInfo>> {
+        list(location.as_ref(), base_filename, self, Err)
+    }
+
+    /// One file for reading, also while a store writes it; a snapshot.
+    pub fn open_file(&self, path: impl AsRef<Path>) -> Result<LedgerFile> {
+        Ok(LedgerFile(Log::open_with(path.as_ref(), Mode::Read, self.clone())?))
+    }
 }
 
-/// As [`files`]; `unreadable` is asked about a file that cannot be opened, which has 0 bytes then.
+/// As [`Options::files`]; `unreadable` is asked about a file that cannot be opened, which has 0 bytes then.
 pub(super) fn list(
     location: &Path,
     base_filename: &str,
@@ -67,9 +70,4 @@ pub(super) fn list(
         found.push(FileInfo { index, path, bytes, active });
     }
     Ok(found)
-}
-
-/// One file for reading, also while a store writes it; a snapshot.
-pub fn open_file(path: impl AsRef<Path>, options: &Options) -> Result<LedgerFile> {
-    Ok(LedgerFile(Log::open_with(path.as_ref(), Mode::Read, options.clone())?))
 }

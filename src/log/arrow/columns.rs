@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::slice::there;
 
 /// A column's value of a record.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Its number: int64, null after damage that hid the count.
@@ -25,6 +26,7 @@ pub enum Value {
 }
 
 /// The columns of a format.
+#[doc(hidden)]
 pub trait Columns: Copy + Debug + Eq + FromStr<Err = Error> + Send + 'static {
     /// Each column, its name, and what it has.
     const ALL: &'static [(Self, &'static str, Value)];

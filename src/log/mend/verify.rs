@@ -4,7 +4,7 @@
 //! Several readers can share it. They check the parts that [`Log::splits_over`] cuts, each with
 //! [`check`]. Intact parts that follow each other from the log's first record on are its beginning, for
 //! each ends where the next one begins: a walk over the log would give just their records, without
-//! damage, and go on at their end. So [`verify`] need not read them again: the report of the log is that
+//! damage, and go on at their end. So [`check_rest`] need not read them again: the report of the log is that
 //! of a walk over the rest. The rest begins at the first part that is not intact; where all are, at the
 //! last one, after which the log ends.
 
@@ -15,7 +15,7 @@ use crate::interrupt::asking;
 use crate::locks::lock;
 use crate::log::Log;
 use crate::log::extent::Extent;
-use crate::log::format::{Format, Inspected, LogOptions};
+use crate::log::format::{Format, Inspected};
 use crate::log::look::beyond_limit::begins_beyond_limit;
 use crate::log::look::index::index_of;
 use crate::log::look::inspect::{READER_TRIES, inspect_patiently, place_of};
@@ -30,42 +30,11 @@ use crate::scan::framing::{Frame, Framing};
 use crate::scan::{Damage, OnCorrupt, Verdict};
 use crate::sidecar::{LoadedMark, Loss, MarkFile};
 
-/// Check every record of a log. `progress` is called with bytes done and bytes in all, and what it
-/// fails with ends the check.
-pub fn verify<O: LogOptions>(
-    path: impl AsRef<Path>,
-    options: &O,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<VerifyReport> {
-    verify_rest(path, options, &[], progress)
-}
-
-/// The same without reading again what [`check_part`] found to be intact: the log's splits from its
-/// first record on. The report is that of [`verify`]. Parts that are not the beginning of the log that
-/// is there now are read again.
+/// Check every record of a log, but for the parts that [`check`] found to be intact: the log's splits from its first
+/// record on. Parts that are not the beginning of the log that is there now are read again.
 ///
 /// So several readers share a check: each checks parts, and the report of the log is that of its
 /// rest, which begins at the first part that is not intact; where all are, at the last one.
-pub fn verify_rest<O: LogOptions>(
-    path: impl AsRef<Path>,
-    options: &O,
-    intact: &[Split],
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<VerifyReport> {
-    check_rest::<O::Format>(path.as_ref(), options, intact, progress)
-}
-
-/// Check every record of a part. `progress` is called with bytes done and bytes in all, and what it
-/// fails with ends the check.
-pub fn check_part<O: LogOptions>(
-    split: &Split,
-    options: &O,
-    progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<PartReport> {
-    check::<O::Format>(split, options, progress)
-}
-
-/// [`verify_rest`], of a log whose options do not say its format.
 pub fn check_rest<F: Format>(
     path: &Path,
     options: &F::Options,
@@ -170,7 +139,7 @@ fn check_once<F: Format>(
     Ok((report, findings.verdict == Verdict::Corrupt))
 }
 
-/// [`check_part`], of a log whose options do not say its format. The log is not opened.
+/// Check every record of a part. The log is not opened.
 pub fn check<F: Format>(
     split: &Split,
     options: &F::Options,

@@ -17,10 +17,12 @@ use crate::sidecar::Mark;
 use crate::storage::{File, read_full};
 
 /// Which log it is: its text is `BYTE:CHECKSUM BYTE:CHECKSUM`.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity([Anchor; 2]);
 
 /// A record by its byte and its stored checksum: `BYTE:CHECKSUM`.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
     /// Its first byte.

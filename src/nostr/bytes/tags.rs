@@ -102,7 +102,12 @@ impl<'a> TagsRef<'a> {
 
     /// The tags in their order.
     #[inline]
-    pub fn iter(self) -> Tags<'a> {
+    pub fn iter(self) -> impl Iterator<Item = Tag<'a>> {
+        self.each()
+    }
+
+    #[inline]
+    fn each(self) -> Tags<'a> {
         // A record without tags may have no count either.
         Tags { rest: if self.bytes.is_empty() { &[] } else { part(self.bytes, COUNT_BYTES..) } }
     }
@@ -110,7 +115,7 @@ impl<'a> TagsRef<'a> {
     /// Whether a tag may have this name, which is longer than a byte: asked quickly, of the entries alone.
     #[inline]
     pub(crate) fn may_name(self, name: &str) -> bool {
-        let mut rest = self.iter().rest;
+        let mut rest = self.each().rest;
         while let Some(entry) = Entry::first(rest) {
             // In pieces, it begins like this.
             let begins = |values| name.as_bytes().starts_with(split_value(values).0);
@@ -215,7 +220,7 @@ fn split_value(values: &[u8]) -> (&[u8], &[u8]) {
 
 /// The tags of an event.
 #[derive(Clone, Debug)]
-pub struct Tags<'a> {
+struct Tags<'a> {
     rest: &'a [u8],
 }
 
@@ -261,7 +266,7 @@ impl<'a> Tag<'a> {
     }
 
     /// What follows the name.
-    pub fn values(self) -> Elements<'a> {
+    pub fn values(self) -> impl Iterator<Item = Cow<'a, str>> {
         let mut elements = self.elements();
         elements.next();
         elements
@@ -274,7 +279,7 @@ impl<'a> Tag<'a> {
 
     /// All texts, the name first; none for the tag `[]`.
     #[inline]
-    pub fn elements(self) -> Elements<'a> {
+    pub fn elements(self) -> impl Iterator<Item = Cow<'a, str>> {
         Elements { name: self.kept_name(), raw: self.raw() }
     }
 
@@ -322,7 +327,7 @@ impl std::fmt::Debug for Tag<'_> {
 
 /// Texts of a tag.
 #[derive(Clone, Debug)]
-pub struct Elements<'a> {
+struct Elements<'a> {
     name: Option<Cow<'a, str>>,
     raw: Raw<'a>,
 }

@@ -18,7 +18,7 @@ use crate::nostr::store::handle::{EventStore, Shared};
 use crate::storage::Access;
 
 impl EventStore {
-    /// What is wrong with the write-ahead log: a [`repair`](crate::nostr::repair()) names the same parts.
+    /// What is wrong with the write-ahead log: a [`repair`](crate::nostr::Options::repair) names the same parts.
     pub fn verify_log(&self) -> Result<Vec<DamagedPart>> {
         let shared = self.usable()?;
         let check = shared.options.lock_timeout.check();

@@ -63,8 +63,8 @@ pub struct StoreRepair {
 /// # Errors
 ///
 /// [`ErrorKind::Corrupt`] if intact events would go, unless `may.force` says so, or if nothing helps but
-/// to [`salvage`](crate::nostr::salvage) what is intact; the store is unchanged then.
-pub fn repair(path: &Path, options: &Options, may: Repair) -> Result<StoreRepair> {
+/// to [`salvage`](crate::nostr::Options::salvage) what is intact; the store is unchanged then.
+pub(crate) fn repair(path: &Path, options: &Options, may: Repair) -> Result<StoreRepair> {
     let run = || {
         options.check()?;
         mend(located(&*options.storage, path)?, options, may)

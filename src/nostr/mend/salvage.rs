@@ -83,7 +83,7 @@ impl StoreSalvage {
 ///
 /// [`ErrorKind::Missing`] if there is no file of a store, [`ErrorKind::AlreadyExists`] if the target is
 /// one.
-pub fn salvage(
+pub(crate) fn salvage(
     source: &Path,
     target: &Path,
     options: &Options,

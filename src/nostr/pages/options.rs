@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Recovery;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::PAGE_BYTES_WRITTEN;
+use crate::nostr::bytes::record::RECORD_BYTES_MAX;
 use crate::nostr::log::wal::WalOptions;
 use crate::setters::setters;
 use crate::sidecar::{LockTimeout, WriterLock, sidecar_dir};
@@ -154,6 +155,9 @@ setters! {
 }
 
 impl Options {
+    /// The highest limit of a new record, bytes: the default.
+    pub const RECORD_BYTES_MAX: u32 = RECORD_BYTES_MAX;
+
     /// The defaults.
     pub fn new() -> Self {
         Self::default()

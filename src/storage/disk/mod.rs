@@ -55,6 +55,7 @@ pub struct Disk {
 
 /// The disk as it is by default.
 #[allow(non_upper_case_globals)]
+#[doc(hidden)]
 pub const Disk: Disk = Disk { mapped_writes: true };
 
 impl Default for Disk {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::slice::{part, part_mut};
 
 /// A disk writes a sector whole or not at all.
+#[doc(hidden)]
 pub const SECTOR_BYTES: usize = 512;
 
 /// The bytes of one sector and their hash.

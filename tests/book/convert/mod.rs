@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deedbook::Mode;
-use deedbook::book::{Layout, Meta, Options, convert};
+use deedbook::book::{Layout, Meta, Options};
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Disk, Storage};
 use deedbook::{Durability, ErrorKind, Result};
@@ -52,7 +52,7 @@ fn begun(from: Layout) -> Sim {
 }
 
 fn converted(disk: &Sim, target: &str, to: Layout) -> Result<u64> {
-    let report = convert(SOURCE, target, to, &on(disk.clone()), |_, _| Ok(()))?;
+    let report = on(disk.clone()).convert(SOURCE, target, to, |_, _| Ok(()))?;
     Ok(report.deeds)
 }
 
@@ -199,7 +199,7 @@ fn a_copy_goes_on_as_its_source_would() {
         assert_eq!(book.append(1, &[5; 300]).unwrap(), 8);
         book.close().unwrap();
         let named = on(disk.clone()).layout(to).deed_bytes_max(200);
-        let report = convert(SOURCE, TARGET, to, &named, |_, _| Ok(())).unwrap();
+        let report = named.convert(SOURCE, TARGET, to, |_, _| Ok(())).unwrap();
         assert_eq!((report.deeds, report.jam_bytes, report.bounds), (1, 300, Some((8, 8))));
         let copy = on(disk.clone()).deed_bytes_max(200).open(TARGET, Mode::Append).unwrap();
         assert_eq!((copy.layout(), copy.epoch().unwrap()), (to, 7));
@@ -214,7 +214,7 @@ fn a_conversion_makes_the_same_calls_with_any_durability_and_its_copy_is_durable
         let disk = Sim::new();
         write(&on(disk.clone()), Path::new(SOURCE), Layout::Packed, &long);
         let (before, options) = (disk.calls(), on(disk.clone()).durability(durability));
-        convert(SOURCE, TARGET, Layout::Slots, &options, |_, _| Ok(())).unwrap();
+        options.convert(SOURCE, TARGET, Layout::Slots, |_, _| Ok(())).unwrap();
         let calls = disk.calls() - before;
         assert!(cuts(&disk, STATES).iter().all(|image| log_of(image, TARGET) == long));
         calls
@@ -254,7 +254,7 @@ fn progress_counts_the_bytes_of_the_source_in_both_passes() {
             reported.push(done);
             Ok(())
         };
-        convert(SOURCE, TARGET, to, &on(disk), report).unwrap();
+        on(disk).convert(SOURCE, TARGET, to, report).unwrap();
         assert!(reported.is_sorted() && reported.last() == Some(&(2 * end)), "{reported:?}");
         let copying = reported.iter().filter(|&&done| done <= end).count();
         let comparing = reported.len() - copying;
@@ -267,7 +267,7 @@ fn progress_counts_the_bytes_of_the_source_in_both_passes() {
 fn a_conversion_that_is_interrupted_leaves_nothing() {
     let disk = begun(Layout::Packed);
     let stop = |_, _| Err(deedbook::Error::new(ErrorKind::Closed, "interrupted"));
-    let done = convert(SOURCE, TARGET, Layout::Slots, &on(disk.clone()), stop);
+    let done = on(disk.clone()).convert(SOURCE, TARGET, Layout::Slots, stop);
     assert_eq!(done.unwrap_err().kind(), ErrorKind::Closed);
     assert!(!disk.is_dir(Path::new(TARGET)));
 }
@@ -280,11 +280,11 @@ fn a_conversion_of_a_torn_log_says_what_it_left_out() {
         let log = Path::new(SOURCE).join("book.log");
         let mut bytes = read_file(&disk, &log);
         let end = bytes.len() as u64;
-        let clean = convert(SOURCE, "/clean", from, &on(disk.clone()), |_, _| Ok(())).unwrap();
+        let clean = on(disk.clone()).convert(SOURCE, "/clean", from, |_, _| Ok(())).unwrap();
         assert_eq!(clean.left_out, None);
         bytes.extend([7; 30]);
         write_file(&disk, &log, &bytes);
-        let report = convert(SOURCE, TARGET, from, &on(disk), |_, _| Ok(())).unwrap();
+        let report = on(disk).convert(SOURCE, TARGET, from, |_, _| Ok(())).unwrap();
         let left_out = report.left_out.unwrap();
         assert_eq!((report.deeds, left_out.offset, left_out.end), (40, end, end + 30));
     }
@@ -302,7 +302,7 @@ fn a_copy_that_differs_from_its_source_is_an_error_of_its_event() {
         let (source, target) = (dir.path().join("source"), dir.path().join("target"));
         write(&on(Disk), &source, Layout::Packed, &events);
         let lying = on(flips("book.log", b"marked"));
-        let done = convert(&source, &target, Layout::Slots, &lying, |_, _| Ok(()));
+        let done = lying.convert(&source, &target, Layout::Slots, |_, _| Ok(()));
         let error = refused(done, ErrorKind::Corrupt);
         let says = "event 2 of the copy is not that of the source";
         assert!(error.to_string().contains(says), "{error}");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use deedbook::ErrorKind;
 use deedbook::Mode;
-use deedbook::book::{Layout, Meta, convert};
+use deedbook::book::{Layout, Meta};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 
@@ -20,7 +20,7 @@ fn metadata_that_a_killed_conversion_left_is_not_that_of_the_next_copy() {
     other.append(1, b"without metadata").unwrap();
     other.close().unwrap();
     let again = |disk: &Sim| {
-        let done = convert("/other", TARGET, Layout::Slots, &on(disk.clone()), |_, _| Ok(()));
+        let done = on(disk.clone()).convert("/other", TARGET, Layout::Slots, |_, _| Ok(()));
         assert_eq!(done.unwrap().deeds, 1);
     };
     let check = |disk: &Sim| {
@@ -80,7 +80,7 @@ fn a_directory_with_a_part_of_another_book_is_no_place_for_a_copy() {
 fn a_conversion_to_the_place_of_another_one_that_runs_is_refused() {
     let disk = begun(Layout::Packed);
     let mut tried = 0;
-    let report = convert(SOURCE, TARGET, Layout::Slots, &on(disk.clone()), |_, _| {
+    let report = on(disk.clone()).convert(SOURCE, TARGET, Layout::Slots, |_, _| {
         refused(converted(&disk, TARGET, Layout::Slots), ErrorKind::Locked);
         tried += 1;
         Ok(())
@@ -96,7 +96,7 @@ fn a_log_that_a_writer_made_meanwhile_stays() {
     for (closes, kind) in [(true, ErrorKind::AlreadyExists), (false, ErrorKind::Locked)] {
         let disk = begun(Layout::Packed);
         let mut writer = None;
-        let done = convert(SOURCE, TARGET, Layout::Slots, &on(disk.clone()), |_, _| {
+        let done = on(disk.clone()).convert(SOURCE, TARGET, Layout::Slots, |_, _| {
             if writer.is_none() {
                 let book = on(disk.clone()).open(TARGET, Mode::Append)?;
                 book.append(7, b"acknowledged")?;

@@ -83,7 +83,7 @@ fn an_export_of_many_chunks_has_every_event() {
     book.append_batch(&batch, None, None).unwrap();
     book.close().unwrap();
     let mut steps = Vec::new();
-    let report = export(&source, &dest, &Options::default(), |done, _| {
+    let report = Options::default().export(&source, &dest, |done, _| {
         steps.push(done);
         Ok(())
     });
@@ -107,7 +107,7 @@ fn a_book_that_grows_while_it_is_exported_is_noticed() {
     let book = Book::create(&source).unwrap();
     (1..=3).for_each(|n| assert_eq!(book.append(0, &[n]).unwrap(), u64::from(n)));
     let mut grown = false;
-    let exported = export(&source, &dest, &Options::default(), |_, _| {
+    let exported = Options::default().export(&source, &dest, |_, _| {
         if !std::mem::replace(&mut grown, true) {
             book.append(0, b"more").unwrap();
         }

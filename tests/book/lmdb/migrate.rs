@@ -125,7 +125,7 @@ fn a_pier_that_comes_epoch_by_epoch_gets_its_metadata_last() {
     let only = |epochs: &[u64], dest: &Path| {
         let options = Options::new().epochs(epochs.to_vec());
         let mut last = (0, 0);
-        let report = migrate(&source, dest, &options, |done, all| {
+        let report = options.migrate(&source, dest, |done, all| {
             last = (done, all);
             Ok(())
         })?;

@@ -11,7 +11,7 @@ fn pier() -> (TempDir, PathBuf, PathBuf) {
     let (dir, _, dest) = space();
     let book = book::Options::new().storage(Arc::new(Watched::idle()));
     let options = Options::new().book(book);
-    migrate(data("pier-lmdb"), &dest, &options, |_, _| Ok(())).unwrap();
+    options.migrate(data("pier-lmdb"), &dest, |_, _| Ok(())).unwrap();
     let last = dest.join(".urb/log/0i60");
     (dir, dest, last)
 }

@@ -15,11 +15,7 @@ fn an_interrupted_migration_goes_on_and_doubles_nothing() {
         let stop = || Error::new(ErrorKind::InvalidArgument, "enough");
         (calls < 3).then_some(()).ok_or_else(stop)
     };
-    refused(
-        migrate(&source, &dest, &Options::default(), stop),
-        ErrorKind::InvalidArgument,
-        "enough",
-    );
+    refused(Options::default().migrate(&source, &dest, stop), ErrorKind::InvalidArgument, "enough");
     let held = deeds(&dest).len() as u64;
     assert!(0 < held && held < 12, "{held}");
     assert_eq!(look(&source, &dest).unwrap().resumed_from, Some(held + 1));
@@ -38,7 +34,7 @@ fn an_event_that_lies_otherwise_in_the_destination_than_in_the_source_ends_the_m
         let storage = Arc::new(flips("book.log", b"second"));
         let book = book::Options::new().layout(layout).storage(storage);
         let options = Options::new().book(book);
-        let brought = migrate(&source, &dest, &options, |_, _| Ok(()));
+        let brought = options.migrate(&source, &dest, |_, _| Ok(()));
         refused(brought, ErrorKind::Corrupt, says);
     }
 }
@@ -90,7 +86,7 @@ fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
                 let storage = Arc::new(disk.clone());
                 let book = book::Options::new().layout(layout).storage(storage);
                 let failing = Options::new().book(book);
-                let brought = migrate(&source, &dest, &failing, |_, _| Ok(()));
+                let brought = failing.migrate(&source, &dest, |_, _| Ok(()));
                 let struck = disk.calls() >= call;
                 if brought.is_ok() {
                     assert_eq!(deeds(&dest), wanted, "call {call}");
@@ -100,7 +96,7 @@ fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
                 let storage = Arc::new(Watched::idle());
                 let book = book::Options::new().layout(layout).storage(storage);
                 let options = Options::new().book(book);
-                let again = migrate(&source, &dest, &options, |_, _| Ok(())).unwrap();
+                let again = options.migrate(&source, &dest, |_, _| Ok(())).unwrap();
                 assert_eq!(again.events, 20, "call {call}");
                 begun += u64::from(again.found > 0);
                 assert_eq!(deeds(&dest), wanted, "call {call}");
@@ -125,7 +121,7 @@ fn the_directories_of_a_pier_that_are_there_are_synced() {
     let disk = Watched::idle();
     let book = book::Options::new().storage(Arc::new(disk.clone()));
     let options = Options::new().book(book);
-    migrate(data("pier-lmdb"), &dest, &options, |_, _| Ok(())).unwrap();
+    options.migrate(data("pier-lmdb"), &dest, |_, _| Ok(())).unwrap();
     for above in [dir.path().to_path_buf(), dest.clone(), dest.join(".urb"), log] {
         assert!(disk.has_synced(&above), "{}", above.display());
     }
@@ -149,7 +145,7 @@ fn an_empty_environment_that_a_kill_left_is_gone_on_with() {
     fs::create_dir(&environment).unwrap();
     fs::write(environment.join("data.mdb"), b"").unwrap();
     let options = Options::new().dry_run(true);
-    export(dest.join("book"), &environment, &options, |_, _| Ok(())).unwrap();
+    options.export(dest.join("book"), &environment, |_, _| Ok(())).unwrap();
     assert_eq!(back(&dest.join("book"), &environment).unwrap().events, 50);
 
     let pier = data("pier-lmdb");
@@ -198,13 +194,13 @@ fn progress_comes_with_every_batch_and_not_with_every_event() {
     let (options, dry) = (Options::default(), Options::new().dry_run(true));
     let compared = [16_384, 32_768, 40_000];
     // Counted, written, compared with what is there, and with what would be.
-    assert_eq!(steps(|noted| migrate(&source, &dest, &dry, noted)), compared);
-    assert_eq!(steps(|noted| migrate(&source, &dest, &options, noted)), [40_000]);
-    assert_eq!(steps(|noted| migrate(&source, &dest, &options, noted)), compared);
-    assert_eq!(steps(|noted| migrate(&source, &dest, &dry, noted)), compared);
+    assert_eq!(steps(|noted| dry.migrate(&source, &dest, noted)), compared);
+    assert_eq!(steps(|noted| options.migrate(&source, &dest, noted)), [40_000]);
+    assert_eq!(steps(|noted| options.migrate(&source, &dest, noted)), compared);
+    assert_eq!(steps(|noted| dry.migrate(&source, &dest, noted)), compared);
     let returned = dest.with_file_name("returned");
-    assert_eq!(steps(|noted| export(&dest, &returned, &options, noted)), [40_000]);
-    assert_eq!(steps(|noted| export(&dest, &returned, &options, noted)), compared);
+    assert_eq!(steps(|noted| options.export(&dest, &returned, noted)), [40_000]);
+    assert_eq!(steps(|noted| options.export(&dest, &returned, noted)), compared);
 }
 
 #[test]
@@ -213,7 +209,7 @@ fn progress_of_long_events_comes_by_their_bytes() {
     let long = vec![7; 3 << 20];
     let values: Vec<(u64, &[u8])> = (1..=8).map(|event| (event, &long[..])).collect();
     make(&source, &values, &[]);
-    let again = || steps(|noted| migrate(&source, &dest, &Options::default(), noted));
+    let again = || steps(|noted| Options::default().migrate(&source, &dest, noted));
     assert_eq!(again(), [3, 6, 8]);
     assert_eq!(again(), [3, 6, 8]);
 }

@@ -102,7 +102,7 @@ fn an_environment_that_is_written_meanwhile_is_noticed() {
         Ok(())
     };
     let says = "written while it was read";
-    refused(migrate(&source, &dest, &Options::default(), write), ErrorKind::Locked, says);
+    refused(Options::default().migrate(&source, &dest, write), ErrorKind::Locked, says);
 }
 
 /// Only the events that were counted came over, and the report said that these were all.
@@ -132,7 +132,7 @@ fn a_later_epoch_that_grows_while_the_first_is_brought_is_noticed() {
             }
             Ok(())
         };
-        let brought = migrate(&source, &dest, &Options::default(), write);
+        let brought = Options::default().migrate(&source, &dest, write);
         refused(brought, ErrorKind::Locked, "written since its events were counted; end the");
         assert_eq!(bring(&source, &dest).unwrap().events, 12);
     }

@@ -8,7 +8,7 @@ pub use std::os::unix::fs::PermissionsExt;
 pub use std::path::{Path, PathBuf};
 pub use std::sync::Arc;
 
-pub use deedbook::book::lmdb::{Environment, Options, Report, export, migrate};
+pub use deedbook::book::lmdb::{Environment, Options, Report};
 pub use deedbook::book::{Book, Layout, Meta};
 pub use deedbook::{Error, ErrorKind, Result};
 pub use deedbook::{Mode, book};
@@ -81,16 +81,16 @@ pub fn make_numbered(dir: &Path, range: RangeInclusive<u64>) {
 }
 
 pub fn bring(source: &Path, dest: &Path) -> Result<Report> {
-    migrate(source, dest, &Options::default(), |_, _| Ok(()))
+    Options::default().migrate(source, dest, |_, _| Ok(()))
 }
 
 pub fn back(source: &Path, dest: &Path) -> Result<Report> {
-    export(source, dest, &Options::default(), |_, _| Ok(()))
+    Options::default().export(source, dest, |_, _| Ok(()))
 }
 
 pub fn look(source: &Path, dest: &Path) -> Result<Report> {
     let options = Options::new().dry_run(true);
-    migrate(source, dest, &options, |_, _| Ok(()))
+    options.migrate(source, dest, |_, _| Ok(()))
 }
 
 pub fn deeds(path: &Path) -> Vec<(u64, Event)> {

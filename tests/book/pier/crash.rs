@@ -6,7 +6,7 @@ use std::io::ErrorKind as Io;
 use std::path::Path;
 
 use deedbook::Mode;
-use deedbook::book::pier::{Pier, verify};
+use deedbook::book::pier::Pier;
 use deedbook::book::{Layout, Meta, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
@@ -76,7 +76,7 @@ fn judge(image: &Sim, known: &Known) -> Vec<u64> {
     pier.close().unwrap();
     let again = reading(image);
     assert_eq!(all(&again), (1..=last + 2).collect::<Vec<_>>());
-    assert!(verify(PIER, &options(image), |_, _| Ok(())).unwrap().ok());
+    assert!(options(image).verify_pier(PIER).unwrap().ok());
     found
 }
 
@@ -241,7 +241,7 @@ fn fails_in(layout: Layout) {
         append(&pier, found + 1..=found + 1);
         pier.roll().unwrap();
         pier.close().unwrap();
-        assert!(verify(PIER, &options(&disk), |_, _| Ok(())).unwrap().ok(), "call {call}");
+        assert!(options(&disk).verify_pier(PIER).unwrap().ok(), "call {call}");
         if !struck {
             assert!(rolled.is_ok());
             break;

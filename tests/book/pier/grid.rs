@@ -3,7 +3,6 @@
 use deedbook::ErrorKind;
 use deedbook::OnCorrupt;
 use deedbook::book::Book;
-use deedbook::book::pier::verify;
 use deedbook::storage::sim::Sim;
 
 use crate::pier::support::{all, epoch, jam, options, put, reading, three_epochs};
@@ -93,7 +92,7 @@ fn damage_in_several_epochs_has_one_answer() {
                 let what = format!("{}, {}, {}", first.0, second.0, third.0);
                 assert_eq!(skipped(&disk), expected, "{what}");
                 assert_eq!(by_parts(&disk), expected, "{what}, by parts");
-                let report = verify("/zod", &options(&disk), |_, _| Ok(())).unwrap();
+                let report = options(&disk).verify_pier("/zod").unwrap();
                 let counted: u64 = report.epochs.iter().map(|epoch| epoch.report.records).sum();
                 assert_eq!((counted, report.ok()), (expected.len() as u64, !is_damaged), "{what}");
                 let pier = reading(&disk);

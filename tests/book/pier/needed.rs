@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use deedbook::book::pier::{Pier, verify};
+use deedbook::book::pier::Pier;
 use deedbook::book::{Meta, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Sim};
@@ -215,7 +215,7 @@ impl needed::Run for Run {
             Some(&last) if last == next => {}
             other => return Err(format!("the last event is {other:?}, not {next}")),
         }
-        let report = verify(PIER, &on(&worst), |_, _| Ok(())).map_err(failed("verifying"))?;
+        let report = on(&worst).verify_pier(PIER).map_err(failed("verifying"))?;
         if report.ok() { Ok(()) } else { Err(format!("{report:?}")) }
     }
 }

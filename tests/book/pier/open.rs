@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use deedbook::book::pier::verify;
 use deedbook::report::Verdict;
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
@@ -205,7 +204,7 @@ fn damage_at_the_end_of_a_finished_epoch_is_raised_where_it_is_met_and_can_be_pa
         assert_eq!(back.next().unwrap().unwrap().event, Some(event));
     }
     assert_eq!(back.next().unwrap_err().kind(), ErrorKind::Corrupt);
-    let report = verify(PIER, &options(&disk), |_, _| Ok(())).unwrap();
+    let report = options(&disk).verify_pier(PIER).unwrap();
     assert!(!report.ok() && report.gaps.is_empty());
     let ok: Vec<bool> = report.epochs.iter().map(|epoch| epoch.report.ok()).collect();
     assert_eq!(ok, [false, true, true]);
@@ -214,7 +213,7 @@ fn damage_at_the_end_of_a_finished_epoch_is_raised_where_it_is_met_and_can_be_pa
 #[test]
 fn verify_checks_every_epoch_and_what_lies_between() {
     let mut steps = Vec::new();
-    let report = verify(PIER, &options(&three_epochs()), |done, total| {
+    let report = options(&three_epochs()).verify_pier_with(PIER, |done, total| {
         steps.push((done, total));
         Ok(())
     });
@@ -226,13 +225,13 @@ fn verify_checks_every_epoch_and_what_lies_between() {
     let total = steps[0].1;
     assert!(steps.is_sorted() && steps.iter().all(|step| step.1 == total), "{steps:?}");
     assert_eq!(steps.last(), Some(&(total, total)));
-    let report = verify(PIER, &options(&epochs(&[(0, 3), (4, 1)])), |_, _| Ok(())).unwrap();
+    let report = options(&epochs(&[(0, 3), (4, 1)])).verify_pier(PIER).unwrap();
     assert!(!report.ok());
     assert_eq!(
         report.gaps,
         ["epoch 0i4 begins with event 5, but epoch 0i0 ends with event 3: event 4 is missing"]
     );
-    let missing = verify("/none", &options(&Sim::new()), |_, _| Ok(())).unwrap_err();
+    let missing = options(&Sim::new()).verify_pier("/none").unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Missing);
 }
 

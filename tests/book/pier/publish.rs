@@ -5,7 +5,7 @@ use std::io::ErrorKind as Io;
 use std::path::Path;
 
 use deedbook::Mode;
-use deedbook::book::pier::{Pier, verify};
+use deedbook::book::pier::Pier;
 use deedbook::book::{Layout, Options};
 use deedbook::jobs::{Committed, Part, Transaction, TransactionId};
 use deedbook::storage::Storage;
@@ -107,7 +107,7 @@ fn each_part_is_an_epoch_in_the_order_of_partitions() {
     let left = disk.list(&Path::new(LOG).join(".deedbook")).unwrap();
     assert!(!left.iter().any(|name| name == "transaction"), "{left:?}");
     pier.close().unwrap();
-    assert!(verify(PIER, &options(&disk), |_, _| Ok(())).unwrap().ok());
+    assert!(options(&disk).verify_pier(PIER).unwrap().ok());
     assert_eq!(numbers(&opened(&disk)).len(), 6);
     assert!(!disk.is_dir(&Path::new(LOG).join(".deedbook/begun")));
 }
@@ -244,7 +244,7 @@ fn judge(image: &Sim) -> bool {
     append(&pier, last + 1..=last + 1);
     pier.close().unwrap();
     assert_eq!(all(&reading(image)), (1..=last + 1).collect::<Vec<_>>());
-    assert!(verify(PIER, &options(image), |_, _| Ok(())).unwrap().ok());
+    assert!(options(image).verify_pier(PIER).unwrap().ok());
     is_there
 }
 

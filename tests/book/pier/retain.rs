@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use deedbook::Mode;
 use deedbook::book::Options;
-use deedbook::book::pier::{Pier, verify};
+use deedbook::book::pier::Pier;
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Disk, Storage};
 use deedbook::{ErrorKind, Retention};
@@ -66,7 +66,7 @@ fn retention_drops_whole_epochs_and_only_what_it_may() {
     pier.close().unwrap();
     assert_eq!(pier.retain(&most(0)).unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(all(&reading(&disk)), [10, 11, 12]);
-    assert!(verify(PIER, &options(&disk), |_, _| Ok(())).unwrap().ok());
+    assert!(options(&disk).verify_pier(PIER).unwrap().ok());
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_check_that_could_check_nothing_says_so() {
                 pier.retain(&most(0)).unwrap();
             }
         });
-        match verify(PIER, &Options::new().storage(storage), |_, _| Ok(())) {
+        match Options::new().storage(storage).verify_pier(PIER) {
             Ok(report) => assert!(!report.epochs.is_empty(), "dropped at call {at}"),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Missing, "{error}");
@@ -279,7 +279,7 @@ fn a_check_beside_a_retention_passes_over_what_is_gone() {
     let disk = four_epochs();
     let pier = appending(&disk);
     let (mut calls, mut seen) = (0, (0, 0));
-    let report = verify(PIER, &options(&disk), |done, total| {
+    let report = options(&disk).verify_pier_with(PIER, |done, total| {
         calls += 1;
         if calls == 1 {
             assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
@@ -309,7 +309,7 @@ fn judge(image: &Sim, left: &[Vec<u64>]) -> Vec<u64> {
     pier.close().unwrap();
     assert_eq!((numbers(&reading(image)), all(&reading(image))), (vec![11], vec![12]));
     assert!(!image.is_dir(&Path::new(LOG).join(".deedbook/dropped")));
-    assert!(verify(PIER, &options(image), |_, _| Ok(())).unwrap().ok());
+    assert!(options(image).verify_pier(PIER).unwrap().ok());
     found
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Barrier};
 
 use deedbook::Mode;
-use deedbook::book::pier::{Pier, verify};
+use deedbook::book::pier::Pier;
 use deedbook::book::{Batch, Book, Layout, Meta, Options};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Disk, Storage};
@@ -89,7 +89,7 @@ fn a_new_epoch_has_the_layout_of_the_one_before() {
         assert_eq!(pier.read(event).unwrap().jam, jam(event));
     }
     assert!(back.next().unwrap().is_none());
-    let report = verify(PIER, &options(&disk), |_, _| Ok(())).unwrap();
+    let report = options(&disk).verify_pier(PIER).unwrap();
     assert!(report.ok() && report.epochs.len() == 5);
 }
 
@@ -103,7 +103,7 @@ fn a_last_epoch_in_the_padded_layout_is_read_and_not_appended_to() {
     assert_eq!(layouts(&pier), [Layout::Packed, Layout::Padded]);
     assert_eq!(pier.bounds().unwrap(), Some(91..=103));
     assert_eq!(pier.iter(95, None).unwrap().filter(Result::is_ok).count(), 9);
-    assert!(verify(PIER, &options(&disk), |_, _| Ok(())).unwrap().ok());
+    assert!(options(&disk).verify_pier(PIER).unwrap().ok());
     for layout in [None, Some(Layout::Packed), Some(Layout::Padded)] {
         let writing = options(&disk).layout(layout);
         let refused = refused(writing.open_pier(PIER, Mode::Append), ErrorKind::Unsupported);
@@ -112,8 +112,7 @@ fn a_last_epoch_in_the_padded_layout_is_read_and_not_appended_to() {
     }
     assert_eq!(read_file(&disk, &epoch(100).join("book.log")), padded);
     // Converted, it is the last epoch of a pier that goes on.
-    let convert = deedbook::book::convert;
-    convert(epoch(100), "/copy", Layout::Slots, &options(&disk), |_, _| Ok(())).unwrap();
+    options(&disk).convert(epoch(100), "/copy", Layout::Slots, |_, _| Ok(())).unwrap();
     for name in ["book.log", ".deedbook"] {
         assert!(disk.list(Path::new("/copy")).unwrap().iter().any(|found| found == name));
     }

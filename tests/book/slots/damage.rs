@@ -134,7 +134,7 @@ fn a_first_batch_whose_checksum_differs_is_refused_and_not_taken_for_empty() {
     );
     assert_eq!(read_past_damage(&book).len(), 3);
     let how = Repair { force: false, accept_loss: true, dry_run: false };
-    let error = refused(repair(&path, &Options::default(), how), ErrorKind::Corrupt);
+    let error = refused(Options::default().repair(&path, how), ErrorKind::Corrupt);
     assert!(error.message().contains("3 intact deeds"), "{error}");
     assert_eq!(bytes(&path), log);
 }
@@ -157,11 +157,11 @@ fn a_damaged_length_in_the_first_batch_is_damage_and_not_a_torn_batch() {
             assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 2), "byte {byte}");
             refused(Book::append_to(&path), ErrorKind::Corrupt);
             let target = dir.path().join("copy");
-            let done = convert(&path, &target, Layout::Packed, &Options::default(), |_, _| Ok(()));
+            let done = Options::default().convert(&path, &target, Layout::Packed, |_, _| Ok(()));
             let error = refused(done, ErrorKind::Corrupt);
             assert!(error.message().contains("salvage copies what is intact"), "{error}");
             assert_eq!(bytes(&path), log);
-            salvage(&path, &target, &Options::default(), |_, _| Ok(())).unwrap();
+            Options::default().salvage(&path, &target).unwrap();
             let rest = [&all[..deed], &all[deed + 1..3]].concat();
             assert_eq!(events_of(&target), rest, "byte {byte}");
         }
@@ -223,7 +223,7 @@ fn without_a_slot_the_log_is_refused_and_salvaged() {
         let error = refused(Book::append_to(&path), ErrorKind::Corrupt);
         assert!(error.message().contains("both header slots are damaged"), "{error}");
         let to = dir.path().join("copy");
-        let report = salvage(&path, &to, &Options::default(), |_, _| Ok(())).unwrap();
+        let report = Options::default().salvage(&path, &to).unwrap();
         assert_eq!(report.records, 3);
         assert_eq!(events_of(&to), all[..3]);
         assert_eq!(Book::open(&to).unwrap().layout(), Layout::Slots);
@@ -263,7 +263,7 @@ fn a_repair_of_slots_leaves_a_log_that_is_clean() {
     let last = log.len() - 1;
     log[last] ^= 1;
     let (_dir, path) = place("0i0", &log);
-    repair(&path, &Options::default(), FORCED).unwrap();
+    Options::default().repair(&path, FORCED).unwrap();
     fs::remove_dir_all(path.join(".deedbook")).unwrap();
     let report = check(&path, &Options::default());
     assert_eq!((report.verdict, report.records), (Verdict::Clean, 2), "{report:?}");

@@ -44,7 +44,7 @@ fn the_padded_layout_is_read_and_not_written() {
         refused(Book::append_to(&path), ErrorKind::Unsupported);
         let to = base.path().join("copy").join(dir);
         fs::create_dir(base.path().join("copy")).unwrap();
-        salvage(&path, &to, &Options::default(), |_, _| Ok(())).unwrap();
+        Options::default().salvage(&path, &to).unwrap();
         assert_eq!(events_of(&to), all[..count as usize]);
         assert_eq!(Book::open(&to).unwrap().layout(), Layout::Packed);
         assert_eq!(bytes(&path), log);
@@ -98,7 +98,7 @@ fn converts((name, _, epoch, count, packed): Golden, log: &[u8], meta: &[u8]) {
     let bounds = (count > 0).then(|| (epoch + 1, epoch + count as u64));
     for to in [Layout::Packed, Layout::Slots] {
         let target = base.path().join(to.name());
-        let report = convert(&source, &target, to, &Options::default(), |_, _| Ok(())).unwrap();
+        let report = Options::default().convert(&source, &target, to, |_, _| Ok(())).unwrap();
         assert_eq!((report.to, report.deeds, report.bounds), (to, count as u64, bounds), "{name}");
         assert_eq!(report.from, Book::open(&source).unwrap().layout());
         assert_eq!(report.jam_bytes, events.iter().map(|(_, jam)| jam.len() as u64).sum::<u64>());
@@ -119,13 +119,9 @@ fn converts((name, _, epoch, count, packed): Golden, log: &[u8], meta: &[u8]) {
         }
     }
     assert!(bytes(&source) == log, "{name}");
-    let padded = convert(
-        &source,
-        base.path().join("padded"),
-        Layout::Padded,
-        &Options::default(),
-        |_, _| Ok(()),
-    );
+    let padded =
+        Options::default()
+            .convert(&source, base.path().join("padded"), Layout::Padded, |_, _| Ok(()));
     refused(padded, ErrorKind::Unsupported);
 }
 
@@ -150,7 +146,7 @@ fn a_golden_log_with_damage_in_its_middle_is_not_converted() {
     let (base, source) = place("0i0", &log);
     for to in [Layout::Packed, Layout::Slots] {
         let target = base.path().join(to.name());
-        let done = convert(&source, &target, to, &Options::default(), |_, _| Ok(()));
+        let done = Options::default().convert(&source, &target, to, |_, _| Ok(()));
         let error = refused(done, ErrorKind::Corrupt);
         assert_eq!((error.offset(), error.next_intact()), (Some(41), Some(68)), "{error}");
     }
@@ -161,7 +157,7 @@ fn a_golden_log_with_damage_in_its_middle_is_not_converted() {
     log[last] ^= 1;
     let (base, source) = place("0i0", &log);
     let target = base.path().join("copy");
-    let done = convert(&source, &target, Layout::Packed, &Options::default(), |_, _| Ok(()));
+    let done = Options::default().convert(&source, &target, Layout::Packed, |_, _| Ok(()));
     let error = refused(done, ErrorKind::Corrupt);
     assert!(error.message().contains("salvage copies what is intact"), "{error}");
     assert!(!target.exists());

@@ -161,7 +161,7 @@ fn the_newest_batch_is_held_against_its_checksum_also_where_a_mark_vouches() {
         assert!(!report.ok() && report.verdict == Verdict::Corrupt, "{report:?}");
         assert!(report.damages.iter().any(|damage| damage.reason.contains(&batch)), "{report:?}");
 
-        repair("/0i0", &on(&disk), FORCED).unwrap();
+        on(&disk).repair("/0i0", FORCED).unwrap();
         let book = on(&disk).open("/0i0", Mode::Append).unwrap();
         assert_eq!(book.len().unwrap(), before);
         assert_eq!(book.recovery().loss.map(|loss| loss.first), Some(before + 1));

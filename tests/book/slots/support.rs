@@ -5,7 +5,7 @@ pub use std::path::{Path, PathBuf};
 pub use std::sync::Arc;
 
 pub use deedbook::Mode;
-pub use deedbook::book::{Book, Layout, Options, convert, repair, salvage};
+pub use deedbook::book::{Book, Layout, Options};
 pub use deedbook::report::{Repair, Verdict};
 pub use deedbook::storage::sim::{Call, Fault, Sim, What};
 pub use deedbook::{Durability, ErrorKind};

@@ -215,9 +215,9 @@ fn a_check_and_a_copy_are_ended_while_they_read() {
         std::thread::sleep(Duration::from_millis(60));
         Ok(())
     };
-    let checked = deedbook::book::verify(path, &options, end).map(|report| report.records);
+    let checked = options.verify_with(path, end).map(|report| report.records);
     is_over.store(false, Ordering::Relaxed);
-    let copied = deedbook::book::salvage(path, "/copy", &options, end).map(|report| report.records);
+    let copied = options.salvage_with(path, "/copy", end).map(|report| report.records);
     for error in [checked.unwrap_err(), copied.unwrap_err()] {
         assert!(error.to_string().contains("enough"), "{error}");
     }

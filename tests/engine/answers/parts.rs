@@ -1,6 +1,6 @@
 //! What is shared is not read twice, and what is not the log's own is read again.
 
-use deedbook::book::{self, Options};
+use deedbook::book::Options;
 use deedbook::jobs::Split;
 use deedbook::report::VerifyReport;
 
@@ -14,7 +14,7 @@ use crate::support::judge::parts::share;
 fn verify(at: &At, intact: &[Split]) -> (VerifyReport, u64) {
     let options = Options::new().storage(at.storage.clone());
     let mut read = 0;
-    let report = book::verify_rest(&at.path, &options, intact, |done, all| {
+    let report = options.verify_rest(&at.path, intact, |done, all| {
         assert!(done <= all, "{done} of {all}");
         read = all;
         Ok(())
@@ -139,8 +139,8 @@ fn an_error_of_the_progress_function_ends_a_check() {
         let message = "enough".to_string();
         Err(deedbook::Error::new(deedbook::ErrorKind::InvalidArgument, message))
     };
-    let error = book::check_part(&parts[0], &options, refuse).unwrap_err();
+    let error = options.verify_part(&parts[0], refuse).unwrap_err();
     assert_eq!(error.message(), "enough");
-    let error = book::verify_rest(&at.path, &options, &parts[..2], refuse).unwrap_err();
+    let error = options.verify_rest(&at.path, &parts[..2], refuse).unwrap_err();
     assert_eq!(error.message(), "enough");
 }

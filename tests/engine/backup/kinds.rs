@@ -238,7 +238,7 @@ fn write_ledger(disk: &Disk, log: &Path, round: u32) -> Result<()> {
 
 fn read_ledger(disk: &Disk, log: &Path) -> Result<Vec<Vec<u8>>> {
     let options = ledger::Options::default().storage(disk.clone());
-    ledger::contents(log, None, &options)?.into_iter().map(|record| Ok(record?.payload)).collect()
+    options.contents(log, None)?.into_iter().map(|record| Ok(record?.payload)).collect()
 }
 
 fn of_store(disk: &Disk) -> nostr::Options {

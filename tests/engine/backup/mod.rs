@@ -101,9 +101,10 @@ fn a_backup_has_all_records_and_the_next_one_writes_what_is_new() {
 
 #[test]
 fn a_first_backup_of_a_ledger_knows_how_long_its_records_may_be() {
-    let (sim, long) = (disk(), vec![b'x'; (ledger::RECORD_BYTES_MAX + 1) as usize]);
-    let options =
-        ledger::Options::default().storage(on(&sim)).record_bytes_max(2 * ledger::RECORD_BYTES_MAX);
+    let (sim, long) = (disk(), vec![b'x'; (ledger::Options::RECORD_BYTES_MAX + 1) as usize]);
+    let options = ledger::Options::default()
+        .storage(on(&sim))
+        .record_bytes_max(2 * ledger::Options::RECORD_BYTES_MAX);
     let ledger = options.open(LedgerConfig::lines(LOG, "events")).unwrap();
     ledger.append(&long).unwrap();
     ledger.close().unwrap();

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
-use deedbook::book::pier::{self, Pier};
+use deedbook::book::pier::Pier;
 use deedbook::book::{self, Book};
 use deedbook::jobs::Transaction;
 use deedbook::ledger::{self, LedgerConfig, LedgerStore};
@@ -85,8 +85,8 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
                 Book::open(path).and_then(|log| log.meta().map(drop)),
                 Book::open(path).and_then(|log| log.follow(None).map(drop)),
                 Book::open(path).and_then(|log| log.staged().map(drop)),
-                book::verify(path, &options, no).map(drop),
-                book::salvage(path, aside, &options, no).map(drop),
+                options.verify_with(path, no).map(drop),
+                options.salvage_with(path, aside, no).map(drop),
             ]
         }
         "wal" => {
@@ -96,21 +96,21 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
                 Wal::open(path).and_then(|log| log.consumers().map(drop)),
                 Wal::open(path).and_then(|log| log.follow(None).map(drop)),
                 Wal::open(path).and_then(|log| log.staged().map(drop)),
-                wal::verify(path, &options, no).map(drop),
-                wal::salvage(path, aside, &options, no).map(drop),
+                options.verify_with(path, no).map(drop),
+                options.salvage_with(path, aside, no).map(drop),
             ]
         }
         "pier" => vec![
             Pier::open(path).and_then(|log| log.iter(0, None)?.try_for_each(|deed| deed.map(drop))),
             Pier::open(path).and_then(|log| log.follow(None).map(drop)),
-            pier::verify(path, &book::Options::new(), no).map(drop),
+            book::Options::new().verify_pier_with(path, no).map(drop),
         ],
         "ledger" => {
             let options = ledger::Options::new();
             vec![
-                ledger::contents(path, None, &options).map(drop),
-                ledger::verify(path, "events", &options, no).map(drop),
-                ledger::salvage(path, "events", aside, &options, no).map(drop),
+                options.contents(path, None).map(drop),
+                options.verify_with(path, "events", no).map(drop),
+                options.salvage_with(path, "events", aside, no).map(drop),
                 spool(path).and_then(|log| log.staged().map(drop)),
             ]
         }
@@ -120,7 +120,7 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
             vec![
                 EventStore::open(path).map(drop),
                 EventStore::open(path).and_then(|s| s.verify(nostr::Check::default()).map(drop)),
-                nostr::salvage(path, aside, &options, &mut |_, _| Ok(())).map(drop),
+                options.salvage(path, aside).map(drop),
             ]
         }
     }
@@ -134,7 +134,7 @@ fn write(format: &str, path: &Path) -> Vec<Done> {
             let options = book::Options::new();
             let append = || Book::append_to(path);
             vec![
-                book::repair(path, &options, may(true)).map(drop),
+                options.repair(path, may(true)).map(drop),
                 append().and_then(|log| log.append(1, b"x").map(drop)),
                 append().and_then(|log| log.save_meta(&book::Meta::default())),
                 append().and_then(|log| {
@@ -144,14 +144,14 @@ fn write(format: &str, path: &Path) -> Vec<Done> {
                 }),
                 append().and_then(|log| log.discard_staged("left").map(drop)),
                 append().and_then(|log| log.abandon_transaction().map(drop)),
-                book::repair(path, &options, may(false)).map(drop),
+                options.repair(path, may(false)).map(drop),
             ]
         }
         "wal" => {
             let options = wal::Options::new();
             let append = || Wal::append_to(path);
             vec![
-                wal::repair(path, &options, may(true)).map(drop),
+                options.repair(path, may(true)).map(drop),
                 append().and_then(|log| log.append(b"x").map(drop)),
                 append().and_then(|log| {
                     let mut stage = log.stage("job", 0, 1, None)?;
@@ -162,7 +162,7 @@ fn write(format: &str, path: &Path) -> Vec<Done> {
                 append().and_then(|log| log.set_consumer("d", log.head()?)),
                 append().and_then(|log| log.truncate_before(log.head()?).map(drop)),
                 append().and_then(|log| log.truncate_after(log.head()?).map(drop)),
-                wal::repair(path, &options, may(false)).map(drop),
+                options.repair(path, may(false)).map(drop),
             ]
         }
         "pier" => {
@@ -187,11 +187,11 @@ fn write(format: &str, path: &Path) -> Vec<Done> {
             let options = nostr::Options::new();
             let append = || EventStore::append_to(path);
             vec![
-                nostr::repair(path, &options, may(true)).map(drop),
+                options.repair(path, may(true)).map(drop),
                 append().map(drop),
                 append().and_then(|store| store.checkpoint().map(drop)),
                 append().and_then(|store| store.discard_staged("left").map(drop)),
-                nostr::repair(path, &options, may(false)).map(drop),
+                options.repair(path, may(false)).map(drop),
             ]
         }
     }

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use deedbook::Mode;
-use deedbook::book::{Book, Meta, Options, verify};
+use deedbook::book::{Book, Meta, Options};
 use deedbook::ledger::{LedgerConfig, LedgerStore};
 use deedbook::storage::{Disk, LockAttempt, Storage};
 use deedbook::wal::Wal;
@@ -77,7 +77,7 @@ fn a_full_disk_is_an_error_and_not_the_end() {
         fs::remove_file(&ballast).unwrap();
         assert_eq!(book.append(1, b"beyond").unwrap(), last + count + 1, "{size}");
         book.close().unwrap();
-        assert!(verify(&path, &options, |_, _| Ok(())).unwrap().ok());
+        assert!(options.verify(&path).unwrap().ok());
         assert_eq!(Book::open(&path).unwrap().last().unwrap(), last + count + 1);
         fs::remove_dir_all(&path).unwrap();
     }

@@ -7,7 +7,7 @@ use deedbook::Mode;
 use deedbook::book;
 use deedbook::jobs::{Part, Transaction, TransactionId};
 use deedbook::report::SalvageReport;
-use deedbook::wal::{Layout, Lsn, Options, Wal, salvage, segment_name};
+use deedbook::wal::{Layout, Lsn, Options, Wal, segment_name};
 
 const LAYOUTS: [Layout; 2] = [Layout::Single, Layout::Segmented { segment_bytes: 100 }];
 
@@ -40,7 +40,7 @@ fn sidecar(path: &Path, layout: Layout) -> std::path::PathBuf {
 }
 
 fn salvaged(from: &Path, to: &Path) -> (SalvageReport, Wal) {
-    let report = salvage(from, to, &Options::new(), |_, _| Ok(())).unwrap();
+    let report = Options::new().salvage(from, to).unwrap();
     (report, Wal::append_to(to).unwrap())
 }
 
@@ -164,7 +164,7 @@ fn deeds_keep_their_numbers_by_stubs() {
         ten_deeds(&path, epoch);
         lost.iter().for_each(|n| change(&path, deed_at(*n) + 20, &[0xff]));
         let options = book::Options::new();
-        let report = book::salvage_keeping_numbers(&path, &to, &options, |_, _| Ok(())).unwrap();
+        let report = options.salvage_keeping_numbers(&path, &to, |_, _| Ok(())).unwrap();
         let stubs: Vec<u64> = lost.iter().filter(|n| **n < 10).map(|n| epoch + *n as u64).collect();
         assert_eq!((&report.stubs, report.renumbered()), (&stubs, false));
         assert_eq!(report.records, 10 - lost.len() as u64);

@@ -92,7 +92,7 @@ fn a_file_of_a_ledger_is_opened_once() {
     let file = names.iter().find(|name| *name != ".deedbook").unwrap();
     let file = Path::new("/ledger").join(file);
     disk.by.take();
-    let log = ledger::open_file(&file, &options).unwrap();
+    let log = options.open_file(&file).unwrap();
     assert_eq!(disk.by.take(), BTreeMap::from([(file, 1)]));
     assert_eq!(log.iter().unwrap().count(), 1);
 }

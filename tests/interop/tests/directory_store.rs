@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use deedbook::ledger::{FileMigration, LedgerConfig, LedgerStore, Migration, Options, migrate};
+use deedbook::ledger::{FileMigration, LedgerConfig, LedgerStore, Migration, Options, };
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use transientdb::{DataStore, DirectoryConfig, DirectoryStore};
@@ -51,12 +51,7 @@ fn written(dir: &Path, numbers: std::ops::Range<u64>, max_file_size: usize) {
 fn migrated(dir: &Path) -> (Vec<FileMigration>, Vec<Value>) {
     let target = TempDir::new().unwrap();
     let config = LedgerConfig::lines(target.path().join("spool"), "events");
-    let reports = migrate(
-        &Migration::new(dir, "events"),
-        config,
-        &Options::default(),
-        |_, _| Ok(()),
-    );
+    let reports = Migration::new(dir, "events").run(config, &Options::default(), |_, _| Ok(()));
     let config = LedgerConfig::lines(target.path().join("spool"), "events");
     let ledger = LedgerStore::new(config).unwrap();
     let mut events = Vec::new();

@@ -197,16 +197,16 @@ pub fn salvaged(disk: &Sim) -> (StoreSalvage, Events) {
 }
 
 pub fn copied(disk: &Sim, to: &str) -> Result<StoreSalvage, Error> {
-    salvage(Path::new(DIR), Path::new(to), &on(disk), &mut |_, _| Ok(()))
+    on(disk).salvage(Path::new(DIR), Path::new(to))
 }
 
 /// Salvage the store that these options open.
 pub fn salvaged_by(options: &Options) -> StoreSalvage {
-    salvage(Path::new(DIR), Path::new(COPY_DIR), options, &mut |_, _| Ok(())).unwrap()
+    options.salvage(Path::new(DIR), Path::new(COPY_DIR)).unwrap()
 }
 
 pub fn mended(disk: &Sim, may: Repair) -> Result<StoreRepair, Error> {
-    repair(Path::new(DIR), &on(disk), may)
+    on(disk).repair(Path::new(DIR), may)
 }
 
 pub const DRY: Repair = Repair { dry_run: true, force: false, accept_loss: false };

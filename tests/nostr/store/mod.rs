@@ -29,7 +29,7 @@ mod prelude {
 
     pub use deedbook::nostr::{
         Check, Event, EventStore, Filter, Flags, Id, ImportOptions, ImportReport, Include,
-        Location, Options, Outcome, StoredEvent, repair, salvage,
+        Location, Options, Outcome, StoredEvent,
     };
     pub use deedbook::report::Repair;
     pub use deedbook::storage::sim::{Call, Fault, Sim, What};

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::book::{Book, Cursor, Deed, Options, salvage, verify};
+use deedbook::book::{Book, Cursor, Deed, Options};
 use deedbook::report::{Repair, SalvageReport, VerifyReport};
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, Result};
@@ -158,11 +158,11 @@ pub fn read_past_damage(book: &Book) -> Vec<Deed> {
 }
 
 pub fn check(path: impl AsRef<Path>, options: &Options) -> VerifyReport {
-    verify(path, options, |_, _| Ok(())).unwrap()
+    options.verify(path).unwrap()
 }
 
 pub fn rescue(from: &Path, to: &Path, options: &Options) -> SalvageReport {
-    salvage(from, to, options, |_, _| Ok(())).unwrap()
+    options.salvage(from, to).unwrap()
 }
 
 /// A new book with these events, synced and closed.

@@ -4,9 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use deedbook::book::{
-    self, Batch, Batches, Book, Column, Cursor, DEED_BYTES_MAX, DeedRef, Layout, Options,
-};
+use deedbook::book::{Batch, Batches, Book, Column, Cursor, DeedRef, Layout, Options};
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::{Mode, Result};
@@ -31,7 +29,9 @@ pub fn options(at: &At, how: How) -> Options {
     Options::new()
         .durability(how.durability)
         .recovery(how.recovery)
-        .deed_bytes_max(how.record_bytes_max.map_or(DEED_BYTES_MAX, |max| max + 4))
+        .deed_bytes_max(
+            how.record_bytes_max.map_or(deedbook::book::Options::DEED_BYTES_MAX, |max| max + 4),
+        )
         .storage(at.storage.clone())
 }
 
@@ -63,19 +63,19 @@ impl Format for BookFormat {
     }
 
     fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
-        book::verify_rest(&at.path, &self.options(at, how), intact, |_, _| Ok(()))
+        self.options(at, how).verify_rest(&at.path, intact, |_, _| Ok(()))
     }
 
     fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
-        book::check_part(part, &self.options(at, how), |_, _| Ok(()))
+        self.options(at, how).verify_part(part, |_, _| Ok(()))
     }
 
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
-        book::salvage(&at.path, to, &self.options(at, how), |_, _| Ok(()))
+        self.options(at, how).salvage(&at.path, to)
     }
 
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
-        book::repair(&at.path, &self.options(at, how), may)
+        self.options(at, how).repair(&at.path, may)
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -117,7 +117,7 @@ impl Log for BookLog {
     }
 
     fn append_batch(&self, events: &[Event]) -> Result<u64> {
-        let mut batch = Batch::new(DEED_BYTES_MAX);
+        let mut batch = Batch::new(deedbook::book::Options::DEED_BYTES_MAX);
         for (tag, bytes) in events {
             batch.push(*tag, bytes)?;
         }

@@ -10,8 +10,7 @@ use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::Storage;
 use deedbook::wal::{
-    self, Batch, Batches, Column, Cursor, Layout, Lsn, Options, RECORD_BYTES_MAX, RecordRef, Wal,
-    segment_name,
+    Batch, Batches, Column, Cursor, Layout, Lsn, Options, RecordRef, Wal, segment_name,
 };
 use deedbook::{Mode, Result};
 
@@ -88,19 +87,19 @@ impl Format for WalFormat {
     }
 
     fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
-        wal::verify_rest(&at.path, &self.options(at, how), intact, |_, _| Ok(()))
+        self.options(at, how).verify_rest(&at.path, intact, |_, _| Ok(()))
     }
 
     fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
-        wal::check_part(part, &self.options(at, how), |_, _| Ok(()))
+        self.options(at, how).verify_part(part, |_, _| Ok(()))
     }
 
     fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
-        wal::salvage(&at.path, to, &self.options(at, how), |_, _| Ok(()))
+        self.options(at, how).salvage(&at.path, to)
     }
 
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
-        wal::repair(&at.path, &self.options(at, how), may)
+        self.options(at, how).repair(&at.path, may)
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -172,7 +171,7 @@ impl Log for WalLog {
     }
 
     fn append_batch(&self, events: &[Event]) -> Result<u64> {
-        let mut batch = Batch::new(RECORD_BYTES_MAX);
+        let mut batch = Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
         for (_, bytes) in events {
             batch.push(bytes)?;
         }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use deedbook::ledger::{LedgerStore, OnCorrupt, Options, RECORD_BYTES_MAX, salvage, verify};
+use deedbook::ledger::{LedgerStore, OnCorrupt, Options};
 use deedbook::report::Verdict;
 use deedbook::storage::Memory;
 
@@ -52,7 +52,7 @@ pub struct Skipped {
 /// Fetch a file in each manner, and hold what is sent, and what becomes of the file, against the
 /// oracle.
 pub fn judge(bytes: &[u8], what: &str) -> Skipped {
-    judge_with(bytes, RECORD_BYTES_MAX, what)
+    judge_with(bytes, deedbook::ledger::Options::RECORD_BYTES_MAX, what)
 }
 
 /// The same with another limit of a payload, which a damaged length is believed up to.
@@ -66,11 +66,11 @@ pub fn judge_with(bytes: &[u8], record_bytes_max: u64, what: &str) -> Skipped {
         let storage = Arc::new(opened_with(bytes, with(OnCorrupt::Stop)).0);
         with(OnCorrupt::Stop).storage(storage)
     };
-    let reports = verify(DIR, BASE, &untouched(), |_, _| Ok(())).unwrap();
+    let reports = untouched().verify(DIR, BASE).unwrap();
     let report = &reports[0].report;
     assert_eq!(report.verdict, expected.verdict, "{what}");
     assert_eq!(report.valid_end, expected.valid_end as u64, "{what}");
-    let rescued = salvage(DIR, BASE, "/rescued", &untouched(), |_, _| Ok(())).unwrap();
+    let rescued = untouched().salvage(DIR, BASE, "/rescued").unwrap();
     let rescued = rescued[0].report.records;
     let mut skipped = Skipped { sent: Vec::new(), withheld: 0, kept: false };
     for on_corrupt in [OnCorrupt::Quarantine, OnCorrupt::Skip, OnCorrupt::Stop] {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deedbook::book::{Batch, Batches, Book, Column, META_NAME, Options};
-use deedbook::book::{repair, salvage_keeping_numbers, verify};
 use deedbook::jobs::Reach;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
@@ -86,11 +85,11 @@ pub fn tried(here: &mut Situation<'_>, disk: &Sim) {
         }
         Err(error) => drop(here.error("open", &error)),
     }
-    match verify("/log", &options, |_, _| Ok(())) {
+    match options.verify("/log") {
         Ok(report) => here.damages("verify", &report.damages),
         Err(error) => here.error("verify", &error),
     };
-    here.tried("repair", repair("/log", &options, deedbook::report::Repair::default()));
+    here.tried("repair", options.repair("/log", deedbook::report::Repair::default()));
     match options.open("/log", Mode::Append) {
         Ok(book) => here.damages("append to, in its report", &book.recovery().damage),
         Err(error) => here.error("append to", &error),
@@ -198,7 +197,7 @@ fn metadata(texts: &mut Texts) {
     lost.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Rename));
     let may = deedbook::report::Repair { accept_loss: true, ..deedbook::report::Repair::default() };
     let mut loss = texts.situation("book: the note of a loss cannot be stored");
-    loss.refused("repair that accepts it", repair("/log", &options(&lost), may));
+    loss.refused("repair that accepts it", options(&lost).repair("/log", may));
     let mut meta = texts.situation("book: metadata of another size");
     write_file(&disk, &Path::new("/log").join(META_NAME), &[0; 255]);
     meta.refused("meta of 255 bytes", reader.meta());
@@ -209,7 +208,7 @@ fn tails(texts: &mut Texts) {
     bytes[16..16 + 128].fill(0);
     let disk = holding(&bytes);
     let mut lost = texts.situation("book: two deeds are zeros, and numbers are to be kept");
-    let kept = salvage_keeping_numbers("/log", "/copy", &options(&disk), |_, _| Ok(()));
+    let kept = options(&disk).salvage_keeping_numbers("/log", "/copy", |_, _| Ok(()));
     lost.refused("salvage_keeping_numbers", kept);
     let disk = written();
     let wal = deedbook::wal::Options::new().storage(Arc::new(disk.clone()));

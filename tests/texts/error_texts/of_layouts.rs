@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use deedbook::Durability;
 use deedbook::Mode;
-use deedbook::book::{Batch, Layout, Options, convert, verify};
+use deedbook::book::{Batch, Layout, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
 
@@ -91,20 +91,21 @@ fn choices(texts: &mut Texts) {
 fn conversions(texts: &mut Texts) {
     let mut here = texts.situation("book: conversions");
     let disk = written(&[4]);
-    let run = |disk: &Sim, to: Layout| convert("/log", "/to", to, &options(disk), |_, _| Ok(()));
+    let run = |disk: &Sim, to: Layout| options(disk).convert("/log", "/to", to, |_, _| Ok(()));
     run(&disk, Layout::Packed).unwrap();
     let beside = written(&[4]);
     beside.create_dir(Path::new("/to")).unwrap();
     write_file(&beside, Path::new("/to/meta.bin"), &[0; 256]);
     here.refused("beside another book's metadata", run(&beside, Layout::Packed));
     let twice = written(&[4]);
-    convert("/log", "/to", Layout::Packed, &options(&twice), |_, _| {
-        here.tried("while another one is at work", run(&twice, Layout::Packed));
-        Ok(())
-    })
-    .unwrap();
+    options(&twice)
+        .convert("/log", "/to", Layout::Packed, |_, _| {
+            here.tried("while another one is at work", run(&twice, Layout::Packed));
+            Ok(())
+        })
+        .unwrap();
     failing(&mut texts.situation("book: a call of the file system fails in a conversion"));
-    assert!(verify("/to", &options(&disk), |_, _| Ok(())).unwrap().ok());
+    assert!(options(&disk).verify("/to").unwrap().ok());
 }
 
 /// Each call of the storage in turn, until none is left, after a conversion that was killed.
@@ -117,7 +118,7 @@ fn failing(here: &mut Situation<'_>) {
         write_file(&disk, Path::new("/to/.converting/book.log"), b"half");
         disk.set_seed(1);
         disk.inject(Fault::once(at, What::Error(Io::Other)));
-        let done = convert("/log", "/to", Layout::Packed, &options(&disk), |_, _| Ok(()));
+        let done = options(&disk).convert("/log", "/to", Layout::Packed, |_, _| Ok(()));
         here.tried("convert", done);
         if disk.fired() == 0 {
             break;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use deedbook::book::lmdb::{Environment, Options, Report, export, migrate};
+use deedbook::book::lmdb::{Environment, Options, Report};
 use deedbook::book::pier::Pier;
 use deedbook::book::{Book, Meta};
 use deedbook::{Error, Result};
@@ -27,7 +27,7 @@ pub fn all(texts: &mut Texts) {
 }
 
 fn bring(source: &Path, dest: &Path) -> Result<Report> {
-    migrate(source, dest, &Options::default(), |_, _| Ok(()))
+    Options::default().migrate(source, dest, |_, _| Ok(()))
 }
 
 fn only(epoch: u64) -> Options {
@@ -35,7 +35,7 @@ fn only(epoch: u64) -> Options {
 }
 
 fn back(source: &Path, dest: &Path) -> Result<Report> {
-    export(source, dest, &Options::default(), |_, _| Ok(()))
+    Options::default().export(source, dest, |_, _| Ok(()))
 }
 
 fn events(texts: &mut Texts, dir: &Path) {
@@ -64,7 +64,7 @@ fn events(texts: &mut Texts, dir: &Path) {
         fs::write(&path, bytes).map_err(|e| Error::io("write", &path, e))
     };
     let meanwhile = dir.join("meanwhile");
-    here.refused("written", migrate(&source, meanwhile, &Options::default(), write));
+    here.refused("written", Options::default().migrate(&source, meanwhile, write));
 }
 
 fn files(texts: &mut Texts, dir: &Path) {
@@ -131,7 +131,7 @@ fn pages(texts: &mut Texts, dir: &Path) {
 /// The same where LMDB also writes.
 fn exported(mut here: Situation<'_>, dir: &Path, first: &Path) {
     let (source, dest) = (dir.join("book"), dir.join("environment"));
-    migrate(first, &source, &Options::default(), |_, _| Ok(())).unwrap();
+    Options::default().migrate(first, &source, |_, _| Ok(())).unwrap();
     make(&dest, &EVENTS, &META);
     make(&dest, &[], &[("life", b"\x01\x01")]);
     let path = dest.join("data.mdb");
@@ -175,7 +175,7 @@ fn places(texts: &mut Texts, dir: &Path) {
     };
     let meta = Meta { life: Some(1), fake: Some(true), ..Meta::default() };
     let other = book("other", &[b"one", b"2"], meta);
-    here.refused("epochs", migrate(&source, &dest, &only(0), |_, _| Ok(())));
+    here.refused("epochs", only(0).migrate(&source, &dest, |_, _| Ok(())));
     here.refused("another event", bring(&source, &other));
     here.refused("a book", bring(&other, &dest));
     here.refused("longer", bring(&source, &book("longer", &[b"one", b"two", b"3"], meta)));
@@ -194,7 +194,7 @@ fn piers(texts: &mut Texts, dir: &Path) {
     fs::write(log.join("0i0/epoc.txt"), "8").unwrap();
     here.refused("version 8", bring(&source, &dest));
     fs::write(log.join("0i0/epoc.txt"), "2").unwrap();
-    here.refused("no such epoch", migrate(&source, &dest, &only(7), |_, _| Ok(())));
+    here.refused("no such epoch", only(7).migrate(&source, &dest, |_, _| Ok(())));
     here.refused("top", bring(&log, &dest));
     make(&log.join("0i5"), &[(6, b"\0\0\0\0")], &META);
     fs::write(log.join("0i5/epoc.txt"), "2").unwrap();

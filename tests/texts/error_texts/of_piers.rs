@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use deedbook::Mode;
 use deedbook::book::Options;
-use deedbook::book::pier::{Pier, verify};
+use deedbook::book::pier::Pier;
 use deedbook::jobs::{Part, Transaction, TransactionId};
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::storage::{Access, Storage};
@@ -88,7 +88,7 @@ fn commits(texts: &mut Texts) {
 
 fn tried(here: &mut Situation<'_>, disk: &Sim) {
     here.tried("open", open(disk, Mode::Read));
-    match verify(PIER, &options(disk), |_, _| Ok(())) {
+    match options(disk).verify_pier(PIER) {
         Ok(report) => {
             for gap in report.gaps {
                 let text = deedbook::Error::new(deedbook::ErrorKind::Contiguity, gap);
@@ -195,7 +195,7 @@ fn faults(texts: &mut Texts) {
         let rules = Retention::new().consumed(true).age_max(std::time::Duration::ZERO);
         pier.retain(&rules).map(drop)
     });
-    each("verify", &|disk| verify(PIER, &options(disk), |_, _| Ok(())).map(drop));
+    each("verify", &|disk| options(disk).verify_pier(PIER).map(drop));
     each("roll", &|disk| {
         let faultless = open(disk, Mode::Append);
         faultless.and_then(|pier| pier.roll()).map(drop)

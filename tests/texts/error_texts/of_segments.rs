@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use deedbook::Mode;
 use deedbook::storage::Memory;
-use deedbook::wal::{Layout, Lsn, Options, segment_name, verify};
+use deedbook::wal::{Layout, Lsn, Options, segment_name};
 
 use crate::error_texts::every::walked;
 use crate::support::common::{read_file, write_file};
@@ -109,7 +109,7 @@ fn lost_heads(texts: &mut Texts) {
     let memory = files.restore();
     let options = of_size(&memory, None);
     let mut here = texts.situation("wal-segments: only the mark knows the head");
-    let report = verify(DIR, &options, |_, _| Ok(())).unwrap();
+    let report = options.verify(DIR).unwrap();
     here.damages("verify", &report.damages);
 }
 

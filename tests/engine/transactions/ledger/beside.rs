@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use deedbook::jobs::{Transaction, TransactionId};
-use deedbook::ledger::{LedgerConfig, LedgerStore, files};
+use deedbook::ledger::{LedgerConfig, LedgerStore};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 
@@ -62,7 +62,7 @@ fn a_store_that_goes_on_after_a_commit_died_takes_none_of_its_indexes() {
         let busy = state.lock(intent().parent().unwrap(), false).unwrap();
         let store = open(state);
         drop(busy);
-        let before = files(DIR, BASE, &on(state)).unwrap();
+        let before = on(state).files(DIR, BASE).unwrap();
         store.append(b"mine").unwrap();
         let fetched = store.fetch(None, None).unwrap().unwrap();
         let mine = *fetched.removable.unwrap().last().unwrap();
@@ -164,7 +164,7 @@ fn a_file_with_both_names_keeps_one_and_has_the_mode_of_the_others() {
     std::fs::write(jobs.join("transaction"), intent).unwrap();
     let store = options.open(config()).unwrap();
     assert!(!staged.exists() && !jobs.join("transaction").exists());
-    assert_eq!(files(dir.path(), BASE, &options).unwrap().len(), 1);
+    assert_eq!(options.files(dir.path(), BASE).unwrap().len(), 1);
     store.append(b"z").unwrap();
     for name in [named, dir.path().join(format!("1-{BASE}"))] {
         assert_eq!(std::fs::metadata(&name).unwrap().permissions().mode() & 0o777, 0o640);

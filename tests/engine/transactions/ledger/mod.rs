@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deedbook::jobs::Part;
-use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull, files, open_file};
+use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind};
@@ -34,8 +34,8 @@ fn open(sim: &Sim) -> LedgerStore {
 /// Every record with its file, without a store, which would finish a commit.
 fn read(sim: &Sim) -> Vec<(u32, String)> {
     let mut found = Vec::new();
-    for file in files(DIR, BASE, &on(sim)).unwrap() {
-        let records = open_file(&file.path, &on(sim)).unwrap();
+    for file in on(sim).files(DIR, BASE).unwrap() {
+        let records = on(sim).open_file(&file.path).unwrap();
         let payloads = records.iter().unwrap().map(|record| record.unwrap().payload);
         found.extend(payloads.map(|payload| (file.index, String::from_utf8(payload).unwrap())));
     }
@@ -194,7 +194,7 @@ fn a_commit_counts_against_the_limit_of_all_files() {
     for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
         let (sim, store, parts) = prepared();
         drop(store);
-        let held: u64 = files(DIR, BASE, &on(&sim)).unwrap().iter().map(|file| file.bytes).sum();
+        let held: u64 = on(&sim).files(DIR, BASE).unwrap().iter().map(|file| file.bytes).sum();
         let staged: u64 = parts.iter().map(|part| part.bytes).sum();
         let options = |bytes| on(&sim).bytes_total_max(bytes).when_full(when_full);
         let config = || LedgerConfig { max_file_size: 100, ..LedgerConfig::lines(DIR, BASE) };
@@ -233,8 +233,8 @@ fn ledgers_of_one_directory_have_jobs_of_their_own() {
         assert!(!store.commit_staged(&of_app(1), parts).unwrap().repeated);
     }
     for base in bases {
-        let files = files(DIR, base, &on(&sim)).unwrap();
-        let records = open_file(&files[0].path, &on(&sim)).unwrap();
+        let files = on(&sim).files(DIR, base).unwrap();
+        let records = on(&sim).open_file(&files[0].path).unwrap();
         let found: Vec<_> = records.iter().unwrap().map(|record| record.unwrap().payload).collect();
         assert_eq!((files.len(), found), (1, vec![base.as_bytes().to_vec()]));
     }

@@ -104,7 +104,7 @@ fn a_repair_makes_the_index_again() {
     store(&dir, &events_of("own"));
     let marker = dir.join(".deedbook/events/marker");
     fs::write(&marker, "of another store").unwrap();
-    repair(&dir, &Options::new(), Repair::default()).unwrap();
+    Options::new().repair(&dir, Repair::default()).unwrap();
     assert!(!marker.exists());
     finds_all(&open(&dir), &events_of("own"), &[]);
 }

@@ -73,7 +73,7 @@ fn judge(disk: &Sim, intact: &BTreeSet<Id>) -> Vec<String> {
     let mut wrong = Vec::new();
     let lacks = |ids: &BTreeSet<Id>| intact.difference(ids).count();
     let copy = disk.kill();
-    let salvaged = salvage(Path::new(DIR), Path::new(COPY_DIR), &on(&copy), &mut |_, _| Ok(()));
+    let salvaged = on(&copy).salvage(Path::new(DIR), Path::new(COPY_DIR));
     let is_complete = match salvaged {
         Ok(report) => {
             let lost = lacks(&ids_of(&on(&copy).open(COPY_DIR, Mode::Read).unwrap()));

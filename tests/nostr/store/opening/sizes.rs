@@ -62,7 +62,7 @@ fn a_caller_who_names_other_sizes_changes_them_for_later_openings() {
 fn a_repair_keeps_the_sizes_of_a_store() {
     let disk = made(8192);
     remove(&disk, &segment(0));
-    assert!(repair(Path::new(DIR), &unnamed(&disk), ALL).unwrap().mended);
+    assert!(unnamed(&disk).repair(Path::new(DIR), ALL).unwrap().mended);
     append(&unnamed(&disk), 4..8);
     assert!(pages(&disk).iter().all(|(size, count)| (*size, *count <= 4) == (8192, true)));
 }

@@ -165,7 +165,7 @@ fn a_repair_that_cut_the_log_asks_for_no_signature() {
             let on = on(&disk);
             let store = match by_repair {
                 true => {
-                    let report = repair(Path::new(DIR), &on, ACCEPT).unwrap();
+                    let report = on.repair(Path::new(DIR), ACCEPT).unwrap();
                     assert!(report.mended && report.cut_events == 0, "{report:?}");
                     open(&on)
                 }

@@ -44,7 +44,7 @@ fn goes_on(dir: &Path, damaged: Location, left: &[Event], what: &str) {
     assert_eq!((report.faults, found), (1, vec![damaged]), "{what}");
     stored(&store, &article("more", 90));
     store.close().unwrap();
-    let report = repair(dir, &on(), ACCEPT).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+    let report = on().repair(dir, ACCEPT).unwrap_or_else(|e| panic!("{what}: {e:?}"));
     assert!(report.mended && report.is_loss && report.damages.len() == 1, "{what}: {report:?}");
     let store = open(dir);
     let expected = [left, &[article("more", 90)]].concat();
@@ -114,7 +114,7 @@ fn a_damaged_request_ends_appends_until_a_repair() {
         assert!(said.contains("a deletion request") && said.contains("repair"), "{said}");
     }
     store.close().unwrap();
-    assert!(repair(&dir, &on(), ACCEPT).unwrap().mended);
+    assert!(on().repair(&dir, ACCEPT).unwrap().mended);
     let store = open(&dir);
     stored(&store, &note(1));
     assert_eq!(live(&store), [note(1)]);
@@ -150,7 +150,7 @@ fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
     let dir = begun(place.path());
     let error = on().open(&dir, Mode::Append).unwrap_err();
     assert!(error.to_string().contains("a deletion request"), "{error}");
-    assert!(repair(&dir, &on(), ACCEPT).unwrap().mended);
+    assert!(on().repair(&dir, ACCEPT).unwrap().mended);
     let store = open(&dir);
     assert_eq!(live(&store), [note(1)]);
     assert!(store.staged().unwrap().is_empty());
@@ -162,7 +162,7 @@ fn a_repair_removes_damage_before_it_ends_a_commit() {
     let place = tempfile::tempdir().unwrap();
     let dir = begun(place.path());
     fs::remove_dir_all(dir.join(".deedbook/staged")).unwrap();
-    repair(&dir, &on(), ACCEPT).unwrap_err();
+    on().repair(&dir, ACCEPT).unwrap_err();
     on().open(&dir, Mode::Read).unwrap().abandon_transaction().unwrap().unwrap();
     assert!(open(&dir).verify(Check::Id).unwrap().is_ok());
 }

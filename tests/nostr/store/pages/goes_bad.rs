@@ -65,7 +65,7 @@ fn damage_that_comes_after_a_repair_saved_what_was_there_ends_it() {
             }
         });
         let options = on(&disk).durability(Durability::Manual);
-        let mend = |options: &Options| repair(Path::new(DIR), options, ACCEPT);
+        let mend = |options: &Options| options.repair(Path::new(DIR), ACCEPT);
         let error = mend(&options.clone().storage(storage)).unwrap_err();
         assert_eq!((error.kind(), error.path()), (ErrorKind::Corrupt, Some(Path::new(FIRST))));
         assert_eq!(error.offset(), Some(later.offset.into()), "{error:?}");

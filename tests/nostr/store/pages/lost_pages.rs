@@ -104,7 +104,7 @@ fn a_segment_in_the_middle_that_lost_half_of_it_is_refused_and_mended() {
     let half = bytes.len() / PAGE / 2 * PAGE;
     fs::write(&path, &bytes[..half]).unwrap();
     refused(on.open(&dir, Mode::Append), ErrorKind::LostRecords, "");
-    assert!(repair(&dir, &on, ACCEPT).unwrap().mended);
+    assert!(on.repair(&dir, ACCEPT).unwrap().mended);
     let store = on.open(&dir, Mode::Append).unwrap();
     let left = events(&store);
     assert!((80..120).contains(&left.len()), "{}", left.len());

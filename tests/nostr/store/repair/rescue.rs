@@ -12,7 +12,7 @@ fn a_salvage_of_a_store_that_died_copies_all_with_its_flags() {
     assert_eq!(found, all);
     assert!(report.is_complete(), "{report:?}");
     refused(copied(&disk, COPY_DIR), ErrorKind::AlreadyExists, "");
-    let none = salvage(Path::new("/none"), Path::new("/to"), &on(&disk), &mut |_, _| Ok(()));
+    let none = on(&disk).salvage(Path::new("/none"), Path::new("/to"));
     refused(none, ErrorKind::Missing, "");
 }
 

@@ -1,0 +1,50 @@
+//! The verbs of a store that is not open: verify, repair, salvage.
+
+use std::path::Path;
+
+use super::check::StoreReport;
+use super::repair::{StoreRepair, repair};
+use super::salvage::{StoreSalvage, salvage};
+use crate::error::Result;
+use crate::log::Repair;
+use crate::mode::Mode;
+use crate::nostr::bulk::import::Check;
+use crate::nostr::pages::options::Options;
+
+impl Options {
+    /// Check every page, record and id of a store, its write-ahead log and, if asked for, every signature. The store is
+    /// not changed; damaged pages are noted beside it. [`EventStore::verify`](crate::nostr::EventStore::verify) checks
+    /// one that is open.
+    pub fn verify(&self, path: impl AsRef<Path>, check: Check) -> Result<StoreReport> {
+        let store = self.open(path, Mode::Read)?;
+        let report = store.verify(check)?;
+        store.close()?;
+        Ok(report)
+    }
+
+    /// Mend a store, after saving what is cut beside it. One without damage is opened and closed.
+    pub fn repair(&self, path: impl AsRef<Path>, how: Repair) -> Result<StoreRepair> {
+        repair(path.as_ref(), self, how)
+    }
+
+    /// Copy every intact event of a store to a new one, which keeps versions as the source does unless the options say
+    /// otherwise. The source is not changed.
+    pub fn salvage(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+    ) -> Result<StoreSalvage> {
+        self.salvage_with(source, target, |_, _| Ok(()))
+    }
+
+    /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
+    /// copying.
+    pub fn salvage_with(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        mut progress: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<StoreSalvage> {
+        salvage(source.as_ref(), target.as_ref(), self, &mut progress)
+    }
+}
