@@ -87,7 +87,7 @@ fn main() {
     bench.case("walk all, lengths only, deeds", |_| {
         let book = Book::open(clean).unwrap();
         timed(|| {
-            let cursor = book.cursor(0, None, OnCorrupt::Raise).unwrap();
+            let cursor = book.cursor(.., OnCorrupt::Raise).unwrap();
             let mut cursor = cursor.without_checksums();
             let mut deeds = 0;
             while cursor.next().unwrap().is_some() {

@@ -71,17 +71,17 @@ fn scan(name: &'static str, deeds: usize, size: usize) {
         })
     });
     bench.case("cursor, CRC checked", |_| {
-        timed(|| walk(book.cursor(0, None, OnCorrupt::Raise).unwrap()))
+        timed(|| walk(book.cursor(.., OnCorrupt::Raise).unwrap()))
     });
     bench.case("cursor, lengths only", |_| {
-        timed(|| walk(book.cursor(0, None, OnCorrupt::Raise).unwrap().without_checksums()))
+        timed(|| walk(book.cursor(.., OnCorrupt::Raise).unwrap().without_checksums()))
     });
     bench.case("iter, an allocation per deed", |_| {
-        timed(|| book.iter(0, None).unwrap().map(|deed| deed.unwrap().jam.len().min(1)).sum())
+        timed(|| book.iter(..).unwrap().map(|deed| deed.unwrap().jam.len().min(1)).sum())
     });
     bench.case("cursor backwards, CRC checked", |_| {
         timed(|| {
-            let mut cursor = book.cursor_back(0, None).unwrap();
+            let mut cursor = book.cursor_back(..).unwrap();
             let mut deeds = 0;
             while cursor.next().unwrap().is_some() {
                 deeds += 1;
@@ -98,7 +98,7 @@ fn scan(name: &'static str, deeds: usize, size: usize) {
     #[cfg(feature = "arrow")]
     bench.case("Arrow record batches of 64 Ki rows, CRC checked", |_| {
         timed(|| {
-            let cursor = book.cursor(0, None, OnCorrupt::Raise).unwrap();
+            let cursor = book.cursor(.., OnCorrupt::Raise).unwrap();
             let columns = book::Column::DEFAULT.to_vec();
             book::Batches::new(cursor, columns, 1 << 16, 16 << 20)
                 .map(|batch| batch.unwrap().num_rows())

@@ -168,7 +168,7 @@ impl Log {
             (_, "sync") => self.sync(),
             (Self::Book(book, path, options), _) => {
                 let scan = |book: &Book| {
-                    let mut deeds = book.cursor(0, None, OnCorrupt::Raise).unwrap();
+                    let mut deeds = book.cursor(.., OnCorrupt::Raise).unwrap();
                     while deeds.next().unwrap().is_some() {}
                 };
                 match what {
@@ -179,7 +179,7 @@ impl Log {
             }
             (Self::Wal(wal, path, options), _) => {
                 let scan = |wal: &Wal| {
-                    let mut records = wal.cursor(None, None, OnCorrupt::Raise).unwrap();
+                    let mut records = wal.cursor(.., OnCorrupt::Raise).unwrap();
                     while records.next().unwrap().is_some() {}
                 };
                 match what {

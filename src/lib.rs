@@ -143,6 +143,7 @@ mod mend;
 mod mode;
 #[cfg(feature = "nostr")]
 pub mod nostr;
+mod range;
 mod retention;
 mod scan;
 mod setters;

@@ -89,7 +89,7 @@ impl Log {
         if !bounds.contains(&first) || !bounds.contains(&last) || first > last {
             return refuse(format!("no events {first} to {last}, the log has {low} to {high}"));
         }
-        let cursor = self.book.cursor(first, last.checked_add(1), OnCorrupt::Raise)?;
+        let cursor = self.book.cursor(first..=last, OnCorrupt::Raise)?;
         Ok(Walk { cursor })
     }
 

@@ -299,11 +299,11 @@ impl Log {
     pub fn records(&self) -> Result<Vec<(u64, Record)>> {
         match self {
             Self::Book(book) => {
-                let deeds = book.iter(0, None)?.map(|deed| deed.map(of_book));
+                let deeds = book.iter(..)?.map(|deed| deed.map(of_book));
                 deeds.collect()
             }
             Self::Wal(wal) => {
-                let records = wal.iter(None)?.map(|record| record.map(of_wal));
+                let records = wal.iter(..)?.map(|record| record.map(of_wal));
                 records.collect()
             }
             Self::Store(store) => store.records(),

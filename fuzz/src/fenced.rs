@@ -99,7 +99,7 @@ pub fn sealed(lines: &[u8]) -> Vec<u8> {
 
 /// The payloads of a write-ahead log, from its head on.
 pub fn payloads(wal: &Wal) -> Vec<Vec<u8>> {
-    let records = wal.iter(None).unwrap();
+    let records = wal.iter(..).unwrap();
     records.map(|record| record.unwrap().payload.to_vec()).collect()
 }
 

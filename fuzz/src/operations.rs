@@ -329,7 +329,7 @@ impl Play {
         assert_eq!(view.events(), self.deeds);
         assert_ne!(view.verdict, Verdict::Corrupt);
         let Some(book) = &self.book else { return };
-        let deeds: Vec<_> = book.iter(0, None).unwrap().map(Result::unwrap).collect();
+        let deeds: Vec<_> = book.iter(..).unwrap().map(Result::unwrap).collect();
         assert!(
             deeds
                 .iter()

@@ -36,7 +36,7 @@ pub fn run(data: &[u8]) {
         let start = if layout == Layout::Slots { 8192 } else { HEADER as u64 };
         let split = Split::new(world.dir.clone(), start, (log.len() as u64).max(start));
         let skip = OnCorrupt::Skip;
-        let cursor = Book::read_split(&split, &world.options, 0, None, skip, true);
+        let cursor = Book::read_split(&split, &world.options, .., skip, true);
         let mut cursor = cursor.expect("opened before");
         let mut end = start;
         while let Some(found) = cursor.next().expect("skipping raises nothing") {
@@ -50,7 +50,7 @@ pub fn run(data: &[u8]) {
     let end = (log.len() as u64).max(HEADER as u64);
     let split = Split { ordinal: Some(1), ..Split::new(world.dir.clone(), HEADER as u64, end) };
     let cursor =
-        |on_corrupt, check| Book::read_split(&split, &world.options, 0, None, on_corrupt, check);
+        |on_corrupt, check| Book::read_split(&split, &world.options, .., on_corrupt, check);
     if let Err(error) = cursor(OnCorrupt::Raise, true) {
         // Refused is what has no book's whole header and no deed at byte 16.
         assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");

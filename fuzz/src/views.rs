@@ -79,18 +79,18 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
         return None;
     };
 
-    let (deeds, failed) = drain(book.cursor(0, None, OnCorrupt::Raise), Cursor::next);
+    let (deeds, failed) = drain(book.cursor(.., OnCorrupt::Raise), Cursor::next);
     assert_whole(book.layout(), &log, &deeds);
     let first = deeds.first().and_then(|(event, ..)| *event);
     for (i, (event, ..)) in deeds.iter().enumerate() {
         assert_eq!(*event, first.and_then(|first| first.checked_add(i as u64)));
     }
-    let (past, failed_past) = drain(book.cursor(0, None, OnCorrupt::Skip), Cursor::next);
+    let (past, failed_past) = drain(book.cursor(.., OnCorrupt::Skip), Cursor::next);
     assert_whole(book.layout(), &log, &past);
     assert!(past.starts_with(&deeds), "skipping damage skips intact deeds");
     let len = book.len().unwrap();
     let recovery = book.recovery();
-    let leading = failed.is_some() && book.cursor(0, None, OnCorrupt::Raise).is_err();
+    let leading = failed.is_some() && book.cursor(.., OnCorrupt::Raise).is_err();
     assert!(!leading || deeds.is_empty());
     let past_header = leading.then(|| events(&past));
     let layout = book.layout();
@@ -98,7 +98,7 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
     let deeds = &view.deeds;
 
     // Backwards.
-    let (mut back, back_failed) = drain(book.cursor_back(0, None), Reverse::next);
+    let (mut back, back_failed) = drain(book.cursor_back(..), Reverse::next);
     back.reverse();
     assert_whole(book.layout(), &log, &back);
 
@@ -114,13 +114,13 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
         }
     }
     for split_bytes in [1, 70_000, u64::MAX] {
-        let Ok(splits) = book.splits(split_bytes, 0, None) else {
+        let Ok(splits) = book.splits(split_bytes, ..) else {
             assert!(!honest || failed.is_some());
             continue;
         };
         let (mut parts, mut failed) = (Vec::new(), None);
         for split in splits {
-            let cursor = Book::read_split(&split, &world.options, 0, None, OnCorrupt::Raise, true);
+            let cursor = Book::read_split(&split, &world.options, .., OnCorrupt::Raise, true);
             let (part, error) = drain(cursor, Cursor::next);
             parts.extend(part);
             failed = failed.or(error);
@@ -182,7 +182,7 @@ pub fn rescued(world: &World) -> Result<(Vec<Event>, u64)> {
     let twin = world.after_death();
     let report = twin.options.salvage(&twin.dir, target)?;
     let book = twin.options.open(target, Mode::Read)?;
-    let (deeds, failed) = drain(book.cursor(0, None, OnCorrupt::Raise), Cursor::next);
+    let (deeds, failed) = drain(book.cursor(.., OnCorrupt::Raise), Cursor::next);
     assert_eq!((failed, deeds.len() as u64), (None, report.records));
     assert_eq!(report.runs.iter().map(|run| run.records).sum::<u64>(), report.records);
     let unproved = report.runs.iter().filter(|run| !run.proved).map(|run| run.records);

@@ -86,11 +86,11 @@ pub fn run(data: &[u8]) {
         .recovery(if how & 0x80 == 0 { Recovery::Valid } else { Recovery::Spec });
     let mut prefix = Vec::new();
     if let Ok(wal) = options.open(LOG, Mode::Read) {
-        for record in wal.iter(None).expect("the first record").map_while(Result::ok) {
+        for record in wal.iter(..).expect("the first record").map_while(Result::ok) {
             assert_eq!(wal.read(record.lsn).expect("read by its lsn").payload, record.payload);
             prefix.push((record.lsn, record.payload));
         }
-        let mut skipping = wal.cursor(None, None, OnCorrupt::Skip).expect("a cursor");
+        let mut skipping = wal.cursor(.., OnCorrupt::Skip).expect("a cursor");
         let mut count = 0;
         while skipping.next().expect("skips damage").is_some() {
             count += 1;
@@ -105,7 +105,7 @@ pub fn run(data: &[u8]) {
     }
     match options.open(LOG, Mode::Append) {
         Ok(wal) => {
-            let kept: Vec<_> = wal.iter(None).expect("kept").map(|r| r.expect("kept")).collect();
+            let kept: Vec<_> = wal.iter(..).expect("kept").map(|r| r.expect("kept")).collect();
             assert!(kept.iter().map(|r| (r.lsn, r.payload.clone())).eq(prefix), "not the prefix");
             let lsn = wal.append(&[how; 70]).expect("appended");
             wal.close().expect("closed");

@@ -66,9 +66,9 @@ pub fn run(data: &[u8]) {
 }
 
 fn check(wal: &Wal, expected: &[(u64, Vec<u8>)]) {
-    let read: Vec<_> = wal.iter(None).expect("iter").map(|r| r.expect("intact")).collect();
+    let read: Vec<_> = wal.iter(..).expect("iter").map(|r| r.expect("intact")).collect();
     assert!(read.iter().map(|r| (r.lsn.0, &r.payload)).eq(expected.iter().map(|(l, p)| (*l, p))));
-    let mut back = wal.cursor_back(None, None).expect("backwards");
+    let mut back = wal.cursor_back(..).expect("backwards");
     for (lsn, payload) in expected.iter().rev() {
         let record = back.next().expect("intact").expect("as many");
         assert_eq!((record.lsn.0, record.payload), (*lsn, &payload[..]));

@@ -19,13 +19,14 @@ pub mod pier;
 pub(crate) mod slots;
 
 use std::borrow::Cow;
-use std::ops::RangeInclusive;
+use std::ops::{RangeBounds, RangeInclusive};
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
 use crate::log::{Bookmark, Log, Repair, RepairReport, Split, Wanted, bytes_of, facade};
 use crate::mode::Mode;
+use crate::range::ends;
 use crate::scan::framing::{Frame as _, Framing as _};
 use crate::scan::{OnCorrupt, Step};
 use crate::slice::part;
@@ -49,6 +50,12 @@ pub use options::Options;
 
 /// Encoded deeds, appended all or not at all by [`Book::append_batch`].
 pub type Batch = crate::log::Batch<Codec>;
+
+/// The first event of a range, and the event after its last one.
+fn numbers(events: impl RangeBounds<u64>) -> (u64, Option<u64>) {
+    let (start, stop) = ends(events, |event| *event);
+    (start.unwrap_or(0), stop)
+}
 
 facade! {
     /// An open event log. Handles may be shared by threads; clones are the same handle.
@@ -234,19 +241,21 @@ impl Book {
         self.0.read_by_ordinal(event)
     }
 
-    /// The deeds `start <= event < stop`, a snapshot of what is there now.
-    pub fn iter(&self, start: u64, stop: Option<u64>) -> Result<Iter> {
-        Ok(Iter::new(self.cursor(start, stop, OnCorrupt::Raise)?))
+    /// The deeds with numbers in a range: a snapshot of the log as it is now.
+    pub fn iter(&self, events: impl RangeBounds<u64>) -> Result<Iter> {
+        Ok(Iter::new(self.cursor(events, OnCorrupt::Raise)?))
     }
 
-    /// The deeds `start <= event < stop` without an allocation each, a snapshot of what is there
-    /// now; damage is raised, or passed over as far as the file goes.
-    pub fn cursor(&self, start: u64, stop: Option<u64>, on_corrupt: OnCorrupt) -> Result<Cursor> {
+    /// The deeds with numbers in a range, without an allocation each: a snapshot of the log as it is now.
+    /// Damage is raised, or passed over as far as the file goes.
+    pub fn cursor(&self, events: impl RangeBounds<u64>, on_corrupt: OnCorrupt) -> Result<Cursor> {
+        let (start, stop) = numbers(events);
         self.0.cursor_by_ordinal(start, stop, on_corrupt)
     }
 
-    /// The deeds `start <= event < stop` backwards.
-    pub fn cursor_back(&self, start: u64, stop: Option<u64>) -> Result<Reverse> {
+    /// The deeds with numbers in a range, the last one first.
+    pub fn cursor_back(&self, events: impl RangeBounds<u64>) -> Result<Reverse> {
+        let (start, stop) = numbers(events);
         self.0.reverse_by_ordinal(start, stop)
     }
 
@@ -262,9 +271,10 @@ impl Book {
         self.0.follow_ordinal(start.unwrap_or(0))
     }
 
-    /// Cut the deeds `start <= event < stop` into parts of about `split_bytes` bytes. A log that
+    /// Cut the deeds with numbers in a range into parts of about `split_bytes` bytes. A log that
     /// is damaged after its valid prefix gets one more part for what lies there.
-    pub fn splits(&self, split_bytes: u64, start: u64, stop: Option<u64>) -> Result<Vec<Split>> {
+    pub fn splits(&self, split_bytes: u64, events: impl RangeBounds<u64>) -> Result<Vec<Split>> {
+        let (start, stop) = numbers(events);
         let snapshot = self.0.usable()?.snapshot();
         let next = snapshot.extent.next();
         if !snapshot.numbered {
@@ -292,17 +302,17 @@ impl Book {
         self.0.bookmark_of_offset(self.0.shared.locate_ordinal(extent, event)?)
     }
 
-    /// Walk the deeds of a part with `start <= event < stop`, without opening the log; without `check`,
+    /// Walk the deeds of a part with numbers in a range, without opening the log; without `check`,
     /// checksums are not compared. Another log at the path is
     /// [`ErrorKind::NotALog`].
     pub fn read_split(
         split: &Split,
         options: &Options,
-        start: u64,
-        stop: Option<u64>,
+        events: impl RangeBounds<u64>,
         on_corrupt: OnCorrupt,
         check: bool,
     ) -> Result<Cursor> {
+        let (start, stop) = numbers(events);
         let mut cursor = Log::cursor_of_split(split, options, on_corrupt, check, stop)?;
         if split.ordinal.is_some_and(|first| first < start) {
             cursor.skip_to(start)?;

@@ -14,6 +14,7 @@ mod pack;
 mod proof;
 mod record;
 
+use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 
 use crate::durability::Durability;
@@ -22,6 +23,7 @@ use crate::log::{
     Bookmark, Inspected, Log, Repair, RepairReport, SalvageReport, Shared, Split, Wanted, facade,
 };
 use crate::mode::Mode;
+use crate::range::ends;
 use crate::scan::OnCorrupt;
 use codec::Codec;
 use format::WalFormat;
@@ -42,6 +44,11 @@ pub use record::{Record, RecordRef};
 
 /// Encoded records, appended with one write by [`Wal::append_batch`].
 pub type Batch = crate::log::Batch<Codec>;
+
+/// The bytes at which a range of records begins and ends.
+fn bytes(lsns: impl RangeBounds<Lsn>) -> (Option<u64>, Option<u64>) {
+    ends(lsns, |lsn| lsn.0)
+}
 
 facade! {
     /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
@@ -212,26 +219,23 @@ impl Wal {
         self.0.read_by_offset(lsn.0)
     }
 
-    /// The records from `from` on (`None`: the first), which must be the beginning of one or the
-    /// log's end.
-    pub fn iter(&self, from: Option<Lsn>) -> Result<Iter> {
-        Ok(Iter::new(self.cursor(from, None, OnCorrupt::Raise)?))
+    /// The records of a range, whose ends must lie between records: `lsn..`, `a..b` or `..`. A snapshot of
+    /// the log as it is now.
+    pub fn iter(&self, lsns: impl RangeBounds<Lsn>) -> Result<Iter> {
+        Ok(Iter::new(self.cursor(lsns, OnCorrupt::Raise)?))
     }
 
-    /// Walk the records in `from..to`, both of which must lie between records, as far as the log
-    /// goes now.
-    pub fn cursor(
-        &self,
-        from: Option<Lsn>,
-        to: Option<Lsn>,
-        on_corrupt: OnCorrupt,
-    ) -> Result<Cursor> {
-        self.0.cursor_by_offset(from.map(|lsn| lsn.0), to.map(|lsn| lsn.0), on_corrupt)
+    /// The records of a range, whose ends must lie between records, without an allocation each: a snapshot of
+    /// the log as it is now. Damage is raised, or passed over as far as the log goes.
+    pub fn cursor(&self, lsns: impl RangeBounds<Lsn>, on_corrupt: OnCorrupt) -> Result<Cursor> {
+        let (from, to) = bytes(lsns);
+        self.0.cursor_by_offset(from, to, on_corrupt)
     }
 
-    /// Walk the records in `from..to` (`None`: first record, end of the log), the last one first.
-    pub fn cursor_back(&self, from: Option<Lsn>, to: Option<Lsn>) -> Result<Reverse> {
-        self.0.reverse_by_offset(from.map(|lsn| lsn.0), to.map(|lsn| lsn.0))
+    /// The records of a range, whose ends must lie between records, the last one first.
+    pub fn cursor_back(&self, lsns: impl RangeBounds<Lsn>) -> Result<Reverse> {
+        let (from, to) = bytes(lsns);
+        self.0.reverse_by_offset(from, to)
     }
 
     /// Look for records that other processes appended, or dropped from the front; returns the end.
@@ -246,25 +250,21 @@ impl Wal {
         self.0.follow_offset(from.map(|lsn| lsn.0))
     }
 
-    /// Cut the records in `start..stop` into parts of about `split_bytes` bytes. A log that is
+    /// Cut the records of a range into parts of about `split_bytes` bytes. A log that is
     /// damaged after its valid prefix gets one more part for what lies there.
-    pub fn splits(
-        &self,
-        split_bytes: u64,
-        start: Option<Lsn>,
-        stop: Option<Lsn>,
-    ) -> Result<Vec<Split>> {
+    pub fn splits(&self, split_bytes: u64, lsns: impl RangeBounds<Lsn>) -> Result<Vec<Split>> {
+        let (start, stop) = bytes(lsns);
         let snapshot = self.0.usable()?.snapshot();
         let extent = snapshot.extent;
         if let Some(start) =
-            start.filter(|start| start.0 > extent.end && snapshot.trailing.is_none())
+            start.filter(|&start| start > extent.end && snapshot.trailing.is_none())
         {
             let message = format!("no record at lsn {start}, the log ends at byte {}", extent.end);
             return Err(self.0.shared.error(ErrorKind::OutOfRange, message));
         }
-        let reaches_end = stop.is_none_or(|stop| stop.0 > extent.end);
-        let to = stop.map_or(extent.end, |stop| stop.0.min(extent.end));
-        let from = start.map_or(extent.start, |start| start.0.max(extent.start));
+        let reaches_end = stop.is_none_or(|stop| stop > extent.end);
+        let to = stop.map_or(extent.end, |stop| stop.min(extent.end));
+        let from = start.map_or(extent.start, |start| start.max(extent.start));
         self.0.splits_over(split_bytes, from, to, reaches_end)
     }
 

@@ -238,7 +238,7 @@ fn a_conversion_copies_long_deeds_between_all_layouts() {
     options.convert(&there, &back, Layout::Packed, |_, _| Ok(())).unwrap();
     assert!(records_in(&source) == records_in(&back));
     let book = Book::open(&there).unwrap();
-    let mut deeds = book.cursor(0, None, OnCorrupt::Raise).unwrap();
+    let mut deeds = book.cursor(.., OnCorrupt::Raise).unwrap();
     for size in SIZES {
         assert!(deeds.next().unwrap().unwrap().jam == bytes_of(size));
     }

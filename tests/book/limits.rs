@@ -10,6 +10,7 @@ use deedbook::{Durability, ErrorKind};
 use deedbook::{Mode, Recovery};
 
 use crate::support::common;
+use crate::support::formats::range;
 use common::{
     FORCED, check, contents, crc32, deed, header, log, memory, read_all, refused, write_file,
 };
@@ -109,10 +110,10 @@ fn event_numbers_end_before_they_overflow() {
     refused(book.read(u64::MAX), ErrorKind::OutOfRange);
     refused(book.append(1, b"e"), ErrorKind::TooLarge);
     for (start, stop) in [(0, None), (u64::MAX, None), (0, Some(u64::MAX)), (5, Some(3))] {
-        let count = book.iter(start, stop).unwrap().map(Result::unwrap).count();
+        let count = book.iter(range(Some(start), stop)).unwrap().map(Result::unwrap).count();
         assert_eq!(count, if start == 0 { 2 } else { 0 }, "{start} {stop:?}");
     }
-    assert_eq!(book.splits(1, 0, None).unwrap().len(), 1);
+    assert_eq!(book.splits(1, ..).unwrap().len(), 1);
 }
 
 /// A header whose first number, with the deeds after it, passes 2^64 made additions overflow.
@@ -197,7 +198,7 @@ fn an_event_over_two_gibibytes() {
     fs::remove_dir_all(dir.path().join(".deedbook")).unwrap();
     let book = Book::open(dir.path()).unwrap();
     assert_eq!(book.recovery().verdict, Verdict::Clean);
-    let mut deeds = book.cursor(0, None, deedbook::OnCorrupt::Raise).unwrap();
+    let mut deeds = book.cursor(.., deedbook::OnCorrupt::Raise).unwrap();
     {
         let deed = deeds.next().unwrap().unwrap();
         assert_eq!(deed.jam.len(), len);

@@ -118,7 +118,7 @@ fn a_log_under_a_wrong_name_is_refused_unchanged() {
     assert_eq!(read_file(&storage, Path::new("/0i9/book.log")), bytes);
     // Reading says it before the first deed, and gives the deeds to those that pass over damage.
     let reader = options.open("/0i9", Mode::Read).unwrap();
-    refused(reader.iter(0, None), ErrorKind::Corrupt);
+    refused(reader.iter(..), ErrorKind::Corrupt);
     assert_eq!(common::read_past_damage(&reader).len(), 3);
     assert_eq!(
         common::check(Path::new("/0i9"), &options).verdict,
@@ -165,10 +165,10 @@ fn a_reader_refuses_to_write_and_a_closed_handle_everything() {
         refused(clone.sync(), ErrorKind::Closed);
         refused(clone.bounds(), ErrorKind::Closed);
         refused(clone.read(1), ErrorKind::Closed);
-        refused(clone.iter(0, None), ErrorKind::Closed);
+        refused(clone.iter(..), ErrorKind::Closed);
         refused(clone.refresh(), ErrorKind::Closed);
         refused(clone.meta(), ErrorKind::Closed);
-        refused(clone.splits(1, 0, None), ErrorKind::Closed);
+        refused(clone.splits(1, ..), ErrorKind::Closed);
     }
 }
 

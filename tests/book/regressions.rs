@@ -56,7 +56,7 @@ fn verify_calls_a_damaged_first_number_corrupt() {
     assert_eq!((report.bounds, report.damages[0].offset), (Some((1, 4)), 8));
     refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
     let book = options.open(BOOK, Mode::Read).unwrap();
-    refused(book.iter(0, None), ErrorKind::Corrupt);
+    refused(book.iter(..), ErrorKind::Corrupt);
     assert_eq!(read_past_damage(&book).last().unwrap().event, Some(4));
 }
 
@@ -104,8 +104,8 @@ fn a_range_after_damage_is_read_when_damage_is_passed_over() {
     bytes[borders(&all)[4] as usize] ^= 1;
     write_file(&storage, Path::new("/book/book.log"), &bytes);
     let book = options.open(BOOK, Mode::Read).unwrap();
-    refused(book.iter(9, Some(12)), ErrorKind::Corrupt);
-    let deeds = common::drain(book.cursor(9, Some(12), OnCorrupt::Skip).unwrap()).unwrap();
+    refused(book.iter(9..12), ErrorKind::Corrupt);
+    let deeds = common::drain(book.cursor(9..12, OnCorrupt::Skip).unwrap()).unwrap();
     let numbers: Vec<_> = deeds.iter().map(|deed| deed.event).collect();
     assert_eq!(numbers, [Some(9), Some(10), Some(11)]);
     assert_eq!(contents(&deeds), all[8..11]);

@@ -105,7 +105,7 @@ impl Log for Wal {
         self.close()
     }
     fn records(&self) -> Result<Vec<(u64, Vec<u8>)>> {
-        self.iter(None)?.map(|record| record.map(|r| (r.lsn.0, r.payload))).collect()
+        self.iter(..)?.map(|record| record.map(|r| (r.lsn.0, r.payload))).collect()
     }
 }
 
@@ -127,7 +127,7 @@ impl Log for Book {
     }
     fn records(&self) -> Result<Vec<(u64, Vec<u8>)>> {
         let number = |event: Option<u64>| event.expect("nothing is damaged");
-        self.iter(1, None)?.map(|deed| deed.map(|d| (number(d.event), d.jam))).collect()
+        self.iter(1..)?.map(|deed| deed.map(|d| (number(d.event), d.jam))).collect()
     }
 }
 

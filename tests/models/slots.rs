@@ -20,7 +20,7 @@ fn open(disk: &Disk, durability: Durability) -> Book {
 /// The event is there after a power cut at this very moment, and those before it.
 fn acknowledged(disk: &Disk, event: u64, jam: &[u8]) {
     let book = open(&disk.after_power_cut(), Durability::Manual);
-    let deeds: Vec<_> = book.iter(1, None).unwrap().map(|deed| deed.unwrap()).collect();
+    let deeds: Vec<_> = book.iter(1..).unwrap().map(|deed| deed.unwrap()).collect();
     assert!(deeds.len() as u64 >= event, "event {event} is lost, {} are there", deeds.len());
     assert_eq!(deeds[event as usize - 1].jam, jam, "event {event}");
 }

@@ -74,7 +74,7 @@ fn judge(path: &Path, acknowledged: u64, what: &str) -> u64 {
     let last = book.last().unwrap();
     assert!(last >= acknowledged, "{what}: {acknowledged} were acknowledged, {last} are there");
     let mut next = 1;
-    for deed in book.iter(0, None).unwrap() {
+    for deed in book.iter(..).unwrap() {
         let deed = deed.unwrap_or_else(|e| panic!("{what}: {e}"));
         assert!(
             deed.event == Some(next) && (deed.mug, deed.jam) == event(next),
@@ -233,7 +233,7 @@ fn judge_report(path: &Path, lines: &[String], what: &str) {
     // All that was appended: the process ended, the page cache did not.
     let last = book.last().unwrap();
     assert!(last >= highest(lines, "appended "), "{what}: {last} are there, {lines:?}");
-    for deed in book.iter(0, None).unwrap() {
+    for deed in book.iter(..).unwrap() {
         let deed = deed.unwrap();
         let number = deed.event.unwrap();
         let expected =

@@ -31,7 +31,7 @@ fn appends_are_mapped(path: &Path, storage: Disk) -> bool {
     let mapped = is_mapped(&path.canonicalize().unwrap());
     book.close().unwrap();
     let read = Book::open(path).unwrap();
-    for (i, deed) in read.iter(0, None).unwrap().map(Result::unwrap).enumerate() {
+    for (i, deed) in read.iter(..).unwrap().map(Result::unwrap).enumerate() {
         assert_eq!((deed.mug, deed.jam), (i as u32, vec![i as u8; 200]));
     }
     assert_eq!(read.len().unwrap(), 1000);

@@ -106,7 +106,7 @@ fn what_sixteen_appenders_committed_is_there_whenever_they_are_killed() {
     }
     let wal = Wal::open(&log).unwrap();
     let there: BTreeMap<u64, Vec<u8>> =
-        wal.iter(None).unwrap().map(|r| r.unwrap()).map(|r| (r.lsn.0, r.payload)).collect();
+        wal.iter(..).unwrap().map(|r| r.unwrap()).map(|r| (r.lsn.0, r.payload)).collect();
     for (lsn, payload) in &acknowledged {
         assert_eq!(there.get(lsn), Some(payload), "lsn {lsn}");
     }
@@ -128,8 +128,8 @@ fn few_files(log: &Path) {
         wal.append(&[i as u8; 56]).unwrap();
     }
     wal.sync().unwrap();
-    assert_eq!(wal.iter(None).unwrap().filter(|record| record.is_ok()).count() as u64, SEGMENTS);
-    let mut back = wal.cursor_back(None, None).unwrap();
+    assert_eq!(wal.iter(..).unwrap().filter(|record| record.is_ok()).count() as u64, SEGMENTS);
+    let mut back = wal.cursor_back(..).unwrap();
     let mut count = 0;
     while back.next().unwrap().is_some() {
         count += 1;

@@ -26,13 +26,13 @@ fn a_handle_is_shown_in_a_line() -> Result<()> {
     let book = Book::create(at("book"))?;
     book.append(1, &b"secret".repeat(1000))?;
     assert!(short(&book).contains("book"));
-    let mut walk = book.cursor(1, None, OnCorrupt::Raise)?;
+    let mut walk = book.cursor(1.., OnCorrupt::Raise)?;
     walk.next()?;
     short(&walk);
-    let mut back = book.cursor_back(1, None)?;
+    let mut back = book.cursor_back(1..)?;
     back.next()?;
     short(&back);
-    short(&book.iter(1, None)?);
+    short(&book.iter(1..)?);
     short(&book.follow(Some(1))?);
     let wal = Wal::append_to(at("wal"))?;
     wal.append(b"secret")?;
@@ -50,7 +50,7 @@ fn a_handle_is_shown_in_a_line() -> Result<()> {
     Ok(())
 }
 
-/// `for deed in &book` did not compile: only `book.iter(1, None)?` did.
+/// `for deed in &book` did not compile: only `book.iter(1..)?` did.
 #[test]
 fn a_log_is_iterated_by_reference() -> Result<()> {
     let dir = tempfile::tempdir().unwrap();

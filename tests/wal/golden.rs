@@ -35,7 +35,7 @@ fn payloads() -> Vec<Vec<u8>> {
 
 fn read(path: &Path, options: &Options) -> Vec<(u64, Vec<u8>)> {
     let wal = options.open(path, Mode::Read).unwrap();
-    wal.iter(None).unwrap().map_while(Result::ok).map(|r| (r.lsn.0, r.payload)).collect()
+    wal.iter(..).unwrap().map_while(Result::ok).map(|r| (r.lsn.0, r.payload)).collect()
 }
 
 /// The files of a log by name; a single file has an empty name.

@@ -30,7 +30,7 @@ fn pair(dir: &TempDir, layout: Layout, records: u64) -> (Wal, Wal, Vec<Lsn>) {
 
 fn payloads(wal: &Wal) -> Vec<u64> {
     let number = |bytes: Vec<u8>| u64::from_le_bytes(bytes.try_into().unwrap());
-    wal.iter(None).unwrap().map(|record| number(record.unwrap().payload)).collect()
+    wal.iter(..).unwrap().map(|record| number(record.unwrap().payload)).collect()
 }
 
 /// Whatever it is asked, it says that the log was cut, and never that it is damaged.
@@ -84,10 +84,10 @@ fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
                 assert_eq!(reader.refresh().unwrap(), writer.end().unwrap());
             }
             assert_eq!(reader.read(lsns[160]).unwrap().payload, 160u64.to_le_bytes());
-            let from = reader.iter(Some(lsns[170])).unwrap();
+            let from = reader.iter(lsns[170]..).unwrap();
             assert_eq!(from.map(Result::unwrap).count(), 30);
             assert_eq!(payloads(&reader), (150..200).collect::<Vec<_>>());
-            let mut back = reader.cursor_back(None, None).unwrap();
+            let mut back = reader.cursor_back(..).unwrap();
             assert_eq!(back.next().unwrap().unwrap().lsn, lsns[199]);
             assert_eq!((reader.head().unwrap(), reader.len().unwrap()), (lsns[150], 50));
             let error = reader.read(lsns[3]).unwrap_err();
@@ -165,11 +165,11 @@ fn parts_are_read_by_the_segment_size_of_their_log() {
             }
             found
         };
-        let expected = read(wal.cursor(None, None, OnCorrupt::Skip).unwrap());
+        let expected = read(wal.cursor(.., OnCorrupt::Skip).unwrap());
         assert!(expected.len() >= if segment == 0 { 980 } else { 5 });
         for split_bytes in [500, 1 << 20] {
             let mut found = Vec::new();
-            for split in wal.splits(split_bytes, None, None).unwrap() {
+            for split in wal.splits(split_bytes, ..).unwrap() {
                 assert_eq!(split.segment_bytes, Some(1000));
                 let of_part = Wal::read_split(&split, &Options::new(), OnCorrupt::Skip, true);
                 found.extend(read(of_part.unwrap()));
@@ -179,7 +179,7 @@ fn parts_are_read_by_the_segment_size_of_their_log() {
         if segment == 0 {
             // Nobody names the size: nine of ten segments have the right one.
             let guessed = Wal::open(&path).unwrap();
-            let found = read(guessed.cursor(None, None, OnCorrupt::Skip).unwrap());
+            let found = read(guessed.cursor(.., OnCorrupt::Skip).unwrap());
             assert!(
                 found == expected,
                 "{cut} bytes of segment 0, guessed: {} records",

@@ -101,7 +101,7 @@ fn a_part_of_a_log_reads_only_that_part() {
     }
     let (storage, read) = reads_counted(memory);
     let options = options.storage(storage);
-    let splits = options.open("/log", Mode::Read).unwrap().splits(1 << 20, None, None).unwrap();
+    let splits = options.open("/log", Mode::Read).unwrap().splits(1 << 20, ..).unwrap();
     assert!(splits.len() > 5);
     let mut records = 0;
     for split in splits {
@@ -134,7 +134,7 @@ fn few_segments_are_open_at_a_time() {
     let options = filled(storage, 256, 4000);
     let wal = options.open("/log", Mode::Append).unwrap();
     assert_eq!(wal.segment_paths().unwrap().len(), 1000);
-    assert_eq!(wal.iter(None).unwrap().count(), 4000);
+    assert_eq!(wal.iter(..).unwrap().count(), 4000);
     wal.truncate_before(Lsn(64 * 1000)).unwrap();
     wal.truncate_from(Lsn(64 * 3000)).unwrap();
     drop(wal);
@@ -166,10 +166,10 @@ fn records_lie_across_and_behind_four_gibibytes() {
     wal.sync().unwrap();
     wal.set_consumer("far", lsns[10]).unwrap();
     let check = |wal: &Wal, first: usize, last: usize| {
-        let all: Vec<_> = wal.iter(None).unwrap().map(|r| r.unwrap()).collect();
+        let all: Vec<_> = wal.iter(..).unwrap().map(|r| r.unwrap()).collect();
         let there: Vec<_> = (first..=last).map(|i| (lsns[i], vec![i as u8; 52])).collect();
         assert_eq!(all.iter().map(|r| (r.lsn, r.payload.clone())).collect::<Vec<_>>(), there);
-        let mut back = wal.cursor_back(None, None).unwrap();
+        let mut back = wal.cursor_back(..).unwrap();
         assert_eq!(back.next().unwrap().unwrap().lsn, lsns[last]);
         assert_eq!(wal.read(lsns[last]).unwrap().payload, vec![last as u8; 52]);
     };

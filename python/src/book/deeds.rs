@@ -7,7 +7,7 @@ use deedbook::{Columns, OnCorrupt, Result};
 use pyo3::prelude::*;
 
 use crate::common::errors::OrRaise;
-use crate::log::any_log::{How, Range};
+use crate::log::any_log::{How, Range, bounds};
 use crate::log::batches::{Batches, columns};
 use crate::log::iterators::Walk;
 
@@ -58,11 +58,11 @@ macro_rules! same {
         }
 
         fn walk(&self, (start, stop): Range, on_corrupt: OnCorrupt) -> Result<Box<dyn Walk>> {
-            Ok(Box::new(self.cursor(start.unwrap_or(0), stop, on_corrupt)?))
+            Ok(Box::new(self.cursor(bounds(start, stop), on_corrupt)?))
         }
 
         fn walk_back(&self, (start, stop): Range) -> Result<Box<dyn Walk>> {
-            Ok(Box::new(self.cursor_back(start.unwrap_or(0), stop)?))
+            Ok(Box::new(self.cursor_back(bounds(start, stop))?))
         }
 
         fn batches(
@@ -72,8 +72,8 @@ macro_rules! same {
             how: How,
         ) -> PyResult<Box<dyn Batches>> {
             let columns = columns(py, how.columns, &book::Column::DEFAULT)?;
-            let start = start.unwrap_or(0);
-            let cursor = py.detach(|| self.cursor(start, stop, how.on_corrupt)).or_raise(py)?;
+            let range = bounds(start, stop);
+            let cursor = py.detach(|| self.cursor(range, how.on_corrupt)).or_raise(py)?;
             let cursor = if how.check { cursor } else { cursor.without_checksums() };
             Ok(Box::new(book::Batches::new(cursor, columns, how.rows, how.bytes)))
         }

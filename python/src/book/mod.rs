@@ -26,7 +26,7 @@ use crate::common::reports::{
     PyConvertReport, PyLmdbMigration, PyRepairReport, PySalvageReport, PyVerifyReport,
 };
 use crate::log::PyLog;
-use crate::log::any_log::Format;
+use crate::log::any_log::{Format, bounds};
 use crate::log::iterators::PayloadIterator;
 use crate::log::record::{PyDeed, PyMeta};
 use crate::log::split::{PySplit, of_format};
@@ -263,7 +263,7 @@ impl PyBook {
         #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
         #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
     ) -> PyResult<PayloadIterator> {
-        let walk = py.detach(|| self.book.cursor(start.unwrap_or(0), stop, OnCorrupt::Raise));
+        let walk = py.detach(|| self.book.cursor(bounds(start, stop), OnCorrupt::Raise));
         Ok(PayloadIterator::new(Box::new(walk.or_raise(py)?)))
     }
 

@@ -1,5 +1,6 @@
 //! Logs of any format behind one interface, for the class `Log`.
 
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::path::Path;
 
 use arrow_schema::SchemaRef;
@@ -54,6 +55,11 @@ impl Format {
 
 /// Where a walk begins and ends, by what records are found by in the format.
 pub type Range = (Option<u64>, Option<u64>);
+
+/// A range as the core takes it.
+pub fn bounds<T>(start: Option<T>, stop: Option<T>) -> (Bound<T>, Bound<T>) {
+    (start.map_or(Unbounded, Included), stop.map_or(Unbounded, Excluded))
+}
 
 /// A log of any format. Positions are what its records are found by: event numbers, or LSNs.
 pub trait AnyLog: Send + Sync {
@@ -200,11 +206,11 @@ impl AnyLog for Book {
     }
 
     fn walk(&self, (start, stop): Range, on_corrupt: OnCorrupt) -> Result<Box<dyn Walk>> {
-        Ok(Box::new(self.cursor(start.unwrap_or(0), stop, on_corrupt)?))
+        Ok(Box::new(self.cursor(bounds(start, stop), on_corrupt)?))
     }
 
     fn walk_back(&self, (start, stop): Range) -> Result<Box<dyn Walk>> {
-        Ok(Box::new(self.cursor_back(start.unwrap_or(0), stop)?))
+        Ok(Box::new(self.cursor_back(bounds(start, stop))?))
     }
 
     fn follow(&self, start: Option<u64>) -> Result<Box<dyn Wait>> {
@@ -212,7 +218,7 @@ impl AnyLog for Book {
     }
 
     fn splits(&self, split_bytes: u64, (start, stop): Range) -> Result<Vec<Split>> {
-        self.splits(split_bytes, start.unwrap_or(0), stop)
+        self.splits(split_bytes, bounds(start, stop))
     }
 
     fn bookmark(&self, event: Option<u64>) -> Result<Bookmark> {
@@ -256,11 +262,11 @@ impl AnyLog for Wal {
     }
 
     fn walk(&self, (start, stop): Range, on_corrupt: OnCorrupt) -> Result<Box<dyn Walk>> {
-        Ok(Box::new(self.cursor(start.map(Lsn), stop.map(Lsn), on_corrupt)?))
+        Ok(Box::new(self.cursor(bounds(start.map(Lsn), stop.map(Lsn)), on_corrupt)?))
     }
 
     fn walk_back(&self, (start, stop): Range) -> Result<Box<dyn Walk>> {
-        Ok(Box::new(self.cursor_back(start.map(Lsn), stop.map(Lsn))?))
+        Ok(Box::new(self.cursor_back(bounds(start.map(Lsn), stop.map(Lsn)))?))
     }
 
     fn follow(&self, start: Option<u64>) -> Result<Box<dyn Wait>> {
@@ -268,7 +274,7 @@ impl AnyLog for Wal {
     }
 
     fn splits(&self, split_bytes: u64, (start, stop): Range) -> Result<Vec<Split>> {
-        self.splits(split_bytes, start.map(Lsn), stop.map(Lsn))
+        self.splits(split_bytes, bounds(start.map(Lsn), stop.map(Lsn)))
     }
 
     fn bookmark(&self, lsn: Option<u64>) -> Result<Bookmark> {
@@ -286,8 +292,8 @@ impl AnyLog for Wal {
         how: How,
     ) -> PyResult<Box<dyn Batches>> {
         let columns = columns(py, how.columns, &wal::Column::DEFAULT)?;
-        let (start, stop) = (start.map(Lsn), stop.map(Lsn));
-        let cursor = py.detach(|| self.cursor(start, stop, how.on_corrupt)).or_raise(py)?;
+        let range = bounds(start.map(Lsn), stop.map(Lsn));
+        let cursor = py.detach(|| self.cursor(range, how.on_corrupt)).or_raise(py)?;
         let cursor = if how.check { cursor } else { cursor.without_checksums() };
         Ok(Box::new(wal::Batches::new(cursor, columns, how.rows, how.bytes)))
     }

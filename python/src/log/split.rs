@@ -14,7 +14,7 @@ use crate::common::errors::{OrRaise, invalid};
 use crate::common::fs_path::FsPath;
 use crate::common::progress::Progress;
 use crate::common::reports::PyPartReport;
-use crate::log::any_log::Format;
+use crate::log::any_log::{Format, bounds};
 use crate::log::batches::{BatchStream, checks, columns, on_corrupt};
 use crate::nostr::columns::Picked;
 
@@ -223,9 +223,9 @@ impl PySplit {
             Format::Book => {
                 let columns = self::columns(py, columns, &book::Column::DEFAULT)?;
                 let options = book_options(record_bytes_max);
-                let (split, start) = (&self.split, start.unwrap_or(0));
+                let (split, range) = (&self.split, bounds(start, stop));
                 let cursor = py
-                    .detach(|| Book::read_split(split, &options, start, stop, on_corrupt, check))
+                    .detach(|| Book::read_split(split, &options, range, on_corrupt, check))
                     .or_raise(py)?;
                 let batches = book::Batches::new(cursor, columns, batch_rows, batch_bytes);
                 Ok(BatchStream::new(Box::new(batches)))

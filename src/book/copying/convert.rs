@@ -110,7 +110,7 @@ fn copy(
         copy.save_meta(&meta)?;
     }
     let all = 2 * book.end()?;
-    let mut deeds = book.cursor(first, Some(next), OnCorrupt::Raise)?.of_frames();
+    let mut deeds = book.cursor(first..next, OnCorrupt::Raise)?.of_frames();
     let mut batch = copy.batch();
     progress(0, all)?;
     while let Some((_, offset, frame)) = deeds.advance().map_err(of_source)? {
@@ -161,7 +161,7 @@ fn compare(
     progress: &mut impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<(u64, u64)> {
     let open = |log: &Book| -> Result<Cursor> {
-        Ok(log.cursor(first, Some(next), OnCorrupt::Raise)?.of_frames())
+        Ok(log.cursor(first..next, OnCorrupt::Raise)?.of_frames())
     };
     let (mut ours, mut theirs) = (open(copy)?, open(book)?);
     let (mut count, mut bytes) = (0, 0);

@@ -74,8 +74,7 @@ impl View<'_> {
         match self {
             Self::Lmdb(environment) => environment.each(*range.start(), &mut checked)?,
             Self::Book(book) => {
-                let mut cursor =
-                    book.cursor(*range.start(), range.end().checked_add(1), OnCorrupt::Raise)?;
+                let mut cursor = book.cursor(range.clone(), OnCorrupt::Raise)?;
                 while let Some(deed) = cursor.next().map_err(of_source)? {
                     let event = deed.event.unwrap_or(0);
                     if checked(event, deed.mug, deed.jam)? == Step::Done {
@@ -141,8 +140,7 @@ impl View<'_> {
         let differs = |event, source, found| differs(event, source, found, kind).at(other.path());
         match other {
             View::Book(book) => {
-                let stop = range.end().checked_add(1);
-                let cursor = book.cursor(*range.start(), stop, OnCorrupt::Raise)?;
+                let cursor = book.cursor(range.clone(), OnCorrupt::Raise)?;
                 let mut cursor = cursor.of_frames();
                 self.each(range, &mut |event, mug, jam| {
                     let found = cursor.advance()?;

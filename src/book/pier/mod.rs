@@ -23,7 +23,7 @@
 //! let pier = Pier::open(&path)?;
 //! assert_eq!(pier.epochs()?.len(), 2);
 //! assert_eq!(pier.read(1)?.jam, b"first");
-//! assert_eq!(pier.iter(0, None)?.count(), 2);
+//! assert_eq!(pier.iter(..)?.count(), 2);
 //! # Ok(())
 //! # }
 //! ```

@@ -1,9 +1,11 @@
 //! Reading across epochs: one deed, and walks in both directions.
 
+use std::ops::RangeBounds;
+
 use super::part::Part;
 use super::{Pier, ends_of};
 use crate::book::format::BookFormat;
-use crate::book::{self, Book, Deed, JamReader};
+use crate::book::{self, Book, Deed, JamReader, numbers};
 use crate::error::{ErrorKind, Result};
 use crate::log::{Chained, Format};
 use crate::scan::OnCorrupt;
@@ -55,21 +57,24 @@ impl Pier {
         })
     }
 
-    /// The deeds `start <= event < stop`, a snapshot of what is there now.
-    pub fn iter(&self, start: u64, stop: Option<u64>) -> Result<Iter> {
-        Ok(Iter::new(self.cursor(start, stop, OnCorrupt::Raise)?))
+    /// The deeds with numbers in a range: a snapshot of the pier as it is now.
+    pub fn iter(&self, events: impl RangeBounds<u64>) -> Result<Iter> {
+        Ok(Iter::new(self.cursor(events, OnCorrupt::Raise)?))
     }
 
-    /// The deeds `start <= event < stop` without an allocation each, a snapshot of what is there
-    /// now; damage is raised, or passed over up to the end of its epoch.
-    pub fn cursor(&self, start: u64, stop: Option<u64>, on_corrupt: OnCorrupt) -> Result<Cursor> {
-        let walk = |book: &Book| book.cursor(start, stop, on_corrupt);
+    /// The deeds with numbers in a range, without an allocation each: a snapshot of the pier as it is now.
+    /// Damage is raised, or passed over up to the end of its epoch.
+    pub fn cursor(&self, events: impl RangeBounds<u64>, on_corrupt: OnCorrupt) -> Result<Cursor> {
+        let (start, stop) = numbers(events);
+        let walk = |book: &Book| book.0.cursor_by_ordinal(start, stop, on_corrupt);
         Ok(Cursor::new(self.walks(start, stop, walk)?.into_iter().map(Ok)))
     }
 
-    /// The deeds `start <= event < stop` backwards.
-    pub fn cursor_back(&self, start: u64, stop: Option<u64>) -> Result<Reverse> {
-        Ok(Reverse { walks: self.walks(start, stop, |book| book.cursor_back(start, stop))? })
+    /// The deeds with numbers in a range, the last one first.
+    pub fn cursor_back(&self, events: impl RangeBounds<u64>) -> Result<Reverse> {
+        let (start, stop) = numbers(events);
+        let walk = |book: &Book| book.0.reverse_by_ordinal(start, stop);
+        Ok(Reverse { walks: self.walks(start, stop, walk)? })
     }
 
     /// A walk for each epoch that has events of the range, with the epoch's number.
@@ -116,6 +121,6 @@ impl IntoIterator for &Pier {
     type IntoIter = Iter;
 
     fn into_iter(self) -> Iter {
-        Iter::new(self.cursor(0, None, OnCorrupt::Raise))
+        Iter::new(self.cursor(.., OnCorrupt::Raise))
     }
 }

@@ -95,7 +95,7 @@ pub fn look(source: &Path, dest: &Path) -> Result<Report> {
 
 pub fn deeds(path: &Path) -> Vec<(u64, Event)> {
     let book = Book::open(path).unwrap();
-    let deeds = book.iter(0, None).unwrap().map(Result::unwrap);
+    let deeds = book.iter(..).unwrap().map(Result::unwrap);
     deeds.map(|deed| (deed.event.unwrap(), (deed.mug, deed.jam))).collect()
 }
 

@@ -38,7 +38,7 @@ const CHANGES: [(&str, Change, [bool; 3]); 6] = [
 /// The events that a cursor gives, each with what was written.
 fn skipped(disk: &Sim) -> Vec<u64> {
     let pier = reading(disk);
-    let mut cursor = pier.cursor(0, None, OnCorrupt::Skip).unwrap();
+    let mut cursor = pier.cursor(.., OnCorrupt::Skip).unwrap();
     let mut events = Vec::new();
     while let Some(deed) = cursor.next().unwrap() {
         let event = deed.event.unwrap();
@@ -53,8 +53,8 @@ fn by_parts(disk: &Sim) -> Vec<u64> {
     let (on, mut events) = (options(disk), Vec::new());
     for place in reading(disk).epochs().unwrap() {
         let book = on.open(epoch(place.number), deedbook::Mode::Read).unwrap();
-        for split in book.splits(1, 0, None).unwrap() {
-            let mut part = Book::read_split(&split, &on, 0, None, OnCorrupt::Skip, true).unwrap();
+        for split in book.splits(1, ..).unwrap() {
+            let mut part = Book::read_split(&split, &on, .., OnCorrupt::Skip, true).unwrap();
             while let Some(deed) = part.next().unwrap() {
                 events.push(deed.event.unwrap());
             }

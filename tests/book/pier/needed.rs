@@ -101,7 +101,7 @@ fn failed(doing: &'static str) -> impl Fn(Error) -> String {
 /// The epochs and the events of a pier, each as it was appended.
 fn look(pier: &Pier) -> Result<(Vec<u64>, Vec<u64>), String> {
     let epochs = pier.epochs().map_err(failed("listing"))?;
-    let mut cursor = pier.cursor(0, None, OnCorrupt::Raise).map_err(failed("reading"))?;
+    let mut cursor = pier.cursor(.., OnCorrupt::Raise).map_err(failed("reading"))?;
     let mut events = Vec::new();
     while let Some(deed) = cursor.next().map_err(failed("reading"))? {
         let event = deed.event.unwrap();

@@ -184,12 +184,12 @@ fn damage_at_the_end_of_a_finished_epoch_is_raised_where_it_is_met_and_can_be_pa
     file.write_at(b"#", last).unwrap();
     drop(file);
     let pier = reading(&disk);
-    let mut cursor = pier.cursor(0, None, OnCorrupt::Raise).unwrap();
+    let mut cursor = pier.cursor(.., OnCorrupt::Raise).unwrap();
     assert_eq!(cursor.next().unwrap().unwrap().event, Some(1));
     assert_eq!(cursor.next().unwrap().unwrap().event, Some(2));
     let error = cursor.next().unwrap_err();
     assert_eq!((error.kind(), error.path()), (ErrorKind::Corrupt, Some(&*log)));
-    let mut cursor = pier.cursor(0, None, OnCorrupt::Skip).unwrap();
+    let mut cursor = pier.cursor(.., OnCorrupt::Skip).unwrap();
     let mut events = Vec::new();
     while let Some(deed) = cursor.next().unwrap() {
         events.push(deed.event.unwrap());
@@ -198,8 +198,8 @@ fn damage_at_the_end_of_a_finished_epoch_is_raised_where_it_is_met_and_can_be_pa
     assert_eq!(cursor.damages().len(), 1);
     assert_eq!(cursor.damages()[0].first_lost, Some(3));
     // What lies after it is read all the same.
-    assert_eq!(pier.iter(4, None).unwrap().count(), 6);
-    let mut back = pier.cursor_back(0, None).unwrap();
+    assert_eq!(pier.iter(4..).unwrap().count(), 6);
+    let mut back = pier.cursor_back(..).unwrap();
     for event in (4..=9).rev() {
         assert_eq!(back.next().unwrap().unwrap().event, Some(event));
     }

@@ -8,6 +8,7 @@ use deedbook::book::{Batches, Column};
 use deedbook::storage::{Access, Storage};
 
 use crate::pier::support::*;
+use crate::support::formats::range;
 
 const NOT_LONG: Duration = Duration::from_millis(1);
 
@@ -38,10 +39,13 @@ fn every_range_is_read_in_both_directions() {
                 .copied()
                 .filter(|&event| event >= start && stop.is_none_or(|stop| event < stop))
                 .collect();
-            let read: Vec<u64> =
-                pier.iter(start, stop).unwrap().map(|deed| deed.unwrap().event.unwrap()).collect();
+            let read: Vec<u64> = pier
+                .iter(range(Some(start), stop))
+                .unwrap()
+                .map(|deed| deed.unwrap().event.unwrap())
+                .collect();
             assert_eq!(read, wanted, "{start}..{stop:?}");
-            let mut back = pier.cursor_back(start, stop).unwrap();
+            let mut back = pier.cursor_back(range(Some(start), stop)).unwrap();
             let mut read = Vec::new();
             while let Some(deed) = back.next().unwrap() {
                 assert_eq!(deed.jam, jam(deed.event.unwrap()));
@@ -50,7 +54,7 @@ fn every_range_is_read_in_both_directions() {
             read.reverse();
             assert_eq!(read, wanted, "{start}..{stop:?} backwards");
             let columns = vec![Column::Event];
-            let cursor = pier.cursor(start, stop, OnCorrupt::Raise).unwrap();
+            let cursor = pier.cursor(range(Some(start), stop), OnCorrupt::Raise).unwrap();
             let mut batches = Batches::new(cursor, columns, 100, 1 << 20);
             let mut rows = 0;
             while let Some(batch) = batches.next() {
@@ -80,29 +84,29 @@ fn no_walk_goes_on_after_damage() {
     let file = disk.open(&epoch(3).join("book.log"), Access::Write).unwrap();
     file.write_at(b"#", file.len().unwrap() - 20).unwrap();
     let pier = reading(&disk);
-    let mut cursor = pier.cursor(0, None, OnCorrupt::Raise).unwrap();
+    let mut cursor = pier.cursor(.., OnCorrupt::Raise).unwrap();
     for event in 1..=4 {
         assert_eq!(cursor.next().unwrap().unwrap().event, Some(event));
     }
     refused(cursor.next(), ErrorKind::Corrupt);
     assert_eq!(cursor.next().unwrap(), None);
-    let mut back = pier.cursor_back(0, None).unwrap();
+    let mut back = pier.cursor_back(..).unwrap();
     for event in (6..=9).rev() {
         assert_eq!(back.next().unwrap().unwrap().event, Some(event));
     }
     refused(back.next(), ErrorKind::Corrupt);
     assert_eq!(back.next().unwrap(), None);
     let columns = vec![Column::Event];
-    let cursor = pier.cursor(0, None, OnCorrupt::Raise).unwrap();
+    let cursor = pier.cursor(.., OnCorrupt::Raise).unwrap();
     let rows = Batches::new(cursor, columns.clone(), 100, 1 << 20).map(|b| b.map(|b| b.num_rows()));
     let rows: Vec<_> = rows.collect();
     assert!(matches!(rows[..], [Ok(3), Ok(1), Err(_)]), "{rows:?}");
-    let cursor = pier.cursor(0, None, OnCorrupt::Skip).unwrap();
+    let cursor = pier.cursor(.., OnCorrupt::Skip).unwrap();
     let mut batches = Batches::new(cursor, columns, 100, 1 << 20);
     let rows: Vec<_> = batches.by_ref().map(|batch| batch.unwrap().num_rows()).collect();
     assert_eq!((&rows[..], batches.damages().len()), (&[3, 1, 4][..], 1));
     // Batches of one row meet the same damage once.
-    let cursor = pier.cursor(0, None, OnCorrupt::Skip).unwrap();
+    let cursor = pier.cursor(.., OnCorrupt::Skip).unwrap();
     let mut batches = Batches::new(cursor, vec![Column::Event], 1, 1 << 20);
     assert_eq!((batches.by_ref().count(), batches.damages().len()), (8, 1));
 }
@@ -111,7 +115,7 @@ fn no_walk_goes_on_after_damage() {
 fn a_cursor_is_a_snapshot() {
     let disk = three_epochs();
     let pier = appending(&disk);
-    let cursor = pier.iter(0, None).unwrap();
+    let cursor = pier.iter(..).unwrap();
     append(&pier, 10..=10);
     pier.roll().unwrap();
     append(&pier, 11..=11);

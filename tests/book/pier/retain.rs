@@ -172,7 +172,7 @@ fn readers_beside_a_retention_read_on_or_are_refused() {
     let disk = four_epochs();
     let pier = appending(&disk);
     let reader = reading(&disk);
-    let mut walk = reader.iter(0, None).unwrap();
+    let mut walk = reader.iter(..).unwrap();
     let mut first = reader.follow(None).unwrap();
     let mut stale = reading(&disk).follow(None).unwrap();
     let mut second = reading(&disk).follow(Some(6)).unwrap();

@@ -83,7 +83,7 @@ fn a_new_epoch_has_the_layout_of_the_one_before() {
     let pier = reading(&disk);
     assert_eq!((layouts(&pier), numbers(&pier)), (made, vec![0, 4, 8, 12, 16]));
     assert_eq!(all(&pier), (1..=19).collect::<Vec<_>>());
-    let mut back = pier.cursor_back(0, None).unwrap();
+    let mut back = pier.cursor_back(..).unwrap();
     for event in (1..=19).rev() {
         assert_eq!(back.next().unwrap().unwrap().jam, jam(event));
         assert_eq!(pier.read(event).unwrap().jam, jam(event));
@@ -102,7 +102,7 @@ fn a_last_epoch_in_the_padded_layout_is_read_and_not_appended_to() {
     let pier = reading(&disk);
     assert_eq!(layouts(&pier), [Layout::Packed, Layout::Padded]);
     assert_eq!(pier.bounds().unwrap(), Some(91..=103));
-    assert_eq!(pier.iter(95, None).unwrap().filter(Result::is_ok).count(), 9);
+    assert_eq!(pier.iter(95..).unwrap().filter(Result::is_ok).count(), 9);
     assert!(options(&disk).verify_pier(PIER).unwrap().ok());
     for layout in [None, Some(Layout::Packed), Some(Layout::Padded)] {
         let writing = options(&disk).layout(layout);
@@ -166,7 +166,7 @@ fn a_reader_and_a_closed_handle_do_not_roll() {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Closed);
     }
     assert_eq!(pier.epochs().unwrap_err().kind(), ErrorKind::Closed);
-    assert_eq!(pier.iter(0, None).unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(pier.iter(..).unwrap_err().kind(), ErrorKind::Closed);
 }
 
 /// Each with the lock of another epoch, two writers could begin epochs at once.

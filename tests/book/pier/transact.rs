@@ -34,7 +34,7 @@ fn write(pier: &Pier, of: &Transaction, jams: &[&str]) -> Result<Committed> {
 }
 
 fn read(disk: &Sim) -> Vec<(u64, String)> {
-    let deeds = reading(disk).iter(0, None).unwrap().map(Result::unwrap).collect::<Vec<_>>();
+    let deeds = reading(disk).iter(..).unwrap().map(Result::unwrap).collect::<Vec<_>>();
     let shown =
         |deed: deedbook::book::Deed| (deed.event.unwrap(), String::from_utf8(deed.jam).unwrap());
     deeds.into_iter().map(shown).collect()

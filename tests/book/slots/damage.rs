@@ -128,10 +128,7 @@ fn a_first_batch_whose_checksum_differs_is_refused_and_not_taken_for_empty() {
     assert!(error.message().contains("the batch of events 1 to 3: checksum"), "{error}");
     assert_eq!(check(&path, &Options::default()).verdict, Verdict::Corrupt);
     let book = Book::open(&path).unwrap();
-    refused(
-        book.iter(1, None).and_then(Iterator::collect::<Result<Vec<_>, _>>),
-        ErrorKind::Corrupt,
-    );
+    refused(book.iter(1..).and_then(Iterator::collect::<Result<Vec<_>, _>>), ErrorKind::Corrupt);
     assert_eq!(read_past_damage(&book).len(), 3);
     let how = Repair { force: false, accept_loss: true, dry_run: false };
     let error = refused(Options::default().repair(&path, how), ErrorKind::Corrupt);

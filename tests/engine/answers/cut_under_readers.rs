@@ -36,7 +36,7 @@ const WAYS: [Way; 3] = [
         Ok(given)
     }),
     ("walk", |reader| {
-        let mut cursor = reader.cursor(None, None, OnCorrupt::Raise)?;
+        let mut cursor = reader.cursor(.., OnCorrupt::Raise)?;
         let mut given = 0;
         while cursor.next()?.is_some() {
             given += 1;

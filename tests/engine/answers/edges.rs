@@ -141,7 +141,7 @@ fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
     let with = options(&at, MANUAL).epoch(first - 1);
     let log = with.open(DIR, Mode::Create).unwrap();
     (0..4).for_each(|i| assert!(log.append(i, b"x").is_ok()));
-    let cursor = log.cursor(0, None, deedbook::OnCorrupt::Raise).unwrap();
+    let cursor = log.cursor(.., deedbook::OnCorrupt::Raise).unwrap();
     let mut batches = Batches::new(cursor, vec![Column::Event, Column::Jam], 10, 1 << 20);
     // The one that has a place comes before the error, and nothing comes after it.
     let batch = batches.next().unwrap().unwrap();

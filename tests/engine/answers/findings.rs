@@ -70,7 +70,7 @@ fn a_damaged_first_deed_does_not_renumber_the_others() {
         let (_, at) = epoch_100(&events, |bytes| bytes[byte] ^= 1);
         let numbers = numbers(&at, &events);
         assert_eq!(numbers.len(), 5, "byte {byte}");
-        let walk = book(&at).iter(0, None).unwrap().next().unwrap();
+        let walk = book(&at).iter(..).unwrap().next().unwrap();
         let error = refused(walk, ErrorKind::Corrupt);
         assert_eq!(error.offset(), Some(16), "byte {byte}: {error}");
     }

@@ -102,7 +102,7 @@ fn a_log_that_is_truncated_under_its_backup_is_copied_whole_or_not_at_all() {
                         wal::Options::new().storage(writer.clone()).durability(Durability::Always);
                     let log = options.open(LOG, Mode::Append).unwrap();
                     let lsns: Vec<_> =
-                        log.iter(None).unwrap().map(|record| record.unwrap().lsn).collect();
+                        log.iter(..).unwrap().map(|record| record.unwrap().lsn).collect();
                     log.truncate_after(lsns[6]).unwrap();
                     for number in 0..40 {
                         log.append(format!("anew {number}").as_bytes()).unwrap();

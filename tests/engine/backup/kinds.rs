@@ -64,7 +64,7 @@ pub const KINDS: [Kind; 7] = [
         write: write_pier,
         read: |disk, log| {
             let pier = of_book(disk).open_pier(log, Mode::Read)?;
-            pier.iter(0, None)?.map(|deed| Ok(deed?.jam)).collect()
+            pier.iter(..)?.map(|deed| Ok(deed?.jam)).collect()
         },
         append: |disk, log| {
             of_book(disk).open_pier(log, Mode::Append)?.commit(0, b"more").map(drop)
@@ -105,7 +105,7 @@ const BOOK: Kind = Kind {
     write: |disk, log, round| write_book(disk, log, round, Layout::Packed),
     read: |disk, log| {
         let book = of_book(disk).open(log, Mode::Read)?;
-        book.iter(0, None)?.map(|deed| Ok(deed?.jam)).collect()
+        book.iter(..)?.map(|deed| Ok(deed?.jam)).collect()
     },
     append: |disk, log| of_book(disk).open(log, Mode::Append)?.commit(0, b"more").map(drop),
 };
@@ -191,7 +191,7 @@ fn write_wal(disk: &Disk, log: &Path, round: u32, layout: wal::Layout) -> Result
 }
 
 fn read_wal(disk: &Disk, log: &Path) -> Result<Vec<Vec<u8>>> {
-    of_wal(disk).open(log, Mode::Read)?.iter(None)?.map(|record| Ok(record?.payload)).collect()
+    of_wal(disk).open(log, Mode::Read)?.iter(..)?.map(|record| Ok(record?.payload)).collect()
 }
 
 fn write_pier(disk: &Disk, log: &Path, round: u32) -> Result<()> {

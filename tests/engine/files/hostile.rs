@@ -80,8 +80,7 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
         "book" => {
             let options = book::Options::new();
             vec![
-                Book::open(path)
-                    .and_then(|log| log.iter(0, None)?.try_for_each(|deed| deed.map(drop))),
+                Book::open(path).and_then(|log| log.iter(..)?.try_for_each(|deed| deed.map(drop))),
                 Book::open(path).and_then(|log| log.meta().map(drop)),
                 Book::open(path).and_then(|log| log.follow(None).map(drop)),
                 Book::open(path).and_then(|log| log.staged().map(drop)),
@@ -92,7 +91,7 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
         "wal" => {
             let options = wal::Options::new();
             vec![
-                Wal::open(path).and_then(|log| log.iter(None)?.try_for_each(|r| r.map(drop))),
+                Wal::open(path).and_then(|log| log.iter(..)?.try_for_each(|r| r.map(drop))),
                 Wal::open(path).and_then(|log| log.consumers().map(drop)),
                 Wal::open(path).and_then(|log| log.follow(None).map(drop)),
                 Wal::open(path).and_then(|log| log.staged().map(drop)),
@@ -101,7 +100,7 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
             ]
         }
         "pier" => vec![
-            Pier::open(path).and_then(|log| log.iter(0, None)?.try_for_each(|deed| deed.map(drop))),
+            Pier::open(path).and_then(|log| log.iter(..)?.try_for_each(|deed| deed.map(drop))),
             Pier::open(path).and_then(|log| log.follow(None).map(drop)),
             book::Options::new().verify_pier_with(path, no).map(drop),
         ],

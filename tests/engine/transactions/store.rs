@@ -123,9 +123,9 @@ impl Store {
     pub fn read(&self) -> Vec<String> {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         match self {
-            Self::Book(book) => book.iter(0, None).unwrap().map(|d| text(d.unwrap().jam)).collect(),
+            Self::Book(book) => book.iter(..).unwrap().map(|d| text(d.unwrap().jam)).collect(),
             Self::Wal(wal) => {
-                wal.iter(None).unwrap().map(|record| text(record.unwrap().payload)).collect()
+                wal.iter(..).unwrap().map(|record| text(record.unwrap().payload)).collect()
             }
         }
     }

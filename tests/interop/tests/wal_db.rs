@@ -28,7 +28,7 @@ fn our_options(segmented: bool) -> ours::Options {
 
 fn read_by_us(path: &Path, segmented: bool) -> Records {
     let wal = our_options(segmented).open(path, ours::Mode::Read).unwrap();
-    wal.iter(None).unwrap().map(|r| r.unwrap()).map(|r| (r.lsn.0, r.payload)).collect()
+    wal.iter(..).unwrap().map(|r| r.unwrap()).map(|r| (r.lsn.0, r.payload)).collect()
 }
 
 /// What wal-db does with a log, whichever store is below it.

@@ -113,7 +113,7 @@ pub fn snapshot(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>>
 /// Deeds up to the first error, and that error.
 pub fn read_all(book: &Book) -> (Vec<Deed>, Option<deedbook::Error>) {
     let (mut deeds, mut failed) = (Vec::new(), None);
-    let iter = match book.iter(0, None) {
+    let iter = match book.iter(..) {
         Ok(iter) => iter,
         Err(error) => return (deeds, Some(error)),
     };
@@ -142,7 +142,7 @@ pub fn contents(deeds: &[Deed]) -> Vec<Event> {
 
 /// Everything that a book gives, damage passed over.
 pub fn read_past_damage(book: &Book) -> Vec<Deed> {
-    let mut cursor = book.cursor(0, None, OnCorrupt::Skip).unwrap();
+    let mut cursor = book.cursor(.., OnCorrupt::Skip).unwrap();
     let mut deeds = Vec::new();
     loop {
         match cursor.next() {

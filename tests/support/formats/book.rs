@@ -9,6 +9,7 @@ use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::{Mode, Result};
 
+use super::range;
 use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
     At, Event, Format, How, Log, Record, Walk, on_corrupt, parts, walk,
@@ -163,18 +164,18 @@ impl Log for BookLog {
     }
 
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
-        drain(self.0.cursor(from.unwrap_or(0), to, on_corrupt(skip)))
+        drain(self.0.cursor(range(from, to), on_corrupt(skip)))
     }
 
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
-        match self.0.cursor_back(from.unwrap_or(0), to) {
+        match self.0.cursor_back(range(from, to)) {
             Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
             Err(error) => Walk::failed(error),
         }
     }
 
     fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
-        self.0.splits(bytes, 0, None)
+        self.0.splits(bytes, ..)
     }
 
     fn splits(
@@ -184,15 +185,13 @@ impl Log for BookLog {
         to: Option<u64>,
         skip: bool,
     ) -> Result<Vec<Walk>> {
-        let from = from.unwrap_or(0);
-        let splits = self.0.splits(bytes, from, to)?;
+        let splits = self.0.splits(bytes, range(from, to))?;
         let options = self.0.options();
         let read = |split: &deedbook::jobs::Split| {
             drain(deedbook::book::Book::read_split(
                 split,
                 options,
-                from,
-                to,
+                range(from, to),
                 on_corrupt(skip),
                 true,
             ))
@@ -213,13 +212,13 @@ impl Log for BookLog {
 
     fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
         let (parts, options) = (self.0.splits_between(bytes, from, to)?, self.0.options());
-        let read = |part| drain(Book::read_split(&part, options, 0, None, on_corrupt(skip), true));
+        let read = |part| drain(Book::read_split(&part, options, .., on_corrupt(skip), true));
         Ok(parts.into_iter().map(read).collect())
     }
 
     fn arrow(&self, skip: bool) -> Walk {
         let columns = vec![Column::Event, Column::Mug, Column::Jam, Column::Offset];
-        match self.0.cursor(0, None, on_corrupt(skip)) {
+        match self.0.cursor(.., on_corrupt(skip)) {
             Ok(cursor) => rows(&mut Batches::new(cursor, columns, 3, 1 << 20), |batch, row| {
                 let tag = batch.column(1).as_any().downcast_ref::<Int32Array>().unwrap();
                 Record {

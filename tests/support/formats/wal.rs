@@ -14,6 +14,7 @@ use deedbook::wal::{
 };
 use deedbook::{Mode, Result};
 
+use super::range;
 use crate::support::formats::book::{number, payload, rows};
 use crate::support::formats::framing::{Framing, crc32c};
 use crate::support::formats::subject::{
@@ -151,7 +152,7 @@ fn drain(cursor: Result<Cursor>) -> Walk {
 }
 
 pub fn read_all(wal: &Wal) -> Result<Vec<Record>> {
-    drain(wal.cursor(None, None, on_corrupt(false))).all()
+    drain(wal.cursor(.., on_corrupt(false))).all()
 }
 
 impl Log for WalLog {
@@ -219,18 +220,18 @@ impl Log for WalLog {
     }
 
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
-        drain(self.0.cursor(from.map(Lsn), to.map(Lsn), on_corrupt(skip)))
+        drain(self.0.cursor(range(from.map(Lsn), to.map(Lsn)), on_corrupt(skip)))
     }
 
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
-        match self.0.cursor_back(from.map(Lsn), to.map(Lsn)) {
+        match self.0.cursor_back(range(from.map(Lsn), to.map(Lsn))) {
             Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
             Err(error) => Walk::failed(error),
         }
     }
 
     fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
-        self.0.splits(bytes, None, None)
+        self.0.splits(bytes, ..)
     }
 
     fn splits(
@@ -240,7 +241,7 @@ impl Log for WalLog {
         to: Option<u64>,
         skip: bool,
     ) -> Result<Vec<Walk>> {
-        let splits = self.0.splits(bytes, from.map(Lsn), to.map(Lsn))?;
+        let splits = self.0.splits(bytes, range(from.map(Lsn), to.map(Lsn)))?;
         let options = self.0.options();
         let read = |split: &deedbook::jobs::Split| {
             drain(deedbook::wal::Wal::read_split(split, options, on_corrupt(skip), true))
@@ -267,7 +268,7 @@ impl Log for WalLog {
 
     fn arrow(&self, skip: bool) -> Walk {
         let columns = vec![Column::Lsn, Column::Payload];
-        match self.0.cursor(None, None, on_corrupt(skip)) {
+        match self.0.cursor(.., on_corrupt(skip)) {
             Ok(cursor) => rows(&mut Batches::new(cursor, columns, 3, 1 << 20), |batch, row| {
                 let lsn = number(batch, 0, row);
                 let (offset, bytes) = (lsn.unwrap(), payload(batch, 1, row));

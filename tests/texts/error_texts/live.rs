@@ -85,8 +85,8 @@ fn dropped(texts: &mut Texts) {
     let lsns: Vec<_> = (0..900u64).map(|n| writer.append(&[n as u8; 56]).unwrap()).collect();
     writer.sync().unwrap();
     let reader = wal(&disk, Mode::Read);
-    let mut cursor = reader.cursor(None, None, OnCorrupt::Raise).unwrap();
-    let mut back = reader.cursor_back(None, None).unwrap();
+    let mut cursor = reader.cursor(.., OnCorrupt::Raise).unwrap();
+    let mut back = reader.cursor_back(..).unwrap();
     assert!(cursor.next().unwrap().is_some() && back.next().unwrap().is_some());
     let bookmark = reader.bookmark().unwrap();
     writer.truncate_before(lsns[800]).unwrap();

@@ -53,14 +53,13 @@ pub fn all(texts: &mut Texts) {
 fn another_log(texts: &mut Texts) {
     let mut here = texts
         .situation("book: parts of a log that another one replaced, and what only a ledger has");
-    let splits =
-        options(&written()).open("/log", Mode::Read).and_then(|book| book.splits(1, 0, None));
+    let splits = options(&written()).open("/log", Mode::Read).and_then(|book| book.splits(1, ..));
     let other = Sim::new();
     let book = options(&other).open("/log", Mode::Create).unwrap();
     (1..5).for_each(|n| assert!(book.append(n, &[b'x'; 40]).is_ok()));
     book.close().unwrap();
     let split = &splits.unwrap()[0];
-    let read = Book::read_split(split, &options(&other), 0, None, OnCorrupt::Raise, true);
+    let read = Book::read_split(split, &options(&other), .., OnCorrupt::Raise, true);
     here.refused("read_split", read);
     let reader = options(&written()).open("/log", Mode::Read).unwrap();
     here.refused("bookmark_at", reader.bookmark_at(99));
@@ -74,7 +73,7 @@ fn another_log(texts: &mut Texts) {
 }
 
 fn all_deeds(book: &Book) -> Result<()> {
-    book.iter(0, None)?.try_for_each(|deed| deed.map(drop))
+    book.iter(..)?.try_for_each(|deed| deed.map(drop))
 }
 
 pub fn tried(here: &mut Situation<'_>, disk: &Sim) {
@@ -176,7 +175,7 @@ fn numbers(texts: &mut Texts) {
     let high = options(&disk).epoch(1 << 63);
     let high = high.open("/high", Mode::Create).unwrap();
     high.append(1, b"x").unwrap();
-    let cursor = high.cursor(0, None, OnCorrupt::Raise).unwrap();
+    let cursor = high.cursor(.., OnCorrupt::Raise).unwrap();
     let mut batches = Batches::new(cursor, vec![Column::Event], 10, 1 << 20);
     numbers.tried("in Arrow", batches.next().transpose());
 }

@@ -101,7 +101,7 @@ fn positions(texts: &mut Texts) {
     let disk = Sim::new();
     let (wal, _) = written(&disk, "/log/many", SEGMENTED);
     let mut here = texts.situation("wal: a position beyond the end");
-    here.refused("splits", wal.splits(100, Some(Lsn(5000)), None));
+    here.refused("splits", wal.splits(100, Lsn(5000)..));
     here.refused("wait_durable", wal.wait_durable(Lsn(5000)));
     here.refused("follow", wal.follow(Some(Lsn(5000))));
 }

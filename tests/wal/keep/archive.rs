@@ -32,7 +32,7 @@ fn the_archive_gets_each_segment_once_and_its_failure_changes_nothing() {
     let (_dir, wal, lsns) = filled(&options);
     let error = wal.truncate_before(lsns[50]).unwrap_err();
     assert!(error.to_string().contains("archive segment 00000000000000000000.wal"), "{error}");
-    assert_eq!((wal.head().unwrap(), wal.iter(None).unwrap().count()), (Lsn(0), 100));
+    assert_eq!((wal.head().unwrap(), wal.iter(..).unwrap().count()), (Lsn(0), 100));
     wal.append(b"the handle goes on").unwrap();
     broken.store(false, Ordering::Relaxed);
     wal.truncate_before(lsns[20]).unwrap();
@@ -62,7 +62,7 @@ fn while_the_archive_works_appends_go_on() {
     *slot.lock().unwrap() = Some(wal.clone());
     wal.truncate_before(lsns[50]).unwrap();
     assert_eq!(wal.len().unwrap(), 50 + lsns[50].0 / 256);
-    assert_eq!(wal.iter(None).unwrap().last().unwrap().unwrap().payload, b"from the archive");
+    assert_eq!(wal.iter(..).unwrap().last().unwrap().unwrap().payload, b"from the archive");
     slot.lock().unwrap().take();
 }
 

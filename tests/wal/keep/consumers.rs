@@ -85,7 +85,7 @@ fn damaged_consumers_are_not_taken_for_none() {
     assert_eq!(wal.retain(&consumed).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(wal.set_consumer("two", lsns[9]).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(wal.head().unwrap(), Lsn(0));
-    assert_eq!(wal.iter(None).unwrap().count(), 100);
+    assert_eq!(wal.iter(..).unwrap().count(), 100);
 }
 
 /// A consumer stood at 3,600 when the log was cut to 2,000. New records came to lie at 2,000 to
