@@ -38,7 +38,7 @@ fn read_blocks(path: &Path, mut each: impl FnMut(&[u8])) {
     }
 }
 
-fn walk(mut cursor: book::Cursor) -> usize {
+fn walk(mut cursor: deedbook::Cursor<deedbook::book::BookFormat>) -> usize {
     let (mut deeds, mut bytes) = (0, 0);
     while let Some(deed) = cursor.next().unwrap() {
         deeds += 1;
@@ -100,7 +100,7 @@ fn scan(name: &'static str, deeds: usize, size: usize) {
         timed(|| {
             let cursor = book.cursor(.., OnCorrupt::Raise).unwrap();
             let columns = book::Column::DEFAULT.to_vec();
-            book::Batches::new(cursor, columns, 1 << 16, 16 << 20)
+            deedbook::Batches::new(cursor, columns, 1 << 16, 16 << 20)
                 .map(|batch| batch.unwrap().num_rows())
                 .sum()
         })

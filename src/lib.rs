@@ -161,9 +161,12 @@ struct Guide;
 pub use backup::{BackupOptions, backup};
 pub use durability::Durability;
 pub use error::{Durable, Error, ErrorKind, Result};
-pub use log::{Batch, Chained, Cursor, Follow, Iter, Reverse, Stats};
 #[cfg(feature = "arrow")]
-pub use log::{Batches, Columns, Value};
+pub use log::Batches;
+pub use log::{Batch, Chained, Cursor, Follow, Iter, PayloadReader, Reverse, Stats};
+#[cfg(feature = "arrow")]
+#[doc(hidden)]
+pub use log::{Columns, Value};
 pub use mode::{Mode, Recovery};
 pub use retention::Retention;
 pub use scan::OnCorrupt;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use deedbook::book::{Book, Cursor, DeedRef, LOG_NAME, Layout, Meta, Options, epoch_in_name};
+use deedbook::book::{Book, DeedRef, LOG_NAME, Layout, Meta, Options, epoch_in_name};
 use deedbook::report::Repair;
 use deedbook::{Error, ErrorKind, Result};
 use deedbook::{Mode, OnCorrupt, Recovery};
@@ -17,7 +17,7 @@ pub struct Log {
 
 /// A walk over events that were all there when it began.
 pub struct Walk {
-    cursor: Cursor,
+    cursor: deedbook::Cursor<deedbook::book::BookFormat>,
 }
 
 /// How a log is opened. One that is there keeps its layout; a new one in a directory named `0iN` gets that

@@ -1,6 +1,6 @@
 //! What a log shows to those who only look, and what must agree.
 
-use deedbook::book::{Book, Cursor, DeedRef, Layout, Reverse};
+use deedbook::book::{Book, DeedRef, Layout};
 use deedbook::report::Verdict;
 use deedbook::{Error, ErrorKind, Result};
 use deedbook::{Mode, OnCorrupt};
@@ -79,13 +79,13 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
         return None;
     };
 
-    let (deeds, failed) = drain(book.cursor(.., OnCorrupt::Raise), Cursor::next);
+    let (deeds, failed) = drain(book.cursor(.., OnCorrupt::Raise), deedbook::Cursor::next);
     assert_whole(book.layout(), &log, &deeds);
     let first = deeds.first().and_then(|(event, ..)| *event);
     for (i, (event, ..)) in deeds.iter().enumerate() {
         assert_eq!(*event, first.and_then(|first| first.checked_add(i as u64)));
     }
-    let (past, failed_past) = drain(book.cursor(.., OnCorrupt::Skip), Cursor::next);
+    let (past, failed_past) = drain(book.cursor(.., OnCorrupt::Skip), deedbook::Cursor::next);
     assert_whole(book.layout(), &log, &past);
     assert!(past.starts_with(&deeds), "skipping damage skips intact deeds");
     let len = book.len().unwrap();
@@ -98,7 +98,7 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
     let deeds = &view.deeds;
 
     // Backwards.
-    let (mut back, back_failed) = drain(book.cursor_back(..), Reverse::next);
+    let (mut back, back_failed) = drain(book.cursor_back(..), deedbook::Reverse::next);
     back.reverse();
     assert_whole(book.layout(), &log, &back);
 
@@ -121,7 +121,7 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
         let (mut parts, mut failed) = (Vec::new(), None);
         for split in splits {
             let cursor = Book::read_split(&split, &world.options, .., OnCorrupt::Raise, true);
-            let (part, error) = drain(cursor, Cursor::next);
+            let (part, error) = drain(cursor, deedbook::Cursor::next);
             parts.extend(part);
             failed = failed.or(error);
             if failed.is_some() {
@@ -182,7 +182,7 @@ pub fn rescued(world: &World) -> Result<(Vec<Event>, u64)> {
     let twin = world.after_death();
     let report = twin.options.salvage(&twin.dir, target)?;
     let book = twin.options.open(target, Mode::Read)?;
-    let (deeds, failed) = drain(book.cursor(.., OnCorrupt::Raise), Cursor::next);
+    let (deeds, failed) = drain(book.cursor(.., OnCorrupt::Raise), deedbook::Cursor::next);
     assert_eq!((failed, deeds.len() as u64), (None, report.records));
     assert_eq!(report.runs.iter().map(|run| run.records).sum::<u64>(), report.records);
     let unproved = report.runs.iter().filter(|run| !run.proved).map(|run| run.records);

@@ -3,18 +3,18 @@
 use super::layouts::Layout;
 use super::layouts::codec::Codec;
 
-/// The layout of one log.
+/// The format of a book, as the parameter of the types that walk over logs: `Cursor<BookFormat>`.
 #[derive(Clone, Copy, Debug)]
 pub struct BookFormat {
     pub(super) codec: Codec,
 }
 
 impl BookFormat {
-    pub fn reading(layout: Layout, deed_bytes_max: u64) -> Self {
+    pub(crate) fn reading(layout: Layout, deed_bytes_max: u64) -> Self {
         Self { codec: Codec::new(layout, deed_bytes_max) }
     }
 
-    pub fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         self.codec.layout
     }
 }

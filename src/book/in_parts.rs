@@ -6,8 +6,7 @@ use super::Book;
 use super::format::BookFormat;
 use crate::error::Result;
 
-/// Reads the jam of one deed in parts: [`Book::jam_reader`].
-pub type JamReader = crate::log::PayloadReader<BookFormat>;
+pub(crate) type JamReader = crate::log::PayloadReader<BookFormat>;
 
 impl JamReader {
     /// The mug of the deed.

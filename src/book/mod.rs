@@ -30,7 +30,6 @@ use crate::range::ends;
 use crate::scan::framing::{Frame as _, Framing as _};
 use crate::scan::{OnCorrupt, Step};
 use crate::slice::part;
-use format::BookFormat;
 pub(crate) use layouts::codec::Codec;
 use names::FORMAT;
 
@@ -40,7 +39,8 @@ pub use copying::convert::ConvertReport;
 pub use deed::{Deed, DeedRef};
 #[doc(hidden)]
 pub use epoch::epoch_in_name;
-pub use in_parts::JamReader;
+pub use format::BookFormat;
+pub(crate) use in_parts::JamReader;
 pub use layouts::Layout;
 pub(crate) use layouts::packed::MAGIC;
 pub use meta::Meta;

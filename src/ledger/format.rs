@@ -9,7 +9,7 @@ use crate::log::{Format, Inspected, Known, Space, find_end};
 use crate::mode::Depth;
 use crate::storage::File;
 
-/// The codec of one file.
+/// The format of a ledger, as the parameter of the types that walk over logs: `Cursor<LedgerFormat>`.
 #[derive(Clone, Copy, Debug)]
 pub struct LedgerFormat {
     /// Limit of a payload that is read.

@@ -21,7 +21,6 @@ use std::path::Path;
 use crate::error::Result;
 use crate::log::{Log, Split, facade};
 use codec::Codec;
-use format::LedgerFormat;
 
 #[doc(hidden)]
 pub use codec::file_name;
@@ -30,6 +29,7 @@ pub use columns::Column;
 pub use fetch::fetched::{DataResult, Fetched, Removable};
 pub use fetch::reader::LedgerReader;
 pub use fetch::walk::Payloads;
+pub use format::LedgerFormat;
 pub use jobs::stage::Stage;
 pub use migrate::{FileMigration, Migration};
 pub use offline::check::{FileReport, FileSalvage};
@@ -43,8 +43,7 @@ pub use store::LedgerStore;
 pub use store::tally::LedgerStats;
 pub use transient::{DataStore, MemoryStore, TransientDB};
 
-/// Walks forwards over the [records](RecordRef) of files, one after the other.
-pub type Files = crate::log::Chained<LedgerFormat>;
+pub(crate) type Files = crate::log::Chained<LedgerFormat>;
 /// Encoded records, appended by [`LedgerStore::append_batch`].
 pub type Batch = crate::log::Batch<Codec>;
 

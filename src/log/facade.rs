@@ -15,13 +15,8 @@ macro_rules! verbs {
 /// Define the type of a log, and those of its walks. With `reads` it has the verbs of reading, with `writes` all.
 macro_rules! facade {
     ($(#[$doc:meta])* $name:ident($format:ty) reads) => {
-        /// Walks forwards over records.
-        pub type Cursor = $crate::Cursor<$format>;
-        /// Records of a range as an iterator; ends after the first error.
-        pub type Iter = $crate::Iter<$format>;
-        /// A stream of Arrow record batches over a cursor.
-        #[cfg(feature = "arrow")]
-        pub type Batches = $crate::Batches<$format>;
+        pub(crate) type Cursor = $crate::Cursor<$format>;
+        pub(crate) type Iter = $crate::Iter<$format>;
 
         impl Options {
             /// Check every record of a part that [`splits`]($name::splits) gave, without opening the log. `progress` is
@@ -96,12 +91,9 @@ macro_rules! facade {
     ($(#[$doc:meta])* $name:ident($format:ty) writes) => {
         $crate::log::facade! { $(#[$doc])* $name($format) reads }
 
-        /// Walks backwards over records.
-        pub type Reverse = $crate::Reverse<$format>;
-        /// Follows a log from a given record on.
-        pub type Follow = $crate::Follow<$format>;
-        /// Records that a task stages for a commit of its job.
-        pub type Stage = $crate::jobs::Stage<$format>;
+        pub(crate) type Reverse = $crate::Reverse<$format>;
+        pub(crate) type Follow = $crate::Follow<$format>;
+        pub(crate) type Stage = $crate::jobs::Stage<$format>;
 
         impl Options {
             /// Check every record of a log. The log is not changed.

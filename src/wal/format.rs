@@ -6,7 +6,7 @@ use super::codec::Codec;
 use super::options::Layout;
 use crate::locks::atomic::AtomicU64;
 
-/// The codec and the layout of one log.
+/// The format of a write-ahead log, as the parameter of the types that walk over logs: `Cursor<WalFormat>`.
 #[derive(Clone, Debug)]
 pub struct WalFormat {
     pub(super) codec: Codec,
@@ -21,12 +21,12 @@ impl WalFormat {
     }
 
     /// Where the log's bytes lie.
-    pub fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         self.layout
     }
 
     /// Limit of a payload that the log was created with.
-    pub fn record_bytes_max(&self) -> u64 {
+    pub(crate) fn record_bytes_max(&self) -> u64 {
         self.codec.record_bytes_max
     }
 }

@@ -5,9 +5,7 @@ use std::io::Read;
 use super::format::WalFormat;
 use super::{Lsn, Wal};
 use crate::error::Result;
-
-/// Reads the payload of one record in parts: [`Wal::payload_reader`].
-pub type PayloadReader = crate::log::PayloadReader<WalFormat>;
+use crate::log::PayloadReader;
 
 impl Wal {
     /// Append one record whose payload of `len` bytes is read while it is written, and return its LSN.
@@ -20,7 +18,7 @@ impl Wal {
     }
 
     /// The payload of the record at an LSN, in parts. The record is proved intact with the last one.
-    pub fn payload_reader(&self, lsn: Lsn) -> Result<PayloadReader> {
+    pub fn payload_reader(&self, lsn: Lsn) -> Result<PayloadReader<WalFormat>> {
         self.0.payload_by_offset(lsn.0)
     }
 }

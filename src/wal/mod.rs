@@ -26,7 +26,6 @@ use crate::mode::Mode;
 use crate::range::ends;
 use crate::scan::OnCorrupt;
 use codec::Codec;
-use format::WalFormat;
 
 #[doc(hidden)]
 pub use crate::storage::segmented::head::HEAD_NAME;
@@ -37,7 +36,7 @@ pub use codec::segment_name;
 pub use columns::Column;
 pub use dropping::archive::Archive;
 pub use dropping::cut::{Cut, Dropped};
-pub use in_parts::PayloadReader;
+pub use format::WalFormat;
 pub use options::{Layout, Options};
 pub use pack::{Parts, pack};
 pub use record::{Record, RecordRef};

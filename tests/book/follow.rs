@@ -10,7 +10,10 @@ use deedbook::{Durability, ErrorKind};
 use crate::support::common;
 use common::{deed, events, log, make, refused};
 
-fn next_event(follow: &mut deedbook::book::Follow, wait: u64) -> deedbook::Result<Option<u64>> {
+fn next_event(
+    follow: &mut deedbook::Follow<deedbook::book::BookFormat>,
+    wait: u64,
+) -> deedbook::Result<Option<u64>> {
     Ok(follow.next(Duration::from_millis(wait))?.and_then(|deed| deed.event))
 }
 

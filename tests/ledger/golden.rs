@@ -146,11 +146,11 @@ fn a_file_with_damage_in_the_middle_is_sent_as_the_option_says() {
 #[test]
 fn a_file_is_read_as_arrow_batches() {
     use arrow_array::{BinaryArray, Int64Array};
-    use deedbook::ledger::{Batches, Column};
+    use deedbook::ledger::Column;
     let dir = copy("midcorrupt");
     let file = Options::default().open_file(dir.path().join("0-events")).unwrap();
     let cursor = file.cursor(deedbook::OnCorrupt::Skip).unwrap();
-    let mut batches = Batches::new(cursor, Column::DEFAULT.to_vec(), 1000, 1 << 20);
+    let mut batches = deedbook::Batches::new(cursor, Column::DEFAULT.to_vec(), 1000, 1 << 20);
     let batch = batches.next().unwrap().unwrap();
     let numbers = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
     assert_eq!(numbers.values(), &[0, 2, 3, 4]);

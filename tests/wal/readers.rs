@@ -158,7 +158,7 @@ fn parts_are_read_by_the_segment_size_of_their_log() {
         }
         let named = Options::new().layout(LAYOUT);
         let wal = named.open(&path, Mode::Read).unwrap();
-        let read = |mut cursor: deedbook::wal::Cursor| {
+        let read = |mut cursor: deedbook::Cursor<deedbook::wal::WalFormat>| {
             let mut found = Vec::new();
             while let Some(record) = cursor.next().unwrap() {
                 found.push((record.lsn, record.payload.to_vec()));

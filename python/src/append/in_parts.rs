@@ -4,8 +4,6 @@ use std::io::{self, Read};
 use std::sync::Mutex;
 
 use deedbook::Result;
-use deedbook::book::JamReader;
-use deedbook::wal::PayloadReader;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -90,8 +88,8 @@ pub struct PyPayloadParts {
 }
 
 enum Parts {
-    Jam(JamReader),
-    Payload(PayloadReader),
+    Jam(deedbook::PayloadReader<deedbook::book::BookFormat>),
+    Payload(deedbook::PayloadReader<deedbook::wal::WalFormat>),
 }
 
 impl Parts {
@@ -114,11 +112,17 @@ impl PyPayloadParts {
         py.import("deedbook._payload")?.getattr("PayloadReader")?.call1((parts,))
     }
 
-    pub fn of_jam(py: Python<'_>, reader: JamReader) -> PyResult<Bound<'_, PyAny>> {
+    pub fn of_jam(
+        py: Python<'_>,
+        reader: deedbook::PayloadReader<deedbook::book::BookFormat>,
+    ) -> PyResult<Bound<'_, PyAny>> {
         Self::opened(py, reader.size(), Some(reader.mug()), Parts::Jam(reader))
     }
 
-    pub fn of_payload(py: Python<'_>, reader: PayloadReader) -> PyResult<Bound<'_, PyAny>> {
+    pub fn of_payload(
+        py: Python<'_>,
+        reader: deedbook::PayloadReader<deedbook::wal::WalFormat>,
+    ) -> PyResult<Bound<'_, PyAny>> {
         Self::opened(py, reader.size(), None, Parts::Payload(reader))
     }
 }

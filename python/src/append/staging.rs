@@ -2,7 +2,7 @@
 
 use deedbook::jobs::Part;
 use deedbook::nostr::{self, Event};
-use deedbook::{Result, book, ledger, wal};
+use deedbook::{Result, ledger};
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyRecordBatch;
 
@@ -34,7 +34,7 @@ pub struct Records<S> {
     pub limit: Limit,
 }
 
-impl Sink for book::Stage {
+impl Sink for deedbook::jobs::Stage<deedbook::book::BookFormat> {
     const COLUMN: &'static str = "jam";
 
     fn push(&mut self, mug: u32, jam: &[u8]) -> Result<()> {
@@ -46,7 +46,7 @@ impl Sink for book::Stage {
     }
 }
 
-impl Sink for wal::Stage {
+impl Sink for deedbook::jobs::Stage<deedbook::wal::WalFormat> {
     const COLUMN: &'static str = "payload";
 
     fn push(&mut self, _mug: u32, payload: &[u8]) -> Result<()> {
@@ -120,13 +120,13 @@ pub trait Finish: Sink {
     fn parts(self) -> Result<Vec<Part>>;
 }
 
-impl Finish for book::Stage {
+impl Finish for deedbook::jobs::Stage<deedbook::book::BookFormat> {
     fn parts(self) -> Result<Vec<Part>> {
         Ok(vec![self.finish()?])
     }
 }
 
-impl Finish for wal::Stage {
+impl Finish for deedbook::jobs::Stage<deedbook::wal::WalFormat> {
     fn parts(self) -> Result<Vec<Part>> {
         Ok(vec![self.finish()?])
     }

@@ -75,7 +75,7 @@ macro_rules! same {
             let range = bounds(start, stop);
             let cursor = py.detach(|| self.cursor(range, how.on_corrupt)).or_raise(py)?;
             let cursor = if how.check { cursor } else { cursor.without_checksums() };
-            Ok(Box::new(book::Batches::new(cursor, columns, how.rows, how.bytes)))
+            Ok(Box::new(deedbook::Batches::new(cursor, columns, how.rows, how.bytes)))
         }
     };
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use deedbook::ledger::{self, Column, Files};
+use deedbook::ledger::Column;
 use deedbook::report::Damage;
 use deedbook::{Columns, Error, ErrorKind, Result};
 use pyo3::prelude::*;
@@ -57,18 +57,23 @@ impl Asked {
 
 /// Batches of one file after another; none holds records of two files.
 pub struct FileBatches {
-    batches: ledger::Batches,
+    batches: deedbook::Batches<deedbook::ledger::LedgerFormat>,
     columns: Vec<Asked>,
     schema: SchemaRef,
 }
 
 impl FileBatches {
-    pub fn new(files: Files, columns: Vec<Asked>, rows_max: usize, bytes_max: usize) -> Self {
+    pub fn new(
+        files: deedbook::Chained<deedbook::ledger::LedgerFormat>,
+        columns: Vec<Asked>,
+        rows_max: usize,
+        bytes_max: usize,
+    ) -> Self {
         let of_file = columns.iter().filter_map(|asked| match asked {
             Asked::File => None,
             Asked::Record(column) => Some(*column),
         });
-        let batches = ledger::Batches::new(files, of_file.collect(), rows_max, bytes_max);
+        let batches = deedbook::Batches::new(files, of_file.collect(), rows_max, bytes_max);
         let schema = Asked::schema(&columns);
         Self { batches, columns, schema }
     }

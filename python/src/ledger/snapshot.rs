@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use deedbook::jobs::Split;
-use deedbook::ledger::{self, Contents, FileInfo, Files, Options};
+use deedbook::ledger::{self, Contents, FileInfo, Options};
 use deedbook::{Error, ErrorKind, OnCorrupt, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -55,7 +55,11 @@ impl PyLedgerSnapshot {
         }
     }
 
-    fn walk(&self, index: Option<u32>, on_corrupt: OnCorrupt) -> Result<Files> {
+    fn walk(
+        &self,
+        index: Option<u32>,
+        on_corrupt: OnCorrupt,
+    ) -> Result<deedbook::Chained<deedbook::ledger::LedgerFormat>> {
         Ok(self.wanted(index)?.cursor(on_corrupt))
     }
 }

@@ -295,6 +295,6 @@ impl AnyLog for Wal {
         let range = bounds(start.map(Lsn), stop.map(Lsn));
         let cursor = py.detach(|| self.cursor(range, how.on_corrupt)).or_raise(py)?;
         let cursor = if how.check { cursor } else { cursor.without_checksums() };
-        Ok(Box::new(wal::Batches::new(cursor, columns, how.rows, how.bytes)))
+        Ok(Box::new(deedbook::Batches::new(cursor, columns, how.rows, how.bytes)))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use deedbook::report::Damage;
-use deedbook::{OnCorrupt, book, ledger, nostr, wal};
+use deedbook::{OnCorrupt, nostr};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3_arrow::PyRecordBatch;
@@ -51,7 +51,7 @@ pub trait Batches: Iterator<Item = deedbook::Result<RecordBatch>> + Send {
     fn damages(&self) -> &[Damage];
 }
 
-impl Batches for book::Batches {
+impl Batches for deedbook::Batches<deedbook::book::BookFormat> {
     fn schema(&self) -> SchemaRef {
         self.schema()
     }
@@ -61,7 +61,7 @@ impl Batches for book::Batches {
     }
 }
 
-impl Batches for wal::Batches {
+impl Batches for deedbook::Batches<deedbook::wal::WalFormat> {
     fn schema(&self) -> SchemaRef {
         self.schema()
     }
@@ -81,7 +81,7 @@ impl Batches for nostr::Batches {
     }
 }
 
-impl Batches for ledger::Batches {
+impl Batches for deedbook::Batches<deedbook::ledger::LedgerFormat> {
     fn schema(&self) -> SchemaRef {
         self.schema()
     }

@@ -133,13 +133,13 @@ macro_rules! walks {
 }
 
 walks! {
-    book::Cursor: next, book::Cursor::ready, book::Cursor::damages;
-    wal::Cursor: next, wal::Cursor::ready, wal::Cursor::damages;
-    book::Reverse: next, |_: &Self| false, |_| [];
-    wal::Reverse: next, |_: &Self| false, |_| [];
-    pier::Cursor: next, pier::Cursor::ready, pier::Cursor::damages;
+    deedbook::Cursor<deedbook::book::BookFormat>: next, deedbook::Cursor::ready, deedbook::Cursor::damages;
+    deedbook::Cursor<deedbook::wal::WalFormat>: next, deedbook::Cursor::ready, deedbook::Cursor::damages;
+    deedbook::Reverse<deedbook::book::BookFormat>: next, |_: &Self| false, |_| [];
+    deedbook::Reverse<deedbook::wal::WalFormat>: next, |_: &Self| false, |_| [];
+    deedbook::Chained<deedbook::book::BookFormat>: next, deedbook::Chained::ready, deedbook::Chained::damages;
     pier::Reverse: next, |_: &Self| false, |_| [];
-    ledger::Files: next_numbered, ledger::Files::ready, ledger::Files::damages;
+    deedbook::Chained<deedbook::ledger::LedgerFormat>: next_numbered, deedbook::Chained::ready, deedbook::Chained::damages;
 }
 
 macro_rules! waits {
@@ -163,7 +163,11 @@ macro_rules! waits {
     )*};
 }
 
-waits!(book::Follow, pier::Follow, wal::Follow);
+waits!(
+    deedbook::Follow<deedbook::book::BookFormat>,
+    pier::Follow,
+    deedbook::Follow<deedbook::wal::WalFormat>
+);
 
 #[doc = doc!("RecordIterator")]
 #[pyclass(frozen, module = "deedbook")]

@@ -227,7 +227,7 @@ impl PySplit {
                 let cursor = py
                     .detach(|| Book::read_split(split, &options, range, on_corrupt, check))
                     .or_raise(py)?;
-                let batches = book::Batches::new(cursor, columns, batch_rows, batch_bytes);
+                let batches = deedbook::Batches::new(cursor, columns, batch_rows, batch_bytes);
                 Ok(BatchStream::new(Box::new(batches)))
             }
             Format::Wal => {
@@ -237,7 +237,7 @@ impl PySplit {
                 let cursor = py
                     .detach(|| Wal::read_split(&split, &options, on_corrupt, check))
                     .or_raise(py)?;
-                let batches = wal::Batches::new(cursor, columns, batch_rows, batch_bytes);
+                let batches = deedbook::Batches::new(cursor, columns, batch_rows, batch_bytes);
                 Ok(BatchStream::new(Box::new(batches)))
             }
             Format::Ledger | Format::Nostr if (start, stop) != (None, None) => {
@@ -263,7 +263,7 @@ impl PySplit {
                 let cursor = py
                     .detach(|| LedgerFile::read_split(&self.split, &options, on_corrupt, check))
                     .or_raise(py)?;
-                let batches = ledger::Batches::new(cursor, columns, batch_rows, batch_bytes);
+                let batches = deedbook::Batches::new(cursor, columns, batch_rows, batch_bytes);
                 Ok(BatchStream::new(Box::new(batches)))
             }
         }

@@ -60,7 +60,7 @@ use part::Part;
 
 pub use check::{EpochReport, Report};
 pub use follow::Follow;
-pub use read::{Cursor, Iter, Reverse};
+pub use read::Reverse;
 pub use retain::Dropped;
 
 /// An open pier. Handles may be shared by threads; clones are the same handle.

@@ -10,10 +10,8 @@ use crate::error::{ErrorKind, Result};
 use crate::log::{Chained, Format};
 use crate::scan::OnCorrupt;
 
-/// Walks forwards over [deeds](super::super::DeedRef), epoch after epoch.
-pub type Cursor = Chained<BookFormat>;
-/// [Deeds](Deed) of a range as an iterator; ends after the first error.
-pub type Iter = crate::log::Iter<BookFormat>;
+pub(crate) type Cursor = Chained<BookFormat>;
+pub(crate) type Iter = crate::log::Iter<BookFormat>;
 
 /// Walks backwards over [deeds](Deed), epoch after epoch.
 #[derive(Debug)]

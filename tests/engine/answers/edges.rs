@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deedbook::book::{Batches, Column};
+use deedbook::book::Column;
 use deedbook::report::{Repair, Verdict};
 use deedbook::storage::{Access, Memory, Storage};
 use deedbook::wal::Wal;
@@ -142,7 +142,7 @@ fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
     let log = with.open(DIR, Mode::Create).unwrap();
     (0..4).for_each(|i| assert!(log.append(i, b"x").is_ok()));
     let cursor = log.cursor(.., deedbook::OnCorrupt::Raise).unwrap();
-    let mut batches = Batches::new(cursor, vec![Column::Event, Column::Jam], 10, 1 << 20);
+    let mut batches = deedbook::Batches::new(cursor, vec![Column::Event, Column::Jam], 10, 1 << 20);
     // The one that has a place comes before the error, and nothing comes after it.
     let batch = batches.next().unwrap().unwrap();
     let numbers = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::book::{Book, Cursor, Deed, Options};
+use deedbook::book::{Book, Deed, Options};
 use deedbook::report::{Repair, SalvageReport, VerifyReport};
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, Result};
@@ -127,7 +127,7 @@ pub fn read_all(book: &Book) -> (Vec<Deed>, Option<deedbook::Error>) {
 }
 
 /// Deeds of a cursor, to its end.
-pub fn drain(mut cursor: Cursor) -> Result<Vec<Deed>> {
+pub fn drain(mut cursor: deedbook::Cursor<deedbook::book::BookFormat>) -> Result<Vec<Deed>> {
     let mut deeds = Vec::new();
     while let Some(deed) = cursor.next()? {
         deeds.push(Deed { event: deed.event, mug: deed.mug, jam: deed.jam.to_vec() });

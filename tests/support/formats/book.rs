@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use deedbook::book::{Batch, Batches, Book, Column, Cursor, DeedRef, Layout, Options};
+use deedbook::book::{Batch, Book, Column, DeedRef, Layout, Options};
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::{Mode, Result};
@@ -91,7 +91,7 @@ fn record(deed: DeedRef<'_>) -> Record {
     Record { ordinal: event, offset, tag: mug, bytes: jam.to_vec() }
 }
 
-fn drain(cursor: Result<Cursor>) -> Walk {
+fn drain(cursor: Result<deedbook::Cursor<deedbook::book::BookFormat>>) -> Walk {
     let mut cursor = match cursor {
         Ok(cursor) => cursor,
         Err(error) => return Walk::failed(error),
@@ -219,15 +219,17 @@ impl Log for BookLog {
     fn arrow(&self, skip: bool) -> Walk {
         let columns = vec![Column::Event, Column::Mug, Column::Jam, Column::Offset];
         match self.0.cursor(.., on_corrupt(skip)) {
-            Ok(cursor) => rows(&mut Batches::new(cursor, columns, 3, 1 << 20), |batch, row| {
-                let tag = batch.column(1).as_any().downcast_ref::<Int32Array>().unwrap();
-                Record {
-                    ordinal: number(batch, 0, row),
-                    offset: number(batch, 3, row).unwrap(),
-                    tag: tag.value(row) as u32,
-                    bytes: payload(batch, 2, row),
-                }
-            }),
+            Ok(cursor) => {
+                rows(&mut deedbook::Batches::new(cursor, columns, 3, 1 << 20), |batch, row| {
+                    let tag = batch.column(1).as_any().downcast_ref::<Int32Array>().unwrap();
+                    Record {
+                        ordinal: number(batch, 0, row),
+                        offset: number(batch, 3, row).unwrap(),
+                        tag: tag.value(row) as u32,
+                        bytes: payload(batch, 2, row),
+                    }
+                })
+            }
             Err(error) => Walk::failed(error),
         }
     }

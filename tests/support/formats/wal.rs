@@ -9,9 +9,7 @@ use std::time::Duration;
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::Storage;
-use deedbook::wal::{
-    Batch, Batches, Column, Cursor, Layout, Lsn, Options, RecordRef, Wal, segment_name,
-};
+use deedbook::wal::{Batch, Column, Layout, Lsn, Options, RecordRef, Wal, segment_name};
 use deedbook::{Mode, Result};
 
 use super::range;
@@ -141,7 +139,7 @@ fn record(record: RecordRef<'_>) -> Record {
     Record { ordinal: Some(offset), offset, tag: 0, bytes: record.payload.to_vec() }
 }
 
-fn drain(cursor: Result<Cursor>) -> Walk {
+fn drain(cursor: Result<deedbook::Cursor<deedbook::wal::WalFormat>>) -> Walk {
     let mut cursor = match cursor {
         Ok(cursor) => cursor,
         Err(error) => return Walk::failed(error),
@@ -269,11 +267,13 @@ impl Log for WalLog {
     fn arrow(&self, skip: bool) -> Walk {
         let columns = vec![Column::Lsn, Column::Payload];
         match self.0.cursor(.., on_corrupt(skip)) {
-            Ok(cursor) => rows(&mut Batches::new(cursor, columns, 3, 1 << 20), |batch, row| {
-                let lsn = number(batch, 0, row);
-                let (offset, bytes) = (lsn.unwrap(), payload(batch, 1, row));
-                Record { ordinal: lsn, offset, tag: 0, bytes }
-            }),
+            Ok(cursor) => {
+                rows(&mut deedbook::Batches::new(cursor, columns, 3, 1 << 20), |batch, row| {
+                    let lsn = number(batch, 0, row);
+                    let (offset, bytes) = (lsn.unwrap(), payload(batch, 1, row));
+                    Record { ordinal: lsn, offset, tag: 0, bytes }
+                })
+            }
             Err(error) => Walk::failed(error),
         }
     }

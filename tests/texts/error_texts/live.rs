@@ -91,7 +91,7 @@ fn dropped(texts: &mut Texts) {
     let bookmark = reader.bookmark().unwrap();
     writer.truncate_before(lsns[800]).unwrap();
     let mut here = texts.situation("wal-segments-64: its writer dropped a prefix");
-    let drained = |cursor: &mut deedbook::wal::Cursor| -> Result<()> {
+    let drained = |cursor: &mut deedbook::Cursor<deedbook::wal::WalFormat>| -> Result<()> {
         while cursor.next()?.is_some() {}
         Ok(())
     };

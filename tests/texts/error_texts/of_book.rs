@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deedbook::book::{Batch, Batches, Book, Column, META_NAME, Options};
+use deedbook::book::{Batch, Book, Column, META_NAME, Options};
 use deedbook::jobs::Reach;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
@@ -176,7 +176,7 @@ fn numbers(texts: &mut Texts) {
     let high = high.open("/high", Mode::Create).unwrap();
     high.append(1, b"x").unwrap();
     let cursor = high.cursor(.., OnCorrupt::Raise).unwrap();
-    let mut batches = Batches::new(cursor, vec![Column::Event], 10, 1 << 20);
+    let mut batches = deedbook::Batches::new(cursor, vec![Column::Event], 10, 1 << 20);
     numbers.tried("in Arrow", batches.next().transpose());
 }
 

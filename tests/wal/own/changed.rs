@@ -10,7 +10,7 @@ use deedbook::ErrorKind;
 use deedbook::Mode;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::wal::{Follow, HEAD_NAME, Lsn, Wal, segment_name};
+use deedbook::wal::{HEAD_NAME, Lsn, Wal, segment_name};
 
 use crate::support::common::write_file;
 use crate::support::formats::wal::head_marker;
@@ -23,7 +23,9 @@ use crate::tools::synced;
 const SUBJECTS: [&WalSubject; 4] = [&SINGLE, &SEGMENTS, &TINY, &LARGE];
 
 /// What a follower gives next: a payload, nothing yet, or an error.
-fn next(follow: &mut Follow) -> Result<Option<Vec<u8>>, ErrorKind> {
+fn next(
+    follow: &mut deedbook::Follow<deedbook::wal::WalFormat>,
+) -> Result<Option<Vec<u8>>, ErrorKind> {
     let next = follow.next(Duration::ZERO).map_err(|error| error.kind())?;
     Ok(next.map(|record| record.payload.to_vec()))
 }
