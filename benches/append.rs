@@ -11,9 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{Bench, DEED_BYTES, JAM_BYTES, count, random_bytes, timed};
+use deedbook::Batch;
 use deedbook::Durability;
 use deedbook::Mode;
-use deedbook::book::{Batch, Book, Layout, Options};
+use deedbook::book::BookFormat;
+use deedbook::book::{Book, Layout, Options};
 use deedbook::storage::{Access, Disk, File, FileId, LockAttempt, Storage};
 
 /// How the writes of a book reach the page cache.
@@ -154,7 +156,7 @@ fn append_each(book: &Book, data: &[u8]) -> usize {
 }
 
 fn append_batches(book: &Book, data: &[u8], deeds: usize) -> usize {
-    let mut batch = Batch::new(deedbook::book::Options::DEED_BYTES_MAX);
+    let mut batch = Batch::<BookFormat>::new(deedbook::book::Options::DEED_BYTES_MAX);
     for part in data.chunks(deeds * JAM_BYTES) {
         batch.clear();
         for jam in part.chunks_exact(JAM_BYTES) {
@@ -211,7 +213,7 @@ fn unsynced() {
         });
     }
     bench.case("encode batches of 1000 deeds, no write", |_| {
-        let mut batch = Batch::new(deedbook::book::Options::DEED_BYTES_MAX);
+        let mut batch = Batch::<BookFormat>::new(deedbook::book::Options::DEED_BYTES_MAX);
         timed(|| {
             for part in jams.chunks(1000 * JAM_BYTES) {
                 batch.clear();

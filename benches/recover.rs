@@ -12,8 +12,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use common::{Bench, count, random_bytes, timed};
+use deedbook::Batch;
 use deedbook::Durability;
-use deedbook::book::{Batch, Book, Options};
+use deedbook::book::BookFormat;
+use deedbook::book::{Book, Options};
 use deedbook::{Mode, OnCorrupt};
 
 const SIZE: usize = 64;
@@ -28,7 +30,7 @@ fn fill(path: &Path) -> Book {
     let options = Options::new().durability(Durability::Manual);
     let book = options.open(path, Mode::Create).unwrap();
     let jam = random_bytes(SIZE, 6);
-    let mut batch = Batch::new(deedbook::book::Options::DEED_BYTES_MAX);
+    let mut batch = Batch::<BookFormat>::new(deedbook::book::Options::DEED_BYTES_MAX);
     (0..1000).for_each(|_| batch.push(0, &jam).unwrap());
     for _ in 0..deeds() / 1000 {
         book.append_unsynced(&batch).unwrap();

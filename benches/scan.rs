@@ -10,14 +10,16 @@ use std::io::Read;
 use std::path::Path;
 
 use common::{Bench, JAM_BYTES, count, random_bytes, timed};
+use deedbook::Batch;
 use deedbook::Durability;
-use deedbook::book::{Batch, Book, Options};
+use deedbook::book::BookFormat;
+use deedbook::book::{Book, Options};
 use deedbook::{Mode, OnCorrupt, book};
 
 fn write(path: &Path, data: &[u8], size: usize) {
     let options = Options::new().durability(Durability::None);
     let book = options.open(path, Mode::Create).unwrap();
-    let mut batch = Batch::new(deedbook::book::Options::DEED_BYTES_MAX);
+    let mut batch = Batch::<BookFormat>::new(deedbook::book::Options::DEED_BYTES_MAX);
     for part in data.chunks(1000 * size) {
         batch.clear();
         part.chunks_exact(size).for_each(|jam| batch.push(0, jam).unwrap());

@@ -170,6 +170,7 @@ pub use log::{Columns, Value};
 pub use mode::{Mode, Recovery};
 pub use retention::Retention;
 pub use scan::OnCorrupt;
+#[doc(hidden)]
 pub use sidecar::LockTimeout;
 
 /// What opening, checking, repairing and copying a log found and did: values, the same for every format.

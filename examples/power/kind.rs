@@ -241,12 +241,16 @@ impl Log {
     pub fn append_batch(&self, records: &[Record]) -> Result<()> {
         match self {
             Self::Book(book) => {
-                let mut batch = book::Batch::new(book.options().deed_bytes_max);
+                let mut batch = deedbook::Batch::<deedbook::book::BookFormat>::new(
+                    book.options().deed_bytes_max,
+                );
                 records.iter().try_for_each(|record| batch.push(record.mug, &record.bytes))?;
                 book.append_batch(&batch, None, None).map(drop)
             }
             Self::Wal(wal) => {
-                let mut batch = wal::Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
+                let mut batch = deedbook::Batch::<deedbook::wal::WalFormat>::new(
+                    deedbook::wal::Options::RECORD_BYTES_MAX,
+                );
                 records.iter().try_for_each(|record| batch.push(&record.bytes).map(drop))?;
                 wal.append_batch(&batch).map(drop)
             }

@@ -100,7 +100,7 @@ impl Store {
     /// Number of events, if all is well.
     pub fn verify(&self) -> Result<u64> {
         let report = self.events.verify(Check::Id)?;
-        match report.is_ok() {
+        match report.ok() {
             true => Ok(report.live),
             false => Err(wrong(format!("{report:?}"))),
         }

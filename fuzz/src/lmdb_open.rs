@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use deedbook::book::Book;
-use deedbook::book::lmdb::{Environment, Options, Step};
+use deedbook::book::lmdb::{Environment, Options};
 
 use super::kit::Input;
 
@@ -52,7 +52,7 @@ fn read(dir: &Path, file_bytes: usize) {
     let mut total = 0;
     let _ = environment.each(0, &mut |_, _, jam| {
         total += jam.len();
-        Ok(Step::More)
+        Ok(std::ops::ControlFlow::Continue(()))
     });
     assert!(total <= file_bytes, "{total} bytes of a file of {file_bytes}");
     let _ = (environment.bounds(), environment.meta());
@@ -65,7 +65,11 @@ fn write(dir: &Path) {
     fs::write(good.join("data.mdb"), GOOD).unwrap();
     let source = Book::create(dir.join("book")).unwrap();
     let environment = Environment::open(&good).unwrap();
-    environment.each(1, &mut |_, mug, jam| source.append(mug, jam).map(|_| Step::More)).unwrap();
+    environment
+        .each(1, &mut |_, mug, jam| {
+            source.append(mug, jam).map(|_| std::ops::ControlFlow::Continue(()))
+        })
+        .unwrap();
     drop(environment);
     source.append(0, b"one more").unwrap();
     source.close().unwrap();

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use deedbook::Batch;
 use deedbook::ErrorKind;
-use deedbook::book::{Batch, Layout};
+use deedbook::book::BookFormat;
+use deedbook::book::Layout;
 use deedbook::report::MarkUse;
 use deedbook::report::Verdict;
 use deedbook::{Mode, Recovery};
@@ -212,7 +214,7 @@ fn appended(input: &mut Input, world: &World, honest: bool, named: bool) {
             Err(error) => assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}"),
         }
     }
-    let mut batch = Batch::new(limit);
+    let mut batch = Batch::<BookFormat>::new(limit);
     (0..input.u8() & 7).for_each(|i| batch.push(i.into(), &[i; 40]).unwrap());
     match book.append_batch(&batch, None, None) {
         Ok(_) => new.extend((0..batch.len()).map(|i| (i as u32, vec![i as u8; 40]))),

@@ -3,7 +3,9 @@
 //! What was acknowledged is there, or opening is refused, or the damage is reported. Never is
 //! anything read that was not written.
 
-use deedbook::book::{Batch, Book};
+use deedbook::Batch;
+use deedbook::book::Book;
+use deedbook::book::BookFormat;
 use deedbook::report::Verdict;
 use deedbook::storage::Storage;
 use deedbook::{Durability, ErrorKind};
@@ -114,7 +116,7 @@ impl Play {
             return;
         }
         let book = self.writer();
-        let mut batch = Batch::new(1 << 32);
+        let mut batch = Batch::<BookFormat>::new(1 << 32);
         let mut events = Vec::new();
         for i in 0..count {
             let event = (u32::from(i), filler(usize::from(what ^ i), i));

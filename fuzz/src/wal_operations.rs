@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use deedbook::Batch;
 use deedbook::Mode;
 use deedbook::storage::Memory;
-use deedbook::wal::{Batch, Layout, Lsn, Options, Wal};
+use deedbook::wal::WalFormat;
+use deedbook::wal::{Layout, Lsn, Options, Wal};
 
 const LOG: &str = "/wal";
 
@@ -27,7 +29,7 @@ pub fn run(data: &[u8]) {
         match operation & 7 {
             0 | 1 => expected.push((wal.append(&payload).expect("append").0, payload)),
             2 => {
-                let mut batch = Batch::new(1 << 20);
+                let mut batch = Batch::<WalFormat>::new(1 << 20);
                 let at: Vec<_> = (0..3).map(|_| batch.push(&payload).expect("fits")).collect();
                 let Lsn(first) = wal.append_batch(&batch).expect("batch");
                 expected.extend(at.into_iter().map(|at| (first + at, payload.clone())));

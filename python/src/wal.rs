@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use deedbook::LockTimeout;
+use deedbook::Retention;
 use deedbook::report::Repair;
 use deedbook::wal::{Archive, Cut, Layout, Lsn, Options, Wal};
-use deedbook::{Retention, wal};
 use pyo3::prelude::*;
 
 use crate::append::in_parts::{PyPayloadParts, append_file};
@@ -203,7 +203,8 @@ impl PyWal {
 
     #[doc = doc!("Wal".append_unsynced)]
     fn append_unsynced(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let mut batch = wal::Batch::new(self.wal.record_bytes_max());
+        let mut batch =
+            deedbook::Batch::<deedbook::wal::WalFormat>::new(self.wal.record_bytes_max());
         batch.push(bytes_of(payload, self.limit())?.as_ref()).or_raise(py)?;
         Ok(py.detach(|| self.wal.append_unsynced(&batch)).or_raise(py)?.0)
     }
@@ -235,7 +236,8 @@ impl PyWal {
 
     #[doc = doc!("Wal".append_batch)]
     fn append_batch(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
-        let mut batch = wal::Batch::new(self.wal.record_bytes_max());
+        let mut batch =
+            deedbook::Batch::<deedbook::wal::WalFormat>::new(self.wal.record_bytes_max());
         each(payloads, |payload| {
             let payload = bytes_of(payload, self.limit())?;
             batch.push(payload.as_ref()).or_raise(py)?;

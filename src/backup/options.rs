@@ -40,10 +40,10 @@ impl BackupOptions {
 setters! {
     BackupOptions {
         storage: Arc<dyn Storage>,
-        lock_timeout: LockTimeout,
         noted_every: u64,
     }
     optional {}
+    into { lock_timeout: LockTimeout }
 }
 
 /// The result of a backup.

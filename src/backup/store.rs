@@ -303,7 +303,7 @@ fn check(
     let options = Options::default().storage(storage.clone()).index_on_disk(false);
     let opened = EventStore::open_with(store, Mode::Read, options)?;
     let report = opened.verify_with(Check::Id, &mut |_, _| copier.tell())?;
-    if report.is_ok() {
+    if report.ok() {
         return Ok(());
     }
     let faults = report.first_faults.iter().map(|fault| fault.reason.clone());

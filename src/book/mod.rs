@@ -48,8 +48,7 @@ pub use meta::Meta;
 pub use names::{LOG_NAME, META_NAME};
 pub use options::Options;
 
-/// Encoded deeds, appended all or not at all by [`Book::append_batch`].
-pub type Batch = crate::log::Batch<Codec>;
+pub(crate) type Batch = crate::log::Batch<BookFormat>;
 
 /// The first event of a range, and the event after its last one.
 fn numbers(events: impl RangeBounds<u64>) -> (u64, Option<u64>) {

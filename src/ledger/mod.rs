@@ -26,7 +26,7 @@ use codec::Codec;
 pub use codec::file_name;
 #[cfg(feature = "arrow")]
 pub use columns::Column;
-pub use fetch::fetched::{DataResult, Fetched, Removable};
+pub use fetch::fetched::{DataResult, Removable};
 pub use fetch::reader::LedgerReader;
 pub use fetch::walk::Payloads;
 pub use format::LedgerFormat;
@@ -37,15 +37,16 @@ pub use offline::contents::Contents;
 #[doc(hidden)]
 pub use offline::contents::{bases, is_ledger_file};
 pub use offline::files::FileInfo;
-pub use options::{Envelope, LedgerConfig, OnCorrupt, Options, WhenFull};
+#[doc(hidden)]
+pub use options::Envelope;
+pub use options::{LedgerConfig, OnCorrupt, Options, WhenFull};
 pub use record::{Record, RecordRef};
 pub use store::LedgerStore;
 pub use store::tally::LedgerStats;
 pub use transient::{DataStore, MemoryStore, TransientDB};
 
 pub(crate) type Files = crate::log::Chained<LedgerFormat>;
-/// Encoded records, appended by [`LedgerStore::append_batch`].
-pub type Batch = crate::log::Batch<Codec>;
+pub(crate) type Batch = crate::log::Batch<LedgerFormat>;
 
 facade! {
     /// One file of a ledger, open for reading.

@@ -30,9 +30,9 @@ pub struct LedgerConfig {
     /// A file that has more bytes is finished, and the next append begins another; at least 100.
     pub max_file_size: usize,
     /// What stands before the records of a file.
-    pub header: Envelope,
+    pub header: Box<dyn Fn() -> Vec<u8> + Send + Sync>,
     /// What stands after them.
-    pub footer: Envelope,
+    pub footer: Box<dyn Fn() -> Vec<u8> + Send + Sync>,
     /// What stands between two of them.
     pub separator: Vec<u8>,
 }
@@ -90,7 +90,7 @@ impl fmt::Debug for LedgerConfig {
 #[non_exhaustive]
 pub enum OnCorrupt {
     /// Send the records before the damage; [`LedgerStore::remove`](super::LedgerStore::remove) moves
-    /// the file to `.deedbook/quarantine/`, from where [`salvage`](super::salvage) copies the others.
+    /// the file to `.deedbook/quarantine/`, from where [`salvage`](Options::salvage) copies the others.
     #[default]
     Quarantine,
     /// Send the intact records after the damage as well. The file goes to the quarantine only if it

@@ -100,11 +100,11 @@ macro_rules! log_options {
                 $($field: $kind,)*
                 recovery: Recovery,
                 slow_sync: Duration,
-                lock_timeout: LockTimeout,
                 check_all: bool,
                 storage: Arc<dyn Storage>,
             }
             optional { $($maybe: $inner,)* }
+            into { lock_timeout: LockTimeout }
         }
     };
 }

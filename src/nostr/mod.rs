@@ -17,6 +17,7 @@ pub use arrow::batches::Batches;
 #[cfg(feature = "arrow")]
 pub use arrow::columns::Column;
 #[cfg(feature = "arrow")]
+#[doc(hidden)]
 pub use arrow::parsed::ParsedLines;
 pub use bulk::compaction::CompactionReport;
 pub use bulk::export::ExportReport;
@@ -37,13 +38,13 @@ pub use index::lookup::{Change, Index};
 pub use index::query::Query as Places;
 #[doc(hidden)]
 pub use log::wal;
-pub use mend::check::{Census, Fault, StorePartReport, StoreReport};
-pub use mend::repair::StoreRepair;
-pub use mend::salvage::StoreSalvage;
+pub use mend::check::{Census, Fault, PartReport, VerifyReport};
+pub use mend::repair::RepairReport;
+pub use mend::salvage::SalvageReport;
 pub use pages::options::{History, Options};
 pub use pages::segment::PageDamage;
 pub use store::append::Outcome;
 pub use store::handle::EventStore;
-pub use store::opened::Opening;
+pub use store::opened::OpenReport;
 pub use store::read::{Events, Include, Iter, Query, StoredEvent};
 pub use store::transact::Stage;

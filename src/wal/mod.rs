@@ -38,11 +38,11 @@ pub use dropping::archive::Archive;
 pub use dropping::cut::{Cut, Dropped};
 pub use format::WalFormat;
 pub use options::{Layout, Options};
-pub use pack::{Parts, pack};
+pub use pack::Parts;
+use pack::pack;
 pub use record::{Record, RecordRef};
 
-/// Encoded records, appended with one write by [`Wal::append_batch`].
-pub type Batch = crate::log::Batch<Codec>;
+pub(crate) type Batch = crate::log::Batch<WalFormat>;
 
 /// The bytes at which a range of records begins and ends.
 fn bytes(lsns: impl RangeBounds<Lsn>) -> (Option<u64>, Option<u64>) {

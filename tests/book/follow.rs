@@ -3,8 +3,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use deedbook::Batch;
 use deedbook::Mode;
-use deedbook::book::{Batch, Book, Options};
+use deedbook::book::BookFormat;
+use deedbook::book::{Book, Options};
 use deedbook::{Durability, ErrorKind};
 
 use crate::support::common;
@@ -28,7 +30,7 @@ fn a_follower_waits_no_longer_than_asked_and_gives_new_deeds() {
     assert_eq!(next_event(&mut follow, 60).unwrap(), None);
     assert!((60..2000).contains(&(start.elapsed().as_millis() as u64)));
     assert_eq!(next_event(&mut follow, 0).unwrap(), None);
-    let mut batch = Batch::new(100);
+    let mut batch = Batch::<BookFormat>::new(100);
     batch.push(1, b"a").unwrap();
     batch.push(1, b"b").unwrap();
     writer.append_batch(&batch, None, Some(70)).unwrap();

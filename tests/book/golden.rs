@@ -45,7 +45,7 @@ fn writes(vectors: &Path) {
         let options = Options::new().epoch(epoch);
         make(&dir.path().join("single"), &options, events);
         let batched = Book::create(dir.path().join("batched")).unwrap();
-        let mut batch = deedbook::book::Batch::new(1 << 20);
+        let mut batch = deedbook::Batch::<deedbook::book::BookFormat>::new(1 << 20);
         for (mug, jam) in events {
             batch.push(*mug, jam).unwrap();
         }

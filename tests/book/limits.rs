@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use deedbook::book::{Batch, Book, Options};
+use deedbook::Batch;
+use deedbook::book::BookFormat;
+use deedbook::book::{Book, Options};
 use deedbook::report::Verdict;
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, ErrorKind};
@@ -58,7 +60,7 @@ fn a_first_number_without_deeds_is_an_empty_log_and_set_again_by_the_first_save(
     let (storage, options) = with_log(&header(41));
     let book = options.open(BOOK, Mode::Append).unwrap();
     assert_eq!((book.bounds().unwrap(), book.epoch().unwrap()), (None, 40));
-    let mut batch = Batch::new(100);
+    let mut batch = Batch::<BookFormat>::new(100);
     batch.push(1, b"x").unwrap();
     assert_eq!(book.append_batch(&batch, Some(8), Some(7)).unwrap(), 8);
     book.close().unwrap();
@@ -97,7 +99,7 @@ fn event_numbers_end_before_they_overflow() {
     let options = options.epoch(u64::MAX - 3);
     let book = options.open(BOOK, Mode::Append).unwrap();
     assert_eq!(book.append(1, b"a").unwrap(), u64::MAX - 2);
-    let mut two = Batch::new(100);
+    let mut two = Batch::<BookFormat>::new(100);
     two.push(1, b"b").unwrap();
     two.push(1, b"c").unwrap();
     refused(book.append_batch(&two, None, None), ErrorKind::TooLarge);

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
+use deedbook::Batch;
 use deedbook::ErrorKind;
 use deedbook::Mode;
-use deedbook::book::{Batch, Options};
+use deedbook::book::BookFormat;
+use deedbook::book::Options;
 use deedbook::storage::Storage;
 
 use crate::support::common;
 use common::{events, make, memory, read_file, refused, snapshot};
 
-fn batch(jams: &[&[u8]]) -> Batch {
-    let mut batch = Batch::new(1 << 20);
+fn batch(jams: &[&[u8]]) -> Batch<BookFormat> {
+    let mut batch = Batch::<BookFormat>::new(1 << 20);
     for jam in jams {
         batch.push(1, jam).unwrap();
     }

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use deedbook::book::{Batch, Book, Options};
+use deedbook::Batch;
+use deedbook::book::BookFormat;
+use deedbook::book::{Book, Options};
 use deedbook::report::Verdict;
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Durability, ErrorKind};
@@ -211,7 +213,7 @@ fn a_log_of_small_batches_has_an_index() {
     let dir = tempfile::tempdir().unwrap();
     let book = Options::default().open(dir.path(), Mode::Create).unwrap();
     for _ in 0..40 {
-        let mut batch = Batch::new(1 << 20);
+        let mut batch = Batch::<BookFormat>::new(1 << 20);
         (0..10).for_each(|i| batch.push(1, &[i; 1000]).unwrap());
         book.append_batch(&batch, None, None).unwrap();
     }

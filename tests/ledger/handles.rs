@@ -291,7 +291,7 @@ fn a_batch_appended_unsynced_waits_for_the_sync_of_its_caller() {
         *counted.lock().unwrap() += u64::from(event == Event::Sync);
         false
     });
-    let mut batch = deedbook::ledger::Batch::new(1000);
+    let mut batch = deedbook::Batch::<deedbook::ledger::LedgerFormat>::new(1000);
     for number in 0..5 {
         batch.clear();
         batch.push(&event(number, 0)).unwrap();

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use deedbook::ledger::{Batch, Options};
+use deedbook::Batch;
+use deedbook::ledger::LedgerFormat;
+use deedbook::ledger::Options;
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind};
 
@@ -53,7 +55,7 @@ fn a_batch_lies_as_if_its_records_were_appended_one_by_one() {
         let (one, single) = open();
         all.iter().for_each(|payload| single.append(payload).unwrap());
         let (many, batched) = open();
-        let mut batch = Batch::new(1 << 20);
+        let mut batch = Batch::<LedgerFormat>::new(1 << 20);
         for (i, payload) in all.iter().enumerate() {
             batch.push(payload).unwrap();
             if i % 37 == 36 {
@@ -143,12 +145,12 @@ fn records_are_refused_by_their_length_and_nothing_is_written() {
     assert!(error.message().contains("11") && error.message().contains("10"), "{error}");
     assert_eq!(error.durable(), Some(Durable::No));
     refused(ledger.append(b""), ErrorKind::InvalidArgument);
-    let mut batch = Batch::new(100);
+    let mut batch = Batch::<LedgerFormat>::new(100);
     batch.push(b"short").unwrap();
     batch.push(&[b'x'; 11]).unwrap();
     refused(ledger.append_batch(&batch), ErrorKind::TooLarge);
     assert_eq!(batch.push(b"").unwrap_err().kind(), ErrorKind::InvalidArgument);
-    ledger.append_batch(&Batch::new(100)).unwrap();
+    ledger.append_batch(&Batch::<LedgerFormat>::new(100)).unwrap();
     assert!(!ledger.has_data().unwrap());
     assert!(sizes(&memory).is_empty());
     ledger.append(&[b'x'; 10]).unwrap();

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use deedbook::Batch;
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Disk, Memory, Storage};
-use deedbook::wal::{Batch, HEAD_NAME, Layout, Lsn, Options, Wal, segment_name};
+use deedbook::wal::WalFormat;
+use deedbook::wal::{HEAD_NAME, Layout, Lsn, Options, Wal, segment_name};
 use deedbook::{Mode, OnCorrupt, Retention};
 use tempfile::TempDir;
 
@@ -20,7 +22,7 @@ fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Option
     let layout = Some(Layout::Segmented { segment_bytes });
     let options = Options::new().layout(layout).storage(storage);
     let wal = options.open("/log", Mode::Create).unwrap();
-    let mut batch = Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
+    let mut batch = Batch::<WalFormat>::new(deedbook::wal::Options::RECORD_BYTES_MAX);
     for i in 0..records {
         batch.push(&i.to_le_bytes().repeat(7)).unwrap();
         if batch.len() == 1000 || i + 1 == records {

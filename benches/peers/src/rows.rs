@@ -8,8 +8,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
+use deedbook::Batch;
+use deedbook::wal::WalFormat;
 use deedbook::Mode;
-use deedbook::wal::{Batch, Layout, Options, Wal};
+use deedbook::wal::{Layout, Options, Wal};
 use okaywal::{Configuration, LogVoid};
 
 use crate::harness::{Arguments, Bench, random_bytes, timed, total};
@@ -170,11 +172,11 @@ pub fn appending<'a>(bench: &mut Bench<'a>, data: &'a Data) {
     });
     for (store, segmented) in [(SINGLE, false), (SEGMENTED, true)] {
         bench.case(BATCHES, store, move |dir| {
-            let batches: Vec<Batch> = data
+            let batches: Vec<Batch<WalFormat>> = data
                 .payloads
                 .chunks(BATCH * PAYLOAD_BYTES)
                 .map(|part| {
-                    let mut batch = Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
+                    let mut batch = Batch::<WalFormat>::new(deedbook::wal::Options::RECORD_BYTES_MAX);
                     fill(&mut batch, part);
                     batch
                 })
@@ -190,7 +192,7 @@ pub fn appending<'a>(bench: &mut Bench<'a>, data: &'a Data) {
     bench.case(BATCHES, ENCODED, |dir| {
         let wal = create(dir, true);
         timed(data.records, || {
-            let mut batch = Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
+            let mut batch = Batch::<WalFormat>::new(deedbook::wal::Options::RECORD_BYTES_MAX);
             for part in data.payloads.chunks(BATCH * PAYLOAD_BYTES) {
                 batch.clear();
                 fill(&mut batch, part);
@@ -200,7 +202,7 @@ pub fn appending<'a>(bench: &mut Bench<'a>, data: &'a Data) {
     });
 }
 
-fn fill(batch: &mut Batch, payloads: &[u8]) {
+fn fill(batch: &mut Batch<WalFormat>, payloads: &[u8]) {
     for payload in payloads.chunks_exact(PAYLOAD_BYTES) {
         batch.push(payload).unwrap();
     }
@@ -326,7 +328,7 @@ fn closed_log(dir: &Path, records: usize, size: usize) -> tempfile::TempDir {
 
 fn append_equal(wal: &Wal, records: usize, size: usize) {
     let payload = random_bytes(size, 3);
-    let mut batch = Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
+    let mut batch = Batch::<WalFormat>::new(deedbook::wal::Options::RECORD_BYTES_MAX);
     for _ in 0..BATCH {
         batch.push(&payload).unwrap();
     }

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
+use deedbook::Batch;
+use deedbook::ledger::LedgerFormat;
 use deedbook::Durability;
-use deedbook::ledger::{Batch, LedgerConfig, LedgerStore, Options, };
+use deedbook::ledger::{LedgerConfig, LedgerStore, Options, };
 use serde_json::Value;
 use transientdb::{DataStore, DirectoryConfig, DirectoryStore};
 
@@ -128,7 +130,7 @@ pub fn appending<'a>(bench: &mut Bench<'a>, events: &'a Events) {
     });
     bench.case(BATCHES, LEDGER, move |dir| {
         let ledger = open(dir, Durability::None);
-        let batches: Vec<Batch> = events.texts.chunks(BATCH).map(encoded).collect();
+        let batches: Vec<Batch<LedgerFormat>> = events.texts.chunks(BATCH).map(encoded).collect();
         timed(all, || {
             for batch in &batches {
                 ledger.append_batch(batch).unwrap();
@@ -177,7 +179,7 @@ fn write_line(file: &mut File, line: &mut Vec<u8>, text: &[u8]) {
 }
 
 fn encoded(part: &[Vec<u8>]) -> Batch {
-    let mut batch = Batch::new(deedbook::ledger::Options::RECORD_BYTES_MAX);
+    let mut batch = Batch::<LedgerFormat>::new(deedbook::ledger::Options::RECORD_BYTES_MAX);
     for text in part {
         batch.push(text).unwrap();
     }

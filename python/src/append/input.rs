@@ -3,8 +3,9 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::DataType;
+use deedbook::Batch;
 use deedbook::Durability;
-use deedbook::book::Batch;
+use deedbook::book::BookFormat;
 use deedbook::ledger::{self, LedgerStore};
 use deedbook::wal::{self, Lsn, Wal};
 use pyo3::prelude::*;
@@ -57,8 +58,8 @@ pub fn collect<'py>(
     jams: &Bound<'py, PyAny>,
     mugs: Option<&Bound<'py, PyAny>>,
     limit: Limit,
-    mut batch: Batch,
-) -> PyResult<Batch> {
+    mut batch: Batch<BookFormat>,
+) -> PyResult<Batch<BookFormat>> {
     let py = jams.py();
     let mut mugs = Mugs::new(mugs)?;
     each(jams, |jam| {
@@ -92,7 +93,7 @@ pub trait Sink: Send {
 /// Appends parts of an endless stream of deeds.
 struct Appender<'a> {
     book: &'a dyn Deeds,
-    batch: Batch,
+    batch: Batch<BookFormat>,
     first: Option<u64>,
     appended: u64,
     last: u64,
@@ -146,7 +147,7 @@ impl Sink for Appender<'_> {
 /// Appends parts of an endless stream of records of a WAL.
 struct Recorder<'a> {
     wal: &'a Wal,
-    batch: wal::Batch,
+    batch: deedbook::Batch<wal::WalFormat>,
     first: Option<Lsn>,
     taken: u64,
     end: u64,
@@ -190,7 +191,7 @@ pub fn append_records(
     payloads: &Bound<'_, PyAny>,
 ) -> PyResult<(u64, u64)> {
     let py = payloads.py();
-    let batch = wal::Batch::new(wal.record_bytes_max());
+    let batch = deedbook::Batch::<deedbook::wal::WalFormat>::new(wal.record_bytes_max());
     let mut recorder = Recorder { wal, batch, first: None, taken: 0, end: 0 };
     let fed = feed(&mut recorder, limit, payloads, None);
     let finished = py.detach(|| {
@@ -207,7 +208,7 @@ pub fn append_records(
 /// Appends parts of an endless stream of events of a ledger.
 struct Spooler<'a> {
     ledger: &'a LedgerStore,
-    batch: ledger::Batch,
+    batch: deedbook::Batch<ledger::LedgerFormat>,
     taken: u64,
 }
 
@@ -247,7 +248,8 @@ pub fn append_events(
     events: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let py = events.py();
-    let batch = ledger::Batch::new(ledger.options().record_bytes_max);
+    let batch =
+        deedbook::Batch::<deedbook::ledger::LedgerFormat>::new(ledger.options().record_bytes_max);
     let mut spooler = Spooler { ledger, batch, taken: 0 };
     let fed = feed(&mut spooler, limit, events, None);
     let finished = py.detach(|| {

@@ -1,8 +1,10 @@
 //! What a book and a pier have in common: deeds by number.
 
 use arrow_schema::SchemaRef;
+use deedbook::Batch;
+use deedbook::book::BookFormat;
 use deedbook::book::pier::Pier;
-use deedbook::book::{self, Batch, Book, Options};
+use deedbook::book::{self, Book, Options};
 use deedbook::{Columns, OnCorrupt, Result};
 use pyo3::prelude::*;
 
@@ -15,11 +17,11 @@ use crate::log::iterators::Walk;
 pub trait Deeds: Send + Sync {
     fn options(&self) -> &Options;
     /// An empty batch in the layout that is appended to.
-    fn batch(&self) -> Batch;
+    fn batch(&self) -> Batch<BookFormat>;
     fn epoch(&self) -> Result<u64>;
     fn last(&self) -> Result<u64>;
     fn sync(&self) -> Result<()>;
-    fn append_unsynced(&self, batch: &Batch) -> Result<u64>;
+    fn append_unsynced(&self, batch: &Batch<BookFormat>) -> Result<u64>;
     fn walk(&self, range: Range, on_corrupt: OnCorrupt) -> Result<Box<dyn Walk>>;
     fn walk_back(&self, range: Range) -> Result<Box<dyn Walk>>;
     fn batches(&self, py: Python<'_>, range: Range, how: How) -> PyResult<Box<dyn Batches>>;
@@ -37,7 +39,7 @@ macro_rules! same {
             self.options()
         }
 
-        fn batch(&self) -> Batch {
+        fn batch(&self) -> Batch<BookFormat> {
             self.batch()
         }
 
@@ -53,7 +55,7 @@ macro_rules! same {
             self.sync()
         }
 
-        fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
+        fn append_unsynced(&self, batch: &Batch<BookFormat>) -> Result<u64> {
             self.append_unsynced(batch)
         }
 

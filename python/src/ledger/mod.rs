@@ -92,8 +92,10 @@ impl PyLedger {
         Limit { format: "ledger", noun: "record", bytes_max }
     }
 
-    fn batch(&self) -> ledger::Batch {
-        ledger::Batch::new(self.ledger.options().record_bytes_max)
+    fn batch(&self) -> deedbook::Batch<deedbook::ledger::LedgerFormat> {
+        deedbook::Batch::<deedbook::ledger::LedgerFormat>::new(
+            self.ledger.options().record_bytes_max,
+        )
     }
 
     /// A name that no other file ever gets: by the birth of its inode. Where the file system notes

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use deedbook::nostr::{
     BadLine, Census, CompactionReport, DamagedPart, ExportReport, Fault, Fragmentation,
-    ImportReport, Location, Opening, Outcome, PageDamage, StorePartReport, StoreRepair,
-    StoreReport, StoreSalvage,
+    ImportReport, Location, OpenReport, Outcome, PageDamage, PartReport, RepairReport,
+    SalvageReport, VerifyReport,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -104,8 +104,8 @@ pub fn passed_over(damage: &[(u32, PageDamage)]) -> Vec<PyEventFault> {
     damage.iter().map(fault).collect()
 }
 
-report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
-    ok: bool = |report| report.is_ok(),
+report!(PyEventStoreReport, "EventStoreReport", VerifyReport, {
+    ok: bool = |report| report.ok(),
     segments: u64 = |report| report.segments,
     bytes: u64 = |report| report.bytes,
     live: u64 = |report| report.live,
@@ -121,7 +121,7 @@ report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
     noted: bool = |report| report.noted,
 });
 
-report!(PyEventStorePartReport, "EventStorePartReport", StorePartReport, {
+report!(PyEventStorePartReport, "EventStorePartReport", PartReport, {
     report: PyEventStoreReport = |part| (&part.report).into(),
     ids: Vec<u8> = |part| part.ids.iter().flat_map(|id| id.to_le_bytes()).collect(),
 });
@@ -148,7 +148,7 @@ report!(PyFragmentation, "Fragmentation", Fragmentation, {
     share: f64 = |found| found.share(),
 });
 
-report!(PyEventStoreOpening, "EventStoreOpening", Opening, {
+report!(PyEventStoreOpening, "EventStoreOpening", OpenReport, {
     replayed: u64 = |opening| opening.replayed,
     appended_again: u64 = |opening| opening.appended_again,
     flags_set_again: u64 = |opening| opening.flags_set_again,
@@ -172,7 +172,7 @@ pub fn damaged(damages: &[DamagedPart]) -> Vec<PyDamagedPart> {
     damages.iter().map(PyDamagedPart::from).collect()
 }
 
-report!(PyEventStoreRepair, "EventStoreRepair", StoreRepair, {
+report!(PyEventStoreRepair, "EventStoreRepair", RepairReport, {
     path: FsPath = |report| report.path.clone().into(),
     damages: Vec<PyDamagedPart> = |report| damaged(&report.damages),
     cut_bytes: u64 = |report| report.cut_bytes,
@@ -184,7 +184,7 @@ report!(PyEventStoreRepair, "EventStoreRepair", StoreRepair, {
     mended: bool = |report| report.mended,
 });
 
-report!(PyEventStoreSalvage, "EventStoreSalvage", StoreSalvage, {
+report!(PyEventStoreSalvage, "EventStoreSalvage", SalvageReport, {
     complete: bool = |report| report.is_complete(),
     events: u64 = |report| report.events,
     hidden: u64 = |report| report.hidden,

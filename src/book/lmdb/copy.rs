@@ -1,9 +1,9 @@
 //! Events from one log to another: batches, each synced, read back, and compared with the source.
 
-use std::ops::RangeInclusive;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
 
-use super::read::{Environment, Step, Take};
+use super::read::{Environment, Take};
 use super::write::Writer;
 use crate::book::copying::convert::{is_long, of_source};
 use crate::book::{Batch, Book, JamReader, Meta};
@@ -67,9 +67,9 @@ impl View<'_> {
                 return Err(self.gap(next, Some(event)));
             }
             let step = take(event, mug, jam)?;
-            done = event == *range.end() || step == Step::Done;
+            done = event == *range.end() || step == ControlFlow::Break(());
             next = next.wrapping_add(1);
-            Ok(if done { Step::Done } else { Step::More })
+            Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
         match self {
             Self::Lmdb(environment) => environment.each(*range.start(), &mut checked)?,
@@ -77,7 +77,7 @@ impl View<'_> {
                 let mut cursor = book.cursor(range.clone(), OnCorrupt::Raise)?;
                 while let Some(deed) = cursor.next().map_err(of_source)? {
                     let event = deed.event.unwrap_or(0);
-                    if checked(event, deed.mug, deed.jam)? == Step::Done {
+                    if checked(event, deed.mug, deed.jam)? == ControlFlow::Break(()) {
                         break;
                     }
                 }
@@ -112,7 +112,7 @@ impl View<'_> {
             if unnoted == NOTED_EVENTS {
                 noted(std::mem::take(&mut unnoted))?;
             }
-            Ok(Step::More)
+            Ok(ControlFlow::Continue(()))
         })?;
         noted(unnoted)?;
         Ok(bytes)
@@ -135,7 +135,7 @@ impl View<'_> {
             if unnoted.0 >= NOTED_EVENTS || unnoted.1 >= NOTED_BYTES {
                 noted(std::mem::take(&mut unnoted).0)?;
             }
-            Ok(Step::More)
+            Ok(ControlFlow::Continue(()))
         };
         let differs = |event, source, found| differs(event, source, found, kind).at(other.path());
         match other {
@@ -295,13 +295,17 @@ impl Target {
                     if jam.len() < BATCH_BYTES {
                         batch.push(mug, jam)?;
                         let more = batch.bytes_len() < BATCH_BYTES;
-                        return Ok(if more { Step::More } else { Step::Done });
+                        return Ok(if more {
+                            ControlFlow::Continue(())
+                        } else {
+                            ControlFlow::Break(())
+                        });
                     }
                     // A batch would hold it once more.
                     book.append_batch(batch, Some(first), None)?;
                     book.append(mug, jam)?;
                     long = 1;
-                    Ok(Step::Done)
+                    Ok(ControlFlow::Break(()))
                 })?;
                 if long == 0 {
                     book.append_batch(batch, Some(first), None)?;
@@ -315,7 +319,11 @@ impl Target {
                 source.each(range, &mut |_, mug, jam| {
                     chunk.bytes.extend_from_slice(jam);
                     chunk.events.push((mug, chunk.bytes.len()));
-                    Ok(if chunk.bytes.len() < BATCH_BYTES { Step::More } else { Step::Done })
+                    Ok(if chunk.bytes.len() < BATCH_BYTES {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    })
                 })?;
                 writer.append(first, chunk.iter())?;
                 Ok(chunk.events.len() as u64)

@@ -13,7 +13,7 @@ mod walk;
 mod write;
 
 pub use options::Options;
-pub use read::{Environment, Step, Take};
+pub use read::Environment;
 pub use report::{EpochReport, Report};
 
 pub(super) use metadata::{read_top, save_top};

@@ -1,6 +1,6 @@
 //! An environment, read only: no lock file, no write, also in a directory that allows none.
 
-use std::ops::RangeInclusive;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 
 use heed::byteorder::NativeEndian;
@@ -24,16 +24,7 @@ pub(super) type Events = heed::Database<'static, U64<NativeEndian>, Bytes, Integ
 pub(super) type Values = heed::Database<'static, Bytes, Bytes>;
 
 /// Takes an event: number, mug, jam.
-pub type Take<'a> = dyn FnMut(u64, u32, &[u8]) -> Result<Step> + 'a;
-
-/// Ends a walk early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Go on with the next event.
-    More,
-    /// Enough.
-    Done,
-}
+pub(super) type Take<'a> = dyn FnMut(u64, u32, &[u8]) -> Result<ControlFlow<()>> + 'a;
 
 /// An LMDB environment with an event log, opened for reading only. Nothing is locked: the program that
 /// writes it must have ended, and [`Environment::check_unchanged`] says whether it had.
@@ -98,7 +89,7 @@ impl Environment {
         let held = events.len(&txn).map_err(fault)?;
         drop(txn);
         if last.checked_sub(first).and_then(|more| more.checked_add(1)) != Some(held) {
-            self.each(first, &mut |_, _, _| Ok(Step::More))?;
+            self.each(first, &mut |_, _, _| Ok(ControlFlow::Continue(())))?;
             let message = format!("{held} events are counted, but {first} to {last} are there");
             return Err(self.error(ErrorKind::Corrupt, message));
         }
@@ -109,9 +100,14 @@ impl Environment {
         Ok(Some(first..=last))
     }
 
-    /// The events from `start` on, in order: number, mug, jam. A gap is an error with both numbers, and
+    /// The events from `start` on, in order: `take` gets number, mug and jam of each, and ends the walk with
+    /// [`ControlFlow::Break`]. A gap is an error with both numbers, and
     /// so is an event that is shorter than its mug.
-    pub fn each(&self, start: u64, take: &mut Take<'_>) -> Result<()> {
+    pub fn each(
+        &self,
+        start: u64,
+        take: &mut dyn FnMut(u64, u32, &[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
         let Some(events) = self.events else {
             return Ok(());
         };
@@ -126,7 +122,7 @@ impl Environment {
             }
             before = Some(event);
             let (mug, jam) = self.parts(event, value)?;
-            if take(event, mug, jam)? == Step::Done {
+            if take(event, mug, jam)? == ControlFlow::Break(()) {
                 break;
             }
         }

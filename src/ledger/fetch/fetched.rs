@@ -3,9 +3,10 @@
 use super::reader::LedgerReader;
 use crate::storage::FileId;
 
-/// The result of a fetch.
+/// The result of a fetch: of [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch) readers, and the files to remove
+/// once each of them was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DataResult<T, R = Removable> {
+pub struct DataResult<T = Vec<LedgerReader>, R = Removable> {
     /// The data.
     pub data: Option<T>,
     /// The files to remove once their data was sent, in the order of the data.
@@ -49,7 +50,3 @@ impl Removable {
         self.quarantine
     }
 }
-
-/// The result of [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch): readers, and what to
-/// remove once each of them was sent.
-pub type Fetched = DataResult<Vec<LedgerReader>, Removable>;

@@ -13,7 +13,7 @@ use super::store::{LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::Result;
 use crate::lines;
-use fetched::{DataResult, Fetched, Removable};
+use fetched::{DataResult, Removable};
 use reader::{Around, LedgerReader};
 
 /// A fetch gives no more files at once: each of them is open, and a process may open 1,024.
@@ -30,7 +30,11 @@ impl LedgerStore {
     ///
     /// A file without an intact record is removed if it is blank, else moved to
     /// `.deedbook/quarantine/`. A file that cannot be read is an error only if no other can be sent.
-    pub fn fetch(&self, count: Option<usize>, max_bytes: Option<u64>) -> Result<Option<Fetched>> {
+    pub fn fetch(
+        &self,
+        count: Option<usize>,
+        max_bytes: Option<u64>,
+    ) -> Result<Option<DataResult>> {
         let shared = self.usable()?;
         shared.finish_and_sync()?;
         shared.fetch(count, max_bytes).map_err(|e| e.of(FORMAT))
@@ -71,7 +75,7 @@ impl Shared {
         Ok(Looking::new(&self.options, self.directory.kept_limit()?))
     }
 
-    fn fetch(&self, count: Option<usize>, max_bytes: Option<u64>) -> Result<Option<Fetched>> {
+    fn fetch(&self, count: Option<usize>, max_bytes: Option<u64>) -> Result<Option<DataResult>> {
         let mut removable = Vec::new();
         let fetched = self.fetch_leased(count, max_bytes, &mut removable);
         if fetched.is_err() {

@@ -3,7 +3,8 @@
 use std::mem::take;
 
 use crate::error::Result;
-use crate::ledger::codec::{Codec, FORMAT, HEADER_BYTES};
+use crate::ledger::codec::{FORMAT, HEADER_BYTES};
+use crate::ledger::format::LedgerFormat;
 use crate::ledger::store::LedgerStore;
 use crate::log::StagedWriter;
 use crate::scan::framing::Framing;
@@ -19,7 +20,7 @@ pub struct Stage {
     /// The part being staged, before its records.
     part: Part,
     /// Its file; `None` until it has a record, but for the first one.
-    file: Option<StagedWriter<Codec>>,
+    file: Option<StagedWriter<LedgerFormat>>,
     /// The parts before.
     finished: Vec<Part>,
     is_finished: bool,

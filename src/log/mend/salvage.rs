@@ -131,7 +131,7 @@ pub fn copy_intact<F: Format>(
 /// The log that gets the copies, and those that it does not have yet.
 struct Target<'a, F: Format> {
     log: &'a Log<F>,
-    batch: Batch<F::Framing>,
+    batch: Batch<F>,
     into: Extent,
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::checksum::crc32_more;
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::format::{Format, TagOf};
 use crate::log::write::batch::Batch;
 use crate::scan::framing::Framing;
 use crate::scan::{Scanned, Scanner};
@@ -16,25 +17,30 @@ const STAGED_BYTES: usize = 1 << 20;
 
 /// A staged file that gets records.
 #[derive(Debug)]
-pub struct StagedWriter<C: Framing> {
+pub struct StagedWriter<F: Format> {
     part: Part,
     file: StagedFile,
-    batch: Batch<C>,
+    batch: Batch<F>,
     is_finished: bool,
     /// At its beginning.
     fork_generation: u64,
 }
 
-impl<C: Framing> StagedWriter<C> {
+impl<F: Format> StagedWriter<F> {
     /// `part` has no records yet.
-    pub(crate) fn create(desk: &Desk<'_>, job: &str, part: Part, framing: C) -> Result<Self> {
+    pub(crate) fn create(
+        desk: &Desk<'_>,
+        job: &str,
+        part: Part,
+        framing: F::Framing,
+    ) -> Result<Self> {
         let file = StagedFile::create(desk, job, &part)?;
         let (batch, fork_generation) = (Batch::with_framing(framing), fork_generation());
         Ok(Self { part, file, batch, is_finished: false, fork_generation })
     }
 
     /// Add a record. The staged file is unchanged if the record is beyond the limit.
-    pub(crate) fn push(&mut self, tag: C::Tag, payload: &[u8]) -> Result<()> {
+    pub(crate) fn push(&mut self, tag: TagOf<F>, payload: &[u8]) -> Result<()> {
         self.batch.push_tagged(tag, payload)?;
         match self.batch.bytes_len() >= STAGED_BYTES {
             true => self.flush(),

@@ -31,7 +31,7 @@ use crate::transaction::{
 #[derive(Debug)]
 pub struct Stage<F: Format> {
     log: Log<F>,
-    staged: StagedWriter<F::Framing>,
+    staged: StagedWriter<F>,
 }
 
 impl<F: Format> Stage<F> {

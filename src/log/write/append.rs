@@ -80,7 +80,7 @@ impl<F: Format> Log<F> {
     }
 
     /// Append a batch in the log's own encoding, durably if the durability asks for it.
-    pub fn append_encoded(&self, batch: &Batch<F::Framing>, wanted: Wanted) -> Result<Appended> {
+    pub fn append_encoded(&self, batch: &Batch<F>, wanted: Wanted) -> Result<Appended> {
         let shared = self.writable()?;
         let appended = shared.append_batch_at(batch, wanted)?;
         if !batch.is_empty() {
@@ -90,7 +90,7 @@ impl<F: Format> Log<F> {
     }
 
     /// Append a batch for a caller that syncs at the end of a series of them.
-    pub fn append_encoded_unsynced(&self, batch: &Batch<F::Framing>) -> Result<Appended> {
+    pub fn append_encoded_unsynced(&self, batch: &Batch<F>) -> Result<Appended> {
         let shared = self.writable()?;
         let appended = shared.append_batch_at(batch, Wanted::default())?;
         shared.after_append_unsynced(appended.end)?;
@@ -186,7 +186,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Append a batch. An error means that none of it is acknowledged.
-    pub fn append_batch_at(&self, batch: &Batch<F::Framing>, wanted: Wanted) -> Result<Appended> {
+    pub fn append_batch_at(&self, batch: &Batch<F>, wanted: Wanted) -> Result<Appended> {
         self.appending.check_len(batch.payload_len_max).map_err(|e| e.at(&self.place.log))?;
         let _turn = self.turn();
         let mut state = self.state();
@@ -213,7 +213,7 @@ impl<F: Format> Shared<F> {
     fn append_encoded(
         &self,
         state: &mut State,
-        batch: &Batch<F::Framing>,
+        batch: &Batch<F>,
         wanted: Wanted,
     ) -> Result<Appended> {
         let ordinal = self.next_ordinal(state, batch.records.max(1))?;

@@ -1,13 +1,14 @@
 //! Records encoded before they are appended, so that many cost one write.
 
 use crate::error::Result;
+use crate::log::format::{Format, TagOf};
 use crate::scan::framing::Framing;
 use crate::sidecar::INDEX_BLOCK_BYTES;
 
 /// Encoded records, appended all or not at all.
 #[derive(Clone, Debug)]
-pub struct Batch<C: Framing> {
-    framing: C,
+pub struct Batch<F: Format> {
+    framing: F::Framing,
     pub(crate) bytes: Vec<u8>,
     pub(crate) records: u64,
     /// Byte of the last record in `bytes`.
@@ -20,8 +21,8 @@ pub struct Batch<C: Framing> {
     pub(crate) payload_len_max: usize,
 }
 
-impl<C: Framing> Batch<C> {
-    pub(crate) fn with_framing(framing: C) -> Self {
+impl<F: Format> Batch<F> {
+    pub(crate) fn with_framing(framing: F::Framing) -> Self {
         Self {
             framing,
             bytes: Vec::new(),
@@ -34,14 +35,14 @@ impl<C: Framing> Batch<C> {
         }
     }
 
-    pub(crate) fn framing(&self) -> &C {
+    pub(crate) fn framing(&self) -> &F::Framing {
         &self.framing
     }
 
     /// Add a record; returns its byte in the batch. The batch is unchanged if the payload is beyond
     /// the limit.
     #[inline]
-    pub(crate) fn push_tagged(&mut self, tag: C::Tag, payload: &[u8]) -> Result<u64> {
+    pub(crate) fn push_tagged(&mut self, tag: TagOf<F>, payload: &[u8]) -> Result<u64> {
         self.framing.check_len(payload.len())?;
         self.payload_len_max = self.payload_len_max.max(payload.len());
         self.last_at = self.bytes.len();

@@ -19,7 +19,7 @@ use crate::lines;
 use crate::mode::Recovery;
 use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::pages::options::Options;
-use crate::nostr::store::opened::Opening;
+use crate::nostr::store::opened::OpenReport;
 use crate::sidecar::{Loss, WriterLock, sidecar_dir};
 
 /// Whether a store was refused for its write-ahead log, which may be cut.
@@ -32,7 +32,7 @@ pub fn is_asked(options: &Options, dir: &Path, error: &Error) -> bool {
 
 /// Cut the write-ahead log where its damage begins, after saving what goes. `None` if it has no damage, or
 /// no segment is there: then it may be anybody's. The lock is for the opening that follows.
-pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(Opening, WriterLock)>> {
+pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(OpenReport, WriterLock)>> {
     let (storage, sidecar, wal_dir) = (&*options.storage, sidecar_dir(dir), dir.join(WAL_NAME));
     let lock = options.lock_store(dir)?;
     let (mut belonging, there) = Belonging::load(options, dir)?;
@@ -65,5 +65,5 @@ pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(Opening, WriterL
             first.offset
         )),
     }
-    Ok(Some((Opening { saved, cut_bytes, cut_events, ..Opening::default() }, lock)))
+    Ok(Some((OpenReport { saved, cut_bytes, cut_events, ..OpenReport::default() }, lock)))
 }

@@ -44,7 +44,7 @@ pub struct Fault {
 /// What verifying found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct StoreReport {
+pub struct VerifyReport {
     /// Segments read.
     pub segments: u64,
     /// Their bytes.
@@ -79,17 +79,17 @@ pub struct StoreReport {
 /// What verifying a part found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct StorePartReport {
+pub struct PartReport {
     /// Of the part: its bytes, its events, and what is wrong with them.
-    pub report: StoreReport,
+    pub report: VerifyReport,
     /// The first 8 bytes of the id of each event that counts, a big-endian number. Where none is
     /// there twice in all parts, no event is stored twice.
     pub ids: Vec<u64>,
 }
 
-impl StoreReport {
+impl VerifyReport {
     /// Whether nothing is wrong.
-    pub fn is_ok(&self) -> bool {
+    pub fn ok(&self) -> bool {
         self.faults == 0
     }
 
@@ -135,7 +135,7 @@ pub struct Census {
 impl EventStore {
     /// Read every page, and check every record, id and, if asked for, signature, on all cores, and the
     /// [write-ahead log](Self::verify_log). The store is not changed; damaged pages are noted beside it.
-    pub fn verify(&self, check: Check) -> Result<StoreReport> {
+    pub fn verify(&self, check: Check) -> Result<VerifyReport> {
         self.verify_with(check, &mut |_, _| Ok(()))
     }
 
@@ -145,13 +145,13 @@ impl EventStore {
         &self,
         check: Check,
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
-    ) -> Result<StoreReport> {
+    ) -> Result<VerifyReport> {
         let segments = self.snapshot()?;
         let there = |segment: &Segment| u64::from(segment.bytes_there(0..segment.end()));
         let bytes = segments.iter().map(there).sum();
         let (segment_count, is_loss) = (segments.len() as u64, self.opening().is_loss);
         let mut report =
-            StoreReport { segments: segment_count, bytes, is_loss, ..StoreReport::default() };
+            VerifyReport { segments: segment_count, bytes, is_loss, ..VerifyReport::default() };
         let mut progress = Progress::new(progress);
         progress.expect(bytes);
         let mut parts = Vec::new();
@@ -160,7 +160,7 @@ impl EventStore {
             parts.extend(ranges.into_iter().map(|range| (segment, range)));
         }
         let work = |&(segment, range): &(&Segment, _), step: &mut dyn FnMut(u64) -> Result<()>| {
-            let mut found = StorePartReport::default();
+            let mut found = PartReport::default();
             let mut add = |id| {
                 found.ids.push(short(id));
                 true
@@ -211,10 +211,10 @@ impl EventStore {
         options: &Options,
         check: Check,
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
-    ) -> Result<StorePartReport> {
+    ) -> Result<PartReport> {
         let (segment, from, to) = open_part(split, options).map_err(|e| e.of(FORMAT))?;
         let bytes = u64::from(segment.bytes_there(from..segment.end().max(from)));
-        let mut report = StoreReport { segments: 1, bytes, ..StoreReport::default() };
+        let mut report = VerifyReport { segments: 1, bytes, ..VerifyReport::default() };
         let mut progress = Progress::new(progress);
         progress.expect(to.saturating_sub(from).into());
         let mut ids = Vec::new();
@@ -226,7 +226,7 @@ impl EventStore {
         report.walk(&segment, range, check, &mut add, &mut |bytes| progress.add(bytes))?;
         progress.end()?;
         report.damaged_page = None;
-        Ok(StorePartReport { report, ids })
+        Ok(PartReport { report, ids })
     }
 
     /// The number of each segment, and its bytes.
@@ -282,7 +282,7 @@ fn short(id: Id) -> u64 {
     id.0.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-impl StoreReport {
+impl VerifyReport {
     /// Check what begins in a part of a segment. `is_new` is asked for each event that counts; `step`
     /// gets the bytes of each event.
     fn walk(

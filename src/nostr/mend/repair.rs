@@ -36,7 +36,7 @@ use crate::storage::{Access, located};
 /// What a repair found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct StoreRepair {
+pub struct RepairReport {
     /// The store.
     pub path: PathBuf,
     /// The damaged parts of its files, and what of the write-ahead log goes with them.
@@ -64,7 +64,7 @@ pub struct StoreRepair {
 ///
 /// [`ErrorKind::Corrupt`] if intact events would go, unless `may.force` says so, or if nothing helps but
 /// to [`salvage`](crate::nostr::Options::salvage) what is intact; the store is unchanged then.
-pub(crate) fn repair(path: &Path, options: &Options, may: Repair) -> Result<StoreRepair> {
+pub(crate) fn repair(path: &Path, options: &Options, may: Repair) -> Result<RepairReport> {
     let run = || {
         options.check()?;
         mend(located(&*options.storage, path)?, options, may)
@@ -72,7 +72,7 @@ pub(crate) fn repair(path: &Path, options: &Options, may: Repair) -> Result<Stor
     run().map_err(|error: Error| error.of(FORMAT))
 }
 
-fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
+fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
     let storage = &*options.storage;
     let sidecar = sidecar_dir(&dir);
     let (wal_dir, files) = (dir.join(WAL_NAME), Files::list(options, &dir)?);
@@ -89,7 +89,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<StoreRepair> {
         }
     };
     let was_loss = Loss::load(storage, &sidecar)?.is_some();
-    let mut report = StoreRepair { path: dir.clone(), was_loss, ..StoreRepair::default() };
+    let mut report = RepairReport { path: dir.clone(), was_loss, ..RepairReport::default() };
     let (mut belonging, mut there) = Belonging::load(options, &dir)?;
     let mut seen = Seen::look(options, &dir, &there, &belonging)?;
     report.damages.append(&mut seen.damages);

@@ -42,7 +42,7 @@ const DOUBTFUL_BYTES: usize = 64 << 20;
 /// What a salvage copied, and what it could not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct StoreSalvage {
+pub struct SalvageReport {
     /// Events copied, whatever their flags.
     pub events: u64,
     /// Of these, events that are deleted or replaced.
@@ -68,7 +68,7 @@ pub struct StoreSalvage {
     faults: u64,
 }
 
-impl StoreSalvage {
+impl SalvageReport {
     /// Whether all there was came over, and [`EventStore::verify`] finds nothing wrong with it.
     pub fn is_complete(&self) -> bool {
         self.damages.is_empty() && self.lost_segments.is_empty() && self.faults == 0
@@ -88,7 +88,7 @@ pub(crate) fn salvage(
     target: &Path,
     options: &Options,
     progress: &mut dyn FnMut(u64, u64) -> Result<()>,
-) -> Result<StoreSalvage> {
+) -> Result<SalvageReport> {
     let mut copy = || {
         options.check()?;
         let source = located(&*options.storage, source)?;
@@ -102,7 +102,7 @@ pub(crate) fn salvage(
         // Nothing of it is new.
         let options = &options.clone().event_bytes_max(RECORD_BYTES_MAX).history(history);
         let store = options.open(target, Mode::Create)?;
-        let (report, part) = (StoreSalvage::default(), Part::default());
+        let (report, part) = (SalvageReport::default(), Part::default());
         let (total, searches) = (total_bytes(options, &files)?, Searches::default());
         let mut copying = Copying {
             options,
@@ -137,7 +137,7 @@ fn total_bytes(options: &Options, files: &Files) -> Result<u64> {
 struct Copying<'a> {
     options: &'a Options,
     store: &'a EventStore,
-    report: StoreSalvage,
+    report: SalvageReport,
     part: Part,
     searches: Searches,
     total: u64,

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::check::StoreReport;
-use super::repair::{StoreRepair, repair};
-use super::salvage::{StoreSalvage, salvage};
+use super::check::VerifyReport;
+use super::repair::{RepairReport, repair};
+use super::salvage::{SalvageReport, salvage};
 use crate::error::Result;
 use crate::log::Repair;
 use crate::mode::Mode;
@@ -15,7 +15,7 @@ impl Options {
     /// Check every page, record and id of a store, its write-ahead log and, if asked for, every signature. The store is
     /// not changed; damaged pages are noted beside it. [`EventStore::verify`](crate::nostr::EventStore::verify) checks
     /// one that is open.
-    pub fn verify(&self, path: impl AsRef<Path>, check: Check) -> Result<StoreReport> {
+    pub fn verify(&self, path: impl AsRef<Path>, check: Check) -> Result<VerifyReport> {
         let store = self.open(path, Mode::Read)?;
         let report = store.verify(check)?;
         store.close()?;
@@ -23,7 +23,7 @@ impl Options {
     }
 
     /// Mend a store, after saving what is cut beside it. One without damage is opened and closed.
-    pub fn repair(&self, path: impl AsRef<Path>, how: Repair) -> Result<StoreRepair> {
+    pub fn repair(&self, path: impl AsRef<Path>, how: Repair) -> Result<RepairReport> {
         repair(path.as_ref(), self, how)
     }
 
@@ -33,7 +33,7 @@ impl Options {
         &self,
         source: impl AsRef<Path>,
         target: impl AsRef<Path>,
-    ) -> Result<StoreSalvage> {
+    ) -> Result<SalvageReport> {
         self.salvage_with(source, target, |_, _| Ok(()))
     }
 
@@ -44,7 +44,7 @@ impl Options {
         source: impl AsRef<Path>,
         target: impl AsRef<Path>,
         mut progress: impl FnMut(u64, u64) -> Result<()>,
-    ) -> Result<StoreSalvage> {
+    ) -> Result<SalvageReport> {
         salvage(source.as_ref(), target.as_ref(), self, &mut progress)
     }
 }

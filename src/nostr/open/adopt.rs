@@ -23,7 +23,7 @@ use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::options::{Options, now};
 use crate::nostr::pages::segment::{Found, Record, Segment};
 use crate::nostr::pages::segments::Segments;
-use crate::nostr::store::opened::{Opening, Tail};
+use crate::nostr::store::opened::{OpenReport, Tail};
 use crate::scan::OnCorrupt;
 
 /// Bring the segments to what the log says. `covered` is the byte of the last segment up to which the last checkpoint
@@ -34,7 +34,7 @@ pub fn adopt(
     segments: &mut Segments,
     options: &Options,
     (covered, is_mended, keeps_damage): (Option<u32>, bool, bool),
-    opening: &mut Opening,
+    opening: &mut OpenReport,
 ) -> Result<Tail> {
     // The log first: a power cut could keep pages or flags that are written below, and take the log's end.
     wal.sync()?;

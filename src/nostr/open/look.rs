@@ -20,7 +20,7 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::{Found, Segment};
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::State;
-use crate::nostr::store::opened::Opening;
+use crate::nostr::store::opened::OpenReport;
 use crate::scan::OnCorrupt;
 use crate::sidecar::{Loss, sidecar_dir};
 use crate::storage::Access;
@@ -31,7 +31,7 @@ pub(crate) const READER_TRIES: u32 = 8;
 const GAPS_MAX: usize = 1000;
 
 /// Look at the store as a reader. At the last look, a missing segment is damage.
-pub(super) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Opening, State)> {
+pub(super) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(OpenReport, State)> {
     let (belonging, files) = Belonging::load(options, dir)?;
     let mut segments = Segments::new(dir, options.storage.clone());
     if files.is_empty() && belonging.missing(&files).is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Open
     let manifest_rebuilt = belonging.is_rebuilt();
     let is_noted = Loss::load(&*options.storage, &sidecar_dir(dir))?.is_some();
     let is_loss = is_noted || segments.lack_pages() || belonging.foreign(&segments).is_some();
-    let opening = Opening { appended_again, manifest_rebuilt, is_loss, ..Opening::default() };
+    let opening = OpenReport { appended_again, manifest_rebuilt, is_loss, ..OpenReport::default() };
     Ok((opening, State::new(belonging.manifest, segments)))
 }
 

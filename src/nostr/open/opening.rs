@@ -24,7 +24,7 @@ use crate::nostr::pages::options::now;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, State};
-use crate::nostr::store::opened::Opening;
+use crate::nostr::store::opened::OpenReport;
 use crate::sidecar::{Loss, WriterLock, make_sidecar, noted_damage, refuse_linked, sidecar_dir};
 use crate::storage::{Access, located};
 
@@ -133,7 +133,7 @@ fn open_reader(dir: PathBuf, options: Options) -> Result<EventStore> {
 fn open_or_cut(dir: &Path, mode: Mode, options: &Options, damage: Damage) -> Result<EventStore> {
     let open =
         |opening, lock| open_writer(dir.to_owned(), (mode, damage), options.clone(), opening, lock);
-    match open(Opening::default(), None) {
+    match open(OpenReport::default(), None) {
         Err(error) if spec::is_asked(options, dir, &error) => {
             let (opening, lock) = spec::cut_log(options, dir)?.ok_or(error)?;
             open(opening, Some(lock))
@@ -146,7 +146,7 @@ fn open_writer(
     dir: PathBuf,
     (mode, damage): (Mode, Damage),
     options: Options,
-    mut opening: Opening,
+    mut opening: OpenReport,
     lock: Option<WriterLock>,
 ) -> Result<EventStore> {
     let storage = &*options.storage;

@@ -19,7 +19,7 @@ use crate::nostr::log::entry::{Entry, Lsn};
 use crate::nostr::log::replay::Replay;
 use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::segments::Segments;
-use crate::nostr::store::opened::{Opening, Tail};
+use crate::nostr::store::opened::{OpenReport, Tail};
 use crate::scan::OnCorrupt;
 
 /// Bring a writer's segments to what the log says. The last one ends at byte `end` before entry `after`, as the manifest
@@ -30,7 +30,7 @@ pub fn redo(
     end: u32,
     segments: &mut Segments,
     file_mode: u32,
-    opening: &mut Opening,
+    opening: &mut OpenReport,
 ) -> Result<Tail> {
     // The log first: a power cut could keep pages or flags that are written below, and take the log's end.
     wal.sync()?;
@@ -126,7 +126,7 @@ pub(super) fn each_entry(
 pub(super) fn set_flags(
     segments: &mut Segments,
     tail: &mut Tail,
-    opening: &mut Opening,
+    opening: &mut OpenReport,
 ) -> Result<()> {
     // Only a repair goes on without a segment that the log speaks of. Events after the end of a segment are lost.
     tail.flagged.retain(|(at, _)| {
@@ -149,7 +149,7 @@ pub(super) fn cut(
     segments: &mut Segments,
     at: u32,
     file_mode: u32,
-    opening: &mut Opening,
+    opening: &mut OpenReport,
 ) -> Result<()> {
     if let Some(saved) = segments.cut(at, file_mode)? {
         lines::warn(format_args!(

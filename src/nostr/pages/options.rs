@@ -139,7 +139,6 @@ setters! {
         event_bytes_max: u32,
         file_mode: u32,
         slow_sync: Duration,
-        lock_timeout: LockTimeout,
         check_all: bool,
         storage: Arc<dyn Storage>,
         mapped_reads: bool,
@@ -152,6 +151,7 @@ setters! {
         segment_bytes: u64,
         history: History,
     }
+    into { lock_timeout: LockTimeout }
 }
 
 impl Options {

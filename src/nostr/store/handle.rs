@@ -25,7 +25,7 @@ use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::manifest::Manifest;
 use crate::nostr::pages::options::{History, Options};
 use crate::nostr::pages::segments::Segments;
-use crate::nostr::store::opened::Opening;
+use crate::nostr::store::opened::OpenReport;
 use crate::sidecar::{WriterLock, sidecar_dir};
 use crate::storage::fork_generation;
 
@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     pub history: History,
     /// None for a reader.
     pub wal: Option<EventWal>,
-    pub opening: Opening,
+    pub opening: OpenReport,
     /// At opening.
     fork_generation: u64,
     closed: AtomicBool,
@@ -106,7 +106,7 @@ impl EventStore {
         dir: PathBuf,
         mode: Mode,
         options: Options,
-        opening: Opening,
+        opening: OpenReport,
         state: State,
         writer: Option<(EventWal, WriterLock)>,
     ) -> Self {
@@ -152,7 +152,7 @@ impl EventStore {
     }
 
     /// What opening found and did.
-    pub fn opening(&self) -> &Opening {
+    pub fn opening(&self) -> &OpenReport {
         &self.shared.opening
     }
 

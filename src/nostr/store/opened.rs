@@ -8,7 +8,7 @@ use crate::nostr::bytes::event::{Flags, Location};
 /// The report of opening a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Opening {
+pub struct OpenReport {
     /// Entries of the write-ahead log after the last checkpoint.
     pub replayed: u64,
     /// Events among them that the segments had lost. A writer appends them again; a reader has them from the log.

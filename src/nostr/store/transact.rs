@@ -17,6 +17,7 @@ use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::record;
 use crate::nostr::log::codec::Codec;
 use crate::nostr::log::entry::{Entry, Lsn, Op, Tag};
+use crate::nostr::log::files::FileFormat;
 use crate::scan::Bad;
 use crate::scan::framing::Frame;
 use crate::sidecar::{LockTimeout, WriterLock};
@@ -36,7 +37,7 @@ const ANYWHERE: &str = "-";
 #[derive(Debug)]
 pub struct Stage {
     store: EventStore,
-    staged: StagedWriter<Codec>,
+    staged: StagedWriter<FileFormat>,
     /// Of the event that is being staged.
     record: Records,
     scratch: Vec<u8>,

@@ -94,7 +94,7 @@ fn an_export_of_many_chunks_has_every_event() {
     held.each(1, &mut |event, mug, found| {
         events += 1;
         assert!((event, mug) == (events, events as u32) && found == jam(event), "event {event}");
-        Ok(book::lmdb::Step::More)
+        Ok(std::ops::ControlFlow::Continue(()))
     })
     .unwrap();
     assert_eq!(events, 14);

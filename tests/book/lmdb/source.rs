@@ -13,7 +13,7 @@ fn environments_of_urbit_are_read_with_metadata_in_both_forms() {
             .each(1, &mut |event, mug, jam| {
                 assert_eq!(event, found.len() as u64 + 1);
                 found.push((mug, jam.to_vec()));
-                Ok(book::lmdb::Step::More)
+                Ok(std::ops::ControlFlow::Continue(()))
             })
             .unwrap();
         assert_eq!(found, golden_events());

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 
+use deedbook::Batch;
 use deedbook::Mode;
+use deedbook::book::BookFormat;
 use deedbook::book::pier::Pier;
-use deedbook::book::{Batch, Book, Layout, Meta, Options};
+use deedbook::book::{Book, Layout, Meta, Options};
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Disk, Storage};
 use deedbook::{Durability, ErrorKind};
@@ -190,7 +192,7 @@ fn one_pier_has_one_writer_whatever_its_epoch() {
 fn batches_go_to_the_last_epoch_under_its_rules() {
     let disk = three_epochs();
     let pier = manual(&disk).open_pier(PIER, Mode::Append).unwrap();
-    let mut batch = Batch::new(1000);
+    let mut batch = Batch::<BookFormat>::new(1000);
     (10..=12).for_each(|event| batch.push(event as u32, &jam(event)).unwrap());
     refused(pier.append_batch(&batch, Some(11), None), ErrorKind::Contiguity);
     refused(pier.append_batch(&batch, Some(10), Some(4)), ErrorKind::Contiguity);

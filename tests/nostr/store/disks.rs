@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use deedbook::nostr::{PageDamage, StoreRepair, StoreSalvage};
+use deedbook::nostr::{PageDamage, RepairReport, SalvageReport};
 
 use tempfile::TempDir;
 
@@ -182,12 +182,12 @@ pub fn world() -> (Sim, Events) {
     (disk.kill(), all)
 }
 
-pub fn salvaged(disk: &Sim) -> (StoreSalvage, Events) {
+pub fn salvaged(disk: &Sim) -> (SalvageReport, Events) {
     let before = files(disk);
     let report = copied(disk, COPY_DIR).unwrap();
     assert_eq!(files(disk), before, "the source was changed");
     let store = on(disk).open(COPY_DIR, Mode::Append).unwrap();
-    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(store.verify(Check::Id).unwrap().ok());
     let found = events(&store);
     assert_eq!(report.events, found.len() as u64);
     let live = live_in(&found);
@@ -196,16 +196,16 @@ pub fn salvaged(disk: &Sim) -> (StoreSalvage, Events) {
     (report, found)
 }
 
-pub fn copied(disk: &Sim, to: &str) -> Result<StoreSalvage, Error> {
+pub fn copied(disk: &Sim, to: &str) -> Result<SalvageReport, Error> {
     on(disk).salvage(Path::new(DIR), Path::new(to))
 }
 
 /// Salvage the store that these options open.
-pub fn salvaged_by(options: &Options) -> StoreSalvage {
+pub fn salvaged_by(options: &Options) -> SalvageReport {
     options.salvage(Path::new(DIR), Path::new(COPY_DIR)).unwrap()
 }
 
-pub fn mended(disk: &Sim, may: Repair) -> Result<StoreRepair, Error> {
+pub fn mended(disk: &Sim, may: Repair) -> Result<RepairReport, Error> {
     on(disk).repair(Path::new(DIR), may)
 }
 

@@ -4,7 +4,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use deedbook::book::{Batch, Book, Column, DeedRef, Layout, Options};
+use deedbook::Batch;
+use deedbook::book::{Book, Column, DeedRef, Layout, Options};
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::{Mode, Result};
@@ -118,7 +119,8 @@ impl Log for BookLog {
     }
 
     fn append_batch(&self, events: &[Event]) -> Result<u64> {
-        let mut batch = Batch::new(deedbook::book::Options::DEED_BYTES_MAX);
+        let mut batch =
+            Batch::<deedbook::book::BookFormat>::new(deedbook::book::Options::DEED_BYTES_MAX);
         for (tag, bytes) in events {
             batch.push(*tag, bytes)?;
         }

@@ -6,10 +6,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use deedbook::Batch;
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::Storage;
-use deedbook::wal::{Batch, Column, Layout, Lsn, Options, RecordRef, Wal, segment_name};
+use deedbook::wal::{Column, Layout, Lsn, Options, RecordRef, Wal, segment_name};
 use deedbook::{Mode, Result};
 
 use super::range;
@@ -170,7 +171,8 @@ impl Log for WalLog {
     }
 
     fn append_batch(&self, events: &[Event]) -> Result<u64> {
-        let mut batch = Batch::new(deedbook::wal::Options::RECORD_BYTES_MAX);
+        let mut batch =
+            Batch::<deedbook::wal::WalFormat>::new(deedbook::wal::Options::RECORD_BYTES_MAX);
         for (_, bytes) in events {
             batch.push(bytes)?;
         }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::ledger::{Fetched, LedgerConfig, LedgerReader, LedgerStore, Options};
+use deedbook::ledger::{DataResult, LedgerConfig, LedgerReader, LedgerStore, Options};
 use deedbook::storage::{Memory, Storage};
 use deedbook::{ErrorKind, Result};
 
@@ -116,7 +116,7 @@ pub fn body(reader: &mut LedgerReader) -> Vec<u8> {
 }
 
 /// What a fetch gave: for each file its index and its payloads.
-pub fn shown(fetched: &Fetched) -> Vec<(u32, Vec<Vec<u8>>)> {
+pub fn shown(fetched: &DataResult) -> Vec<(u32, Vec<Vec<u8>>)> {
     let readers = fetched.data.as_ref().unwrap();
     let removable = fetched.removable.as_ref().unwrap();
     assert_eq!(readers.len(), removable.len());

@@ -19,7 +19,7 @@ pub fn look(store: &EventStore, known: &Known, doing: &str) -> Result<Vec<Got>, 
     let stored = ways::stored(store, known.ids()).map_err(told)?;
     let live = stored.iter().filter(|found| found.flags.is_live()).count();
     let report = store.verify(Check::Id).map_err(fail(doing))?;
-    if !report.is_ok() || report.live != live as u64 {
+    if !report.ok() || report.live != live as u64 {
         return Err(format!("{doing}: {report:?}"));
     }
     ways::now_and_then(store, &stored).map_err(told)?;

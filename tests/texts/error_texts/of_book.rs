@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deedbook::book::{Batch, Book, Column, META_NAME, Options};
+use deedbook::Batch;
+use deedbook::book::BookFormat;
+use deedbook::book::{Book, Column, META_NAME, Options};
 use deedbook::jobs::Reach;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Call, Fault, Sim, What};
@@ -147,7 +149,7 @@ fn epochs(texts: &mut Texts) {
     let mut other = texts.situation("book: another epoch than the log's");
     other.refused("append to", with_epoch(3).open("/log", Mode::Append));
     let book = options(&disk).open("/log", Mode::Append).unwrap();
-    let mut batch = Batch::new(1000);
+    let mut batch = Batch::<BookFormat>::new(1000);
     batch.push(1, b"x").unwrap();
     other.refused("append_batch", book.append_batch(&batch, None, Some(3)));
     let mut named = texts.situation("book: in a directory named 0i5");
@@ -161,7 +163,7 @@ fn epochs(texts: &mut Texts) {
 fn numbers(texts: &mut Texts) {
     let disk = written();
     let book = options(&disk).open("/log", Mode::Append).unwrap();
-    let mut batch = Batch::new(1000);
+    let mut batch = Batch::<BookFormat>::new(1000);
     batch.push(1, b"x").unwrap();
     let mut numbers = texts.situation("book: a number that is not the next one, or none");
     numbers.refused("append_batch of event 9", book.append_batch(&batch, Some(9), None));

@@ -4,9 +4,11 @@ use std::io::ErrorKind as Io;
 use std::path::Path;
 use std::sync::Arc;
 
+use deedbook::Batch;
 use deedbook::Durability;
 use deedbook::Mode;
-use deedbook::book::{Batch, Layout, Options};
+use deedbook::book::BookFormat;
+use deedbook::book::{Layout, Options};
 use deedbook::storage::Storage;
 use deedbook::storage::sim::{Fault, Sim, What};
 
@@ -30,7 +32,7 @@ fn written(batches: &[usize]) -> Sim {
     let in_slots = options(&disk).layout(Layout::Slots);
     let book = in_slots.open("/log", Mode::Create).unwrap();
     for &deeds in batches {
-        let mut batch = Batch::new(1000);
+        let mut batch = Batch::<BookFormat>::new(1000);
         (0..deeds).for_each(|n| batch.push(n as u32, &[7; LEN - 20]).unwrap());
         book.append_batch(&batch, None, None).unwrap();
     }

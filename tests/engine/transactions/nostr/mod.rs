@@ -218,7 +218,7 @@ fn events_are_encoded_for_the_store_that_commits_them() {
     let found: Vec<_> = store.iter(Include::All, OnCorrupt::Raise).unwrap().collect();
     let found: Vec<Event> = found.into_iter().map(|found| found.unwrap().event).collect();
     assert_eq!(found, events);
-    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(store.verify(Check::Id).unwrap().ok());
 }
 
 #[test]

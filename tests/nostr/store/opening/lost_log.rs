@@ -49,7 +49,7 @@ fn is_refused_and_goes_on(disk: &Sim, said: &str, left: &[u32]) {
         assert!(store.opening().is_loss, "{:?}", store.opening());
         assert!(!is_gone || store.opening().saved.is_empty(), "{:?}", store.opening());
         let report = store.verify(Check::Id).unwrap();
-        assert!(report.is_ok() && report.is_loss, "{report:?}");
+        assert!(report.ok() && report.is_loss, "{report:?}");
         assert_eq!(sorted(&store).iter().map(|e| e.created_at).collect::<Vec<_>>(), left);
         store.append(&note(8)).unwrap();
         store.close().unwrap();

@@ -91,7 +91,7 @@ fn judge(disk: &Sim, intact: &BTreeSet<Id>) -> Vec<String> {
     let (mut is_fine, mut is_read) = (false, false);
     if let Ok(reader) = on(disk).open(DIR, Mode::Read) {
         let report = reader.verify(Check::Id).unwrap();
-        is_fine = report.is_ok() && !report.is_loss;
+        is_fine = report.ok() && !report.is_loss;
         is_read = true;
         let lost = lacks(&ids_of(&reader));
         if lost > 0 && is_fine {

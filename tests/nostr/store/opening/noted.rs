@@ -27,7 +27,7 @@ fn a_store_with_known_damage_is_not_opened_for_writing() {
     flip();
     is_noted();
     let report = verified();
-    assert!(report.is_ok() && !report.noted, "{report:?}");
+    assert!(report.ok() && !report.noted, "{report:?}");
     on(&disk).check_all(true).open(DIR, Mode::Append).unwrap().close().unwrap();
 
     flip();

@@ -14,11 +14,11 @@ fn an_event_that_is_being_written_is_no_damage_for_a_reader() {
     for missing in [3000, 4096, 8192] {
         file.set_len(whole - missing).unwrap();
         assert_eq!(live(&reader()), events, "{missing}");
-        assert!(reader().verify(Check::Id).unwrap().is_ok(), "{missing}");
+        assert!(reader().verify(Check::Id).unwrap().ok(), "{missing}");
     }
     // Once it was acknowledged by a checkpoint, it is.
     store.checkpoint().unwrap();
-    assert!(!reader().verify(Check::Id).unwrap().is_ok());
+    assert!(!reader().verify(Check::Id).unwrap().ok());
 }
 
 /// With a smaller limit, events above it were damage: the store was called damaged, an index made
@@ -36,7 +36,7 @@ fn a_smaller_limit_is_for_new_events_alone() {
     let store = small.open(&dir, Mode::Append).unwrap();
     assert_eq!(store.reindex().unwrap(), 3);
     assert_eq!(live(&store), stored);
-    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(store.verify(Check::Id).unwrap().ok());
     assert!(store.find(&long.id).unwrap().is_some());
     refused(store.append(&note(10)), ErrorKind::TooLarge, "");
     delete(&store, &note(1));

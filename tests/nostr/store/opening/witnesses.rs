@@ -43,7 +43,7 @@ fn a_reader_has_committed_events_that_only_the_log_has() {
         assert_eq!(found, (0..9).map(short).collect::<Vec<_>>(), "{pages} pages");
         assert_eq!(reader.find(&short(8).id).unwrap().unwrap().event, short(8));
         let report = reader.verify(Check::Id).unwrap();
-        assert!(report.is_ok() && report.live == 9, "{report:?}");
+        assert!(report.ok() && report.live == 9, "{report:?}");
         let splits = reader.splits(2 * PAGE as u64).unwrap();
         // Before a writer has them in the segment, and after that.
         for is_written in [false, true] {
@@ -92,7 +92,7 @@ fn a_salvage_copies_what_only_the_log_has() {
 fn a_store_that_lacks_what_its_log_has_is_refused_and_repaired() {
     for (number, disk) in shorter().into_iter().take(2).enumerate() {
         let reader = reader(&disk);
-        assert!(!reader.verify(Check::Id).unwrap().is_ok(), "{number}");
+        assert!(!reader.verify(Check::Id).unwrap().ok(), "{number}");
         refused(on(&disk).open(DIR, Mode::Append), ErrorKind::LostRecords, "");
         let report = mended(&disk, PLAIN).unwrap();
         assert!(report.mended && !report.is_loss, "{number}: {report:?}");
@@ -105,7 +105,7 @@ fn a_store_that_lacks_what_its_log_has_is_refused_and_repaired() {
 fn a_segment_and_a_manifest_of_a_backup_get_the_rest_from_the_log() {
     let disk = shorter().pop().unwrap();
     let report = reader(&disk).verify(Check::Id).unwrap();
-    assert!(report.is_ok() && report.live == 8, "{report:?}");
+    assert!(report.ok() && report.live == 8, "{report:?}");
     has_all(&disk, 0..8);
 }
 
@@ -126,7 +126,7 @@ fn events_of_a_segment_that_the_log_lacks_are_named_and_saved() {
     assert_eq!(report.log_damages[0].path, Path::new(FIRST));
     let store = writer(&disk);
     assert_eq!((store.opening().saved.len(), events(&store).len()), (1, 2));
-    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(store.verify(Check::Id).unwrap().ok());
 }
 
 /// One page is damaged, and the log is lost or shorter.
@@ -150,7 +150,7 @@ fn intact_events_after_a_damaged_page_stay() {
                 _ => on(&disk).recovery(Recovery::Spec).open(DIR, Mode::Append).unwrap(),
             };
             assert!(events(&store).len() >= 9, "{how}: {}", events(&store).len());
-            assert!(store.verify(Check::Id).unwrap().is_ok(), "{how}");
+            assert!(store.verify(Check::Id).unwrap().ok(), "{how}");
         }
     }
 }

@@ -58,7 +58,7 @@ fn damage_before_the_last_checkpoint_is_not_cut_without_the_manifest() {
         let store = writer(&disk);
         // A segment that is written again keeps what counts.
         check(&events(&store), 0..23, &[gone, flagged].concat(), &[]);
-        assert!(store.verify(Check::Id).unwrap().is_ok());
+        assert!(store.verify(Check::Id).unwrap().ok());
     }
     // Less is there than the log speaks of, and no manifest says so: the log has the rest.
     changed(&disk, FIRST, |bytes| bytes.truncate(at(10)));

@@ -89,7 +89,7 @@ fn a_last_page_that_is_not_padded_is_read_and_appended_to() {
     changed(&disk, FIRST, |bytes| bytes.truncate(last_byte(bytes) + 1));
     let store = writer(&disk);
     assert_eq!(all(&store), notes(0..5));
-    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(store.verify(Check::Id).unwrap().ok());
     store.append(&note(5)).unwrap();
     store.close().unwrap();
     assert_eq!(all(&writer(&disk)), notes(0..6));

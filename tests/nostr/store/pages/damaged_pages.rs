@@ -49,7 +49,7 @@ fn goes_on(dir: &Path, damaged: Location, left: &[Event], what: &str) {
     let store = open(dir);
     let expected = [left, &[article("more", 90)]].concat();
     assert_eq!(live(&store), expected, "{what}");
-    assert!(store.verify(Check::Id).unwrap().is_ok(), "{what}");
+    assert!(store.verify(Check::Id).unwrap().ok(), "{what}");
     assert_eq!(queried(&store), expected.len(), "{what}");
 }
 
@@ -164,7 +164,7 @@ fn a_repair_removes_damage_before_it_ends_a_commit() {
     fs::remove_dir_all(dir.join(".deedbook/staged")).unwrap();
     on().repair(&dir, ACCEPT).unwrap_err();
     on().open(&dir, Mode::Read).unwrap().abandon_transaction().unwrap().unwrap();
-    assert!(open(&dir).verify(Check::Id).unwrap().is_ok());
+    assert!(open(&dir).verify(Check::Id).unwrap().ok());
 }
 
 /// One damaged page ended every query of a reader, and each query whose events an index had there.

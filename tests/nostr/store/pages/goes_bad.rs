@@ -75,6 +75,6 @@ fn damage_that_comes_after_a_repair_saved_what_was_there_ends_it() {
         // The segment that was written again comes after the others.
         let store = open(&options);
         assert!(sorted(&store) == left, "other events");
-        assert!(store.verify(Check::Id).unwrap().is_ok());
+        assert!(store.verify(Check::Id).unwrap().ok());
     }
 }

@@ -78,7 +78,7 @@ fn a_repair_goes_on_without_lost_pages_if_the_loss_is_accepted() {
         let store = writer(&disk);
         assert!(store.opening().is_loss);
         let verified = store.verify(Check::Id).unwrap();
-        assert!(verified.is_ok() && verified.is_loss && verified.live == 2, "{verified:?}");
+        assert!(verified.ok() && verified.is_loss && verified.live == 2, "{verified:?}");
         for number in 0..4 {
             let outcome = store.append(&short(number)).unwrap();
             assert_eq!(outcome.is_stored(), number > 1, "{number}: {outcome:?}");
@@ -115,7 +115,7 @@ fn a_segment_in_the_middle_that_lost_half_of_it_is_refused_and_mended() {
         assert_eq!(store.append(&note).unwrap().is_stored(), !is_there);
     }
     assert_eq!(queried(&store), 120);
-    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(store.verify(Check::Id).unwrap().ok());
 }
 
 /// The last segment was shorter than the checkpoint had left it, and events came after that. They were appended

@@ -108,7 +108,7 @@ pub fn judge(place: &Path, end: u32, what: &str) {
     }
     assert_eq!(queried(&store), there.len(), "{what}: a query");
     let report = store.verify(Check::Id).unwrap();
-    assert!(report.is_ok(), "{what}: {report:?}");
+    assert!(report.ok(), "{what}: {report:?}");
 }
 
 /// Children killed one after the other, each of which goes on where the one before was killed.

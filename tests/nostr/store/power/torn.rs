@@ -31,7 +31,7 @@ fn torn(last: &Event, lost: impl Fn(&[u8]) -> Range<usize>) {
         let found = store.find(&last.id).unwrap().unwrap();
         assert_eq!((&found.event, found.flags), (last, Flags::default()), "{what}");
         let report = store.verify(Check::Id).unwrap();
-        assert!(report.is_ok(), "{what}: {report:?}");
+        assert!(report.ok(), "{what}: {report:?}");
         store.close().unwrap();
         assert_eq!(all(&on.open(DIR, Mode::Read).unwrap()), events, "{what}");
     }

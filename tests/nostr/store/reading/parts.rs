@@ -1,7 +1,7 @@
 //! Parts of a store, read apart: together they give what the walk over the store gives.
 
 use deedbook::jobs::Split;
-use deedbook::nostr::{Events, PageDamage, StorePartReport, StoreReport};
+use deedbook::nostr::{Events, PageDamage, PartReport, VerifyReport};
 
 use crate::store::prelude::*;
 
@@ -76,7 +76,7 @@ fn parts_checked_apart_have_together_the_report_of_the_store() {
         for part_pages in [1, 8, 1000] {
             let segments = store.segments().unwrap();
             let bytes = segments.iter().map(|(_, bytes)| bytes).sum();
-            let mut together = StoreReport::default();
+            let mut together = VerifyReport::default();
             (together.segments, together.bytes) = (segments.len() as u64, bytes);
             let mut ids = Vec::new();
             for part in store.splits((part_pages * PAGE) as u64).unwrap() {
@@ -89,7 +89,7 @@ fn parts_checked_apart_have_together_the_report_of_the_store() {
                 let options = on(&disk);
                 let found = EventStore::verify_part(&part, &options, Check::Id, &mut tell);
                 assert_eq!(seen, (bytes, bytes), "{part:?}");
-                let StorePartReport { report, ids: more, .. } = found.unwrap();
+                let PartReport { report, ids: more, .. } = found.unwrap();
                 assert_eq!((report.segments, report.bytes), (1, bytes), "{part:?}");
                 together.live += report.live;
                 together.deleted += report.deleted;

@@ -43,7 +43,7 @@ fn a_store_of_the_reference_has_each_event_once() {
         assert_eq!(found(&options, Mode::Append), expected());
         let store = open(&options);
         let report = store.verify(Check::Id).unwrap();
-        assert!(report.is_ok(), "{report:?}");
+        assert!(report.ok(), "{report:?}");
         assert_eq!((report.live, report.deleted, report.replaced), (6, 1, 1));
         for (event, flags) in expected() {
             assert_eq!(store.find(&event.id).unwrap().is_some(), flags.is_live());

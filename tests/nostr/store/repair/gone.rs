@@ -66,7 +66,7 @@ fn a_repair_sets_a_copy_of_another_segment_aside() {
     assert!(report.mended && report.is_loss, "{report:?}");
     assert_eq!(report.lost_segments, [there[1]]);
     let store = writer(&disk);
-    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(store.verify(Check::Id).unwrap().ok());
     assert!(!events(&store).is_empty());
 }
 
@@ -105,7 +105,7 @@ fn a_missing_segment_is_damage_that_readers_pass_over() {
         gone.iter().for_each(|id| remove(&disk, &segment(*id)));
         let store = reader(&disk);
         assert!(store.opening().is_loss);
-        assert!(!store.verify(Check::Id).unwrap().is_ok());
+        assert!(!store.verify(Check::Id).unwrap().ok());
         assert!(store.iter(Include::All, OnCorrupt::Raise).unwrap().any(|found| found.is_err()));
         let (found, damage) = skipping(&store);
         assert!(found.len() < all.len() && (gone.len() > 1 || !found.is_empty()), "{gone:?}");

@@ -138,7 +138,7 @@ fn a_repair_takes_damaged_pages_out_if_their_loss_is_accepted() {
     assert!(saved.into_iter().any(|bytes| bytes == damaged), "{report:?}");
     let store = writer(&disk);
     let verified = store.verify(Check::Id).unwrap();
-    assert!(verified.is_ok() && verified.is_loss, "{verified:?}");
+    assert!(verified.ok() && verified.is_loss, "{verified:?}");
     assert_eq!(live_in(&events(&store)) + 1, live_in(&all));
     assert_eq!(queried(&store) + 1, live_in(&all));
     store.compact(0.0, false).unwrap();

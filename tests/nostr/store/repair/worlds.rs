@@ -246,7 +246,7 @@ pub fn of_logs() -> Vec<Damaged> {
 /// What a store gives in every way; it is whole.
 pub fn given(store: &EventStore) -> Outcome<Events> {
     let report = store.verify(Check::Id).map_err(|e| format!("verify: {e:?}"))?;
-    if !report.is_ok() {
+    if !report.ok() {
         return Err(format!("{report:?}"));
     }
     let all = events(store);

@@ -36,7 +36,7 @@ pub fn is_left(store: &EventStore, left: &[Event]) {
     for found in &found {
         assert_eq!(store.read(found.location).unwrap(), *found);
     }
-    assert!(store.verify(Check::Id).unwrap().is_ok());
+    assert!(store.verify(Check::Id).unwrap().ok());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Work over all events: it tells its progress, which can end it, and the index is made again.
 
 use deedbook::Result;
-use deedbook::nostr::{Index, StoreReport};
+use deedbook::nostr::{Index, VerifyReport};
 
 use crate::store::disks;
 use crate::store::prelude::*;
@@ -139,7 +139,7 @@ fn a_check_on_all_cores_says_what_walks_one_after_the_other_say() {
     let reader = options.open("/events", Mode::Read).unwrap();
     for check in [Check::None, Check::Id, Check::Signature] {
         report = reader.verify(check).unwrap();
-        let mut expected = StoreReport::default();
+        let mut expected = VerifyReport::default();
         for part in reader.splits(u64::MAX).unwrap() {
             let found = EventStore::verify_part(&part, &options, check, &mut |_, _| Ok(()));
             let found = found.unwrap().report;
