@@ -104,6 +104,17 @@
 //! store's, which takes none, is its sync. What is covered by a sync that returned is never lost;
 //! [`Durability`] chooses when syncs happen.
 //!
+//! # Errors
+//!
+//! A method names the errors of its own. Besides these:
+//!
+//! - Every call fails for a closed handle ([`ErrorKind::Closed`]), and in a process that was forked after the opening
+//!   ([`ErrorKind::Forked`]).
+//! - Every call that reads or writes files fails where the operating system does ([`ErrorKind::Io`]).
+//! - Every call that writes fails for a handle for reading ([`ErrorKind::ReadOnly`]), and after a write or sync that
+//!   failed ([`ErrorKind::Poisoned`]). [`Error::durable`] returns whether the records are durable then.
+//! - Options and arguments that make no sense are [`ErrorKind::InvalidArgument`].
+//!
 //! # In your process
 //!
 //! - A handle with [`Durability::Interval`], the default of an event store, has a thread, `deedbook-sync`,
@@ -115,6 +126,8 @@
 //! - Recoveries, damage and slow syncs are logged by the `log` crate, target `deedbook`.
 //! - On Linux, the first file that is mapped sets a handler of SIGBUS ([`struct@storage::Disk`]): a file that
 //!   another program cuts is an error, and ends no process. Other faults go to the previous handler.
+
+#![warn(clippy::missing_errors_doc)]
 
 #[macro_use]
 mod seeded;
@@ -130,6 +143,7 @@ pub mod detect;
 mod durability;
 #[cfg(feature = "sim")]
 #[doc(hidden)]
+#[allow(clippy::missing_errors_doc)]
 pub mod engine;
 mod error;
 mod interrupt;
@@ -138,6 +152,7 @@ pub mod ledger;
 mod linear;
 mod lines;
 mod locks;
+#[allow(clippy::missing_errors_doc)] // The engine is not public.
 mod log;
 mod mend;
 mod mode;
@@ -145,10 +160,13 @@ mod mode;
 pub mod nostr;
 mod range;
 mod retention;
+#[allow(clippy::missing_errors_doc)] // The engine is not public.
 mod scan;
 mod setters;
+#[allow(clippy::missing_errors_doc)] // The engine is not public.
 mod sidecar;
 mod slice;
+#[allow(clippy::missing_errors_doc)] // The traits of storages are not documented.
 pub mod storage;
 mod transaction;
 pub mod wal;

@@ -41,6 +41,12 @@ use target::{Target, make_target, name_holder};
 ///
 /// A `target` whose files are no beginning of the log's is [`crate::ErrorKind::InvalidArgument`], and stays as it is.
 ///
+/// # Errors
+///
+/// Fails with [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a target that holds something else,
+/// [`Locked`](crate::ErrorKind::Locked) while another process writes it, and [`Corrupt`](crate::ErrorKind::Corrupt)
+/// for damage in the log; see [Errors](crate#errors). An error of `progress` ends the work and is returned.
+///
 /// ```
 /// use deedbook::book::Book;
 /// use deedbook::{BackupOptions, backup};

@@ -19,6 +19,11 @@ impl Book {
     /// Append one deed whose jam of `jam_len` bytes is read while it is written, and return its event
     /// number. A reader that ends before, or fails, leaves the log as it was. Other calls on
     /// this handle may wait meanwhile; so a reader that uses this log waits for itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_from(&self, mug: u32, jam_len: u64, jam: &mut dyn Read) -> Result<u64> {
         let appended = self.0.append_payload(mug, jam_len, jam)?;
         self.0.shared.after_append(appended.end)?;
@@ -32,6 +37,11 @@ impl Book {
     }
 
     /// The jam of the deed with that number, in parts. The deed is proved intact with the last one.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and with
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged; see [Errors](crate#errors).
     pub fn jam_reader(&self, event: u64) -> Result<JamReader> {
         self.0.payload_by_ordinal(event)
     }

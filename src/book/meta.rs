@@ -77,6 +77,10 @@ impl Meta {
     }
 
     /// Read all fields.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a damaged file; see [Errors](crate#errors).
     pub fn read(storage: &dyn Storage, dir: &Path) -> Result<Self> {
         let Some(bytes) = load(storage, dir)? else {
             return Ok(Self::default());
@@ -88,6 +92,10 @@ impl Meta {
     }
 
     /// Change the fields that are `Some`, durably and all at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a damaged file; see [Errors](crate#errors).
     pub fn save(&self, storage: &dyn Storage, dir: &Path, mode: u32) -> Result<()> {
         save(storage, dir, mode, &self.values())
     }

@@ -16,6 +16,7 @@ mod meta;
 mod names;
 mod options;
 pub mod pier;
+#[allow(clippy::missing_errors_doc)] // Not public.
 pub(crate) mod slots;
 
 use std::borrow::Cow;
@@ -69,6 +70,10 @@ impl Batch {
     }
 
     /// Add a deed. The batch is unchanged if the deed is beyond the limit.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit.
     #[inline]
     pub fn push(&mut self, mug: u32, jam: &[u8]) -> Result<()> {
         self.push_tagged(mug, jam).map(drop)
@@ -77,6 +82,10 @@ impl Batch {
 
 impl Stage {
     /// Add a deed. What is staged stays as it is if the deed is beyond the limit.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit.
     #[inline]
     pub fn push(&mut self, mug: u32, jam: &[u8]) -> Result<()> {
         self.push_tagged(mug, jam)
@@ -85,12 +94,25 @@ impl Stage {
 
 impl Options {
     /// Open the book in a directory, or with a `book.log` named itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+    /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while another
+    /// handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or [`LostRecords`](crate::ErrorKind::LostRecords)
+    /// for damage that `recovery` does not allow; see [Errors](crate#errors).
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Book> {
         Ok(Book(Log::open_with(path.as_ref(), mode, self.clone())?))
     }
 
     /// Cut a log after its valid prefix, after saving what is cut in `book.log.cut-OFFSET` beside it.
     /// A clean log stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where intact records would go with the cut, unless it is
+    /// forced, and with [`Locked`](crate::ErrorKind::Locked) while another handle appends; see
+    /// [Errors](crate#errors).
     pub fn repair(&self, path: impl AsRef<Path>, how: Repair) -> Result<RepairReport> {
         crate::log::repair::<BookFormat>(path.as_ref(), self, how)
     }
@@ -111,6 +133,10 @@ impl Book {
     }
 
     /// First and last event, or `None` while empty.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn bounds(&self) -> Result<Option<RangeInclusive<u64>>> {
         if self.0.shared.place.is_tail {
             return Ok(None);
@@ -120,28 +146,48 @@ impl Book {
     }
 
     /// Last event; the epoch while empty.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn last(&self) -> Result<u64> {
         Ok(self.0.numbered_extent()?.next().saturating_sub(1))
     }
 
     /// The last event before this log's first one.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn epoch(&self) -> Result<u64> {
         Ok(self.0.numbered_extent()?.first.saturating_sub(1))
     }
 
     /// Byte after the last deed.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn end(&self) -> Result<u64> {
         Ok(self.0.extent()?.end)
     }
 
     /// Byte up to which the log is known to be on stable storage; `None` for a reader that finds no
     /// mark, or one since which another program appended.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn durable_end(&self) -> Result<Option<u64>> {
         self.0.durable_offset()
     }
 
     /// Last event known to be on stable storage; the epoch if none is. `None` for a reader that
     /// finds no mark, or one since which another program appended.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn durable_last(&self) -> Result<Option<u64>> {
         let epoch = self.epoch()?;
         Ok(self.0.durable_records()?.map(|records| epoch + records))
@@ -149,6 +195,11 @@ impl Book {
 
     /// Return when the deed with that number is on stable storage: the next sync serves all that
     /// wait, and if there is none, this call syncs.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and if the sync fails; see
+    /// [Errors](crate#errors).
     pub fn wait_durable(&self, event: u64) -> Result<()> {
         let shared = self.0.writable()?;
         let extent = self.0.numbered_extent()?;
@@ -161,6 +212,11 @@ impl Book {
 
     /// Append one deed and return its event number. When this returns, the deed survives the death
     /// of the process, and with [`Durability::Always`](crate::Durability::Always) a power cut.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append(&self, mug: u32, jam: &[u8]) -> Result<u64> {
         let appended = self.0.append_tagged(mug, jam)?;
         Ok(appended.ordinal)
@@ -192,6 +248,11 @@ impl Book {
     /// the last event before this log, which an empty log takes over and any other must have.
     ///
     /// This is the specification's `u3_book_save`.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_batch(
         &self,
         batch: &Batch,
@@ -224,35 +285,65 @@ impl Book {
 
     /// Append a batch, but with [`Durability::Always`](crate::Durability::Always) leave the sync to the
     /// caller: for a long series of batches that is acknowledged at its end.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
         self.0.writable()?;
         Ok(self.0.append_encoded_unsynced(self.encoded(batch)?.as_ref())?.ordinal)
     }
 
     /// Append one deed and sync, whatever the durability option.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn commit(&self, mug: u32, jam: &[u8]) -> Result<u64> {
         let appended = self.0.commit_tagged(mug, jam)?;
         Ok(appended.ordinal)
     }
 
     /// The deed with that number.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and with
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged; see [Errors](crate#errors).
     pub fn read(&self, event: u64) -> Result<Deed> {
         self.0.read_by_ordinal(event)
     }
 
     /// The deeds with numbers in a range: a snapshot of the log as it is now.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
+    /// [Errors](crate#errors).
     pub fn iter(&self, events: impl RangeBounds<u64>) -> Result<Iter> {
         Ok(Iter::new(self.cursor(events, OnCorrupt::Raise)?))
     }
 
     /// The deeds with numbers in a range, without an allocation each: a snapshot of the log as it is now.
     /// Damage is raised, or passed over as far as the file goes.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
+    /// [Errors](crate#errors).
     pub fn cursor(&self, events: impl RangeBounds<u64>, on_corrupt: OnCorrupt) -> Result<Cursor> {
         let (start, stop) = numbers(events);
         self.0.cursor_by_ordinal(start, stop, on_corrupt)
     }
 
     /// The deeds with numbers in a range, the last one first.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
+    /// [Errors](crate#errors).
     pub fn cursor_back(&self, events: impl RangeBounds<u64>) -> Result<Reverse> {
         let (start, stop) = numbers(events);
         self.0.reverse_by_ordinal(start, stop)
@@ -260,18 +351,33 @@ impl Book {
 
     /// Read what another process appended; returns the last event. A tail that is still
     /// being written is left for the next time; damage is an error.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) where records that this handle knew were cut off, and
+    /// with [`Corrupt`](crate::ErrorKind::Corrupt) for damage; see [Errors](crate#errors).
     pub fn refresh(&self) -> Result<u64> {
         self.0.refresh_extent()?;
         self.last()
     }
 
     /// Follow the log from event `start` on (`None`: its first).
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
+    /// [Errors](crate#errors).
     pub fn follow(&self, start: Option<u64>) -> Result<Follow> {
         self.0.follow_ordinal(start.unwrap_or(0))
     }
 
     /// Cut the deeds with numbers in a range into parts of about `split_bytes` bytes. A log that
     /// is damaged after its valid prefix gets one more part for what lies there.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
+    /// [Errors](crate#errors).
     pub fn splits(&self, split_bytes: u64, events: impl RangeBounds<u64>) -> Result<Vec<Split>> {
         let (start, stop) = numbers(events);
         let snapshot = self.0.usable()?.snapshot();
@@ -288,6 +394,11 @@ impl Book {
     }
 
     /// Where the deed with that number lies, or the one to come.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
+    /// [Errors](crate#errors).
     pub fn bookmark_at(&self, event: u64) -> Result<Bookmark> {
         let extent = self.0.numbered_extent()?;
         if extent.records == 0 || !(extent.first..=extent.next()).contains(&event) {
@@ -304,6 +415,11 @@ impl Book {
     /// Walk the deeds of a part with numbers in a range, without opening the log; without `check`,
     /// checksums are not compared. Another log at the path is
     /// [`ErrorKind::NotALog`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotALog`](crate::ErrorKind::NotALog) where another log lies at the path; see
+    /// [Errors](crate#errors).
     pub fn read_split(
         split: &Split,
         options: &Options,
@@ -326,12 +442,21 @@ impl Book {
     }
 
     /// The metadata.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a damaged file; see [Errors](crate#errors).
     pub fn meta(&self) -> Result<Meta> {
         let shared = self.0.usable()?;
         Meta::read(&*shared.common.storage, &shared.place.dir)
     }
 
     /// Change the metadata fields that are `Some`, durably and all at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)) and for a damaged file; see
+    /// [Errors](crate#errors).
     pub fn save_meta(&self, meta: &Meta) -> Result<()> {
         self.save_meta_of(|| Ok(*meta))
     }
@@ -349,6 +474,10 @@ impl Book {
 
     /// The bytes of one metadata key (`who`, `version`, `life`, `fake`); `None` where nothing was
     /// ever saved.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a damaged file; see [Errors](crate#errors).
     pub fn read_meta(&self, key: &str) -> Result<Option<Vec<u8>>> {
         let shared = self.0.usable()?;
         meta::read_key(&*shared.common.storage, &shared.place.dir, key)

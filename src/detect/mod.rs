@@ -152,6 +152,11 @@ fn disk() -> Arc<dyn Storage> {
 ///
 /// Fails if the directory cannot be listed, for a book's log under another name ([`ErrorKind::NotALog`]),
 /// and for a directory that holds several formats ([`ErrorKind::InvalidArgument`]).
+///
+/// # Errors
+///
+/// Fails with [`NotALog`](crate::ErrorKind::NotALog) for a book under another name, and with
+/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a directory that holds several formats.
 pub fn detect(path: impl AsRef<Path>, base: Option<&str>) -> Result<Option<Found>> {
     Ok(detect_on(&disk(), path.as_ref(), base)?.0)
 }

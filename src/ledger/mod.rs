@@ -60,6 +60,10 @@ impl Batch {
     }
 
     /// Add a record. The batch is unchanged if the payload is empty or beyond the limit.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit.
     #[inline]
     pub fn push(&mut self, payload: &[u8]) -> Result<()> {
         self.push_tagged((), payload).map(drop)
@@ -78,17 +82,32 @@ impl LedgerFile {
     }
 
     /// The records, up to the first damage, which is raised.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
+    /// [Errors](crate#errors).
     pub fn iter(&self) -> Result<Iter> {
         Ok(Iter::new(self.cursor(crate::OnCorrupt::Raise)?))
     }
 
     /// Walk the records; damage is raised, or passed over as far as the file goes.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
+    /// [Errors](crate#errors).
     pub fn cursor(&self, on_corrupt: crate::OnCorrupt) -> Result<Cursor> {
         self.0.cursor_by_ordinal(0, None, on_corrupt)
     }
 
     /// Cut the records into parts of about `split_bytes` bytes. A file that is damaged after its
     /// valid prefix gets one more part for what lies there.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
+    /// [Errors](crate#errors).
     pub fn splits(&self, split_bytes: u64) -> Result<Vec<Split>> {
         let extent = self.0.usable()?.snapshot().extent;
         self.0.splits_over(split_bytes, extent.start, extent.end, true)
@@ -96,6 +115,11 @@ impl LedgerFile {
 
     /// Walk the records of a part, without opening the log; without `check`, checksums are not compared.
     /// Another log at the path is [`ErrorKind::NotALog`](crate::ErrorKind::NotALog).
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotALog`](crate::ErrorKind::NotALog) where another log lies at the path; see
+    /// [Errors](crate#errors).
     pub fn read_split(
         split: &Split,
         options: &Options,

@@ -19,10 +19,18 @@ pub trait DataStore: Send + Sync {
     type Removable;
 
     /// Append one record.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     fn append(&self, payload: &[u8]) -> Result<()>;
 
     /// The oldest data: at most `count` parts, with at most `max_bytes` together, but always one.
     /// `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     fn fetch(
         &self,
         count: Option<usize>,
@@ -30,18 +38,34 @@ pub trait DataStore: Send + Sync {
     ) -> Result<Option<DataResult<Self::Output, Self::Removable>>>;
 
     /// Remove what was sent.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     fn remove(&self, items: &[Self::Removable]) -> Result<()>;
 
     /// Give back what was fetched and will not be sent now, so that other stores may send it. A store
     /// that nobody else can reach has nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     fn release(&self, _items: &[Self::Removable]) -> Result<()> {
         Ok(())
     }
 
     /// Whether there is anything to be sent.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     fn has_data(&self) -> Result<bool>;
 
     /// Remove everything.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     fn reset(&self) -> Result<()>;
 }
 
@@ -224,16 +248,28 @@ impl<S: DataStore> TransientDB<S> {
     }
 
     /// Append an event as it is displayed; a JSON value of the usual crates is displayed compact.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     pub fn append(&self, event: impl Display) -> Result<()> {
         self.append_bytes(event.to_string().as_bytes())
     }
 
     /// Append an event that is bytes already.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     pub fn append_bytes(&self, payload: &[u8]) -> Result<()> {
         self.store.append(payload)
     }
 
     /// The oldest data; see [`DataStore::fetch`].
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     pub fn fetch(
         &self,
         count: Option<usize>,
@@ -243,21 +279,37 @@ impl<S: DataStore> TransientDB<S> {
     }
 
     /// Remove what was sent.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     pub fn remove(&self, items: &[S::Removable]) -> Result<()> {
         self.store.remove(items)
     }
 
     /// Give back what will not be sent now; see [`DataStore::release`].
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     pub fn release(&self, items: &[S::Removable]) -> Result<()> {
         self.store.release(items)
     }
 
     /// Whether there is anything to be sent.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     pub fn has_data(&self) -> Result<bool> {
         self.store.has_data()
     }
 
     /// Remove everything.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the store below does.
     pub fn reset(&self) -> Result<()> {
         self.store.reset()
     }

@@ -21,6 +21,11 @@ macro_rules! facade {
         impl Options {
             /// Check every record of a part that [`splits`]($name::splits) gave, without opening the log. `progress` is
             /// called with bytes done and bytes in all, and its error ends the check.
+            ///
+            /// # Errors
+            ///
+            /// Fails where there is no log that can be read. Damage is no error: the report has it. An error of
+            /// `progress` ends the work and is returned.
             pub fn verify_part(
                 &self,
                 split: &$crate::jobs::Split,
@@ -55,6 +60,10 @@ macro_rules! facade {
             /// A second call waits for the first, and fails if that failed. All files and maps are given back,
             /// also where cursors and followers are left: these fail with
             /// [`ErrorKind::Closed`](crate::ErrorKind::Closed).
+            ///
+            /// # Errors
+            ///
+            /// Fails if the last sync fails. The handle is closed all the same.
             fn close(&self) -> $crate::Result<()>;
             /// Whether the handle is closed.
             fn is_closed(&self) -> bool;
@@ -65,14 +74,31 @@ macro_rules! facade {
             /// The report of the opening.
             fn recovery(&self) -> &$crate::report::OpenReport;
             /// Counts of this handle since it was opened.
+            ///
+            /// # Errors
+            ///
+            /// Fails for a closed handle; see [Errors](crate#errors).
             fn stats(&self) -> $crate::Result<$crate::Stats>;
             /// The log's directory `.deedbook`.
             fn sidecar(&self) -> &std::path::Path;
             /// Number of records.
+            ///
+            /// # Errors
+            ///
+            /// Fails for a closed handle; see [Errors](crate#errors).
             fn len(&self) -> $crate::Result<u64>;
             /// Whether there are no records.
+            ///
+            /// # Errors
+            ///
+            /// Fails for a closed handle; see [Errors](crate#errors).
             fn is_empty(&self) -> $crate::Result<bool>;
             /// The begin of the log as it is now.
+            ///
+            /// # Errors
+            ///
+            /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
+            /// [Errors](crate#errors).
             fn bookmark(&self) -> $crate::Result<$crate::jobs::Bookmark>;
             /// How far a reader can go on from a place: up to the end, or less far if `reach` says so. It
             /// returns `from` itself where there is nothing to read.
@@ -83,8 +109,18 @@ macro_rules! facade {
             /// Fails where the log is not the one of `from` any more: with
             /// [`ErrorKind::NotALog`](crate::ErrorKind::NotALog) for another log, with
             /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) where the place was dropped or cut off.
+            ///
+            /// # Errors
+            ///
+            /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
+            /// [Errors](crate#errors).
             fn advance(&self, from: &$crate::jobs::Bookmark, reach: &$crate::jobs::Reach) -> $crate::Result<$crate::jobs::Bookmark>;
             /// Cut what lies between two bookmarks into parts of about `split_bytes` bytes. Fails as `advance` does.
+            ///
+            /// # Errors
+            ///
+            /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
+            /// [Errors](crate#errors).
             fn splits_between(&self, split_bytes: u64, from: &$crate::jobs::Bookmark, to: &$crate::jobs::Bookmark) -> $crate::Result<Vec<$crate::jobs::Split>>;
         }
     };
@@ -97,12 +133,21 @@ macro_rules! facade {
 
         impl Options {
             /// Check every record of a log. The log is not changed.
+            ///
+            /// # Errors
+            ///
+            /// Fails where there is no log that can be read. Damage is no error: the report has it.
             pub fn verify(&self, path: impl AsRef<std::path::Path>) -> $crate::Result<$crate::report::VerifyReport> {
                 self.verify_with(path, |_, _| Ok(()))
             }
 
             /// As [`verify`](Self::verify). `progress` is called with bytes done and bytes in all, and its error ends
             /// the check.
+            ///
+            /// # Errors
+            ///
+            /// Fails where there is no log that can be read. Damage is no error: the report has it. An error of
+            /// `progress` ends the work and is returned.
             pub fn verify_with(
                 &self,
                 path: impl AsRef<std::path::Path>,
@@ -114,6 +159,11 @@ macro_rules! facade {
             /// As [`verify_with`](Self::verify_with), without reading again the parts `intact`: splits, from the log's
             /// first record on, that [`verify_part`](Self::verify_part) found to be intact. So several readers share
             /// a check. Parts that are not the beginning of the log as it is now are read again.
+            ///
+            /// # Errors
+            ///
+            /// Fails where there is no log that can be read. Damage is no error: the report has it. An error of
+            /// `progress` ends the work and is returned.
             pub fn verify_rest(
                 &self,
                 path: impl AsRef<std::path::Path>,
@@ -126,16 +176,40 @@ macro_rules! facade {
 
         impl $name {
             /// Open a log for reading.
+            ///
+            /// # Errors
+            ///
+            /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+            /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while
+            /// another handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or
+            /// [`LostRecords`](crate::ErrorKind::LostRecords) for damage that `recovery` does not allow; see
+            /// [Errors](crate#errors).
             pub fn open(path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
                 Options::new().open(path, $crate::Mode::Read)
             }
 
             /// Create a log that must not exist, for appending.
+            ///
+            /// # Errors
+            ///
+            /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+            /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while
+            /// another handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or
+            /// [`LostRecords`](crate::ErrorKind::LostRecords) for damage that `recovery` does not allow; see
+            /// [Errors](crate#errors).
             pub fn create(path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
                 Options::new().open(path, $crate::Mode::Create)
             }
 
             /// Open a log for appending, creating it if it is missing.
+            ///
+            /// # Errors
+            ///
+            /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+            /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while
+            /// another handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or
+            /// [`LostRecords`](crate::ErrorKind::LostRecords) for damage that `recovery` does not allow; see
+            /// [Errors](crate#errors).
             pub fn append_to(path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
                 Options::new().open(path, $crate::Mode::Append)
             }
@@ -143,10 +217,19 @@ macro_rules! facade {
 
         $crate::log::verbs! { $name:
             /// Return when every record appended so far is on stable storage.
+            ///
+            /// # Errors
+            ///
+            /// Fails if the sync fails, now or before ([`Poisoned`](crate::ErrorKind::Poisoned)); see
+            /// [Errors](crate#errors).
             fn sync(&self) -> $crate::Result<()>;
             /// Stage records for a commit of `job`: the file of one attempt of a task. `first` is the number
             /// that its first record must get. A write-ahead log has no such numbers, and ignores it.
             /// Any handle may stage, in any process.
+            ///
+            /// # Errors
+            ///
+            /// Fails if the record cannot be staged; see [Errors](crate#errors).
             fn stage(&self, job: &str, partition: u32, attempt: u64, first: Option<u64>) -> $crate::Result<Stage>;
             /// Append what the parts of a job hold, in the order of their partitions, all or nothing, and
             /// durably, whatever the durability option. A transaction that the log has already is not
@@ -154,16 +237,37 @@ macro_rules! facade {
             ///
             /// A commit that fails with [`Durable::No`](crate::Durable::No) left nothing. Any other that failed has
             /// begun: the next opening for writing ends it.
+            ///
+            /// # Errors
+            ///
+            /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a transaction that is not the next of its
+            /// application, and for parts that are missing or damaged; see [Errors](crate#errors).
             fn commit_staged(&self, transaction: &$crate::jobs::Transaction, parts: &[$crate::jobs::Part]) -> $crate::Result<$crate::jobs::Committed>;
             /// The last transaction of each application.
+            ///
+            /// # Errors
+            ///
+            /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
             fn transactions(&self) -> $crate::Result<std::collections::BTreeMap<String, $crate::jobs::Noted>>;
             /// The staged records that are not committed, by job.
+            ///
+            /// # Errors
+            ///
+            /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
             fn staged(&self) -> $crate::Result<Vec<$crate::jobs::StagedJob>>;
             /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+            ///
+            /// # Errors
+            ///
+            /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
             fn discard_staged(&self, job: &str) -> $crate::Result<bool>;
             /// Give up a commit that has begun and cannot be brought to its end, because what it staged is
             /// gone or damaged. Records that it appended stay. For a handle for reading; fails while the log
             /// is open for writing.
+            ///
+            /// # Errors
+            ///
+            /// Fails while the log is open for writing; see [Errors](crate#errors).
             fn abandon_transaction(&self) -> $crate::Result<Option<$crate::jobs::Transaction>>;
         }
     };

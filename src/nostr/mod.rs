@@ -3,12 +3,16 @@
 #[cfg(feature = "arrow")]
 mod arrow;
 mod bulk;
+#[allow(clippy::missing_errors_doc)] // Not public.
 pub(crate) mod bytes;
 mod damage;
+#[allow(clippy::missing_errors_doc)] // Not public.
 mod index;
+#[allow(clippy::missing_errors_doc)] // Not public.
 pub(crate) mod log;
 mod mend;
 mod open;
+#[allow(clippy::missing_errors_doc)] // Not public.
 pub(crate) mod pages;
 mod store;
 

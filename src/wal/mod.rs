@@ -56,6 +56,10 @@ facade! {
 
 impl Stage {
     /// Add a record. What is staged stays as it is if the record is beyond the limit.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit.
     #[inline]
     pub fn push(&mut self, payload: &[u8]) -> Result<()> {
         self.push_tagged((), payload)
@@ -70,6 +74,10 @@ impl Batch {
 
     /// Add a record; returns its byte in the batch: the LSN that [`Wal::append_batch`] returns, plus
     /// this, is the record's LSN. The batch is unchanged if the payload is beyond the limit.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit.
     #[inline]
     pub fn push(&mut self, payload: &[u8]) -> Result<u64> {
         self.push_tagged((), payload)
@@ -78,6 +86,13 @@ impl Batch {
 
 impl Options {
     /// Open the log in a directory of segments, or in one file.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+    /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while another
+    /// handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or [`LostRecords`](crate::ErrorKind::LostRecords)
+    /// for damage that `recovery` does not allow; see [Errors](crate#errors).
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Wal> {
         Ok(Wal(Log::open_with(path.as_ref(), mode, self.clone())?))
     }
@@ -85,6 +100,12 @@ impl Options {
     /// Cut a log after its valid prefix, after saving what is cut in `log.cut-BYTE` beside it (for a
     /// single file `NAME.cut-BYTE`). Segments after a gap are renamed to `*.wal.cut`, and a head marker
     /// that only the mark still knows is written again. A clean log stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where intact records would go with the cut, unless it is
+    /// forced, and with [`Locked`](crate::ErrorKind::Locked) while another handle appends; see
+    /// [Errors](crate#errors).
     pub fn repair(&self, path: impl AsRef<Path>, how: Repair) -> Result<RepairReport> {
         crate::log::repair::<WalFormat>(path.as_ref(), self, how)
     }
@@ -92,6 +113,11 @@ impl Options {
     /// Copy every intact record to a new log, of the same layout unless the options say another. The
     /// copies get new LSNs from 0 on; the report has both. Consumers keep their records, and committed
     /// transactions stay known.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
+    /// that is a log; see [Errors](crate#errors).
     pub fn salvage(
         &self,
         source: impl AsRef<Path>,
@@ -102,6 +128,11 @@ impl Options {
 
     /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
     /// copying.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
+    /// that is a log; see [Errors](crate#errors). An error of `progress` ends the work and is returned.
     pub fn salvage_with(
         &self,
         source: impl AsRef<Path>,
@@ -145,6 +176,10 @@ impl Wal {
     }
 
     /// The segment files from the one with the head on; of a single file that file.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn segment_paths(&self) -> Result<Vec<PathBuf>> {
         let shared = self.0.usable()?;
         Ok(match shared.files.segments() {
@@ -154,35 +189,61 @@ impl Wal {
     }
 
     /// First and last record, or `None` while there are none.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn bounds(&self) -> Result<Option<(Lsn, Lsn)>> {
         let extent = self.0.extent()?;
         Ok((extent.records > 0).then_some((Lsn(extent.start), Lsn(extent.last_offset))))
     }
 
     /// Where the first record begins, or will: 0 until a prefix is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn head(&self) -> Result<Lsn> {
         Ok(Lsn(self.0.extent()?.start))
     }
 
     /// Where the next record will begin.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn end(&self) -> Result<Lsn> {
         Ok(Lsn(self.0.extent()?.end))
     }
 
     /// The end of what is on stable storage; `None` for a reader that finds no mark, or one since which
     /// another program appended.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn durable_end(&self) -> Result<Option<Lsn>> {
         Ok(self.0.durable_offset()?.map(Lsn))
     }
 
     /// Return when the record at `lsn` is on stable storage: the next sync serves all that wait, and
     /// if there is none, this call syncs.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and if the sync fails; see
+    /// [Errors](crate#errors).
     pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         self.0.wait_durable_at(lsn.0)
     }
 
     /// Append one record and return its LSN. When this returns, the record survives the death of
     /// the process, and with [`Durability::Always`] a power cut.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append(&self, payload: &[u8]) -> Result<Lsn> {
         let appended = self.0.append_tagged((), payload)?;
         Ok(Lsn(appended.offset))
@@ -190,23 +251,43 @@ impl Wal {
 
     /// Append a batch with one write and return the first LSN; an error means that none of it is
     /// acknowledged. After a crash before the sync, a prefix of it may remain.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_batch(&self, batch: &Batch) -> Result<Lsn> {
         Ok(Lsn(self.0.append_encoded(batch, Wanted::default())?.offset))
     }
 
     /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
     /// series of batches that is acknowledged at its end.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_unsynced(&self, batch: &Batch) -> Result<Lsn> {
         Ok(Lsn(self.0.append_encoded_unsynced(batch)?.offset))
     }
 
     /// Append several payloads packed into one record: after a crash all of them are there, or
     /// none. [`Parts`] takes them apart; to programs that do not know it, it is an ordinary record.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_atomic<T: AsRef<[u8]>>(&self, parts: impl IntoIterator<Item = T>) -> Result<Lsn> {
         self.append(&pack(parts)?)
     }
 
     /// Append one record and sync, whatever the durability option.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn commit(&self, payload: &[u8]) -> Result<Lsn> {
         let appended = self.0.commit_tagged((), payload)?;
         Ok(Lsn(appended.offset))
@@ -214,24 +295,44 @@ impl Wal {
 
     /// The record that begins at `lsn`. What only looks like a record, inside the payload of one, is
     /// refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and with
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged; see [Errors](crate#errors).
     pub fn read(&self, lsn: Lsn) -> Result<Record> {
         self.0.read_by_offset(lsn.0)
     }
 
     /// The records of a range, whose ends must lie between records: `lsn..`, `a..b` or `..`. A snapshot of
     /// the log as it is now.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an end that is not between records; see
+    /// [Errors](crate#errors).
     pub fn iter(&self, lsns: impl RangeBounds<Lsn>) -> Result<Iter> {
         Ok(Iter::new(self.cursor(lsns, OnCorrupt::Raise)?))
     }
 
     /// The records of a range, whose ends must lie between records, without an allocation each: a snapshot of
     /// the log as it is now. Damage is raised, or passed over as far as the log goes.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an end that is not between records; see
+    /// [Errors](crate#errors).
     pub fn cursor(&self, lsns: impl RangeBounds<Lsn>, on_corrupt: OnCorrupt) -> Result<Cursor> {
         let (from, to) = bytes(lsns);
         self.0.cursor_by_offset(from, to, on_corrupt)
     }
 
     /// The records of a range, whose ends must lie between records, the last one first.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an end that is not between records; see
+    /// [Errors](crate#errors).
     pub fn cursor_back(&self, lsns: impl RangeBounds<Lsn>) -> Result<Reverse> {
         let (from, to) = bytes(lsns);
         self.0.reverse_by_offset(from, to)
@@ -240,17 +341,32 @@ impl Wal {
     /// Look for records that other processes appended, or dropped from the front; returns the end.
     /// A log whose end was cut is an error: what was read is not there any more. A writer knows its
     /// end.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) where records that this handle knew were cut off, and
+    /// with [`Corrupt`](crate::ErrorKind::Corrupt) for damage; see [Errors](crate#errors).
     pub fn refresh(&self) -> Result<Lsn> {
         Ok(Lsn(self.0.refresh_extent()?.end))
     }
 
     /// Follow the log from the record at `from` on (`None`: its first), or from its end.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an end that is not between records; see
+    /// [Errors](crate#errors).
     pub fn follow(&self, from: Option<Lsn>) -> Result<Follow> {
         self.0.follow_offset(from.map(|lsn| lsn.0))
     }
 
     /// Cut the records of a range into parts of about `split_bytes` bytes. A log that is
     /// damaged after its valid prefix gets one more part for what lies there.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
+    /// [Errors](crate#errors).
     pub fn splits(&self, split_bytes: u64, lsns: impl RangeBounds<Lsn>) -> Result<Vec<Split>> {
         let (start, stop) = bytes(lsns);
         let snapshot = self.0.usable()?.snapshot();
@@ -268,12 +384,22 @@ impl Wal {
     }
 
     /// Where the record at that LSN lies, or the one to come.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
+    /// [Errors](crate#errors).
     pub fn bookmark_at(&self, lsn: Lsn) -> Result<Bookmark> {
         self.0.bookmark_of_offset(lsn.0)
     }
 
     /// Walk the records of a part, without opening the log; without `check`, checksums are not compared.
     /// Another log at the path is [`ErrorKind::NotALog`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotALog`](crate::ErrorKind::NotALog) where another log lies at the path; see
+    /// [Errors](crate#errors).
     pub fn read_split(
         split: &Split,
         options: &Options,

@@ -35,7 +35,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// The parts of a payload that [`pack`] made; `None` for any other.
+    /// The parts of a payload that [`append_atomic`](super::Wal::append_atomic) packed; `None` for any other.
     pub fn of(payload: &'a [u8]) -> Option<Self> {
         let rest = payload.strip_prefix(PACK_MAGIC)?;
         let (count, left) = rest.split_first_chunk::<4>()?;

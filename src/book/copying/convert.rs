@@ -47,6 +47,11 @@ impl Options {
     /// called with bytes done and bytes in all (both passes), and what it fails with ends the conversion. The
     /// copy is made aside, in `.converting` of its directory: the target is all of it, or no log. A log that
     /// another program makes there meanwhile stays, and the conversion fails.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a source that is damaged and for a target that is there; see [Errors](crate#errors). An error of
+    /// `progress` ends the work and is returned.
     pub fn convert(
         &self,
         source: impl AsRef<Path>,

@@ -16,6 +16,11 @@ impl Options {
     /// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
     /// its first damage. Metadata that is damaged is left out, and logged. Deeds after a gap get new
     /// numbers, because a log has no gaps; the report has both. Committed transactions stay known.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
+    /// that is a log; see [Errors](crate#errors).
     pub fn salvage(
         &self,
         source: impl AsRef<Path>,
@@ -26,6 +31,11 @@ impl Options {
 
     /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
     /// copying.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
+    /// that is a log; see [Errors](crate#errors). An error of `progress` ends the work and is returned.
     pub fn salvage_with(
         &self,
         source: impl AsRef<Path>,
@@ -39,6 +49,11 @@ impl Options {
     /// intact one, the copy has a stub, the noun `0`. A ship cannot replay it; it is for those who find deeds by
     /// their numbers. If the number of lost deeds is not proved, the error is [`ErrorKind::Corrupt`], and the copy
     /// ends before. Records that may lie inside a damaged deed are not copied.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
+    /// that is a log; see [Errors](crate#errors). An error of `progress` ends the work and is returned.
     pub fn salvage_keeping_numbers(
         &self,
         source: impl AsRef<Path>,

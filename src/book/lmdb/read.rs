@@ -44,6 +44,10 @@ impl std::fmt::Debug for Environment {
 
 impl Environment {
     /// Open the environment in a directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no such environment, or it cannot be read; see [Errors](crate#errors).
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
         Self::open_in(dir.as_ref()).map_err(|e| e.of(LMDB))
     }
@@ -75,6 +79,10 @@ impl Environment {
 
     /// First and last event, or `None` without events. Where their number does not fit, the first gap is
     /// the error.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage; see [Errors](crate#errors).
     pub fn bounds(&self) -> Result<Option<RangeInclusive<u64>>> {
         let Some(events) = self.events else {
             return Ok(None);
@@ -103,11 +111,12 @@ impl Environment {
     /// The events from `start` on, in order: `take` gets number, mug and jam of each, and ends the walk with
     /// [`ControlFlow::Break`]. A gap is an error with both numbers, and
     /// so is an event that is shorter than its mug.
-    pub fn each(
-        &self,
-        start: u64,
-        take: &mut dyn FnMut(u64, u32, &[u8]) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a gap, with [`Corrupt`](crate::ErrorKind::Corrupt)
+    /// for damage, and with any error of `take`.
+    pub fn each(&self, start: u64, take: &mut Take<'_>) -> Result<()> {
         let Some(events) = self.events else {
             return Ok(());
         };
@@ -162,6 +171,10 @@ impl Environment {
 
     /// The metadata. Values whose trailing zeros were stripped are extended: an empty `fake` is 0, which
     /// says that the ship is fake.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage; see [Errors](crate#errors).
     pub fn meta(&self) -> Result<Meta> {
         let mut meta = Meta::default();
         for (key, value) in self.values()? {
@@ -212,6 +225,10 @@ impl Environment {
 
     /// Refuse what was read if a program changed the environment in the meantime: without locks, it may
     /// be a mixture of old and new pages.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another program wrote the environment meanwhile.
     pub fn check_unchanged(&self) -> Result<()> {
         let now = look(&self.path).map_err(|e| e.of(LMDB))?;
         unchanged(&self.path, &self.opened, &now)

@@ -37,6 +37,11 @@ impl Options {
     ///
     /// An epoch of a new pier gets its `epoc.txt` when all of it is compared, and the pier its metadata when
     /// all epochs are: until then Urbit does not take it for one.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a source that is damaged or open elsewhere, and for a destination that holds anything else; see
+    /// [Errors](crate#errors). An error of `progress` ends the work and is returned.
     pub fn migrate(
         &self,
         source: impl AsRef<Path>,
@@ -50,6 +55,11 @@ impl Options {
     /// The way back: bring a book to an LMDB environment, or a pier of books to a new pier of environments,
     /// under the same promises as [`migrate`](Self::migrate). Metadata values are stored as Urbit stores them, without
     /// trailing zeros. Needs the real disk: LMDB knows no other.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a source that is damaged or open elsewhere, and for a destination that holds anything else; see
+    /// [Errors](crate#errors). An error of `progress` ends the work and is returned.
     pub fn export(
         &self,
         source: impl AsRef<Path>,

@@ -42,12 +42,21 @@ impl Report {
 
 impl Options {
     /// Check every deed of every epoch of a pier. Epochs that a retention drops meanwhile are passed over.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log that can be read. Damage is no error: the report has it.
     pub fn verify_pier(&self, path: impl AsRef<Path>) -> Result<Report> {
         self.verify_pier_with(path, |_, _| Ok(()))
     }
 
     /// As [`verify_pier`](Self::verify_pier). `progress` is called with bytes done and bytes in all, and its error
     /// ends the check.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log that can be read. Damage is no error: the report has it. An error of `progress`
+    /// ends the work and is returned.
     pub fn verify_pier_with(
         &self,
         path: impl AsRef<Path>,

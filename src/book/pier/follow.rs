@@ -30,6 +30,11 @@ pub struct Follow {
 impl Pier {
     /// Follow the pier from event `start` on (`None` or 0: its first). Where that one was dropped,
     /// [`Follow::next`] fails.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
+    /// [Errors](crate#errors).
     pub fn follow(&self, start: Option<u64>) -> Result<Follow> {
         let start = start.unwrap_or(0);
         let begin = || -> Result<Follow> {
@@ -59,6 +64,11 @@ impl Pier {
 impl Follow {
     /// The next deed, after waiting for it at most so long. `None`: not yet. As
     /// [`Follow::next`](crate::Follow::next).
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
+    /// after an error.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Deed>> {
         let deadline = Instant::now().checked_add(wait);
         loop {

@@ -122,6 +122,13 @@ impl Options {
     /// Open the pier in a directory that has `.urb/log`, or with that `.urb/log` named itself. To
     /// append, the pier is created with one epoch if it is missing; [`Options::epoch`] is that
     /// epoch's, and that of the first one of a pier that exists.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+    /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while another
+    /// handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or [`LostRecords`](crate::ErrorKind::LostRecords)
+    /// for damage that `recovery` does not allow; see [Errors](crate#errors).
     pub fn open_pier(&self, path: impl AsRef<Path>, mode: Mode) -> Result<Pier> {
         Pier::open_with(path.as_ref(), mode, self).map_err(|error| error.of(FORMAT))
     }
@@ -129,11 +136,25 @@ impl Options {
 
 impl Pier {
     /// Open a pier for reading.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+    /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while another
+    /// handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or [`LostRecords`](crate::ErrorKind::LostRecords)
+    /// for damage that `recovery` does not allow; see [Errors](crate#errors).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::default().open_pier(path, Mode::Read)
     }
 
     /// Open a pier for appending, creating it if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+    /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while another
+    /// handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or [`LostRecords`](crate::ErrorKind::LostRecords)
+    /// for damage that `recovery` does not allow; see [Errors](crate#errors).
     pub fn append_to(path: impl AsRef<Path>) -> Result<Self> {
         Options::default().open_pier(path, Mode::Append)
     }
@@ -159,11 +180,19 @@ impl Pier {
     }
 
     /// The epochs in the order of their events.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn epochs(&self) -> Result<Vec<Epoch>> {
         self.with(|parts| parts.iter().map(Part::shown).collect())
     }
 
     /// First and last event, or `None` while there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn bounds(&self) -> Result<Option<RangeInclusive<u64>>> {
         self.with(|parts| {
             let (epoch, last) = ends_of(parts)?;
@@ -172,27 +201,47 @@ impl Pier {
     }
 
     /// The last event before the pier's first one.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn epoch(&self) -> Result<u64> {
         self.with(|parts| Ok(ends_of(parts)?.0))
     }
 
     /// Last event; while there is none, the event before the first one.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn last(&self) -> Result<u64> {
         self.on_last(Book::last)
     }
 
     /// Number of deeds.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn len(&self) -> Result<u64> {
         self.with(|parts| parts.iter().map(|part| part.book.len()).sum())
     }
 
     /// Whether there are no deeds.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
 
     /// Last event known to be on stable storage: what lies before the last epoch was synced when that
     /// one began. `None` for a reader that finds no mark, or one since which another program appended.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn durable_last(&self) -> Result<Option<u64>> {
         self.on_last(Book::durable_last)
     }
@@ -205,17 +254,32 @@ impl Pier {
     }
 
     /// Append one deed to the last epoch; as [`Book::append`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append(&self, mug: u32, jam: &[u8]) -> Result<u64> {
         self.on_last(|book| book.append(mug, jam))
     }
 
     /// Append one deed whose jam is read while it is written; as [`Book::append_from`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_from(&self, mug: u32, jam_len: u64, jam: &mut dyn Read) -> Result<u64> {
         self.on_last(|book| book.append_from(mug, jam_len, jam))
     }
 
     /// Append a batch to the last epoch; as [`Book::append_batch`], where `epoch` is the last
     /// epoch's.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_batch(
         &self,
         batch: &Batch,
@@ -226,21 +290,39 @@ impl Pier {
     }
 
     /// Append a batch to the last epoch; as [`Book::append_unsynced`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_unsynced(&self, batch: &Batch) -> Result<u64> {
         self.on_last(|book| book.append_unsynced(batch))
     }
 
     /// Append one deed and sync; as [`Book::commit`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn commit(&self, mug: u32, jam: &[u8]) -> Result<u64> {
         self.on_last(|book| book.commit(mug, jam))
     }
 
     /// Return when all that was appended is on stable storage.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sync fails, now or before ([`Poisoned`](crate::ErrorKind::Poisoned)); see [Errors](crate#errors).
     pub fn sync(&self) -> Result<()> {
         self.on_last(Book::sync)
     }
 
     /// What this handle did since it was opened, in all epochs.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn stats(&self) -> Result<Stats> {
         self.with(|parts| {
             let mut all = lock(&self.shared.finished).clone();
@@ -252,12 +334,20 @@ impl Pier {
     }
 
     /// What opening the last epoch found and did.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn recovery(&self) -> Result<crate::report::OpenReport> {
         self.on_last(|book| Ok(book.recovery().clone()))
     }
 
     /// Sync, close all epochs, and release the lock. A second call waits for the first, and fails if
     /// that failed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the last sync fails. The handle is closed all the same.
     pub fn close(&self) -> Result<()> {
         let (_held, mut parts) = self.shared.changing();
         self.shared.finish(&mut parts)

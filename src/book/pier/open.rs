@@ -65,6 +65,11 @@ impl Pier {
 
     /// Read what other processes appended, the epochs that they began, and those that they dropped;
     /// returns the last event.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) where records that this handle knew were cut off, and
+    /// with [`Corrupt`](crate::ErrorKind::Corrupt) for damage; see [Errors](crate#errors).
     pub fn refresh(&self) -> Result<u64> {
         self.find_more()?;
         self.on_last(|book| book.refresh())

@@ -22,11 +22,21 @@ pub struct Reverse {
 
 impl Pier {
     /// The deed with that number.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and with
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged; see [Errors](crate#errors).
     pub fn read(&self, event: u64) -> Result<Deed> {
         self.in_epoch_of(event, |book| book.read(event))
     }
 
     /// The jam of the deed with that number, in parts; as [`Book::jam_reader`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and with
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged; see [Errors](crate#errors).
     pub fn jam_reader(&self, event: u64) -> Result<JamReader> {
         self.in_epoch_of(event, |book| book.jam_reader(event))
     }
@@ -56,12 +66,22 @@ impl Pier {
     }
 
     /// The deeds with numbers in a range: a snapshot of the pier as it is now.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
+    /// [Errors](crate#errors).
     pub fn iter(&self, events: impl RangeBounds<u64>) -> Result<Iter> {
         Ok(Iter::new(self.cursor(events, OnCorrupt::Raise)?))
     }
 
     /// The deeds with numbers in a range, without an allocation each: a snapshot of the pier as it is now.
     /// Damage is raised, or passed over up to the end of its epoch.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
+    /// [Errors](crate#errors).
     pub fn cursor(&self, events: impl RangeBounds<u64>, on_corrupt: OnCorrupt) -> Result<Cursor> {
         let (start, stop) = numbers(events);
         let walk = |book: &Book| book.0.cursor_by_ordinal(start, stop, on_corrupt);
@@ -69,6 +89,11 @@ impl Pier {
     }
 
     /// The deeds with numbers in a range, the last one first.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
+    /// [Errors](crate#errors).
     pub fn cursor_back(&self, events: impl RangeBounds<u64>) -> Result<Reverse> {
         let (start, stop) = numbers(events);
         let walk = |book: &Book| book.0.reverse_by_ordinal(start, stop);
@@ -96,6 +121,11 @@ impl Pier {
 
 impl Reverse {
     /// The next deed, going down.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
+    /// after an error.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Deed>> {
         while let Some((_, walk)) = self.walks.last_mut() {

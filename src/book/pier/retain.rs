@@ -50,6 +50,10 @@ impl Pier {
     ///
     /// Appends of other threads wait. Where it cannot be seen whether an epoch is gone, the handle is
     /// closed, and opening the pier again finds out.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)); see [Errors](crate#errors).
     pub fn retain(&self, retention: &Retention) -> Result<Dropped> {
         let shared = self.shared.writable()?;
         let consumers = shared.consumers();
@@ -65,12 +69,20 @@ impl Pier {
     }
 
     /// What [`Pier::retain`] would drop. Changes nothing, so a reader may ask, too.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn retainable(&self, retention: &Retention) -> Result<Dropped> {
         let needed = self.shared.consumers().load()?.into_values().min();
         self.with(|parts| self.shared.allowed(parts, retention, needed))
     }
 
     /// The named consumers, each with the event that it needs next.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a name that cannot be a consumer's, and for a damaged file of consumers; see [Errors](crate#errors).
     pub fn consumers(&self) -> Result<BTreeMap<String, u64>> {
         self.shared.usable()?;
         self.shared.consumers().load()
@@ -79,6 +91,10 @@ impl Pier {
     /// Note, durably, that a consumer needs a deed and all after it: its event is the pier's, or the
     /// one after the last. A handle for reading may do so, too. Waits up to 30 s for a process that is
     /// dropping epochs, then fails with [`ErrorKind::Locked`].
+    ///
+    /// # Errors
+    ///
+    /// Fails for a name that cannot be a consumer's, and for a damaged file of consumers; see [Errors](crate#errors).
     pub fn set_consumer(&self, name: &str, event: u64) -> Result<()> {
         let named = check_name("consumer", name);
         named.map_err(|e| e.of(FORMAT).at(&self.shared.dir).with_durable(Durable::No))?;
@@ -97,6 +113,10 @@ impl Pier {
     }
 
     /// Forget a consumer, durably. Forgetting one that is not there is fine.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a name that cannot be a consumer's, and for a damaged file of consumers; see [Errors](crate#errors).
     pub fn remove_consumer(&self, name: &str) -> Result<()> {
         self.change_consumers(|consumers| {
             consumers.remove(name);

@@ -36,6 +36,10 @@ impl Pier {
     /// Appends of other threads wait. After an error, the last epoch takes appends as before; where
     /// it cannot be seen whether the new one is there, the handle is closed, and opening the pier
     /// again finds out.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)); see [Errors](crate#errors).
     pub fn roll(&self) -> Result<u64> {
         let shared = self.shared.writable()?;
         let (_held, mut parts) = shared.changing();

@@ -18,6 +18,10 @@ use crate::transaction::{self, Committed, Noted, StagedJob, Target, Transaction,
 impl Pier {
     /// Stage deeds for a commit of `job`; as [`Book::stage`](crate::book::Book::stage). Of another
     /// layout than that of the last epoch at the commit, they are not found there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record cannot be staged; see [Errors](crate#errors).
     pub fn stage(
         &self,
         job: &str,
@@ -37,6 +41,11 @@ impl Pier {
     ///
     /// Readers see a commit that makes epochs one epoch after the other. Where it cannot be seen how far
     /// one that failed came, the handle is closed, and opening the pier again brings it to its end.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a transaction that is not the next of its
+    /// application, and for parts that are missing or damaged; see [Errors](crate#errors).
     pub fn commit_staged(
         &self,
         transaction: &Transaction,
@@ -73,11 +82,19 @@ impl Pier {
     }
 
     /// The last transaction of each application, in whichever epoch.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
     pub fn transactions(&self) -> Result<BTreeMap<String, Noted>> {
         self.with(|epochs| self.shared.noted(epochs))
     }
 
     /// What was staged and not committed, by job.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
     pub fn staged(&self) -> Result<Vec<StagedJob>> {
         // A retention may have taken it to an epoch that a reader does not know yet.
         self.find_more()?;
@@ -102,6 +119,10 @@ impl Pier {
     }
 
     /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
     pub fn discard_staged(&self, job: &str) -> Result<bool> {
         self.find_more()?;
         self.with(|epochs| {
@@ -116,6 +137,10 @@ impl Pier {
 
     /// Give up a commit that has begun and cannot be brought to its end;
     /// as [`Book::abandon_transaction`](crate::book::Book::abandon_transaction). Epochs that it made stay.
+    ///
+    /// # Errors
+    ///
+    /// Fails while the log is open for writing; see [Errors](crate#errors).
     pub fn abandon_transaction(&self) -> Result<Option<Transaction>> {
         let Shared { options, dir, sidecar, .. } = &*self.shared;
         let storage = &*options.storage;

@@ -30,6 +30,10 @@ impl LedgerStore {
     ///
     /// A file without an intact record is removed if it is blank, else moved to
     /// `.deedbook/quarantine/`. A file that cannot be read is an error only if no other can be sent.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn fetch(
         &self,
         count: Option<usize>,
@@ -42,17 +46,29 @@ impl LedgerStore {
 
     /// Remove files that were sent. What is gone already, or has another file in its place, is passed
     /// over. A power cut may bring files back that were removed, with [`Durability::None`].
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn remove(&self, items: &[Removable]) -> Result<()> {
         self.usable()?.remove(items).map_err(|e| e.of(FORMAT))
     }
 
     /// Give back files that were fetched and will not be sent now: other stores may send them.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn release(&self, items: &[Removable]) -> Result<()> {
         self.usable()?.give_back_items(items).map_err(|e| e.of(FORMAT))
     }
 
     /// Whether there is anything to be sent: a record in the file being written, or any file. That
     /// may be one that another store writes or leased, which [`LedgerStore::fetch`] leaves out.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn has_data(&self) -> Result<bool> {
         let shared = self.usable()?;
         if shared.state().active.is_some() {
@@ -64,6 +80,10 @@ impl LedgerStore {
     /// Remove every file, the one being written and those that any store leased as well. The files that
     /// other live stores write stay, and so does the quarantine; indexes go on. A file that cannot be removed stays, too, and is
     /// an error once all others are gone.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn reset(&self) -> Result<()> {
         self.usable()?.reset().map_err(|e| e.of(FORMAT))
     }

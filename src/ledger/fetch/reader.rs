@@ -142,6 +142,10 @@ impl LedgerReader {
 
     /// Another reader of some of the records, the first one being 0, with the same header and footer;
     /// `None` if there are none. For a server that takes no body as long as this.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files cannot be read; see [Errors](crate#errors).
     pub fn part(&self, records: Range<u64>) -> Result<Option<Self>> {
         let end = records.end.min(self.records);
         if records.start >= end {

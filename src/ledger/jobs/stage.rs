@@ -29,6 +29,10 @@ pub struct Stage {
 impl LedgerStore {
     /// Stage records for a commit of `job`: the files of one attempt of a task. Any store may stage,
     /// in any process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record cannot be staged; see [Errors](crate#errors).
     pub fn stage(&self, job: &str, partition: u32, attempt: u64) -> Result<Stage> {
         let shared = self.usable()?;
         let part =
@@ -55,6 +59,10 @@ impl LedgerStore {
 
 impl Stage {
     /// Add a record. What is staged is unchanged if the record is empty or beyond the limit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record cannot be staged; see [Errors](crate#errors).
     pub fn push(&mut self, payload: &[u8]) -> Result<()> {
         let shared = self.store.shared.clone();
         shared.codec.check_len(payload.len())?;
@@ -87,6 +95,10 @@ impl Stage {
 
     /// Make the files durable. What this returns goes to the commit: no part if there is no record,
     /// and several if a file of the ledger would not hold them all.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record cannot be staged; see [Errors](crate#errors).
     pub fn finish(mut self) -> Result<Vec<Part>> {
         self.end_part().map_err(|e| e.of(FORMAT))?;
         self.is_finished = true;

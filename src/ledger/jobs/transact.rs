@@ -36,6 +36,11 @@ impl LedgerStore {
     ///
     /// A commit that fails with [`Durable::No`] left nothing. Any other that failed has begun: the
     /// next opening, or the next commit, ends it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a transaction that is not the next of its
+    /// application, and for parts that are missing or damaged; see [Errors](crate#errors).
     pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
         let shared = self.writable_as_before()?;
         let run = || {
@@ -48,22 +53,38 @@ impl LedgerStore {
     }
 
     /// The last transaction of each application.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
     pub fn transactions(&self) -> Result<BTreeMap<String, Noted>> {
         self.usable()?.desk().noted().map_err(|e| e.of(FORMAT))
     }
 
     /// What was staged and not committed, by job.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
     pub fn staged(&self) -> Result<Vec<StagedJob>> {
         self.usable()?.desk().staged().map_err(|e| e.of(FORMAT))
     }
 
     /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
     pub fn discard_staged(&self, job: &str) -> Result<bool> {
         self.usable()?.desk().discard(job).map_err(|e| e.of(FORMAT))
     }
 
     /// Give up a commit that has begun and cannot be brought to its end. Files that it put into the
     /// ledger stay. Waits for a commit that another store is at.
+    ///
+    /// # Errors
+    ///
+    /// Fails while the log is open for writing; see [Errors](crate#errors).
     pub fn abandon_transaction(&self) -> Result<Option<Transaction>> {
         let shared = self.usable()?;
         if !shared.directory.storage.is_dir(&shared.directory.jobs) {

@@ -71,6 +71,11 @@ impl Migration {
     ///
     /// Ended at any moment, it can be done again. Of the one file at which it ended, events may come twice.
     /// A kept file is migrated again by each migration: the reports alone say that it is in the ledger.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no such directory, and while another migration runs; see [Errors](crate#errors). An error
+    /// of `progress` ends the work and is returned.
     pub fn run(
         &self,
         config: LedgerConfig,
@@ -96,6 +101,11 @@ impl Migration {
     }
 
     /// What [`run`](Self::run) would do; nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no such directory, and while another migration runs; see [Errors](crate#errors). An error
+    /// of `progress` ends the work and is returned.
     pub fn inspect(
         &self,
         options: &Options,

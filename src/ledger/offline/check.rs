@@ -42,6 +42,10 @@ pub struct FileSalvage {
 
 impl Options {
     /// Check every record of every file of a ledger.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log that can be read. Damage is no error: the report has it.
     pub fn verify(
         &self,
         location: impl AsRef<Path>,
@@ -52,6 +56,11 @@ impl Options {
 
     /// As [`verify`](Self::verify). `progress` is called with bytes done and bytes in all, and its error ends the
     /// check.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log that can be read. Damage is no error: the report has it. An error of `progress`
+    /// ends the work and is returned.
     pub fn verify_with(
         &self,
         location: impl AsRef<Path>,
@@ -64,6 +73,11 @@ impl Options {
     /// Check every record of one file, but for those of the parts `intact`, which
     /// [`verify_part`](Self::verify_part) found to be intact: see
     /// [`verify_rest`](crate::book::Options::verify_rest) of a book.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log that can be read. Damage is no error: the report has it. An error of `progress`
+    /// ends the work and is returned.
     pub fn verify_file(
         &self,
         path: impl AsRef<Path>,
@@ -75,6 +89,11 @@ impl Options {
 
     /// Copy every intact record to a new ledger, whose directory must have no files of that base: each
     /// file to one of its own. The quarantine, `.deedbook/quarantine`, can be copied in the same way.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
+    /// that is a log; see [Errors](crate#errors).
     pub fn salvage(
         &self,
         location: impl AsRef<Path>,
@@ -86,6 +105,11 @@ impl Options {
 
     /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
     /// copying.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
+    /// that is a log; see [Errors](crate#errors). An error of `progress` ends the work and is returned.
     pub fn salvage_with(
         &self,
         location: impl AsRef<Path>,
@@ -100,6 +124,10 @@ impl Options {
 
 impl Contents {
     /// As [`Options::verify_with`], of these files.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log that can be read. Damage is no error: the report has it.
     pub fn verify(
         &self,
         options: &Options,
@@ -109,6 +137,11 @@ impl Contents {
     }
 
     /// As [`Options::salvage_with`], of these files.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
+    /// that is a log; see [Errors](crate#errors).
     pub fn salvage(
         &self,
         target: impl AsRef<Path>,

@@ -96,6 +96,10 @@ impl Contents {
     /// The lowest index that the next file of the directory can get, by the files there were and by the
     /// counter of those that were sent before; `None` where neither says. No ledger has a lower one
     /// than before: it is another one, or its numbers began again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files cannot be read; see [Errors](crate#errors).
     pub fn next_index(&self) -> Result<Option<u64>> {
         let storage = &*self.options.storage;
         let sidecar = match storage.is_dir(&self.path) {
@@ -115,6 +119,13 @@ impl Contents {
 impl Options {
     /// The ledger at a path: a directory, or one of its files. Of a directory, `base` says which ledger;
     /// without it there must be just one.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is no ledger,
+    /// [`NotALog`](crate::ErrorKind::NotALog) for other files, and
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for several ledgers without a base; see
+    /// [Errors](crate#errors).
     pub fn contents(&self, path: impl AsRef<Path>, base: Option<&str>) -> Result<Contents> {
         let storage = &*self.storage;
         let path = located(storage, path.as_ref())?;
@@ -166,6 +177,10 @@ fn only_base(path: &Path, options: &Options) -> Result<String> {
 /// A file's name is no proof, and a file has no header. A ledger is what has a counter in
 /// `.deedbook/`, or a file with an intact record. A file that cannot be read is an error only if no
 /// ledger is found.
+///
+/// # Errors
+///
+/// Fails if the files cannot be read; see [Errors](crate#errors).
 pub fn bases(location: impl AsRef<Path>, options: &Options) -> Result<Vec<String>> {
     let storage = &*options.storage;
     let path = located(storage, location.as_ref())?;
@@ -204,6 +219,10 @@ pub fn bases(location: impl AsRef<Path>, options: &Options) -> Result<Vec<String
 }
 
 /// Whether a file has the name of a ledger's file, and holds an intact record.
+///
+/// # Errors
+///
+/// Fails if the files cannot be read; see [Errors](crate#errors).
 pub fn is_ledger_file(path: impl AsRef<Path>, options: &Options) -> Result<bool> {
     let path = path.as_ref();
     let named = path.file_name().and_then(file_parts).is_some();

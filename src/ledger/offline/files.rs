@@ -28,11 +28,19 @@ pub struct FileInfo {
 
 impl Options {
     /// The files of a ledger, the oldest first; none if there is no such directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files cannot be read; see [Errors](crate#errors).
     pub fn files(&self, location: impl AsRef<Path>, base_filename: &str) -> Result<Vec<FileInfo>> {
         list(location.as_ref(), base_filename, self, Err)
     }
 
     /// One file for reading, also while a store writes it; a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files cannot be read; see [Errors](crate#errors).
     pub fn open_file(&self, path: impl AsRef<Path>) -> Result<LedgerFile> {
         Ok(LedgerFile(Log::open_with(path.as_ref(), Mode::Read, self.clone())?))
     }

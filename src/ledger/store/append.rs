@@ -33,6 +33,11 @@ pub struct Appended {
 impl LedgerStore {
     /// Append one record. When this returns, it survives the death of the process, and as far as the
     /// durability option says, a power cut.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append(&self, payload: &[u8]) -> Result<()> {
         let shared = self.writable()?;
         let at = |e: Error| e.at(&shared.directory.path);
@@ -43,6 +48,11 @@ impl LedgerStore {
 
     /// Append a batch, with one write for each file that it takes. An error that leaves a part of it
     /// in the ledger says so; then it is unknown, too, what a crash takes.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_batch(&self, batch: &Batch) -> Result<()> {
         let shared = self.writable()?;
         shared.after_append(shared.append_encoded(batch)?)
@@ -51,6 +61,11 @@ impl LedgerStore {
     /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
     /// series of batches that is acknowledged at its end. Once 64 finished files wait for a sync, this
     /// syncs them, but not the file being written.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_unsynced(&self, batch: &Batch) -> Result<()> {
         let shared = self.writable()?;
         let appended = shared.append_encoded(batch)?;
@@ -65,6 +80,11 @@ impl LedgerStore {
     /// sync, no other file, no wait for another thread. `false` if nothing was appended, and
     /// [`LedgerStore::append`] is to do it. For event loops: with [`Durability::Always`] the sync is
     /// left to the caller.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn try_append(&self, payload: &[u8]) -> Result<bool> {
         let shared = self.writable()?;
         let at = |e: Error| e.at(&shared.directory.path);
@@ -78,6 +98,11 @@ impl LedgerStore {
     }
 
     /// Append several records as [`LedgerStore::append_batch`] does.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_many<T: AsRef<[u8]>>(&self, payloads: impl IntoIterator<Item = T>) -> Result<()> {
         let mut batch = Batch::new(self.writable()?.codec.record_bytes_max);
         for payload in payloads {

@@ -24,6 +24,10 @@ impl LedgerStore {
     /// durability option. With [`Durability::None`] no file is held open for this, and every file is
     /// synced. One that this process may not open is passed over if another store wrote it; any other
     /// that cannot be opened is an error once all the rest is synced, and a later call tries it again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sync fails, now or before ([`Poisoned`](crate::ErrorKind::Poisoned)); see [Errors](crate#errors).
     pub fn sync(&self) -> Result<()> {
         let shared = self.writable_as_before()?;
         let end = shared.state().written;
@@ -38,6 +42,10 @@ impl LedgerStore {
 
     /// Finish the file being written, sync (unless the durability is none), and take no more calls.
     /// Closing twice is fine: the second call waits for the first, and fails if that failed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the last sync fails. The handle is closed all the same.
     pub fn close(&self) -> Result<()> {
         if self.shared.is_forked() {
             return Err(self.shared.forked_error());

@@ -19,6 +19,11 @@ use crate::storage::fork_generation;
 
 impl Options {
     /// Open a ledger with these options.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a configuration that makes no sense, and where the directory cannot be made or read; see
+    /// [Errors](crate#errors).
     pub fn open(&self, config: LedgerConfig) -> Result<LedgerStore> {
         LedgerStore::open_with(config, self.clone())
     }
@@ -28,6 +33,11 @@ impl LedgerStore {
     /// Open a ledger, with the specification's defaults. No file is read, and none is created before
     /// the first append. A commit that had begun is brought to its end; where that fails, a line of
     /// the log says why, and the next [`LedgerStore::commit_staged`] fails.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a configuration that makes no sense, and where the directory cannot be made or read; see
+    /// [Errors](crate#errors).
     pub fn new(config: LedgerConfig) -> Result<Self> {
         Options::default().open(config)
     }

@@ -40,12 +40,22 @@ impl<F: Format> Chained<F> {
     }
 
     /// The next record.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
+    /// after an error.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<F::Ref<'_>>> {
         Ok(self.next_numbered()?.map(|(_, record)| record))
     }
 
     /// The next record, and the number of its epoch or file.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
+    /// after an error.
     pub fn next_numbered(&mut self) -> Result<Option<(u64, F::Ref<'_>)>> {
         let Some((ordinal, offset, frame)) = self.step(Cursor::advance)? else { return Ok(None) };
         let Some((number, cursor)) = &self.at else { return Ok(None) };

@@ -79,6 +79,11 @@ impl<F: Format> Follow<F> {
     /// The next record, after waiting for it at most so long. `None`: not yet. A torn or unwritten
     /// tail is "not yet" too, as its writer may complete or cut it; damage is an error, and so is a
     /// log that was truncated under its follower.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
+    /// after an error.
     pub fn next(&mut self, wait: Duration) -> Result<Option<F::Ref<'_>>> {
         let deadline = Instant::now().checked_add(wait);
         let mut poll = POLL_FIRST;

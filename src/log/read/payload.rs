@@ -51,6 +51,10 @@ impl<F: Format> PayloadReader<F> {
     }
 
     /// Read up to `block.len()` bytes; 0 at the end. With the last part the record is proved intact.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) if the record is damaged; see [Errors](crate#errors).
     pub fn read_part(&mut self, block: &mut [u8]) -> Result<usize> {
         let want = self.left().min(block.len() as u64) as usize;
         let block = part_mut(block, ..want);

@@ -103,6 +103,11 @@ impl<F: Format> Log<F> {
 
 impl<F: Format> Reverse<F> {
     /// The next record, going down.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
+    /// after an error.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<F::Ref<'_>>> {
         while self.records.is_empty() {

@@ -103,6 +103,10 @@ impl Batches {
 
     /// Only the events that any of these filters matches; refused if one has a limit, which is for
     /// the newest events. Where they match little, a batch may have no rows.
+    ///
+    /// # Errors
+    ///
+    /// Fails for columns of other types, or values that they cannot hold.
     pub fn matching(mut self, filters: Vec<Filter>) -> Result<Self> {
         if filters.iter().any(|filter| filter.limit.is_some()) {
             let message = "filter: limit: batches come in the order in which events were stored, \

@@ -118,6 +118,10 @@ impl ParsedLines {
     }
 
     /// The batch of all lines.
+    ///
+    /// # Errors
+    ///
+    /// Fails for columns of other types, or values that they cannot hold.
     pub fn finish(self) -> Result<RecordBatch> {
         let rows = RecordBatchOptions::new().with_row_count(Some(self.len()));
         let nulls =

@@ -24,6 +24,10 @@ impl Stage {
     /// seconds), `kind` (int32 or int64), `tags` and `content`. Further columns count for nothing.
     ///
     /// A batch that is refused may be staged up to the row that the error names.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record cannot be staged; see [Errors](crate#errors).
     pub fn push_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = Columns::of(batch)?;
         for row in 0..batch.num_rows() {

@@ -101,6 +101,11 @@ impl EventStore {
     /// The same; `progress` is called with bytes done and bytes in all, which are more once it is known
     /// what is copied. An error of it ends the work: what was compacted by then stays so. It must not
     /// call the store.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)), and for damage; see
+    /// [Errors](crate#errors).
     pub fn compact_with(
         &self,
         ratio: impl Into<Option<f64>>,

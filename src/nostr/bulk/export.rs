@@ -22,6 +22,11 @@ pub struct ExportReport {
 impl EventStore {
     /// Write events as JSON lines in the order in which they were stored. `progress` is called with how
     /// many there are so far.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless it is passed over, and if the target
+    /// cannot be written. An error of `progress` ends the work and is returned.
     pub fn export(
         &self,
         out: &mut dyn Write,

@@ -95,6 +95,10 @@ impl EventStore {
     /// Reads all of them.
     ///
     /// [`Options::compaction_ratio`]: crate::nostr::Options::compaction_ratio
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn compaction_due(&self) -> Result<bool> {
         let ratio = self.options().compaction_ratio;
         Ok(self.fragmentation(&mut |_, _| Ok(()))?.iter().any(|found| found.is_due(ratio)))

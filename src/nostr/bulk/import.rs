@@ -148,6 +148,11 @@ impl EventStore {
     /// `aside` gets the bad lines as they were, each in one call; `progress` is called with what was done
     /// so far, and may commit the store. Where the lines cannot be read to their end, those before are stored,
     /// and then that is the error.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the events cannot be stored. A line that is no event is no error: the report counts it. An error of
+    /// `progress` ends the work and is returned.
     pub fn import(
         &self,
         lines: &mut dyn BufRead,

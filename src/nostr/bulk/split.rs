@@ -17,6 +17,10 @@ use crate::storage::{Access, located};
 impl EventStore {
     /// Cut what is stored now into parts of about `split_bytes` bytes of one segment each. Every part
     /// but a segment's first begins with an intact event, so that damage is never cut in two.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn splits(&self, split_bytes: u64) -> Result<Vec<Split>> {
         let mut splits = Vec::new();
         for segment in self.snapshot()? {
@@ -33,6 +37,11 @@ impl EventStore {
     }
 
     /// Walk the events of a part. Another segment than the one that was cut is refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotALog`](crate::ErrorKind::NotALog) where another log lies at the path; see
+    /// [Errors](crate#errors).
     pub fn read_split(
         split: &Split,
         options: &Options,

@@ -30,6 +30,10 @@ pub struct Filter {
 
 impl Filter {
     /// Read a filter from JSON.
+    ///
+    /// # Errors
+    ///
+    /// Fails for JSON that is no filter.
     pub fn parse(json: &str) -> Result<Self> {
         match read(json)? {
             Value::Object(fields) => Self::of(&fields),
@@ -38,6 +42,10 @@ impl Filter {
     }
 
     /// Read a filter or a list of filters, of which an event need meet one only.
+    ///
+    /// # Errors
+    ///
+    /// Fails for JSON that is no filter.
     pub fn parse_any(json: &str) -> Result<Vec<Self>> {
         let one = |value: &Value| match value {
             Value::Object(fields) => Self::of(fields),

@@ -135,12 +135,21 @@ pub struct Census {
 impl EventStore {
     /// Read every page, and check every record, id and, if asked for, signature, on all cores, and the
     /// [write-ahead log](Self::verify_log). The store is not changed; damaged pages are noted beside it.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log that can be read. Damage is no error: the report has it.
     pub fn verify(&self, check: Check) -> Result<VerifyReport> {
         self.verify_with(check, &mut |_, _| Ok(()))
     }
 
     /// The same; `progress` is called with bytes done and bytes in all, and an error of it ends the
     /// work.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log that can be read. Damage is no error: the report has it. An error of `progress`
+    /// ends the work and is returned.
     pub fn verify_with(
         &self,
         check: Check,
@@ -206,6 +215,11 @@ impl EventStore {
     /// The same of one of the [splits](Self::splits), without an open store, so that several
     /// processes share the work: the reports of all parts and [`verify_log`](Self::verify_log) make that of
     /// the store. Whether an event is stored twice is seen by their ids.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log that can be read. Damage is no error: the report has it. An error of `progress`
+    /// ends the work and is returned.
     pub fn verify_part(
         split: &Split,
         options: &Options,
@@ -230,6 +244,10 @@ impl EventStore {
     }
 
     /// The number of each segment, and its bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn segments(&self) -> Result<Vec<(u32, u64)>> {
         let segments = self.snapshot()?;
         let bytes = |segment: &Segment| u64::from(segment.bytes_there(0..segment.end()));
@@ -238,12 +256,20 @@ impl EventStore {
     }
 
     /// Count the events by kind, author, day and names of tags.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn census(&self) -> Result<Census> {
         self.census_with(OnCorrupt::Raise, &mut |_| Ok(()))
     }
 
     /// The same; `on_corrupt` says what damage does, and `progress` is called with the number of events so
     /// far: an error of it ends the work.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn census_with(
         &self,
         on_corrupt: OnCorrupt,

@@ -19,6 +19,10 @@ use crate::storage::Access;
 
 impl EventStore {
     /// What is wrong with the write-ahead log: a [`repair`](crate::nostr::Options::repair) names the same parts.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn verify_log(&self) -> Result<Vec<DamagedPart>> {
         let shared = self.usable()?;
         let check = shared.options.lock_timeout.check();

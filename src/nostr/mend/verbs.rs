@@ -15,6 +15,10 @@ impl Options {
     /// Check every page, record and id of a store, its write-ahead log and, if asked for, every signature. The store is
     /// not changed; damaged pages are noted beside it. [`EventStore::verify`](crate::nostr::EventStore::verify) checks
     /// one that is open.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log that can be read. Damage is no error: the report has it.
     pub fn verify(&self, path: impl AsRef<Path>, check: Check) -> Result<VerifyReport> {
         let store = self.open(path, Mode::Read)?;
         let report = store.verify(check)?;
@@ -23,12 +27,23 @@ impl Options {
     }
 
     /// Mend a store, after saving what is cut beside it. One without damage is opened and closed.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where intact records would go with the cut, unless it is
+    /// forced, and with [`Locked`](crate::ErrorKind::Locked) while another handle appends; see
+    /// [Errors](crate#errors).
     pub fn repair(&self, path: impl AsRef<Path>, how: Repair) -> Result<RepairReport> {
         repair(path.as_ref(), self, how)
     }
 
     /// Copy every intact event of a store to a new one, which keeps versions as the source does unless the options say
     /// otherwise. The source is not changed.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
+    /// that is a log; see [Errors](crate#errors).
     pub fn salvage(
         &self,
         source: impl AsRef<Path>,
@@ -39,6 +54,11 @@ impl Options {
 
     /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
     /// copying.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
+    /// that is a log; see [Errors](crate#errors). An error of `progress` ends the work and is returned.
     pub fn salvage_with(
         &self,
         source: impl AsRef<Path>,

@@ -41,6 +41,13 @@ enum Damage {
 
 impl Options {
     /// Open the store in a directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+    /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while another
+    /// handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or [`LostRecords`](crate::ErrorKind::LostRecords)
+    /// for damage that `recovery` does not allow; see [Errors](crate#errors).
     pub fn open(&self, path: impl AsRef<Path>, mode: Mode) -> Result<EventStore> {
         EventStore::open_with(path.as_ref(), mode, self.clone())
     }
@@ -48,17 +55,38 @@ impl Options {
 
 impl EventStore {
     /// Create a store in a directory that has none.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+    /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while another
+    /// handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or [`LostRecords`](crate::ErrorKind::LostRecords)
+    /// for damage that `recovery` does not allow; see [Errors](crate#errors).
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         Options::default().open(path, Mode::Create)
     }
 
     /// Open a store for reading. It reads the events that are there now; open it again to see
     /// later ones.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+    /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while another
+    /// handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or [`LostRecords`](crate::ErrorKind::LostRecords)
+    /// for damage that `recovery` does not allow; see [Errors](crate#errors).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::default().open(path, Mode::Read)
     }
 
     /// Open a store for appending, creating it if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Missing`](crate::ErrorKind::Missing) where there is nothing to read,
+    /// [`NotALog`](crate::ErrorKind::NotALog) for other files, [`Locked`](crate::ErrorKind::Locked) while another
+    /// handle appends, and [`Corrupt`](crate::ErrorKind::Corrupt) or [`LostRecords`](crate::ErrorKind::LostRecords)
+    /// for damage that `recovery` does not allow; see [Errors](crate#errors).
     pub fn append_to(path: impl AsRef<Path>) -> Result<Self> {
         Options::default().open(path, Mode::Append)
     }

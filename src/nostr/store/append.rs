@@ -32,6 +32,11 @@ impl EventStore {
     /// [`Options::durability`](crate::nostr::Options::durability) says when it survives a power cut. The append
     /// that passes [`Options::checkpoint_bytes`](crate::nostr::Options::checkpoint_bytes) makes the checkpoint, and
     /// other calls on the store wait for it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append(&self, event: &Event) -> Result<Outcome> {
         let outcomes = self.append_many(std::slice::from_ref(event))?;
         Ok(outcomes.first().copied().unwrap_or(Outcome::Ephemeral))
@@ -39,6 +44,11 @@ impl EventStore {
 
     /// Append events in their order, and say what became of each. After an error or a crash, the first
     /// ones may be stored: append all again, what is there is a duplicate.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
     pub fn append_many(&self, events: &[Event]) -> Result<Vec<Outcome>> {
         let (shared, _) = self.writable()?;
         let (mut records, mut scratch) = (Records::default(), Vec::new());
@@ -136,6 +146,11 @@ impl EventStore {
 
     /// Set the flags of an event: what is deleted or replaced is not found, and goes with the next
     /// compaction.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)), and for damage; see
+    /// [Errors](crate#errors).
     pub fn set_flags(&self, location: Location, flags: Flags) -> Result<()> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
@@ -178,6 +193,10 @@ impl EventStore {
 
     /// Return when everything that was appended is on stable storage. Other processes see from then on
     /// what was replaced or deleted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sync fails, now or before ([`Poisoned`](crate::ErrorKind::Poisoned)); see [Errors](crate#errors).
     pub fn commit(&self) -> Result<()> {
         let (shared, wal) = self.writable()?;
         shared.commit(wal)

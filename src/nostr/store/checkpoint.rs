@@ -17,6 +17,10 @@ use crate::nostr::pages::options::now;
 impl EventStore {
     /// Have the segments hold durably all that was appended, so that opening replays nothing. Files of the
     /// write-ahead log wholly before it are deleted; the one with the checkpoint stays.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sync fails, now or before ([`Poisoned`](crate::ErrorKind::Poisoned)); see [Errors](crate#errors).
     pub fn checkpoint(&self) -> Result<()> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();

@@ -158,12 +158,20 @@ impl EventStore {
 
     /// What this handle did to the write-ahead log since it was opened: a record is an event, a change
     /// of flags or a checkpoint. All zero for a reader.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn stats(&self) -> Result<Stats> {
         let wal = self.usable()?.wal.as_ref();
         Ok(wal.map_or_else(|| Counters::default().read(), EventWal::stats))
     }
 
     /// Bytes of the write-ahead log that no sync covers: what a power cut could take. 0 for a reader.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn unsynced_bytes(&self) -> Result<u64> {
         let wal = self.usable()?.wal.as_ref();
         Ok(wal.map_or(0, EventWal::unsynced_bytes))
@@ -176,6 +184,10 @@ impl EventStore {
 
     /// Make a [checkpoint](Self::checkpoint), and close. A second call waits for the first, and fails if
     /// that failed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the last sync fails. The handle is closed all the same.
     pub fn close(&self) -> Result<()> {
         self.shared.close()
     }

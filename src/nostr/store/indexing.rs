@@ -39,12 +39,22 @@ pub(crate) struct Moved {
 impl EventStore {
     /// Delete the index and make it again from the segments; returns how many events it has. Appends
     /// and queries wait.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)), and for damage; see
+    /// [Errors](crate#errors).
     pub fn reindex(&self) -> Result<u64> {
         self.reindex_with(&mut |_, _| Ok(()))
     }
 
     /// The same; `progress` is called with bytes done and bytes in all. After an error of it the store
     /// has to be opened again, which makes the index. It must not call the store.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)), and for damage; see
+    /// [Errors](crate#errors).
     pub fn reindex_with(&self, progress: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<u64> {
         let (shared, _) = self.writable()?;
         let mut state = shared.state();

@@ -44,6 +44,10 @@ pub enum Include {
 
 impl EventStore {
     /// The event with this id, if it is stored and counts.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where the event is damaged; see [Errors](crate#errors).
     pub fn find(&self, id: &Id) -> Result<Option<StoredEvent>> {
         let shared = self.usable()?;
         let mut state = shared.state();
@@ -62,6 +66,10 @@ impl EventStore {
     }
 
     /// The event at a place, whatever its flags.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where the event is damaged; see [Errors](crate#errors).
     pub fn read(&self, location: Location) -> Result<StoredEvent> {
         let state = self.usable()?.state();
         let mut buf = Vec::new();
@@ -70,12 +78,20 @@ impl EventStore {
     }
 
     /// All events in the order in which they were stored, as they are now.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn iter(&self, include: Include, on_corrupt: OnCorrupt) -> Result<Events> {
         let segments = self.snapshot()?.into();
         Ok(Events::new(segments, include, on_corrupt, false, self.options().now()))
     }
 
     /// The same from the last to the first.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn iter_reverse(&self, include: Include, on_corrupt: OnCorrupt) -> Result<Events> {
         let segments = self.snapshot()?.into_iter().rev().collect();
         Ok(Events::new(segments, include, on_corrupt, true, self.options().now()))
@@ -186,6 +202,11 @@ impl Events {
     }
 
     /// The next event, borrowed: nothing of it is copied.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
+    /// after an error.
     pub fn next_with<T>(
         &mut self,
         take: impl FnOnce(Location, &EventRef<'_>) -> T,

@@ -46,6 +46,10 @@ pub struct Stage {
 impl Stage {
     /// Add an event whose id is the hash of its content. The staged file is unchanged by an event
     /// that is refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record cannot be staged; see [Errors](crate#errors).
     pub fn push(&mut self, event: &Event) -> Result<()> {
         let shared = self.store.usable()?;
         self.record.clear();
@@ -65,6 +69,10 @@ impl Stage {
     }
 
     /// Make the file durable. What this returns goes to the commit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record cannot be staged; see [Errors](crate#errors).
     pub fn finish(mut self) -> Result<Part> {
         let shared = self.store.usable()?;
         self.staged.finish(&shared.desk()).map_err(|e| e.of(FORMAT))
@@ -81,6 +89,10 @@ impl Drop for Stage {
 impl EventStore {
     /// Stage events for a commit of `job`: the file of one attempt of a task. Any handle may stage,
     /// in any process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record cannot be staged; see [Errors](crate#errors).
     pub fn stage(&self, job: &str, partition: u32, attempt: u64) -> Result<Stage> {
         let shared = self.usable()?;
         let part =
@@ -97,6 +109,11 @@ impl EventStore {
     ///
     /// A commit that fails with [`Durable::No`] left nothing. Any other that failed has begun: the
     /// next commit or opening for writing ends it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a transaction that is not the next of its
+    /// application, and for parts that are missing or damaged; see [Errors](crate#errors).
     pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
         self.writable()?;
         let _committing = locked(&self.shared.committing);
@@ -106,16 +123,28 @@ impl EventStore {
     }
 
     /// The last transaction of each application.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
     pub fn transactions(&self) -> Result<BTreeMap<String, Noted>> {
         self.usable()?.desk().noted().map_err(|e| e.of(FORMAT))
     }
 
     /// What was staged and not committed, by job.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
     pub fn staged(&self) -> Result<Vec<StagedJob>> {
         self.usable()?.desk().staged().map_err(|e| e.of(FORMAT))
     }
 
     /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
     pub fn discard_staged(&self, job: &str) -> Result<bool> {
         self.usable()?.desk().discard(job).map_err(|e| e.of(FORMAT))
     }
@@ -123,6 +152,10 @@ impl EventStore {
     /// Give up a commit that has begun and cannot be brought to its end, because what it staged is
     /// gone or damaged. Events that it appended stay. For a handle for reading; fails while the store
     /// is open for writing.
+    ///
+    /// # Errors
+    ///
+    /// Fails while the log is open for writing; see [Errors](crate#errors).
     pub fn abandon_transaction(&self) -> Result<Option<Transaction>> {
         let desk = self.usable()?.desk();
         let run = || {

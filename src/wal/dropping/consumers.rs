@@ -15,6 +15,10 @@ use crate::wal::{Shared, Wal};
 
 impl Wal {
     /// The named consumers, each with the LSN of the record that it needs next.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a name that cannot be a consumer's, and for a damaged file of consumers; see [Errors](crate#errors).
     pub fn consumers(&self) -> Result<BTreeMap<String, Lsn>> {
         let positions = self.0.usable()?.consumers().load()?;
         Ok(positions.into_iter().map(|(name, lsn)| (name, Lsn(lsn))).collect())
@@ -24,6 +28,10 @@ impl Wal {
     /// the beginning of a record, or the log's end. A handle for reading may do so, too. Waits up to 30 s
     /// for another process that is dropping records or sets a consumer, then fails with
     /// [`ErrorKind::Locked`]; so do truncations and retention.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a name that cannot be a consumer's, and for a damaged file of consumers; see [Errors](crate#errors).
     pub fn set_consumer(&self, name: &str, lsn: Lsn) -> Result<()> {
         let shared = self.changeable()?;
         check_name("consumer", name)
@@ -41,6 +49,10 @@ impl Wal {
     }
 
     /// Forget a consumer, durably. Forgetting one that is not there is fine.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a name that cannot be a consumer's, and for a damaged file of consumers; see [Errors](crate#errors).
     pub fn remove_consumer(&self, name: &str) -> Result<()> {
         self.changeable()?.change_consumers(|_, consumers| {
             consumers.remove(name);

@@ -52,6 +52,12 @@ impl Wal {
     /// What a truncation would drop. Changes nothing, so a reader may ask, too. What the truncation
     /// would refuse is refused; of a reader it is not asked whether the record is durable, because
     /// opening for writing makes it so.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
+    /// durable; see [Errors](crate#errors).
     pub fn would_drop(&self, cut: Cut) -> Result<Dropped> {
         let shared = self.0.usable()?;
         let extent = shared.extent();

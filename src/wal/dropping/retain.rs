@@ -18,6 +18,10 @@ use crate::wal::{Shared, Wal};
 impl Wal {
     /// Drop what `retention` allows, whole segments at a time, but nothing that a consumer needs
     /// or that is not durable. Returns what was dropped; where nothing was, that has no records.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)); see [Errors](crate#errors).
     pub fn retain(&self, retention: &Retention) -> Result<Dropped> {
         let shared = self.0.writable()?;
         shared.check_segmented()?;
@@ -28,6 +32,10 @@ impl Wal {
 
     /// What [`Wal::retain`] would drop. Changes nothing, so a reader may ask, too: it takes all that it
     /// found at its opening to be durable.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn retainable(&self, retention: &Retention) -> Result<Dropped> {
         let shared = self.0.usable()?;
         shared.check_segmented()?;

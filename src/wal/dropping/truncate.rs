@@ -18,11 +18,23 @@ impl Wal {
     /// What would be dropped must be on stable storage already ([`Wal::sync`]), and no named consumer
     /// may need it: else [`ErrorKind::InvalidArgument`]. Where something is dropped, what comes after it is
     /// synced, too.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
+    /// durable; see [Errors](crate#errors).
     pub fn truncate_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_prefix(lsn, true)
     }
 
     /// As [`Wal::truncate_before`], but whatever consumers need.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
+    /// durable; see [Errors](crate#errors).
     pub fn truncate_before_all(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_prefix(lsn, false)
     }
@@ -46,11 +58,23 @@ impl Wal {
     }
 
     /// Keep the record that begins at `lsn` as the last one, and drop every record after it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
+    /// durable; see [Errors](crate#errors).
     pub fn truncate_after(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_end(lsn, true)
     }
 
     /// Drop the record that begins at `lsn`, and every record after it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
+    /// durable; see [Errors](crate#errors).
     pub fn truncate_from(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_end(lsn, false)
     }

@@ -34,6 +34,10 @@ impl Pier {
     /// [`Pier::save_meta`] with the value that holds stores it in both.
     ///
     /// Needs the feature `lmdb`; without it, the metadata is that of the last epoch.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a damaged file; see [Errors](crate#errors).
     pub fn meta(&self) -> Result<Meta> {
         // Either may be half of a save by another process, or of one by Vere.
         let kinds = [ErrorKind::Corrupt, ErrorKind::Locked];
@@ -53,6 +57,11 @@ impl Pier {
     /// `data.mdb` gets none.
     ///
     /// Needs the feature `lmdb`; without it, the last epoch's alone are changed.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)) and for a damaged file; see
+    /// [Errors](crate#errors).
     pub fn save_meta(&self, meta: &Meta) -> Result<()> {
         self.with(|parts| match parts.last() {
             Some(part) => part.book.save_meta_of(|| self.shared.save_top(part, meta)),

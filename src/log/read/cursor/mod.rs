@@ -199,6 +199,11 @@ impl<F: Format> Cursor<F> {
     }
 
     /// The next record.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
+    /// after an error.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<F::Ref<'_>>> {
         if let Some((ordinal, offset, frame)) = self.advance_in_memory() {

@@ -23,12 +23,20 @@ impl EventStore {
     ///
     /// The answer is in memory before this returns, and of a store that is open for appending other calls
     /// wait meanwhile: give the filters a limit, or walk along all with [`EventStore::iter`].
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn query(&self, filters: &[Filter]) -> Result<Query> {
         self.query_with(filters, OnCorrupt::Raise, &mut || Ok(()))
     }
 
     /// The same; `on_corrupt` says what damage does to the answer, and `progress` is called now and then
     /// while all events are looked at: an error of it ends that.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn query_with(
         &self,
         filters: &[Filter],
