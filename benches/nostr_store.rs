@@ -78,7 +78,7 @@ fn main() {
     let mut lines = BufReader::with_capacity(1 << 20, fs::File::open(&json).unwrap());
     let imported = store.import(&mut lines, &ImportOptions::default(), None, &mut |_| Ok(()));
     let imported = imported.unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     report.add("import JSON lines, ids checked", events, begun);
     println!("{imported:?}");
 

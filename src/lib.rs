@@ -87,7 +87,7 @@
 //! };
 //! event.id = event.canonical_id();
 //! store.append(&event)?;
-//! store.commit()?;
+//! store.sync()?;
 //! for found in store.query(&[Filter::parse(r##"{"kinds": [1], "#t": ["logs"]}"##)?])? {
 //!     assert_eq!(found?.event.content, "hello");
 //! }
@@ -100,9 +100,8 @@
 //! # Words
 //!
 //! *append* returned: the bytes are in the operating system's page cache and survive the death of
-//! the process. *sync* returned: they are on stable storage. *commit* of a record is both; an event
-//! store's, which takes none, is its sync. What is covered by a sync that returned is never lost;
-//! [`Durability`] chooses when syncs happen.
+//! the process. *sync* returned: they are on stable storage. *commit* of a record is both. A record covered
+//! by a sync that returned is never lost. [`Durability`] chooses when syncs happen.
 //!
 //! # Errors
 //!

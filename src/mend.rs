@@ -28,7 +28,7 @@ pub fn make_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result<()>
 
 /// Create a directory, or make the name of one durable that is there: a run that was killed may have made
 /// it, and not synced that.
-pub fn settle_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result<()> {
+pub fn ensure_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result<()> {
     match storage.is_dir(dir) {
         true => sync_above(storage, dir),
         false => make_dir(storage, dir, file_mode),

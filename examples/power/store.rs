@@ -63,7 +63,7 @@ impl Store {
     }
 
     pub fn sync(&self) -> Result<()> {
-        self.events.commit()
+        self.events.sync()
     }
 
     pub fn close(&self) -> Result<()> {

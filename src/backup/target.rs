@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::Place;
 use crate::mend::sync_above;
 use crate::sidecar::note::value;
-use crate::sidecar::{Found, Note, PRIVATE_MODE, WriterLock, is_missing, make_sidecar, seal};
+use crate::sidecar::{Found, Note, PRIVATE_MODE, WriterLock, is_missing, make_sidecar, with_sum};
 use crate::storage::{Access, Storage, above, names_in, sync_dir, write_full};
 
 const NAME: &str = "backup";
@@ -121,7 +121,7 @@ impl<'a> Target<'a> {
             opened => opened.map_err(fail)?,
         };
         let inode = file.id().map_err(fail)?.inode;
-        let text = seal(&format!("inode {inode:020}\n{what} {durable:020} {part:020}\n"));
+        let text = with_sum(&format!("inode {inode:020}\n{what} {durable:020} {part:020}\n"));
         write_full(&*file, text.as_bytes(), 0).map_err(fail)
     }
 }

@@ -196,7 +196,7 @@ pub fn encode<P: Framing>(framing: &P, out: &mut Vec<u8>, tag: P::Tag, payload: 
     let body = out.len() - start;
     out.resize(start + body + tail, 0);
     let (head, tail) = part_mut(out, start..).split_at_mut(body);
-    framing.seal(head, tail, sum);
+    framing.store_sum(head, tail, sum);
     P::SUM.short(sum)
 }
 
@@ -312,7 +312,7 @@ pub trait FramingExt: Framing {
 
     /// Store the checksum and the trailer in head and tail.
     #[inline(always)]
-    fn seal(&self, head: &mut [u8], tail: &mut [u8], sum: u64) {
+    fn store_sum(&self, head: &mut [u8], tail: &mut [u8], sum: u64) {
         match self.shape().sum {
             SumAt::Head(at) => Self::SUM.store(sum, head, at),
             SumAt::Tail => Self::SUM.store(sum, tail, 0),

@@ -58,7 +58,7 @@ fn note<'a>(storage: &'a dyn Storage, sidecar: &Path) -> Note<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sidecar::{PRIVATE_MODE, seal};
+    use crate::sidecar::{PRIVATE_MODE, with_sum};
     use crate::storage::{Memory, replace};
 
     #[test]
@@ -81,7 +81,9 @@ mod tests {
     fn a_note_of_no_place_is_an_error() {
         let (memory, dir) = (Memory::new(), Path::new("/log"));
         memory.create_dir(dir).unwrap();
-        for text in [seal("offset 7\n"), seal("offset x\nend 9\nreason r\n"), "offset 7\n".into()] {
+        for text in
+            [with_sum("offset 7\n"), with_sum("offset x\nend 9\nreason r\n"), "offset 7\n".into()]
+        {
             replace(&memory, &dir.join(DAMAGE_NAME), text.as_bytes(), PRIVATE_MODE).unwrap();
             let error = noted_damage(&memory, dir).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");

@@ -42,5 +42,5 @@ pub use lock::{LOCK_NAME, LockTimeout, WriterLock, lock_within};
 pub use look::{first_setting, has_mark, refuse_other_format, tells_of_no_record};
 pub use loss::Loss;
 pub use mark::{LoadedMark, Mark, MarkFile, MarkUse};
-pub use note::{Found, Note, is_absence, is_missing, seal};
+pub use note::{Found, Note, is_absence, is_missing, with_sum};
 pub use settings::Settings;

@@ -45,7 +45,9 @@ impl Note<'_> {
         };
         let bytes = read_small(&*file, &self.path, self.what)?;
         let text = std::str::from_utf8(&bytes).ok();
-        Ok(text.and_then(unseal).map_or(Found::Damaged, |lines| Found::Lines(lines.to_owned())))
+        Ok(text
+            .and_then(without_sum)
+            .map_or(Found::Damaged, |lines| Found::Lines(lines.to_owned())))
     }
 
     /// Replace the note, durably. Lines that nobody could read back are refused.
@@ -55,7 +57,7 @@ impl Note<'_> {
             let message = format!("would have {bytes} bytes, limit {SMALL_BYTES_MAX}");
             return Err(self.error(ErrorKind::TooLarge, &message));
         }
-        replace(self.storage, &self.path, seal(lines).as_bytes(), PRIVATE_MODE)
+        replace(self.storage, &self.path, with_sum(lines).as_bytes(), PRIVATE_MODE)
             .map_err(|e| self.failed("store", e))
     }
 
@@ -79,14 +81,14 @@ impl Note<'_> {
 }
 
 /// Lines, and their checksum.
-pub fn seal(lines: &str) -> String {
+pub fn with_sum(lines: &str) -> String {
     format!("{lines}crc {:08x}\n", crc32(lines.as_bytes()))
 }
 
 /// The lines, if the checksum is theirs.
-fn unseal(text: &str) -> Option<&str> {
+fn without_sum(text: &str) -> Option<&str> {
     let (lines, _crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
-    (seal(lines) == text).then_some(lines)
+    (with_sum(lines) == text).then_some(lines)
 }
 
 /// The value of a line `NAME VALUE`.
@@ -127,13 +129,13 @@ mod tests {
     #[test]
     fn lines_are_read_back_and_damage_is_seen() {
         for lines in ["", "crc 1\n", "one\ntwo\n"] {
-            let text = seal(lines);
-            assert_eq!(unseal(&text), Some(lines));
+            let text = with_sum(lines);
+            assert_eq!(without_sum(&text), Some(lines));
             for at in 0..text.len() {
                 let mut damaged = text.clone().into_bytes();
                 damaged[at] ^= 1;
-                assert_eq!(unseal(&String::from_utf8_lossy(&damaged)), None, "byte {at}");
-                assert_eq!(unseal(&text[..at]), None, "{at} bytes");
+                assert_eq!(without_sum(&String::from_utf8_lossy(&damaged)), None, "byte {at}");
+                assert_eq!(without_sum(&text[..at]), None, "{at} bytes");
             }
         }
     }

@@ -19,18 +19,18 @@ mod imp {
 
     static FORKS: AtomicU64 = AtomicU64::new(0);
     static REGISTER: Once = Once::new();
-    static PLACES: Place = Place::new();
+    static PLACES: Slot = Slot::new();
 
     const NONE: RawFd = -1;
 
     /// Place for one descriptor, and the places after it. They are never freed.
     #[derive(Debug)]
-    struct Place {
+    struct Slot {
         descriptor: AtomicI32,
-        next: OnceLock<Box<Place>>,
+        next: OnceLock<Box<Slot>>,
     }
 
-    impl Place {
+    impl Slot {
         const fn new() -> Self {
             Self { descriptor: AtomicI32::new(NONE), next: OnceLock::new() }
         }
@@ -44,7 +44,7 @@ mod imp {
     /// A descriptor that a forked child closes at once. A lock belongs to all copies of its descriptor:
     /// while a child has one, the lock outlives the process that took it.
     #[derive(Debug)]
-    pub struct NotInherited(&'static Place);
+    pub struct NotInherited(&'static Slot);
 
     impl NotInherited {
         /// Drop it before the descriptor is closed.
@@ -64,7 +64,7 @@ mod imp {
         }
     }
 
-    impl Default for Place {
+    impl Default for Slot {
         fn default() -> Self {
             Self::new()
         }
@@ -74,7 +74,7 @@ mod imp {
     extern "C" fn in_child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
         let mut place = Some(&PLACES);
-        while let Some(Place { descriptor, next }) = place {
+        while let Some(Slot { descriptor, next }) = place {
             let descriptor = descriptor.swap(NONE, Ordering::Relaxed);
             if descriptor != NONE {
                 // SAFETY: closes the child's copy; its owner forgets it, as it is of another generation.

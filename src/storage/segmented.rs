@@ -72,7 +72,7 @@ impl State {
 
 /// What a listing of the directory says.
 #[derive(Clone, Debug, Default)]
-pub struct Extent {
+pub struct Listing {
     /// Lowest segment that counts.
     pub first: u64,
     /// After the highest one before any gap.
@@ -85,7 +85,7 @@ pub struct Extent {
     pub open: Vec<(u64, Arc<dyn File>)>,
 }
 
-impl Extent {
+impl Listing {
     /// Keep an open file, as long as there are few. The lowest one is asked which log it is of.
     pub fn keep(&mut self, index: u64, file: Arc<dyn File>) {
         if self.open.len() == OPEN_MAX {
@@ -104,7 +104,7 @@ impl Segmented {
         segment_bytes: u64,
         access: Access,
         file_mode: u32,
-        extent: Extent,
+        extent: Listing,
     ) -> Self {
         let state = State {
             first: extent.first,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::codec::{segment_index, segment_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Place;
-use crate::storage::segmented::Extent;
+use crate::storage::segmented::Listing;
 use crate::storage::segmented::head::Head;
 use crate::storage::{Access, File, Storage, names_in, read_full};
 
@@ -113,7 +113,7 @@ fn open_if_there(
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     /// The segments that count, those after a gap, and those below the head.
-    pub extent: Extent,
+    pub extent: Listing,
     /// Byte after the last one before any gap.
     pub end: u64,
     /// Why the segments after the gap do not follow.
@@ -138,7 +138,7 @@ pub fn check_segments(
     let (below, from): (Vec<_>, Vec<_>) = indices.iter().partition(|&&index| index < first);
     let mut found = Segments { end: head, ..Segments::default() };
     found.extent =
-        Extent { first, next: first, orphans: Vec::new(), stale: below, ..Extent::default() };
+        Listing { first, next: first, orphans: Vec::new(), stale: below, ..Listing::default() };
     for &index in &found.extent.stale {
         // What is removed must be what a removal left, and not what another size makes of it.
         match open_if_there(place, storage, index, Access::Read)? {

@@ -170,7 +170,7 @@ fn signatures(real: &[Event], place: &Path, figures: &mut Figures) {
         let options = ImportOptions::default().check(Check::Signature);
         let (done, report) = timed(real.len(), || {
             let report = store.import(&mut &lines[..], &options, None, &mut |_| Ok(())).unwrap();
-            store.commit().unwrap();
+            store.sync().unwrap();
             report
         });
         assert_eq!((report.lines, report.bad), (real.len() as u64, 0), "{report:?}");

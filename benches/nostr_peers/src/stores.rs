@@ -115,7 +115,7 @@ impl Store for Ours {
             let mut text = BufReader::with_capacity(1 << 20, File::open(lines.path).unwrap());
             let options = ImportOptions::default();
             let report = self.0.import(&mut text, &options, None, &mut |_| Ok(())).unwrap();
-            self.0.commit().unwrap();
+            self.0.sync().unwrap();
             report
         });
         assert_eq!((report.lines, report.bad), (lines.ids.len() as u64, 0), "{report:?}");

@@ -233,7 +233,7 @@ impl PyEventStore {
 
     #[doc = doc!("EventStore".commit)]
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.store.commit()).or_raise(py)
+        py.detach(|| self.store.sync()).or_raise(py)
     }
 
     #[doc = doc!("EventStore".checkpoint)]

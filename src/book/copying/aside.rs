@@ -22,7 +22,7 @@ use crate::book::names::{LOG_NAME, META_NAME};
 use crate::book::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{Format as _, Place, look_first};
-use crate::mend::{refuse_link, settle_dir};
+use crate::mend::{ensure_dir, refuse_link};
 use crate::mode::Mode;
 use crate::sidecar::{
     LOCK_NAME, PRIVATE_MODE, SIDECAR_NAME, WriterLock, sidecar_dir, tells_of_no_record,
@@ -60,7 +60,7 @@ impl<'a> NewBook<'a> {
         refuse_padded(options.layout.unwrap_or_default(), &place.log)?;
         let dir = &place.dir;
         let made = !storage.is_dir(dir);
-        settle_dir(storage, dir, options.file_mode)?;
+        ensure_dir(storage, dir, options.file_mode)?;
         let lock = match storage.lock(dir, false).map_err(|e| Error::io("lock", dir, e))? {
             LockAttempt::Held(lock) => lock,
             LockAttempt::Busy(holder) => {
@@ -158,7 +158,7 @@ impl<'a> NewBook<'a> {
         let (storage, sidecar) = (self.storage(), &self.place.sidecar);
         self.made_sidecar |= !storage.is_dir(sidecar);
         refuse_link(storage, sidecar)?;
-        settle_dir(storage, sidecar, PRIVATE_MODE)?;
+        ensure_dir(storage, sidecar, PRIVATE_MODE)?;
         let lock = WriterLock::of_sidecar(storage, sidecar, &self.options.lock_timeout)?;
         refuse_log(self.options, &self.place)?;
         Ok(lock)

@@ -221,7 +221,7 @@ mod tests {
             let crc = codec.encode(&mut whole, 9, &jam);
             let (mut head, mut tail) = codec.around(9, jam.len());
             let apart = Codec::SUM.more(codec.sum_of_head(&head), &jam);
-            codec.seal(&mut head, &mut tail, apart);
+            codec.store_sum(&mut head, &mut tail, apart);
             assert_eq!(whole, [&head[..], &jam, &tail].concat());
             assert_eq!(u64::from(crc), apart);
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::place::{Part, Plan};
+use super::place::{Leg, Plan};
 use crate::error::{Error, ErrorKind, Result};
 use crate::setters::setters;
 
@@ -36,7 +36,7 @@ impl Options {
     pub fn new() -> Self {
         Self::default()
     }
-    pub(super) fn has(&self, part: &Part) -> bool {
+    pub(super) fn has(&self, part: &Leg) -> bool {
         let among = |epochs: &Vec<u64>| part.epoch.is_some_and(|epoch| epochs.contains(&epoch));
         self.epochs.as_ref().is_none_or(among)
     }

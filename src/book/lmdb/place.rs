@@ -7,7 +7,7 @@ use super::DATA_NAME;
 use crate::book::epoch::epoch_in_name;
 use crate::book::{LOG_NAME, Meta};
 use crate::error::{Error, ErrorKind, Result};
-use crate::mend::settle_dir;
+use crate::mend::ensure_dir;
 use crate::storage::{Access, Storage, located, read_full};
 
 /// Directories of a destination that is a pier: `PIER/.urb/log/0iN`.
@@ -41,7 +41,7 @@ impl Kind {
 
 /// One log.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct Leg {
     pub kind: Kind,
     pub source: PathBuf,
     pub dest: PathBuf,
@@ -60,7 +60,7 @@ pub struct Looked {
 /// All logs of a path, and the top directories of piers.
 #[derive(Debug)]
 pub struct Plan {
-    pub parts: Vec<Part>,
+    pub parts: Vec<Leg>,
     pub top: Option<(PathBuf, PathBuf)>,
 }
 
@@ -110,7 +110,7 @@ impl Plan {
             }
         }
         let kind = if to == Kind::Book { Kind::Lmdb } else { Kind::Book };
-        Ok(Self { parts: vec![Part { kind, source, dest, epoch: None }], top: None })
+        Ok(Self { parts: vec![Leg { kind, source, dest, epoch: None }], top: None })
     }
 
     fn of_pier(storage: &dyn Storage, source: PathBuf, dest: PathBuf, to: Kind) -> Result<Self> {
@@ -118,12 +118,12 @@ impl Plan {
         for (epoch, source) in epochs(storage, &source)? {
             let kind = kind_of(storage, &source)?;
             let dest = dest.join(format!("0i{epoch}"));
-            parts.push(Part { kind, source, dest, epoch: Some(epoch) });
+            parts.push(Leg { kind, source, dest, epoch: Some(epoch) });
         }
         if parts.is_empty() {
             // A pier of version 1: its events lie in the top directory itself.
             let dest = dest.join("0i0");
-            parts.push(Part { kind: Kind::Lmdb, source: source.clone(), dest, epoch: Some(0) });
+            parts.push(Leg { kind: Kind::Lmdb, source: source.clone(), dest, epoch: Some(0) });
             if to == Kind::Lmdb {
                 let message = "a pier without epochs is in LMDB already";
                 return Err(Error::new(ErrorKind::InvalidArgument, message).at(&source));
@@ -141,7 +141,7 @@ impl Plan {
     }
 }
 
-impl Part {
+impl Leg {
     /// Refuse a destination that holds a log of the other kind: the source itself, for one.
     fn check_dest(&self, storage: &dyn Storage, to: Kind) -> Result<()> {
         let other = if to == Kind::Book { Kind::Lmdb } else { Kind::Book };
@@ -160,7 +160,7 @@ impl Part {
         let paths = self.dest.ancestors().enumerate();
         let made: Vec<_> =
             paths.take_while(|(above, path)| *above < own || !storage.is_dir(path)).collect();
-        made.iter().rev().try_for_each(|(_, path)| settle_dir(storage, path, file_mode))
+        made.iter().rev().try_for_each(|(_, path)| ensure_dir(storage, path, file_mode))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::copy::{Copied, Source, Target, held_before};
 use super::metadata::{Top, agrees, check_meta, check_whole, is_begun, stripped};
 use super::options::Options;
-use super::place::{Kind, Looked, Part, Plan, read_text};
+use super::place::{Kind, Leg, Looked, Plan, read_text};
 use super::read::Environment;
 use super::report::{EpochReport, Report};
 use super::write::Writer;
@@ -163,7 +163,7 @@ struct Trip<'a> {
 }
 
 impl Trip<'_> {
-    fn open(&self, part: &Part) -> Result<Source> {
+    fn open(&self, part: &Leg) -> Result<Source> {
         match part.kind {
             Kind::Lmdb => Environment::open(&part.source).map(Source::Lmdb),
             Kind::Book => {
@@ -177,14 +177,14 @@ impl Trip<'_> {
     }
 
     /// What lies at the destination of a part.
-    fn open_dest(&self, part: &Part) -> Result<Source> {
+    fn open_dest(&self, part: &Leg) -> Result<Source> {
         match self.to {
             Kind::Lmdb => Environment::open(&part.dest).map(Source::Lmdb),
             Kind::Book => self.options.book.open(&part.dest, Mode::Read).map(Source::Book),
         }
     }
 
-    fn look(&self, part: &Part) -> Result<Looked> {
+    fn look(&self, part: &Leg) -> Result<Looked> {
         let source = self.open(part)?;
         let events = source.view().bounds()?;
         let first = events.as_ref().map(|range| range.start() - 1);
@@ -205,7 +205,7 @@ impl Trip<'_> {
 
     fn bring(
         &self,
-        part: &Part,
+        part: &Leg,
         log: &Looked,
         noted: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<EpochReport> {
@@ -222,7 +222,7 @@ impl Trip<'_> {
     }
 
     /// Refuse what was read of a log that was written in the meantime.
-    fn check_unchanged(&self, part: &Part, source: &Source, log: &Looked) -> Result<()> {
+    fn check_unchanged(&self, part: &Leg, source: &Source, log: &Looked) -> Result<()> {
         match source {
             Source::Lmdb(environment) => environment.check_unchanged(),
             // A reader has the end that it found.
@@ -233,7 +233,7 @@ impl Trip<'_> {
     /// What `write` would do.
     fn compare(
         &self,
-        part: &Part,
+        part: &Leg,
         source: &Source,
         log: &Looked,
         noted: &mut dyn FnMut(u64) -> Result<()>,
@@ -260,7 +260,7 @@ impl Trip<'_> {
 
     fn write(
         &self,
-        part: &Part,
+        part: &Leg,
         source: &Source,
         log: &Looked,
         noted: &mut dyn FnMut(u64) -> Result<()>,
@@ -292,7 +292,7 @@ impl Trip<'_> {
         Ok(copied)
     }
 
-    fn target(&self, part: &Part, log: &Looked) -> Result<Target> {
+    fn target(&self, part: &Leg, log: &Looked) -> Result<Target> {
         if self.to == Kind::Book {
             let (durability, epoch) = (Durability::Manual, Some(log.epoch));
             let options = crate::book::Options { durability, epoch, ..self.options.book.clone() };
@@ -312,7 +312,7 @@ impl Trip<'_> {
     }
 
     /// Bytes of the source's file, which its jams do not exceed.
-    fn open_len(&self, part: &Part) -> Result<u64> {
+    fn open_len(&self, part: &Leg) -> Result<u64> {
         let path = part.source.join(if part.kind == Kind::Book { LOG_NAME } else { DATA_NAME });
         self.storage
             .open(&path, Access::Read)
@@ -334,7 +334,7 @@ impl Trip<'_> {
     }
 
     /// Say of a finished epoch which version it has. The last step: without, it is not taken for one.
-    fn sign(&self, part: &Part) -> Result<()> {
+    fn sign(&self, part: &Leg) -> Result<()> {
         if part.epoch.is_none() {
             return Ok(());
         }

@@ -74,7 +74,7 @@ pub fn check(file: &dyn File, path: &Path, pages: &Pages, wanted: Use) -> Result
     let page_bytes = usize::try_from(pages.page_bytes).unwrap_or(usize::MAX);
     let count = pages.last_page + 1;
     let words = usize::try_from(count.div_ceil(64)).unwrap_or(usize::MAX);
-    let mut walk = Walk { file, path, page_bytes, count, met: vec![0; words], wanted };
+    let mut walk = PageWalk { file, path, page_bytes, count, met: vec![0; words], wanted };
     walk.meet(0, 2)?;
     walk.tree(&pages.main, Kind::Main)?;
     if wanted == Use::Write {
@@ -83,7 +83,7 @@ pub fn check(file: &dyn File, path: &Path, pages: &Pages, wanted: Use) -> Result
     Ok(())
 }
 
-struct Walk<'a> {
+struct PageWalk<'a> {
     file: &'a dyn File,
     path: &'a Path,
     page_bytes: usize,
@@ -131,7 +131,7 @@ impl Page {
     }
 }
 
-impl Walk<'_> {
+impl PageWalk<'_> {
     fn refuse<T>(&self, page: u64, message: impl std::fmt::Display) -> Result<T> {
         let error = Error::new(ErrorKind::Corrupt, format!("page {page}: {message}"));
         Err(error.at(self.path).offset_at(page.saturating_mul(self.page_bytes as u64)))

@@ -56,7 +56,7 @@ use crate::log::Stats;
 use crate::mode::Mode;
 use crate::scan::Verdict;
 use crate::sidecar::WriterLock;
-use part::Part;
+use part::OpenEpoch;
 
 pub use check::{EpochReport, Report};
 pub use follow::Follow;
@@ -79,7 +79,7 @@ struct Shared {
     options: Options,
     /// In the order of their events, one at least. Changed by a roll, and by a reader that meets
     /// one.
-    parts: RwLock<Vec<Part>>,
+    parts: RwLock<Vec<OpenEpoch>>,
     /// What this handle did to epochs that it finished.
     finished: Mutex<Stats>,
     closed: AtomicBool,
@@ -185,7 +185,7 @@ impl Pier {
     ///
     /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn epochs(&self) -> Result<Vec<Epoch>> {
-        self.with(|parts| parts.iter().map(Part::shown).collect())
+        self.with(|parts| parts.iter().map(OpenEpoch::shown).collect())
     }
 
     /// First and last event, or `None` while there is none.
@@ -359,7 +359,7 @@ impl Pier {
     }
 
     /// Do something with the epochs, which do not change meanwhile.
-    fn with<T>(&self, work: impl FnOnce(&[Part]) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, work: impl FnOnce(&[OpenEpoch]) -> Result<T>) -> Result<T> {
         self.shared.usable()?;
         let (_held, parts) = self.shared.reading();
         work(&parts)
@@ -383,16 +383,16 @@ impl Shared {
     }
 
     /// Lines wait while the lock is held: a handler of them may append to this very pier.
-    fn reading(&self) -> (Held, RwLockReadGuard<'_, Vec<Part>>) {
+    fn reading(&self) -> (Held, RwLockReadGuard<'_, Vec<OpenEpoch>>) {
         (hold(), self.parts.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn changing(&self) -> (Held, RwLockWriteGuard<'_, Vec<Part>>) {
+    fn changing(&self) -> (Held, RwLockWriteGuard<'_, Vec<OpenEpoch>>) {
         (hold(), self.parts.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Close every epoch and release the lock; the first error counts.
-    fn finish(&self, parts: &mut [Part]) -> Result<()> {
+    fn finish(&self, parts: &mut [OpenEpoch]) -> Result<()> {
         let closed = parts.iter().map(|part| part.book.close()).fold(Ok(()), Result::and);
         self.closed.store(true, Ordering::Release);
         lock(&self.lock).take();
@@ -422,7 +422,7 @@ impl Shared {
 
 /// The event before the first one, and the last one. A log in `0i0` may begin after another event than its
 /// name says.
-fn ends_of(parts: &[Part]) -> Result<(u64, u64)> {
+fn ends_of(parts: &[OpenEpoch]) -> Result<(u64, u64)> {
     let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok((0, 0)) };
     let epoch = match first.book.recovery().verdict {
         Verdict::Corrupt => first.number,
@@ -431,7 +431,7 @@ fn ends_of(parts: &[Part]) -> Result<(u64, u64)> {
     Ok((epoch, last.book.last()?))
 }
 
-impl Part {
+impl OpenEpoch {
     fn shown(&self) -> Result<Epoch> {
         let Self { number, dir, book } = self;
         let bounds = book.bounds()?.map(|bounds| (*bounds.start(), *bounds.end()));

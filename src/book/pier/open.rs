@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::part::{Part, extend};
+use super::part::{OpenEpoch, extend};
 use super::places::{Named, list, log_dir, name_of};
 use super::{Pier, Shared, publish, roll};
 use crate::book::Options;
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::AtomicBool;
 use crate::locks::{Mutex, RwLock};
 use crate::log::{READER_TRIES, Stats, with_patience};
-use crate::mend::settle_dir;
+use crate::mend::ensure_dir;
 use crate::mode::Mode;
 use crate::sidecar::{LockTimeout, WriterLock, make_sidecar, sidecar_dir};
 use crate::storage::{above, located, sync_dir};
@@ -90,8 +90,10 @@ impl Pier {
         let known = || {
             self.with(|parts| {
                 let after = parts.iter().find(|part| part.number > number);
-                Ok(after
-                    .map(|Part { number, dir, .. }| Named { number: *number, dir: dir.clone() }))
+                Ok(after.map(|OpenEpoch { number, dir, .. }| Named {
+                    number: *number,
+                    dir: dir.clone(),
+                }))
             })
         };
         match known()? {
@@ -106,12 +108,12 @@ impl Pier {
 
 impl Shared {
     /// The epochs that there are now, where `parts` are known.
-    fn now(&self, parts: &[Part]) -> Result<Vec<Part>> {
+    fn now(&self, parts: &[OpenEpoch]) -> Result<Vec<OpenEpoch>> {
         // Before the last one is read on: what is finished by now is read to its end.
         let named = list(&*self.options.storage, &self.dir)?;
         let first = named.first().map_or(0, |named| named.number);
         let left = parts.iter().filter(|part| part.number >= first);
-        let mut now: Vec<Part> = left.cloned().collect();
+        let mut now: Vec<OpenEpoch> = left.cloned().collect();
         let known = now.last().map(|part| part.number);
         let known = named.partition_point(|named| known.is_some_and(|last| named.number <= last));
         let more = named.get(known..).unwrap_or_default();
@@ -130,7 +132,12 @@ pub(super) fn while_dropping<T>(look: impl Fn() -> Result<T>) -> Result<T> {
 }
 
 /// Open every epoch, the last one with the options `waiting`; of a new pier, make the first one.
-fn open_parts(options: &Options, waiting: &Options, dir: &Path, mode: Mode) -> Result<Vec<Part>> {
+fn open_parts(
+    options: &Options,
+    waiting: &Options,
+    dir: &Path,
+    mode: Mode,
+) -> Result<Vec<OpenEpoch>> {
     let mut named = list(&*options.storage, dir)?;
     check_found(options, mode, &named)?;
     if named.is_empty() {
@@ -140,7 +147,7 @@ fn open_parts(options: &Options, waiting: &Options, dir: &Path, mode: Mode) -> R
         }
         named.push(roll::begin(options, dir, options.epoch.unwrap_or(0), None)?);
     }
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<OpenEpoch> = Vec::new();
     if let Some((last, finished)) = named.split_last() {
         extend(options, &mut parts, finished, Mode::Read)?;
         let mode = if mode == Mode::Read { Mode::Read } else { Mode::Append };
@@ -175,7 +182,7 @@ fn acquire(options: &Options, path: &Path, dir: &Path) -> Result<WriterLock> {
         dirs.extend([above(dir).to_path_buf(), path.to_path_buf()]);
     }
     for dir in dirs.iter().rev() {
-        settle_dir(storage, dir, options.file_mode)?;
+        ensure_dir(storage, dir, options.file_mode)?;
     }
     let sidecar = sidecar_dir(dir);
     make_sidecar(storage, &sidecar)?;

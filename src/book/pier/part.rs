@@ -16,7 +16,7 @@ const MANY_FILES: &str = "each epoch takes up to two open files: raise the limit
 
 /// An epoch in the making of this handle: only the last one of a writer is open for appending.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct OpenEpoch {
     pub number: u64,
     pub dir: PathBuf,
     pub book: Book,
@@ -28,7 +28,12 @@ pub fn of_part(options: &Options) -> Options {
 }
 
 /// Open epochs and put them after the others, where they must fit; the last one as `mode` says.
-pub fn extend(options: &Options, parts: &mut Vec<Part>, named: &[Named], mode: Mode) -> Result<()> {
+pub fn extend(
+    options: &Options,
+    parts: &mut Vec<OpenEpoch>,
+    named: &[Named],
+    mode: Mode,
+) -> Result<()> {
     for (left, named) in (0..named.len()).rev().zip(named) {
         if let Some(before) = parts.last() {
             // Where damage ends the epoch before, its last event is not known: reading meets the damage.
@@ -39,7 +44,7 @@ pub fn extend(options: &Options, parts: &mut Vec<Part>, named: &[Named], mode: M
         let Named { number, dir } = named.clone();
         let mode = if left == 0 { mode } else { Mode::Read };
         let book = of_part(options).open(&dir, mode).map_err(with_advice)?;
-        parts.push(Part { number, dir, book });
+        parts.push(OpenEpoch { number, dir, book });
     }
     Ok(())
 }

@@ -15,7 +15,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::part::{Part, extend, of_part};
+use super::part::{OpenEpoch, extend, of_part};
 use super::places::{Named, list, name_of};
 use super::{FORMAT, LOG_NAME, Shared, roll};
 use crate::book::layouts::codec::Codec;
@@ -38,7 +38,11 @@ const PLACE: &str = "epochs ";
 impl Shared {
     /// Whether a transaction makes an epoch of each of its parts: they are large, and what they hold
     /// can be a log as it is. An epoch without events takes it: another one would have its name.
-    pub(super) fn publishes(&self, epochs: &[Part], parts: &[transaction::Part]) -> Result<bool> {
+    pub(super) fn publishes(
+        &self,
+        epochs: &[OpenEpoch],
+        parts: &[transaction::Part],
+    ) -> Result<bool> {
         let Some((least, last)) = self.options.epoch_part_bytes.zip(epochs.last()) else {
             return Ok(false);
         };
@@ -56,7 +60,7 @@ impl Shared {
     /// Make an epoch of each part; the last of them takes what is appended from now on.
     pub(super) fn publish(
         &self,
-        epochs: &mut Vec<Part>,
+        epochs: &mut Vec<OpenEpoch>,
         transaction: &Transaction,
         parts: &[transaction::Part],
     ) -> Result<Committed> {
@@ -94,7 +98,7 @@ impl Shared {
     /// Move to the pier's desk the staged parts that lie in epochs, and note what they know of the transaction.
     fn gather(
         &self,
-        epochs: &[Part],
+        epochs: &[OpenEpoch],
         desk: &Desk<'_>,
         transaction: &Transaction,
         parts: &[transaction::Part],
@@ -114,7 +118,7 @@ impl Shared {
     }
 
     /// Open the epochs that a commit made, and reopen the one before them for reading.
-    fn take_up(&self, epochs: &mut Vec<Part>, target: &Epochs<'_>) -> Result<()> {
+    fn take_up(&self, epochs: &mut Vec<OpenEpoch>, target: &Epochs<'_>) -> Result<()> {
         let Some(last) = epochs.last_mut().filter(|last| last.book.is_closed()) else {
             return Ok(());
         };
@@ -143,7 +147,7 @@ pub(super) struct Epochs<'a> {
     dir: &'a Path,
     sidecar: PathBuf,
     /// The last epoch, which a commit closes.
-    closing: Option<(&'a Shared, &'a Part)>,
+    closing: Option<(&'a Shared, &'a OpenEpoch)>,
 }
 
 impl<'a> Epochs<'a> {

@@ -2,10 +2,11 @@
 
 use std::ops::RangeBounds;
 
-use super::part::Part;
+use super::part::OpenEpoch;
 use super::{Pier, ends_of};
 use crate::book::format::BookFormat;
-use crate::book::{self, Book, Deed, JamReader, numbers};
+use crate::book::read::numbers;
+use crate::book::{self, Book, Deed, JamReader};
 use crate::error::{ErrorKind, Result};
 use crate::log::{Chained, Format};
 use crate::scan::OnCorrupt;
@@ -109,7 +110,7 @@ impl Pier {
     ) -> Result<Vec<(u64, W)>> {
         self.with(|parts| {
             let ends = parts.iter().skip(1).map(|part| Some(part.number)).chain([None]);
-            let meets = |(part, end): &(&Part, Option<u64>)| {
+            let meets = |(part, end): &(&OpenEpoch, Option<u64>)| {
                 end.is_none_or(|last| start <= last)
                     && stop.is_none_or(|stop| stop > part.number.saturating_add(1))
             };

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use super::part::Part;
+use super::part::OpenEpoch;
 use super::publish::{Epochs, remove_begun};
 use super::{FORMAT, LOG_NAME, Pier, Shared, ends_of};
 use crate::error::{Durable, Error, ErrorKind, Result};
@@ -170,7 +170,7 @@ impl Shared {
     /// What may be dropped of the first epochs, where consumers need the event `needed`.
     fn allowed(
         &self,
-        parts: &[Part],
+        parts: &[OpenEpoch],
         retention: &Retention,
         needed: Option<u64>,
     ) -> Result<Dropped> {
@@ -197,7 +197,7 @@ impl Shared {
     }
 
     /// Whether an epoch was written last more than `age` ago. A clock in the past makes it young.
-    fn is_older(&self, part: &Part, age: Duration) -> Result<bool> {
+    fn is_older(&self, part: &OpenEpoch, age: Duration) -> Result<bool> {
         let path = part.dir.join(LOG_NAME);
         let file = self.options.storage.open(&path, Access::Read);
         let written = file
@@ -208,7 +208,7 @@ impl Shared {
     }
 
     /// Drop the first epoch, durably. The caller has locked the consumers.
-    fn drop_first(&self, parts: &mut Vec<Part>) -> Result<()> {
+    fn drop_first(&self, parts: &mut Vec<OpenEpoch>) -> Result<()> {
         let [first, after, ..] = &parts[..] else { return Ok(()) };
         let (storage, aside) = (&*self.options.storage, self.aside());
         let (bytes, deeds) = (first.book.end()?, after.number.saturating_sub(first.number));

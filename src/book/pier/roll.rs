@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::part::{Part, of_part};
+use super::part::{OpenEpoch, of_part};
 use super::places::{EPOC_BOOK, EPOC_NAME, Named, VERE_NAME, check_joint, name_of, text};
 use super::{Pier, Shared};
 use crate::book::layouts::packed::encode_file_header;
@@ -68,17 +68,17 @@ impl Pier {
 }
 
 impl Shared {
-    fn begin_after(&self, last: &Part, number: u64) -> Result<(Part, Part)> {
+    fn begin_after(&self, last: &OpenEpoch, number: u64) -> Result<(OpenEpoch, OpenEpoch)> {
         let Self { options, dir, .. } = self;
         let finished = self.close_last(last, number)?;
         let before = Some((&*last.dir, last.book.layout()));
         let Named { number, dir } = begin(options, dir, number, before)?;
         let book = of_part(options).open(&dir, Mode::Append)?;
-        Ok((finished, Part { number, dir, book }))
+        Ok((finished, OpenEpoch { number, dir, book }))
     }
 
     /// Sync and close the last epoch, after which the epoch `number` comes, and open it for reading.
-    pub(super) fn close_last(&self, last: &Part, number: u64) -> Result<Part> {
+    pub(super) fn close_last(&self, last: &OpenEpoch, number: u64) -> Result<OpenEpoch> {
         last.book.sync()?;
         let done = last.book.stats()?;
         // Cursors over the pier read on.
@@ -89,11 +89,11 @@ impl Shared {
         let next = book.last()?.saturating_add(1);
         let after = Named { number, dir: self.dir.join(name_of(number)) };
         check_joint(last.number, next, &after)?;
-        Ok(Part { book, ..last.clone() })
+        Ok(OpenEpoch { book, ..last.clone() })
     }
 
     /// After a roll that failed: append to the last epoch as before, unless the new one may be there.
-    pub(super) fn go_on(&self, parts: &mut [Part], begun: bool) {
+    pub(super) fn go_on(&self, parts: &mut [OpenEpoch], begun: bool) {
         let options = of_part(&self.options);
         let again = parts.last_mut().filter(|_| !begun).is_some_and(|part| {
             // Not closed, if it was the sync that failed: it says so itself.

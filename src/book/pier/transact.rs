@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::part::Part;
+use super::part::OpenEpoch;
 use super::publish::Epochs;
 use super::{FORMAT, Pier, Shared};
 use crate::book::{Layout, Stage};
@@ -157,7 +157,7 @@ impl Pier {
 
 impl Shared {
     /// The last transaction of each application: of the pier's own, and of each epoch.
-    fn noted(&self, epochs: &[Part]) -> Result<BTreeMap<String, Noted>> {
+    fn noted(&self, epochs: &[OpenEpoch]) -> Result<BTreeMap<String, Noted>> {
         let mut all = Epochs::of(&self.options, &self.dir).desk().noted()?;
         for part in epochs {
             for (app, found) in part.book.transactions()? {
@@ -171,7 +171,7 @@ impl Shared {
 
     /// What is known of an application. A record that names it was carried over from the newest one, but
     /// for what the pier noted since.
-    pub(super) fn known(&self, epochs: &[Part], app: &str) -> Result<Option<TransactionId>> {
+    pub(super) fn known(&self, epochs: &[OpenEpoch], app: &str) -> Result<Option<TransactionId>> {
         let last = epochs.last().map_or(Ok(BTreeMap::new()), |last| last.book.transactions())?;
         let known = match last.contains_key(app) {
             true => self.noted(epochs.last().map_or(&[], std::slice::from_ref))?,

@@ -22,14 +22,14 @@ const DEED_BYTES_ANY: u64 = 1 << 62;
 
 /// A place between deeds: how many lie before it, and its byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Boundary {
     /// Deeds before it.
     pub records: u64,
     /// Its byte.
     pub offset: u64,
 }
 
-impl Place {
+impl Boundary {
     /// Before the first deed.
     pub const START: Self = Self { records: 0, offset: DEEDS_AT };
 }
@@ -40,7 +40,7 @@ pub enum Held {
     /// All are there, up to this byte.
     Whole(u64),
     /// They end here, by their lengths.
-    Short(Place),
+    Short(Boundary),
     /// All are there by their lengths, but the checksum of the newest batch differs.
     Differs {
         /// Where the batch begins.
@@ -86,7 +86,7 @@ struct Batch {
 
 impl Followed {
     /// Whether the bytes up to `end` have the checksum of a slot, by what was summed at the last look.
-    fn goes_on(&self, file: &dyn File, slot: &Slot, end: Place) -> io::Result<bool> {
+    fn goes_on(&self, file: &dyn File, slot: &Slot, end: Boundary) -> io::Result<bool> {
         let before = slot.records() - slot.bat;
         let known = (*lock(&self.0)).filter(|batch| batch.before == before);
         let Some(Batch { to, sum, .. }) = known.filter(|batch| batch.to <= end.offset) else {
@@ -100,7 +100,7 @@ impl Followed {
     }
 
     /// The bytes of a slot's batch were held against its checksum.
-    fn note(&self, slot: &Slot, to: Place) {
+    fn note(&self, slot: &Slot, to: Boundary) {
         let before = slot.records() - slot.bat;
         *lock(&self.0) = Some(Batch { before, to: to.offset, sum: slot.sum });
     }
@@ -122,7 +122,7 @@ pub fn committed(
     file: &dyn File,
     codec: Codec,
     slots: &[Option<Slot>; 2],
-    known: Place,
+    known: Boundary,
     file_end: u64,
     followed: &Followed,
 ) -> io::Result<Committed> {
@@ -166,7 +166,7 @@ fn hold(
     file: &dyn File,
     codec: Codec,
     slot: &Slot,
-    known: Place,
+    known: Boundary,
     file_end: u64,
     followed: &Followed,
 ) -> io::Result<Held> {
@@ -174,7 +174,7 @@ fn hold(
     let mut batch = Some(known).filter(|known| known.records == before_batch);
     let end = match known.records <= all {
         true => {
-            let reached = |place: Place| {
+            let reached = |place: Boundary| {
                 if place.records == before_batch {
                     batch = Some(place);
                 }
@@ -210,16 +210,16 @@ fn hold(
 fn forward(
     file: &dyn File,
     codec: Codec,
-    from: Place,
+    from: Boundary,
     records: u64,
     end: u64,
-    mut reached: impl FnMut(Place),
-) -> io::Result<Place> {
+    mut reached: impl FnMut(Boundary),
+) -> io::Result<Boundary> {
     let mut scanner = Scanner::of_frames(codec.by_lengths(), from.offset, end);
     let mut place = from;
     while place.records < records {
         let Scanned::Record { .. } = scanner.next(file)? else { break };
-        place = Place { records: place.records + 1, offset: scanner.position() };
+        place = Boundary { records: place.records + 1, offset: scanner.position() };
         reached(place);
     }
     Ok(place)
@@ -227,7 +227,12 @@ fn forward(
 
 /// Walk back to the place after `records` deeds, by the lengths at the ends of deeds; `None` where they
 /// lead elsewhere.
-fn back(file: &dyn File, codec: Codec, from: Place, records: u64) -> io::Result<Option<Place>> {
+fn back(
+    file: &dyn File,
+    codec: Codec,
+    from: Boundary,
+    records: u64,
+) -> io::Result<Option<Boundary>> {
     let mut place = from;
     while place.records > records {
         let (mut trailer, mut head) = ([0; 8], [0; 8]);
@@ -240,7 +245,7 @@ fn back(file: &dyn File, codec: Codec, from: Place, records: u64) -> io::Result<
         if head != trailer {
             return Ok(None);
         }
-        place = Place { records: place.records - 1, offset };
+        place = Boundary { records: place.records - 1, offset };
     }
     Ok(Some(place))
 }
@@ -261,7 +266,7 @@ pub fn end_by_slots(
     followed: &Followed,
 ) -> io::Result<u64> {
     let slots = read_slots(file)?;
-    let known_place = Place { records: known.records, offset: known.end };
+    let known_place = Boundary { records: known.records, offset: known.end };
     Ok(match committed(file, codec, &slots, known_place, there, followed)? {
         Committed::Up { end, .. } => end.clamp(known.end.min(there), there),
         Committed::Not { .. } => known.end.min(there),

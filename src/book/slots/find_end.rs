@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::committed::{Committed, Followed, Held, Place, committed, deed_follows, sum_more};
+use super::committed::{Boundary, Committed, Followed, Held, committed, deed_follows, sum_more};
 use crate::book::format::BookFormat;
 use crate::book::layouts::codec::Codec;
 use crate::book::slots::{DEEDS_AT, Slot};
@@ -44,11 +44,11 @@ pub fn find_by_slots(
         Some(mark) if anchored(format, &space_to(file_end), &mark)? => {
             // Numbered otherwise, it would count other deeds.
             let same = known.first.is_none_or(|first| first == mark.first);
-            Some(Place { records: mark.records, offset: mark.end }).filter(|_| same)
+            Some(Boundary { records: mark.records, offset: mark.end }).filter(|_| same)
         }
         _ => None,
     };
-    let known_place = marked.unwrap_or(Place::START);
+    let known_place = marked.unwrap_or(Boundary::START);
     let committed = committed(&**file, format.framing(), slots, known_place, file_end, followed)?;
     // Deeds in `slots` have no checksums, so a changed first deed does not show that the mark belongs to another log.
     // The mark belongs to this log if a slot counts the same deeds as the mark, and some of these deeds are missing. A
@@ -182,7 +182,7 @@ fn differs(
 
 /// Whether deeds of the first batch lie after the place where their lengths end: a power cut that took
 /// deeds leaves none after them, a length that was damaged does.
-fn hides_deeds(file: &dyn File, codec: Codec, slot: &Slot, place: Place) -> io::Result<bool> {
+fn hides_deeds(file: &dyn File, codec: Codec, slot: &Slot, place: Boundary) -> io::Result<bool> {
     let end = file.len()?;
     if deed_follows(file, codec, place.offset, end)? {
         return Ok(true);
@@ -241,7 +241,7 @@ fn after_end(
 fn not_held((slot, held): (Slot, Held), file_end: u64) -> Damage {
     let Slot { fir, las, bat, sum, .. } = slot;
     let (offset, end, reason) = match held {
-        Held::Short(Place { records, offset }) => {
+        Held::Short(Boundary { records, offset }) => {
             let there = fir + records;
             (offset, file_end, format!("the header ends with event {las}, the deeds with {there}"))
         }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::lines;
-use crate::sidecar::{Found, Note, PRIVATE_MODE, is_missing, seal};
+use crate::sidecar::{Found, Note, PRIVATE_MODE, is_missing, with_sum};
 use crate::storage::{Storage, replace_through};
 
 /// What the name of a counter begins with, before the base.
@@ -62,7 +62,7 @@ pub fn store(storage: &dyn Storage, sidecar: &Path, base: &str, next: u64) -> Re
     // No counter's name: what a kill leaves of it is no second ledger, and a ledger whose base ends with
     // `.tmp` keeps its own.
     let temporary = sidecar.join(format!(".{}.tmp", name(base)));
-    replace_through(storage, &path, &temporary, seal(&lines_of(next)).as_bytes(), PRIVATE_MODE)
+    replace_through(storage, &path, &temporary, with_sum(&lines_of(next)).as_bytes(), PRIVATE_MODE)
         .map_err(|e| Error::io("store the next index", &path, e))
 }
 

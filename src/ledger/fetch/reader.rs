@@ -42,14 +42,14 @@ pub struct LedgerReader {
     wanted: u64,
     /// Where the last one ended.
     at: u64,
-    place: Place,
+    place: Coming,
     /// Bytes of that place already given.
     given: usize,
 }
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Coming {
     Header,
     /// The next record has to be read, which may fail; the first one has no separator before it.
     Unread {
@@ -85,7 +85,7 @@ impl LedgerReader {
             damages: Arc::default(),
             wanted: 0,
             at: 0,
-            place: Place::Header,
+            place: Coming::Header,
             given: 0,
         }
     }
@@ -170,32 +170,32 @@ impl LedgerReader {
 
     fn piece(&self) -> &[u8] {
         match self.place {
-            Place::Header => &self.around.header,
-            Place::Separator(_) => &self.around.separator,
-            Place::Payload(frame) => frame.payload(self.walk.bytes()),
-            Place::Footer => &self.around.footer,
-            Place::Unread { .. } | Place::End => &[],
+            Coming::Header => &self.around.header,
+            Coming::Separator(_) => &self.around.separator,
+            Coming::Payload(frame) => frame.payload(self.walk.bytes()),
+            Coming::Footer => &self.around.footer,
+            Coming::Unread { .. } | Coming::End => &[],
         }
     }
 
     /// Go to the next place. After an error it stays, and the next call fails again.
     fn step(&mut self) -> io::Result<()> {
         self.place = match self.place {
-            Place::Header => Place::Unread { first: true },
-            Place::Unread { first } => match self.walk.next()? {
-                Some(frame) if first => Place::Payload(frame),
-                Some(frame) => Place::Separator(frame),
-                None if self.at == self.footer_at() => Place::Footer,
+            Coming::Header => Coming::Unread { first: true },
+            Coming::Unread { first } => match self.walk.next()? {
+                Some(frame) if first => Coming::Payload(frame),
+                Some(frame) => Coming::Separator(frame),
+                None if self.at == self.footer_at() => Coming::Footer,
                 None => {
                     let (at, announced) = (self.at, self.footer_at());
                     return Err(changed(format!("{at} bytes, {announced} announced")));
                 }
             },
-            Place::Separator(frame) => Place::Payload(frame),
-            Place::Payload(_) => Place::Unread { first: false },
-            Place::Footer | Place::End => {
+            Coming::Separator(frame) => Coming::Payload(frame),
+            Coming::Payload(_) => Coming::Unread { first: false },
+            Coming::Footer | Coming::End => {
                 self.walk.forget();
-                Place::End
+                Coming::End
             }
         };
         self.given = 0;
@@ -213,12 +213,12 @@ impl LedgerReader {
             self.walk.forget();
             let past = self.wanted - self.footer_at();
             self.given = past.min(self.around.footer.len() as u64) as usize;
-            (self.place, self.at) = (Place::Footer, self.wanted);
+            (self.place, self.at) = (Coming::Footer, self.wanted);
             return Ok(());
         }
-        if self.wanted < self.at || matches!(self.place, Place::Footer | Place::End) {
+        if self.wanted < self.at || matches!(self.place, Coming::Footer | Coming::End) {
             self.walk = self.walk.rewound();
-            (self.place, self.given, self.at) = (Place::Header, 0, 0);
+            (self.place, self.given, self.at) = (Coming::Header, 0, 0);
         }
         while self.at < self.wanted {
             let left = self.piece().len() - self.given;
@@ -239,7 +239,7 @@ impl Read for LedgerReader {
             self.align()?;
         }
         let mut done = 0;
-        while done < buf.len() && self.place != Place::End {
+        while done < buf.len() && self.place != Coming::End {
             let rest = part(self.piece(), self.given..);
             let count = rest.len().min(buf.len() - done);
             part_mut(buf, done..done + count).copy_from_slice(part(rest, ..count));

@@ -88,7 +88,7 @@ impl Migration {
         let options = Options { durability: Durability::Rotate, ..options.clone() };
         let ledger = options.open(config)?;
         let directory = &ledger.usable()?.directory;
-        let run = Run { storage, source: &source, keep: self.keep, ledger: &ledger, directory };
+        let run = Moving { storage, source: &source, keep: self.keep, ledger: &ledger, directory };
         let files = sized(storage, old_files(storage, &source, &self.base_filename)?)?;
         let all = files.iter().map(|(_, bytes)| bytes).sum();
         let (mut reports, mut done) = (Vec::new(), 0);
@@ -165,7 +165,7 @@ fn sized(storage: &dyn Storage, files: Vec<OldFile>) -> Result<Vec<(OldFile, u64
     sized.collect()
 }
 
-struct Run<'a> {
+struct Moving<'a> {
     storage: &'a dyn Storage,
     source: &'a Path,
     keep: bool,
@@ -173,7 +173,7 @@ struct Run<'a> {
     directory: &'a Directory,
 }
 
-impl Run<'_> {
+impl Moving<'_> {
     fn migrate(
         &self,
         old: &OldFile,

@@ -76,7 +76,7 @@ pub enum Next {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Position {
     Header,
     Event,
     /// After an event.
@@ -88,12 +88,12 @@ enum Place {
 #[derive(Debug)]
 pub struct Events<'a> {
     scanner: Scanner<'a>,
-    place: Place,
+    place: Position,
 }
 
 impl<'a> Events<'a> {
     pub fn new(scanner: Scanner<'a>) -> Self {
-        Self { scanner, place: Place::Header }
+        Self { scanner, place: Position::Header }
     }
 
     /// The event that `next` gave last.
@@ -107,9 +107,9 @@ impl<'a> Events<'a> {
     }
 
     pub fn next(&mut self) -> std::result::Result<Next, Fault> {
-        if self.place == Place::Header {
+        if self.place == Position::Header {
             match self.header() {
-                Ok(()) => self.place = Place::Event,
+                Ok(()) => self.place = Position::Event,
                 // A store that died at once wrote no event.
                 Err(Fault::Unexpected(Unexpected { found: None, .. })) => return Ok(Next::End),
                 Err(Fault::Unexpected(why)) => return Ok(Next::Foreign(why)),
@@ -119,15 +119,15 @@ impl<'a> Events<'a> {
         self.scanner.blanks()?;
         let start = self.scanner.at();
         match (self.place, self.scanner.peek()?) {
-            (Place::End, _) | (_, None) => return Ok(Next::End),
+            (Position::End, _) | (_, None) => return Ok(Next::End),
             (_, Some(b']')) => return self.footers(),
-            (Place::After, Some(b',')) => {
+            (Position::After, Some(b',')) => {
                 self.scanner.take(b',');
-                self.place = Place::Event;
+                self.place = Position::Event;
                 return self.next();
             }
-            (Place::After, Some(byte)) => {
-                self.place = Place::End;
+            (Position::After, Some(byte)) => {
+                self.place = Position::End;
                 let (expected, found) = ("',' or ']'", Some(byte));
                 return Ok(Next::Rest {
                     from: start,
@@ -139,11 +139,11 @@ impl<'a> Events<'a> {
         let read = self.scanner.value().and_then(|()| self.check_complete());
         match read {
             Ok(end) => {
-                self.place = Place::After;
+                self.place = Position::After;
                 Ok(Next::Event { start, end })
             }
             Err(Fault::Unexpected(why)) => {
-                self.place = Place::End;
+                self.place = Position::End;
                 Ok(Next::Rest { from: start, why })
             }
             Err(fault) => Err(fault),
@@ -184,7 +184,7 @@ impl<'a> Events<'a> {
 
     fn footers(&mut self) -> std::result::Result<Next, Fault> {
         let from = self.scanner.at();
-        self.place = Place::End;
+        self.place = Position::End;
         if self.is_footers(from)? {
             return Ok(Next::End);
         }

@@ -110,7 +110,7 @@ impl<F: Format> Log<F> {
             let ordinal = to.ordinal.filter(|_| within == to.offset);
             let stop = shared.border_at(&snapshot, within, ordinal)?;
             let start = shared.border_at(&snapshot, from.offset, from.ordinal)?;
-            shared.cut(&snapshot, split_bytes, start, stop, &mut splits);
+            shared.divide(&snapshot, split_bytes, start, stop, &mut splits);
         }
         if to.offset > sure.max(from.offset) {
             let offset = from.offset.max(sure);

@@ -82,7 +82,7 @@ impl<F: Format> Log<F> {
             let border = |offset| -> Result<Border> {
                 Ok(Border { offset, ordinal: Some(shared.locate_offset(extent, offset)?) })
             };
-            shared.cut(&snapshot, split_bytes, border(from)?, border(to)?, &mut splits);
+            shared.divide(&snapshot, split_bytes, border(from)?, border(to)?, &mut splits);
         }
         let damage = snapshot.trailing.as_ref().filter(|_| beyond);
         if damage.is_some() || (beyond && !snapshot.numbered) {
@@ -194,7 +194,7 @@ impl<F: Format> Shared<F> {
     }
 
     /// Cut what lies between two borders of the valid prefix at those that the index knows.
-    pub(super) fn cut(
+    pub(super) fn divide(
         &self,
         snapshot: &Snapshot,
         split_bytes: u64,

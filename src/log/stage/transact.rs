@@ -145,12 +145,12 @@ pub(crate) fn is_staged<F: Format>(common: &Common, sidecar: &Path, found: &Insp
     let desk = Desk { storage, sidecar, file_mode, staged_from };
     let (extent, file) = (found.findings.extent, &*found.space.file);
     let Ok(Some(intent)) = Intent::load(&desk) else { return false };
-    let Some(place) = Place::decode(&intent.place) else { return false };
+    let Some(place) = Begin::decode(&intent.place) else { return false };
     if desk.check_parts(&intent.transaction.job, &intent.parts).is_err() {
         return false; // the copy may be all that is left of it
     }
     let look = || -> io::Result<bool> {
-        let here = Place::of(&extent, file.id()?);
+        let here = Begin::of(&extent, file.id()?);
         let is_here = (here.offset, here.first, here.before)
             == (place.offset, place.first, place.before)
             && (here.first.is_some() || place.file.is_still(here.file));
@@ -163,14 +163,14 @@ pub(crate) fn is_staged<F: Format>(common: &Common, sidecar: &Path, found: &Insp
 
 /// Where in a log a transaction begins: the byte, the log's first record, the one before the byte, and
 /// its file, by which a log without records is known.
-struct Place {
+struct Begin {
     offset: u64,
     first: Option<Anchor>,
     before: Option<Anchor>,
     file: FileId,
 }
 
-impl Place {
+impl Begin {
     fn of(extent: &Extent, file: FileId) -> Self {
         let is_empty = extent.records == 0;
         let anchor = |offset, sum| Some(Anchor { offset, sum }).filter(|_| !is_empty);
@@ -233,7 +233,7 @@ impl<F: Format> Target for Shared<F> {
             if let Some(message) = misfit {
                 return Err(self.refused(ErrorKind::Contiguity, message));
             }
-            store(Place::of(&state.extent, state.file_id).encode())?;
+            store(Begin::of(&state.extent, state.file_id).encode())?;
             let first = if F::NUMBERED { ordinal } else { state.extent.end };
             self.append_parts(&mut state, job, parts, 0)?;
             (first, state.extent.end)
@@ -248,7 +248,7 @@ impl<F: Format> Target for Shared<F> {
         intent: &Intent,
         store: &mut dyn FnMut(String) -> Result<()>,
     ) -> Result<Option<Committed>> {
-        let mut place = Place::decode(&intent.place).ok_or_else(|| {
+        let mut place = Begin::decode(&intent.place).ok_or_else(|| {
             let message = format!("the intent of a commit has the place {:?}", intent.place);
             self.refused(ErrorKind::Unsupported, message)
         })?;
@@ -262,7 +262,7 @@ impl<F: Format> Target for Shared<F> {
         }
         if place.offset > state.extent.end {
             // A power cut took unsynced records before the place.
-            place = Place::of(&state.extent, state.file_id);
+            place = Begin::of(&state.extent, state.file_id);
             store(place.encode())?;
         }
         let (bytes, there) = self.common_prefix(&state, &place, job, &intent.parts)?;
@@ -280,9 +280,9 @@ impl<F: Format> Target for Shared<F> {
 impl<F: Format> Shared<F> {
     /// Whether a place is one of this log: a place in another has another first record, or another
     /// before it. A log that was empty may have got the first of the transaction since.
-    fn is_of(&self, state: &State, place: &Place, job: &str, parts: &[Part]) -> Result<bool> {
+    fn is_of(&self, state: &State, place: &Begin, job: &str, parts: &[Part]) -> Result<bool> {
         let extent = state.extent;
-        let here = Place::of(&extent, state.file_id);
+        let here = Begin::of(&extent, state.file_id);
         if here.first.is_none() {
             return Ok(place.file.is_still(here.file));
         }
@@ -305,7 +305,7 @@ impl<F: Format> Shared<F> {
     fn common_prefix(
         &self,
         state: &State,
-        place: &Place,
+        place: &Begin,
         job: &str,
         parts: &[Part],
     ) -> Result<(u64, u64)> {

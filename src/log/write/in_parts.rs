@@ -80,7 +80,7 @@ impl<F: Format> Shared<F> {
         }
         block.clear();
         state.scratch = block;
-        framing.seal(&mut head, &mut tail, sum);
+        framing.store_sum(&mut head, &mut tail, sum);
         if !tail.is_empty() {
             self.write(state, &tail, at)?;
         }

@@ -34,7 +34,7 @@ const CORES_MAX: usize = 8;
 /// nothing comes after it.
 #[derive(Debug)]
 pub struct Batches {
-    walk: Walk,
+    walk: Reader,
     form: Form,
     /// Batches that are made and not given yet.
     made: VecDeque<Made>,
@@ -56,7 +56,7 @@ struct Form {
 
 /// Where batches are made from.
 #[derive(Debug)]
-struct Walk {
+struct Reader {
     events: Events,
     /// Stepped onto already, but did not fit the batch before.
     carried: Option<Seen>,
@@ -91,7 +91,7 @@ impl Batches {
         let (schema, room) = (Column::schema(&columns), vec![Room::default(); columns.len()]);
         let (rows_max, bytes_max) = (rows_max.max(1), bytes_max.clamp(1, 1 << 30));
         Self {
-            walk: Walk::new(events, room),
+            walk: Reader::new(events, room),
             form: Form { filters: None, columns, schema, rows_max, bytes_max },
             made: VecDeque::new(),
             threads: cores().min(CORES_MAX),
@@ -151,7 +151,7 @@ impl Batches {
     }
 
     /// The next parts, one for each core; none, where the walk goes on in this thread.
-    fn take_parts(&mut self) -> Vec<Walk> {
+    fn take_parts(&mut self) -> Vec<Reader> {
         let walk = &mut self.walk;
         // The first batch alone: many callers want no more, and it tells how large a part is.
         if self.threads < 2 || walk.walked.page_bytes == 0 || walk.is_between() {
@@ -162,13 +162,13 @@ impl Batches {
             return Vec::new();
         }
         let parts = walk.events.take_parts(self.threads, part_bytes).into_iter();
-        parts.map(|events| Walk::new(events, walk.room.clone())).collect()
+        parts.map(|events| Reader::new(events, walk.room.clone())).collect()
     }
 
     /// Make the batches of some parts.
-    fn make_parts(&mut self, parts: Vec<Walk>) {
+    fn make_parts(&mut self, parts: Vec<Reader>) {
         let form = &self.form;
-        let work = |mut walk: Walk, _: &mut dyn FnMut(u64) -> Result<()>| {
+        let work = |mut walk: Reader, _: &mut dyn FnMut(u64) -> Result<()>| {
             let mut made = Vec::new();
             loop {
                 let next = form.make_next(&mut walk);
@@ -198,7 +198,7 @@ impl Batches {
     }
 }
 
-impl Walk {
+impl Reader {
     fn new(events: Events, room: Vec<Room>) -> Self {
         let (carried, failed, walked) = (None, None, Walked::default());
         Self { events, carried, failed, room, walked, noted: 0 }
@@ -232,12 +232,12 @@ impl Form {
         (full * 0.875) as u64
     }
 
-    fn make_next(&self, walk: &mut Walk) -> Made {
+    fn make_next(&self, walk: &mut Reader) -> Made {
         let batch = self.make(walk).transpose();
         Made { batch, damages: walk.new_damages() }
     }
 
-    fn make(&self, walk: &mut Walk) -> Result<Option<RecordBatch>> {
+    fn make(&self, walk: &mut Reader) -> Result<Option<RecordBatch>> {
         if let Some(error) = walk.failed.take() {
             return Err(error);
         }

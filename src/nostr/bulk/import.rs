@@ -49,7 +49,7 @@ pub struct ImportOptions {
     pub stop_at_bad: bool,
     /// What an import of the same lines did before it was interrupted: so many bytes are passed over
     /// without a look, and its counts go on. Call
-    /// [`EventStore::commit`](crate::nostr::EventStore::commit) before you keep a report: a power cut may take
+    /// [`EventStore::sync`](crate::nostr::EventStore::sync) before you keep a report: a power cut may take
     /// events that are not committed.
     pub after: ImportReport,
     /// What an error calls the file of the lines.
@@ -125,7 +125,7 @@ pub struct ImportReport {
 }
 
 /// Lines, and where they begin.
-struct Part {
+struct Chunk {
     first_line: u64,
     text: Vec<u8>,
     /// Where each line ends.
@@ -170,7 +170,7 @@ impl EventStore {
             // One queue a thread, taken from in turn: the parts keep their order.
             let mut workers = Vec::with_capacity(threads);
             for _ in 0..threads {
-                let (give, parts) = sync_channel::<Part>(1);
+                let (give, parts) = sync_channel::<Chunk>(1);
                 let (done, results) = sync_channel::<Parsed>(1);
                 scope.spawn(move || {
                     for part in parts {
@@ -267,7 +267,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn next(&mut self) -> Option<Part> {
+    fn next(&mut self) -> Option<Chunk> {
         let mut text = Vec::with_capacity(PART_BYTES + 4096);
         let (first_line, mut bytes, mut ends) = (self.next_line, 0, Vec::new());
         while text.len() < PART_BYTES && self.failed.is_none() {
@@ -286,7 +286,7 @@ impl Parts<'_> {
                 }
             }
         }
-        (!text.is_empty()).then_some(Part { first_line, text, ends, bytes })
+        (!text.is_empty()).then_some(Chunk { first_line, text, ends, bytes })
     }
 
     /// Add the next line; gives how many bytes it had.
@@ -338,7 +338,7 @@ fn failed(source: &Path, error: io::Error) -> Error {
     Error::io("read the events", source, error)
 }
 
-fn parse(part: &Part, options: &ImportOptions, store: &Options) -> Parsed {
+fn parse(part: &Chunk, options: &ImportOptions, store: &Options) -> Parsed {
     let (records, bytes) = (Records::default(), part.bytes);
     let mut parsed = Parsed { records, bad: Vec::new(), lines: 0, bytes };
     let (mut scratch, mut from) = (Vec::new(), 0);

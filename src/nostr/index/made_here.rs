@@ -11,7 +11,7 @@ use std::path::Path;
 use super::files::damaged;
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::format::FORMAT;
-use crate::sidecar::{Note, PRIVATE_MODE, seal};
+use crate::sidecar::{Note, PRIVATE_MODE, with_sum};
 use crate::storage::{Access, Disk, FileId, Storage, is_own, write_full};
 
 const MADE_NAME: &str = "made-here";
@@ -30,7 +30,7 @@ pub fn check_or_note(dir: &Path) -> Result<()> {
 
 fn note(path: &Path) -> std::io::Result<()> {
     let file = Disk.create_new(path, PRIVATE_MODE)?;
-    write_full(&*file, seal(&lines(file.id()?)).as_bytes(), 0)
+    write_full(&*file, with_sum(&lines(file.id()?)).as_bytes(), 0)
 }
 
 fn is_made_here(path: &Path) -> Result<bool> {

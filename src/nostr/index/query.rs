@@ -25,7 +25,7 @@ pub struct Query {
     view: View,
     /// From this segment on, locations of ranges hold.
     unmoved_from: u32,
-    runs: Vec<Run>,
+    runs: Vec<Reading>,
     /// The next entry of each run that has one.
     heads: BinaryHeap<Reverse<(Newest, usize, Location)>>,
     last: Option<Newest>,
@@ -91,7 +91,7 @@ impl Query {
             }
         }
         found.sort_unstable();
-        self.start(Run {
+        self.start(Reading {
             source: Source::Ids(found.into_iter()),
             accept: Accept::default(),
             read: 0,
@@ -132,10 +132,10 @@ impl Query {
     fn run(&mut self, prefix: &[u8], (since, until): (u32, u32), accept: &Accept) -> Result<()> {
         let (from, end) = keys::range(prefix, since, until);
         let source = Source::Range(Box::new(self.view.range(from, end)));
-        self.start(Run { source, accept: accept.clone(), read: 0 })
+        self.start(Reading { source, accept: accept.clone(), read: 0 })
     }
 
-    fn start(&mut self, mut run: Run) -> Result<()> {
+    fn start(&mut self, mut run: Reading) -> Result<()> {
         if let Some((newest, location)) = run.next()? {
             self.heads.push(Reverse((newest, self.runs.len(), location)));
             self.runs.push(run);
@@ -159,7 +159,7 @@ impl Query {
 
     fn step(&mut self) -> Result<Option<(Id, Location)>> {
         while let Some(Reverse((newest, number, location))) = self.heads.pop() {
-            let next = self.runs.get_mut(number).map(Run::next).transpose()?.flatten();
+            let next = self.runs.get_mut(number).map(Reading::next).transpose()?.flatten();
             if let Some((next, location)) = next {
                 self.heads.push(Reverse((next, number, location)));
             }
@@ -254,7 +254,7 @@ impl Accept {
 }
 
 /// The entries of one range, or some ids.
-struct Run {
+struct Reading {
     source: Source,
     accept: Accept,
     read: u64,
@@ -265,7 +265,7 @@ enum Source {
     Ids(std::vec::IntoIter<(Newest, Location)>),
 }
 
-impl Run {
+impl Reading {
     fn next(&mut self) -> Result<Option<(Newest, Location)>> {
         let entries = match &mut self.source {
             Source::Ids(ids) => return Ok(ids.next()),

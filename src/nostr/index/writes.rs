@@ -17,14 +17,14 @@ const RUN_ENTRIES: usize = 16_384;
 #[derive(Debug, Default)]
 pub struct Writes {
     /// Sorted, each key once.
-    runs: Vec<Run>,
+    runs: Vec<Sorted>,
     /// What comes, until it is sorted.
-    last: Run,
+    last: Sorted,
     count: usize,
 }
 
 #[derive(Debug, Default)]
-struct Run {
+struct Sorted {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
 }
@@ -97,7 +97,7 @@ impl Writes {
         if self.last.entries.is_empty() {
             return;
         }
-        let (run, mut sorted) = (&mut self.last, Run::default());
+        let (run, mut sorted) = (&mut self.last, Sorted::default());
         let bytes = &run.bytes;
         let key = |entry: &Entry| part(bytes, entry.key());
         // The later of two with one key comes first, and is kept.
@@ -136,7 +136,7 @@ fn head_of(key: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
-impl Run {
+impl Sorted {
     fn value(&self, at: usize) -> Option<&[u8]> {
         let entry = self.entries.get(at).filter(|entry| entry.value_len.is_some())?;
         Some(part(&self.bytes, entry.value()))
@@ -152,7 +152,7 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    fn of(run: &'a Run, number: usize, at: usize) -> Option<Self> {
+    fn of(run: &'a Sorted, number: usize, at: usize) -> Option<Self> {
         let entry = run.entries.get(at)?;
         Some(Self { head: entry.head, key: part(&run.bytes, entry.key()), number, at })
     }

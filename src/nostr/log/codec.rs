@@ -155,7 +155,7 @@ mod tests {
         let (mut head, mut tail) = codec.around(tag, 50);
         let sum = codec.sum_of_head(&head);
         let sum = data.chunks(8).fold(sum, |sum, part| Codec::SUM.more(sum, part));
-        codec.seal(&mut head, &mut tail, sum);
+        codec.store_sum(&mut head, &mut tail, sum);
         assert_eq!([&head[..], &data, &tail].concat(), whole);
         assert_eq!(Codec::SUM.short(sum), short);
         let at = codec.sum_at(whole.len() as u64).unwrap_or(0) as usize;

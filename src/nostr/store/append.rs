@@ -24,7 +24,7 @@ use crate::nostr::pages::options::History;
 use crate::nostr::store::opened::Tail;
 use crate::slice::part;
 pub use run::Outcome;
-use run::{Planned, Run, own};
+use run::{Group, Planned, own};
 
 impl EventStore {
     /// Append an event whose id is the hash of its content; its signature is not checked. When this
@@ -94,9 +94,9 @@ impl EventStore {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
         state.check(shared)?;
-        let (mut run, mut from, mut stored, mut hidden) = (Run::default(), 0, 0, 0);
+        let (mut run, mut from, mut stored, mut hidden) = (Group::default(), 0, 0, 0);
         let mut has_written = false;
-        let mut write = |state: &mut State, run: &mut Run| {
+        let mut write = |state: &mut State, run: &mut Group| {
             state.forget_heads();
             let written = shared.store(wal, state, run, &mut []);
             let written = written.map_err(|error| match has_written {
@@ -156,7 +156,7 @@ impl EventStore {
         let mut state = shared.state();
         state.check(shared)?;
         state.segments.read(location, &mut Vec::new()).map_err(|e| e.of(FORMAT))?;
-        let mut run = Run { flagged: [(location, flags.of_event())].into(), ..Run::default() };
+        let mut run = Group { flagged: [(location, flags.of_event())].into(), ..Group::default() };
         shared.store(wal, &mut state, &mut run, &mut [])?;
         drop(state);
         shared.keep_promise(wal)
@@ -168,7 +168,7 @@ impl EventStore {
     pub(crate) fn complete(&self, tail: &Tail) -> Result<()> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
-        let (mut run, mut buf) = (Run::default(), Vec::new());
+        let (mut run, mut buf) = (Group::default(), Vec::new());
         // One after the other, as they were appended: what was deleted replaces nothing that came later.
         for &at in &tail.last {
             let event = state.segments.read(at, &mut buf)?.event;
@@ -197,9 +197,9 @@ impl EventStore {
     /// # Errors
     ///
     /// Fails if the sync fails, now or before ([`Poisoned`](crate::ErrorKind::Poisoned)); see [Errors](crate#errors).
-    pub fn commit(&self) -> Result<()> {
+    pub fn sync(&self) -> Result<()> {
         let (shared, wal) = self.writable()?;
-        shared.commit(wal)
+        shared.make_durable(wal)
     }
 }
 
@@ -207,12 +207,12 @@ impl Shared {
     /// Commit if the durability asks for it.
     fn keep_promise(&self, wal: &EventWal) -> Result<()> {
         match self.options.durability {
-            Some(Durability::Always) => self.commit(wal),
+            Some(Durability::Always) => self.make_durable(wal),
             _ => Ok(()),
         }
     }
 
-    fn commit(&self, wal: &EventWal) -> Result<()> {
+    fn make_durable(&self, wal: &EventWal) -> Result<()> {
         wal.sync()?;
         let mut state = self.state();
         match state.broken {

@@ -43,11 +43,11 @@ impl EventStore {
 impl Shared {
     pub(crate) fn checkpoint(&self, wal: &EventWal, state: &mut State) -> Result<()> {
         wal.sync()?;
-        let done = self.settle(wal, state);
+        let done = self.write_all(wal, state);
         done.inspect_err(|error| state.broken = Some(error.message().to_owned()))
     }
 
-    fn settle(&self, wal: &EventWal, state: &mut State) -> Result<()> {
+    fn write_all(&self, wal: &EventWal, state: &mut State) -> Result<()> {
         // In another thread, while the segments are synced.
         state.begin_to_index()?;
         state.segments.write_flags()?;

@@ -230,7 +230,7 @@ impl EventStore {
             Ok(())
         };
         let appended = self.read_staged(job, parts, &mut append);
-        appended.and_then(|()| self.commit()).map_err(|error| match stored {
+        appended.and_then(|()| self.sync()).map_err(|error| match stored {
             0 => error,
             // Readers may have seen the pieces before.
             _ => error.with_durable(Durable::Unknown),

@@ -128,7 +128,7 @@ extern "C" fn on_bus_error(
     // process sent has no address.
     let is_asynchronous = code <= 0 || code == libc::BUS_MCEERR_AO;
     // SAFETY: as above; the kernel sets the address of every signal that an access caused.
-    if is_asynchronous || !mend(unsafe { (*info).si_addr() } as usize) {
+    if is_asynchronous || !replace_map(unsafe { (*info).si_addr() } as usize) {
         pass_on(signal, info, context, is_asynchronous);
     }
     // SAFETY: as above.
@@ -138,7 +138,7 @@ extern "C" fn on_bus_error(
 /// Put anonymous memory in place of the map around `address`; `false`: there is none, or it cannot be
 /// replaced.
 #[allow(unsafe_code)]
-fn mend(address: usize) -> bool {
+fn replace_map(address: usize) -> bool {
     for slot in &SLOTS {
         let (start, bytes, wanted) = unpack(slot.extent.load(Ordering::Acquire));
         if start == 0 || !(start..start + bytes).contains(&address) {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::gapped::Gapped;
-use super::{Extent, Segmented};
+use super::{Listing, Segmented};
 use crate::locks::lock;
 use crate::storage::Access;
 use crate::storage::end_of_data;
@@ -51,7 +51,7 @@ impl Segmented {
 
     /// Other segments of the directory, for reading.
     fn over(&self, run: std::ops::Range<u64>) -> Self {
-        let extent = Extent { first: run.start, next: run.end, ..Extent::default() };
+        let extent = Listing { first: run.start, next: run.end, ..Listing::default() };
         let (storage, name) = (self.storage.clone(), self.name);
         let bytes = self.segment_bytes;
         Self::new(storage, &self.dir, name, bytes, Access::Read, self.file_mode, extent)

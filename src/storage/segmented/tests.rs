@@ -107,7 +107,7 @@ fn a_write_that_a_sync_overtakes_is_covered_by_the_next_sync() {
     storage.create_dir(Path::new("/log")).unwrap();
     // Short ones keep the lock for so long that no sync can overtake them.
     let (dir, bytes) = (Path::new("/log"), vec![7; SHORT_BYTES_MAX + 1]);
-    let (size, extent) = (3 * bytes.len() as u64, Extent::default());
+    let (size, extent) = (3 * bytes.len() as u64, Listing::default());
     let access = Access::Write;
     let segments = Arc::new(Segmented::new(storage, dir, name, size, access, 0o600, extent));
     *lock(&watched.segments) = Some(Arc::downgrade(&segments));
@@ -130,7 +130,7 @@ fn a_sync_beside_another_one_waits_for_it_and_fails_with_it() {
         let watched = Arc::new(Watched::default());
         let storage = Arc::new(Watching(watched.clone()));
         storage.create_dir(Path::new("/log")).unwrap();
-        let (dir, extent) = (Path::new("/log"), Extent::default());
+        let (dir, extent) = (Path::new("/log"), Listing::default());
         let segments = Segmented::new(storage, dir, name, 600, Access::Write, 0o600, extent);
         segments.write_at(b"unsynced", 0).unwrap();
         watched.slow.store(true, Ordering::Relaxed);

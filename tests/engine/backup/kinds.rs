@@ -93,7 +93,7 @@ pub const KINDS: [Kind; 7] = [
         append: |disk, log| {
             let store = of_store(disk).open(log, Mode::Append)?;
             store.append(&event(3, 1_800_000_000, 1, &[], "more"))?;
-            store.commit()
+            store.sync()
         },
     },
 ];

@@ -175,7 +175,7 @@ pub fn world() -> (Sim, Events) {
     for note in notes(40..60).iter().filter(|note| note.content.len() < 100) {
         store.append(note).unwrap();
     }
-    store.commit().unwrap();
+    store.sync().unwrap();
     let all = events(&store);
     assert!(all.len() > 45 && live_in(&all) == all.len() - 3);
     assert!(logs(&disk).len() > 1);

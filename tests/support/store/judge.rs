@@ -49,7 +49,7 @@ pub fn recover(
     let more = event(3, 77_000, 1, &[], &"later ".repeat(1000));
     known.events.push(super::known::About::new(more.clone(), Default::default()));
     store.append(&more).map_err(fail("appending"))?;
-    store.commit().map_err(fail("committing"))?;
+    store.sync().map_err(fail("committing"))?;
     let expected: Vec<Got> = got.iter().copied().chain([(number, Default::default())]).collect();
     let crashes = disk.crashes();
     let worst = open(&crashes.build(&crashes.nth(0)), "opening after a cut")?;

@@ -108,7 +108,7 @@ impl Run {
             }
             'f' => self.flag(),
             'c' => {
-                self.store().commit()?;
+                self.store().sync()?;
                 self.known.all_durable();
                 Ok(())
             }

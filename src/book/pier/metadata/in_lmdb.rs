@@ -12,7 +12,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::book::lmdb::{DATA_NAME, read_top, save_top};
-use crate::book::pier::part::Part;
+use crate::book::pier::part::OpenEpoch;
 use crate::book::pier::places::name_of;
 use crate::book::pier::{Pier, Shared};
 use crate::book::{META_NAME, Meta};
@@ -71,7 +71,7 @@ impl Pier {
 }
 
 impl Shared {
-    fn meta_of(&self, part: &Part) -> Result<Meta> {
+    fn meta_of(&self, part: &OpenEpoch) -> Result<Meta> {
         // A closed handle, and one of before a fork, must not wait for its turn.
         part.book.meta()?;
         let _turn = turn();
@@ -84,7 +84,7 @@ impl Shared {
     }
 
     /// Change the pier's own metadata; returns what its copy must have.
-    fn save_top(&self, part: &Part, meta: &Meta) -> Result<Meta> {
+    fn save_top(&self, part: &OpenEpoch, meta: &Meta) -> Result<Meta> {
         let _turn = turn();
         let Some(own) = read_top(&*self.options.storage, &self.dir)? else { return Ok(*meta) };
         let copy = part.book.meta()?;
@@ -94,7 +94,7 @@ impl Shared {
         Ok(meta.or(own))
     }
 
-    fn check_same(&self, part: &Part, own: Meta, copy: Meta) -> Result<()> {
+    fn check_same(&self, part: &OpenEpoch, own: Meta, copy: Meta) -> Result<()> {
         let differing = [
             difference("who", own.who, copy.who, |who| format!("{who:#x}")),
             difference("version", own.version, copy.version, u32::to_string),

@@ -45,7 +45,7 @@ fn store(storage: Arc<dyn Storage>, events: u32) -> EventStore {
         event
     });
     store.append_many(&events.collect::<Vec<_>>()).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     store
 }
 

@@ -51,7 +51,7 @@ impl Outcome {
 
 /// Events that do not depend on each other.
 #[derive(Default)]
-pub(super) struct Run {
+pub(super) struct Group {
     /// Records one after the other.
     pub(super) bytes: Vec<u8>,
     pub(super) records: Vec<Planned>,
@@ -77,7 +77,7 @@ pub(super) struct Planned {
     pub(super) keys: usize,
 }
 
-impl Run {
+impl Group {
     /// Whether the segment that gets the run has room for so many bytes of pages more: else the run ends, and
     /// the next one begins a segment.
     pub(super) fn has_room(&self, needed: u64) -> bool {
@@ -108,7 +108,7 @@ impl Shared {
         records: &mut Records,
         outcomes: &mut Vec<Outcome>,
     ) -> Result<()> {
-        let (mut run, mut from) = (Run::default(), 0);
+        let (mut run, mut from) = (Group::default(), 0);
         for (number, &end) in records.ends.iter().enumerate() {
             let record = part_mut(&mut records.bytes, from..end);
             from = end;
@@ -133,7 +133,7 @@ impl Shared {
     fn plan(
         &self,
         state: &mut State,
-        run: &mut Run,
+        run: &mut Group,
         number: usize,
         record: &mut [u8],
         address: Option<Address>,
@@ -176,7 +176,7 @@ impl Shared {
     }
 
     /// Have a run count the pages of a record that is added.
-    pub(super) fn take_room(&self, state: &mut State, run: &mut Run, needed: u64) -> Result<()> {
+    pub(super) fn take_room(&self, state: &mut State, run: &mut Group, needed: u64) -> Result<()> {
         if run.records.is_empty() {
             run.room = self.room_from(state, needed)?;
         }
@@ -190,10 +190,10 @@ impl Shared {
         &self,
         wal: &EventWal,
         state: &mut State,
-        run: &mut Run,
+        run: &mut Group,
         outcomes: &mut [Outcome],
     ) -> Result<()> {
-        let Run { bytes, records, flagged, tombstones: asked, .. } = std::mem::take(run);
+        let Group { bytes, records, flagged, tombstones: asked, .. } = std::mem::take(run);
         if records.is_empty() && flagged.is_empty() {
             return Ok(());
         }

@@ -116,7 +116,7 @@ fn prepared(pages: u64) -> (Sim, EventStore, Vec<Part>) {
     let sim = Sim::new();
     let store = open(&sim, pages, Mode::Create).unwrap();
     store.append_many(&before()[..3]).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     store.append(&before()[3]).unwrap();
     let parts = stage_all(&store);
     (sim, store, parts)

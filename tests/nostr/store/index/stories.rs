@@ -21,7 +21,7 @@ fn the_index_learns_flags_that_it_lacks_from_the_log() {
     let store = on.open(&dir, Mode::Append).unwrap();
     store.set_flags(at, Flags::default()).unwrap();
     store.append(&note(2)).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     // As a power cut leaves it: the log and the segments are durable, the index is as it was.
     let cut = place.path().join("cut");
     copy(&dir, &cut);

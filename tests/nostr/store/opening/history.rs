@@ -33,7 +33,7 @@ fn kept() -> Sim {
     store.append(&note(0)).unwrap();
     store.checkpoint().unwrap();
     store.append_many(&[version(1), version(2)]).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let killed = disk.kill();
     assert_eq!(versions(&store), BOTH);
     killed
@@ -59,7 +59,7 @@ fn versions_that_were_kept_stay_whoever_opens_the_store_next() {
             assert_eq!(versions(&store), BOTH, "{lost:?}");
             assert_eq!(store.compact(0.0, false).unwrap().segments, [0u32; 0], "{lost:?}");
             stored(&store, &version(3));
-            store.commit().unwrap();
+            store.sync().unwrap();
             let next = disk.kill();
             drop(store);
             let store = writer(&next);
@@ -161,7 +161,7 @@ fn another_history_counts_from_the_opening_on_that_asks_for_it() {
     assert_eq!(reader.history(), History::Drop, "a reader asks for nothing");
     let store = keeping(&disk);
     store.append(&version(3)).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let kept = [(1, Flags::REPLACED), (2, LIVE), (3, LIVE)];
     for disk in states(&disk) {
         let store = writer(&disk);

@@ -13,7 +13,7 @@ fn killed() -> Sim {
     store.append_many(&[1, 2, 4].map(note)).unwrap();
     store.checkpoint().unwrap();
     store.append_many(&[1, 2].map(|at| event(9, at, 0, &[], "profile"))).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     disk.kill()
 }
 
@@ -97,7 +97,7 @@ fn a_log_that_ends_before_the_checkpoint_of_the_manifest_is_refused_and_named() 
     store.append_many(&[1, 2].map(note)).unwrap();
     store.checkpoint().unwrap();
     store.append_many(&[4, 5].map(note)).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let older = listed(&disk, Path::new("/events/wal"));
     delete(&store, &note(4));
     store.compact(0.0, false).unwrap();
@@ -119,7 +119,7 @@ fn a_log_that_ends_before_the_checkpoint_of_the_manifest_is_refused_and_named() 
 fn the_saved_end_of_the_log_is_named() {
     let (disk, store) = fresh();
     store.append(&note(1)).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     store.append(&note(2)).unwrap();
     let disk = disk.kill();
     changed(&disk, &newest_log(&disk), |bytes| bytes.truncate(last_byte(bytes) - 40));

@@ -30,7 +30,7 @@ fn each_state(is_closed: bool) {
     let older = FILES.map(|file| read(&now, file));
     let store = writer(&now);
     store.append_many(&notes("own", 4..8)).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let now = match is_closed {
         true => store.close().map(|()| now.kill()).unwrap(),
         false => now.kill(),

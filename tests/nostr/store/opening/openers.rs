@@ -91,7 +91,7 @@ fn an_event_that_becomes_whole_while_a_reader_opens_is_no_damage() {
     store.append_many(&[note(0), note(1)]).unwrap();
     let expected = [note(0), note(1), event(9, 4, 0, &[], &"long ".repeat(2000))];
     store.append(&expected[2]).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let logged = disk.kill();
     store.checkpoint().unwrap();
     let emptied = disk.kill();

@@ -54,7 +54,7 @@ fn a_smaller_limit_leaves_what_the_log_has() {
     let (disk, on, store) = small();
     let stored = [note(1), note(2), note(3)];
     store.append_many(&stored).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     for is_torn in [false, true] {
         let disk = disk.kill();
         if is_torn {

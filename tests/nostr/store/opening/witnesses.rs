@@ -10,7 +10,7 @@ use crate::store::prelude::*;
 fn made(numbers: Range<u32>, is_closed: bool) -> Sim {
     let (disk, store) = fresh();
     append(&store, numbers);
-    store.commit().unwrap();
+    store.sync().unwrap();
     if is_closed {
         store.close().unwrap();
     }
@@ -31,7 +31,7 @@ fn a_reader_has_committed_events_that_only_the_log_has() {
     let disk = made(0..3, true);
     let store = writer(&disk);
     append(&store, 3..9);
-    store.commit().unwrap();
+    store.sync().unwrap();
     let died = disk.kill();
     for pages in 4..10 {
         let image = died.kill();

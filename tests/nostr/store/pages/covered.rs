@@ -35,7 +35,7 @@ fn damage_before_the_last_checkpoint_is_not_cut_without_the_manifest() {
     store.checkpoint().unwrap();
     append(&store, 20..23);
     delete(&store, &short(22));
-    store.commit().unwrap();
+    store.sync().unwrap();
     let disk = disk.kill();
     remove(&disk, MANIFEST);
     // The last but one is the log's first event, which it has once more; where all of them are damaged, nobody
@@ -119,7 +119,7 @@ fn a_repair_of_lost_pages_that_was_killed_hides_no_other_event() {
     store.checkpoint().unwrap();
     append(&store, 10..16);
     delete(&store, &short(10));
-    store.commit().unwrap();
+    store.sync().unwrap();
     let disk = disk.kill();
     write(&disk, MANIFEST, &older);
     changed(&disk, FIRST, |bytes| {
@@ -152,7 +152,7 @@ fn a_repair_that_cut_the_log_asks_for_no_signature() {
     append(&store, 0..3);
     store.checkpoint().unwrap();
     append(&store, 3..9);
-    store.commit().unwrap();
+    store.sync().unwrap();
     let disk = disk.kill();
     let damages: [fn(&Sim); 2] = [remove_log, |disk| {
         let used = last_byte(&read(disk, &newest_log(disk)));

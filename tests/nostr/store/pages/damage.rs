@@ -100,7 +100,7 @@ fn nine() -> Sim {
     let disk = five();
     let store = writer(&disk);
     one_by_one(&store, &notes(5..9));
-    store.commit().unwrap();
+    store.sync().unwrap();
     disk.kill()
 }
 

@@ -83,7 +83,7 @@ fn a_damaged_version_keeps_no_store_from_being_opened_appended_to_and_repaired()
                 Some(third) => drop(store.append(third).unwrap()),
                 None => store.set_flags(damaged, Flags::DELETED).unwrap(),
             }
-            store.commit().unwrap();
+            store.sync().unwrap();
             copy(&dir, &killed);
             if !is_open || third.is_none() {
                 damage(&killed, damaged);

@@ -134,7 +134,7 @@ fn what_the_log_flags_after_the_loss_hides_no_other_event() {
     one_by_one(&store, &later);
     store.append(&short(20)).unwrap();
     delete(&store, &short(20));
-    store.commit().unwrap();
+    store.sync().unwrap();
     let all = events(&store);
     let disk = disk.kill();
     // As it is; with the header of an earlier checkpoint, as a power cut leaves it; and with the manifest of
@@ -180,7 +180,7 @@ fn damage_before_the_last_checkpoint_moves_nothing_after_it() {
     store.checkpoint().unwrap();
     append(&store, 2..5);
     delete(&store, &short(3));
-    store.commit().unwrap();
+    store.sync().unwrap();
     let disk = disk.kill();
     changed(&disk, FIRST, |bytes| {
         bytes[..PAGE].copy_from_slice(&header);
@@ -207,7 +207,7 @@ fn a_repair_appends_again_after_the_lost_pages() {
     for number in [1].into_iter().chain(10..16) {
         copy.append(&short(number)).unwrap();
     }
-    copy.commit().unwrap();
+    copy.sync().unwrap();
     append(&store, 1..5);
     store.close().unwrap();
     remove_log(&disk);

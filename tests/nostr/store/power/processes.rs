@@ -47,7 +47,7 @@ fn child() {
         };
         let there = |o: &Outcome| o.is_stored() || (number == first && is_duplicate(o));
         assert!(outcomes.iter().all(there), "{outcomes:?}");
-        store.commit().unwrap();
+        store.sync().unwrap();
         acknowledge.write_all(format!("ack {}\n", number + 4).as_bytes()).unwrap();
         if role == "compact" && number % 12 == 0 {
             store.compact(0.0, false).unwrap();

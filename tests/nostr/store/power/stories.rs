@@ -31,7 +31,7 @@ fn a_version_that_a_lost_flag_deleted_replaces_none_that_came_later() {
     let (disk, on, store) = small();
     let version = |at: u32| event(9, at, 0, &[], "profile");
     store.append(&version(10)).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let log = read(&disk, WAL);
     for event in [version(20), request(9, 30, &version(20)), version(15)] {
         stored(&store, &event);
@@ -112,7 +112,7 @@ fn what_a_failed_sync_left_in_the_cache_is_written_again() {
         let store = open(&options(&disk, Durability::Manual));
         let notes = notes(0..2);
         store.append_many(&notes).unwrap();
-        store.commit().unwrap();
+        store.sync().unwrap();
         disk.inject(Fault::once(k, What::Error(Io::Other)).of(Call::Sync));
         let Err(error) = store.checkpoint() else { continue };
         assert_eq!(error.kind(), ErrorKind::Io, "sync {k}");

@@ -16,7 +16,7 @@ fn torn(last: &Event, lost: impl Fn(&[u8]) -> Range<usize>) {
         store.checkpoint().unwrap();
         let at = stored(&store, last);
         store.append(&note(2)).unwrap();
-        store.commit().unwrap();
+        store.sync().unwrap();
         let image = disk.kill();
         changed(&image, &segment(at.segment), |bytes| {
             let page = &mut bytes[at.offset as usize..];

@@ -56,7 +56,7 @@ fn an_event_is_given_until_its_time_is_over() {
         let request = event(3, 9, 5, &[&["e", &note(90).id.to_string()], &["expiration", "1"]], "");
         assert!(store.append(&request).unwrap().is_stored());
         store.append_many(&(20..30).map(note).collect::<Vec<_>>()).unwrap();
-        store.commit().unwrap();
+        store.sync().unwrap();
         let reader = options.open("/events", Mode::Read).unwrap();
         for store in [&store, &reader] {
             for (now, given) in [(OVER_AT - 1, true), (OVER_AT, false), (OVER_AT + 1, false)] {

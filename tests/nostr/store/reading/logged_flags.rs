@@ -40,7 +40,7 @@ fn gone(number: u32) -> Event {
 fn a_new_reader_hides_what_is_replaced_or_deleted_before_the_segments_have_the_flags() {
     let (disk, store) = made();
     store.append_many(&[profile(1), note(1), note(2), note(4), note(5)]).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     for event in [profile(2), gone(1), profile(3), gone(2), gone(4)] {
         stored(&store, &event);
     }
@@ -55,7 +55,7 @@ fn a_new_reader_hides_what_is_replaced_or_deleted_before_the_segments_have_the_f
     let reader = on(&disk).open(DIR, Mode::Read).unwrap();
     store.append(&gone(5)).unwrap();
     assert_eq!(live(&reader), left);
-    store.commit().unwrap();
+    store.sync().unwrap();
     assert_eq!(live(&reader), left[1..]);
     store.close().unwrap();
     assert_eq!(read(&disk), [&left[1..], &[gone(5)]].concat());
@@ -92,7 +92,7 @@ fn flags_that_were_taken_back_hide_nothing_from_a_reader() {
     let (disk, store) = made();
     let notes: Vec<Event> = [1, 2, 4, 5, 6].map(note).to_vec();
     store.append_many(&notes).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let set = |note: &Event, flags| {
         let all = walked(&store, Include::All);
         let found = all.iter().find(|found| found.event == *note).unwrap();
@@ -106,7 +106,7 @@ fn flags_that_were_taken_back_hide_nothing_from_a_reader() {
     set(&notes[1], Flags::REPLACED);
     assert_eq!(read(&disk), [note(8)]);
     set(&notes[3], Flags::default());
-    store.commit().unwrap();
+    store.sync().unwrap();
     assert_eq!(read(&disk), [notes[3].clone(), note(8)]);
 }
 
@@ -116,7 +116,7 @@ fn flags_that_were_taken_back_hide_nothing_from_a_reader() {
 fn a_reader_opens_whatever_is_wrong_with_the_log() {
     let (disk, store) = made();
     store.append_many(&[note(1), note(2)]).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     store.append(&gone(1)).unwrap();
     store.append(&gone(2)).unwrap();
     let used = last_byte(&events::read(&disk, WAL)) + 1;
@@ -152,7 +152,7 @@ fn each_part_has_what_the_log_says_at_its_time() {
     store.append_many(&notes).unwrap();
     let delete = |number: u32| {
         store.append(&request(1, 500 + number, &notes[number as usize])).unwrap();
-        store.commit().unwrap();
+        store.sync().unwrap();
     };
     delete(1);
     let (storage, counts) = counting(&disk);
@@ -206,7 +206,7 @@ fn a_damaged_entry_of_the_last_event_keeps_no_flag_from_a_reader() {
     store.append(&gone(1)).unwrap();
     store.append(&gone(2)).unwrap();
     let before = events::read(&disk, FIRST);
-    store.commit().unwrap();
+    store.sync().unwrap();
     let image = disk.kill();
     // The log is synced, and the writer's next call has not come.
     write(&image, FIRST, &before);

@@ -20,7 +20,7 @@ fn killed(options: impl Fn(&Sim) -> Options, numbers: Range<u32>) -> Sim {
     let disk = Sim::new();
     let store = open(&options(&disk));
     store.append_many(&notes(numbers)).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     disk.kill()
 }
 
@@ -136,7 +136,7 @@ fn a_salvage_without_a_manifest_names_a_gap() {
 fn a_repair_forgets_the_sidecars_of_removed_logs() {
     let (disk, store) = fresh();
     store.append_many(&notes(0..6)).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let beside = listed(&disk, Path::new("/events/wal/.deedbook/wal.log"));
     assert!(!beside.is_empty());
     store.close().unwrap();

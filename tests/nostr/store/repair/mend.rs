@@ -78,7 +78,7 @@ fn judge(damaged: &Damaged, disk: &Sim) -> Outcome {
     // What is appended now stays.
     let more = note(900);
     store.append(&more).map_err(|e| format!("appending: {e:?}"))?;
-    store.commit().map_err(|e| format!("committing: {e:?}"))?;
+    store.sync().map_err(|e| format!("committing: {e:?}"))?;
     drop(store);
     let worst = worst(disk);
     let store = on(&worst).open(DIR, Mode::Append).map_err(|e| format!("after a cut: {e:?}"))?;

@@ -84,7 +84,7 @@ fn a_salvage_takes_flags_from_the_log() {
     store.checkpoint().unwrap();
     let at = place(&store, &note(1));
     store.set_flags(at, Flags::DELETED).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let (disk, all) = (disk.kill(), events(&store));
     changed(&disk, &segment(at.segment), |bytes| bytes[at.offset as usize + 4] = 0);
     assert_eq!(salvaged(&disk).1, all);
@@ -219,7 +219,7 @@ fn a_repair_keeps_the_last_checkpoint_of_the_log() {
     delete(&store, &note(1));
     store.compact(0.0, false).unwrap();
     store.append(&note(4)).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let (disk, all) = (disk.kill(), events(&store));
     let mut mends = 0;
     for (what, disk) in flipped_logs(&disk, 31) {

@@ -16,7 +16,7 @@ fn damaged(was_compacted: bool) -> Sim {
         store.checkpoint().unwrap();
     }
     store.append(&note(4)).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let disk = disk.kill();
     changed(&disk, &last_segment(&disk), |bytes| {
         bytes[PAGE + 80] ^= 1;

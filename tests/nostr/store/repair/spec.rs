@@ -65,7 +65,7 @@ fn a_loss_is_noted_without_marks_too() {
     store.checkpoint().unwrap();
     store.append(&note(2)).unwrap();
     delete(&store, &note(1));
-    store.commit().unwrap();
+    store.sync().unwrap();
     let disk = disk.kill();
     remove_sidecar(&disk);
     for path in [FIRST.to_owned(), newest_log(&disk)] {

@@ -35,7 +35,7 @@ fn each_of_many_addresses_is_read_a_few_times() {
     let (options, reads) = counted(&disk);
     let store = open(&options);
     store.append_many(&(0..COUNT).map(data).collect::<Vec<_>>()).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let (read, replayed) = opened(disk.kill());
     assert_eq!(replayed, count);
     assert!(read < 10 * count, "{read} reads of {COUNT} events");
@@ -44,7 +44,7 @@ fn each_of_many_addresses_is_read_a_few_times() {
     store.append_many(&(0..COUNT).map(asks).collect::<Vec<_>>()).unwrap();
     let read = reads() - before;
     assert!(read < 10 * count, "{read} reads for {COUNT} requests");
-    store.commit().unwrap();
+    store.sync().unwrap();
     let (read, replayed) = opened(disk.kill());
     assert_eq!(replayed, 2 * count);
     assert!(read < 20 * count, "{read} reads of {COUNT} requests");
@@ -70,7 +70,7 @@ const FORMS: [(Tags, &str); 9] = [
 fn becomes(first: &Event, then: &Event) -> [Flags; 2] {
     let (disk, on, store) = small();
     store.append(first).unwrap();
-    store.commit().unwrap();
+    store.sync().unwrap();
     let log = read(&disk, WAL);
     store.append(then).unwrap();
     let cut = disk.kill();

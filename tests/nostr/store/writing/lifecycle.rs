@@ -26,7 +26,7 @@ fn what_is_appended_is_found_in_all_ways_and_after_opening_again() {
         let outcomes = store.append_many(part).unwrap();
         assert!(outcomes.iter().all(|outcome| outcome.is_stored()), "{outcomes:?}");
     }
-    store.commit().unwrap();
+    store.sync().unwrap();
     for again in 0..2 {
         let store = if again == 0 { store.clone() } else { open(&options) };
         assert_eq!(live(&store), notes);

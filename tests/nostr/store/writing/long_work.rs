@@ -225,7 +225,7 @@ fn a_store_that_reads_through_maps_gives_the_same() {
     for number in (0..300).step_by(3) {
         delete(&store, &note(number));
     }
-    store.commit().unwrap();
+    store.sync().unwrap();
     // Flags that are written under the map.
     assert_eq!((asked(&store).len(), asked(&reader).len()), (200, 200));
     let report = store.verify(Check::Id).unwrap();

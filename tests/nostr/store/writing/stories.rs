@@ -35,7 +35,7 @@ fn a_compaction_that_failed_leaves_nothing_that_comes_back() {
             let first: [Event; 9] = std::array::from_fn(|number| note(number as u32));
             let places = first.each_ref().map(|note| stored(&store, note));
             store.set_flags(places[0], Flags::DELETED).unwrap();
-            store.commit().unwrap();
+            store.sync().unwrap();
             disk.inject(Fault::once(k, What::Error(Io::StorageFull)).of(call));
             if store.compact(0.0, false).is_ok() {
                 disk.heal();
@@ -48,7 +48,7 @@ fn a_compaction_that_failed_leaves_nothing_that_comes_back() {
             match store.set_flags(places[1], Flags::DELETED) {
                 Ok(()) => {
                     left.remove(0);
-                    store.commit().unwrap();
+                    store.sync().unwrap();
                     one_by_one(&store, &notes(9..15));
                     left.extend(notes(9..15));
                     assert_eq!(store.compact(0.0, false).unwrap().deleted, 2, "{call:?} {k}");
@@ -159,7 +159,7 @@ fn flags_are_seen_at_once_and_written_when_the_log_is_synced() {
     let mut back = store.iter_reverse(Include::Live, OnCorrupt::Raise).unwrap();
     let Some(Ok(newest)) = back.next() else { panic!() };
     assert!(back.next().is_none() && store.find(&versions[0].id).unwrap().is_none());
-    store.commit().unwrap();
+    store.sync().unwrap();
     assert_eq!((live(&store), in_file()), (versions[2..].to_vec(), versions[2..].to_vec()));
     store.append(&long).unwrap();
     store.append(&event(9, 5, 0, &[], "last")).unwrap();
