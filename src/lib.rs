@@ -146,6 +146,7 @@ mod durability;
 pub mod engine;
 mod error;
 mod interrupt;
+pub mod jobs;
 pub mod ledger;
 #[cfg(test)]
 mod linear;
@@ -158,6 +159,7 @@ mod mode;
 #[cfg(feature = "nostr")]
 pub mod nostr;
 mod range;
+pub mod report;
 mod retention;
 #[allow(clippy::missing_errors_doc)] // The engine is not public.
 mod scan;
@@ -189,24 +191,6 @@ pub use retention::Retention;
 pub use scan::OnCorrupt;
 #[doc(hidden)]
 pub use sidecar::LockTimeout;
-
-/// What opening, checking, repairing and copying a log found and did: values, the same for every format.
-/// An event store, which has no one sequence of records, has its own in `deedbook::nostr`.
-pub mod report {
-    pub use crate::backup::BackupReport;
-    pub use crate::log::{
-        OpenReport, PartReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
-    };
-    pub use crate::scan::{Damage, Verdict};
-    pub use crate::sidecar::{Loss, MarkUse};
-}
-
-/// What jobs of many tasks need, as Spark's: places to go on from, parts for parallel readers, and records that
-/// tasks stage for one commit.
-pub mod jobs {
-    pub use crate::log::{Anchor, Bookmark, Identity, Reach, Split, Stage};
-    pub use crate::transaction::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};
-}
 
 /// The versions of Arrow that record batches are of.
 #[cfg(feature = "arrow")]

@@ -57,6 +57,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fault::Armed;
 use machine::Machine;
 
+#[doc(hidden)]
 pub use content::SECTOR_BYTES;
 pub use crash::{Choice, Crashes};
 pub use fault::{Call, Fault, What};

@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "scripts" / "house"))
 
 import interface  # noqa: E402
 import measures  # noqa: E402
+import public  # noqa: E402
 from imports import Crate, circles  # noqa: E402
 
 FILES = {
@@ -99,3 +100,21 @@ def test_formats_use_the_listed_names_of_the_engine_only() -> None:
 def test_only_the_storage_calls_the_file_system() -> None:
     files = [file for file in measures.tracked("src", ".rs") if "storage" not in file.parts]
     assert [file for file in files if "std::fs" in file.read_text("utf-8")] == []
+
+
+def test_the_list_of_public_items_is_current(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "lib.rs").write_text(
+        "pub mod a;\nmod b;\npub use b::{Deed, inner::Part as Piece};\n#[doc(hidden)]\npub use b::Seam;"
+    )
+    (tmp_path / "a" / "mod.rs").write_text(
+        "/// pub struct Comment\n#[derive(Debug)]\npub struct Log;\npub(crate) fn g() {}\n"
+        "#[doc(hidden)]\npub fn f() {}\nfacade! {\n    /// A log.\n    Book(Format) writes\n}"
+    )
+    assert list(public.items(tmp_path / "lib.rs", "d")) == [
+        ("d::a", "Log"),
+        ("d::a", "Book"),
+        ("d", "Deed"),
+        ("d", "Piece"),
+    ]
+    assert public.PAGE.read_text("utf-8") == public.listed()

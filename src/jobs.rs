@@ -1,0 +1,7 @@
+//! What jobs of many tasks need, as Spark's: places to go on from, parts for parallel readers, and records that tasks
+//! stage for one commit.
+
+#[doc(hidden)]
+pub use crate::log::{Anchor, Identity};
+pub use crate::log::{Bookmark, Reach, Split, Stage};
+pub use crate::transaction::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};
