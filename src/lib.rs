@@ -154,13 +154,13 @@ mod lines;
 mod locks;
 #[allow(clippy::missing_errors_doc)] // The engine is not public.
 mod log;
-mod mend;
 mod mode;
 #[cfg(feature = "nostr")]
 pub mod nostr;
 mod range;
 pub mod report;
 mod retention;
+mod saving;
 #[allow(clippy::missing_errors_doc)] // The engine is not public.
 mod scan;
 mod setters;

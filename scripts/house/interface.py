@@ -19,7 +19,7 @@ from imports import Crate, Name
 ROOT = Path(__file__).parents[2]
 PAGE = Path(__file__).with_name("interface.txt")
 FORMATS = ("book", "wal", "ledger", "nostr")
-ROOMS = ("storage", "scan", "commit", "columns", "sidecar", "mend", "transaction", "log")
+ROOMS = ("storage", "scan", "commit", "columns", "sidecar", "saving", "transaction", "log")
 # The types of the log whose members formats may use.
 OPEN = ("Log", "Shared")
 HEADER = """\

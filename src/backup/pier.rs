@@ -14,8 +14,8 @@ use crate::book::pier::Pier;
 use crate::book::{LOG_NAME, Options, epoch_in_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Place;
-use crate::mend::refuse_link;
 use crate::mode::Mode;
+use crate::saving::refuse_link;
 use crate::sidecar::sidecar_dir;
 use crate::storage::{Aside, Storage, above, move_to};
 

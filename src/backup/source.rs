@@ -105,7 +105,7 @@ pub fn is_file(storage: &dyn Storage, path: &Path) -> Result<bool> {
 
 /// Whether a directory is there; a link or a file in its place is an error.
 pub fn is_dir(storage: &dyn Storage, dir: &Path) -> Result<bool> {
-    crate::mend::refuse_link(storage, dir)?;
+    crate::saving::refuse_link(storage, dir)?;
     if storage.is_dir(dir) {
         return Ok(true);
     }

@@ -19,7 +19,7 @@ use super::options::BackupOptions;
 use super::source::{is_dir, is_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Place;
-use crate::mend::sync_above;
+use crate::saving::sync_above;
 use crate::sidecar::note::value;
 use crate::sidecar::{Found, Note, PRIVATE_MODE, WriterLock, is_missing, make_sidecar, with_sum};
 use crate::storage::{Access, Storage, above, names_in, sync_dir, write_full};

@@ -80,7 +80,7 @@ impl Book {
         self.0.follow_ordinal(start.unwrap_or(0))
     }
 
-    /// Cut the deeds with numbers in a range into parts of about `split_bytes` bytes. A log that
+    /// Divide the deeds with numbers in a range into parts of about `split_bytes` bytes. A log that
     /// is damaged after its valid prefix gets one more part for what lies there.
     ///
     /// # Errors

@@ -101,7 +101,7 @@ impl LedgerFile {
         self.0.cursor_by_ordinal(0, None, on_corrupt)
     }
 
-    /// Cut the records into parts of about `split_bytes` bytes. A file that is damaged after its
+    /// Divide the records into parts of about `split_bytes` bytes. A file that is damaged after its
     /// valid prefix gets one more part for what lies there.
     ///
     /// # Errors

@@ -115,7 +115,7 @@ macro_rules! facade {
             /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
             /// [Errors](crate#errors).
             fn advance(&self, from: &$crate::jobs::Bookmark, reach: &$crate::jobs::Reach) -> $crate::Result<$crate::jobs::Bookmark>;
-            /// Cut what lies between two bookmarks into parts of about `split_bytes` bytes. Fails as `advance` does.
+            /// Divide what lies between two bookmarks into parts of about `split_bytes` bytes. Fails as `advance` does.
             ///
             /// # Errors
             ///

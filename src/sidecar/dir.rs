@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::mend::{make_own_dir, refuse_link};
+use crate::saving::{make_own_dir, refuse_link};
 use crate::storage::{Storage, above};
 
 /// Unix permissions of the files in it, whatever those of the log are: it tells what a log holds, and

@@ -10,7 +10,7 @@ use super::desk::{Desk, Part, StagingLock, check_job};
 use super::intent::Intent;
 use crate::checksum::crc32_more;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::mend::{make_dir, refuse_link};
+use crate::saving::{make_dir, refuse_link};
 use crate::sidecar::{PRIVATE_MODE, is_absence, lock_within, make_sidecar, refuse_linked};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, above, write_full};

@@ -360,7 +360,7 @@ impl Wal {
         self.0.follow_offset(from.map(|lsn| lsn.0))
     }
 
-    /// Cut the records of a range into parts of about `split_bytes` bytes. A log that is
+    /// Divide the records of a range into parts of about `split_bytes` bytes. A log that is
     /// damaged after its valid prefix gets one more part for what lies there.
     ///
     /// # Errors

@@ -22,8 +22,8 @@ use crate::book::names::{LOG_NAME, META_NAME};
 use crate::book::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{Format as _, Place, look_first};
-use crate::mend::{ensure_dir, refuse_link};
 use crate::mode::Mode;
+use crate::saving::{ensure_dir, refuse_link};
 use crate::sidecar::{
     LOCK_NAME, PRIVATE_MODE, SIDECAR_NAME, WriterLock, sidecar_dir, tells_of_no_record,
 };

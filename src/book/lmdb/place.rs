@@ -7,7 +7,7 @@ use super::DATA_NAME;
 use crate::book::epoch::epoch_in_name;
 use crate::book::{LOG_NAME, Meta};
 use crate::error::{Error, ErrorKind, Result};
-use crate::mend::ensure_dir;
+use crate::saving::ensure_dir;
 use crate::storage::{Access, Storage, located, read_full};
 
 /// Directories of a destination that is a pier: `PIER/.urb/log/0iN`.

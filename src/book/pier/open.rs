@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::locks::atomic::AtomicBool;
 use crate::locks::{Mutex, RwLock};
 use crate::log::{READER_TRIES, Stats, with_patience};
-use crate::mend::ensure_dir;
 use crate::mode::Mode;
+use crate::saving::ensure_dir;
 use crate::sidecar::{LockTimeout, WriterLock, make_sidecar, sidecar_dir};
 use crate::storage::{above, located, sync_dir};
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::super::epoch::epoch_in_name;
 use super::super::names::LOG_NAME;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mend::refuse_link;
+use crate::saving::refuse_link;
 use crate::storage::{Access, Storage, above, names_in, read_full};
 
 /// Says which store an epoch is kept in.

@@ -22,8 +22,8 @@ use crate::book::names::LOG_NAME;
 use crate::book::{Layout, META_NAME, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::lock;
-use crate::mend::{make_dir, refuse_link};
 use crate::mode::Mode;
+use crate::saving::{make_dir, refuse_link};
 use crate::sidecar::{PRIVATE_MODE, sidecar_dir};
 use crate::storage::{Access, Aside, Storage, replace, write_full};
 

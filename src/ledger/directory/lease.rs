@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use crate::error::{Error, Result};
 use crate::ledger::codec::FORMAT;
 use crate::ledger::directory::{Directory, Finished, Gate, is_no_file};
-use crate::mend::make_own_dir;
+use crate::saving::make_own_dir;
 use crate::sidecar::PRIVATE_MODE;
 use crate::storage::{Access, File, LockAttempt, LockGuard, read_full, write_full};
 

@@ -21,7 +21,7 @@ use super::options::{Options, check_base};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{self, Held};
 use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::mend::{make_dir, make_own_dir, refuse_link, sync_above, sync_names};
+use crate::saving::{make_dir, make_own_dir, refuse_link, sync_above, sync_names};
 use crate::sidecar::{
     PRIVATE_MODE, Settings, lock_within, make_sidecar, refuse_other_format, sidecar_dir,
 };

@@ -15,7 +15,7 @@ use crate::ledger::directory::{Directory, Gate, is_no_file};
 use crate::ledger::store::{LedgerStore, Shared};
 use crate::lines;
 use crate::log::StagedReader;
-use crate::mend::{make_own_dir, sync_names};
+use crate::saving::{make_own_dir, sync_names};
 use crate::sidecar::{PRIVATE_MODE, lock_within};
 use crate::storage::{Access, LockAttempt, LockGuard};
 use crate::transaction::{

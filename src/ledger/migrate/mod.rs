@@ -12,7 +12,7 @@ use super::options::{LedgerConfig, Options};
 use super::store::LedgerStore;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::mend::save_tail;
+use crate::saving::save_tail;
 use crate::storage::{Access, File, FileId, LockAttempt, Storage, located};
 use json::{Fault, Scanner};
 use old::{Events, Next, OldFile, old_files, unreadable};

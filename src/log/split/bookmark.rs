@@ -91,7 +91,7 @@ impl<F: Format> Log<F> {
         shared.bookmark_at(&snapshot, stop).map(|stop| earlier(stop, reach.to))
     }
 
-    /// Cut what lies between two bookmarks into parts of about `split_bytes` bytes.
+    /// Divide what lies between two bookmarks into parts of about `split_bytes` bytes.
     pub fn splits_between(
         &self,
         split_bytes: u64,

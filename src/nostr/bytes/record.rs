@@ -241,7 +241,7 @@ pub(crate) fn check(record: &[u8]) -> Result<Layout, Bad> {
 #[inline]
 pub(crate) fn check_with(record: &[u8], sums: bool) -> Result<Layout, Bad> {
     let mut layout = measure(record)?;
-    let (tags, content, rest) = layout.cut(record);
+    let (tags, content, rest) = layout.sections(record);
     let (reserved, trailer) = part(rest, SIG_BYTES..).split_at(RESERVED_BYTES);
     layout.has_sum = check_trailer(record, reserved, trailer, sums)?;
     TagsRef::parse(tags)?;
@@ -306,7 +306,7 @@ impl Layout {
 
     /// Tags, content, and what follows them.
     #[inline]
-    fn cut(self, record: &[u8]) -> (&[u8], &[u8], &[u8]) {
+    fn sections(self, record: &[u8]) -> (&[u8], &[u8], &[u8]) {
         let (tags, rest) = part(record, self.body_at + TAGS_AT..).split_at(self.tags_len);
         let (content, rest) = part(rest, CONTENT_LEN_BYTES..).split_at(self.content_len);
         (tags, content, rest)
@@ -316,7 +316,7 @@ impl Layout {
     #[inline]
     pub(crate) fn parts(self, record: &[u8]) -> Parts<'_> {
         let body = part(record, self.body_at..);
-        let (tags, content, rest) = self.cut(record);
+        let (tags, content, rest) = self.sections(record);
         Parts {
             id: part(body, ..PUBKEY_AT),
             pubkey: part(body, PUBKEY_AT..CREATED_AT_AT),

@@ -19,8 +19,8 @@ use super::made_here;
 use super::writes::Writes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
-use crate::mend::make_own_dir;
 use crate::nostr::bytes::format::FORMAT;
+use crate::saving::make_own_dir;
 use crate::sidecar::PRIVATE_MODE;
 use crate::storage::{Aside, Disk};
 

@@ -15,8 +15,8 @@ use super::entry::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{Common, Format, Inspected, Known, Place, Space, find_end};
-use crate::mend::refuse_link;
 use crate::mode::Depth;
+use crate::saving::refuse_link;
 use crate::scan::framing::Frame as _;
 use crate::scan::{Scanned, Scanner};
 use crate::sidecar::{Mark, Settings, refuse_linked, sidecar_dir};

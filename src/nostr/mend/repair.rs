@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Repair;
-use crate::mend::save_part;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::{self, LogPlan};
@@ -30,6 +29,7 @@ use crate::nostr::pages::segment::{Found, PageDamage, Segment};
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, Shared, State};
 use crate::nostr::store::indexing::drop_index;
+use crate::saving::save_part;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, forget_damage, make_sidecar, sidecar_dir};
 use crate::storage::{Access, located};
 

@@ -10,7 +10,6 @@ use super::redo::redo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt::asking;
 use crate::log::NOTED;
-use crate::mend::{make_dir, sync_names};
 use crate::mode::Mode;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::damage::belonging::Belonging;
@@ -25,6 +24,7 @@ use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, State};
 use crate::nostr::store::opened::OpenReport;
+use crate::saving::{make_dir, sync_names};
 use crate::sidecar::{Loss, WriterLock, make_sidecar, noted_damage, refuse_linked, sidecar_dir};
 use crate::storage::{Access, located};
 

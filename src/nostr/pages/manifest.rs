@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use super::options::{History, Options};
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mend::refuse_link;
 use crate::nostr::log::entry::Lsn;
+use crate::saving::refuse_link;
 use crate::sidecar::{PRIVATE_MODE, is_absence, sidecar_dir};
 use crate::storage::{Access, Storage, read_full, replace};
 

@@ -10,12 +10,12 @@ use super::options::Options;
 use super::segment::{Found, Record, Segment};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
-use crate::mend::{make_own_dir, refuse_link, save_tail, sync_names};
 use crate::nostr::bytes::event::{Flags, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::Header;
 use crate::nostr::bytes::record::set_flags;
 use crate::nostr::log::entry::WAL_NAME;
+use crate::saving::{make_own_dir, refuse_link, save_tail, sync_names};
 use crate::sidecar::sidecar_dir;
 use crate::storage::{Access, Storage, above, sync_dir};
 
