@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
 use deedbook::Batch;
-use deedbook::wal::WalFormat;
 use deedbook::Mode;
+use deedbook::wal::WalFormat;
 use deedbook::wal::{Layout, Options, Wal};
 use okaywal::{Configuration, LogVoid};
 
@@ -156,7 +156,9 @@ pub fn appending<'a>(bench: &mut Bench<'a>, data: &'a Data) {
                 }
                 true => {
                     let log = dir.join("log");
-                    let wal = wal_db::Wal::open_segmented(log, deedbook::wal::Options::SEGMENT_BYTES).unwrap();
+                    let wal =
+                        wal_db::Wal::open_segmented(log, deedbook::wal::Options::SEGMENT_BYTES)
+                            .unwrap();
                     timed(count, || append_peer(&wal, data, threads))
                 }
             });
@@ -176,7 +178,8 @@ pub fn appending<'a>(bench: &mut Bench<'a>, data: &'a Data) {
                 .payloads
                 .chunks(BATCH * PAYLOAD_BYTES)
                 .map(|part| {
-                    let mut batch = Batch::<WalFormat>::new(deedbook::wal::Options::RECORD_BYTES_MAX);
+                    let mut batch =
+                        Batch::<WalFormat>::new(deedbook::wal::Options::RECORD_BYTES_MAX);
                     fill(&mut batch, part);
                     batch
                 })
@@ -255,7 +258,9 @@ pub fn committing<'a>(bench: &mut Bench<'a>, data: &'a Data) {
             timed(count, || commit_peer(&wal, data, threads))
         });
         bench.case(row, PEER_SEGMENTED, move |dir| {
-            let wal = wal_db::Wal::open_segmented(dir.join("log"), deedbook::wal::Options::SEGMENT_BYTES).unwrap();
+            let wal =
+                wal_db::Wal::open_segmented(dir.join("log"), deedbook::wal::Options::SEGMENT_BYTES)
+                    .unwrap();
             timed(count, || commit_peer(&wal, data, threads))
         });
         bench.case(row, OKAYWAL, move |dir| {

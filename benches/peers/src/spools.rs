@@ -5,9 +5,9 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use deedbook::Batch;
-use deedbook::ledger::LedgerFormat;
 use deedbook::Durability;
-use deedbook::ledger::{LedgerConfig, LedgerStore, Options, };
+use deedbook::ledger::LedgerFormat;
+use deedbook::ledger::{LedgerConfig, LedgerStore, Options};
 use serde_json::Value;
 use transientdb::{DataStore, DirectoryConfig, DirectoryStore};
 
@@ -178,7 +178,7 @@ fn write_line(file: &mut File, line: &mut Vec<u8>, text: &[u8]) {
     file.write_all(line).unwrap();
 }
 
-fn encoded(part: &[Vec<u8>]) -> Batch {
+fn encoded(part: &[Vec<u8>]) -> Batch<LedgerFormat> {
     let mut batch = Batch::<LedgerFormat>::new(deedbook::ledger::Options::RECORD_BYTES_MAX);
     for text in part {
         batch.push(text).unwrap();

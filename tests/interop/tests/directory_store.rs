@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use deedbook::ledger::{FileMigration, LedgerConfig, LedgerStore, Migration, Options, };
+use deedbook::ledger::{FileMigration, LedgerConfig, LedgerStore, Migration, Options};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use transientdb::{DataStore, DirectoryConfig, DirectoryStore};
@@ -24,7 +24,9 @@ fn mix(number: u64) -> u64 {
 fn event(number: u64) -> Value {
     match mix(number) % 6 {
         0 => json!({"event": "page_view", "n": number}),
-        1 => json!({"n": number, "text": "],\"sentAt\":\"\\ }{ \u{1}\u{e9}\u{1f600}", "none": null}),
+        1 => {
+            json!({"n": number, "text": "],\"sentAt\":\"\\ }{ \u{1}\u{e9}\u{1f600}", "none": null})
+        }
         2 => json!({"a": [number, [1.5, -2e-7], [], {}], "deep": {"b": {"c": [true, false]}}}),
         3 => json!([number, "x", [[number]]]),
         4 => json!({"n": number, "tail": [1, 2, 3]}),
@@ -111,7 +113,12 @@ fn a_store_that_died_at_any_byte_and_was_opened_again_loses_nothing_but_the_torn
     let whole = fs::read(only_file(dir.path())).unwrap();
     let ends: Vec<usize> = {
         let mut at = "{ \"batch\": [".len();
-        (0..13).map(|n| { at += event(n).to_string().len() + 1; at - 1 }).collect()
+        (0..13)
+            .map(|n| {
+                at += event(n).to_string().len() + 1;
+                at - 1
+            })
+            .collect()
     };
     let mut set_aside = 0;
     for cut in 0..=whole.len() {
@@ -130,7 +137,9 @@ fn a_store_that_died_at_any_byte_and_was_opened_again_loses_nothing_but_the_torn
             let (reports, events) = migrated(dir.path());
             assert_eq!(events, expected(0..complete), "cut at {cut}, opened {opened} times");
             let report = &reports[0];
-            let torn = cut > 12 && complete < 13 && (complete == 0 || cut > ends[complete as usize - 1] + 1);
+            let torn = cut > 12
+                && complete < 13
+                && (complete == 0 || cut > ends[complete as usize - 1] + 1);
             if cut >= 12 {
                 assert_eq!(report.rest_from.is_some(), torn, "cut at {cut}, opened {opened}");
                 assert_eq!(report.set_aside.is_some(), torn);

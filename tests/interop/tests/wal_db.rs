@@ -27,7 +27,7 @@ fn our_options(segmented: bool) -> ours::Options {
 }
 
 fn read_by_us(path: &Path, segmented: bool) -> Records {
-    let wal = our_options(segmented).open(path, ours::Mode::Read).unwrap();
+    let wal = our_options(segmented).open(path, deedbook::Mode::Read).unwrap();
     wal.iter(..).unwrap().map(|r| r.unwrap()).map(|r| (r.lsn.0, r.payload)).collect()
 }
 
@@ -72,7 +72,7 @@ fn random_histories_written_by_both_are_read_by_both() {
                 let cut = (dice >> 8) % 5 == 0 && step > 0;
                 let after = after.map(|(lsn, _)| *lsn).filter(|_| cut);
                 if (dice >> 4) % 2 == 0 {
-                    let wal = our_options(segmented).open(&path, ours::Mode::Append).unwrap();
+                    let wal = our_options(segmented).open(&path, deedbook::Mode::Append).unwrap();
                     if let Some(lsn) = after {
                         wal.truncate_after(ours::Lsn(lsn)).unwrap();
                         expected.retain(|(at, _)| *at <= lsn);
@@ -117,7 +117,7 @@ fn a_prefix_dropped_by_one_is_dropped_for_the_other() {
     for we_drop in [true, false] {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("log");
-        let wal = our_options(true).open(&path, ours::Mode::Create).unwrap();
+        let wal = our_options(true).open(&path, deedbook::Mode::Create).unwrap();
         let lsns: Vec<_> = (0..50).map(|i| wal.append(&payload(i)).unwrap().0).collect();
         wal.sync().unwrap();
         if we_drop {
@@ -137,7 +137,7 @@ fn a_prefix_dropped_by_one_is_dropped_for_the_other() {
             assert_eq!(ours[0].0, lsns[30]);
         }
         theirs!(&path, true, wal => drop(wal.append_and_sync(b"theirs").unwrap()));
-        let wal = our_options(true).open(&path, ours::Mode::Append).unwrap();
+        let wal = our_options(true).open(&path, deedbook::Mode::Append).unwrap();
         wal.append(b"ours").unwrap();
         wal.close().unwrap();
         let both = read_by_them(&path, true);
@@ -153,7 +153,7 @@ fn space_reserved_by_a_writer_that_died_is_a_torn_tail_there() {
     for segmented in [false, true] {
         let dir = TempDir::new().unwrap();
         let (path, copy) = (dir.path().join("log"), dir.path().join("copy"));
-        let wal = our_options(segmented).open(&path, ours::Mode::Create).unwrap();
+        let wal = our_options(segmented).open(&path, deedbook::Mode::Create).unwrap();
         let records: Records =
             (0..40).map(|i| (wal.append(&payload(i)).unwrap().0, payload(i))).collect();
         // As its files are now, with the writer still there.
