@@ -107,6 +107,22 @@ impl Options {
     /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where intact records would go with the cut, unless it is
     /// forced, and with [`Locked`](crate::ErrorKind::Locked) while another handle appends; see
     /// [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::book::{Book, Options};
+    /// use deedbook::report::Repair;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// Book::create(&path)?.close()?;
+    /// let report = Options::new().repair(&path, Repair::default())?;
+    /// assert_eq!((report.mended, report.cut_bytes), (true, 0));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn repair(&self, path: impl AsRef<Path>, how: Repair) -> Result<RepairReport> {
         crate::log::repair::<BookFormat>(path.as_ref(), self, how)
     }
@@ -211,6 +227,21 @@ impl Book {
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::book::Book;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let book = Book::create(&path)?;
+    /// assert_eq!(book.append(0, b"first")?, 1);
+    /// assert_eq!(book.append(7, b"with a mug")?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn append(&self, mug: u32, jam: &[u8]) -> Result<u64> {
         let appended = self.0.append_tagged(mug, jam)?;
         Ok(appended.ordinal)
@@ -247,6 +278,24 @@ impl Book {
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::book::Book;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let book = Book::create(&path)?;
+    /// let mut batch = book.batch();
+    /// batch.push(0, b"first")?;
+    /// batch.push(0, b"second")?;
+    /// assert_eq!(book.append_batch(&batch, None, None)?, 1);
+    /// assert_eq!(book.last()?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn append_batch(
         &self,
         batch: &Batch,
@@ -322,6 +371,21 @@ impl Book {
     ///
     /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)) and for a damaged file; see
     /// [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::book::{Book, Meta};
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let book = Book::create(&path)?;
+    /// book.save_meta(&Meta { life: Some(1), ..Meta::default() })?;
+    /// assert_eq!(book.meta()?.life, Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn save_meta(&self, meta: &Meta) -> Result<()> {
         self.save_meta_of(|| Ok(*meta))
     }

@@ -31,6 +31,22 @@ impl Book {
     ///
     /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
     /// [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::book::Book;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let book = Book::create(&path)?;
+    /// (0u8..5).try_for_each(|n| book.append(0, &[n]).map(drop))?;
+    /// let jams: Result<Vec<_>, _> = book.iter(2..4)?.map(|deed| deed.map(|deed| deed.jam)).collect();
+    /// assert_eq!(jams?, [[1], [2]]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn iter(&self, events: impl RangeBounds<u64>) -> Result<Iter> {
         Ok(Iter::new(self.cursor(events, OnCorrupt::Raise)?))
     }
@@ -42,6 +58,25 @@ impl Book {
     ///
     /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
     /// [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::OnCorrupt;
+    /// use deedbook::book::Book;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let book = Book::create(&path)?;
+    /// book.append(0, b"first")?;
+    /// let mut cursor = book.cursor(.., OnCorrupt::Raise)?;
+    /// while let Some(deed) = cursor.next()? {
+    ///     assert_eq!(deed.jam, b"first");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cursor(&self, events: impl RangeBounds<u64>, on_corrupt: OnCorrupt) -> Result<Cursor> {
         let (start, stop) = numbers(events);
         self.0.cursor_by_ordinal(start, stop, on_corrupt)
@@ -76,6 +111,23 @@ impl Book {
     ///
     /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where damage hides the place where the walk begins; see
     /// [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::book::Book;
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let book = Book::create(&path)?;
+    /// let mut follow = book.follow(None)?;
+    /// book.append(0, b"first")?;
+    /// assert_eq!(follow.next(Duration::from_secs(1))?.map(|deed| deed.event), Some(Some(1)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn follow(&self, start: Option<u64>) -> Result<Follow> {
         self.0.follow_ordinal(start.unwrap_or(0))
     }
@@ -87,6 +139,26 @@ impl Book {
     ///
     /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
     /// [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::OnCorrupt;
+    /// use deedbook::book::{Book, Options};
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let book = Book::create(&path)?;
+    /// book.append(0, b"first")?;
+    /// for split in book.splits(64 << 20, ..)? {
+    ///     // In another process, too.
+    ///     let mut deeds = Book::read_split(&split, &Options::new(), .., OnCorrupt::Raise, true)?;
+    ///     assert_eq!(deeds.next()?.map(|deed| deed.event), Some(Some(1)));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn splits(&self, split_bytes: u64, events: impl RangeBounds<u64>) -> Result<Vec<Split>> {
         let (start, stop) = numbers(events);
         let snapshot = self.0.usable()?.snapshot();

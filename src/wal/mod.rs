@@ -106,6 +106,22 @@ impl Options {
     /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where intact records would go with the cut, unless it is
     /// forced, and with [`Locked`](crate::ErrorKind::Locked) while another handle appends; see
     /// [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::report::Repair;
+    /// use deedbook::wal::{Options, Wal};
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// Wal::create(&path)?.close()?;
+    /// let report = Options::new().repair(&path, Repair::default())?;
+    /// assert!(report.mended);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn repair(&self, path: impl AsRef<Path>, how: Repair) -> Result<RepairReport> {
         crate::log::repair::<WalFormat>(path.as_ref(), self, how)
     }
@@ -118,6 +134,23 @@ impl Options {
     ///
     /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
     /// that is a log; see [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::wal::{Options, Wal};
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let wal = Wal::create(&path)?;
+    /// wal.append(b"one")?;
+    /// wal.close()?;
+    /// let report = Options::new().salvage(&path, dir.path().join("copy"))?;
+    /// assert_eq!(report.records, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn salvage(
         &self,
         source: impl AsRef<Path>,
@@ -244,6 +277,21 @@ impl Wal {
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::wal::Wal;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let wal = Wal::create(&path)?;
+    /// let lsn = wal.append(b"set x = 1")?;
+    /// assert_eq!(wal.read(lsn)?.payload, b"set x = 1");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn append(&self, payload: &[u8]) -> Result<Lsn> {
         let appended = self.0.append_tagged((), payload)?;
         Ok(Lsn(appended.offset))
@@ -278,6 +326,22 @@ impl Wal {
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::wal::{Parts, Wal};
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let wal = Wal::create(&path)?;
+    /// let lsn = wal.append_atomic(["debit", "credit"])?;
+    /// let record = wal.read(lsn)?;
+    /// assert_eq!(Parts::of(&record.payload).map(Iterator::count), Some(2));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn append_atomic<T: AsRef<[u8]>>(&self, parts: impl IntoIterator<Item = T>) -> Result<Lsn> {
         self.append(&pack(parts)?)
     }
@@ -311,6 +375,22 @@ impl Wal {
     ///
     /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an end that is not between records; see
     /// [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::wal::Wal;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let wal = Wal::create(&path)?;
+    /// let (first, second) = (wal.append(b"one")?, wal.append(b"two")?);
+    /// assert_eq!(wal.iter(second..)?.count(), 1);
+    /// assert_eq!(wal.iter(first..second)?.count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn iter(&self, lsns: impl RangeBounds<Lsn>) -> Result<Iter> {
         Ok(Iter::new(self.cursor(lsns, OnCorrupt::Raise)?))
     }

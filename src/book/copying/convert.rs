@@ -52,6 +52,24 @@ impl Options {
     ///
     /// Fails for a source that is damaged and for a target that is there; see [Errors](crate#errors). An error of
     /// `progress` ends the work and is returned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::book::{Book, Layout, Options};
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let book = Book::create(&path)?;
+    /// book.append(0, b"first")?;
+    /// book.close()?;
+    /// let copy = dir.path().join("slots");
+    /// let report = Options::new().convert(&path, &copy, Layout::Slots, |_, _| Ok(()))?;
+    /// assert_eq!((report.deeds, Book::open(&copy)?.layout()), (1, Layout::Slots));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn convert(
         &self,
         source: impl AsRef<Path>,

@@ -21,6 +21,23 @@ impl Options {
     ///
     /// Fails where there is no log to read, and with [`AlreadyExists`](crate::ErrorKind::AlreadyExists) for a target
     /// that is a log; see [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::book::{Book, Options};
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let book = Book::create(&path)?;
+    /// book.append(0, b"first")?;
+    /// book.close()?;
+    /// let report = Options::new().salvage(&path, dir.path().join("copy"))?;
+    /// assert_eq!((report.records, report.damages.len()), (1, 0));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn salvage(
         &self,
         source: impl AsRef<Path>,

@@ -32,6 +32,22 @@ impl Wal {
     /// # Errors
     ///
     /// Fails for a name that cannot be a consumer's, and for a damaged file of consumers; see [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::wal::Wal;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let wal = Wal::create(&path)?;
+    /// let lsn = wal.commit(b"set x = 1")?;
+    /// wal.set_consumer("replica", lsn)?; // nothing from here on is dropped
+    /// assert_eq!(wal.consumers()?.get("replica"), Some(&lsn));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_consumer(&self, name: &str, lsn: Lsn) -> Result<()> {
         let shared = self.changeable()?;
         check_name("consumer", name)

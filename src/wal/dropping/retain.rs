@@ -22,6 +22,23 @@ impl Wal {
     /// # Errors
     ///
     /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)); see [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::Retention;
+    /// use deedbook::wal::Wal;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let wal = Wal::create(&path)?;
+    /// wal.commit(b"set x = 1")?;
+    /// // Whole segments only, and never the last one.
+    /// assert_eq!(wal.retain(&Retention::new().bytes_max(1 << 30))?.records, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn retain(&self, retention: &Retention) -> Result<Dropped> {
         let shared = self.0.writable()?;
         shared.check_segmented()?;

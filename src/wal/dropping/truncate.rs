@@ -24,6 +24,23 @@ impl Wal {
     /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
     /// durable; see [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::wal::Wal;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("log");
+    /// let wal = Wal::create(&path)?;
+    /// wal.append(b"applied")?;
+    /// let next = wal.commit(b"not yet")?;
+    /// assert_eq!(wal.truncate_before(next)?.records, 1);
+    /// assert_eq!(wal.head()?, next);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn truncate_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_prefix(lsn, true)
     }
