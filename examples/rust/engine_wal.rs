@@ -35,7 +35,7 @@ impl Engine {
         let mut engine =
             Self { map: BTreeMap::new(), wal, checkpoint: dir.join("checkpoint"), since: 0 };
         let start = engine.load()?;
-        for record in engine.wal.iter(Some(start))? {
+        for record in engine.wal.iter(start..)? {
             apply(&mut engine.map, &record?.payload)?;
             engine.since += 1;
         }
