@@ -85,7 +85,7 @@ impl Spool {
         self.next += count;
         self.known.tried.extend(range.clone());
         let payloads: Vec<_> = range.clone().map(|number| event(number, EVENT_BYTES)).collect();
-        let appended = ledger.append_many(&payloads);
+        let appended = ledger.append_many(&payloads).map(drop);
         match &appended {
             Ok(()) => self.known.written.extend(range),
             Err(e) if e.durable() == Some(Durable::No) => {

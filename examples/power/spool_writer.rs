@@ -59,8 +59,8 @@ fn step(ledger: &LedgerStore, random: &mut Random, next: &mut u64) -> Result<(),
             *next += count;
             say(&format!("w {range}"));
             let appended = match &events[..] {
-                [one] => ledger.append(one),
-                many => ledger.append_many(many),
+                [one] => ledger.append(one).map(drop),
+                many => ledger.append_many(many).map(drop),
             };
             match &appended {
                 Ok(()) => say(&format!("a {range}")),

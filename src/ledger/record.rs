@@ -1,4 +1,16 @@
-//! The records that callers get.
+//! The records that callers get, and where they lie.
+
+/// Where a record lies: its file, and its number in that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// The index of the file.
+    pub file: u32,
+    /// The number of the record in the file, from 0 on.
+    pub record: u64,
+}
+
+/// The first and the last record of a batch.
+pub type Positions = (Position, Position);
 
 /// One record of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -74,7 +74,7 @@ impl DataStore for LedgerStore {
     type Removable = Removable;
 
     fn append(&self, payload: &[u8]) -> Result<()> {
-        LedgerStore::append(self, payload)
+        LedgerStore::append(self, payload).map(drop)
     }
 
     fn fetch(

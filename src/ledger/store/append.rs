@@ -12,6 +12,7 @@ use crate::error::{Durable, Error, Result};
 use crate::ledger::Batch;
 use crate::ledger::codec::{FORMAT, HEADER_BYTES, WRITE_BYTES};
 use crate::ledger::directory::Created;
+use crate::ledger::record::{Position, Positions};
 use crate::ledger::store::{LedgerStore, Shared};
 use crate::lines::{self, try_locked};
 use crate::scan::framing::Framing;
@@ -28,34 +29,40 @@ pub struct Appended {
     pub end: u64,
     /// Of these, in files that are finished, if this append finished one.
     pub finished: Option<u64>,
+    /// The first and the last record, if there are any.
+    pub at: Positions,
 }
 
 impl LedgerStore {
-    /// Append one record. When this returns, it survives the death of the process, and as far as the
-    /// durability option says, a power cut.
+    /// Append one record; returns where it lies. Then the record survives the death of the process, and as
+    /// far as the durability option says, a power cut.
     ///
     /// # Errors
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
-    pub fn append(&self, payload: &[u8]) -> Result<()> {
+    pub fn append(&self, payload: &[u8]) -> Result<Position> {
         let shared = self.writable()?;
         let at = |e: Error| e.at(&shared.directory.path);
         shared.codec.check_len(payload.len()).map_err(at)?;
         let appended = shared.append_one(payload).map_err(|e| e.of(FORMAT))?;
-        shared.after_append(appended)
+        shared.after_append(appended)?;
+        Ok(appended.at.0)
     }
 
-    /// Append a batch, with one write for each file that it takes. An error that leaves a part of it
-    /// in the ledger says so; then it is unknown, too, what a crash takes.
+    /// Append a batch, with one write for each file that it takes; returns where its first and its last
+    /// record lie, `None` of an empty one. An error that leaves a part of the batch in the ledger says
+    /// so; then it is unknown, too, what a crash takes.
     ///
     /// # Errors
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
-    pub fn append_batch(&self, batch: &Batch) -> Result<()> {
+    pub fn append_batch(&self, batch: &Batch) -> Result<Option<Positions>> {
         let shared = self.writable()?;
-        shared.after_append(shared.append_encoded(batch)?)
+        let appended = shared.append_encoded(batch)?;
+        shared.after_append(appended)?;
+        Ok((batch.records > 0).then_some(appended.at))
     }
 
     /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
@@ -66,18 +73,19 @@ impl LedgerStore {
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
-    pub fn append_unsynced(&self, batch: &Batch) -> Result<()> {
+    pub fn append_unsynced(&self, batch: &Batch) -> Result<Option<Positions>> {
         let shared = self.writable()?;
         let appended = shared.append_encoded(batch)?;
         match (shared.options.durability, appended.finished) {
-            (Durability::Always, Some(finished)) => shared.sync_if_many(finished),
-            (Durability::Always, None) => Ok(()),
-            _ => shared.after_append(appended),
+            (Durability::Always, Some(finished)) => shared.sync_if_many(finished)?,
+            (Durability::Always, None) => {}
+            _ => shared.after_append(appended)?,
         }
+        Ok((batch.records > 0).then_some(appended.at))
     }
 
     /// Append one record if that takes one write to the file being written and nothing else: no
-    /// sync, no other file, no wait for another thread. `false` if nothing was appended, and
+    /// sync, no other file, no wait for another thread. `None` if nothing was appended, and
     /// [`LedgerStore::append`] is to do it. For event loops: with [`Durability::Always`] the sync is
     /// left to the caller.
     ///
@@ -85,16 +93,16 @@ impl LedgerStore {
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
-    pub fn try_append(&self, payload: &[u8]) -> Result<bool> {
+    pub fn try_append(&self, payload: &[u8]) -> Result<Option<Position>> {
         let shared = self.writable()?;
         let at = |e: Error| e.at(&shared.directory.path);
         shared.codec.check_len(payload.len()).map_err(at)?;
-        let Some(mut state) = try_locked(&shared.state) else { return Ok(false) };
+        let Some(mut state) = try_locked(&shared.state) else { return Ok(None) };
         if !shared.takes_one_write(&state, payload.len() as u64 + HEADER_BYTES) {
-            return Ok(false);
+            return Ok(None);
         }
-        shared.append_under(&mut state, payload).map_err(|e| e.of(FORMAT))?;
-        Ok(true)
+        let appended = shared.append_under(&mut state, payload).map_err(|e| e.of(FORMAT))?;
+        Ok(Some(appended.at.0))
     }
 
     /// Append several records as [`LedgerStore::append_batch`] does.
@@ -103,7 +111,10 @@ impl LedgerStore {
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
-    pub fn append_many<T: AsRef<[u8]>>(&self, payloads: impl IntoIterator<Item = T>) -> Result<()> {
+    pub fn append_many<T: AsRef<[u8]>>(
+        &self,
+        payloads: impl IntoIterator<Item = T>,
+    ) -> Result<Option<Positions>> {
         let mut batch = Batch::new(self.writable()?.codec.record_bytes_max);
         for payload in payloads {
             batch.push(payload.as_ref())?;
@@ -152,7 +163,7 @@ impl Shared {
 
     /// Write encoded records, to as many files as they take.
     fn write(&self, state: &mut State, bytes: &[u8], records: u64) -> Result<Appended> {
-        let mut appended = Appended { end: state.written, finished: None };
+        let mut appended = Appended { end: state.written, finished: None, ..Appended::default() };
         if bytes.is_empty() {
             return Ok(appended);
         }
@@ -168,6 +179,11 @@ impl Shared {
                 }
             })?;
             (at, done) = (at + len, done + count);
+            if let Some(Active { index: file, records, .. }) = state.active {
+                let last = Position { file, record: records.saturating_sub(1) };
+                let first = Position { file, record: records.saturating_sub(count) };
+                appended.at = (if done == count { first } else { appended.at.0 }, last);
+            }
             if state.active.as_ref().is_some_and(|active| self.is_full(active)) {
                 self.finish_active(state);
                 appended.finished = Some(state.written);

@@ -57,7 +57,7 @@ impl LedgerStore {
 impl Shared {
     /// What the durability option asks for after an append.
     pub(super) fn after_append(&self, appended: Appended) -> Result<()> {
-        let Appended { end, finished } = appended;
+        let Appended { end, finished, .. } = appended;
         match self.options.durability {
             Durability::Always => self.sync_to(end, true),
             Durability::Bytes(bytes) if end.saturating_sub(self.commits.durable()) >= bytes => {

@@ -158,8 +158,8 @@ impl Run {
         self.known.tried.extend(&numbers);
         let payloads: Vec<_> = numbers.iter().map(|&number| event(number, longest)).collect();
         let appended = match &payloads[..] {
-            [payload] => ledger.append(payload),
-            _ => ledger.append_many(&payloads),
+            [payload] => ledger.append(payload).map(drop),
+            _ => ledger.append_many(&payloads).map(drop),
         };
         if let Err(error) = &appended {
             if error.durable() == Some(Durable::No) {
