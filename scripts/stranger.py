@@ -29,10 +29,11 @@ WRITER = """
 import deedbook
 with deedbook.Book.open("live", "a") as book:
     while True:
-        print(book.append_many(b"event %d" % n for n in range(10))[1] - 1, flush=True)
+        print(book.append_many(b"event %d" % n for n in range(10)).end - 1, flush=True)
 """
 READER = """
 from deedbook import Wal
+from positions import span
 with Wal.open("queue") as wal:
     for record in wal.iter(wal.consumers()["mailer"]):
         last = record

@@ -29,7 +29,7 @@ def fill(name: str, path: Path, records: int, size: int, seed: int) -> None:
     store = kind(path, make_keys(records))
     store.open()
     if store.name != "mcap":  # which begins a file with chunks or without
-        store.append_batch(1, jams[:-EACH])
+        store.append_many(1, jams[:-EACH], atomic=True)
         jams = jams[-EACH:]
     store.append_each(records - len(jams) + 1, jams)
     print("filled", flush=True)
@@ -56,7 +56,7 @@ def memory(what: str, path: str) -> None:
     else:
         book = Book.open(path)
         if what == "iterate":
-            count = sum(1 for _ in book.jams())
+            count = sum(1 for _ in book.payloads())
         elif what == "deeds":
             count = sum(1 for _ in book)
         else:
@@ -71,7 +71,7 @@ def drain(path: str, url: str) -> None:
     from deedbook.http import Sender
 
     before = status("VmRSS")
-    with Ledger.open(path) as ledger, Sender(ledger, url) as sender:
+    with Ledger.open(path, "a") as ledger, Sender(ledger, url) as sender:
         assert sender.drain() and not ledger.has_data()
     print(status("VmHWM"), before)
 
@@ -81,7 +81,7 @@ def stream(path: str) -> None:
     from deedbook import Ledger
 
     before = status("VmRSS")
-    with Ledger.open(path) as ledger:
+    with Ledger.open(path, "a") as ledger:
         result = ledger.fetch()
         assert result is not None
         (body,) = result.data

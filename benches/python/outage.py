@@ -111,7 +111,7 @@ def story(path: Path, seconds: float) -> Story:
 
     say(f"a server that fails and recovers, {seconds} s")
     seen = Story()
-    with Ledger.open(path) as ledger, Endpoint(keep=False) as endpoint:
+    with Ledger.open(path, "a") as ledger, Endpoint(keep=False) as endpoint:
         sender = Sender(
             ledger,
             endpoint.url,

@@ -124,7 +124,7 @@ class Spools(Peers):
         store = kind(path, self.keys)
         assert isinstance(store, Spool)
         store.open()
-        store.append_batch(1, self.jams[:count])
+        store.append_many(1, self.jams[:count], atomic=True)
         total = store.body(count)
         bodies = max(len(self.jams) // count, 1)
         watch = Watch()
@@ -143,7 +143,7 @@ def fill_ledger(path: Path, event: bytes, total: int, batch_bytes: int = BATCH_B
     from deedbook import Ledger
 
     count = total // (len(event) + HEADER_BYTES)
-    with Ledger.open(path, batch_bytes=batch_bytes) as ledger:
+    with Ledger.open(path, "a", batch_bytes=batch_bytes) as ledger:
         ledger.append_many(repeat(event, count))
     return count
 
@@ -182,7 +182,7 @@ def take(figures: Figures, place: Path, event: bytes, batches: int) -> None:
     fill_ledger(path, event, batches * BATCH_BYTES)
     os.sync()
     buffer = bytearray(BLOCK_BYTES)
-    with Ledger.open(path) as ledger:
+    with Ledger.open(path, "a") as ledger:
         watch = Watch()
         while (result := ledger.fetch(16)) is not None:
             for body in result.data:
@@ -204,7 +204,7 @@ def send(figures: Figures, place: Path, event: bytes, batches: int, urls: dict[s
             path = place / "send"
             count = fill_ledger(path, event, batches * BATCH_BYTES)
             os.sync()
-            with Ledger.open(path) as ledger:
+            with Ledger.open(path, "a") as ledger:
                 watch = Watch()
                 if sender_class is Sender:
                     with Sender(ledger, url) as sender:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import islice
 from random import Random
 from typing import Any, ClassVar
@@ -55,11 +56,11 @@ class Spool(Store):
         return events // cls.slowness
 
     def last(self) -> int:
-        return sum(1 for _ in self.jams())
+        return sum(1 for _ in self.payloads())
 
     def body(self, count: int) -> int:
         """Read the oldest `count` events as a JSON array, as a request needs it; its bytes."""
-        return len(b"[%b]" % b",".join(islice(self.jams(), count)))
+        return len(b"[%b]" % b",".join(islice(self.payloads(), count)))
 
 
 class LedgerSpool(Spool):
@@ -77,7 +78,9 @@ class LedgerSpool(Spool):
     def open(self, durable: bool = False) -> None:
         from deedbook import Ledger
 
-        self.ledger = Ledger.open(self.path, durability="always" if durable else self.durability)
+        self.ledger = Ledger.open(
+            self.path, "a", durability="always" if durable else self.durability
+        )
 
     def append_batch(self, first: int, jams: Jams) -> None:
         for part in parts(jams):
@@ -124,7 +127,7 @@ class RotatingLedger(LedgerSpool):
 class IntervalLedger(LedgerSpool):
     name = "Ledger, interval:100"
     each_mode = "append, synced every 100 ms in the background"
-    durability = "interval:100"
+    durability = timedelta(milliseconds=100)
     read_mode = None
     power = "the last 100 ms"
 
@@ -132,7 +135,7 @@ class IntervalLedger(LedgerSpool):
 class BytesLedger(LedgerSpool):
     name = "Ledger, bytes:1048576"
     each_mode = "append, synced after each MiB"
-    durability = "bytes:1048576"
+    durability = Durability.bytes(1048576)
     read_mode = None
     power = "the last MiB"
 
@@ -335,7 +338,7 @@ class SqliteSpool(Sqlite, Spool):
 
     def append_batch(self, first: int, jams: Jams) -> None:
         for part in parts(jams):
-            super().append_batch(first, part)
+            super().append_many(first, part, atomic=True)
 
     def body(self, count: int) -> int:
         rows = self.connection.execute("SELECT jam FROM log ORDER BY n LIMIT ?", (count,))

@@ -158,7 +158,7 @@ class DeedbookStore(OwnStore):
         return durable
 
     def jams(self) -> Iterator[bytes]:
-        jams: Iterator[bytes] = self.log.jams()
+        jams: Iterator[bytes] = self.log.payloads()
         return jams
 
 
@@ -197,7 +197,7 @@ class TenLines(Store):
 
     def open(self, durable: bool = False) -> None:
         self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        self.count = sum(1 for _ in self.jams())
+        self.count = sum(1 for _ in self.payloads())
 
     def append_batch(self, first: int, jams: Jams) -> None:
         pack, crc32 = self.head.pack, zlib.crc32

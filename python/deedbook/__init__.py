@@ -6,7 +6,7 @@
 ...     book.append(b"first"), book.append(b"second")
 (1, 2)
 >>> with deedbook.Book.open(path) as book:
-...     [deed.jam for deed in book]
+...     [deed.payload for deed in book]
 [b'first', b'second']
 """
 
@@ -17,72 +17,22 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 from deedbook._core import (
-    BackupReport,
-    BadLine,
-    BatchStream,
     Book,
-    Bookmark,
-    Committed,
-    CommittedTransaction,
-    CompactionReport,
-    ConvertReport,
-    Damage,
-    DamagedPart,
     Deed,
-    DeedRange,
-    Dropped,
-    DroppedEpochs,
-    Epoch,
-    EpochReport,
+    Durability,
     Event,
-    EventCensus,
-    EventFault,
-    EventIterator,
     EventOutcome,
     EventStore,
-    EventStoreOpening,
-    EventStorePartReport,
-    EventStoreRepair,
-    EventStoreReport,
-    EventStoreSalvage,
-    ExportReport,
-    Fragmentation,
-    ImportReport,
     Ledger,
-    LedgerFile,
-    LedgerFileInfo,
-    LedgerFileMigration,
-    LedgerFileReport,
-    LedgerFileSalvage,
+    LedgerPosition,
     LedgerRecord,
-    LedgerSnapshot,
-    LedgerStats,
-    LmdbEpoch,
-    LmdbMigration,
     Log,
-    Loss,
     Meta,
-    PartReport,
     Pier,
-    PierReport,
     Record,
-    RecordIterator,
-    RecoveryReport,
-    Removable,
-    RepairReport,
-    SalvageReport,
-    SalvageRun,
-    Split,
-    Stage,
-    StagedJob,
-    StagedPart,
-    Stats,
-    Transactions,
-    VerifyReport,
     Wal,
     __version__,
     backup,
-    parse_events,
 )
 from deedbook._errors import (
     AlreadyExistsError,
@@ -104,100 +54,50 @@ from deedbook._errors import (
     UnsupportedError,
 )
 from deedbook._methods import add as _add_methods
+from deedbook._renamed import missing as _missing
 from deedbook._shown import show as _show
 
 if TYPE_CHECKING:
+    from deedbook import jobs as jobs
+    from deedbook import reports as reports
     from deedbook._formats import open
-    from deedbook._payload import PayloadReader
-    from deedbook._report import LogReport, report
+    from deedbook._report import report
 
 __all__ = [
     "AlreadyExistsError",
-    "BackupReport",
-    "BadLine",
-    "BatchStream",
     "Book",
-    "Bookmark",
     "ClosedError",
-    "Committed",
-    "CommittedTransaction",
-    "CompactionReport",
     "ContiguityError",
-    "ConvertReport",
     "CorruptError",
-    "Damage",
-    "DamagedPart",
     "Deed",
-    "DeedRange",
-    "Dropped",
-    "DroppedEpochs",
-    "Epoch",
-    "EpochReport",
+    "Durability",
     "Error",
     "Event",
-    "EventCensus",
-    "EventFault",
-    "EventIterator",
     "EventOutcome",
     "EventStore",
-    "EventStoreOpening",
-    "EventStorePartReport",
-    "EventStoreRepair",
-    "EventStoreReport",
-    "EventStoreSalvage",
-    "ExportReport",
     "ForkedError",
-    "Fragmentation",
-    "ImportReport",
     "InvalidArgumentError",
     "IoError",
     "Ledger",
-    "LedgerFile",
-    "LedgerFileInfo",
-    "LedgerFileMigration",
-    "LedgerFileReport",
-    "LedgerFileSalvage",
+    "LedgerPosition",
     "LedgerRecord",
-    "LedgerSnapshot",
-    "LedgerStats",
-    "LmdbEpoch",
-    "LmdbMigration",
     "LockedError",
     "Log",
-    "LogReport",
-    "Loss",
     "LostRecordsError",
     "Meta",
     "MissingError",
     "NotALogError",
     "OutOfRangeError",
-    "PartReport",
-    "PayloadReader",
     "Pier",
-    "PierReport",
     "PoisonedError",
     "ReadOnlyError",
     "Record",
-    "RecordIterator",
-    "RecoveryReport",
-    "Removable",
-    "RepairReport",
-    "SalvageReport",
-    "SalvageRun",
-    "Split",
-    "Stage",
-    "StagedJob",
-    "StagedPart",
-    "Stats",
     "TooLargeError",
-    "Transactions",
     "UnsupportedError",
-    "VerifyReport",
     "Wal",
     "__version__",
     "backup",
     "open",
-    "parse_events",
     "report",
 ]
 
@@ -205,18 +105,15 @@ _add_methods()
 _show()
 
 
-_LATER = {
-    "LogReport": "_report",
-    "PayloadReader": "_payload",
-    "open": "_formats",
-    "report": "_report",
-}
+_LATER = {"open": "_formats", "report": "_report"}
 """Names that are loaded when they are asked for, and the modules that have them."""
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("jobs", "reports"):
+        return _import_module(f"deedbook.{name}")
     if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _missing(__name__, name)
     value = getattr(_import_module(f"deedbook.{_LATER[name]}"), name)
     globals()[name] = value
     return value

@@ -1,6 +1,7 @@
 """The native core of Deedbook. Import its names from `deedbook`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
 from os import PathLike
 from types import GenericAlias, TracebackType
 from typing import Any, ClassVar, Generic, Literal, TypeVar, final, overload
@@ -27,6 +28,7 @@ __all__ = [
     "DeedRange",
     "Dropped",
     "DroppedEpochs",
+    "Durability",
     "Epoch",
     "EpochReport",
     "Event",
@@ -49,8 +51,10 @@ __all__ = [
     "LedgerFileMigration",
     "LedgerFileReport",
     "LedgerFileSalvage",
+    "LedgerPosition",
     "LedgerRecord",
-    "LedgerSnapshot",
+    "LedgerReport",
+    "LedgerSalvage",
     "LedgerStats",
     "LmdbEpoch",
     "LmdbMigration",
@@ -61,8 +65,10 @@ __all__ = [
     "PayloadParts",
     "Pier",
     "PierReport",
+    "Positions",
     "Record",
     "RecordIterator",
+    "RecordRange",
     "RecoveryReport",
     "Removable",
     "RepairReport",
@@ -88,6 +94,7 @@ _Mode = Literal["r", "a", "x"]
 _Verdict = Literal["clean", "open", "torn", "corrupt"]
 _OnCorrupt = Literal["raise", "skip"]
 _R = TypeVar("_R", Deed, Record, LedgerRecord)
+_P = TypeVar("_P", int, LedgerPosition)
 
 def _not_json(lines: list[bytes], /) -> list[int]:
     """The indices of the lines that are not JSON in UTF-8, or nested deeper than 128 levels."""
@@ -173,6 +180,87 @@ def parse_events(
     """
 
 @final
+class Durability:
+    """When appends are synced, where a word or a ``timedelta`` does not say it.
+
+    The argument ``durability`` of every ``open`` and ``create`` is ``"always"`` (an append that
+    returned is on stable storage), ``"manual"`` (you call ``sync``), ``"none"`` (the operating
+    system decides), a ``timedelta`` (synced so much later, at least a millisecond), or
+    ``Durability.bytes(n)`` (synced after so many bytes). None, the default, is the format's own:
+    ``"always"`` for `Book` and `Pier`, ``"manual"`` for `Wal`, ``"none"`` for `Ledger`, and for
+    `EventStore` 100 milliseconds. The ``repr`` of a handle names it.
+
+    Whatever is chosen, an append that returned survives a crash of your process.
+
+    >>> with deedbook.Wal.create("log", durability=deedbook.Durability.bytes(1 << 20)) as log:
+    ...     log.durability
+    Durability.bytes(1048576)
+    """
+
+    def __new__(cls, n: int) -> Self: ...
+    @staticmethod
+    def bytes(n: int) -> Durability:
+        """Sync once ``n`` bytes were appended; at least 1."""
+    @property
+    def n(self) -> int:
+        """The number of bytes."""
+    def __getnewargs__(self) -> tuple[int]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class LedgerPosition:
+    """Where a record of a ledger lies. Positions have the order of their records.
+
+    A tuple of both numbers does as well wherever a position is asked for.
+    """
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, file: int, record: int) -> Self: ...
+    @property
+    def file(self) -> int:
+        """Index of the file."""
+    @property
+    def record(self) -> int:
+        """Number of the record in its file, from 0 on."""
+    def __getnewargs__(self) -> tuple[int, int]: ...
+    def __iter__(self) -> Iterator[int]:
+        """The numbers in order: ``file, record = position``."""
+    def __lt__(self, other: LedgerPosition, /) -> bool: ...
+    def __le__(self, other: LedgerPosition, /) -> bool: ...
+    def __gt__(self, other: LedgerPosition, /) -> bool: ...
+    def __ge__(self, other: LedgerPosition, /) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+_Durability = Literal["always", "manual", "none"] | timedelta | Durability
+_InLedger = LedgerPosition | tuple[int, int]
+
+@final
+class Positions(Generic[_P]):
+    """The positions of records that were appended together, as ``append_many`` returns them.
+
+    ``log[positions.first : positions.end]`` reads the records. The positions of a book are numbers
+    without gaps, so you can iterate them; of other logs only the first and the last are known.
+    """
+
+    @property
+    def first(self) -> _P:
+        """Position of the first record."""
+    @property
+    def last(self) -> _P:
+        """Position of the last record; `OutOfRangeError` where nothing was appended."""
+    @property
+    def end(self) -> _P:
+        """The position after the last record."""
+    def __len__(self) -> int:
+        """Number of records."""
+    def __iter__(self) -> Iterator[_P]:
+        """The positions; TypeError where only the first and the last are known."""
+    @classmethod
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
+
+@final
 class Deed:
     """One event of a book: its number, mug and jam.
 
@@ -191,8 +279,11 @@ class Deed:
     def jam(self) -> bytes:
         """The payload, 0 bytes or more."""
     @property
+    def position(self) -> int | None:
+        """The event number, by the name that records of every format have."""
+    @property
     def payload(self) -> bytes:
-        """Another name of `jam`, the same as in every other format."""
+        """The jam, by the name that records of every format have."""
     def to_dict(self) -> dict[str, Any]:
         """Event, mug and jam by their names."""
     def __getnewargs__(self) -> tuple[int | None, int, bytes]: ...
@@ -219,11 +310,14 @@ class Record:
     def payload(self) -> bytes:
         """The payload, 0 bytes or more."""
     @property
+    def position(self) -> int:
+        """The LSN, by the name that records of every format have."""
+    @property
     def next_lsn(self) -> int:
         """LSN of the record after this one: 8 bytes of header and the payload further on."""
     @property
     def parts(self) -> list[bytes] | None:
-        """What :meth:`Wal.append_atomic` packed into the record; None for any other record."""
+        """What :meth:`Wal.append_many` packed into the record, ``atomic``; None for any other."""
     def to_dict(self) -> dict[str, Any]:
         """LSN and payload by their names."""
     def __getnewargs__(self) -> tuple[int, bytes]: ...
@@ -249,6 +343,9 @@ class LedgerRecord:
     @property
     def payload(self) -> bytes:
         """The payload, at least 1 byte."""
+    @property
+    def position(self) -> LedgerPosition | None:
+        """Both numbers; None after damage that hid the count."""
     def to_dict(self) -> dict[str, Any]:
         """The fields by their names."""
     def __getnewargs__(self) -> tuple[int, int | None, bytes]: ...
@@ -575,6 +672,15 @@ class RepairReport:
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
+    def ok(self) -> bool:
+        """Whether the log is whole, or was repaired."""
+    @property
+    def verdict(self) -> _Verdict:
+        """How the log ends now; of a dry run, how it ends."""
+    @property
+    def damages(self) -> list[Damage]:
+        """The damage at which the log was cut; empty without any."""
+    @property
     def path(self) -> str:
         """The log that was repaired."""
     @property
@@ -670,6 +776,12 @@ class SalvageReport:
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def ok(self) -> bool:
+        """Whether the copy has all of the source: nothing is damaged or lost."""
+    @property
+    def verdict(self) -> _Verdict:
+        """How the source ends."""
     @property
     def records(self) -> int:
         """Records copied."""
@@ -829,6 +941,64 @@ class LedgerFileSalvage:
     @property
     def report(self) -> SalvageReport:
         """What it holds."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class LedgerReport:
+    """What a full check of a ledger found."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def ok(self) -> bool:
+        """Whether every file is whole; one that is being written may end in a torn record."""
+    @property
+    def verdict(self) -> _Verdict:
+        """The worst of its files."""
+    @property
+    def records(self) -> int:
+        """Intact records of all files."""
+    @property
+    def damages(self) -> list[Damage]:
+        """Every damaged stretch, each by its bytes in its file."""
+    @property
+    def loss(self) -> Loss | None:
+        """None: a file that was sent is no loss, and no repair accepts one."""
+    @property
+    def files(self) -> list[LedgerFileReport]:
+        """One for each file, the oldest first."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class LedgerSalvage:
+    """What a salvage of a ledger copied, and what it could not."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def ok(self) -> bool:
+        """Whether the copy has all of the source: no file is damaged."""
+    @property
+    def verdict(self) -> _Verdict:
+        """How the source is: the first of its files that is damaged says it."""
+    @property
+    def records(self) -> int:
+        """Records copied."""
+    @property
+    def damages(self) -> list[Damage]:
+        """The stretches left out, each by its bytes in its file."""
+    @property
+    def loss(self) -> Loss | None:
+        """None, as of `LedgerReport`."""
+    @property
+    def files(self) -> list[LedgerFileSalvage]:
+        """One for each file, the oldest first."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1065,9 +1235,8 @@ class Ledger:
     finishes it. Any number of processes, handles and threads may share a directory: each handle
     writes files of its own, and a fetch gives the finished files of all of them.
 
-    >>> with deedbook.Ledger.open("spool") as ledger:
-    ...     ledger.append(b'{"n": 1}')
-    ...     ledger.append(b'{"n": 2}')
+    >>> with deedbook.Ledger.open("spool", "a") as ledger:
+    ...     places = ledger.append(b'{"n": 1}'), ledger.append(b'{"n": 2}')
     ...     fetched = ledger.fetch()
     ...     bodies = [bytes(data.read()) for data in fetched.data]  # send these
     ...     ledger.remove(fetched.removable)
@@ -1078,8 +1247,9 @@ class Ledger:
     @staticmethod
     def open(
         path: _Path,
+        mode: _Mode = "r",
         *,
-        base: str = "events",
+        base: str | None = None,
         header: Text | None = None,
         footer: Text | None = None,
         separator: bytes | None = None,
@@ -1088,17 +1258,21 @@ class Ledger:
         record_bytes_max: int = 1_048_576,
         max_bytes: int | None = None,
         on_full: Literal["reject", "drop_oldest"] = "reject",
-        durability: str = "none",
+        durability: _Durability | None = None,
         on_corrupt: Literal["quarantine", "skip", "stop"] = "quarantine",
         slow_sync: float = 1.0,
         file_mode: int = 0o600,
     ) -> Ledger:
         """Open the ledger in directory ``path``, whose files' names end with ``base``.
 
-        ``base`` is given by name only: a ledger has no mode, it always appends and sends.
+        ``mode``: ``"r"`` reads the files as they are now, or one file whose path is given, and
+        removes nothing; ``"a"`` appends and sends; ``"x"`` does so, and fails if the ledger exists.
+        A reader gives the finished files, in the order in which they are sent, and never one that
+        is being written, unless its path was given. A file that was sent meanwhile is passed over.
 
-        No file is read, and none is created before the first append. There is no ``lock_timeout``,
-        as there is nothing to wait for: a ledger may have many writers, each with files of its own.
+        ``base`` may be left out where the directory holds one ledger; a new one has ``"events"``.
+        No file is created before the first append. There is no ``lock_timeout``, as there is
+        nothing to wait for: a ledger may have many writers, each with files of its own.
 
         ``header``, ``footer`` and ``separator`` make the body of a batch; by default it is a JSON
         array. A function for one of the first two is called for each batch that is fetched.
@@ -1109,9 +1283,9 @@ class Ledger:
         ``on_full="drop_oldest"`` the oldest files go, and `stats` counts what they held. The files
         are counted where the last count is a second old, and again before any of them goes.
 
-        ``durability``: ``"none"`` (an append that returned survives the death of the process; a
-        power cut may take what the system had not written), ``"rotate"`` and ``"manual"`` (each
-        file is synced when it is finished), ``"interval:MS"``, ``"bytes:N"``, ``"always"``.
+        ``durability``: see `Durability`; by default ``"none"``, as the specification has it. With
+        ``"manual"`` each file is synced when it is finished. ``file_mode``: permissions of new
+        files, less the umask.
 
         ``on_corrupt``, for a file with intact records after damage: ``"quarantine"`` sends the
         records before, and `remove` moves the file to ``.deedbook/quarantine``; ``"skip"`` sends
@@ -1121,31 +1295,134 @@ class Ledger:
         longer than ``record_bytes_max``, not right after damage, goes to the quarantine, whatever
         is chosen.
 
-        Raises: `InvalidArgumentError`, `IoError`.
+        Raises: `MissingError`, `AlreadyExistsError`, `InvalidArgumentError` also where there are
+        several ledgers and no ``base``, `NotALogError` for a file with another name than
+        ``N-BASE``, `IoError`.
         """
-    def append(self, data: Buffer) -> None:
-        """Append one event, at least one byte.
+    @staticmethod
+    def create(
+        path: _Path,
+        *,
+        base: str | None = None,
+        header: Text | None = None,
+        footer: Text | None = None,
+        separator: bytes | None = None,
+        batch_bytes: int = 475_000,
+        batch_records: int | None = None,
+        record_bytes_max: int = 1_048_576,
+        max_bytes: int | None = None,
+        on_full: Literal["reject", "drop_oldest"] = "reject",
+        durability: _Durability | None = None,
+        on_corrupt: Literal["quarantine", "skip", "stop"] = "quarantine",
+        slow_sync: float = 1.0,
+        file_mode: int = 0o600,
+    ) -> Ledger:
+        """Create a ledger that must not exist; as `open` with mode ``"x"``."""
+    def append(self, payload: Buffer, *, sync: bool = True) -> LedgerPosition:
+        """Append one event, at least one byte; returns where it lies.
+
+        With ``sync=False`` durability ``"always"`` leaves the sync to you.
 
         Raises `TooLargeError`, `InvalidArgumentError` for an empty one, `IoError` (``durable`` says
         ``"no"`` or ``"unknown"``), `PoisonedError`, `ClosedError`, `ForkedError`.
         """
-    def append_unsynced(self, data: Buffer) -> None:
-        """As `append`, but with ``durability="always"`` the sync is left to the caller."""
-    def try_append(self, data: Buffer) -> bool:
+    def commit(self, payload: Buffer) -> LedgerPosition:
+        """Append one event and sync, whatever the durability option."""
+    def try_append(self, payload: Buffer) -> LedgerPosition | None:
         """Append one event if that takes one write to the open file and nothing else.
 
-        False if nothing was appended, and `append` is to do it: with a sync, another file, a look
+        None if nothing was appended, and `append` is to do it: with a sync, another file, a look
         at the files, or a wait for another thread. For event loops; with ``durability="always"``
         the sync is left to the caller. Errors as `append`.
         """
-    def append_many(self, data: Iterable[Buffer] | object) -> None:
-        """Append what an iterable or an Arrow object gives; what came before an error stays."""
-    def append_batch(self, data: Iterable[Buffer]) -> None:
-        """Append what an iterable gives, with one write for each file that it takes.
+    def append_many(
+        self, payloads: Iterable[Buffer] | object, *, atomic: bool = False
+    ) -> Positions[LedgerPosition]:
+        """Append what an iterable or an Arrow object gives; what came before an error stays.
 
-        Nothing is appended if one of them cannot be. An `IoError` that leaves a part in the ledger
-        says so.
+        >>> with deedbook.Ledger.create("spool") as ledger:
+        ...     added = ledger.append_many([b"1", b"2", b"3"])
+        ...     added.first, len(added), ledger[added.last].payload
+        (LedgerPosition(file=0, record=0), 3, b'3')
+
+        With ``atomic`` nothing is appended if one event of an iterable cannot be; an `IoError` that
+        leaves a part in the ledger says so. A crash may leave the first events.
         """
+    def iter(
+        self,
+        start: _InLedger | None = None,
+        stop: _InLedger | None = None,
+        *,
+        on_corrupt: _OnCorrupt = "raise",
+    ) -> RecordIterator[LedgerRecord]:
+        """The records of the finished files, from ``start`` to before ``stop``.
+
+        ``ledger.iter((7, 0), (8, 0))`` has those of file 7. Raises `CorruptError` at damage, or
+        with ``on_corrupt="skip"`` goes on after it and notes it in ``damages``.
+        """
+    def __iter__(self) -> RecordIterator[LedgerRecord]:
+        """The records of all finished files; `CorruptError` at damage."""
+    @overload
+    def __getitem__(self, key: _InLedger, /) -> LedgerRecord: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> RecordRange[LedgerRecord]: ...
+    def payloads(
+        self, start: _InLedger | None = None, stop: _InLedger | None = None
+    ) -> Iterator[bytes]:
+        """The payloads alone of the same records."""
+    def batches(
+        self,
+        start: _InLedger | None = None,
+        stop: _InLedger | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65536,
+        batch_bytes: int = 2097152,
+        on_corrupt: _OnCorrupt = "raise",
+    ) -> BatchStream:
+        """As `iter`, as Arrow record batches; none holds records of two files.
+
+        Columns: ``file`` int64 (index of the file), ``record`` int64 (in the file, from 0 on),
+        ``payload`` binary; on request ``offset``, ``length`` int64 (bytes of the record with its
+        header). A batch ends at ``batch_rows`` records, or once it holds ``batch_bytes`` bytes of
+        payload. Raises as `iter`, and `InvalidArgumentError` for a position within a file.
+        """
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All records of the finished files as an Arrow table."""
+    def __arrow_c_schema__(self) -> object: ...
+    def splits(
+        self,
+        split_bytes: int = 67108864,
+        start: _InLedger | None = None,
+        stop: _InLedger | None = None,
+    ) -> list[Split]:
+        """Cut files between records into parts of about ``split_bytes`` bytes, to be read apart.
+
+        Reads the files. What lies after damage is a part of its own. There is none of a file that
+        was sent meanwhile. Raises `InvalidArgumentError` for a position within a file.
+        """
+    @property
+    def files(self) -> list[LedgerFileInfo]:
+        """The files, the oldest first; also those that are being written.
+
+        One that cannot be opened has 0 bytes, and reading it says why.
+        """
+    def next_index(self) -> int | None:
+        """The lowest index that the next file can get; None where neither files nor a counter say.
+
+        No ledger has a lower one than before: it is another one, or its numbers began again. Raises
+        `IoError`.
+        """
+    @staticmethod
+    def bases(path: _Path) -> list[str]:
+        """The bases of the ledgers in a directory, sorted; empty if there are none.
+
+        A name is no proof: a ledger has a counter in ``.deedbook``, or one of its first files
+        holds an intact record. `IoError` if a file cannot be read, and no ledger is found.
+        """
+    @staticmethod
+    def is_file(path: _Path) -> bool:
+        """Whether a file is named ``N-BASE`` and holds an intact record. Raises `IoError`."""
     def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
         """Finish the file being written, and give the oldest finished files; None without any.
 
@@ -1203,24 +1480,27 @@ class Ledger:
         A power cut could take them. With ``durability="none"`` the system writes them when it does.
         """
     @property
+    def mode(self) -> _Mode:
+        """The mode as given to `open`."""
+    @property
     def closed(self) -> bool:
         """Whether the handle is closed."""
     @property
-    def durability(self) -> str:
-        """When appends are synced, as given to `open`."""
-    @staticmethod
-    def files(path: _Path, base: str = "events") -> list[LedgerFileInfo]:
-        """The files of a ledger, the oldest first; empty if there is no such directory."""
+    def durability(self) -> _Durability:
+        """When appends are synced, as `Durability` has it."""
     @staticmethod
     def verify(
         path: _Path,
-        base: str = "events",
         *,
+        base: str | None = None,
         progress: Callable[[int, int], object] | None = None,
-    ) -> list[LedgerFileReport]:
-        """Check every record of every file; changes nothing.
+    ) -> LedgerReport:
+        """Check every record of every file, or of the file at ``path``; changes nothing.
 
-        ``progress`` is called with bytes done and bytes in all; what it raises ends the check.
+        ``base`` as in `open`. ``progress`` is called with bytes done and bytes in all; what it
+        raises ends the check.
+
+        Raises `MissingError`, and `InvalidArgumentError` for several ledgers without ``base``.
         """
     @staticmethod
     def verify_file(
@@ -1236,16 +1516,16 @@ class Ledger:
         """
     @staticmethod
     def salvage(
-        source: _Path,
-        target: _Path,
-        base: str = "events",
+        path: _Path,
+        to: _Path,
         *,
+        base: str | None = None,
         progress: Callable[[int, int], object] | None = None,
-    ) -> list[LedgerFileSalvage]:
+    ) -> LedgerSalvage:
         """Copy every intact record to a new ledger, each file to one of its own.
 
-        The source may be a quarantine, ``.deedbook/quarantine``. Raises `AlreadyExistsError` if the
-        target has files of that base.
+        ``base`` as in `open`. The source may be a quarantine, ``.deedbook/quarantine``. Raises
+        `AlreadyExistsError` if there is a ledger of that base at ``to``.
         """
     @staticmethod
     def migrate_directory_store(
@@ -1286,121 +1566,6 @@ class Ledger:
     ) -> None: ...
     def __bool__(self) -> bool:
         """Whether the ledger is open."""
-
-@final
-class LedgerSnapshot:
-    """The files of a ledger as they were when it was opened, for reading; nothing is removed.
-
-    The finished files are read, in the order in which they are sent, and never one that is being
-    written, unless its path was given. A file that was sent meanwhile is passed over. It holds no
-    file open; it is a context manager, an iterable of `LedgerRecord` and an Arrow table.
-    """
-
-    @staticmethod
-    def open(path: _Path, base: str | None = None) -> LedgerSnapshot:
-        """Look at the ledger in directory ``path``, or at one of its files.
-
-        ``base``, what the files' names end with, may be left out where the directory holds one
-        ledger. Raises: `MissingError`, `InvalidArgumentError` where there are several and no
-        ``base``, `NotALogError` for a file with another name than ``N-BASE``, `IoError`.
-        """
-    @staticmethod
-    def bases(path: _Path) -> list[str]:
-        """The bases of the ledgers in a directory, sorted; empty if there are none.
-
-        A name is no proof: a ledger has a counter in ``.deedbook``, or one of its first files
-        holds an intact record. `IoError` if a file cannot be read, and no ledger is found.
-        """
-    @staticmethod
-    def is_file(path: _Path) -> bool:
-        """Whether a file is named ``N-BASE`` and holds an intact record. Raises `IoError`."""
-    @property
-    def path(self) -> str:
-        """The directory, or the file, absolute."""
-    @property
-    def base(self) -> str:
-        """What the files' names end with."""
-    @property
-    def files(self) -> list[LedgerFileInfo]:
-        """The files, the oldest first; also those that are being written.
-
-        One that cannot be opened has 0 bytes, and reading it says why.
-        """
-    def next_index(self) -> int | None:
-        """The lowest index that the next file can get; None where neither files nor a counter say.
-
-        No ledger has a lower one than before: it is another one, or its numbers began again. Raises
-        `IoError`.
-        """
-    @property
-    def closed(self) -> bool:
-        """Whether `close` was called."""
-    def iter(
-        self, file: int | None = None, *, on_corrupt: _OnCorrupt = "raise"
-    ) -> RecordIterator[LedgerRecord]:
-        """The records of all files, or of the one with index ``file``.
-
-        Raises `CorruptError` at damage, or with ``on_corrupt="skip"`` goes on after it and notes it
-        in ``damages``; `OutOfRangeError` if there is no such finished file.
-        """
-    def payloads(self, file: int | None = None) -> Iterator[bytes]:
-        """As `iter`, the payloads alone."""
-    def batches(
-        self,
-        file: int | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        batch_rows: int = 65536,
-        batch_bytes: int = 2097152,
-        on_corrupt: _OnCorrupt = "raise",
-    ) -> BatchStream:
-        """As `iter`, as Arrow record batches; none holds records of two files.
-
-        Columns: ``file`` int64 (index of the file), ``record`` int64 (in the file, from 0 on),
-        ``payload`` binary; on request ``offset``, ``length`` int64 (bytes of the record with its
-        header). A batch ends at ``batch_rows`` records, or once it holds ``batch_bytes`` bytes of
-        payload. Raises as `iter`.
-        """
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """All records of the finished files as an Arrow table."""
-    def __arrow_c_schema__(self) -> object: ...
-    def splits(self, file: int, split_bytes: int = 67_108_864) -> list[Split]:
-        """Cut a file between records into parts of about ``split_bytes`` bytes, to be read apart.
-
-        Reads the file. What lies after damage is a part of its own. No parts if the file was sent
-        meanwhile.
-        """
-    def verify(
-        self, *, progress: Callable[[int, int], object] | None = None
-    ) -> list[LedgerFileReport]:
-        """As `Ledger.verify`."""
-    def salvage(
-        self, target: _Path, *, progress: Callable[[int, int], object] | None = None
-    ) -> list[LedgerFileSalvage]:
-        """As `Ledger.salvage`."""
-    def backup(
-        self,
-        target: _Path,
-        *,
-        progress: Callable[[int], object] | None = None,
-    ) -> BackupReport:
-        """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
-
-        A handle that appends is synced first, so the copy has all that it appended.
-        """
-    def close(self) -> None:
-        """Refuse further reading. Twice is fine."""
-    def __iter__(self) -> RecordIterator[LedgerRecord]:
-        """The records of all files; `CorruptError` at damage."""
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-    def __bool__(self) -> bool:
-        """Whether it is open."""
 
 @final
 class Event:
@@ -1459,6 +1624,12 @@ class Event:
 
         A compaction changes it.
         """
+    @property
+    def position(self) -> tuple[int, int] | None:
+        """The location, by the name that records of every format have."""
+    @property
+    def payload(self) -> bytes:
+        """The event as JSON, by the name that records of every format have."""
     @property
     def deleted(self) -> bool:
         """Whether the store notes it as deleted."""
@@ -1647,6 +1818,15 @@ class EventStoreReport:
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
+    def verdict(self) -> _Verdict:
+        """``"clean"`` or ``"corrupt"``."""
+    @property
+    def records(self) -> int:
+        """Events that are stored, also those that are deleted or replaced."""
+    @property
+    def loss(self) -> Loss | None:
+        """Set where acknowledged events are missing. Its numbers are 0, as they are not known."""
+    @property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
     @property
@@ -1674,7 +1854,7 @@ class EventStoreReport:
     def faults(self) -> int:
         """Damaged places and wrong events."""
     @property
-    def first_faults(self) -> list[EventFault]:
+    def damages(self) -> list[EventFault]:
         """The first 1,000 of those in the segments."""
     @property
     def log_damages(self) -> list[DamagedPart]:
@@ -1836,6 +2016,15 @@ class EventStoreRepair:
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
+    def ok(self) -> bool:
+        """Whether the store is whole, or was repaired."""
+    @property
+    def verdict(self) -> _Verdict:
+        """``"clean"`` where `ok`, else ``"corrupt"``."""
+    @property
+    def loss(self) -> Loss | None:
+        """Set where acknowledged events are missing. Its numbers are 0, as they are not known."""
+    @property
     def path(self) -> str:
         """The store's directory, absolute."""
     @property
@@ -1878,11 +2067,17 @@ class EventStoreSalvage:
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
-    def complete(self) -> bool:
+    def ok(self) -> bool:
         """Whether no file is damaged, and no segment is missing."""
     @property
-    def events(self) -> int:
+    def verdict(self) -> _Verdict:
+        """How the source is: ``"clean"`` or ``"corrupt"``."""
+    @property
+    def records(self) -> int:
         """Events copied, whatever their flags."""
+    @property
+    def loss(self) -> Loss | None:
+        """Set where segments are missing. Its numbers are 0, as they are not known."""
     @property
     def hidden(self) -> int:
         """Of these, events that are deleted or replaced."""
@@ -1971,7 +2166,7 @@ class EventStore:
         path: _Path,
         mode: _Mode = "r",
         *,
-        durability: str | None = None,
+        durability: _Durability | None = None,
         recovery: Literal["valid", "spec"] = "valid",
         batch_interval: float = 0.1,
         batch_bytes: int = 10_485_760,
@@ -1995,9 +2190,8 @@ class EventStore:
         when it was opened, but without those that were deleted or replaced since: of a profile that
         is replaced meanwhile it sees neither version. Open it again to see what came.
 
-        ``durability``: ``"always"``, ``"interval:MS"``, ``"bytes:N"``, ``"manual"`` or ``"none"``;
-        by default within ``batch_interval`` seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100
-        MiB) if that is earlier.
+        ``durability``: see `Durability`; by default appends are synced within ``batch_interval``
+        seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100 MiB) if that is earlier.
         ``recovery``: what opening for write does about a write-ahead log with damage after its last
         checkpoint. ``"valid"`` refuses it; ``"spec"`` cuts it where the damage begins, as the
         format's specification says, after saving what goes. Acknowledged events that are missing
@@ -2023,6 +2217,7 @@ class EventStore:
         ``slow_sync``: a sync that takes more seconds is logged. ``lock_timeout``: how long opening
         for writing waits for another writer, seconds; then `LockedError`. Other threads go on
         meanwhile, and Ctrl-C ends the wait.
+        ``file_mode``: permissions of new files, less the umask.
         ``check="all"`` reads the whole store first, and raises for damage anywhere. Damaged pages
         that `verify` found keep the store from being opened for writing, until a `repair` or a
         `verify` that finds none.
@@ -2031,7 +2226,24 @@ class EventStore:
         another format, `CorruptError`, `InvalidArgumentError`, `IoError`.
         """
     @staticmethod
-    def create(path: _Path, **options: Any) -> EventStore:
+    def create(
+        path: _Path,
+        *,
+        durability: _Durability | None = None,
+        batch_interval: float = 0.1,
+        batch_bytes: int = 10_485_760,
+        page_bytes: int | None = None,
+        segment_bytes: int | None = None,
+        wal_segment_bytes: int = 1_073_741_824,
+        checkpoint_bytes: int = 268_435_456,
+        compaction_ratio: float = 0.2,
+        checksums: bool = True,
+        event_bytes_max: int = 100_000_000,
+        history: Literal["drop", "keep"] | None = None,
+        mapped_reads: bool = False,
+        slow_sync: float = 1.0,
+        file_mode: int = 0o600,
+    ) -> EventStore:
         """Create a store; `open` with mode ``"x"`` and these options."""
     @staticmethod
     def repair(
@@ -2059,8 +2271,8 @@ class EventStore:
         """
     @staticmethod
     def salvage(
-        source: _Path,
-        target: _Path,
+        path: _Path,
+        to: _Path,
         *,
         page_bytes: int | None = None,
         segment_bytes: int | None = None,
@@ -2068,7 +2280,7 @@ class EventStore:
         event_bytes_max: int = 100_000_000,
         progress: Callable[[int, int], object] | None = None,
     ) -> EventStoreSalvage:
-        """Copy every intact event, each once, to a new store at ``target``.
+        """Copy every intact event, each once, to a new store at ``to``.
 
         From the segments with their flags, from the write-ahead log, and from what was cut off
         these and saved. The source is not changed, and may be one that cannot be opened. The
@@ -2094,7 +2306,9 @@ class EventStore:
         What comes before an event that cannot be is stored. After an error append all again: what
         is there is a duplicate.
         """
-    def commit(self) -> None:
+    def commit(self, event: Event | dict[str, Any] | str | Buffer) -> EventOutcome:
+        """Append an event and sync, whatever the durability option; as `append`."""
+    def sync(self) -> None:
         """Return when everything that was appended is on stable storage."""
     def checkpoint(self) -> None:
         """Have the segments hold durably what was appended: opening replays nothing of before.
@@ -2112,6 +2326,8 @@ class EventStore:
         Of a location the event there, as `read` gives it. Raises `InvalidArgumentError` for what
         cannot be an id.
         """
+    def __getitem__(self, location: tuple[int, int], /) -> Event:
+        """The event at a location, as `read` gives it."""
     def __contains__(self, id: str | bytes, /) -> bool: ...
     def read(self, location: tuple[int, int]) -> Event:
         """The event at a location, also one that is deleted or replaced.
@@ -2248,16 +2464,22 @@ class EventStore:
         ``.zst``. After an error a new file is removed. ``progress`` is called with the number of
         events so far.
         """
+    @staticmethod
     def verify(
-        self,
+        path: _Path,
         *,
         check: Literal["none", "id", "signature"] = "id",
+        event_bytes_max: int = 100_000_000,
+        mapped_reads: bool = False,
         progress: Callable[[int, int], object] | None = None,
     ) -> EventStoreReport:
         """Read every page, and check every record, id and, if asked for, signature.
 
         On all cores, and then the write-ahead log, as `verify_log` does; nothing is changed.
-        ``progress`` is called with bytes done and bytes in all; what it raises ends the check.
+        ``mapped_reads`` as in `open`. ``progress`` is called with bytes done and bytes in all; what
+        it raises ends the check.
+
+        Raises `MissingError`, `NotALogError` and what opening for reading raises.
         """
     def verify_log(self) -> list[DamagedPart]:
         """What is wrong with the write-ahead log: `repair` names the same parts.
@@ -2366,6 +2588,9 @@ class EventStore:
     @property
     def mode(self) -> _Mode:
         """How it was opened."""
+    @property
+    def durability(self) -> _Durability:
+        """When appends are synced, as `Durability` has it; by default the ``batch_interval``."""
     @property
     def history(self) -> Literal["drop", "keep"]:
         """What becomes of replaced versions: as given to `open` for writing, or else as stored."""
@@ -2569,7 +2794,7 @@ class Bookmark:
 
 @final
 class StagedPart:
-    """A file that a task staged: what `Stage.finish` gives and `Transactions.commit` takes."""
+    """A file that a task staged: what `Stage.finish` gives and `Transactions.publish` takes."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -2627,7 +2852,7 @@ class StagedJob:
 
 @final
 class Committed:
-    """What `Transactions.commit` did."""
+    """What `Transactions.publish` did."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -2686,7 +2911,7 @@ class Stage:
         raise `InvalidArgumentError`, too: from another thread, or from the iterable itself.
         """
     def finish(self) -> list[StagedPart]:
-        """Make the file durable. What this returns goes to `Transactions.commit`."""
+        """Make the file durable. What this returns goes to `Transactions.publish`."""
     def __len__(self) -> int:
         """Records so far."""
     def __enter__(self) -> Self: ...
@@ -2711,8 +2936,8 @@ class Transactions:
     ...     with book.transactions.stage("load-7", 0, 1) as stage:
     ...         stage.extend([b"one", b"two"])
     ...         parts = stage.finish()
-    ...     done = book.transactions.commit("load-7", parts, app="load", version=7)
-    ...     again = book.transactions.commit("load-7", parts, app="load", version=7)
+    ...     done = book.transactions.publish("load-7", parts, app="load", version=7)
+    ...     again = book.transactions.publish("load-7", parts, app="load", version=7)
     >>> done.records, again.repeated
     (2, True)
     """
@@ -2723,7 +2948,7 @@ class Transactions:
         ``job`` is a name of letters, digits, ``-`` and ``_`` that all tasks of a commit share.
         ``first``: the event number that the first record must get, or the commit is refused.
         """
-    def commit(
+    def publish(
         self,
         job: str,
         parts: Sequence[StagedPart],
@@ -2761,7 +2986,7 @@ class Transactions:
 
 @final
 class PayloadParts:
-    """The payload of a record, in parts; what ``deedbook.PayloadReader`` reads."""
+    """The payload of a record, in parts; what ``deedbook.reports.PayloadReader`` reads."""
 
     @property
     def size(self) -> int:
@@ -2799,10 +3024,21 @@ class DeedRange:
     def __reversed__(self) -> Iterator[Deed]: ...
     def payloads(self) -> Iterator[bytes]:
         """The payloads alone, the quickest way to iterate."""
-    def jams(self) -> Iterator[bytes]:
-        """Another name of `payloads`."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
+
+@final
+class RecordRange(Generic[_R]):
+    """The records between two positions, ``log[first:end]``; iterable again and again."""
+
+    def __iter__(self) -> RecordIterator[_R]: ...
+    def __reversed__(self) -> RecordIterator[_R]: ...
+    def payloads(self) -> Iterator[bytes]:
+        """The payloads alone, the quickest way to iterate."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    @classmethod
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
 
 @disjoint_base
 class Log(Generic[_R]):
@@ -2845,8 +3081,8 @@ class Log(Generic[_R]):
     def layout(self) -> Literal["packed", "slots", "padded", "single", "segmented"]:
         """Name of the layout on disk."""
     @property
-    def durability(self) -> str:
-        """The durability option as given."""
+    def durability(self) -> _Durability:
+        """When appends are synced, as `Durability` has it."""
     @property
     def recovery(self) -> RecoveryReport:
         """What opening found and did."""
@@ -2987,9 +3223,11 @@ class Book(Log[Deed]):
     Its positions are event numbers, its payloads jams. `Log` has what all formats have in common.
 
     >>> with deedbook.Book.create("zod") as book:
-    ...     first, last = book.append_many([b"one", b"two", b"three"])
+    ...     added = book.append_many([b"one", b"two", b"three"])
+    >>> added.first, added.last, list(added)
+    (1, 3, [1, 2, 3])
     >>> with deedbook.Book.open("zod") as book:
-    ...     book[2].jam, [deed.event for deed in book], len(book)
+    ...     book[2].payload, [deed.position for deed in book], len(book)
     (b'two', [1, 2, 3], 3)
     """
 
@@ -2998,7 +3236,7 @@ class Book(Log[Deed]):
         path: _Path,
         mode: _Mode = "r",
         *,
-        durability: str = "always",
+        durability: _Durability | None = None,
         recovery: Literal["valid", "acknowledged", "spec"] = "valid",
         epoch: int | None = None,
         layout: Literal["packed", "slots", "padded"] | None = None,
@@ -3013,10 +3251,8 @@ class Book(Log[Deed]):
         ``mode``: ``"r"`` reads, takes no lock and never writes; ``"a"`` appends, creating the book
         if it is missing; ``"x"`` creates and fails if it exists.
 
-        ``durability``: ``"always"`` (each append is on stable storage when it returns),
-        ``"interval:MS"`` (synced after MS milliseconds), ``"bytes:N"`` (synced every N bytes),
-        ``"manual"`` (the caller syncs; close syncs), ``"none"`` (close syncs). With every
-        choice, an append that returned survives the death of the process.
+        ``durability``: see `Durability`; by default ``"always"``, so that an append that returned
+        is on stable storage. Closing syncs, whatever is chosen.
 
         ``recovery``: ``"valid"`` keeps every intact deed, ``"acknowledged"`` cuts back to what was
         acknowledged, ``"spec"`` cuts after the last valid deed whatever lies there, after saving
@@ -3040,13 +3276,16 @@ class Book(Log[Deed]):
         found keeps the log from being opened for writing, until a `repair` or a `verify` that finds
         none.
 
+        ``file_mode``: permissions of new files, less the umask; by default all may read them, as
+        the specification asks.
+
         `deedbook.open` opens a log of any format.
 
         >>> with deedbook.Book.open("zod", "a") as book:  # created, because it is missing
         ...     book.append(b"hello")
         1
         >>> with deedbook.Book.open("zod") as book:
-        ...     book.recovery.verdict, book.read(1).jam
+        ...     book.recovery.verdict, book.read(1).payload
         ('clean', b'hello')
 
         Raises: `MissingError`, `AlreadyExistsError`, `NotALogError` (also for a log of another
@@ -3057,7 +3296,7 @@ class Book(Log[Deed]):
     def create(
         path: _Path,
         *,
-        durability: str = "always",
+        durability: _Durability | None = None,
         epoch: int | None = None,
         layout: Literal["packed", "slots", "padded"] | None = None,
         deed_bytes_max: int = 4294967296,
@@ -3066,9 +3305,9 @@ class Book(Log[Deed]):
     ) -> Book:
         """Create an empty book; the same as ``open(path, "x")``.
 
-        >>> with deedbook.Book.create("zod", durability="interval:100") as book:
+        >>> with deedbook.Book.create("zod", durability=timedelta(milliseconds=100)) as book:
         ...     book.last, book.durability
-        (0, 'interval:100')
+        (0, datetime.timedelta(microseconds=100000))
         >>> deedbook.Book.create("zod")
         Traceback (most recent call last):
         deedbook.AlreadyExistsError: [Errno 17] cannot create the log: entity already exists: ...
@@ -3085,8 +3324,11 @@ class Book(Log[Deed]):
 
         None if a reader finds no mark, or if another program appended since.
         """
-    def append(self, jam: Buffer, mug: int = 0) -> int:
+    def append(self, payload: Buffer, mug: int = 0, *, sync: bool = True) -> int:
         """Append one deed and return its event number.
+
+        With ``sync=False`` durability ``"always"`` leaves the sync to you: for many appends and one
+        `sync`, or a sync in another thread.
 
         >>> with deedbook.Book.create("zod") as book:
         ...     book.append(b"no mug"), book.append(b"a mug", mug=0x1234)
@@ -3095,23 +3337,23 @@ class Book(Log[Deed]):
         Raises `TooLargeError`, `PoisonedError`, `IoError` (``durable`` says ``"no"`` or
         ``"unknown"``), `ReadOnlyError`, `ClosedError`, `ForkedError`.
         """
-    def append_unsynced(self, jam: Buffer, mug: int = 0) -> int:
-        """Append one deed, but with ``durability="always"`` leave the sync to the caller.
-
-        For callers that sync once for many appends, or in another thread.
-        """
-    def commit(self, jam: Buffer, mug: int = 0) -> int:
+    def commit(self, payload: Buffer, mug: int = 0) -> int:
         """Append one deed and sync, whatever the durability option."""
     def append_many(
         self,
-        jams: Iterable[Buffer] | object,
+        payloads: Iterable[Buffer] | object,
         mugs: Iterable[int] | None = None,
-    ) -> tuple[int, int]:
+        *,
+        atomic: bool = False,
+        event: int | None = None,
+        epoch: int | None = None,
+    ) -> Positions[int]:
         """Append every item of an iterable of bytes-like objects, or of an Arrow binary array.
 
         >>> with deedbook.Book.create("zod") as book:
-        ...     book.append_many(f"deed {n}".encode() for n in range(1000))
-        (1, 1001)
+        ...     added = book.append_many(f"deed {n}".encode() for n in range(1000))
+        ...     added.first, added.last, added.end, len(added)
+        (1, 1000, 1001, 1000)
 
         Arrow: anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of type binary,
         large_binary, binary_view, string, large_string or string_view, without nulls; or a
@@ -3119,22 +3361,13 @@ class Book(Log[Deed]):
         Synced once, at the end, with ``durability="always"``. If the iterable raises, what it
         gave before stays appended.
 
-        Returns the number of the first deed and the one after the last, so that
-        ``book.iter(*book.append_many(...))`` gives them back; what other threads append meanwhile
-        may lie between (`append_batch` leaves no gap).
-        """
-    def append_batch(
-        self,
-        jams: Iterable[Buffer],
-        mugs: Iterable[int] | None = None,
-        *,
-        event: int | None = None,
-        epoch: int | None = None,
-    ) -> tuple[int, int]:
-        """Append deeds as one batch: if the call returns, all of them are in the log.
+        Deeds that other threads append meanwhile may lie between those of this call.
 
-        ``event``: the number the first deed must get, else `ContiguityError`. ``epoch``: as in
-        `open`, checked. This is ``u3_book_save`` of the specification. Returns as `append_many`.
+        With ``atomic`` the deeds of an iterable are one batch, without deeds of others between: if
+        the iterable raises or a deed is refused, nothing is appended. A crash before the sync may
+        leave the first deeds of the batch. ``event`` is the number that the first deed must get,
+        else `ContiguityError`; ``epoch`` as in `open`, checked; both go with ``atomic``. This is
+        ``u3_book_save`` of the specification.
         """
     def append_from(
         self, file: SupportsRead[bytes], size: int | None = None, *, mug: int = 0
@@ -3166,8 +3399,6 @@ class Book(Log[Deed]):
 
         TypeError for anything else: payloads are not looked for.
         """
-    def jams(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
-        """Another name of `payloads`."""
     @property
     def meta(self) -> Meta:
         """The metadata in ``meta.bin``."""
@@ -3193,6 +3424,8 @@ class Book(Log[Deed]):
         ``progress(bytes_done, bytes_total)`` is called now and then; what it raises ends the
         check. ``intact``: parts of the log, from its first one on, of which `Split.check` said so;
         they are not read again.
+
+        Raises `MissingError` and `NotALogError`.
         """
     @staticmethod
     def repair(
@@ -3214,14 +3447,14 @@ class Book(Log[Deed]):
         """
     @staticmethod
     def salvage(
-        source: _Path,
-        target: _Path,
+        path: _Path,
+        to: _Path,
         *,
         keep_numbers: bool = False,
         deed_bytes_max: int = 4294967296,
         progress: Callable[[int, int], object] | None = None,
     ) -> SalvageReport:
-        """Copy every intact deed, and the metadata, to a new book at ``target``.
+        """Copy every intact deed, and the metadata, to a new book at ``to``.
 
         A book has no gaps, so deeds after a gap get new numbers; the report tells them. The copy
         has the layout of the source, ``packed`` where that is ``padded``. What ``progress`` raises
@@ -3382,6 +3615,18 @@ class PierReport:
     def ok(self) -> bool:
         """Whether nothing is damaged, torn, lost or missing between epochs."""
     @property
+    def verdict(self) -> _Verdict:
+        """The worst of its epochs; ``"corrupt"`` where events are missing between two of them."""
+    @property
+    def records(self) -> int:
+        """Intact deeds of all epochs."""
+    @property
+    def damages(self) -> list[Damage]:
+        """Every damaged stretch, each by its bytes in the log of its epoch."""
+    @property
+    def loss(self) -> Loss | None:
+        """The first loss that a repair of an epoch accepted."""
+    @property
     def epochs(self) -> list[EpochReport]:
         """One for each epoch, in the order of their events."""
     @property
@@ -3411,7 +3656,7 @@ class Pier:
         path: _Path,
         mode: _Mode = "r",
         *,
-        durability: str = "always",
+        durability: _Durability | None = None,
         recovery: Literal["valid", "acknowledged", "spec"] = "valid",
         epoch: int | None = None,
         epoch_part_bytes: int | None = None,
@@ -3431,8 +3676,8 @@ class Pier:
         and another than an existing pier's is refused. ``epoch_part_bytes``: a commit of
         `transactions` whose parts have so many bytes or more on average makes an epoch of each, by
         renaming, instead of copying it to the last epoch; only in layout ``packed``, and only after
-        an epoch that has events. The other options are those of `Book.open`; ``recovery`` is for
-        the last epoch.
+        an epoch that has events. The other options, also ``durability`` and ``file_mode``, are
+        those of `Book.open`; ``recovery`` is for the last epoch.
 
         Raises: `MissingError` (no epoch, or one without ``book.log``), `ContiguityError` (a gap or
         an overlap), `UnsupportedError` (an epoch in LMDB, by its name), and what `Book.open`
@@ -3442,8 +3687,9 @@ class Pier:
     def create(
         path: _Path,
         *,
-        durability: str = "always",
+        durability: _Durability | None = None,
         epoch: int | None = None,
+        epoch_part_bytes: int | None = None,
         deed_bytes_max: int = 4294967296,
         slow_sync: float = 1.0,
         file_mode: int = 0o644,
@@ -3478,8 +3724,8 @@ class Pier:
     def closed(self) -> bool:
         """Whether `close` was called; every call but `close` then raises `ClosedError`."""
     @property
-    def durability(self) -> str:
-        """The durability option as given."""
+    def durability(self) -> _Durability:
+        """When appends are synced, as `Durability` has it."""
     @property
     def recovery(self) -> RecoveryReport:
         """What opening the last epoch found and did."""
@@ -3568,34 +3814,31 @@ class Pier:
         and `IoError`. After an error the last epoch takes appends as before; where it cannot be
         seen whether the new one is there, the handle is closed.
         """
-    def append(self, jam: Buffer, mug: int = 0) -> int:
-        """Append one deed to the last epoch and return its number. Raises as `Book.append`."""
+    def append(self, payload: Buffer, mug: int = 0, *, sync: bool = True) -> int:
+        """Append one deed to the last epoch and return its number; as `Book.append`.
+
+        Raises what `Book.append` raises.
+        """
     def append_from(
         self, file: SupportsRead[bytes], size: int | None = None, *, mug: int = 0
     ) -> int:
         """Append one deed whose jam is read from an open binary file; as `Book.append_from`."""
     def reader(self, event: int) -> PayloadReader:
         """The jam of a deed as a binary file; as `Book.reader`."""
-    def commit(self, jam: Buffer, mug: int = 0) -> int:
+    def commit(self, payload: Buffer, mug: int = 0) -> int:
         """Append one deed and sync, whatever the durability option."""
     def append_many(
         self,
-        jams: Iterable[Buffer] | object,
-        mugs: Iterable[int] | None = None,
-    ) -> tuple[int, int]:
-        """Append every item of an iterable, or of an Arrow binary array; as `Book.append_many`."""
-    def append_batch(
-        self,
-        jams: Iterable[Buffer],
+        payloads: Iterable[Buffer] | object,
         mugs: Iterable[int] | None = None,
         *,
+        atomic: bool = False,
         event: int | None = None,
         epoch: int | None = None,
-    ) -> tuple[int, int]:
-        """Append deeds as one batch: if the call returns, all of them are in the last epoch.
+    ) -> Positions[int]:
+        """Append every item of an iterable, or of an Arrow binary array; as `Book.append_many`.
 
-        ``event``: the number the first deed must get, else `ContiguityError`. ``epoch``: the number
-        that the last epoch must have. Returns as `append_many`.
+        ``epoch``: the number that the last epoch must have.
         """
     def backup(
         self,
@@ -3646,8 +3889,6 @@ class Pier:
         """
     def payloads(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
         """The payloads alone of the same deeds, which is quicker."""
-    def jams(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
-        """Another name of `payloads`."""
     def follow(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[Deed]:
         """The deeds from ``start`` (default: the first) on, waiting for more.
 
@@ -3722,7 +3963,7 @@ class Wal(Log[Record]):
         path: _Path,
         mode: _Mode = "r",
         *,
-        durability: str = "manual",
+        durability: _Durability | None = None,
         recovery: Literal["valid", "acknowledged", "spec"] = "valid",
         segment_bytes: int | None = None,
         single_file: bool = False,
@@ -3741,9 +3982,8 @@ class Wal(Log[Record]):
         ``mode``: ``"r"`` reads, ``"a"`` appends and creates what is missing, ``"x"`` creates and
         fails if the log exists.
 
-        ``durability``: ``"manual"`` (the caller syncs), ``"always"`` (each append is on stable
-        storage when it returns), ``"interval:MS"``, ``"bytes:N"``, ``"none"`` (the operating
-        system decides). An append that returned survives the death of the process in any case.
+        ``durability``: see `Durability`; by default ``"manual"``: you call `sync` or `commit`.
+        Closing syncs, whatever is chosen.
 
         ``recovery``: what opening for write does with a tail that is not clean. ``"valid"`` keeps
         every intact record and cuts a torn tail; ``"acknowledged"`` cuts unacknowledged records,
@@ -3783,7 +4023,7 @@ class Wal(Log[Record]):
     def create(
         path: _Path,
         *,
-        durability: str = "manual",
+        durability: _Durability | None = None,
         segment_bytes: int | None = None,
         single_file: bool = False,
         record_bytes_max: int | None = None,
@@ -3807,16 +4047,13 @@ class Wal(Log[Record]):
     @property
     def head(self) -> int:
         """Where the first record begins, or will: 0 until a prefix is dropped."""
-    def append(self, payload: Buffer) -> int:
+    def append(self, payload: Buffer, *, sync: bool = True) -> int:
         """Append one record and return its LSN.
 
-        When this returns, the record survives the death of the process, and with durability
-        ``"always"`` a power cut. Raises TooLargeError, PoisonedError, ReadOnlyError, IoError.
-        """
-    def append_unsynced(self, payload: Buffer) -> int:
-        """Append one record, but with durability ``"always"`` leave the sync to the caller.
-
-        For callers that sync once for many appends, or in another thread.
+        When this returns, the record survives a crash of your process, and with durability
+        ``"always"`` a power cut. With ``sync=False`` that durability leaves the sync to you: for
+        many appends and one `sync`, or a sync in another thread. Raises TooLargeError,
+        PoisonedError, ReadOnlyError, IoError.
         """
     def commit(self, payload: Buffer) -> int:
         """Append one record and sync, whatever the durability. Returns its LSN.
@@ -3828,26 +4065,22 @@ class Wal(Log[Record]):
 
         Threads that commit at once share one fsync.
         """
-    def append_many(self, payloads: Iterable[Buffer] | Any) -> tuple[int, int]:
+    def append_many(
+        self, payloads: Iterable[Buffer] | Any, *, atomic: bool = False
+    ) -> Positions[int]:
         """Append all payloads of an iterable, or of an Arrow array or table (column ``payload``).
 
-        A table needs a column of that name.
+        >>> with deedbook.Wal.create("wal") as wal:
+        ...     added = wal.append_many([b"one", b"two"])
+        ...     added.first, added.last, added.end, list(wal[added.first : added.end].payloads())
+        (0, 11, 22, [b'one', b'two'])
 
-        Returns the LSN of the first record and the byte after the last one, so that
-        ``wal.iter(*wal.append_many(...))`` gives them back. What came before an error stays
-        appended.
-        """
-    def append_batch(self, payloads: Iterable[Buffer]) -> tuple[int, int]:
-        """Append payloads with one write: if the call returns, all of them are in the log.
+        A table needs a column of that name. What came before an error stays appended.
 
-        Returns as :meth:`append_many`. After a crash before the sync, a part of them may be
-        there; see :meth:`append_atomic`.
-        """
-    def append_atomic(self, parts: Iterable[Buffer]) -> int:
-        """Append payloads packed into one record: after a crash all of them are there, or none.
-
-        Returns the record's LSN; :attr:`Record.parts` takes it apart. ``payloads()``, Arrow and
-        ``deedbook cat`` show the record as it lies: ``DBPK``, and the payloads with their lengths.
+        With ``atomic`` the payloads of an iterable are packed into one record, so that after a
+        crash all of them are there, or none. :attr:`Record.parts` takes the record apart.
+        ``payloads()``, Arrow and ``deedbook cat`` show it as it lies: ``DBPK``, and the payloads
+        with their lengths.
         """
     def append_from(self, file: SupportsRead[bytes], size: int | None = None) -> int:
         """Append one record whose payload is read from an open binary file; return its LSN.
@@ -3872,6 +4105,10 @@ class Wal(Log[Record]):
         Raises OutOfRangeError for what is no record's beginning, was dropped, or lies after the
         end; CorruptError for damage.
         """
+    @overload
+    def __getitem__(self, key: int, /) -> Record: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> RecordRange[Record]: ...
     def __contains__(self, item: int | Record, /) -> bool:
         """Whether a record begins at that LSN, or just that record lies at its LSN.
 
@@ -3938,6 +4175,8 @@ class Wal(Log[Record]):
 
         ``intact``: parts of the log, from its first one on, of which `Split.check` said so; they
         are not read again.
+
+        Raises `MissingError` and `NotALogError`.
         """
     @staticmethod
     def repair(
@@ -3960,8 +4199,8 @@ class Wal(Log[Record]):
         """
     @staticmethod
     def salvage(
-        source: _Path,
-        target: _Path,
+        path: _Path,
+        to: _Path,
         *,
         segment_bytes: int | None = None,
         record_bytes_max: int | None = None,
@@ -3972,4 +4211,6 @@ class Wal(Log[Record]):
         Consumers keep their records, which have other LSNs in the copy. One whose record is lost
         needs the next intact one there. Committed transactions stay known.
         What ``progress`` raises ends it, and leaves a log with what was copied so far.
+
+        Raises `MissingError`, and `AlreadyExistsError` if there is a log at ``to``.
         """

@@ -302,7 +302,7 @@ def _read(space: Workspace, source: Source) -> Iterator[Check]:
     lost = invented = different = 0
     lines = read_lines(source.path, 1, source.lines + 1)
     with deedbook.Book.open(space.log) as book:
-        jams = book.jams()
+        jams = book.payloads()
         while True:
             line, jam = next(lines, None), next(jams, None)
             if line is None and jam is None:
@@ -454,7 +454,7 @@ def look(log: Path, source: Source) -> tuple[int, bool, dict[str, Any]]:
         equal = book.bounds in ((1, last), None) and last <= source.lines
         compared = 0
         # Unequal lengths show in `compared`: strict=True would raise instead.
-        for jam, line in zip(book.jams(), read_lines(source.path, 1, last + 1), strict=False):
+        for jam, line in zip(book.payloads(), read_lines(source.path, 1, last + 1), strict=False):
             equal = equal and jam == line
             compared += 1
         return last, equal and compared == last, book.recovery.to_dict()
@@ -517,10 +517,10 @@ def _write(log: Path, source: Path, stop: int, batch: int) -> None:
         lines = read_lines(source, book.last + 1, stop + 1)
         while jams := list(islice(lines, batch)):
             # The number is stated, so that a mistake in resuming is an error and not a shift.
-            _, end = book.append_batch(jams, event=book.last + 1)
+            added = book.append_many(jams, atomic=True, event=book.last + 1)
             book.sync()
             # On stable storage from here on, so it may be acknowledged.
-            _tell(str(end - 1))
+            _tell(str(added.last))
     _tell("closed")
 
 

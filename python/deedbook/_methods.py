@@ -7,24 +7,25 @@ from collections.abc import Callable
 from typing import Any
 
 from deedbook import _core
+from deedbook._renamed import PUBLIC, add_gone
 
 __all__ = ["add"]
 
 
 def add() -> None:
     """Give the classes their methods."""
-    for owner in (
-        _core.Log,
-        _core.Pier,
-        _core.Ledger,
-        _core.LedgerSnapshot,
-        _core.EventStore,
-    ):
+    for owner in (_core.Log, _core.Pier, _core.Ledger, _core.EventStore):
         owner.backup = _backup  # type: ignore[method-assign]
+    for module, names in PUBLIC.items():
+        for name in names:
+            value = getattr(_core, name)
+            if isinstance(value, type):
+                value.__module__ = f"deedbook.{module}"
+    add_gone()
 
 
 def _backup(
-    self: _core.Log[Any] | _core.Pier | _core.Ledger | _core.LedgerSnapshot | _core.EventStore,
+    self: _core.Log[Any] | _core.Pier | _core.Ledger | _core.EventStore,
     target: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     *,
     progress: Callable[[int], object] | None = None,
@@ -33,8 +34,8 @@ def _backup(
 
     A handle that appends is synced first, so the copy has all that it appended.
     """
-    if not isinstance(self, _core.LedgerSnapshot) and getattr(self, "mode", "a") != "r":
-        self.commit() if isinstance(self, _core.EventStore) else self.sync()
+    if self.mode != "r":
+        self.sync()
     return _core.backup(self.path, target, progress=progress)
 
 

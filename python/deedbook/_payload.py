@@ -22,7 +22,7 @@ class PayloadReader(io.RawIOBase):
     a file. The log may go on, and be closed, meanwhile.
     """
 
-    __module__ = "deedbook"
+    __module__ = "deedbook.reports"
 
     def __init__(self, parts: PayloadParts) -> None:
         self._parts = parts

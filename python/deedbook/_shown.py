@@ -13,7 +13,7 @@ from deedbook._errors import Error
 
 __all__ = ["HANDLES", "REPORTS", "html_of_report", "show"]
 
-HANDLES: Final = ("Book", "EventStore", "Ledger", "LedgerSnapshot", "Pier", "Wal")
+HANDLES: Final = ("Book", "EventStore", "Ledger", "Pier", "Wal")
 """Classes of opened logs."""
 REPORTS: Final = (
     "BackupReport",
@@ -36,6 +36,8 @@ REPORTS: Final = (
     "LedgerFileMigration",
     "LedgerFileReport",
     "LedgerFileSalvage",
+    "LedgerReport",
+    "LedgerSalvage",
     "LedgerStats",
     "LmdbMigration",
     "Loss",

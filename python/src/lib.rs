@@ -23,6 +23,8 @@ mod _core {
     #[pymodule_export]
     use super::append::in_parts::PyPayloadParts;
     #[pymodule_export]
+    use super::append::positions::{PyLedgerPosition, PyPositions};
+    #[pymodule_export]
     use super::append::transaction::{PyStage, PyTransactions};
     #[pymodule_export]
     use super::append::transaction_reports::{
@@ -37,6 +39,8 @@ mod _core {
     #[pymodule_export]
     use super::common::backup::{PyBackupReport, backup};
     #[pymodule_export]
+    use super::common::durability::PyDurability;
+    #[pymodule_export]
     use super::common::reports::{
         PyConvertReport, PyDamage, PyDropped, PyLedgerFileInfo, PyLedgerFileMigration,
         PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats, PyLmdbEpoch, PyLmdbMigration,
@@ -50,9 +54,9 @@ mod _core {
     use super::ledger::file::PyLedgerFile;
     use super::ledger::json_lines;
     #[pymodule_export]
-    use super::ledger::removable::PyRemovable;
+    use super::ledger::mend::{PyLedgerReport, PyLedgerSalvage};
     #[pymodule_export]
-    use super::ledger::snapshot::PyLedgerSnapshot;
+    use super::ledger::removable::PyRemovable;
     #[pymodule_export]
     use super::log::PyLog;
     #[pymodule_export]
@@ -61,6 +65,8 @@ mod _core {
     use super::log::bookmark::PyBookmark;
     #[pymodule_export]
     use super::log::iterators::RecordIterator;
+    #[pymodule_export]
+    use super::log::range::RecordRange;
     #[pymodule_export]
     use super::log::record::{PyDeed, PyLedgerRecord, PyMeta, PyRecord};
     #[pymodule_export]

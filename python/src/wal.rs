@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::LockTimeout;
-use deedbook::Retention;
-use deedbook::report::Repair;
-use deedbook::wal::{Archive, Cut, Layout, Lsn, Options, Wal};
+use deedbook::wal::{self, Archive, Cut, Layout, Lsn, Options, Retention, Wal};
+use deedbook::{Durability, LockTimeout, Repair};
 use pyo3::prelude::*;
+use pyo3::types::PySlice;
 
 use crate::append::in_parts::{PyPayloadParts, append_file};
 use crate::append::input;
 use crate::append::payload::{Limit, bytes_of, each};
+use crate::append::positions::{PyPositions, Range};
 use crate::common::arguments::{self, numbers, seconds};
 use crate::common::detect::check_format;
 use crate::common::errors::OrRaise;
@@ -20,7 +20,8 @@ use crate::common::handle::{Held, found, number_in};
 use crate::common::progress::Progress;
 use crate::common::reports::{PyDropped, PyRepairReport, PySalvageReport, PyVerifyReport};
 use crate::log::PyLog;
-use crate::log::any_log::Format;
+use crate::log::any_log::{AnyLog, Format};
+use crate::log::range::{RecordRange, bounds_of};
 use crate::log::record::PyRecord;
 use crate::log::split::{PySplit, of_format};
 
@@ -63,6 +64,26 @@ impl PyWal {
         Limit { format: "wal", noun: "record", bytes_max: self.wal.record_bytes_max() }
     }
 
+    /// All of them in one record.
+    fn append_packed(&self, parts: &Bound<'_, PyAny>) -> PyResult<PyPositions> {
+        let (py, mut owned) = (parts.py(), Vec::new());
+        each(parts, |part| {
+            let part = bytes_of(part, self.limit())?.as_ref().to_vec();
+            let len = part.len();
+            owned.push(part);
+            Ok(len)
+        })?;
+        if owned.is_empty() {
+            let Lsn(end) = py.detach(|| self.wal.end()).or_raise(py)?;
+            return Ok(PyPositions(Range::Sparse { first: end, last: end, end, records: 0 }));
+        }
+        let packed = wal::pack(&owned).or_raise(py)?;
+        let lsn = py.detach(|| self.wal.append(&packed)).or_raise(py)?;
+        let Lsn(end) = wal::RecordRef { lsn, payload: &packed }.next_lsn();
+        let first = lsn.0;
+        Ok(PyPositions(Range::Sparse { first, last: first, end, records: 1 }))
+    }
+
     fn truncate(&self, py: Python<'_>, cut: Cut, dry_run: bool) -> PyResult<PyDropped> {
         let dropped = py.detach(|| match cut {
             cut if dry_run => self.wal.would_drop(cut),
@@ -79,7 +100,7 @@ impl PyWal {
 impl PyWal {
     #[doc = doc!("Wal".open)]
     #[staticmethod]
-    #[pyo3(signature = (path, mode="r", *, durability="manual", recovery="valid",
+    #[pyo3(signature = (path, mode="r", *, durability=None, recovery="valid",
                         segment_bytes=None, single_file=false, record_bytes_max=None,
                         slow_sync=1.0, lock_timeout=0.0, check="end", archive=None, retain_bytes=None, retain_age=None,
                         retain_consumers=false, file_mode=0o600))]
@@ -88,7 +109,9 @@ impl PyWal {
         py: Python<'_>,
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         mode: &str,
-        durability: &str,
+        #[pyo3(from_py_with = crate::common::durability::durability)] durability: Option<
+            Durability,
+        >,
         recovery: &str,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         single_file: bool,
@@ -106,7 +129,7 @@ impl PyWal {
         let age = ("retain_age", retain_age);
         let retention = arguments::retention(py, retain_bytes, age, retain_consumers)?;
         let options = Options::new()
-            .durability(durability.parse().or_raise(py)?)
+            .durability(durability.unwrap_or(Options::default().durability))
             .recovery(recovery.parse().or_raise(py)?)
             .layout(layout(segment_bytes, single_file).or_raise(py)?)
             .record_bytes_max(record_bytes_max)
@@ -124,14 +147,16 @@ impl PyWal {
 
     #[doc = doc!("Wal".create)]
     #[staticmethod]
-    #[pyo3(signature = (path, *, durability="manual", segment_bytes=None, single_file=false,
+    #[pyo3(signature = (path, *, durability=None, segment_bytes=None, single_file=false,
                         record_bytes_max=None, slow_sync=1.0, archive=None, retain_bytes=None,
                         retain_age=None, retain_consumers=false, file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn create(
         py: Python<'_>,
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
-        durability: &str,
+        #[pyo3(from_py_with = crate::common::durability::durability)] durability: Option<
+            Durability,
+        >,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         single_file: bool,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
@@ -188,8 +213,14 @@ impl PyWal {
     }
 
     #[doc = doc!("Wal".append)]
-    fn append(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
+    #[pyo3(signature = (payload, *, sync=true))]
+    fn append(&self, py: Python<'_>, payload: &Bound<'_, PyAny>, sync: bool) -> PyResult<u64> {
         let payload = bytes_of(payload, self.limit())?;
+        if !sync {
+            let mut batch = wal::Batch::new(self.wal.record_bytes_max());
+            batch.push(payload.as_ref()).or_raise(py)?;
+            return Ok(py.detach(|| self.wal.append_unsynced(&batch)).or_raise(py)?.0);
+        }
         let payload = payload.as_ref();
         Ok(py.detach(|| self.wal.append(payload)).or_raise(py)?.0)
     }
@@ -199,14 +230,6 @@ impl PyWal {
         let payload = bytes_of(payload, self.limit())?;
         let payload = payload.as_ref();
         Ok(py.detach(|| self.wal.commit(payload)).or_raise(py)?.0)
-    }
-
-    #[doc = doc!("Wal".append_unsynced)]
-    fn append_unsynced(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let mut batch =
-            deedbook::Batch::<deedbook::wal::WalFormat>::new(self.wal.record_bytes_max());
-        batch.push(bytes_of(payload, self.limit())?.as_ref()).or_raise(py)?;
-        Ok(py.detach(|| self.wal.append_unsynced(&batch)).or_raise(py)?.0)
     }
 
     #[doc = doc!("Wal".append_from)]
@@ -230,33 +253,12 @@ impl PyWal {
     }
 
     #[doc = doc!("Wal".append_many)]
-    fn append_many(&self, payloads: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
-        input::append_records(&self.wal, self.limit(), payloads)
-    }
-
-    #[doc = doc!("Wal".append_batch)]
-    fn append_batch(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
-        let mut batch =
-            deedbook::Batch::<deedbook::wal::WalFormat>::new(self.wal.record_bytes_max());
-        each(payloads, |payload| {
-            let payload = bytes_of(payload, self.limit())?;
-            batch.push(payload.as_ref()).or_raise(py)?;
-            Ok(payload.as_ref().len())
-        })?;
-        let Lsn(first) = py.detach(|| self.wal.append_batch(&batch)).or_raise(py)?;
-        Ok((first, first + batch.bytes_len() as u64))
-    }
-
-    #[doc = doc!("Wal".append_atomic)]
-    fn append_atomic(&self, py: Python<'_>, parts: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let mut owned = Vec::new();
-        each(parts, |part| {
-            let part = bytes_of(part, self.limit())?.as_ref().to_vec();
-            let len = part.len();
-            owned.push(part);
-            Ok(len)
-        })?;
-        Ok(py.detach(|| self.wal.append_atomic(&owned)).or_raise(py)?.0)
+    #[pyo3(signature = (payloads, *, atomic=false))]
+    fn append_many(&self, payloads: &Bound<'_, PyAny>, atomic: bool) -> PyResult<PyPositions> {
+        match atomic {
+            true => self.append_packed(payloads),
+            false => input::append_records(&self.wal, self.limit(), payloads),
+        }
     }
 
     #[doc = doc!("Wal".read)]
@@ -267,6 +269,23 @@ impl PyWal {
     ) -> PyResult<PyRecord> {
         let record = py.detach(|| self.wal.read(Lsn(lsn))).or_raise(py)?;
         Ok(PyRecord::build(py, record.lsn.0, &record.payload))
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(slice) = key.cast::<PySlice>() else {
+            return Ok(Bound::new(py, self.read(py, numbers::lsn(key)?)?)?.into_any());
+        };
+        let (start, stop) = bounds_of(slice)?;
+        let range = (
+            start.map(|start| numbers::start(&start)).transpose()?,
+            stop.map(|stop| numbers::stop(&stop)).transpose()?,
+        );
+        let log: Box<dyn AnyLog> = Box::new((*self.wal).clone());
+        Ok(Bound::new(py, RecordRange::of_log(log, range))?.into_any())
     }
 
     fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -400,20 +419,19 @@ impl PyWal {
 
     #[doc = doc!("Wal".salvage)]
     #[staticmethod]
-    #[pyo3(signature = (source, target, *, segment_bytes=None, record_bytes_max=None,
-                        progress=None))]
+    #[pyo3(signature = (path, to, *, segment_bytes=None, record_bytes_max=None, progress=None))]
     fn salvage(
         py: Python<'_>,
-        #[pyo3(from_py_with = crate::common::fs_path::path)] source: PathBuf,
-        #[pyo3(from_py_with = crate::common::fs_path::path)] target: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] to: PathBuf,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: Option<u64>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvageReport> {
-        check_format(py, &source, "wal")?;
+        check_format(py, &path, "wal")?;
         let options = reading(segment_bytes, record_bytes_max).or_raise(py)?;
         let report = Progress::run(py, progress, |progress| {
-            options.salvage_with(&source, &target, |done, total| progress.call(done, total))
+            wal::salvage(&path, &to, &options, |done, total| progress.call(done, total))
         });
         report.map(|report| (&report).into())
     }

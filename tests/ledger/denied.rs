@@ -122,7 +122,9 @@ fn a_full_ledger_drops_what_it_can() {
     let shared = Shared::with_a_file_of_another();
     let options = on(shared.storage.clone()).bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 100)).unwrap();
-    events(4..60, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    events(4..60, 0).iter().for_each(|payload| {
+        ledger.append(payload).unwrap();
+    });
     let left = drain(&ledger);
     let first = number_of(&left[0]);
     assert_eq!(left, events(first..60, 0), "the newest are kept");
@@ -159,7 +161,9 @@ fn a_full_ledger_drops_nothing_where_that_is_not_enough() {
     assert!(own < more);
     let options = on(shared.storage.clone()).bytes_total_max(limit).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 100)).unwrap();
-    events(28..30, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    events(28..30, 0).iter().for_each(|payload| {
+        ledger.append(payload).unwrap();
+    });
     *shared.storage.by.removing.lock().unwrap() = Some(Path::new(DIR).join("0-events"));
     let error = refused(ledger.append_many(events(30..34, 0)), ErrorKind::Io);
     assert_eq!(error.path().unwrap(), Path::new("/spool/0-events"));

@@ -360,7 +360,9 @@ fn a_file_that_could_not_be_dropped_is_synced_all_the_same() {
     let options = on(disk.clone()).durability(Durability::Bytes(1 << 30));
     let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 1000)).unwrap();
-    events(0..31, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    events(0..31, 0).iter().for_each(|payload| {
+        ledger.append(payload).unwrap();
+    });
     disk.inject(Fault::ever(1, What::Error(Io::Other)).of(Call::Remove));
     refused(ledger.append(&event(31, 0)), ErrorKind::Io);
     disk.heal();

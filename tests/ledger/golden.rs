@@ -96,7 +96,9 @@ fn the_golden_files_are_written_byte_for_byte() {
         let ledger = LedgerStore::new(small(dir.path(), 475_000)).unwrap();
         for file in by_number {
             let bytes = fs::read(golden.join(file)).unwrap();
-            prefix(&bytes).0.iter().for_each(|payload| ledger.append(payload).unwrap());
+            prefix(&bytes).0.iter().for_each(|payload| {
+                ledger.append(payload).unwrap();
+            });
             drop(ledger.fetch(Some(0), None).unwrap());
             assert_eq!(fs::read(dir.path().join(file)).unwrap(), bytes, "{name}/{file}");
         }

@@ -62,9 +62,12 @@ fn threads_that_append_and_one_that_sends_lose_nothing_and_repeat_nothing() {
                         for i in 0..EACH / 10 {
                             let from = thread * EACH + 10 * i;
                             match i % 3 {
-                                0 => handle.append_many(events(from..from + 10, 60)).unwrap(),
-                                _ => (from..from + 10)
-                                    .for_each(|n| handle.append(&event(n, 60)).unwrap()),
+                                0 => {
+                                    handle.append_many(events(from..from + 10, 60)).unwrap();
+                                }
+                                _ => (from..from + 10).for_each(|n| {
+                                    handle.append(&event(n, 60)).unwrap();
+                                }),
                             }
                         }
                     })
@@ -238,14 +241,16 @@ fn an_append_that_must_not_wait_writes_once_or_not_at_all() {
         for number in 0..100 {
             let (payload, files) = (event(number, 60), fetch_count(&storage));
             calls.lock().unwrap().clear();
-            let done = ledger.try_append(&payload).unwrap();
+            let done = ledger.try_append(&payload).unwrap().is_some();
             let expected = [Event::Write(payload.len() + 8)];
             let seen = std::mem::take(&mut *calls.lock().unwrap());
             assert_eq!(seen, if done { &expected[..] } else { &[] }, "{durability}, {number}");
             assert_eq!(fetch_count(&storage), files, "{durability}: a file came or went");
             match done {
                 true => at_once += 1,
-                false => ledger.append(&payload).unwrap(),
+                false => {
+                    ledger.append(&payload).unwrap();
+                }
             }
         }
         assert_eq!(drain(&ledger), events(0..100, 60), "{durability}");
@@ -273,7 +278,7 @@ fn an_append_that_must_not_wait_does_not_wait_for_another_thread() {
     std::thread::scope(|scope| {
         let appending = scope.spawn(|| ledger.append(&event(1, 0)));
         turn.wait();
-        assert!(!ledger.try_append(&event(2, 0)).unwrap());
+        assert!(ledger.try_append(&event(2, 0)).unwrap().is_none());
         storage.unwatch();
         turn.wait();
         appending.join().unwrap().unwrap();

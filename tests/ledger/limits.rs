@@ -33,7 +33,9 @@ fn held(storage: &dyn Storage) -> usize {
 fn a_full_ledger_rejects_and_keeps_what_it_has() {
     let (memory, ledger) = limited(WhenFull::Reject);
     let fitting = events(0..31, 0);
-    fitting.iter().for_each(|payload| ledger.append(payload).unwrap());
+    fitting.iter().for_each(|payload| {
+        ledger.append(payload).unwrap();
+    });
     for _ in 0..3 {
         let error = refused(ledger.append(&event(31, 0)), ErrorKind::Io);
         assert_eq!(error.io_source().unwrap().kind(), Io::QuotaExceeded);
@@ -101,7 +103,9 @@ fn the_only_file_is_dropped_at_last() {
     let (memory, options) = memory();
     let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 1000)).unwrap();
-    events(0..31, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    events(0..31, 0).iter().for_each(|payload| {
+        ledger.append(payload).unwrap();
+    });
     ledger.append(&event(31, 0)).unwrap();
     assert_eq!(held(&memory), 32);
     assert_eq!(drain(&ledger), events(31..32, 0));
@@ -129,7 +133,9 @@ fn what_was_there_before_counts_and_a_reader_of_a_dropped_file_goes_on() {
     let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 100)).unwrap();
     let fetched = ledger.fetch(None, None).unwrap().unwrap();
-    events(25..40, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    events(25..40, 0).iter().for_each(|payload| {
+        ledger.append(payload).unwrap();
+    });
     assert_eq!(ledger.stats().dropped_records, 25);
     let mut body = String::new();
     fetched.data.unwrap()[0].read_to_string(&mut body).unwrap();
@@ -155,7 +161,9 @@ fn what_another_store_sent_makes_room_before_anything_is_dropped() {
     ledger.append_many(events(0..28, 0)).unwrap();
     assert_eq!(send(&sender).len(), 7, "all of them");
     // Within the second for which a count holds.
-    events(28..48, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    events(28..48, 0).iter().for_each(|payload| {
+        ledger.append(payload).unwrap();
+    });
     let stats = ledger.stats();
     assert_eq!((stats.dropped_records, stats.rejected_records), (0, 0));
     assert_eq!(drain(&ledger), events(28..48, 0));
@@ -168,7 +176,9 @@ fn a_drop_that_failed_in_part_counts_what_went() {
     let options = on(disk.clone()).durability(Durability::None);
     let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 100)).unwrap();
-    events(0..31, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    events(0..31, 0).iter().for_each(|payload| {
+        ledger.append(payload).unwrap();
+    });
     // 288 bytes take three files of 128.
     disk.inject(Fault::ever(3, What::Error(Io::Other)).of(Call::Remove));
     refused(ledger.append_many(events(31..40, 0)), ErrorKind::Io);
@@ -184,7 +194,9 @@ fn a_drop_that_failed_in_part_counts_what_went() {
 fn what_goes_to_the_quarantine_makes_room() {
     let (memory, ledger) = limited(WhenFull::Reject);
     put(&memory, 0, &[1; 500]);
-    events(0..15, 0).iter().for_each(|payload| ledger.append(payload).unwrap());
+    events(0..15, 0).iter().for_each(|payload| {
+        ledger.append(payload).unwrap();
+    });
     refused(ledger.append(&event(15, 0)), ErrorKind::Io);
     ledger.fetch(None, None).unwrap();
     ledger.append(&event(15, 0)).unwrap();
@@ -211,12 +223,12 @@ fn the_file_being_written_stays_where_dropping_a_later_one_is_enough() {
 fn an_append_that_must_not_wait_looks_at_no_other_file() {
     let (_, ledger) = limited(WhenFull::Reject);
     ledger.append(&event(0, 0)).unwrap();
-    assert!(ledger.try_append(&event(1, 0)).unwrap());
+    assert!(ledger.try_append(&event(1, 0)).unwrap().is_some());
     let fetched = ledger.fetch(None, None).unwrap().unwrap();
     ledger.append(&event(2, 0)).unwrap();
-    assert!(ledger.try_append(&event(3, 0)).unwrap());
+    assert!(ledger.try_append(&event(3, 0)).unwrap().is_some());
     ledger.remove(&fetched.removable.unwrap()).unwrap();
-    assert!(ledger.try_append(&event(4, 0)).unwrap(), "there is room");
+    assert!(ledger.try_append(&event(4, 0)).unwrap().is_some(), "there is room");
 }
 
 #[test]
@@ -227,10 +239,10 @@ fn an_append_that_must_not_wait_drops_and_rejects_nothing() {
         let options = options.bytes_total_max(1000).when_full(when_full);
         let ledger = options.open(small(DIR, 1000)).unwrap();
         ledger.append_many(events(0..20, 0)).unwrap();
-        assert!(ledger.try_append(&event(20, 0)).unwrap());
+        assert!(ledger.try_append(&event(20, 0)).unwrap().is_some());
         // The file has room, the limit of all files has none.
         assert_eq!(held(&memory), 992);
-        assert!(!ledger.try_append(&event(21, 0)).unwrap());
+        assert!(ledger.try_append(&event(21, 0)).unwrap().is_none());
         let stats = ledger.stats();
         assert_eq!((stats.rejected_records, stats.dropped_records), (0, 0));
     }

@@ -96,7 +96,9 @@ fn write_for_ever(durability: &str, place: &Path, first: u64) {
     let mut acknowledge = std::io::stderr();
     for number in (first..first + NUMBERS_EACH).step_by(8) {
         match number / 8 % 2 {
-            0 => (number..number + 8).for_each(|n| ledger.append(&event(n, 200)).unwrap()),
+            0 => (number..number + 8).for_each(|n| {
+                ledger.append(&event(n, 200)).unwrap();
+            }),
             _ => ledger.append_many(events(number..number + 8, 200)).unwrap(),
         }
         acknowledge.write_all(&(number + 8).to_le_bytes()).unwrap();

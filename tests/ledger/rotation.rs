@@ -53,7 +53,9 @@ fn a_batch_lies_as_if_its_records_were_appended_one_by_one() {
             (memory, options.open(small(DIR, max)).unwrap())
         };
         let (one, single) = open();
-        all.iter().for_each(|payload| single.append(payload).unwrap());
+        all.iter().for_each(|payload| {
+            single.append(payload).unwrap();
+        });
         let (many, batched) = open();
         let mut batch = Batch::<LedgerFormat>::new(1 << 20);
         for (i, payload) in all.iter().enumerate() {

@@ -53,7 +53,9 @@ fn a_ledger_and_a_store_in_memory_behave_alike() {
 #[test]
 fn what_was_not_removed_is_fetched_again() {
     let store = MemoryStore::new();
-    events(0..3, 0).iter().for_each(|payload| store.append(payload).unwrap());
+    events(0..3, 0).iter().for_each(|payload| {
+        store.append(payload).unwrap();
+    });
     let first = store.fetch(Some(2), None).unwrap().unwrap();
     store.remove(&first.removable.unwrap()[1..]).unwrap();
     let left = store.fetch(None, None).unwrap().unwrap().data.unwrap();

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any, Final
 
-from deedbook import Error
+from deedbook import Durability, Error
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, details
 from deedbook._cli.formats import instead_of
 from deedbook._cli.formats.append import Present, append_options, appender_of, create_options, logs
@@ -140,13 +141,16 @@ def epoch(text: str) -> int:
     return int(text)
 
 
-def durability(text: str) -> str:
-    """Check a durability option. Raises `argparse.ArgumentTypeError`."""
+def durability(text: str) -> str | timedelta | Durability:
+    """The durability that an option names. Raises `argparse.ArgumentTypeError`."""
     if not re.fullmatch(r"always|manual|none|(interval|bytes):[1-9][0-9]{0,14}", text):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not always, interval:MS, bytes:N, manual or none"
         )
-    return text
+    name, _, number = text.partition(":")
+    if name == "interval":
+        return timedelta(milliseconds=int(number))
+    return Durability.bytes(int(number)) if name == "bytes" else text
 
 
 class _Job:

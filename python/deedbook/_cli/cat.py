@@ -107,7 +107,7 @@ class _Cat:
             if self._packed:
                 self._out.talk(
                     f"{count(self._packed, self._info.noun)} with several payloads each, which"
-                    " append_atomic packed: Record.parts has them"
+                    " append_many packed, atomic: Record.parts has them"
                 )
 
     def _counting(self, encode: Encode) -> Encode:

@@ -13,8 +13,9 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from deedbook import BadLine, CorruptError, ImportReport
+from deedbook import CorruptError
 from deedbook._durable import load_json, store_json, sync_folder
+from deedbook.reports import BadLine, ImportReport
 
 HEAD_BYTES: Final = 64 << 10
 """So much of the beginning of an input is compared."""

@@ -16,7 +16,7 @@ from deedbook._cli.progress import Progress
 from deedbook._text import count, size
 
 if TYPE_CHECKING:
-    from deedbook import LmdbMigration
+    from deedbook.reports import LmdbMigration
 
 
 def add_arguments(commands: Commands) -> None:

@@ -100,7 +100,7 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
     report = info.log.repair(args.path, **asked, **options)
     usable = report.mended or args.dry_run
     if args.json:
-        out.emit({"ok": usable, "format": info.name, **report.to_dict()})
+        out.emit({"format": info.name, **report.to_dict(), "ok": usable})
     else:
         for line in _repair_lines(info, report, args.dry_run):
             out.line(line)

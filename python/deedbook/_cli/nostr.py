@@ -196,7 +196,7 @@ def _add_verify(commands: Commands) -> None:
         "written is checked as far as it was when this began.",
         "examples:\n"
         "  deedbook nostr verify store --check signature\n"
-        "  deedbook nostr verify --json store | jq .first_faults\n\n"
+        "  deedbook nostr verify --json store | jq .damages\n\n"
         "Exits with 1 if anything is damaged or wrong; each place is named.",
     )
     parser.add_argument("--check", choices=CHECKS, default="id", help="as of import")

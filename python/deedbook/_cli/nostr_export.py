@@ -36,7 +36,7 @@ def run_export(args: argparse.Namespace, out: Output) -> int:
                 if isinstance(error.__cause__, CliError | PipeClosedError):
                     raise error.__cause__ from None
                 raise
-        faults = store.verify(check="none").faults if args.skip_corrupt else 0
+        faults = EventStore.verify(store.path, check="none").faults if args.skip_corrupt else 0
     if args.json:
         facts = {"path": store.path, "file": args.file, **report.to_dict(), "damages": faults}
         out.emit({"ok": not faults, **facts})

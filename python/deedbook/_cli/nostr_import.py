@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any, Final
 
-from deedbook import Error, EventStore, ImportReport
+from deedbook import Error, EventStore
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, details
 from deedbook._cli.import_notes import Aside, Notes
 from deedbook._cli.output import Output
@@ -18,6 +18,7 @@ from deedbook._cli.progress import Progress
 from deedbook._cli.signals import Stop
 from deedbook._compressed import is_same
 from deedbook._text import count
+from deedbook.reports import ImportReport
 
 BAD_SHOWN_MAX: Final = 20
 """At most this many bad lines are named, without ``--json``."""
@@ -144,7 +145,7 @@ class _Run:
         for file in self.files:
             self._import(store, file)
         if self._notes is not None:
-            store.commit()
+            store.sync()
             self._notes.clear()
 
     def _import(self, store: EventStore, file: str) -> None:
@@ -163,7 +164,7 @@ class _Run:
             if notes is not None and file in self.done:
                 if isinstance(aside, Aside):
                     aside.sync()
-                store.commit()
+                store.sync()
                 notes.keep(file, self.done[file], aside_bytes)
 
         # The size at the report: bad lines that are written after it come again.

@@ -6,11 +6,12 @@ import argparse
 from collections.abc import Sequence
 from typing import Final
 
-from deedbook import DamagedPart, EventStore, EventStoreRepair, EventStoreSalvage
+from deedbook import EventStore
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK
 from deedbook._cli.output import Output
 from deedbook._cli.progress import Progress
 from deedbook._text import count, size
+from deedbook.reports import DamagedPart, EventStoreRepair, EventStoreSalvage
 
 DAMAGES_SHOWN_MAX: Final = 20
 """At most this many damaged places are named, without ``--json``."""
@@ -65,10 +66,10 @@ def run_salvage(args: argparse.Namespace, out: Output) -> int:
     with Progress(f"salvage {args.store}", enabled=not args.quiet) as progress:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
         report = EventStore.salvage(args.store, args.target, progress=progress.update)
-    ok = bool(report.events) or report.complete
+    ok = bool(report.records) or report.ok
     if args.json:
         result = {"source": args.store, "target": args.target, "format": "nostr"}
-        out.emit({"ok": ok, **result, **report.to_dict()})
+        out.emit({**result, **report.to_dict(), "ok": ok})
     else:
         for line in _salvage_lines(args.target, report):
             out.line(line)
@@ -85,7 +86,7 @@ def _salvage_lines(target: str, report: EventStoreSalvage) -> list[str]:
     ]
     besides = "".join(f", {number:,} {what}" for number, what in parts if number)
     lines = [
-        f"{target}: copied {count(report.events, 'event')} of {size(report.source_bytes)}{besides}"
+        f"{target}: copied {count(report.records, 'event')} of {size(report.source_bytes)}{besides}"
     ]
     if report.left_out:
         lines.append(f"left out {count(report.left_out, 'event')}, deleted or over")

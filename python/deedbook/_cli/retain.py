@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from deedbook import DroppedEpochs, LockedError, Pier, Wal
+from deedbook import LockedError, Pier, Wal
 from deedbook._cli.arguments import Commands, add_json, add_lock_timeout, add_path, age, size
 from deedbook._cli.failure import EXIT_OK, CliError
 from deedbook._cli.kept import add_dry_run, open_kept, position_or_end
@@ -14,6 +14,7 @@ from deedbook._cli.wal import tell_dropped
 from deedbook._formats.pier import PIER
 from deedbook._formats.wal import WAL
 from deedbook._text import count, exact_size
+from deedbook.reports import DroppedEpochs
 
 _FORMATS: Final = (WAL, PIER)
 

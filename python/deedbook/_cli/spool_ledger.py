@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deedbook import CorruptError, Ledger, LedgerSnapshot
+from deedbook import CorruptError, Ledger
 from deedbook._cli import check
 from deedbook._cli.append import positive
 from deedbook._cli.cat import seconds
@@ -175,11 +175,12 @@ def run_append(args: argparse.Namespace, out: Output) -> int:
         LineSource.open(args.file, line_bytes_max=RECORD_BYTES_MAX) as source,
         Ledger.open(
             args.path,
+            "a",
             base=args.base,
             batch_bytes=args.batch_bytes,
             max_bytes=args.max_bytes,
             on_full="drop_oldest" if args.drop_oldest else "reject",
-            durability="rotate",
+            durability="manual",
         ) as ledger,
         Stop() as stop,
         Progress("append", source.total_bytes, enabled=not args.quiet) as progress,
@@ -230,7 +231,8 @@ def _checked(
 
 def run_status(args: argparse.Namespace, out: Output) -> int:
     """Print what waits; return the exit code."""
-    found = Ledger.files(_existing(args), args.base)
+    with Ledger.open(_existing(args), base=args.base) as ledger:
+        found = ledger.files
     waiting, held = len(found), sum(file.bytes for file in found)
     letters, aside = len(_dead_letters(args)), quarantined(args.path, args.base)
     others = _other_bases(args)
@@ -268,7 +270,7 @@ def run_send(args: argparse.Namespace, out: Output) -> int:
     preset = presets.ndjson(args.url) if args.lines else presets.json_array(args.url)
     options = {"headers": _headers(args), "compression": args.compression}
     others = _other_bases(args)
-    with Ledger.open(args.path, base=args.base, durability="rotate") as ledger:
+    with Ledger.open(args.path, "a", base=args.base, durability="manual") as ledger:
         try:
             sender = Sender(ledger, preset=preset, concurrency=args.concurrency, **options)
         except ImportError as error:  # which says what to install
@@ -308,7 +310,8 @@ def run_replay(args: argparse.Namespace, out: Output) -> int:
     # Each was in a ledger, which may have been opened with more than the usual limit.
     limit = max(_longest(letters), RECORD_BYTES_MAX)
     path = _existing(args)
-    with Ledger.open(path, base=args.base, durability="rotate", record_bytes_max=limit) as ledger:
+    opened = Ledger.open(path, "a", base=args.base, durability="manual", record_bytes_max=limit)
+    with opened as ledger:
         replayed = letters.replay(ledger)
     if args.json:
         out.emit({"ok": True, "path": args.path, "replayed": replayed})
@@ -340,7 +343,7 @@ def _longest(letters: DeadLetters) -> int:
 
 def _other_bases(args: argparse.Namespace) -> list[str]:
     """The bases of other ledgers in the directory, which this command leaves alone."""
-    return [base for base in LedgerSnapshot.bases(args.path) if base != args.base]
+    return [base for base in Ledger.bases(args.path) if base != args.base]
 
 
 def _named(bases: list[str]) -> str:

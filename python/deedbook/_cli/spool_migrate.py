@@ -13,7 +13,7 @@ from deedbook._cli.progress import Progress
 from deedbook._text import count
 
 if TYPE_CHECKING:
-    from deedbook import LedgerFileMigration
+    from deedbook.reports import LedgerFileMigration
 
 
 def add_arguments(commands: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Literal
 
-from deedbook import Dropped, Wal
+from deedbook import Wal
 from deedbook._cli.arguments import Commands, add_json, add_lock_timeout, add_path
 from deedbook._cli.cat import event_number
 from deedbook._cli.failure import EXIT_OK, CliError
@@ -13,6 +13,7 @@ from deedbook._cli.kept import add_dry_run, open_kept, position_or_end
 from deedbook._cli.output import Output
 from deedbook._formats.wal import WAL
 from deedbook._text import count
+from deedbook.reports import Dropped
 
 
 def add_arguments(commands: Commands) -> None:

@@ -13,7 +13,6 @@ from deedbook._core import (
     Book,
     EventStore,
     Ledger,
-    LedgerSnapshot,
     Pier,
     Wal,
     _check_format,
@@ -43,85 +42,39 @@ __all__ = [
 
 Format = Literal["book", "pier", "wal", "ledger", "nostr"]
 _Mode = Literal["r", "a", "x"]
+_Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 FORMATS: tuple[FormatInfo, ...] = (BOOK, PIER, WAL, LEDGER, NOSTR)
 """All formats, in the order of `deedbook::detect::Kind::ALL`."""
 
 
 @overload
-def open(
-    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-    mode: _Mode = "r",
-    *,
-    format: Literal["book"],
-    **options: Any,
-) -> Book: ...
+def open(path: _Path, mode: _Mode = "r", *, format: Literal["book"], **options: Any) -> Book: ...
+@overload
+def open(path: _Path, mode: _Mode = "r", *, format: Literal["pier"], **options: Any) -> Pier: ...
+@overload
+def open(path: _Path, mode: _Mode = "r", *, format: Literal["wal"], **options: Any) -> Wal: ...
 @overload
 def open(
-    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-    mode: _Mode = "r",
-    *,
-    format: Literal["pier"],
-    **options: Any,
-) -> Pier: ...
-@overload
-def open(
-    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-    mode: _Mode = "r",
-    *,
-    format: Literal["wal"],
-    **options: Any,
-) -> Wal: ...
-@overload
-def open(
-    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-    mode: Literal["r"] = "r",
-    *,
-    format: Literal["ledger"],
-    **options: Any,
-) -> LedgerSnapshot: ...
-@overload
-def open(
-    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-    mode: Literal["a", "x"],
-    *,
-    format: Literal["ledger"],
-    **options: Any,
+    path: _Path, mode: _Mode = "r", *, format: Literal["ledger"], **options: Any
 ) -> Ledger: ...
 @overload
 def open(
-    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-    mode: _Mode = "r",
-    *,
-    format: Literal["nostr"],
-    **options: Any,
+    path: _Path, mode: _Mode = "r", *, format: Literal["nostr"], **options: Any
 ) -> EventStore: ...
 @overload
 def open(
-    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-    mode: Literal["r"] = "r",
-    **options: Any,
-) -> Book | Pier | Wal | LedgerSnapshot | EventStore: ...
-@overload
-def open(
-    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-    mode: Literal["a", "x"],
-    **options: Any,
+    path: _Path, mode: _Mode = "r", **options: Any
 ) -> Book | Pier | Wal | Ledger | EventStore: ...
 def open(
-    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-    mode: _Mode = "r",
-    *,
-    format: Format | None = None,
-    **options: Any,
-) -> Book | Pier | Wal | Ledger | LedgerSnapshot | EventStore:
+    path: _Path, mode: _Mode = "r", *, format: Format | None = None, **options: Any
+) -> Book | Pier | Wal | Ledger | EventStore:
     """Open what lies at a path, whatever its format.
 
-    ``mode`` and ``options`` are those of `Book.open`, `Pier.open`, `Wal.open` or `EventStore.open`.
-    A ledger is opened for reading as a `LedgerSnapshot`, which has the option ``base``, and for
-    appending as a `Ledger`, with the options of `Ledger.open`. ``base`` may be left out where the
-    directory holds one ledger; a new one has the base ``"events"``. ``format`` (``"book"``,
-    ``"pier"``, ``"wal"``, ``"ledger"`` or ``"nostr"``) is needed only to create something.
+    ``mode`` and ``options`` are those of `Book.open`, `Pier.open`, `Wal.open`, `Ledger.open` or
+    `EventStore.open`.
+    ``format`` (``"book"``, ``"pier"``, ``"wal"``, ``"ledger"`` or ``"nostr"``) is needed only to
+    create something.
 
     >>> with deedbook.open("log", "x", format="wal", durability="always") as log:
     ...     log.append(b"kept")
@@ -149,7 +102,7 @@ def open(
         asked = found.format
     elif found is not None and found.format is not asked:
         _check_format(path, asked.name)
-    opened: Book | Pier | Wal | Ledger | LedgerSnapshot | EventStore
+    opened: Book | Pier | Wal | Ledger | EventStore
     opened = asked.open(os.fspath(path), mode, **options)
     return opened
 

@@ -86,7 +86,7 @@ class Deeds:
     def __init__(self, book: Book | Pier) -> None:
         self._book = book
         self.read = book.read
-        self.payloads = book.jams
+        self.payloads = book.payloads
 
     @property
     def first(self) -> int:

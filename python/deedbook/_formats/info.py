@@ -251,7 +251,7 @@ def size_of(file: str) -> int:
 
 
 def part_of(name: str, checked: Mapping[str, Any], begin: int = 0) -> Part:
-    """One log as a part, by the plain values of a `deedbook.VerifyReport`.
+    """One log as a part, by the plain values of a `deedbook.reports.VerifyReport`.
 
     Acknowledged bytes that are not there at the end are damage, too.
     """

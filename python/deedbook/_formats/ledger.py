@@ -15,13 +15,10 @@ from deedbook._core import (
     LedgerFileInfo,
     LedgerFileReport,
     LedgerRecord,
-    LedgerSnapshot,
     Stats,
 )
 from deedbook._errors import (
-    AlreadyExistsError,
     CorruptError,
-    InvalidArgumentError,
     MissingError,
 )
 from deedbook._formats.info import (
@@ -58,32 +55,16 @@ class _LedgerInfo(FormatInfo):
 
     def open_store(self, path: str, base: str | None) -> Ledger:
         """The ledger of a base, or the only one there."""
-        ledger = self.open(path, "a", base=base)
-        assert isinstance(ledger, Ledger)
-        return ledger
+        return Ledger.open(path, "a", base=base)
 
-    def open(self, path: str, mode: str, **options: Any) -> Ledger | LedgerSnapshot:
-        """A snapshot for reading, or the ledger for appending."""
-        if mode == "r":
-            return LedgerSnapshot.open(path, **options)
-        if mode not in ("a", "x"):
-            raise InvalidArgumentError(f'mode "{mode}", must be one of "r", "a", "x"')
-        base = options.pop("base", None)
-        if base is None:
-            bases = LedgerSnapshot.bases(path)
-            if len(bases) > 1:
-                raise _several(path, bases)
-            base = bases[0] if bases else DEFAULT_BASE
-        if mode == "x" and (Ledger.files(path, base) or base in LedgerSnapshot.bases(path)):
-            error = AlreadyExistsError(f"{path}: there is a ledger of the base {base} already")
-            error.format, error.path = self.name, path
-            raise error
-        return Ledger.open(path, base=base, **options)
+    def open(self, path: str, mode: str, **options: Any) -> Ledger:
+        """The ledger of a base, or the only one there, to read or to append."""
+        return Ledger.open(path, mode, **options)  # type: ignore[arg-type]
 
     @contextmanager
     def read(self, path: str, **options: Any) -> Iterator[_Events]:
         """The finished files."""
-        with LedgerSnapshot.open(path, **options) as snapshot:
+        with Ledger.open(path, **options) as snapshot:
             yield _Events(snapshot)
 
     def entry(self, record: LedgerRecord) -> Entry:
@@ -114,30 +95,25 @@ class _LedgerInfo(FormatInfo):
             rows.append(("dead letters", count(letters, "event")))
         return Description(facts, rows, any(ledger.corrupt for ledger in ledgers))
 
-    def is_handle(self, handle: object) -> bool:
-        """Also of a snapshot."""
-        return isinstance(handle, Ledger | LedgerSnapshot)
+    def stats_of(self, handle: Ledger) -> Stats | None:
+        """Of a ledger that appends."""
+        return None if handle.mode == "r" else handle.stats().log
 
-    def stats_of(self, handle: Ledger | LedgerSnapshot) -> Stats | None:
-        """Of a ledger, which always appends."""
-        return None if isinstance(handle, LedgerSnapshot) else handle.stats().log
-
-    def readers(self, path: str) -> Mapping[str, LedgerSnapshot]:
+    def readers(self, path: str) -> Mapping[str, Ledger]:
         """A snapshot of each ledger there."""
         bases = _asked(path)
         if len(bases) == 1:
-            return {"": LedgerSnapshot.open(path, bases[0])}
-        return {base: LedgerSnapshot.open(path, base) for base in bases}
+            return {"": Ledger.open(path, base=bases[0])}
+        return {base: Ledger.open(path, base=base) for base in bases}
 
-    def figures(self, handle: Ledger | LedgerSnapshot) -> Figures:
+    def figures(self, handle: Ledger) -> Figures:
         """What the files' names and sizes tell: a ledger keeps no counts."""
-        path, base = handle.path, handle.base
-        files = handle.files if isinstance(handle, LedgerSnapshot) else Ledger.files(path, base)
+        path, base, files = handle.path, handle.base, handle.files
         directory = path if os.path.isdir(path) else os.path.dirname(path)
         return Figures(
             bytes=sum(file.bytes for file in files),
             files=len(files),
-            unsynced_bytes=handle.unsynced_bytes if isinstance(handle, Ledger) else None,
+            unsynced_bytes=None if handle.mode == "r" else handle.unsynced_bytes,
             quarantined_files=len(quarantined(directory, base)),
         )
 
@@ -145,8 +121,7 @@ class _LedgerInfo(FormatInfo):
         """Check every file, of every ledger there if ``base`` is not given."""
         checked: list[LedgerFileReport] = []
         for base in _asked(path, **options):
-            with LedgerSnapshot.open(path, base) as snapshot:
-                checked += snapshot.verify(progress=progress)
+            checked += Ledger.verify(path, base=base, progress=progress).files
         return self.outcome(path, checked)
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
@@ -162,7 +137,7 @@ class _LedgerInfo(FormatInfo):
         """The files of the ledger asked for, or of all there."""
         found: list[str] = []
         for base in _asked(path, **options):
-            with LedgerSnapshot.open(path, base) as snapshot:
+            with Ledger.open(path, base=base) as snapshot:
                 found += [file.path for file in snapshot.files]
         return found
 
@@ -194,7 +169,7 @@ class _Passed(NamedTuple):
 class _Events:
     """A ledger as ``cat`` reads it."""
 
-    def __init__(self, snapshot: LedgerSnapshot) -> None:
+    def __init__(self, snapshot: Ledger) -> None:
         self._snapshot = snapshot
         self._given: dict[int, int | None] = {}
         """How many records of a file `last` and `follow` gave; None: all that it will have."""
@@ -204,14 +179,14 @@ class _Events:
 
     def records(self, start: int | None, stop: int | None) -> Iterable[LedgerRecord]:
         for file in self._files(start, stop):
-            yield from self._snapshot.iter(file.index)
+            yield from self._snapshot.iter(*_whole(file))
 
     def skipping(self, start: int | None, stop: int | None) -> _Around:
         return _Around(self._snapshot, self._files(start, stop))
 
     def payloads(self, start: int | None, stop: int | None) -> Iterable[bytes]:
         for file in self._files(start, stop):
-            yield from self._snapshot.payloads(file.index)
+            yield from self._snapshot.payloads(*_whole(file))
 
     def last(self, records: int) -> tuple[list[LedgerRecord], CorruptError | None]:
         """The last records, those of files that are being written too, and what damage was met."""
@@ -246,14 +221,14 @@ class _Events:
                     yield from self._new_of(file)
             yield None
             time.sleep(patience)
-            with LedgerSnapshot.open(self._snapshot.path, self._snapshot.base) as snapshot:
+            with Ledger.open(self._snapshot.path, base=self._snapshot.base) as snapshot:
                 files = snapshot.files
 
     def _new_of(self, file: LedgerFileInfo) -> Iterator[LedgerRecord]:
         """The records of a file that were not given. A finished one is done with after that."""
         given = self._given.get(file.index, 0) or 0
         try:
-            with LedgerSnapshot.open(file.path) as snapshot:
+            with Ledger.open(file.path) as snapshot:
                 for record in islice(snapshot, given, None):
                     given += 1
                     yield record
@@ -275,14 +250,14 @@ class _Events:
 class _Around:
     """The intact records of some files."""
 
-    def __init__(self, snapshot: LedgerSnapshot, files: Sequence[LedgerFileInfo]) -> None:
+    def __init__(self, snapshot: Ledger, files: Sequence[LedgerFileInfo]) -> None:
         self._snapshot = snapshot
         self._files = files
         self.damages: list[_Passed] = []
 
     def __iter__(self) -> Iterator[LedgerRecord]:
         for file in self._files:
-            records = self._snapshot.iter(file.index, on_corrupt="skip")
+            records = self._snapshot.iter(*_whole(file), on_corrupt="skip")
             noted = 0
             while True:
                 record = next(records, None)
@@ -295,13 +270,18 @@ class _Around:
                 yield record
 
 
+def _whole(file: LedgerFileInfo) -> tuple[tuple[int, int], tuple[int, int]]:
+    """From the first record of a file to before that of the next one."""
+    return (file.index, 0), (file.index + 1, 0)
+
+
 def _asked(path: str, base: str | None = None) -> list[str]:
     """The base asked for, that of a single file, or all in a directory."""
     if base is not None:
         return [base]
     if os.path.isdir(path):
-        return LedgerSnapshot.bases(path)
-    with LedgerSnapshot.open(path) as snapshot:
+        return Ledger.bases(path)
+    with Ledger.open(path) as snapshot:
         return [snapshot.base]
 
 
@@ -309,14 +289,6 @@ def _is_fine(checked: LedgerFileReport) -> bool:
     """Whether a file is whole; a record that is just being written may look torn."""
     report = checked.report
     return report.verdict != "corrupt" if checked.file.active else report.ok
-
-
-def _several(path: str, bases: Sequence[str]) -> InvalidArgumentError:
-    error = InvalidArgumentError(
-        f"{path}: several ledgers, by the bases {', '.join(bases)}: say which"
-    )
-    error.format, error.path = LEDGER.name, path
-    return error
 
 
 LEDGER = _LedgerInfo()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deedbook._core import LedgerFileInfo, LedgerSnapshot
+from deedbook._core import Ledger, LedgerFileInfo
 from deedbook._regular import is_folder, names_in
 from deedbook._sidecar import SIDECAR
 from deedbook._text import count, damage_text, exact_size, size
@@ -28,8 +28,7 @@ class Summary(NamedTuple):
 
     @classmethod
     def of(cls, path: str, directory: str, base: str) -> Summary:
-        with LedgerSnapshot.open(path, base) as snapshot:
-            checked = snapshot.verify()
+        checked = Ledger.verify(path, base=base).files
         finished = [one for one in checked if not one.file.active]
         active = [one for one in checked if one.file.active]
         corrupt = [one for one in checked if one.report.verdict == "corrupt"]

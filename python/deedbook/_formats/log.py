@@ -132,7 +132,7 @@ class LogInfo(FormatInfo, Generic[LogT]):
         return self.outcome(path, self.log.verify(path, progress=progress, **options))
 
     def outcome(self, path: str, report: Any) -> Outcome:
-        """What a `deedbook.VerifyReport` says."""
+        """What a `deedbook.reports.VerifyReport` says."""
         return Outcome(report.ok, report.to_dict(), _verify_lines(path, self, report))
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:

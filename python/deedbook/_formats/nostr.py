@@ -113,10 +113,8 @@ class _NostrInfo(FormatInfo):
         **options: Any,
     ) -> Outcome:
         """Check every page, record and id, and with ``check="signature"`` every signature."""
-        with EventStore.open(path, mapped_reads=mapped_reads) as store:
-            report = store.verify(check=check, progress=progress)
-            path = store.path
-        return self.outcome(path, report)
+        report = EventStore.verify(path, check=check, mapped_reads=mapped_reads, progress=progress)
+        return self.outcome(os.path.abspath(path), report)
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
         """A part for each segment's file, with the first faults of the report.
@@ -125,7 +123,7 @@ class _NostrInfo(FormatInfo):
         """
         found: dict[str, list[Stretch]] = {file: [] for file in self.data_files(path)}
         numbers = {int(os.path.basename(file).split(".")[1]): file for file in found}
-        for one in checked["first_faults"]:
+        for one in checked["damages"]:
             segment, offset = one["location"]
             if segment in numbers:  # else a compaction dropped it meanwhile
                 stretch = Stretch(offset, one["end"], one["reason"])
@@ -154,7 +152,7 @@ class _NostrInfo(FormatInfo):
             f" {report.replaced:,} replaced, {count(report.segments, 'segment')},"
             f" {size(report.bytes)}"
         ]
-        for fault in report.first_faults[:FAULTS_SHOWN_MAX]:
+        for fault in report.damages[:FAULTS_SHOWN_MAX]:
             segment, offset = fault.location
             lines.append(f"  segment {segment}, bytes {offset:,}..{fault.end:,}: {fault.reason}")
         unshown = report.faults - len(report.log_damages) - FAULTS_SHOWN_MAX

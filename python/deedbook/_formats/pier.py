@@ -111,7 +111,7 @@ class _PierInfo(LogInfo[Pier]):
         return with_numbers(figures, handle)
 
     def outcome(self, path: str, report: PierReport) -> Outcome:
-        """What a `deedbook.PierReport` says."""
+        """What a `deedbook.reports.PierReport` says."""
         lines = [
             f"{one.path}: {text}"
             for one in report.epochs

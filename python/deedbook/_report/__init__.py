@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
-from deedbook._core import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal
+from deedbook._core import Book, EventStore, Ledger, Pier, Wal
 from deedbook._errors import Error, InvalidArgumentError
 from deedbook._formats import Found, of_handle, require
 from deedbook._formats.info import FormatInfo
@@ -27,12 +27,12 @@ __all__ = [
     "report",
 ]
 
-LogReport.__module__ = "deedbook"  # from where it is imported
+LogReport.__module__ = "deedbook.reports"  # from where it is imported
 
 Progress = Callable[[int, int], object]
 
 
-Handle: TypeAlias = "Book | Pier | Wal | Ledger | LedgerSnapshot | EventStore"
+Handle: TypeAlias = "Book | Pier | Wal | Ledger | EventStore"
 
 
 def report(
@@ -59,7 +59,7 @@ def report(
     if isinstance(log, str | os.PathLike):
         return look(os.fspath(log), require(log, **options), options, progress=progress)
     info = of_handle(log)
-    if isinstance(log, Ledger | LedgerSnapshot):
+    if isinstance(log, Ledger):
         if base not in (None, log.base):
             raise InvalidArgumentError(f'base "{base}" of a ledger of the base "{log.base}"')
         options = {"base": log.base}

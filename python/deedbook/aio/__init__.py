@@ -16,5 +16,14 @@ from deedbook.aio._follow import Follower
 from deedbook.aio._ledger import AsyncLedger
 from deedbook.aio._log import AsyncBook, AsyncLog, AsyncWal
 from deedbook.aio._nostr import AsyncEventStore
+from deedbook.aio._open import open
 
-__all__ = ["AsyncBook", "AsyncEventStore", "AsyncLedger", "AsyncLog", "AsyncWal", "Follower"]
+__all__ = [
+    "AsyncBook",
+    "AsyncEventStore",
+    "AsyncLedger",
+    "AsyncLog",
+    "AsyncWal",
+    "Follower",
+    "open",
+]

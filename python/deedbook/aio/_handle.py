@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, ParamSpec, Protocol, TypeVar
 
 from deedbook._threads import Rounds, Worker, settled
 
@@ -36,14 +38,31 @@ class Side:
         """Wake the tasks that wait for an append or for the end of the handle."""
 
 
+P = ParamSpec("P")
+PlainT = TypeVar("PlainT")
+OpenedT = TypeVar("OpenedT")
 HandleT = TypeVar("HandleT", bound=Plain)
 SideT = TypeVar("SideT", bound=Side)
+
+
+def opening(
+    plain: Callable[P, PlainT], of: Callable[[partial[PlainT]], OpenedT], text: str
+) -> Callable[P, OpenedT]:
+    """A function that opens a handle for asyncio with what the plain one is opened with."""
+
+    def opened(*args: P.args, **options: P.kwargs) -> OpenedT:
+        return of(partial(plain, *args, **options))
+
+    opened.__name__ = plain.__name__
+    opened.__doc__ = text
+    opened.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
+    return opened
 
 
 class AsyncHandle(ABC, Generic[HandleT, SideT]):
     """A handle for the tasks of one event loop, one loop at a time."""
 
-    def __init__(self, handle: HandleT, durability: str | None) -> None:
+    def __init__(self, handle: HandleT, durability: object) -> None:
         self._handle: HandleT = handle
         self._always = durability == "always"
         self._syncs = Worker("deedbook-sync")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Callable, Iterable
-from os import PathLike
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deedbook._core import Ledger
 from deedbook._threads import Worker, settled
-from deedbook.aio._handle import AsyncHandle, Side
+from deedbook.aio._handle import AsyncHandle, Side, opening
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
 
-    from deedbook._core import Removable
+    from deedbook._core import LedgerPosition, Positions, Removable
     from deedbook.transient import DataResult
 
 T = TypeVar("T")
@@ -37,46 +37,47 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
         super().__init__(ledger, ledger.durability)
         # What reads files must not hold up appends.
         self._calls = Worker("deedbook-ledger")
-        self._append_one: Callable[[Buffer], None] = (
-            ledger.append_unsynced if self._always else ledger.append
+        self._append_one: Callable[[Buffer], LedgerPosition] = (
+            partial(ledger.append, sync=False) if self._always else ledger.append
         )
         # The append that was given to the thread last: later ones do not overtake it.
-        self._latest: concurrent.futures.Future[None] | None = None
+        self._latest: concurrent.futures.Future[Any] | None = None
 
-    @classmethod
-    def open(cls, path: str | PathLike[str], *, base: str = "events", **options: Any) -> Self:
-        """Open a ledger with the options of :meth:`deedbook.Ledger.open`.
-
-        This happens at once, in the calling thread.
-        """
-        return cls(Ledger.open(path, base=base, **options))
+    open = staticmethod(
+        opening(
+            Ledger.open, lambda call: AsyncLedger(call()), "As `deedbook.Ledger.open`; at once."
+        )
+    )
+    create = staticmethod(
+        opening(
+            Ledger.create, lambda call: AsyncLedger(call()), "As `deedbook.Ledger.create`; at once."
+        )
+    )
 
     @property
     def ledger(self) -> Ledger:
         """The ledger itself, for everything that does not wait."""
         return self._handle
 
-    async def append(self, data: Buffer) -> None:
-        """Append one event, at least one byte.
+    async def append(self, payload: Buffer) -> LedgerPosition:
+        """Append one event, at least one byte; returns where it lies.
 
-        It survives the death of the process; with durability ``"always"`` this returns once it is
-        on stable storage.
+        It survives a crash of the process; with durability ``"always"`` this returns once it is on
+        stable storage.
         """
-        side = self._here()
-        if self._is_behind() or not self._handle.try_append(data):
-            await self._in_order(self._append_one, data)
-        if self._always:
-            await side.rounds.join()
+        return await self._append(self._always, payload)
 
-    async def append_many(self, data: Iterable[Buffer] | object) -> None:
+    async def commit(self, payload: Buffer) -> LedgerPosition:
+        """Append one event, and return where it lies once it is on stable storage."""
+        return await self._append(True, payload)
+
+    async def append_many(
+        self, payloads: Iterable[Buffer] | object, *, atomic: bool = False
+    ) -> Positions[LedgerPosition]:
         """As :meth:`deedbook.Ledger.append_many`, in a thread of the ledger, which iterates."""
         self._here()
-        await settled(self._appends.submit(self._handle.append_many, data))
-
-    async def append_batch(self, data: Iterable[Buffer]) -> None:
-        """As :meth:`deedbook.Ledger.append_batch`, in a thread of the ledger, which iterates."""
-        self._here()
-        await self._in_order(self._handle.append_batch, data)
+        append = partial(self._handle.append_many, payloads, atomic=atomic)
+        return await (self._in_order(append) if atomic else settled(self._appends.submit(append)))
 
     async def fetch(
         self, count: int | None = None, max_bytes: int | None = None
@@ -113,10 +114,19 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
     def _is_behind(self) -> bool:
         return self._latest is not None and not self._latest.done()
 
-    async def _in_order(self, append: Callable[..., None], data: object) -> None:
+    async def _append(self, durable: bool, payload: Buffer) -> LedgerPosition:
+        side = self._here()
+        position = None if self._is_behind() else self._handle.try_append(payload)
+        if position is None:
+            position = await self._in_order(partial(self._append_one, payload))
+        if durable:
+            await side.rounds.join()
+        return position
+
+    async def _in_order(self, append: Callable[[], T]) -> T:
         """Append in a thread, after what was given to it before."""
-        self._latest = self._appends.submit(append, data)
-        await settled(self._latest)
+        appending = self._latest = self._appends.submit(append)
+        return await settled(appending)
 
     async def _call(self, call: Callable[..., T], *args: object) -> T:
         self._here()

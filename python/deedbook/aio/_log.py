@@ -7,16 +7,17 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
-from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from deedbook._core import Book, Deed, Record, Wal
+from deedbook._core import Book, Deed, Durability, Record, Wal
 from deedbook._threads import settled
 from deedbook.aio._follow import Follower, LogSide, RecordT
-from deedbook.aio._handle import AsyncHandle
+from deedbook.aio._handle import AsyncHandle, opening
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
+
+    from deedbook._core import Positions
 
 LogT = TypeVar("LogT", bound=Book | Wal)
 
@@ -47,32 +48,19 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
     and the others undisturbed.
     """
 
-    _plain: ClassVar[type[Book] | type[Wal]]
-
     def __init__(self, log: LogT) -> None:
         super().__init__(log, log.durability)
-        # Only `always` leaves the sync to the caller: with `bytes:N` any append may sync.
-        self._may_sync = log.durability.startswith("bytes:")
+        # Only `always` leaves the sync to the caller: after bytes any append may sync.
+        self._may_sync = isinstance(log.durability, Durability)
         # Bytes that can be appended here before an append may sync, as far as that is known.
         self._room: float = -1
         # Of a log that was closed, the first append stores that it is open again, and syncs that.
         self._has_begun = log.recovery.mark != "used"
         # Appends that wait for their thread: a later one does not overtake them.
         self._queued = 0
-        self._append_one: Callable[..., int] = log.append_unsynced if self._always else log.append
-
-    @classmethod
-    def open(cls, path: str | PathLike[str], mode: str = "a", **options: Any) -> Self:
-        """Open a log with the options of the plain one, for appending by default.
-
-        This happens at once, in the calling thread.
-        """
-        return cls(cast(Any, cls._plain.open)(path, mode, **options))
-
-    @classmethod
-    def create(cls, path: str | PathLike[str], **options: Any) -> Self:
-        """Create a log with the options of the plain one."""
-        return cls(cast(Any, cls._plain.create)(path, **options))
+        self._append_one: Callable[..., int] = (
+            partial(log.append, sync=False) if self._always else log.append
+        )
 
     @property
     def log(self) -> LogT:
@@ -125,10 +113,10 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
             await side.rounds.join()
         return position
 
-    async def _append_all(self, *args: Any) -> Any:
+    async def _append_all(self, append: Callable[[], Positions[int]]) -> Positions[int]:
         """Append many, in a thread."""
         side = self._here()
-        appended = await settled(self._appends.submit(self._handle.append_many, *args))
+        appended = await settled(self._appends.submit(append))
         side.wake()
         return appended
 
@@ -136,7 +124,12 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
 class AsyncBook(AsyncLog[Book, Deed]):
     """A :class:`deedbook.Book` for the tasks of one event loop: see :class:`AsyncLog`."""
 
-    _plain = Book
+    open = staticmethod(
+        opening(Book.open, lambda call: AsyncBook(call()), "As `deedbook.Book.open`; at once.")
+    )
+    create = staticmethod(
+        opening(Book.create, lambda call: AsyncBook(call()), "As `deedbook.Book.create`; at once.")
+    )
 
     def __init__(self, log: Book) -> None:
         super().__init__(log)
@@ -148,24 +141,32 @@ class AsyncBook(AsyncLog[Book, Deed]):
         """The book itself, for everything that does not wait."""
         return self._handle
 
-    async def append(self, jam: Buffer, mug: int = 0) -> int:
+    async def append(self, payload: Buffer, mug: int = 0) -> int:
         """Append one deed and return its event number.
 
         It survives the death of the process; with durability ``"always"``, the default, this
         returns once it is on stable storage.
         """
-        return await self._append(self._always, jam, mug)
+        return await self._append(self._always, payload, mug)
 
     async def append_many(
-        self, jams: Iterable[Buffer] | object, mugs: Iterable[int] | None = None
-    ) -> tuple[int, int]:
+        self,
+        payloads: Iterable[Buffer] | object,
+        mugs: Iterable[int] | None = None,
+        *,
+        atomic: bool = False,
+        event: int | None = None,
+        epoch: int | None = None,
+    ) -> Positions[int]:
         """As :meth:`deedbook.Book.append_many`, in a thread of the book, which iterates them."""
-        appended: tuple[int, int] = await self._append_all(jams, mugs)
-        return appended
+        append = self._handle.append_many
+        return await self._append_all(
+            lambda: append(payloads, mugs, atomic=atomic, event=event, epoch=epoch)
+        )
 
-    async def commit(self, jam: Buffer, mug: int = 0) -> int:
+    async def commit(self, payload: Buffer, mug: int = 0) -> int:
         """Append one deed and return its event number once it is on stable storage."""
-        return await self._append(True, jam, mug)
+        return await self._append(True, payload, mug)
 
     def _at_end(self, start: int | None) -> bool:
         last = self._handle.last
@@ -175,7 +176,12 @@ class AsyncBook(AsyncLog[Book, Deed]):
 class AsyncWal(AsyncLog[Wal, Record]):
     """A :class:`deedbook.Wal` for the tasks of one event loop: see :class:`AsyncLog`."""
 
-    _plain = Wal
+    open = staticmethod(
+        opening(Wal.open, lambda call: AsyncWal(call()), "As `deedbook.Wal.open`; at once.")
+    )
+    create = staticmethod(
+        opening(Wal.create, lambda call: AsyncWal(call()), "As `deedbook.Wal.create`; at once.")
+    )
 
     @property
     def wal(self) -> Wal:
@@ -190,10 +196,11 @@ class AsyncWal(AsyncLog[Wal, Record]):
         """
         return await self._append(self._always, payload)
 
-    async def append_many(self, payloads: Iterable[Buffer] | object) -> tuple[int, int]:
+    async def append_many(
+        self, payloads: Iterable[Buffer] | object, *, atomic: bool = False
+    ) -> Positions[int]:
         """As :meth:`deedbook.Wal.append_many`, in a thread of the log, which iterates them."""
-        appended: tuple[int, int] = await self._append_all(payloads)
-        return appended
+        return await self._append_all(lambda: self._handle.append_many(payloads, atomic=atomic))
 
     async def commit(self, payload: Buffer) -> int:
         """Append one record and return its LSN once it is on stable storage."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from os import PathLike
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from deedbook._core import EventStore
 from deedbook._threads import Worker, settled
-from deedbook.aio._handle import AsyncHandle, Side
+from deedbook.aio._handle import AsyncHandle, Side, opening
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
 
     from deedbook._core import (
         CompactionReport,
@@ -47,20 +47,25 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         # What reads must not hold up what appends, nor wait for it.
         self._reads = Worker("deedbook-read")
 
-    @classmethod
-    def open(
-        cls, path: str | PathLike[str], mode: Literal["r", "a", "x"] = "a", **options: Any
-    ) -> Self:
-        """Open a store with the options of :meth:`deedbook.EventStore.open`.
+    open = staticmethod(
+        opening(
+            EventStore.open,
+            lambda call: _sharing(call),
+            """As `deedbook.EventStore.open`; at once, in the calling thread.
 
-        This happens at once, in the calling thread. With ``durability="always"`` appends,
-        `set_flags` and `import_json` return once all is on stable storage, by a sync that tasks
-        share. The plain `store` is then ``"manual"``: what is changed through it is not synced.
-        """
-        always = options.get("durability") == "always"
-        if always:
-            options["durability"] = "manual"
-        return cls(EventStore.open(path, mode, **options), always=always)
+        With ``durability="always"`` appends, `set_flags` and `import_json` return once all is on
+        stable storage, by a sync that tasks share. The plain `store` is then ``"manual"``: what is
+        changed through it is not synced.
+        """,
+        )
+    )
+    create = staticmethod(
+        opening(
+            EventStore.create,
+            lambda call: _sharing(call),
+            "As `deedbook.EventStore.create`; at once. ``durability`` as in `open`.",
+        )
+    )
 
     @property
     def store(self) -> EventStore:
@@ -80,9 +85,12 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         """As :meth:`deedbook.EventStore.append_many`, in a thread, which iterates."""
         return await self._keep(lambda: self._handle.append_many(events))
 
-    async def commit(self) -> None:
-        """Wait until everything appended so far is on stable storage."""
-        await self.sync()
+    async def commit(self, event: Event | dict[str, Any] | str | Buffer) -> EventOutcome:
+        """Append an event, and return once it is on stable storage."""
+        outcome = await self._keep(lambda: self._handle.append(event))
+        if not self._always:
+            await self.sync()
+        return outcome
 
     async def checkpoint(self) -> None:
         """As :meth:`deedbook.EventStore.checkpoint`."""
@@ -141,8 +149,9 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         check: Literal["none", "id", "signature"] = "id",
         progress: Callable[[int, int], object] | None = None,
     ) -> EventStoreReport:
-        """As :meth:`deedbook.EventStore.verify`; ``progress`` is called in its thread."""
-        return await self._read(lambda: self._handle.verify(check=check, progress=progress))
+        """As `deedbook.EventStore.verify` of this store; ``progress`` is called in its thread."""
+        path = self._handle.path
+        return await self._read(lambda: EventStore.verify(path, check=check, progress=progress))
 
     async def verify_log(self) -> list[DamagedPart]:
         """As :meth:`deedbook.EventStore.verify_log`."""
@@ -159,7 +168,7 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         return await self._read(self._handle.compaction_due)
 
     def _new_side(self, loop: asyncio.AbstractEventLoop) -> Side:
-        return Side(loop, self._handle.commit, self._syncs)
+        return Side(loop, self._handle.sync, self._syncs)
 
     def _workers(self) -> tuple[Worker, ...]:
         return *super()._workers(), self._reads
@@ -182,3 +191,10 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
     async def _read(self, read: Callable[[], T]) -> T:
         self._here()
         return await settled(self._reads.submit(read))
+
+
+def _sharing(call: partial[EventStore]) -> AsyncEventStore:
+    """Of a store that is to sync always, the tasks share the syncs."""
+    always = call.keywords.get("durability") == "always"
+    store = call(durability="manual") if always else call()
+    return AsyncEventStore(store, always=always)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import hashlib
+import inspect
 import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from os import PathLike
@@ -155,9 +157,11 @@ class DeadLetters:
         store, and synced if the store can (``sync()``): a crash between the two repeats that
         file's events. A damaged file raises `CorruptError`, and nothing of it is replayed. So does
         nothing of a file with an event that the store refuses, if the store appends all or nothing
-        (``append_batch``, which a `Ledger` has).
+        (``append_many(..., atomic=True)``, which a `Ledger` has).
         """
-        append = getattr(store, "append_batch", store.append_many)
+        append: Callable[..., object] = store.append_many
+        if "atomic" in inspect.signature(getattr(store, "store", store).append_many).parameters:
+            append = functools.partial(append, atomic=True)
         count = 0
         for file in map(Path, self.files() if files is None else files):
             payloads = [letter.payload for letter in self.read(file)]

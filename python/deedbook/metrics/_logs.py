@@ -12,7 +12,6 @@ from deedbook._core import (
     Book,
     EventStore,
     Ledger,
-    LedgerSnapshot,
     LedgerStats,
     Pier,
     Stats,
@@ -25,9 +24,7 @@ from deedbook.metrics._families import Family, Sample
 
 __all__ = ["Source", "families"]
 
-Source: TypeAlias = (
-    "str | os.PathLike[str] | Book | Pier | Wal | Ledger | LedgerSnapshot | EventStore"
-)
+Source: TypeAlias = "str | os.PathLike[str] | Book | Pier | Wal | Ledger | EventStore"
 
 _Kind = Literal["gauge", "counter", "histogram"]
 
@@ -104,7 +101,7 @@ def _add_path(found: _Found, name: str, path: str) -> None:
 def _add_handle(found: _Found, name: str, handle: Any) -> None:
     info = of_handle(handle)
     labels = _add_figures(found, name, info, handle)
-    if isinstance(handle, Ledger):
+    if isinstance(handle, Ledger) and handle.mode != "r":
         _add_rejected(found, labels, handle.stats())
     if (stats := info.stats_of(handle)) is not None:
         _add_stats(found, labels, stats)

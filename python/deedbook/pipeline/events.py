@@ -16,9 +16,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, Literal, Protocol
 
-from deedbook import Event, InvalidArgumentError, parse_events
+from deedbook import Event, InvalidArgumentError
 from deedbook._compressed import read_all
 from deedbook._json import why_not_json
+from deedbook.jobs import parse_events
 from deedbook.pipeline._signing import public_key, sign
 
 __all__ = ["Events", "Fault", "Line", "OfFile", "Synthetic", "broken", "is_signed", "judge"]

@@ -113,7 +113,7 @@ def _read_wal(path: Path, check: str, found: Bronze) -> None:
 
 def _read_store(path: Path, check: Any, found: Bronze) -> None:
     with EventStore.open(path) as store:
-        report = store.verify(check=check)
+        report = EventStore.verify(path, check=check)
         if not report.ok:
             found.problems.append(f"verify finds {report.faults} faults")
         if store.opening.is_loss:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from deedbook import parse_events
 from deedbook._spark_session import in_utc
+from deedbook.jobs import parse_events
 from deedbook.pipeline.config import Config, Source
 from deedbook.pipeline.gold import Gold
 from deedbook.pipeline.layout import SILVER, Layout

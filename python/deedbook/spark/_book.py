@@ -10,12 +10,8 @@ from pathlib import Path
 
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
-from deedbook import (
-    Book,
-    ContiguityError,
-    Damage,
-    UnsupportedError,
-)
+from deedbook import Book, ContiguityError, UnsupportedError
+from deedbook.reports import Damage
 from deedbook.spark._format import (
     Damaged,
     Defaults,

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
-from deedbook import (
-    BatchStream,
-    CorruptError,
-    Damage,
-    Error,
-    InvalidArgumentError,
-    MissingError,
-)
+from deedbook import CorruptError, Error, InvalidArgumentError, MissingError
+from deedbook.jobs import BatchStream
+from deedbook.reports import Damage
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Loss, Piece
 from deedbook.spark._paths import Look
@@ -159,7 +154,7 @@ class LogFormat(Protocol):
         """What ``start`` and ``end`` leave out within a piece."""
 
     def selection(self, options: ReadOptions) -> Mapping[str, Any]:
-        """Arguments of `deedbook.Split.batches` that only this format takes."""
+        """Arguments of `deedbook.jobs.Split.batches` that only this format takes."""
 
     def is_gone(
         self, error: MissingError, piece: Piece, options: ReadOptions

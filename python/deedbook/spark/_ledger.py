@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 from deedbook import (
     Error,
     InvalidArgumentError,
-    LedgerSnapshot,
+    Ledger,
     MissingError,
 )
 from deedbook.spark._format import (
@@ -81,7 +81,7 @@ class LedgerFormat(Defaults, FileSteps):
 
     def _is_file(self, path: Path, options: ReadOptions) -> bool:
         try:
-            return LedgerSnapshot.is_file(path) and (
+            return Ledger.is_file(path) and (
                 options.base is None or path.name.partition("-")[2] == options.base
             )
         except Error:
@@ -92,7 +92,7 @@ class LedgerFormat(Defaults, FileSteps):
         if options.log is None and look.format not in (None, self.name):
             return False
         try:
-            bases = LedgerSnapshot.bases(path)
+            bases = Ledger.bases(path)
         except Error:
             if options.log == self.name:
                 raise
@@ -113,12 +113,12 @@ class LedgerFormat(Defaults, FileSteps):
         as it is.
         """
         pieces: list[Piece] = []
-        with LedgerSnapshot.open(log, options.base) as snapshot:
+        with Ledger.open(log, base=options.base) as snapshot:
             for file in snapshot.files:
                 if file.active or not _is_within(file.index, options):
                     continue
                 try:
-                    pieces += snapshot.splits(file.index, split_size)
+                    pieces += snapshot.splits(split_size, (file.index, 0), (file.index + 1, 0))
                 except Error as error:
                     pieces += not_opened(file.path, error, options)
         return Planned(str(log), pieces)

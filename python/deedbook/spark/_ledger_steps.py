@@ -11,14 +11,9 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from deedbook import (
-    Error,
-    LedgerFileInfo,
-    LedgerSnapshot,
-    NotALogError,
-    OutOfRangeError,
-    Split,
-)
+from deedbook import Error, Ledger, NotALogError, OutOfRangeError
+from deedbook.jobs import Split
+from deedbook.reports import LedgerFileInfo
 from deedbook.spark._format import Limits, Place, Step, not_opened
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece
@@ -37,7 +32,7 @@ class FileSteps:
         """Before the first file, after the last finished one, or before one by its index."""
         if isinstance(position, int):
             return {"after": position - 1}
-        with LedgerSnapshot.open(log, options.base) as snapshot:
+        with Ledger.open(log, base=options.base) as snapshot:
             finished = _finished(snapshot)
             if position == "latest" and finished:
                 return _after({}, finished[-1].index, _identity(snapshot, finished[-1]))
@@ -56,7 +51,7 @@ class FileSteps:
         rows = size = 0
         start = after = place.get("after")
         taken: LedgerFileInfo | None = None
-        with LedgerSnapshot.open(log, options.base) as snapshot:
+        with Ledger.open(log, base=options.base) as snapshot:
             if (another := _another(log, snapshot, place)) is not None:
                 raise another
             for file in _finished(snapshot):
@@ -93,7 +88,7 @@ class FileSteps:
         # A stream that began where no file was took the first one that came.
         before = start.get("after", stop.get("origin"))
         pieces: list[Piece] = []
-        with LedgerSnapshot.open(log, options.base) as snapshot:
+        with Ledger.open(log, base=options.base) as snapshot:
             others = [_another(log, snapshot, place) for place in (start, stop)]
             for other in others:
                 if other is not None and options.fail_on_data_loss:
@@ -110,7 +105,7 @@ class FileSteps:
                     _pass_gap(log, _after(start, int(before)), file.index, options)
                 before = file.index
                 try:
-                    pieces += snapshot.splits(file.index, split_size)
+                    pieces += snapshot.splits(split_size, (file.index, 0), (file.index + 1, 0))
                 except Error as error:
                     pieces += not_opened(file.path, error, options)
         if before is not None:
@@ -119,7 +114,7 @@ class FileSteps:
 
     def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
         """Before the first file that is there and was not read; of another ledger, the first."""
-        with LedgerSnapshot.open(log, options.base) as snapshot:
+        with Ledger.open(log, base=options.base) as snapshot:
             indexes = [file.index for file in snapshot.files]
             if _another(log, snapshot, place) is not None:
                 return _before(indexes)
@@ -128,7 +123,7 @@ class FileSteps:
         return _after(place, later[0] - 1) if later else place
 
 
-def _finished(snapshot: LedgerSnapshot) -> list[LedgerFileInfo]:
+def _finished(snapshot: Ledger) -> list[LedgerFileInfo]:
     """The files before the first one that is being written."""
     return list(itertools.takewhile(lambda file: not file.active, snapshot.files))
 
@@ -144,23 +139,32 @@ def _after(place: Place, index: int, identity: str | None = None) -> Place:
     return {**kept, "after": index} | ({} if identity is None else {"last": identity})
 
 
-def _records(snapshot: LedgerSnapshot, file: LedgerFileInfo) -> int:
+def _records(snapshot: Ledger, file: LedgerFileInfo) -> int:
     """The records of a file; 0 of one that does not open, for which `between` has the mode."""
     try:
-        return sum(split.records or 0 for split in snapshot.splits(file.index))
+        return sum(
+            split.records or 0
+            for split in snapshot.splits(start=(file.index, 0), stop=(file.index + 1, 0))
+        )
     except Error:
         return 0
 
 
-def _identity(snapshot: LedgerSnapshot, file: LedgerFileInfo) -> str | None:
+def _identity(snapshot: Ledger, file: LedgerFileInfo) -> str | None:
     """Which file it is; None of one without records, that does not open, or was sent meanwhile."""
     try:
-        return next((split.identity for split in snapshot.splits(file.index)), None)
+        return next(
+            (
+                split.identity
+                for split in snapshot.splits(start=(file.index, 0), stop=(file.index + 1, 0))
+            ),
+            None,
+        )
     except Error:
         return None
 
 
-def _another(log: Path, snapshot: LedgerSnapshot, place: Place) -> NotALogError | None:
+def _another(log: Path, snapshot: Ledger, place: Place) -> NotALogError | None:
     """The error of a ledger that is another one than that of a place, or whose numbers began again.
 
     No number comes twice in a ledger. Where the next file gets one that was read, or where other
@@ -184,7 +188,7 @@ def _another(log: Path, snapshot: LedgerSnapshot, place: Place) -> NotALogError 
     return error
 
 
-def _is_replaced(snapshot: LedgerSnapshot, index: int, identity: str) -> bool:
+def _is_replaced(snapshot: Ledger, index: int, identity: str) -> bool:
     """Whether a file is there with other records; damage and absence prove nothing."""
     for file in snapshot.files:
         if file.index == index:

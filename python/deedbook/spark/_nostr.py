@@ -16,14 +16,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from deedbook import (
-    EventStore,
-    LostRecordsError,
-    MissingError,
-    NotALogError,
-    OutOfRangeError,
-    Split,
-)
+from deedbook import EventStore, LostRecordsError, MissingError, NotALogError, OutOfRangeError
+from deedbook.jobs import Split
 from deedbook.spark._format import (
     Defaults,
     Limits,

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
-from deedbook import Split
+from deedbook.jobs import Split
 
 __all__ = ["LOG_COST_BYTES", "LogPartition", "Loss", "Piece", "group", "pack"]
 

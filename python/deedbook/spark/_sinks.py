@@ -27,7 +27,6 @@ from deedbook import (
     UnsupportedError,
     Wal,
 )
-from deedbook._formats.ledger import LEDGER
 from deedbook.spark._options import ReadOptions
 
 __all__ = ["CREATED", "SINKS", "Sink", "Taken", "bind_columns", "check_layout"]
@@ -84,7 +83,7 @@ def _open_wal(path: Path, mode: str, options: ReadOptions) -> Wal:
 
 
 def _open_ledger(path: Path, mode: str, options: ReadOptions) -> Ledger:
-    return LEDGER.open_store(str(path), options.base)
+    return Ledger.open(path, "a", base=options.base)
 
 
 def _open_store(path: Path, mode: str, options: ReadOptions) -> EventStore:

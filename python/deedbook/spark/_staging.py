@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 
-from deedbook import (
-    ContiguityError,
-    InvalidArgumentError,
-    StagedPart,
-    Transactions,
-    UnsupportedError,
-)
+from deedbook import ContiguityError, InvalidArgumentError, UnsupportedError
+from deedbook.jobs import StagedPart, Transactions
 from deedbook.spark._sinks import Sink
 
 if TYPE_CHECKING:

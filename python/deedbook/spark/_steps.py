@@ -9,7 +9,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
-from deedbook import Bookmark, Log
+from deedbook import Log
+from deedbook.jobs import Bookmark
 from deedbook.spark._format import Limits, Place, Step
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._parts import Piece

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pyspark.sql.types import BinaryType, LongType, StringType
 
-from deedbook import Error, NotALogError, OutOfRangeError, Split, Wal
+from deedbook import Error, NotALogError, OutOfRangeError, Wal
+from deedbook.jobs import Split
 from deedbook.spark._format import (
     Defaults,
     Place,

@@ -19,16 +19,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from deedbook import (
-    Committed,
-    Error,
-    InvalidArgumentError,
-    LockedError,
-    MissingError,
-    StagedPart,
-)
+from deedbook import Error, InvalidArgumentError, LockedError, MissingError
 from deedbook import _jobs as jobs
 from deedbook._regular import parse_json, read_small
+from deedbook.jobs import Committed, StagedPart
 from deedbook.spark._checkpoint import sync_checkpoint
 from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import input_paths, local_path
@@ -127,7 +121,7 @@ class Target:
         """On the driver: append what the tasks staged, and remove what is dead."""
         parts = [part for message in messages if message is not None for part in message.parts]
         with self._locked() as log:
-            done: Committed = log.transactions.commit(
+            done: Committed = log.transactions.publish(
                 job, parts, app=app, version=version, query=query
             )
             if done.repeated:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from deedbook.transient._store import DataResult, DataStore
@@ -44,16 +43,12 @@ class TransientDB(Generic[StoreT]):
         with self._lock:
             self._store.append(payload)
 
-    def append_many(self, data: Iterable[Buffer | dict[str, Any] | list[Any]], /) -> None:
-        """Add events, in their order."""
-        with self._lock:
-            self._store.append_many(map(_payload, data))
-
-    def _append_by(
-        self, append: Callable[[Iterable[Buffer]], None], data: Iterable[Any], /
+    def append_many(
+        self, data: Iterable[Buffer | dict[str, Any] | list[Any]], /, **options: Any
     ) -> None:
+        """Add events, in their order; ``options`` as the store's own: ``atomic`` of a ledger."""
         with self._lock:
-            append(map(_payload, data))
+            self._store.append_many(map(_payload, data), **options)
 
     def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
         """The oldest batches, which stay until they are removed; None if the store is empty."""
@@ -86,8 +81,6 @@ class TransientDB(Generic[StoreT]):
         # What a store may have besides: they do not change it, or lock by themselves.
         if name in ("base", "path", "release", "stats", "sync"):
             return getattr(self._store, name)
-        if name == "append_batch":  # all or nothing
-            return partial(self._append_by, getattr(self._store, name))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __enter__(self) -> Self:

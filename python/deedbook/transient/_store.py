@@ -92,10 +92,10 @@ class DataStore(Protocol):
     and ``path``, its directory.
     """
 
-    def append(self, data: Buffer, /) -> None:
+    def append(self, data: Buffer, /) -> object:
         """Add one event."""
 
-    def append_many(self, data: Iterable[Buffer], /) -> None:
+    def append_many(self, data: Iterable[Buffer], /) -> object:
         """Add events, in their order."""
 
     def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:

@@ -5,14 +5,15 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::DataType;
 use deedbook::Batch;
 use deedbook::Durability;
-use deedbook::book::BookFormat;
-use deedbook::ledger::{self, LedgerStore};
+use deedbook::book::Batch;
+use deedbook::ledger::{self, LedgerStore, Positions};
 use deedbook::wal::{self, Lsn, Wal};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use pyo3_arrow::input::AnyArray;
 
 use crate::append::payload::{Limit, bytes_of, each};
+use crate::append::positions::{PyPositions, Range};
 use crate::book::deeds::Deeds;
 use crate::common::arguments::number;
 use crate::common::errors::{OrRaise, invalid};
@@ -54,7 +55,7 @@ impl<'py> Mugs<'py> {
 }
 
 /// Encode all of an iterable into a batch.
-pub fn collect<'py>(
+fn collect<'py>(
     jams: &Bound<'py, PyAny>,
     mugs: Option<&Bound<'py, PyAny>>,
     limit: Limit,
@@ -150,6 +151,8 @@ struct Recorder<'a> {
     batch: deedbook::Batch<wal::WalFormat>,
     first: Option<Lsn>,
     taken: u64,
+    /// Bytes of the last record, with its header.
+    last_len: usize,
     end: u64,
 }
 
@@ -157,7 +160,9 @@ impl Sink for Recorder<'_> {
     const COLUMN: &'static str = "payload";
 
     fn push(&mut self, _mug: u32, payload: &[u8]) -> deedbook::Result<()> {
+        self.last_len = self.batch.bytes_len();
         self.batch.push(payload)?;
+        self.last_len = self.batch.bytes_len() - self.last_len;
         self.taken += 1;
         Ok(())
     }
@@ -183,26 +188,28 @@ impl Sink for Recorder<'_> {
     }
 }
 
-/// Append everything that an iterable or an Arrow object gives; returns the first LSN and the byte
-/// after the last record. What came before an error stays appended.
+/// Append everything that an iterable or an Arrow object gives. What came before an error stays
+/// appended.
 pub fn append_records(
     wal: &Wal,
     limit: Limit,
     payloads: &Bound<'_, PyAny>,
-) -> PyResult<(u64, u64)> {
+) -> PyResult<PyPositions> {
     let py = payloads.py();
-    let batch = deedbook::Batch::<deedbook::wal::WalFormat>::new(wal.record_bytes_max());
-    let mut recorder = Recorder { wal, batch, first: None, taken: 0, end: 0 };
+    let batch = wal::Batch::new(wal.record_bytes_max());
+    let mut recorder = Recorder { wal, batch, first: None, taken: 0, last_len: 0, end: 0 };
     let fed = feed(&mut recorder, limit, payloads, None);
     let finished = py.detach(|| {
         recorder.flush()?;
         if wal.options().durability == Durability::Always {
             wal.sync()?;
         }
-        Ok((recorder.first.map_or(recorder.end, |lsn| lsn.0), recorder.end))
+        let (end, records) = (recorder.end, recorder.taken);
+        let first = recorder.first.map_or(end, |lsn| lsn.0);
+        Ok(Range::Sparse { first, last: end - recorder.last_len as u64, end, records })
     });
     fed?;
-    finished.or_raise(py)
+    finished.or_raise(py).map(PyPositions)
 }
 
 /// Appends parts of an endless stream of events of a ledger.
@@ -210,6 +217,8 @@ struct Spooler<'a> {
     ledger: &'a LedgerStore,
     batch: deedbook::Batch<ledger::LedgerFormat>,
     taken: u64,
+    /// The first and the last record.
+    at: Option<Positions>,
 }
 
 impl Sink for Spooler<'_> {
@@ -230,7 +239,8 @@ impl Sink for Spooler<'_> {
         if !self.batch.is_empty() {
             let appended = self.ledger.append_unsynced(&self.batch);
             self.batch.clear();
-            appended?;
+            let first = self.at.map(|(first, _)| first);
+            self.at = appended?.map(|(begin, last)| (first.unwrap_or(begin), last)).or(self.at);
         }
         Ok(())
     }
@@ -240,17 +250,26 @@ impl Sink for Spooler<'_> {
     }
 }
 
-/// Append everything that an iterable or an Arrow object gives. What came before an error stays
-/// appended.
+/// Append everything that an iterable or an Arrow object gives; with `atomic`, nothing if one of the
+/// records cannot be. Else what came before an error stays appended.
 pub fn append_events(
     ledger: &LedgerStore,
     limit: Limit,
     events: &Bound<'_, PyAny>,
-) -> PyResult<()> {
+    atomic: bool,
+) -> PyResult<PyPositions> {
     let py = events.py();
-    let batch =
-        deedbook::Batch::<deedbook::ledger::LedgerFormat>::new(ledger.options().record_bytes_max);
-    let mut spooler = Spooler { ledger, batch, taken: 0 };
+    let batch = ledger::Batch::new(ledger.options().record_bytes_max);
+    let mut spooler = Spooler { ledger, batch, taken: 0, at: None };
+    if atomic {
+        each(events, |event| {
+            let event = bytes_of(event, limit)?;
+            spooler.push(0, event.as_ref()).or_raise(py)?;
+            Ok(event.as_ref().len())
+        })?;
+        let at = py.detach(|| ledger.append_batch(&spooler.batch)).or_raise(py)?;
+        return Ok(spooled(at, spooler.taken));
+    }
     let fed = feed(&mut spooler, limit, events, None);
     let finished = py.detach(|| {
         spooler.flush()?;
@@ -260,27 +279,52 @@ pub fn append_events(
         Ok(())
     });
     fed?;
-    finished.or_raise(py)
+    finished.or_raise(py)?;
+    Ok(spooled(spooler.at, spooler.taken))
+}
+
+fn spooled(at: Option<Positions>, records: u64) -> PyPositions {
+    let at = at.map(|(first, last)| Range::Files { first, last, records });
+    PyPositions(at.unwrap_or(Range::Nowhere))
 }
 
 pub fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.hasattr("__arrow_c_stream__")? || object.hasattr("__arrow_c_array__")?)
 }
 
-/// Append everything that an iterable or an Arrow object gives; returns the first event and the
-/// one after the last. What came before an error stays appended.
+/// Whether deeds are appended as one batch, and what is checked of it.
+#[derive(Clone, Copy)]
+pub struct Batched {
+    pub atomic: bool,
+    pub event: Option<u64>,
+    pub epoch: Option<u64>,
+}
+
+/// Append everything that an iterable or an Arrow object gives. What came before an error stays
+/// appended, but for a batch.
 pub fn append_many<'py>(
     book: &dyn Deeds,
     limit: Limit,
     jams: &Bound<'py, PyAny>,
     mugs: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(u64, u64)> {
+    asked: Batched,
+) -> PyResult<PyPositions> {
     let py = jams.py();
-    let mut appender = Appender::new(book);
-    let fed = feed(&mut appender, limit, jams, mugs);
-    let finished = py.detach(|| appender.finish());
-    fed?;
-    finished.or_raise(py)
+    let (first, end) = if asked.atomic {
+        let batch = collect(jams, mugs, limit, book.batch())?;
+        let appended = py.detach(|| book.append_batch(&batch, asked.event, asked.epoch));
+        let first = appended.or_raise(py)?;
+        (first, first + batch.len())
+    } else if asked.event.is_some() || asked.epoch.is_some() {
+        return Err(invalid(py, "event and epoch are checked of a batch: say atomic=True".into()));
+    } else {
+        let mut appender = Appender::new(book);
+        let fed = feed(&mut appender, limit, jams, mugs);
+        let finished = py.detach(|| appender.finish());
+        fed?;
+        finished.or_raise(py)?
+    };
+    Ok(PyPositions(Range::Dense { first, end }))
 }
 
 /// Give a sink everything that an iterable or an Arrow object gives.

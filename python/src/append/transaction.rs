@@ -210,9 +210,9 @@ impl PyTransactions {
         Ok(PyStage { staging: Mutex::new(Some(staging.or_raise(py)?)) })
     }
 
-    #[doc = doc!("Transactions".commit)]
+    #[doc = doc!("Transactions".publish)]
     #[pyo3(signature = (job, parts, *, app=None, version=None, query=None))]
-    fn commit(
+    fn publish(
         &self,
         py: Python<'_>,
         job: String,

@@ -6,16 +6,15 @@ pub mod range;
 
 use std::path::PathBuf;
 
-use deedbook::LockTimeout;
-use deedbook::book::{Book, Layout, Meta, Options, lmdb};
-use deedbook::report::Repair;
-use deedbook::{OnCorrupt, book};
+use deedbook::book::{self, Book, Layout, Meta, Options, lmdb};
+use deedbook::{Durability, LockTimeout, Repair};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
 use crate::append::in_parts::{PyPayloadParts, append_file};
 use crate::append::input;
 use crate::append::payload::{Limit, bytes_of};
+use crate::append::positions::PyPositions;
 use crate::book::range::{DeedRange, event_of};
 use crate::common::arguments::{self, numbers, seconds};
 use crate::common::detect::check_format;
@@ -26,8 +25,7 @@ use crate::common::reports::{
     PyConvertReport, PyLmdbMigration, PyRepairReport, PySalvageReport, PyVerifyReport,
 };
 use crate::log::PyLog;
-use crate::log::any_log::{Format, bounds};
-use crate::log::iterators::PayloadIterator;
+use crate::log::any_log::Format;
 use crate::log::record::{PyDeed, PyMeta};
 use crate::log::split::{PySplit, of_format};
 
@@ -50,7 +48,7 @@ impl PyBook {
 impl PyBook {
     #[doc = doc!("Book".open)]
     #[staticmethod]
-    #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
+    #[pyo3(signature = (path, mode="r", *, durability=None, recovery="valid", epoch=None,
                         layout=None, deed_bytes_max=4294967296, slow_sync=1.0,
                         lock_timeout=0.0, check="end", file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
@@ -58,7 +56,9 @@ impl PyBook {
         py: Python<'_>,
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         mode: &str,
-        durability: &str,
+        #[pyo3(from_py_with = crate::common::durability::durability)] durability: Option<
+            Durability,
+        >,
         recovery: &str,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
         layout: Option<&str>,
@@ -70,7 +70,7 @@ impl PyBook {
     ) -> PyResult<Py<Self>> {
         let mode = crate::log::mode(py, mode)?;
         let options = Options::new()
-            .durability(durability.parse().or_raise(py)?)
+            .durability(durability.unwrap_or(Options::default().durability))
             .recovery(recovery.parse().or_raise(py)?)
             .epoch(epoch)
             .layout(layout.map(str::parse).transpose().or_raise(py)?)
@@ -87,13 +87,15 @@ impl PyBook {
 
     #[doc = doc!("Book".create)]
     #[staticmethod]
-    #[pyo3(signature = (path, *, durability="always", epoch=None, layout=None,
+    #[pyo3(signature = (path, *, durability=None, epoch=None, layout=None,
                         deed_bytes_max=4294967296, slow_sync=1.0, file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
     fn create(
         py: Python<'_>,
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
-        durability: &str,
+        #[pyo3(from_py_with = crate::common::durability::durability)] durability: Option<
+            Durability,
+        >,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
         layout: Option<&str>,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
@@ -136,42 +138,35 @@ impl PyBook {
     }
 
     #[doc = doc!("Book".append)]
-    #[pyo3(signature = (jam, mug=0))]
+    #[pyo3(signature = (payload, mug=0, *, sync=true))]
     fn append(
         &self,
         py: Python<'_>,
-        jam: &Bound<'_, PyAny>,
+        payload: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::mug)] mug: u32,
+        sync: bool,
     ) -> PyResult<u64> {
-        let jam = bytes_of(jam, self.limit())?;
+        let jam = bytes_of(payload, self.limit())?;
+        if !sync {
+            let mut batch = self.book.batch();
+            batch.push(mug, jam.as_ref()).or_raise(py)?;
+            return py.detach(|| self.book.append_unsynced(&batch)).or_raise(py);
+        }
         let jam = jam.as_ref();
         py.detach(|| self.book.append(mug, jam)).or_raise(py)
     }
 
     #[doc = doc!("Book".commit)]
-    #[pyo3(signature = (jam, mug=0))]
+    #[pyo3(signature = (payload, mug=0))]
     fn commit(
         &self,
         py: Python<'_>,
-        jam: &Bound<'_, PyAny>,
+        payload: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::mug)] mug: u32,
     ) -> PyResult<u64> {
-        let jam = bytes_of(jam, self.limit())?;
+        let jam = bytes_of(payload, self.limit())?;
         let jam = jam.as_ref();
         py.detach(|| self.book.commit(mug, jam)).or_raise(py)
-    }
-
-    #[doc = doc!("Book".append_unsynced)]
-    #[pyo3(signature = (jam, mug=0))]
-    fn append_unsynced(
-        &self,
-        py: Python<'_>,
-        jam: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = numbers::mug)] mug: u32,
-    ) -> PyResult<u64> {
-        let mut batch = self.book.batch();
-        batch.push(mug, bytes_of(jam, self.limit())?.as_ref()).or_raise(py)?;
-        py.detach(|| self.book.append_unsynced(&batch)).or_raise(py)
     }
 
     #[doc = doc!("Book".append_from)]
@@ -196,28 +191,17 @@ impl PyBook {
     }
 
     #[doc = doc!("Book".append_many)]
-    #[pyo3(signature = (jams, mugs=None))]
+    #[pyo3(signature = (payloads, mugs=None, *, atomic=false, event=None, epoch=None))]
     fn append_many(
         &self,
-        jams: &Bound<'_, PyAny>,
+        payloads: &Bound<'_, PyAny>,
         mugs: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(u64, u64)> {
-        input::append_many(&*self.book, self.limit(), jams, mugs)
-    }
-
-    #[doc = doc!("Book".append_batch)]
-    #[pyo3(signature = (jams, mugs=None, *, event=None, epoch=None))]
-    fn append_batch(
-        &self,
-        py: Python<'_>,
-        jams: &Bound<'_, PyAny>,
-        mugs: Option<&Bound<'_, PyAny>>,
+        atomic: bool,
         #[pyo3(from_py_with = numbers::event)] event: Option<u64>,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
-    ) -> PyResult<(u64, u64)> {
-        let batch = input::collect(jams, mugs, self.limit(), self.book.batch())?;
-        let first = py.detach(|| self.book.append_batch(&batch, event, epoch)).or_raise(py)?;
-        Ok((first, first + batch.len()))
+    ) -> PyResult<PyPositions> {
+        let asked = input::Batched { atomic, event, epoch };
+        input::append_many(&*self.book, self.limit(), payloads, mugs, asked)
     }
 
     #[doc = doc!("Book".read)]
@@ -253,18 +237,6 @@ impl PyBook {
         let event = number_in(item, "an event number or a Deed")?;
         let bounds = py.detach(|| self.book.bounds()).or_raise(py)?;
         Ok(event.zip(bounds).is_some_and(|(event, bounds)| bounds.contains(&event)))
-    }
-
-    #[doc = doc!("Book".jams)]
-    #[pyo3(signature = (start=None, stop=None))]
-    fn jams(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
-        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
-    ) -> PyResult<PayloadIterator> {
-        let walk = py.detach(|| self.book.cursor(bounds(start, stop), OnCorrupt::Raise));
-        Ok(PayloadIterator::new(Box::new(walk.or_raise(py)?)))
     }
 
     #[doc = doc!("Book".meta)]
@@ -327,23 +299,23 @@ impl PyBook {
 
     #[doc = doc!("Book".salvage)]
     #[staticmethod]
-    #[pyo3(signature = (source, target, *, keep_numbers=false, deed_bytes_max=4294967296,
+    #[pyo3(signature = (path, to, *, keep_numbers=false, deed_bytes_max=4294967296,
                         progress=None))]
     fn salvage(
         py: Python<'_>,
-        #[pyo3(from_py_with = crate::common::fs_path::path)] source: PathBuf,
-        #[pyo3(from_py_with = crate::common::fs_path::path)] target: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] to: PathBuf,
         keep_numbers: bool,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PySalvageReport> {
-        check_format(py, &source, "book")?;
+        check_format(py, &path, "book")?;
         let options = reading(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             let progress = |done, total| progress.call(done, total);
             match keep_numbers {
-                true => options.salvage_keeping_numbers(&source, &target, progress),
-                false => options.salvage_with(&source, &target, progress),
+                true => book::salvage_keeping_numbers(&path, &to, &options, progress),
+                false => book::salvage(&path, &to, &options, progress),
             }
         });
         report.map(|report| (&report).into())

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::Error;
 use deedbook::book::pier::{self, Epoch, EpochReport, Pier};
-use deedbook::book::{Meta, Options};
-use deedbook::{OnCorrupt, book};
+use deedbook::book::{self, Meta, OnCorrupt, Options};
+use deedbook::{Durability, Error, Verdict};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PySlice, PyTuple};
@@ -14,17 +13,20 @@ use pyo3::types::{PyCapsule, PyDict, PySlice, PyTuple};
 use crate::append::in_parts::{PyPayloadParts, append_file};
 use crate::append::input;
 use crate::append::payload::{Limit, bytes_of};
+use crate::append::positions::PyPositions;
 use crate::append::transaction::PyTransactions;
 use crate::book::deeds::{Deeds, schema};
 use crate::book::range::{DeedRange, event_of};
 use crate::common::arguments::{self, numbers, seconds};
 use crate::common::detect::check_format;
+use crate::common::durability;
 use crate::common::errors::{OrRaise, invalid};
 use crate::common::fs_path::FsPath;
 use crate::common::handle::{Held, Owner, found, left, number_in};
 use crate::common::progress::Progress;
 use crate::common::reports::{
-    PyRecoveryReport, PyStats, PyVerifyReport, check_known, field, plain, report,
+    PyDamage, PyLoss, PyRecoveryReport, PyStats, PyVerifyReport, check_known, damages, field,
+    plain, report, worst,
 };
 use crate::log::any_log::How;
 use crate::log::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
@@ -56,6 +58,16 @@ report!(PyEpochReport, "EpochReport", EpochReport, {
 
 report!(PyPierReport, "PierReport", pier::Report, {
     ok: bool = |report| report.ok(),
+    verdict: String = |report| match report.gaps.is_empty() {
+        true => worst(report.epochs.iter().map(|epoch| epoch.report.verdict)),
+        false => Verdict::Corrupt.name().into(),
+    },
+    records: u64 = |report| report.epochs.iter().map(|epoch| epoch.report.records).sum(),
+    damages: Vec<PyDamage> = |report| {
+        report.epochs.iter().flat_map(|epoch| damages(&epoch.report.damages)).collect()
+    },
+    loss: Option<PyLoss> =
+        |report| report.epochs.iter().find_map(|epoch| epoch.report.loss.as_ref()).map(PyLoss::from),
     epochs: Vec<PyEpochReport> = |report| report.epochs.iter().map(PyEpochReport::from).collect(),
     gaps: Vec<String> = |report| report.gaps.clone(),
 });
@@ -94,7 +106,7 @@ impl Drop for PyPier {
 impl PyPier {
     #[doc = doc!("Pier".open)]
     #[staticmethod]
-    #[pyo3(signature = (path, mode="r", *, durability="always", recovery="valid", epoch=None,
+    #[pyo3(signature = (path, mode="r", *, durability=None, recovery="valid", epoch=None,
                         epoch_part_bytes=None, deed_bytes_max=4294967296, slow_sync=1.0,
                         lock_timeout=0.0, check="end", file_mode=0o644))]
     #[allow(clippy::too_many_arguments)]
@@ -102,7 +114,9 @@ impl PyPier {
         py: Python<'_>,
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         mode: &str,
-        durability: &str,
+        #[pyo3(from_py_with = crate::common::durability::durability)] durability: Option<
+            Durability,
+        >,
         recovery: &str,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
         #[pyo3(from_py_with = numbers::epoch_part_bytes)] epoch_part_bytes: Option<u64>,
@@ -114,7 +128,7 @@ impl PyPier {
     ) -> PyResult<Self> {
         let mode = crate::log::mode(py, mode)?;
         let options = Options::new()
-            .durability(durability.parse().or_raise(py)?)
+            .durability(durability.unwrap_or(Options::default().durability))
             .recovery(recovery.parse().or_raise(py)?)
             .epoch(epoch)
             .epoch_part_bytes(epoch_part_bytes)
@@ -130,13 +144,17 @@ impl PyPier {
 
     #[doc = doc!("Pier".create)]
     #[staticmethod]
-    #[pyo3(signature = (path, *, durability="always", epoch=None, deed_bytes_max=4294967296,
-                        slow_sync=1.0, file_mode=0o644))]
+    #[pyo3(signature = (path, *, durability=None, epoch=None, epoch_part_bytes=None,
+                        deed_bytes_max=4294967296, slow_sync=1.0, file_mode=0o644))]
+    #[allow(clippy::too_many_arguments)]
     fn create(
         py: Python<'_>,
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
-        durability: &str,
+        #[pyo3(from_py_with = crate::common::durability::durability)] durability: Option<
+            Durability,
+        >,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
+        #[pyo3(from_py_with = numbers::epoch_part_bytes)] epoch_part_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
         slow_sync: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
@@ -149,7 +167,7 @@ impl PyPier {
             durability,
             recovery,
             epoch,
-            None,
+            epoch_part_bytes,
             deed_bytes_max,
             slow_sync,
             0.0,
@@ -209,8 +227,8 @@ impl PyPier {
 
     #[doc = doc!("Pier".durability)]
     #[getter]
-    fn durability(&self) -> String {
-        self.pier.options().durability.to_string()
+    fn durability<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        durability::shown(py, self.pier.options().durability)
     }
 
     #[doc = doc!("Pier".recovery)]
@@ -304,14 +322,20 @@ impl PyPier {
     }
 
     #[doc = doc!("Pier".append)]
-    #[pyo3(signature = (jam, mug=0))]
+    #[pyo3(signature = (payload, mug=0, *, sync=true))]
     fn append(
         &self,
         py: Python<'_>,
-        jam: &Bound<'_, PyAny>,
+        payload: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::mug)] mug: u32,
+        sync: bool,
     ) -> PyResult<u64> {
-        let jam = bytes_of(jam, self.limit())?;
+        let jam = bytes_of(payload, self.limit())?;
+        if !sync {
+            let mut batch = self.pier.batch();
+            batch.push(mug, jam.as_ref()).or_raise(py)?;
+            return py.detach(|| self.pier.append_unsynced(&batch)).or_raise(py);
+        }
         let jam = jam.as_ref();
         py.detach(|| self.pier.append(mug, jam)).or_raise(py)
     }
@@ -328,41 +352,30 @@ impl PyPier {
     }
 
     #[doc = doc!("Pier".commit)]
-    #[pyo3(signature = (jam, mug=0))]
+    #[pyo3(signature = (payload, mug=0))]
     fn commit(
         &self,
         py: Python<'_>,
-        jam: &Bound<'_, PyAny>,
+        payload: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::mug)] mug: u32,
     ) -> PyResult<u64> {
-        let jam = bytes_of(jam, self.limit())?;
+        let jam = bytes_of(payload, self.limit())?;
         let jam = jam.as_ref();
         py.detach(|| self.pier.commit(mug, jam)).or_raise(py)
     }
 
     #[doc = doc!("Pier".append_many)]
-    #[pyo3(signature = (jams, mugs=None))]
+    #[pyo3(signature = (payloads, mugs=None, *, atomic=false, event=None, epoch=None))]
     fn append_many(
         &self,
-        jams: &Bound<'_, PyAny>,
+        payloads: &Bound<'_, PyAny>,
         mugs: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(u64, u64)> {
-        input::append_many(&*self.pier, self.limit(), jams, mugs)
-    }
-
-    #[doc = doc!("Pier".append_batch)]
-    #[pyo3(signature = (jams, mugs=None, *, event=None, epoch=None))]
-    fn append_batch(
-        &self,
-        py: Python<'_>,
-        jams: &Bound<'_, PyAny>,
-        mugs: Option<&Bound<'_, PyAny>>,
+        atomic: bool,
         #[pyo3(from_py_with = numbers::event)] event: Option<u64>,
         #[pyo3(from_py_with = numbers::epoch)] epoch: Option<u64>,
-    ) -> PyResult<(u64, u64)> {
-        let batch = input::collect(jams, mugs, self.limit(), self.pier.batch())?;
-        let first = py.detach(|| self.pier.append_batch(&batch, event, epoch)).or_raise(py)?;
-        Ok((first, first + batch.len()))
+    ) -> PyResult<PyPositions> {
+        let asked = input::Batched { atomic, event, epoch };
+        input::append_many(&*self.pier, self.limit(), payloads, mugs, asked)
     }
 
     #[doc = doc!("Pier".sync)]
@@ -465,17 +478,6 @@ impl PyPier {
         Ok(PayloadIterator::new(walk.or_raise(py)?))
     }
 
-    #[doc = doc!("Pier".jams)]
-    #[pyo3(signature = (start=None, stop=None))]
-    fn jams(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
-        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
-    ) -> PyResult<PayloadIterator> {
-        self.payloads(py, start, stop)
-    }
-
     #[doc = doc!("Pier".follow)]
     #[pyo3(signature = (start=None, *, timeout=None))]
     fn follow(
@@ -563,7 +565,9 @@ impl PyPier {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let state = py.detach(|| self.state()).unwrap_or_else(|_: Error| self.owner.absent());
-        format!("<deedbook.Pier {:?}, {state}, mode {:?}>", self.pier.path(), self.mode())
+        let durability = durability::in_repr(py, self.pier.options().durability);
+        let (path, mode) = (self.pier.path(), self.mode());
+        format!("<deedbook.Pier {path:?}, {state}, mode {mode:?}, durability {durability}>")
     }
 }
 

@@ -81,11 +81,6 @@ impl DeedRange {
         Ok(PayloadIterator::new(walk.or_raise(py)?))
     }
 
-    #[doc = doc!("DeedRange".jams)]
-    fn jams(&self, py: Python<'_>) -> PyResult<PayloadIterator> {
-        self.payloads(py)
-    }
-
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

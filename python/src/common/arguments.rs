@@ -114,6 +114,7 @@ numbers!(
     max_bytes,
     retain_bytes,
     mug,
+    n,
     offset,
     ordinal,
     page_bytes,

@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod backup;
 pub mod detect;
+pub mod durability;
 pub mod errors;
 pub mod fs_path;
 pub mod handle;

@@ -6,8 +6,10 @@ use deedbook::Stats;
 use deedbook::book::ConvertReport;
 use deedbook::book::lmdb::{EpochReport, Report};
 use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage, LedgerStats};
-use deedbook::report::{
-    Damage, Loss, OpenReport, PartReport, RepairReport, SalvageReport, SalvageRun, VerifyReport,
+use deedbook::wal::Dropped;
+use deedbook::{
+    Damage, Loss, PartReport, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats,
+    Verdict, VerifyReport,
 };
 use deedbook::wal::Dropped;
 use pyo3::IntoPyObjectExt;
@@ -135,7 +137,14 @@ report!(PyLoss, "Loss", Loss, {
     offset: u64 = |loss| loss.offset,
 });
 
-report!(PyRecoveryReport, "RecoveryReport", OpenReport, {
+impl PyLoss {
+    /// Where it is not known how much is missing.
+    pub fn of_unknown_size() -> Self {
+        Self { records: 0, first: 0, offset: 0 }
+    }
+}
+
+report!(PyRecoveryReport, "RecoveryReport", RecoveryReport, {
     verdict: String = |report| report.verdict.name().into(),
     source: String = |report| if report.by_mark() { "mark".into() } else { "scan".into() },
     scanned_bytes: u64 = |report| report.scanned_bytes,
@@ -191,7 +200,40 @@ report!(PyConvertReport, "ConvertReport", ConvertReport, {
     left_out: Option<PyDamage> = |report| report.left_out.as_ref().map(PyDamage::from),
 });
 
+/// The worst of some verdicts, in its words.
+pub fn worst(verdicts: impl Iterator<Item = Verdict>) -> String {
+    let rank = |verdict: &Verdict| match verdict {
+        Verdict::Clean => 0,
+        Verdict::Open => 1,
+        Verdict::Torn => 2,
+        _ => 3,
+    };
+    verdicts.max_by_key(rank).unwrap_or(Verdict::Clean).name().into()
+}
+
+/// How a log was from which a copy was made.
+pub fn salvaged(report: &SalvageReport) -> &'static str {
+    let in_the_middle = |damage: &Damage| damage.next_intact.is_some();
+    match report.damages.is_empty() && report.loss.is_none() {
+        true => "clean",
+        false if report.loss.is_some() || report.damages.iter().any(in_the_middle) => "corrupt",
+        false => "torn",
+    }
+}
+
+/// How a log is after a repair.
+fn repaired(report: &RepairReport) -> &'static str {
+    match (report.mended, report.loss.is_some(), report.damage.as_ref()) {
+        (true, ..) | (_, false, None) => "clean",
+        (false, false, Some(damage)) if damage.next_intact.is_none() => "torn",
+        _ => "corrupt",
+    }
+}
+
 report!(PyRepairReport, "RepairReport", RepairReport, {
+    ok: bool = |report| report.mended || repaired(report) == "clean",
+    verdict: String = |report| repaired(report).into(),
+    damages: Vec<PyDamage> = |report| report.damage.iter().map(PyDamage::from).collect(),
     path: FsPath = |report| report.path.clone().into(),
     valid_end: u64 = |report| report.valid_end,
     cut_bytes: u64 = |report| report.cut_bytes,
@@ -220,6 +262,8 @@ report!(PySalvageRun, "SalvageRun", SalvageRun, {
 });
 
 report!(PySalvageReport, "SalvageReport", SalvageReport, {
+    ok: bool = |report| salvaged(report) == "clean",
+    verdict: String = |report| salvaged(report).into(),
     records: u64 = |report| report.records,
     uncertain: u64 = |report| report.uncertain,
     renumbered: bool = |report| report.renumbered(),

@@ -1,38 +1,50 @@
-//! The class `Ledger`: events kept in files until they were sent.
+//! The class `Ledger`: events kept in files until they were sent. `contents` reads what is there.
 
 pub mod batches;
+pub mod contents;
 pub mod file;
 pub mod json_lines;
+pub mod mend;
+pub mod open;
 pub mod removable;
-pub mod snapshot;
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use deedbook::ledger::{
-    self, Envelope, LedgerConfig, LedgerReader, LedgerStore, Migration, Options,
+    self, LedgerConfig, LedgerReader, LedgerStats, LedgerStore, Migration, Options,
 };
+use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt, Result};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyCapsule, PySlice};
 
 use crate::append::input;
-use crate::append::payload::{Limit, bytes_of, each};
+use crate::append::payload::{Limit, bytes_of};
+use crate::append::positions::{self, PyLedgerPosition, PyPositions, position_of};
 use crate::append::transaction::PyTransactions;
 use crate::common::arguments::{numbers, seconds};
+use crate::common::durability;
 use crate::common::errors::OrRaise;
 use crate::common::fs_path::FsPath;
 use crate::common::handle::{Held, Owner, left};
 use crate::common::progress::Progress;
 use crate::common::reports::{
-    PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerFileReport, PyLedgerFileSalvage,
-    PyLedgerStats, PyVerifyReport,
+    PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerStats, PyVerifyReport,
 };
+use crate::ledger::batches::Asked;
+use crate::ledger::contents::{Found, Reader, Slice, Span};
 use crate::ledger::file::PyLedgerFile;
+use crate::ledger::mend::{PyLedgerReport, PyLedgerSalvage};
+use crate::ledger::open::around;
 use crate::ledger::removable::PyRemovable;
 use crate::log::any_log::Format;
+use crate::log::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, on_corrupt, schema_of, stream_of};
+use crate::log::iterators::{PayloadIterator, RecordIterator};
+use crate::log::range::{RecordRange, bounds_of};
 use crate::log::split::{PySplit, of_format};
 
 // The signatures below show this number, because `help()` and the stub cannot show names.
@@ -41,26 +53,6 @@ const _: () = assert!(ledger::Options::RECORD_BYTES_MAX == 1_048_576);
 thread_local! {
     /// What a function for the header or the footer raised in this thread's fetch.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
-}
-
-/// Header or footer: bytes, or a function that makes them for each reader.
-fn envelope(given: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Envelope> {
-    let limit = Limit { format: "ledger", noun: name, bytes_max: u32::MAX.into() };
-    if !given.is_callable() {
-        let bytes = bytes_of(given, limit)?.as_ref().to_vec();
-        return Ok(Box::new(move || bytes.clone()));
-    }
-    let make = given.clone().unbind();
-    Ok(Box::new(move || {
-        Python::attach(|py| {
-            let made = make.bind(py).call0();
-            let made = made.and_then(|made| Ok(bytes_of(&made, limit)?.as_ref().to_vec()));
-            made.unwrap_or_else(|raised| {
-                RAISED.set(Some(raised));
-                Vec::new()
-            })
-        })
-    }))
 }
 
 fn removables(items: &Bound<'_, PyAny>, call: &str) -> PyResult<Vec<ledger::Removable>> {
@@ -77,25 +69,83 @@ fn removables(items: &Bound<'_, PyAny>, call: &str) -> PyResult<Vec<ledger::Remo
     Ok(removable)
 }
 
+/// What a handle was opened for.
+enum Side {
+    Reader(Reader),
+    Writer(Held<LedgerStore>),
+}
+
 #[doc = doc!("Ledger")]
 #[pyclass(frozen, name = "Ledger", module = "deedbook")]
 pub struct PyLedger {
-    ledger: Held<LedgerStore>,
+    side: Side,
+    mode: Mode,
     owner: Owner,
     /// Of this handle alone.
     token: u64,
 }
 
 impl PyLedger {
-    fn limit(&self) -> Limit {
-        let bytes_max = self.ledger.options().record_bytes_max;
-        Limit { format: "ledger", noun: "record", bytes_max }
+    /// The store that is appended to.
+    fn store(&self) -> Result<&LedgerStore> {
+        match &self.side {
+            Side::Writer(store) => Ok(store),
+            Side::Reader(reader) => {
+                reader.check_open()?;
+                let error = Error::new(ErrorKind::ReadOnly, "the ledger is open for reading");
+                Err(error.of(Format::Ledger.name()).at(self.path_of()))
+            }
+        }
     }
 
-    fn batch(&self) -> deedbook::Batch<deedbook::ledger::LedgerFormat> {
-        deedbook::Batch::<deedbook::ledger::LedgerFormat>::new(
-            self.ledger.options().record_bytes_max,
-        )
+    fn path_of(&self) -> &Path {
+        match &self.side {
+            Side::Writer(store) => store.path(),
+            Side::Reader(reader) => &reader.found.contents.path,
+        }
+    }
+
+    fn base_of(&self) -> &str {
+        match &self.side {
+            Side::Writer(store) => store.base_filename(),
+            Side::Reader(reader) => &reader.found.contents.base,
+        }
+    }
+
+    fn durability_of(&self) -> Durability {
+        match &self.side {
+            Side::Writer(store) => store.options().durability,
+            Side::Reader(_) => Options::default().durability,
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        match &self.side {
+            Side::Writer(store) => store.is_closed(),
+            Side::Reader(reader) => reader.closed.load(Ordering::Acquire),
+        }
+    }
+
+    /// The files to read: of a reader those of its opening, of a writer those of now.
+    fn found(&self) -> Result<Found> {
+        match &self.side {
+            Side::Reader(reader) => {
+                reader.check_open()?;
+                Ok(reader.found.clone())
+            }
+            Side::Writer(store) => {
+                store.has_data()?; // an error if it is closed
+                Found::at(store.path(), Some(store.base_filename()))
+            }
+        }
+    }
+
+    fn limit(&self) -> Limit {
+        let bytes_max = match &self.side {
+            Side::Writer(store) => store.options().record_bytes_max,
+            Side::Reader(_) => ledger::RECORD_BYTES_MAX,
+        };
+        Limit { format: "ledger", noun: "record", bytes_max }
     }
 
     /// A name that no other file ever gets: by the birth of its inode. Where the file system notes
@@ -112,7 +162,10 @@ impl PyLedger {
 
 impl Drop for PyLedger {
     fn drop(&mut self) {
-        self.owner.warn_unclosed("Ledger", self.ledger.path(), self.ledger.is_closed());
+        // A reader holds nothing.
+        if let Side::Writer(store) = &self.side {
+            self.owner.warn_unclosed("Ledger", store.path(), store.is_closed());
+        }
     }
 }
 
@@ -120,20 +173,16 @@ impl Drop for PyLedger {
 impl PyLedger {
     #[doc = doc!("Ledger".open)]
     #[staticmethod]
-    #[pyo3(signature = (path, *refused, base="events", header=None, footer=None, separator=None,
+    #[pyo3(signature = (path, mode="r", *, base=None, header=None, footer=None, separator=None,
                         batch_bytes=475_000, batch_records=None, record_bytes_max=1_048_576,
-                        max_bytes=None, on_full="reject", durability="none",
-                        on_corrupt="quarantine", slow_sync=1.0, file_mode=0o600),
-           text_signature = "(path, *, base='events', header=None, footer=None, separator=None, \
-                             batch_bytes=475_000, batch_records=None, record_bytes_max=1_048_576, \
-                             max_bytes=None, on_full='reject', durability='none', \
-                             on_corrupt='quarantine', slow_sync=1.0, file_mode=0o600)")]
+                        max_bytes=None, on_full="reject", durability=None,
+                        on_corrupt="quarantine", slow_sync=1.0, file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
-        refused: &Bound<'_, PyTuple>,
-        base: &str,
+        mode: &str,
+        base: Option<String>,
         header: Option<&Bound<'_, PyAny>>,
         footer: Option<&Bound<'_, PyAny>>,
         separator: Option<Vec<u8>>,
@@ -142,34 +191,14 @@ impl PyLedger {
         #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: u64,
         #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
         on_full: &str,
-        durability: &str,
+        #[pyo3(from_py_with = durability::durability)] durability: Option<Durability>,
         on_corrupt: &str,
         slow_sync: f64,
         #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
     ) -> PyResult<Self> {
-        // As a mode, which logs of other formats take there, it named another ledger.
-        if let Ok(first) = refused.get_item(0) {
-            let message = format!(
-                "Ledger.open takes the path alone by position, not {} as well: a ledger has no mode, \
-                 and base=... names another one than \"events\"",
-                first.repr()?
-            );
-            return Err(PyTypeError::new_err(message));
-        }
-        let around = |given: Option<&Bound<'_, PyAny>>, name, json: &'static [u8]| match given {
-            Some(given) => envelope(given, name),
-            None => Ok(Box::new(|| json.to_vec()) as Envelope),
-        };
-        let config = LedgerConfig {
-            storage_location: path,
-            base_filename: base.into(),
-            max_file_size: batch_bytes,
-            header: around(header, "header", b"[")?,
-            footer: around(footer, "footer", b"]")?,
-            separator: separator.unwrap_or_else(|| b",".to_vec()),
-        };
+        let mode = crate::log::mode(py, mode)?;
         let options = Options::new()
-            .durability(durability.parse().or_raise(py)?)
+            .durability(durability.unwrap_or(Options::default().durability))
             .on_corrupt(on_corrupt.parse().or_raise(py)?)
             .file_records_max(batch_records)
             .bytes_total_max(max_bytes)
@@ -177,46 +206,241 @@ impl PyLedger {
             .record_bytes_max(record_bytes_max)
             .file_mode(file_mode)
             .slow_sync(seconds(py, "slow_sync", slow_sync)?);
-        let ledger = py.detach(|| options.open(config)).or_raise(py)?;
+        let (header, footer) = (around(header, "header", b"[")?, around(footer, "footer", b"]")?);
+        let config = |storage_location, base_filename| LedgerConfig {
+            storage_location,
+            base_filename,
+            max_file_size: batch_bytes,
+            header,
+            footer,
+            separator: separator.unwrap_or_else(|| b",".to_vec()),
+        };
+        let side = py.detach(|| match mode {
+            Mode::Read => Reader::open(&path, base.as_deref()).map(Side::Reader),
+            mode => {
+                open::append(mode, &path, base, config, &options).map(Held::new).map(Side::Writer)
+            }
+        });
         let token = RandomState::new().hash_one(std::process::id());
-        Ok(Self { ledger: Held::new(ledger), owner: Owner::this_process(), token })
+        Ok(Self { side: side.or_raise(py)?, mode, owner: Owner::this_process(), token })
+    }
+
+    #[doc = doc!("Ledger".create)]
+    #[staticmethod]
+    #[pyo3(signature = (path, *, base=None, header=None, footer=None, separator=None,
+                        batch_bytes=475_000, batch_records=None, record_bytes_max=1_048_576,
+                        max_bytes=None, on_full="reject", durability=None,
+                        on_corrupt="quarantine", slow_sync=1.0, file_mode=0o600))]
+    #[allow(clippy::too_many_arguments)]
+    fn create(
+        py: Python<'_>,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+        base: Option<String>,
+        header: Option<&Bound<'_, PyAny>>,
+        footer: Option<&Bound<'_, PyAny>>,
+        separator: Option<Vec<u8>>,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
+        #[pyo3(from_py_with = numbers::batch_records)] batch_records: Option<u64>,
+        #[pyo3(from_py_with = numbers::record_bytes_max)] record_bytes_max: u64,
+        #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
+        on_full: &str,
+        #[pyo3(from_py_with = durability::durability)] durability: Option<Durability>,
+        on_corrupt: &str,
+        slow_sync: f64,
+        #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
+    ) -> PyResult<Self> {
+        Self::open(
+            py,
+            path,
+            "x",
+            base,
+            header,
+            footer,
+            separator,
+            batch_bytes,
+            batch_records,
+            record_bytes_max,
+            max_bytes,
+            on_full,
+            durability,
+            on_corrupt,
+            slow_sync,
+            file_mode,
+        )
     }
 
     #[doc = doc!("Ledger".append)]
-    fn append(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        let data = bytes_of(data, self.limit())?;
-        let data = data.as_ref();
-        py.detach(|| self.ledger.append(data)).or_raise(py)
+    #[pyo3(signature = (payload, *, sync=true))]
+    fn append(
+        &self,
+        py: Python<'_>,
+        payload: &Bound<'_, PyAny>,
+        sync: bool,
+    ) -> PyResult<PyLedgerPosition> {
+        let payload = bytes_of(payload, self.limit())?;
+        let store = self.store().or_raise(py)?;
+        if sync {
+            let payload = payload.as_ref();
+            return py.detach(|| store.append(payload)).or_raise(py).map(PyLedgerPosition);
+        }
+        let mut batch = ledger::Batch::new(store.options().record_bytes_max);
+        batch.push(payload.as_ref()).or_raise(py)?;
+        let appended = py.detach(|| store.append_unsynced(&batch)).or_raise(py)?;
+        Ok(PyLedgerPosition(appended.map_or_else(Default::default, |(first, _)| first)))
     }
 
-    #[doc = doc!("Ledger".append_unsynced)]
-    fn append_unsynced(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut batch = self.batch();
-        batch.push(bytes_of(data, self.limit())?.as_ref()).or_raise(py)?;
-        py.detach(|| self.ledger.append_unsynced(&batch)).or_raise(py)
+    #[doc = doc!("Ledger".commit)]
+    fn commit(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<PyLedgerPosition> {
+        let position = self.append(py, payload, false)?;
+        self.sync(py)?;
+        Ok(position)
     }
 
     #[doc = doc!("Ledger".try_append)]
-    fn try_append(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let data = bytes_of(data, self.limit())?;
-        let data = data.as_ref();
-        py.detach(|| self.ledger.try_append(data)).or_raise(py)
+    fn try_append(
+        &self,
+        py: Python<'_>,
+        payload: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<PyLedgerPosition>> {
+        let payload = bytes_of(payload, self.limit())?;
+        let (payload, store) = (payload.as_ref(), self.store().or_raise(py)?);
+        Ok(py.detach(|| store.try_append(payload)).or_raise(py)?.map(PyLedgerPosition))
     }
 
     #[doc = doc!("Ledger".append_many)]
-    fn append_many(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        input::append_events(&self.ledger, self.limit(), data)
+    #[pyo3(signature = (payloads, *, atomic=false))]
+    fn append_many(&self, payloads: &Bound<'_, PyAny>, atomic: bool) -> PyResult<PyPositions> {
+        let store = self.store().or_raise(payloads.py())?;
+        input::append_events(store, self.limit(), payloads, atomic)
     }
 
-    #[doc = doc!("Ledger".append_batch)]
-    fn append_batch(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut batch = self.batch();
-        each(data, |event| {
-            let event = bytes_of(event, self.limit())?;
-            batch.push(event.as_ref()).or_raise(py)?;
-            Ok(event.as_ref().len())
-        })?;
-        py.detach(|| self.ledger.append_batch(&batch)).or_raise(py)
+    #[doc = doc!("Ledger".iter)]
+    #[pyo3(signature = (start=None, stop=None, *, on_corrupt="raise"))]
+    fn iter(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = positions::optional)] start: Option<ledger::Position>,
+        #[pyo3(from_py_with = positions::optional)] stop: Option<ledger::Position>,
+        on_corrupt: &str,
+    ) -> PyResult<RecordIterator> {
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
+        let found = py.detach(|| self.found()).or_raise(py)?;
+        Ok(RecordIterator::new(Box::new(found.walk((start, stop), on_corrupt))))
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
+        self.iter(py, None, None, "raise")
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let slice = key.cast::<PySlice>().ok().map(bounds_of).transpose()?;
+        let found = py.detach(|| self.found()).or_raise(py)?;
+        let Some((start, stop)) = slice else {
+            return found.one(py, position_of(key)?);
+        };
+        let position =
+            |given: Option<Bound<'py, PyAny>>| given.as_ref().map(position_of).transpose();
+        let span: Span = (position(start)?, position(stop)?);
+        Ok(Bound::new(py, RecordRange::of(Slice { found, span }))?.into_any())
+    }
+
+    #[doc = doc!("Ledger".payloads)]
+    #[pyo3(signature = (start=None, stop=None))]
+    fn payloads(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = positions::optional)] start: Option<ledger::Position>,
+        #[pyo3(from_py_with = positions::optional)] stop: Option<ledger::Position>,
+    ) -> PyResult<PayloadIterator> {
+        let found = py.detach(|| self.found()).or_raise(py)?;
+        Ok(PayloadIterator::new(Box::new(found.walk((start, stop), OnCorrupt::Raise))))
+    }
+
+    #[doc = doc!("Ledger".batches)]
+    #[pyo3(signature = (start=None, stop=None, *, columns=None, batch_rows=65536,
+                        batch_bytes=2097152, on_corrupt="raise"))]
+    #[allow(clippy::too_many_arguments)]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = positions::optional)] start: Option<ledger::Position>,
+        #[pyo3(from_py_with = positions::optional)] stop: Option<ledger::Position>,
+        columns: Option<Vec<String>>,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: usize,
+        on_corrupt: &str,
+    ) -> PyResult<BatchStream> {
+        let columns = Asked::columns(py, columns)?;
+        let on_corrupt = self::on_corrupt(py, on_corrupt)?;
+        let found = py.detach(|| self.found()).or_raise(py)?;
+        let sizes = (batch_rows, batch_bytes);
+        let batches = found.batches(py, (start, stop), columns, sizes, on_corrupt)?;
+        Ok(BatchStream::new(Box::new(batches)))
+    }
+
+    #[doc = doc!("Ledger".__arrow_c_stream__)]
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let found = py.detach(|| self.found()).or_raise(py)?;
+        let (columns, sizes) = (Asked::default_columns(), (BATCH_ROWS, BATCH_BYTES));
+        let batches = found.batches(py, (None, None), columns, sizes, OnCorrupt::Raise)?;
+        stream_of(py, Box::new(batches), requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_of(py, &Asked::schema(&Asked::default_columns()))
+    }
+
+    #[doc = doc!("Ledger".splits)]
+    #[pyo3(signature = (split_bytes=67108864, start=None, stop=None))]
+    fn splits(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::split_bytes)] split_bytes: u64,
+        #[pyo3(from_py_with = positions::optional)] start: Option<ledger::Position>,
+        #[pyo3(from_py_with = positions::optional)] stop: Option<ledger::Position>,
+    ) -> PyResult<Vec<PySplit>> {
+        let found = py.detach(|| self.found()).or_raise(py)?;
+        let splits = found.splits(py, split_bytes, (start, stop))?;
+        Ok(splits.into_iter().map(|split| PySplit { format: Format::Ledger, split }).collect())
+    }
+
+    #[doc = doc!("Ledger".files)]
+    #[getter]
+    fn files(&self, py: Python<'_>) -> PyResult<Vec<PyLedgerFileInfo>> {
+        let found = py.detach(|| self.found()).or_raise(py)?;
+        Ok(found.contents.files.iter().map(PyLedgerFileInfo::from).collect())
+    }
+
+    #[doc = doc!("Ledger".next_index)]
+    fn next_index(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        py.detach(|| self.found().and_then(|found| found.contents.next_index())).or_raise(py)
+    }
+
+    #[doc = doc!("Ledger".bases)]
+    #[staticmethod]
+    fn bases(
+        py: Python<'_>,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+    ) -> PyResult<Vec<String>> {
+        py.detach(|| ledger::bases(&path, &Options::default())).or_raise(py)
+    }
+
+    #[doc = doc!("Ledger".is_file)]
+    #[staticmethod]
+    fn is_file(
+        py: Python<'_>,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+    ) -> PyResult<bool> {
+        py.detach(|| ledger::is_ledger_file(&path, &Options::default())).or_raise(py)
     }
 
     #[doc = doc!("Ledger".fetch)]
@@ -228,11 +452,12 @@ impl PyLedger {
         #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         RAISED.set(None);
-        let fetched = py.detach(|| self.ledger.fetch(count, max_bytes));
+        let store = self.store().or_raise(py)?;
+        let fetched = py.detach(|| store.fetch(count, max_bytes));
         if let Some(raised) = RAISED.take() {
             if let Ok(Some(fetched)) = fetched {
                 let removable = fetched.removable.unwrap_or_default();
-                py.detach(|| self.ledger.release(&removable)).or_raise(py)?;
+                py.detach(|| store.release(&removable)).or_raise(py)?;
             }
             return Err(raised);
         }
@@ -254,48 +479,63 @@ impl PyLedger {
     #[doc = doc!("Ledger".remove)]
     fn remove(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
         let removable = removables(items, "remove")?;
-        py.detach(|| self.ledger.remove(&removable)).or_raise(py)
+        py.detach(|| self.store()?.remove(&removable)).or_raise(py)
     }
 
     #[doc = doc!("Ledger".release)]
     fn release(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
         let removable = removables(items, "release")?;
-        py.detach(|| self.ledger.release(&removable)).or_raise(py)
+        py.detach(|| self.store()?.release(&removable)).or_raise(py)
     }
 
     #[doc = doc!("Ledger".has_data)]
     fn has_data(&self, py: Python<'_>) -> PyResult<bool> {
-        py.detach(|| self.ledger.has_data()).or_raise(py)
+        py.detach(|| self.store()?.has_data()).or_raise(py)
     }
 
     #[doc = doc!("Ledger".reset)]
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.ledger.reset()).or_raise(py)
+        py.detach(|| self.store()?.reset()).or_raise(py)
     }
 
     #[doc = doc!("Ledger".sync)]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.ledger.sync()).or_raise(py)
+        py.detach(|| self.store()?.sync()).or_raise(py)
     }
 
     #[doc = doc!("Ledger".unsynced_bytes)]
     #[getter]
     fn unsynced_bytes(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.ledger.unsynced_bytes())
+        match &self.side {
+            Side::Writer(store) => py.detach(|| store.unsynced_bytes()),
+            Side::Reader(_) => 0,
+        }
     }
 
     #[doc = doc!("Ledger".stats)]
     fn stats(&self) -> PyLedgerStats {
-        (&self.ledger.stats()).into()
+        match &self.side {
+            Side::Writer(store) => (&store.stats()).into(),
+            Side::Reader(_) => (&LedgerStats::default()).into(),
+        }
     }
 
     #[doc = doc!("Ledger".close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.ledger.close()).or_raise(py)
+        match &self.side {
+            Side::Writer(store) => py.detach(|| store.close()).or_raise(py),
+            Side::Reader(reader) => {
+                reader.closed.store(true, Ordering::Release);
+                Ok(())
+            }
+        }
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
-        slf.get().has_data(py)?; // an error if it is closed
+        match &slf.get().side {
+            Side::Writer(store) => py.detach(|| store.has_data()).or_raise(py).map(drop)?,
+            Side::Reader(reader) => reader.check_open().or_raise(py)?,
+        }
         Ok(slf)
     }
 
@@ -310,74 +550,78 @@ impl PyLedger {
     }
 
     fn __bool__(&self) -> bool {
-        !self.ledger.is_closed()
+        !self.is_closed()
     }
 
     #[doc = doc!("Ledger".transactions)]
     #[getter]
-    fn transactions(&self) -> PyTransactions {
-        PyTransactions::of(Box::new(self.ledger.clone()))
+    fn transactions(&self, py: Python<'_>) -> PyResult<PyTransactions> {
+        Ok(PyTransactions::of(Box::new(self.store().or_raise(py)?.clone())))
     }
 
     #[doc = doc!("Ledger".path)]
     #[getter]
     fn path(&self) -> FsPath {
-        self.ledger.path().into()
+        self.path_of().into()
     }
 
     #[doc = doc!("Ledger".base)]
     #[getter]
     fn base(&self) -> &str {
-        self.ledger.base_filename()
+        self.base_of()
+    }
+
+    #[doc = doc!("Ledger".mode)]
+    #[getter]
+    fn mode(&self) -> &'static str {
+        crate::log::letter(self.mode)
     }
 
     #[doc = doc!("Ledger".closed)]
     #[getter]
     fn closed(&self) -> bool {
-        self.ledger.is_closed()
+        self.is_closed()
     }
 
     #[doc = doc!("Ledger".durability)]
     #[getter]
-    fn durability(&self) -> String {
-        self.ledger.options().durability.to_string()
+    fn durability<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        durability::shown(py, self.durability_of())
     }
 
-    fn __repr__(&self) -> String {
-        let (path, base) = (self.ledger.path(), self.ledger.base_filename());
-        let state = match self.ledger.is_closed() || self.owner.is_another() {
-            true => format!(", {}", self.owner.absent()),
-            false => String::new(),
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let (path, base, mode) = (self.path_of(), self.base_of(), self.mode());
+        let state = match &self.side {
+            _ if self.is_closed() || self.owner.is_another() => {
+                format!("{}, ", self.owner.absent())
+            }
+            Side::Writer(_) => String::new(),
+            Side::Reader(reader) => match reader.found.contents.files.len() {
+                1 => "1 file, ".into(),
+                files => format!("{files} files, "),
+            },
         };
-        format!("<deedbook.Ledger {path:?}, base {base:?}{state}>")
-    }
-
-    #[doc = doc!("Ledger".files)]
-    #[staticmethod]
-    #[pyo3(signature = (path, base="events"))]
-    fn files(
-        py: Python<'_>,
-        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
-        base: &str,
-    ) -> PyResult<Vec<PyLedgerFileInfo>> {
-        let found = py.detach(|| Options::default().files(&path, base)).or_raise(py)?;
-        Ok(found.iter().map(PyLedgerFileInfo::from).collect())
+        let durability = durability::in_repr(py, self.durability_of());
+        format!(
+            "<deedbook.Ledger {path:?}, base {base:?}, {state}mode {mode:?}, durability {durability}>"
+        )
     }
 
     #[doc = doc!("Ledger".verify)]
     #[staticmethod]
-    #[pyo3(signature = (path, base="events", *, progress=None))]
+    #[pyo3(signature = (path, *, base=None, progress=None))]
     fn verify(
         py: Python<'_>,
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
-        base: &str,
+        base: Option<&str>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<Vec<PyLedgerFileReport>> {
+    ) -> PyResult<PyLedgerReport> {
         let reports = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
-            Options::default().verify_with(&path, base, step)
+            let options = Options::default();
+            ledger::contents(&path, base, &options)?.verify(&options, step)
         })?;
-        Ok(reports.iter().map(PyLedgerFileReport::from).collect())
+        Ok((&reports).into())
     }
 
     #[doc = doc!("Ledger".verify_file)]
@@ -399,20 +643,22 @@ impl PyLedger {
 
     #[doc = doc!("Ledger".salvage)]
     #[staticmethod]
-    #[pyo3(signature = (source, target, base="events", *, progress=None))]
+    #[pyo3(signature = (path, to, *, base=None, progress=None))]
     fn salvage(
         py: Python<'_>,
-        #[pyo3(from_py_with = crate::common::fs_path::path)] source: PathBuf,
-        #[pyo3(from_py_with = crate::common::fs_path::path)] target: PathBuf,
-        base: &str,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] to: PathBuf,
+        base: Option<&str>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<Vec<PyLedgerFileSalvage>> {
+    ) -> PyResult<PyLedgerSalvage> {
         let copied = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
-            Options::default().salvage_with(&source, base, &target, step)
+            let options = Options::default();
+            ledger::contents(&path, base, &options)?.salvage(&to, &options, step)
         })?;
-        Ok(copied.iter().map(PyLedgerFileSalvage::from).collect())
+        Ok((&copied).into())
     }
+
     #[doc = doc!("Ledger".migrate_directory_store)]
     #[staticmethod]
     #[pyo3(signature = (source, path, base="events", *, old_base="events", keep=false,

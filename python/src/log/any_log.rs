@@ -8,7 +8,9 @@ use deedbook::book::Book;
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::OpenReport;
 use deedbook::wal::{self, Lsn, Wal};
-use deedbook::{Columns, Mode, OnCorrupt, Result, Stats};
+use deedbook::{
+    Bookmark, Columns, Durability, Mode, OnCorrupt, Reach, RecoveryReport, Result, Split, Stats,
+};
 use pyo3::prelude::*;
 
 use crate::append::transaction::Transacts;
@@ -40,7 +42,7 @@ impl Format {
         match self {
             Self::Book => "Book",
             Self::Wal => "Wal",
-            Self::Ledger => "LedgerSnapshot",
+            Self::Ledger => "Ledger",
             Self::Nostr => "EventStore",
         }
     }
@@ -67,8 +69,8 @@ pub trait AnyLog: Send + Sync {
     fn path(&self) -> &Path;
     fn mode(&self) -> Mode;
     fn layout(&self) -> &'static str;
-    fn durability(&self) -> String;
-    fn recovery(&self) -> &OpenReport;
+    fn durability(&self) -> Durability;
+    fn recovery(&self) -> &RecoveryReport;
     fn is_closed(&self) -> bool;
     fn close(&self) -> Result<()>;
     fn sync(&self) -> Result<()>;
@@ -128,8 +130,8 @@ macro_rules! same {
             self.layout().name()
         }
 
-        fn durability(&self) -> String {
-            self.options().durability.to_string()
+        fn durability(&self) -> Durability {
+            self.options().durability
         }
 
         fn recovery(&self) -> &OpenReport {

@@ -4,6 +4,7 @@ pub mod any_log;
 pub mod batches;
 pub mod bookmark;
 pub mod iterators;
+pub mod range;
 pub mod record;
 pub mod split;
 
@@ -14,6 +15,7 @@ use pyo3::types::{PyCapsule, PyGenericAlias, PyType};
 
 use crate::append::transaction::PyTransactions;
 use crate::common::arguments::{numbers, seconds};
+use crate::common::durability;
 use crate::common::errors::{OrRaise, invalid};
 use crate::common::fs_path::FsPath;
 use crate::common::handle::{Held, Owner, left};
@@ -131,8 +133,8 @@ impl PyLog {
 
     #[doc = doc!("Log".durability)]
     #[getter]
-    fn durability(&self) -> String {
-        self.log.durability()
+    fn durability<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        durability::shown(py, self.log.durability())
     }
 
     #[doc = doc!("Log".recovery)]
@@ -341,7 +343,8 @@ impl PyLog {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let state = py.detach(|| self.log.state()).unwrap_or_else(|_| self.owner.absent());
-        let class = self.log.format().class();
-        format!("<deedbook.{class} {:?}, {state}, mode {:?}>", self.log.path(), self.mode())
+        let durability = durability::in_repr(py, self.log.durability());
+        let (class, path, mode) = (self.log.format().class(), self.log.path(), self.mode());
+        format!("<deedbook.{class} {path:?}, {state}, mode {mode:?}, durability {durability}>")
     }
 }

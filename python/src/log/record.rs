@@ -1,11 +1,13 @@
 //! Values: a deed of a book, a record of a write-ahead log or of a ledger, a book's metadata.
 
 use deedbook::book::Meta;
+use deedbook::ledger;
 use deedbook::wal::{self, Parts};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use crate::append::positions::PyLedgerPosition;
 use crate::common::arguments::numbers;
 
 /// The first bytes of a payload, for `repr`.
@@ -64,6 +66,12 @@ impl PyDeed {
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
         ("event", "mug", "jam")
+    }
+
+    #[doc = doc!("Deed".position)]
+    #[getter]
+    fn position(&self) -> Option<u64> {
+        self.event
     }
 
     #[doc = doc!("Deed".payload)]
@@ -143,6 +151,12 @@ impl PyRecord {
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str) {
         ("lsn", "payload")
+    }
+
+    #[doc = doc!("Record".position)]
+    #[getter]
+    fn position(&self) -> u64 {
+        self.lsn
     }
 
     #[doc = doc!("Record".next_lsn)]
@@ -229,6 +243,13 @@ impl PyLedgerRecord {
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
         ("file", "record", "payload")
+    }
+
+    #[doc = doc!("LedgerRecord".position)]
+    #[getter]
+    fn position(&self) -> Option<PyLedgerPosition> {
+        let (file, record) = (self.file, self.record?);
+        Some(PyLedgerPosition(ledger::Position { file, record }))
     }
 
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

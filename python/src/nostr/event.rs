@@ -198,6 +198,18 @@ impl PyEvent {
         self.location.map(place_of)
     }
 
+    #[doc = doc!("Event".position)]
+    #[getter]
+    fn position(&self) -> Option<Place> {
+        self.location()
+    }
+
+    #[doc = doc!("Event".payload)]
+    #[getter]
+    fn payload<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.event.to_json().as_bytes())
+    }
+
     #[doc = doc!("Event".deleted)]
     #[getter]
     fn deleted(&self) -> bool {

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::common::fs_path::FsPath;
-use crate::common::reports::{check_known, field, plain, report};
+use crate::common::reports::{PyLoss, check_known, field, plain, report};
 use crate::nostr::event::{Place, place_of};
 
 fn paths(paths: &[PathBuf]) -> Vec<FsPath> {
@@ -104,8 +104,20 @@ pub fn passed_over(damage: &[(u32, PageDamage)]) -> Vec<PyEventFault> {
     damage.iter().map(fault).collect()
 }
 
-report!(PyEventStoreReport, "EventStoreReport", VerifyReport, {
-    ok: bool = |report| report.ok(),
+/// As it is for the logs that note what is lost: how much of a store is not known.
+fn loss(is_loss: bool) -> Option<PyLoss> {
+    is_loss.then(PyLoss::of_unknown_size)
+}
+
+fn verdict(ok: bool) -> String {
+    if ok { "clean".into() } else { "corrupt".into() }
+}
+
+report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
+    ok: bool = |report| report.is_ok(),
+    verdict: String = |report| verdict(report.is_ok()),
+    records: u64 = |report| report.live + report.deleted + report.replaced,
+    loss: Option<PyLoss> = |report| loss(report.is_loss),
     segments: u64 = |report| report.segments,
     bytes: u64 = |report| report.bytes,
     live: u64 = |report| report.live,
@@ -114,7 +126,7 @@ report!(PyEventStoreReport, "EventStoreReport", VerifyReport, {
     recovered: u64 = |report| report.recovered,
     lossy: u64 = |report| report.lossy,
     faults: u64 = |report| report.faults,
-    first_faults: Vec<PyEventFault> =
+    damages: Vec<PyEventFault> =
         |report| report.first_faults.iter().map(PyEventFault::from).collect(),
     log_damages: Vec<PyDamagedPart> = |report| damaged(&report.log_damages),
     is_loss: bool = |report| report.is_loss,
@@ -172,7 +184,16 @@ pub fn damaged(damages: &[DamagedPart]) -> Vec<PyDamagedPart> {
     damages.iter().map(PyDamagedPart::from).collect()
 }
 
-report!(PyEventStoreRepair, "EventStoreRepair", RepairReport, {
+/// Mended, or found without damage by a dry run.
+fn is_whole(report: &StoreRepair) -> bool {
+    let found = report.damages.is_empty() && report.lost_segments.is_empty() && !report.is_loss;
+    report.mended || found
+}
+
+report!(PyEventStoreRepair, "EventStoreRepair", StoreRepair, {
+    ok: bool = |report| is_whole(report),
+    verdict: String = |report| verdict(is_whole(report)),
+    loss: Option<PyLoss> = |report| loss(report.is_loss),
     path: FsPath = |report| report.path.clone().into(),
     damages: Vec<PyDamagedPart> = |report| damaged(&report.damages),
     cut_bytes: u64 = |report| report.cut_bytes,
@@ -184,9 +205,11 @@ report!(PyEventStoreRepair, "EventStoreRepair", RepairReport, {
     mended: bool = |report| report.mended,
 });
 
-report!(PyEventStoreSalvage, "EventStoreSalvage", SalvageReport, {
-    complete: bool = |report| report.is_complete(),
-    events: u64 = |report| report.events,
+report!(PyEventStoreSalvage, "EventStoreSalvage", StoreSalvage, {
+    ok: bool = |report| report.is_complete(),
+    verdict: String = |report| verdict(report.is_complete()),
+    records: u64 = |report| report.events,
+    loss: Option<PyLoss> = |report| loss(!report.lost_segments.is_empty()),
     hidden: u64 = |report| report.hidden,
     from_log: u64 = |report| report.from_log,
     from_saved: u64 = |report| report.from_saved,

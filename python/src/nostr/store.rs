@@ -4,14 +4,15 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use deedbook::nostr::{self, Column, Event, EventStore, ImportOptions, Options, Outcome};
-use deedbook::report::Repair;
-use deedbook::{Error, ErrorKind, OnCorrupt};
+use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt, Repair};
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::append::transaction::PyTransactions;
 use crate::common::arguments::{self, numbers, seconds};
 use crate::common::detect::check_format;
+use crate::common::durability;
 use crate::common::errors::OrRaise;
 use crate::common::fs_path::FsPath;
 use crate::common::handle::{Held, Owner, left};
@@ -67,6 +68,12 @@ impl PyEventStore {
         })
     }
 
+    /// By default, what the time of a batch comes to; its bytes may be reached earlier.
+    fn durability_of(&self) -> Durability {
+        let options = self.store.options();
+        options.durability.unwrap_or(Durability::Interval(options.batch_interval))
+    }
+
     fn check_open(&self) -> deedbook::Result<()> {
         match self.store.is_closed() {
             false => Ok(()),
@@ -99,7 +106,7 @@ impl PyEventStore {
         py: Python<'_>,
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         mode: &str,
-        durability: Option<&str>,
+        #[pyo3(from_py_with = durability::durability)] durability: Option<Durability>,
         recovery: &str,
         batch_interval: f64,
         #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: u64,
@@ -119,7 +126,7 @@ impl PyEventStore {
     ) -> PyResult<Self> {
         let mode = crate::log::mode(py, mode)?;
         let mut options = Options::new();
-        options.durability = durability.map(str::parse).transpose().or_raise(py)?;
+        options.durability = durability;
         options.history = history.map(|word| words::history(py, word)).transpose()?;
         (options.page_bytes, options.segment_bytes) = (page_bytes, segment_bytes);
         let options = options
@@ -143,12 +150,53 @@ impl PyEventStore {
 
     #[doc = doc!("EventStore".create)]
     #[staticmethod]
-    #[pyo3(signature = (path, **options))]
-    fn create<'py>(
-        path: &Bound<'py, PyAny>,
-        options: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        path.py().get_type::<Self>().call_method("open", (path, "x"), options)
+    #[pyo3(signature = (path, *, durability=None, batch_interval=0.1, batch_bytes=10_485_760,
+                        page_bytes=None, segment_bytes=None,
+                        wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
+                        compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
+                        history=None, mapped_reads=false, slow_sync=1.0,
+                        file_mode=0o600))]
+    #[allow(clippy::too_many_arguments)]
+    fn create(
+        py: Python<'_>,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+        #[pyo3(from_py_with = durability::durability)] durability: Option<Durability>,
+        batch_interval: f64,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: u64,
+        #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: Option<u32>,
+        #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
+        #[pyo3(from_py_with = numbers::wal_segment_bytes)] wal_segment_bytes: u64,
+        #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: u64,
+        compaction_ratio: f64,
+        checksums: bool,
+        #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
+        history: Option<&str>,
+        mapped_reads: bool,
+        slow_sync: f64,
+        #[pyo3(from_py_with = numbers::file_mode)] file_mode: u32,
+    ) -> PyResult<Self> {
+        Self::open(
+            py,
+            path,
+            "x",
+            durability,
+            "valid",
+            batch_interval,
+            batch_bytes,
+            page_bytes,
+            segment_bytes,
+            wal_segment_bytes,
+            checkpoint_bytes,
+            compaction_ratio,
+            checksums,
+            event_bytes_max,
+            history,
+            mapped_reads,
+            slow_sync,
+            0.0,
+            "end",
+            file_mode,
+        )
     }
 
     #[doc = doc!("EventStore".repair)]
@@ -170,13 +218,13 @@ impl PyEventStore {
 
     #[doc = doc!("EventStore".salvage)]
     #[staticmethod]
-    #[pyo3(signature = (source, target, *, page_bytes=None, segment_bytes=None,
+    #[pyo3(signature = (path, to, *, page_bytes=None, segment_bytes=None,
                         checksums=true, event_bytes_max=100_000_000, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn salvage(
         py: Python<'_>,
-        #[pyo3(from_py_with = crate::common::fs_path::path)] source: PathBuf,
-        #[pyo3(from_py_with = crate::common::fs_path::path)] target: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] to: PathBuf,
         #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: Option<u32>,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         checksums: bool,
@@ -185,9 +233,9 @@ impl PyEventStore {
     ) -> PyResult<PyEventStoreSalvage> {
         let mut options = Options::new().checksums(checksums).event_bytes_max(event_bytes_max);
         (options.page_bytes, options.segment_bytes) = (page_bytes, segment_bytes);
-        check_format(py, &target, "nostr")?;
+        check_format(py, &to, "nostr")?;
         let report = Progress::run(py, progress, |progress| {
-            options.salvage_with(&source, &target, |done, total| progress.call(done, total))
+            nostr::salvage(&path, &to, &options, &mut |done, total| progress.call(done, total))
         })?;
         Ok((&report).into())
     }
@@ -231,9 +279,20 @@ impl PyEventStore {
         Ok(outcomes)
     }
 
+    // Without an event, as it was once called, it names what replaced it.
     #[doc = doc!("EventStore".commit)]
-    fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.store.sync()).or_raise(py)
+    #[pyo3(signature = (event=None), text_signature = "($self, event)")]
+    fn commit(&self, py: Python<'_>, event: Option<&Bound<'_, PyAny>>) -> PyResult<PyEventOutcome> {
+        let gone =
+            "EventStore.commit() is gone: sync() makes all durable, commit(event) appends one";
+        let outcome = self.append(py, event.ok_or_else(|| PyAttributeError::new_err(gone))?)?;
+        self.sync(py)?;
+        Ok(outcome)
+    }
+
+    #[doc = doc!("EventStore".sync)]
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.store.commit()).or_raise(py)
     }
 
     #[doc = doc!("EventStore".checkpoint)]
@@ -247,6 +306,11 @@ impl PyEventStore {
             Ok(location) => self.read(py, location.extract()?).map(Some),
             Err(_) => self.find(py, id),
         }
+    }
+
+    #[doc = doc!("EventStore".__getitem__)]
+    fn __getitem__(&self, py: Python<'_>, location: Place) -> PyResult<PyEvent> {
+        self.read(py, location)
     }
 
     fn __contains__(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -428,16 +492,23 @@ impl PyEventStore {
     }
 
     #[doc = doc!("EventStore".verify)]
-    #[pyo3(signature = (*, check="id", progress=None))]
+    #[staticmethod]
+    #[pyo3(signature = (path, *, check="id", event_bytes_max=100_000_000, mapped_reads=false,
+                        progress=None))]
     fn verify(
-        &self,
         py: Python<'_>,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         check: &str,
+        #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
+        mapped_reads: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyEventStoreReport> {
         let check = words::check(py, check)?;
+        check_format(py, &path, "nostr")?;
+        let options = Options::new().event_bytes_max(event_bytes_max).mapped_reads(mapped_reads);
         let report = Progress::run(py, progress, |progress| {
-            self.store.verify_with(check, &mut |done, total| progress.call(done, total))
+            let store = options.open(&path, Mode::Read)?;
+            store.verify_with(check, &mut |done, total| progress.call(done, total))
         })?;
         Ok((&report).into())
     }
@@ -578,6 +649,12 @@ impl PyEventStore {
         crate::log::letter(self.store.mode())
     }
 
+    #[doc = doc!("EventStore".durability)]
+    #[getter]
+    fn durability<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        durability::shown(py, self.durability_of())
+    }
+
     #[doc = doc!("EventStore".history)]
     #[getter]
     fn history(&self) -> &'static str {
@@ -607,12 +684,13 @@ impl PyEventStore {
         Ok((&py.detach(|| self.store.stats()).or_raise(py)?).into())
     }
 
-    fn __repr__(&self) -> String {
+    fn __repr__(&self, py: Python<'_>) -> String {
         let (path, mode) = (self.store.path(), self.mode());
+        let durability = durability::in_repr(py, self.durability_of());
         let state = match self.store.is_closed() || self.owner.is_another() {
             true => format!(", {}", self.owner.absent()),
             false => String::new(),
         };
-        format!("<deedbook.EventStore {path:?}, mode {mode:?}{state}>")
+        format!("<deedbook.EventStore {path:?}, mode {mode:?}, durability {durability}{state}>")
     }
 }

@@ -47,7 +47,7 @@ fn store(dir: &Path, max_file_size: usize) -> DirectoryStore {
 /// Append, and leave the last file as the death of the process does.
 fn written(dir: &Path, numbers: std::ops::Range<u64>, max_file_size: usize) {
     let mut store = store(dir, max_file_size);
-    numbers.for_each(|number| store.append(event(number)).unwrap());
+    numbers.for_each(|number| { store.append(event(number)).unwrap(); });
 }
 
 fn migrated(dir: &Path) -> (Vec<FileMigration>, Vec<Value>) {
@@ -96,7 +96,7 @@ fn files_that_a_later_store_finished_and_fetched_come_over() {
     written(dir.path(), 0..10, 1 << 20);
     written(dir.path(), 10..20, 1 << 20);
     let mut last = store(dir.path(), 1 << 20);
-    (20..30).for_each(|number| last.append(event(number)).unwrap());
+    (20..30).for_each(|number| { last.append(event(number)).unwrap(); });
     assert_eq!(last.fetch(None, None).unwrap().unwrap().data.unwrap().len(), 3);
     drop(last);
     let (reports, events) = migrated(dir.path());

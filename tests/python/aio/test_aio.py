@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import doctest
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 
 import deedbook.aio
 from aio_kinds import LOGS, Collected, Handle, Witness, own_threads, until
-from deedbook import Book, OutOfRangeError, Wal
+from deedbook import Book, Durability, OutOfRangeError, Wal
 from deedbook.aio import AsyncBook, AsyncWal
+from positions import span
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 
@@ -23,9 +25,11 @@ def test_the_docstring_of_the_module_is_true() -> None:
     assert done.attempted > 0 and done.failed == 0
 
 
-@pytest.mark.parametrize("durability", ["always", "bytes:1", "interval:1", "manual", "none"])
+@pytest.mark.parametrize(
+    "durability", ["always", Durability.bytes(1), timedelta(milliseconds=1), "manual", "none"]
+)
 async def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
-    tmp_path: Path, kind: Handle, durability: str
+    tmp_path: Path, kind: Handle, durability: object
 ) -> None:
     witness = Witness(kind.plain.create(tmp_path / "log", durability=durability))
     async with kind.aio(witness) as log:
@@ -35,9 +39,8 @@ async def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
             await log.append_many([b"z"])
             await log.sync()
     assert not own_threads()
-    appends = {"append_unsynced" if durability == "always" else "append"}
-    at_once = set() if durability.startswith("bytes") else appends
-    calls = {"append_many", "append_unsynced", "append", "close", "commit", "sync"}
+    at_once = set() if isinstance(durability, Durability) else {"append"}
+    calls = {"append_many", "append", "close", "commit", "sync"}
     assert witness.in_loop() & calls == at_once
     assert witness.count("sync") == (9 if durability == "always" else 6)
     assert witness.plain.closed
@@ -91,14 +94,16 @@ async def test_the_first_append_to_a_closed_log_happens_outside_of_the_loop(
     assert threads[0] != loop and threads[1:] == [loop] * 2
 
 
-@pytest.mark.parametrize("durability", ["manual", "interval:100000", "none", "bytes:1000000"])
+@pytest.mark.parametrize(
+    "durability", ["manual", timedelta(milliseconds=100000), "none", Durability.bytes(1000000)]
+)
 async def test_an_append_that_need_not_sync_does_not(
-    tmp_path: Path, kind: Handle, durability: str
+    tmp_path: Path, kind: Handle, durability: object
 ) -> None:
     async with kind.create(tmp_path, durability=durability) as log:
         task = asyncio.ensure_future(log.append(b"x"))
         await asyncio.sleep(0)
-        assert task.done() or durability.startswith("bytes")
+        assert task.done() or isinstance(durability, Durability)
         await task
         assert len(log.log) == 1 and not kind.is_durable(log.log)
         await log.sync()
@@ -107,7 +112,7 @@ async def test_an_append_that_need_not_sync_does_not(
 
 async def test_tasks_share_syncs(path: Path, handle: Handle) -> None:
     """All that is appended while a sync takes its time is made durable by the next one."""
-    witness = Witness(handle.make(path), handle.sync)
+    witness = Witness(handle.make(path))
     async with handle.of(witness) as log:
         witness.may_go.clear()
         calls = [log.append, log.commit if handle.name in LOGS else log.append]
@@ -121,7 +126,7 @@ async def test_tasks_share_syncs(path: Path, handle: Handle) -> None:
 
 
 async def test_an_append_returns_when_its_own_record_is_durable(path: Path, handle: Handle) -> None:
-    witness = Witness(handle.make(path), handle.sync)
+    witness = Witness(handle.make(path))
     async with handle.of(witness) as log:
 
         async def write(task: int) -> None:
@@ -144,28 +149,28 @@ async def test_many_are_appended_at_once(tmp_path: Path, kind: Handle) -> None:
         assert kind.is_durable(log.log)
         assert await follower.task == [b"%d" % i for i in range(1000)]
         if kind.name == "book":
-            assert appended == (1, 1001)
-            assert await log.append_many([b"a", b"b"], [7, 8]) == (1001, 1003)
+            assert span(appended) == (1, 1001)
+            assert span(await log.append_many([b"a", b"b"], [7, 8])) == (1001, 1003)
             assert (await log.append(b"c", 9), log.book[1003].mug) == (1003, 9)
         else:
-            assert appended == (0, log.wal.end)
+            assert span(appended) == (0, log.wal.end)
         with pytest.raises(TypeError):
             await log.append_many([b"fine", 1])
         with pytest.raises(TypeError):
             await log.append(1)
 
 
-def test_append_unsynced_leaves_the_sync_to_the_caller(tmp_path: Path, kind: Handle) -> None:
+def test_append_without_a_sync_leaves_it_to_the_caller(tmp_path: Path, kind: Handle) -> None:
     with kind.plain.create(tmp_path / "log", durability="always") as log:
-        first, second = log.append_unsynced(b"1"), log.append_unsynced(bytearray(b"2"))
+        first, second = log.append(b"1", sync=False), log.append(bytearray(b"2"), sync=False)
         assert not kind.is_reached(log, first)
         log.sync()
         assert kind.is_reached(log, second)
         assert kind.numbers(log) == [1, 2]
         with pytest.raises(TypeError):
-            log.append_unsynced("3")
+            log.append("3", sync=False)
         if kind.plain is Book:
-            assert log[log.append_unsynced(b"3", 7)].mug == 7
+            assert log[log.append(b"3", 7, sync=False)].mug == 7
 
 
 def test_the_plain_log_is_at_hand(tmp_path: Path) -> None:

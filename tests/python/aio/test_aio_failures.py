@@ -27,14 +27,13 @@ def appends(handle: Handle, log: Any, numbers: range) -> list[asyncio.Future[Any
 def later_calls(handle: Handle, log: Any) -> list[Any]:
     """Every call that appends or syncs."""
     *single, many = handle.calls
-    given = {"append_batch": [handle.record(1)]}
-    calls = [getattr(log, name)(given.get(name, handle.record(1))) for name in single]
+    calls = [getattr(log, name)(handle.record(1)) for name in single]
     return [*calls, getattr(log, many)([handle.record(2)]), log.sync()]
 
 
 async def test_a_cancelled_waiter_disturbs_no_other(path: Path, handle: Handle) -> None:
     """Its record stays appended."""
-    witness = Witness(handle.make(path), handle.sync)
+    witness = Witness(handle.make(path))
     async with handle.of(witness) as log:
         witness.may_go.clear()
         tasks = appends(handle, log, range(10))
@@ -110,7 +109,7 @@ async def test_a_closed_handle_refuses_every_call(path: Path, handle: Handle) ->
     if isinstance(log, AsyncLedger):
         calls += [log.remove([]), log.reset(), log.fetch(), log.has_data()]
     if isinstance(log, AsyncEventStore):
-        calls += [log.get("00" * 32), log.query({}), log.commit()]
+        calls += [log.get("00" * 32), log.query({}), log.sync()]
     for call in calls:
         with pytest.raises(ClosedError):
             await call
@@ -122,7 +121,7 @@ async def test_a_closed_handle_refuses_every_call(path: Path, handle: Handle) ->
 
 
 async def test_closing_serves_the_tasks_that_wait(path: Path, handle: Handle) -> None:
-    witness = Witness(handle.make(path), handle.sync)
+    witness = Witness(handle.make(path))
     log = handle.of(witness)
     witness.may_go.clear()
     first = appends(handle, log, range(1))
@@ -153,7 +152,7 @@ async def test_closing_serves_appends_in_a_thread(
 
 
 async def test_a_cancelled_close_closes(path: Path, handle: Handle) -> None:
-    witness = Witness(handle.make(path), handle.sync)
+    witness = Witness(handle.make(path))
     log = handle.of(witness)
     witness.may_go.clear()
     (append,) = appends(handle, log, range(1))
@@ -170,22 +169,22 @@ async def test_a_cancelled_close_closes(path: Path, handle: Handle) -> None:
 
 
 async def test_a_ledger_closes_after_the_calls_that_wait_for_its_files(path: Path) -> None:
-    witness: Any = Witness(Ledger.open(path), "has_data")
+    witness: Any = Witness(Ledger.open(path, "a"), "has_data")
     ledger = AsyncLedger(witness)
     await ledger.append(b"1")
     result = await ledger.fetch()
     assert result is not None
     await closed_meanwhile(ledger, witness, ledger.has_data(), ledger.remove(result.removable))
-    with Ledger.open(path) as ledger:
+    with Ledger.open(path, "a") as ledger:
         assert not ledger.has_data()
 
 
 async def test_a_store_closes_after_the_reads_that_wait(path: Path) -> None:
-    witness: Any = Witness(EventStore.create(path), "verify")
+    witness: Any = Witness(EventStore.create(path), "verify_log")
     store = AsyncEventStore(witness)
     await store.append(note(7))
-    report, found = await closed_meanwhile(store, witness, store.verify(), store.query({}))
-    assert report.live == 1 and [event.content for event in found] == ["7"]
+    damages, found = await closed_meanwhile(store, witness, store.verify_log(), store.query({}))
+    assert damages == [] and [event.content for event in found] == ["7"]
 
 
 async def closed_meanwhile(handle: Any, witness: Witness, waiting: Any, queued: Any) -> list[Any]:

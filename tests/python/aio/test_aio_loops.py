@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("threads_end")
 
 
 async def test_logs_do_not_wait_for_each_other(path: Path, tmp_path: Path, handle: Handle) -> None:
-    slow, plain = Witness(handle.make(path), handle.sync), handle.make(tmp_path / "other")
+    slow, plain = Witness(handle.make(path)), handle.make(tmp_path / "other")
     async with handle.of(slow) as one, handle.of(plain) as other:
         slow.may_go.clear()
         waits = asyncio.ensure_future(one.append(handle.record(1)))
@@ -87,7 +87,7 @@ def test_closing_in_a_forked_child_is_refused(
 ) -> None:
     code = f"""
 import asyncio, os, sys
-from deedbook import ForkedError
+from deedbook import Durability, ForkedError
 from deedbook.aio import {kind.aio.__name__} as Log
 
 log = Log.create(sys.argv[1], durability="always")
@@ -113,7 +113,7 @@ loop.close()
 
 
 def test_a_loop_that_ends_without_closing_leaves_nothing(path: Path, handle: Handle) -> None:
-    witness = Witness(handle.make(path), handle.sync)
+    witness = Witness(handle.make(path))
 
     async def follow(log: Any) -> None:
         async for _ in log.follow():
@@ -141,7 +141,7 @@ def test_a_process_ends_in_silence_whether_its_logs_are_closed_or_not(
 ) -> None:
     """Warnings as errors, asyncio in debug mode: all that may be left over at the end."""
     code = f"""
-import asyncio, sys
+import asyncio, sys, deedbook
 from deedbook.aio import {kind.aio.__name__} as Log
 
 async def read(log):
@@ -165,9 +165,9 @@ async def left(log):
     tasks += [asyncio.create_task(log.append(b"%d" % i)) for i in range(100)]
     await asyncio.sleep({seconds})
 
-for durability in ("always", "manual", "bytes:100"):
+for durability in ("always", "manual", deedbook.Durability.bytes(100)):
     for main in (closed, left):
-        log = Log.open(sys.argv[1] + durability[:2], "a", durability=durability)
+        log = Log.open(sys.argv[1] + str(durability)[:2], "a", durability=durability)
         asyncio.run(main(log))
         log._handle.close()
 print("done")

@@ -7,13 +7,21 @@ import io
 import json
 import os
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aio_kinds import HANDLES, PATIENCE, Witness, note, own_threads, until
-from deedbook import ClosedError, EventStore, InvalidArgumentError, Ledger, TooLargeError
+from deedbook import (
+    ClosedError,
+    Durability,
+    EventStore,
+    InvalidArgumentError,
+    Ledger,
+    TooLargeError,
+)
 from deedbook.aio import AsyncEventStore, AsyncLedger
 from deedbook.http import AsyncSender
 from endpoint import Endpoint
@@ -21,21 +29,27 @@ from endpoint import Endpoint
 pytestmark = pytest.mark.usefixtures("threads_end")
 
 numbers = HANDLES["ledger"].found
-DURABILITIES = ["always", "interval:1", "bytes:200", "rotate", "manual", "none"]
+DURABILITIES = [
+    "always",
+    timedelta(milliseconds=1),
+    Durability.bytes(200),
+    "manual",
+    "none",
+]
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_the_loop_makes_no_call_that_syncs_or_looks_at_files(
-    path: Path, durability: str
+    path: Path, durability: Any
 ) -> None:
     witness: Any = Witness(
-        Ledger.open(path, durability=durability, batch_records=7, max_bytes=1 << 20)
+        Ledger.open(path, "a", durability=durability, batch_records=7, max_bytes=1 << 20)
     )
     async with AsyncLedger(witness) as ledger:
         for number in range(50):
             await ledger.append(b"%d" % number)
         await ledger.append_many([b"50", b"51"])
-        await ledger.append_batch([b"52", b"53"])
+        await ledger.append_many([b"52", b"53"], atomic=True)
         await ledger.sync()
         assert await ledger.has_data()
         result = await ledger.fetch()
@@ -50,7 +64,7 @@ async def test_the_loop_makes_no_call_that_syncs_or_looks_at_files(
 
 def test_an_append_in_the_loop_is_one_write(path: Path) -> None:
     """What needs more than that is refused, and changes nothing."""
-    with Ledger.open(path, batch_records=3) as ledger:
+    with Ledger.open(path, "a", batch_records=3) as ledger:
         assert not ledger.try_append(b"0"), "there is no file yet"
         ledger.append(b"0")
         assert ledger.try_append(b"1")
@@ -65,9 +79,9 @@ def test_an_append_in_the_loop_is_one_write(path: Path) -> None:
     assert numbers(path) == [0, 1]
 
 
-@pytest.mark.parametrize("durability", ["always", "interval:1"])
+@pytest.mark.parametrize("durability", ["always", timedelta(milliseconds=1)])
 async def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_their_time(
-    path: Path, durability: str
+    path: Path, durability: Any
 ) -> None:
     """Each of them is held up for as long as the loop needs for a thousand turns."""
     fcntl = pytest.importorskip("fcntl", reason="needs POSIX")
@@ -77,7 +91,7 @@ async def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_the
         assert may_fetch.wait(PATIENCE)
         return b"["
 
-    plain = Ledger.open(path, durability=durability, header=header, batch_records=2)
+    plain = Ledger.open(path, "a", durability=durability, header=header, batch_records=2)
     witness: Any = Witness(plain)
     async with AsyncLedger(witness) as ledger:
         await ledger.append(b"0")
@@ -102,9 +116,9 @@ async def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_the
 
 
 @pytest.mark.parametrize("durability", ["always", "none"])
-async def test_events_are_in_the_order_of_the_calls(path: Path, durability: str) -> None:
+async def test_events_are_in_the_order_of_the_calls(path: Path, durability: Any) -> None:
     """One that goes to the thread, for a new file, is not overtaken by one that need not."""
-    async with AsyncLedger.open(path, durability=durability, batch_records=7) as ledger:
+    async with AsyncLedger.open(path, "a", durability=durability, batch_records=7) as ledger:
         await asyncio.gather(*(ledger.append(b"%d" % n) for n in range(1500)))
     assert numbers(path) == list(range(1500))
 
@@ -116,7 +130,7 @@ async def test_an_endless_iterable_holds_up_no_fetch(path: Path) -> None:
         yield b"first" * 100_000
         assert may_end.wait(PATIENCE)
 
-    async with AsyncLedger.open(path) as ledger:
+    async with AsyncLedger.open(path, "a") as ledger:
         appending = asyncio.ensure_future(ledger.append_many(endless()))
         while (result := await ledger.fetch()) is None:
             await asyncio.sleep(0.001)
@@ -130,7 +144,7 @@ async def test_a_cancelled_task_closes_its_ledger(path: Path) -> None:
     opened: list[AsyncLedger] = []
 
     async def work() -> None:
-        async with AsyncLedger.open(path, durability="always") as ledger:
+        async with AsyncLedger.open(path, "a", durability="always") as ledger:
             opened.append(ledger)
             for number in range(1_000_000):
                 await ledger.append(b"%d" % number)
@@ -149,7 +163,7 @@ async def test_a_sender_takes_either_kind_of_ledger(
     path: Path, endpoint: Endpoint, which: str
 ) -> None:
     pytest.importorskip("aiohttp")
-    async with AsyncLedger.open(path, durability="always") as ledger:
+    async with AsyncLedger.open(path, "a", durability="always") as ledger:
         store = ledger if which == "asynchronous" else ledger.ledger
         async with AsyncSender(store, endpoint.url, interval_seconds=0.01) as sender:
             await asyncio.gather(*(ledger.append(b"%d" % n) for n in range(300)))
@@ -158,15 +172,17 @@ async def test_a_sender_takes_either_kind_of_ledger(
     assert sorted(map(int, endpoint.events)) == list(range(300))
 
 
-@pytest.mark.parametrize("durability", [None, "always", "interval:1", "manual", "none"])
-async def test_the_loop_makes_no_call_that_may_wait(path: Path, durability: str | None) -> None:
+@pytest.mark.parametrize(
+    "durability", [None, "always", timedelta(milliseconds=1), "manual", "none"]
+)
+async def test_the_loop_makes_no_call_that_may_wait(path: Path, durability: Any) -> None:
     witness: Any = Witness(EventStore.create(path, durability=durability))
     async with AsyncEventStore(witness, always=durability == "always") as store:
         for number in range(20):
             assert (await store.append(note(number))).what == "stored"
         outcomes = await store.append_many([note(number) for number in range(15, 30)])
         assert [outcome.stored for outcome in outcomes] == [False] * 5 + [True] * 10
-        await store.commit()
+        await store.sync()
         found = await store.get(note(3)["id"])
         assert found is not None and found.location is not None
         assert (await store.read(found.location)).content == "3"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Book, EventStore, Ledger, LedgerSnapshot, LockedError, Pier, Wal, backup
+from deedbook import Book, EventStore, Ledger, LockedError, Pier, Wal, backup
 from deedbook._cli import main
 from deedbook._sidecar import dead_letters_of
 from deedbook.http import DeadLetters
@@ -79,7 +79,7 @@ def test_a_copy_by_another_tool_under_a_writer_has_a_beginning_or_says_what_it_i
     copy = tmp_path / "copied" / "log"
     found, met = [], None
     with deedbook.open(copy) as log:
-        records = log.jams() if isinstance(log, Book | Pier) else log.payloads()
+        records = log.payloads() if isinstance(log, Book | Pier) else log.payloads()
         try:
             for record in records:
                 found.append(record)
@@ -297,7 +297,7 @@ def test_a_backup_of_a_pier_knows_which_transactions_made_its_epochs(tmp_path: P
         with pier.transactions.stage("load", 0, version) as stage:
             stage.extend([b"%d" % version] * 3)
             parts = stage.finish()
-        return pier.transactions.commit("load", parts, app="etl", version=version).repeated
+        return pier.transactions.publish("load", parts, app="etl", version=version).repeated
 
     with Pier.create(tmp_path / "pier") as pier:
         pier.append(b"first")
@@ -332,7 +332,7 @@ def test_a_backup_of_a_pier_follows_what_it_drops_and_its_consumers(tmp_path: Pa
 
 
 def test_a_ledger_backs_itself_up_without_what_was_sent(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "ledger", base="mine") as ledger:
+    with Ledger.open(tmp_path / "ledger", "a", base="mine") as ledger:
         ledger.append_many([b"1", b"2"])
         ledger.backup(tmp_path / "copy")
         fetched = ledger.fetch()
@@ -341,7 +341,7 @@ def test_a_ledger_backs_itself_up_without_what_was_sent(tmp_path: Path) -> None:
         ledger.remove(fetched.removable)
         report = ledger.backup(tmp_path / "copy")
         assert (report.format, report.source) == ("ledger", str(tmp_path / "ledger"))
-    with LedgerSnapshot.open(tmp_path / "copy") as copy:
+    with Ledger.open(tmp_path / "copy") as copy:
         assert [record.payload for record in copy] == [b"3"] and copy.base == "mine"
         copy.backup(tmp_path / "again")
     assert [file.bytes for file in Ledger.files(tmp_path / "again", "mine")] == [9]
@@ -364,7 +364,9 @@ def test_a_store_backs_itself_up(tmp_path: Path) -> None:
     with EventStore.open(tmp_path / "copy") as reader:
         assert reader.backup(tmp_path / "again").format == "nostr"
     with EventStore.open(tmp_path / "again", "a") as copy:
-        assert copy.verify().ok and [event.to_dict() for event in copy] == events != []
+        assert (
+            EventStore.verify(copy.path).ok and [event.to_dict() for event in copy] == events != []
+        )
     with pytest.raises(deedbook.ClosedError):
         store.backup(tmp_path / "more")
 
@@ -373,7 +375,7 @@ def test_what_a_killed_writer_left_beside_its_small_files_is_in_no_backup(tmp_pa
     """Temporary files were copied; a counter is none, though the base of its ledger ends so."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "events.tmp"):
-        with Ledger.open(log, base=base) as ledger:
+        with Ledger.open(log, "a", base=base) as ledger:
             ledger.append(b"1")
             ledger.fetch()
     for name in (".next-events.tmp", "settings.tmp"):
@@ -388,7 +390,7 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
     """They were left out: nothing else has what a server refused."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "clicks"):
-        with Ledger.open(log, base=base) as ledger:
+        with Ledger.open(log, "a", base=base) as ledger:
             ledger.append(b"waits")
         DeadLetters(dead_letters_of(log, base)).write("batch", enumerate([base.encode()]), **WHY)
 
@@ -397,18 +399,18 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
 
     backup(log, copy)
     assert (copied("events"), copied("clicks")) == ([b"events"], [b"clicks"])
-    with Ledger.open(log) as ledger:
+    with Ledger.open(log, "a") as ledger:
         assert DeadLetters(dead_letters_of(log, "events")).replay(ledger) == 1
     backup(log, copy)
     assert (copied("events"), copied("clicks")) == ([], [b"clicks"])
-    with LedgerSnapshot.open(copy, "events") as snapshot:
+    with Ledger.open(copy, base="events") as snapshot:
         assert [record.payload for record in snapshot] == [b"waits", b"events"]
 
 
 def test_what_is_refused_and_replayed_under_a_backup_is_in_it(tmp_path: Path) -> None:
     """It had left its file before that was copied, and came to another one afterwards."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
-    with Ledger.open(log) as ledger:
+    with Ledger.open(log, "a") as ledger:
         for payload in (b"one", b"two"):
             ledger.append(payload)
             ledger.fetch()
@@ -420,23 +422,23 @@ def test_what_is_refused_and_replayed_under_a_backup_is_in_it(tmp_path: Path) ->
             letters = DeadLetters(dead_letters_of(log, "events"))
             letters.write("batch", enumerate([b"two"]), **WHY)
             (log / "1-events").unlink()
-            with Ledger.open(log) as ledger:
+            with Ledger.open(log, "a") as ledger:
                 assert letters.replay(ledger) == 1
 
     backup(log, copy, progress=refuse)
-    with LedgerSnapshot.open(copy, "events") as snapshot:
+    with Ledger.open(copy, base="events") as snapshot:
         assert [record.payload for record in snapshot] == [b"one", b"two"]
 
 
 def test_what_a_ledger_has_committed_is_in_its_backup(tmp_path: Path) -> None:
     """The folder of the note was not made, and the backup failed."""
-    with Ledger.open(tmp_path / "ledger") as ledger:
+    with Ledger.open(tmp_path / "ledger", "a") as ledger:
         with ledger.transactions.stage("job", 0, 1) as file:
             file.extend([b"1", b"2"])
             parts = file.finish()
-        ledger.transactions.commit("job", parts, app="app", version=0)
+        ledger.transactions.publish("job", parts, app="app", version=0)
         ledger.backup(tmp_path / "copy")
-    with Ledger.open(tmp_path / "copy") as copy:
+    with Ledger.open(tmp_path / "copy", "a") as copy:
         assert [noted.app for noted in copy.transactions.committed()] == ["app"]
 
 

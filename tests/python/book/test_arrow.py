@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Book, Deed, InvalidArgumentError
+from positions import span
 
 pa = pytest.importorskip("pyarrow")
 
@@ -184,8 +185,8 @@ def test_arrays_of_every_binary_and_string_type_are_appended(empty: Book, kind) 
     if kind in BINARY:
         values = [value.encode() for value in values]
     array = pa.array(values, kind)
-    assert empty.append_many(array) == (1, 4)
-    assert empty.append_many(array[1:]) == (4, 6)
+    assert span(empty.append_many(array)) == (1, 4)
+    assert span(empty.append_many(array[1:])) == (4, 6)
     stored = [value if isinstance(value, bytes) else value.encode() for value in values]
     assert [deed.jam for deed in empty] == stored + stored[1:]
 
@@ -197,17 +198,17 @@ def test_chunked_arrays_tables_batches_and_readers_are_appended(empty: Book) -> 
         before = empty.last
         numbers = empty.append_many(source)
         assert numbers == (before + 1, empty.last + 1)
-        assert next(empty.jams(before + 1)) == b"a", number
+        assert next(empty.payloads(before + 1)) == b"a", number
     assert [deed.mug for deed in empty][3:6] == [1, 2, 3]
 
 
 def test_a_book_is_copied_with_its_mugs(book: Book, empty: Book) -> None:
-    assert empty.append_many(book) == (1, 4)
+    assert span(empty.append_many(book)) == (1, 4)
     assert [deed.mug for deed in empty] == MUGS
     empty.append_many(book[13:])
     assert empty[4] == Deed(4, MUGS[2], JAMS[2])
-    assert book.append_many(book) == (14, 17), "to itself"
-    assert list(book.jams()) == JAMS * 2
+    assert span(book.append_many(book)) == (14, 17), "to itself"
+    assert list(book.payloads()) == JAMS * 2
 
 
 def test_series_and_frames_are_appended(empty: Book) -> None:
@@ -217,7 +218,7 @@ def test_series_and_frames_are_appended(empty: Book) -> None:
     empty.append_many(
         polars.DataFrame({"mug": [7], "jam": [b"c"]}, schema_overrides={"mug": polars.UInt32})
     )
-    assert list(empty.jams()) == [b"a", b"b", b"text", b"c"] and empty[4].mug == 7
+    assert list(empty.payloads()) == [b"a", b"b", b"text", b"c"] and empty[4].mug == 7
     pandas = pytest.importorskip("pandas")
     empty.append_many(pandas.Series([b"d"], dtype=pandas.ArrowDtype(pa.binary())))
     assert empty[5].jam == b"d"
@@ -249,11 +250,11 @@ def test_what_is_no_payload_is_refused(empty: Book, wrong: object, said: str) ->
 
 
 def test_a_batch_takes_an_array_by_its_elements(empty: Book) -> None:
-    assert empty.append_batch(pa.array([b"a", b"b"])) == (1, 3)
+    assert span(empty.append_many(pa.array([b"a", b"b"]), atomic=True)) == (1, 3)
     for wrong in (pa.array([1, 2]), pa.array([b"c", None])):
         with pytest.raises((TypeError, ValueError)):
-            empty.append_batch(wrong)
-    assert list(empty.jams()) == [b"a", b"b"]
+            empty.append_many(wrong, atomic=True)
+    assert list(empty.payloads()) == [b"a", b"b"]
 
 
 def test_a_producer_that_fails_keeps_what_it_gave(empty: Book) -> None:
@@ -264,7 +265,7 @@ def test_a_producer_that_fails_keeps_what_it_gave(empty: Book) -> None:
     source = pa.RecordBatchReader.from_batches(pa.schema({"jam": pa.binary()}), batches())
     with pytest.raises(InvalidArgumentError, match="broken producer"):
         empty.append_many(source)
-    assert list(empty.jams()) == [b"a", b"b"]
+    assert list(empty.payloads()) == [b"a", b"b"]
 
 
 def test_a_producer_may_append_to_the_same_book(empty: Book) -> None:
@@ -275,10 +276,10 @@ def test_a_producer_may_append_to_the_same_book(empty: Book) -> None:
 
     source = pa.RecordBatchReader.from_batches(pa.schema({"jam": pa.binary()}), batches())
     empty.append_many(source)
-    assert [len(jam) for jam in empty.jams()] == [5, 300_000] * 3
+    assert [len(jam) for jam in empty.payloads()] == [5, 300_000] * 3
 
 
 def test_a_large_table_survives_the_way_in_and_out(empty: Book) -> None:
     jams = pa.array(b"%d" % number * (number % 7) for number in range(300_000))
-    assert empty.append_many(jams) == (1, 300_001)
+    assert span(empty.append_many(jams)) == (1, 300_001)
     assert pa.table(empty)["jam"].combine_chunks() == jams

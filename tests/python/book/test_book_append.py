@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Book, InvalidArgumentError
+from positions import span
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 
@@ -48,8 +49,8 @@ def jams(book: Book) -> list[bytes]:
 )
 def test_every_bytes_like_object_is_stored_as_its_bytes(book: Book, given, stored) -> None:
     assert book.append(given) == 1
-    assert book.append_many([given, given]) == (2, 4)
-    assert book.append_batch((given,)) == (4, 5)
+    assert span(book.append_many([given, given])) == (2, 4)
+    assert span(book.append_many((given,), atomic=True)) == (4, 5)
     assert jams(book) == [stored] * 4
     assert type(book[1].jam) is bytes
 
@@ -80,7 +81,7 @@ def test_text_and_numbers_are_refused_and_nothing_is_stored(book: Book, wrong: o
         book.append,
         book.commit,
         lambda jam: book.append_many([jam]),
-        lambda jam: book.append_batch([b"fine", jam]),
+        lambda jam: book.append_many([b"fine", jam], atomic=True),
     ):
         with pytest.raises(TypeError, match=type(wrong).__name__):
             append(wrong)  # type: ignore[operator]
@@ -98,18 +99,18 @@ def test_a_payload_in_place_of_an_iterable_of_them_is_refused(book: Book) -> Non
 @pytest.mark.parametrize("mugs", [[1], [1, 2, 3]], ids=["fewer", "more"])
 def test_a_batch_with_another_number_of_mugs_is_refused(book: Book, mugs: list[int]) -> None:
     with pytest.raises(InvalidArgumentError, match="more"):
-        book.append_batch([b"a", b"b"], mugs)
+        book.append_many([b"a", b"b"], mugs, atomic=True)
     assert len(book) == 0
 
 
 def test_every_iterable_is_appended_and_its_range_returned(book: Book) -> None:
     book.append(b"first")
-    assert book.append_many([b"l"]) == (2, 3)
-    assert book.append_many((b"t", b"u")) == (3, 5)
-    assert book.append_many({b"k": 1}) == (5, 6)
-    assert book.append_many(jam for jam in (b"g", b"h")) == (6, 8)
-    assert book.append_many(iter([b"i"])) == (8, 9)
-    assert book.append_many([]) == (9, 9)
+    assert span(book.append_many([b"l"])) == (2, 3)
+    assert span(book.append_many((b"t", b"u"))) == (3, 5)
+    assert span(book.append_many({b"k": 1})) == (5, 6)
+    assert span(book.append_many(jam for jam in (b"g", b"h"))) == (6, 8)
+    assert span(book.append_many(iter([b"i"]))) == (8, 9)
+    assert span(book.append_many([])) == (9, 9)
     assert jams(book) == [b"first", b"l", b"t", b"u", b"k", b"g", b"h", b"i"]
 
 
@@ -131,7 +132,7 @@ def test_an_iterable_that_appends_to_the_same_book_does_not_deadlock(book: Book)
                 book.sync()
             yield b"%032d" % number
 
-    first, end = book.append_many(greedy())
+    first, end = span(book.append_many(greedy()))
     found = jams(book)
     assert found.count(b"inner") == 8
     assert [jam for jam in found if jam != b"inner"] == [b"%032d" % n for n in range(20_000)]
@@ -142,5 +143,5 @@ def test_mugs_are_stored_in_every_way(book: Book) -> None:
     book.append(b"a", mug=7)
     book.commit(b"b", mug=2**32 - 1)
     book.append_many([b"c"], mugs=iter([3]))
-    book.append_batch([b"d", b"e"], (4, 5))
+    book.append_many([b"d", b"e"], (4, 5), atomic=True)
     assert [deed.mug for deed in book] == [7, 2**32 - 1, 3, 4, 5]

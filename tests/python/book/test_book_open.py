@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from deedbook import AlreadyExistsError, Book, ClosedError, InvalidArgumentError
+from deedbook import AlreadyExistsError, Book, ClosedError, Durability, InvalidArgumentError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 
@@ -31,7 +32,7 @@ def test_mode_a_makes_and_reopens_and_mode_x_makes(path: Path) -> None:
         {"mode": "rb"},
         {"durability": "sometimes"},
         {"durability": "interval"},
-        {"durability": "interval:0"},
+        {"durability": timedelta(milliseconds=0)},
         {"durability": "bytes:-1"},
         {"recovery": "always"},
         {"deed_bytes_max": 3},
@@ -44,7 +45,9 @@ def test_words_outside_the_domain_are_refused(path: Path, wrong: dict[str, objec
     assert not path.exists()
 
 
-@pytest.mark.parametrize("durability", ["always", "interval:50", "bytes:4096", "manual", "none"])
+@pytest.mark.parametrize(
+    "durability", ["always", timedelta(milliseconds=50), Durability.bytes(4096), "manual", "none"]
+)
 def test_the_durability_is_told_as_it_was_given(path: Path, durability: str) -> None:
     with Book.create(path, durability=durability) as book:
         assert book.durability == durability
@@ -80,7 +83,7 @@ def test_closing_twice_is_fine_and_every_call_on_a_closed_book_is_refused(path: 
         lambda: book.commit(b""),
         lambda: book.append_many([b""]),
         lambda: book.append_many([]),
-        lambda: book.append_batch([b""]),
+        lambda: book.append_many([b""], atomic=True),
         book.sync,
         book.refresh,
         lambda: book.read(1),
@@ -89,7 +92,7 @@ def test_closing_twice_is_fine_and_every_call_on_a_closed_book_is_refused(path: 
         lambda: len(book),
         lambda: iter(book),
         lambda: reversed(book),
-        book.jams,
+        book.payloads,
         book.follow,
         book.batches,
         book.splits,

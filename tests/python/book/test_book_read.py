@@ -69,7 +69,7 @@ def test_slices_go_by_event_number_and_are_clipped(
     deeds = book[key]
     assert events(deeds) == wanted
     assert events(reversed(deeds)) == wanted[::-1]
-    assert [*deeds.jams()] == [JAMS[event - 11] for event in wanted]
+    assert [*deeds.payloads()] == [JAMS[event - 11] for event in wanted]
     with pytest.raises(InvalidArgumentError, match="step"):
         book[key.start : key.stop : 2]
     assert len(deeds) == len(wanted) == deeds.stop - deeds.start
@@ -93,7 +93,7 @@ def test_iter_gives_start_to_stop_both_ways(
     wanted = [n for n in range(11, 16) if (start or 0) <= n < (2**64 if stop is None else stop)]
     assert events(book.iter(start, stop)) == wanted
     assert events(book.iter(start, stop, reverse=True)) == wanted[::-1]
-    assert [*book.jams(start, stop)] == [JAMS[n - 11] for n in wanted]
+    assert [*book.payloads(start, stop)] == [JAMS[n - 11] for n in wanted]
 
 
 def test_an_iterator_is_a_snapshot(book: Book) -> None:
@@ -103,6 +103,6 @@ def test_an_iterator_is_a_snapshot(book: Book) -> None:
 
 
 def test_a_finished_iterator_stays_finished(book: Book) -> None:
-    for deeds in (iter(book), reversed(book), book.jams()):
+    for deeds in (iter(book), reversed(book), book.payloads()):
         assert len(list(deeds)) == 5
         assert next(deeds, "end") == next(deeds, "end") == "end"

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from deedbook import Book, Deed, Log, Meta, Split
+from deedbook import Book, Deed, Log, Meta
+from deedbook.jobs import Split
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_what_holds_a_file_cannot_be_pickled_or_copied(book: Book) -> None:
         book.batches(),
         iter(book),
         reversed(book),
-        book.jams(),
+        book.payloads(),
         book.follow(),
     ]
     for handle in handles:

@@ -26,7 +26,7 @@ def test_a_conversion_says_what_it_left_out(tmp_path: Path) -> None:
     """A batch that is there in part gives its deeds; one that is lost is an error."""
     source = tmp_path / "0i0"
     with Book.create(source, layout="slots") as book:
-        book.append_batch([b"one", b"two" * 30])
+        book.append_many([b"one", b"two" * 30], atomic=True)
         end = book.end
     shutil.rmtree(source / ".deedbook")
     os.truncate(source / "book.log", end - 5)

@@ -18,7 +18,6 @@ from deedbook import (
     ClosedError,
     CorruptError,
     Deed,
-    Epoch,
     InvalidArgumentError,
     LockedError,
     OutOfRangeError,
@@ -26,7 +25,9 @@ from deedbook import (
     ReadOnlyError,
 )
 from deedbook._formats import detect
+from deedbook.reports import Epoch
 from log_bytes import flip
+from positions import span
 from shell import outputs as deedbook_cli
 
 JAMS = [b'{"n":%d}' % n for n in range(1, 10)]
@@ -37,12 +38,12 @@ def zod(tmp_path: Path) -> Path:
     """A pier with the epochs 0i0 (events 1 to 3), 0i3 (4 and 5) and 0i5 (6 to 9)."""
     path = tmp_path / "zod"
     with Pier.create(path) as pier:
-        assert pier.append_many(JAMS[:3]) == (1, 4)
+        assert span(pier.append_many(JAMS[:3])) == (1, 4)
         pier.save_meta(who=0x1122, version=3, life=7, fake=False)
         assert pier.roll() == 3
         assert [pier.append(jam, n) for n, jam in enumerate(JAMS[3:5], 4)] == [4, 5]
         assert pier.roll() == 5
-        assert pier.append_batch(JAMS[5:], event=6, epoch=5) == (6, 10)
+        assert span(pier.append_many(JAMS[5:], event=6, epoch=5, atomic=True)) == (6, 10)
     return path
 
 
@@ -57,8 +58,8 @@ def test_the_epochs_are_one_log(zod: Path) -> None:
             assert (pier.epoch, pier.last, pier.durable_last) == (0, 9, 9)
             assert [deed.event for deed in pier] == list(range(1, 10))
             assert [deed.jam for deed in reversed(pier)] == JAMS[::-1]
-            assert list(pier.jams()) == list(pier.payloads()) == JAMS
-            assert list(pier.jams(3, 7)) == JAMS[2:6]
+            assert list(pier.payloads()) == list(pier.payloads()) == JAMS
+            assert list(pier.payloads(3, 7)) == JAMS[2:6]
             assert pier.log_path == str(log_of(zod)) and pier.path == str(path)
             assert (pier.mode, pier.durability) == ("r", "always")
             assert pier.recovery.verdict == "clean"
@@ -70,7 +71,7 @@ def test_deeds_are_found_by_index_slice_and_in(zod: Path) -> None:
         assert pier[-1].event == 9 and pier[-9].event == 1
         assert [deed.event for deed in pier[2:7]] == [2, 3, 4, 5, 6]
         assert [deed.event for deed in reversed(pier[:6])] == [5, 4, 3, 2, 1]
-        assert len(pier[:]) == 9 and list(pier[3:5].jams()) == JAMS[2:4]
+        assert len(pier[:]) == 9 and list(pier[3:5].payloads()) == JAMS[2:4]
         assert 1 in pier and 9 in pier and 0 not in pier and 10 not in pier
         assert Deed(4, 4, JAMS[3]) in pier and Deed(4, 5, JAMS[3]) not in pier
         with pytest.raises(TypeError):
@@ -101,8 +102,8 @@ def test_arrow_has_the_deeds_of_every_epoch(zod: Path) -> None:
         assert empty.num_rows == 0 and empty.schema == table.schema
     with Pier.create(zod.parent / "new") as pier:
         assert pyarrow.table(pier).schema == table.schema
-        assert pier.append_many(pyarrow.array([b"1", b"2"])) == (1, 3)
-        assert list(pier.jams()) == [b"1", b"2"]
+        assert span(pier.append_many(pyarrow.array([b"1", b"2"]))) == (1, 3)
+        assert list(pier.payloads()) == [b"1", b"2"]
 
 
 def test_after_damage_no_batches_of_a_later_epoch_come(zod: Path) -> None:

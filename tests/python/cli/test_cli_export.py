@@ -118,7 +118,7 @@ def test_payloads_as_json_and_text(logs: Path, tmp_path: Path) -> None:
 def test_a_file_that_is_sent_meanwhile_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Ledger.open(tmp_path / "log", batch_records=1) as ledger:
+    with Ledger.open(tmp_path / "log", "a", batch_records=1) as ledger:
         ledger.append(b"1")
         ledger.append(b"2")
     listed = _LedgerInfo.data_files

@@ -24,7 +24,6 @@ from deedbook import (
     InvalidArgumentError,
     Ledger,
     LedgerRecord,
-    LedgerSnapshot,
     MissingError,
     NotALogError,
     OutOfRangeError,
@@ -54,7 +53,7 @@ ALL = [event for index in (2, 9, 10) for event in events(index)]
 def test_a_ledger_is_opened_by_its_path(spool: Path) -> None:
     assert formats.detect(spool) == "ledger" == formats.detect(spool / "9-events")
     with package.open(spool) as snapshot:
-        assert isinstance(snapshot, LedgerSnapshot)
+        assert isinstance(snapshot, Ledger)
         assert [record.payload for record in snapshot] == list(snapshot.payloads()) == ALL
         assert [file.index for file in snapshot.files] == [2, 9, 10]  # by value, not by text
         assert (snapshot.path, snapshot.base, bool(snapshot)) == (str(spool), "events", True)
@@ -65,7 +64,7 @@ def test_a_ledger_is_opened_by_its_path(spool: Path) -> None:
     with pytest.raises(ClosedError):
         snapshot.iter()
     one = package.open(spool / "9-events")
-    assert isinstance(one, LedgerSnapshot) and list(one.payloads()) == events(9)
+    assert isinstance(one, Ledger) and list(one.payloads()) == events(9)
     assert os.listdir(spool) == os.listdir(spool) and not (spool / ".deedbook").exists()
 
 
@@ -162,7 +161,7 @@ def test_names_alone_make_no_ledger(tmp_path: Path) -> None:
     found = re.findall(meant + r"its base \(([\w.]+)\)", said)
     assert found and {(name, name.partition("-")[2]) for name in named}.issuperset(found)
     with pytest.raises(MissingError, match="no ledger"):
-        LedgerSnapshot.open(tmp_path)
+        Ledger.open(tmp_path)
     # Nor do they keep another format from the directory, or its files.
     with Wal.open(tmp_path, "a") as wal:
         wal.append(b"1")
@@ -179,7 +178,7 @@ def test_the_base_says_that_what_is_damaged_is_a_ledger(spool: Path) -> None:
 
 def test_two_ledgers_in_one_directory_must_be_told_apart(spool: Path, tmp_path: Path) -> None:
     file_of(spool, 0, [b"1", b"2"], "clicks")
-    for call in (package.open, LedgerSnapshot.open):
+    for call in (package.open, Ledger.open):
         with pytest.raises(InvalidArgumentError, match="clicks, events: say which"):
             call(spool)
     with pytest.raises(InvalidArgumentError, match="clicks, events: say which"):
@@ -213,7 +212,7 @@ def test_a_wal_and_a_ledger_in_one_directory_are_refused(spool: Path) -> None:
 def test_info_counts_what_waits_and_says_what_is_wrong(spool: Path) -> None:
     damage(spool / "9-events")
     file_of(spool, 11, [])
-    with Ledger.open(spool) as ledger:
+    with Ledger.open(spool, "a") as ledger:
         ledger.append(b"being written")
         done = deedbook("info", spool, "--json")
         shown = deedbook("info", spool).stdout.decode()
@@ -235,7 +234,7 @@ def test_info_counts_what_waits_and_says_what_is_wrong(spool: Path) -> None:
 
 def test_info_counts_what_was_set_aside(spool: Path) -> None:
     damage(spool / "2-events")
-    with Ledger.open(spool) as ledger:
+    with Ledger.open(spool, "a") as ledger:
         fetched = ledger.fetch()
         ledger.remove(fetched.removable)
     facts = json.loads(ok("info", spool, "--json"))
@@ -253,7 +252,7 @@ def test_info_counts_what_was_set_aside(spool: Path) -> None:
 def test_cat_prints_events_in_the_order_in_which_they_are_sent(spool: Path) -> None:
     assert ok("cat", spool, "--raw").split(b"\n")[:-1] == ALL
     assert ok("cat", spool, "--null").split(b"\0")[:-1] == ALL
-    with Ledger.open(spool) as ledger:
+    with Ledger.open(spool, "a") as ledger:
         fetched = ledger.fetch()
         sent = [payload for body in fetched.data for payload in body.records()]
     assert sent == ALL
@@ -277,7 +276,7 @@ def test_a_range_of_cat_is_one_of_files(spool: Path) -> None:
 @posix
 def test_tail_follows_a_ledger_through_its_files(tmp_path: Path) -> None:
     """Those that are being written, and new ones, also where the older ones are sent meanwhile."""
-    with Ledger.open(tmp_path / "spool", batch_records=5) as ledger:
+    with Ledger.open(tmp_path / "spool", "a", batch_records=5) as ledger:
         sent = [b'{"n":%d}' % number for number in range(40)]
         ledger.append_many(sent[:12])
         with running("tail", ledger.path, "--raw", "-n", "4") as last:
@@ -324,7 +323,7 @@ def test_a_torn_end_is_no_damage_to_cat(spool: Path) -> None:
 
 
 def test_cat_leaves_out_what_is_being_written(spool: Path) -> None:
-    with Ledger.open(spool) as ledger:
+    with Ledger.open(spool, "a") as ledger:
         ledger.append(b"being written")
         done = deedbook("cat", spool, "--raw")
         assert done.returncode == 0 and done.stdout.splitlines() == ALL

@@ -67,11 +67,11 @@ def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -
 
 def test_letters_that_are_longer_than_the_usual_limit_are_replayed(tmp_path: Path) -> None:
     path, long = tmp_path / "spool", b'"%s"' % (b"x" * (1 << 20))
-    Ledger.open(path, record_bytes_max=2 << 20).close()
+    Ledger.open(path, "a", record_bytes_max=2 << 20).close()
     letters = DeadLetters(path / ".deedbook" / "dead-letters")
     letters.write("a", [(0, long)], reason="no", status=400, attempts=1, now=0.0, url="http://h")
     assert "put 1 event back" in spool("replay", path)[1]
-    with Ledger.open(path) as ledger:
+    with Ledger.open(path, "a") as ledger:
         assert list(ledger.fetch().data[0].records()) == [long]
 
 
@@ -92,7 +92,7 @@ def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> No
         assert "put 1 event back" in spool("replay", path, "--base", "clicks")[1]
         spool("send", path, endpoint.url, "--base", "clicks")
         assert endpoint.events == [b'{"of":"clicks"}']
-        with TransientDB(Ledger.open(path, base="clicks")) as db:
+        with TransientDB(Ledger.open(path, "a", base="clicks")) as db:
             letters = Sender(db, endpoint.url).dead_letters
     assert letters.path == path / ".deedbook" / "dead-letters-clicks"
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> Non
         # Only whole seconds were taken.
         _, err = spool("send", path, endpoint.url, "--timeout", 0.5, code=2)
     assert "not all is sent after 0.5 s" in err and "503" in err
-    with Ledger.open(path) as ledger:
+    with Ledger.open(path, "a") as ledger:
         assert ledger.has_data()
 
 

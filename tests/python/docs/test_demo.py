@@ -73,7 +73,7 @@ def test_the_kills_were_real_and_the_log_is_the_input(finished: Path) -> None:
     lines = (finished / "input.jsonl").read_bytes().splitlines()
     assert report["writing"]["acknowledged"] == len(lines) == EVENTS
     with deedbook.Book.open(finished / "log") as book:
-        assert list(book.jams()) == lines
+        assert list(book.payloads()) == lines
     assert deedbook.Book.verify(finished / "log").ok
 
 

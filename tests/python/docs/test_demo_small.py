@@ -64,7 +64,7 @@ def test_the_small_demo_needs_the_wheel_alone_and_its_numbers_add_up(
         resumed_at = kill["last"]
         assert f"acknowledged {kill['acknowledged']:>8,}  found {kill['last']:>8,}" in said
     with deedbook.Book.open(out / "log") as book:
-        assert list(book.jams()) == (out / "input.jsonl").read_bytes().splitlines()
+        assert list(book.payloads()) == (out / "input.jsonl").read_bytes().splitlines()
         assert len(book) == _demo.EVENTS
     assert report["ok"] and all(check["ok"] for check in report["checks"])
     assert said.isascii() and "\x1b" not in said
@@ -96,7 +96,7 @@ def test_numbers_that_do_not_add_up_end_with_1(
     def dishonest(log: Path, *rest: Any) -> _demo.Writing:
         writing = honest(log, *rest)
         with deedbook.Book.open(log) as book:
-            jams = list(book.jams())
+            jams = list(book.payloads())
         _demo.remove(log)
         with deedbook.Book.create(log, durability="manual") as book:
             book.append_many([*jams[:100], *jams[101:], b"invented", b"invented"])

@@ -69,7 +69,7 @@ def test_a_killed_sender_in_rust_loses_no_event(tmp_path: Path, programs: Path) 
         command = [programs / "spool", tmp_path / "spool", endpoint.url]
         # What it read it keeps, whatever the server says.
         subprocess.run(command, input=lines, capture_output=True, check=False)
-        with Ledger.open(tmp_path / "spool", batch_records=20) as ledger:
+        with Ledger.open(tmp_path / "spool", "a", batch_records=20) as ledger:
             ledger.append_many(wanted[1000:])
         ends = set()
         for attempt in range(1000):
@@ -84,5 +84,5 @@ def test_a_killed_sender_in_rust_loses_no_event(tmp_path: Path, programs: Path) 
                 break
         assert {0, -9, 1} <= ends, "sent all, killed, refused"
         assert set(endpoint.events) == set(wanted)
-    with Ledger.open(tmp_path / "spool") as ledger:
+    with Ledger.open(tmp_path / "spool", "a") as ledger:
         assert not ledger.has_data()

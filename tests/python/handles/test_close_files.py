@@ -80,7 +80,7 @@ def test_a_closed_event_store_holds_nothing(mode: str, tmp_path: Path) -> None:
 
 
 def test_a_closed_ledger_holds_nothing(tmp_path: Path) -> None:
-    ledger = Ledger.open(tmp_path / "ledger")
+    ledger = Ledger.open(tmp_path / "ledger", "a")
     ledger.append_many([b"{}"] * 100)
     ledger.close()
     assert held(tmp_path) == []

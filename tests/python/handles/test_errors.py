@@ -93,12 +93,13 @@ def test_io_keeps_the_errno_of_the_system(path: Path) -> None:
 def test_a_full_disk_is_an_io_error_and_the_book_goes_on(path: Path, run_child) -> None:
     pytest.importorskip("resource")
     code = """
-import deedbook, errno, resource, signal, sys
+import deedbook, errno, functools, resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 book = deedbook.Book.create(sys.argv[1])
 book.append(b"before")
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-for append in (lambda jams: book.append(jams[0]), book.append_many, book.append_batch):
+batch = functools.partial(book.append_many, atomic=True)
+for append in (lambda jams: book.append(jams[0]), book.append_many, batch):
     try:
         append([bytes(2 << 20)])
     except deedbook.IoError as error:
@@ -174,7 +175,11 @@ def closed(path: Path) -> None:
         (ReadOnlyError, lambda path: Book.open(path).append(b"x"), "no"),
         (ClosedError, closed, "no"),
         (OutOfRangeError, lambda path: Book.open(path)[1], None),
-        (ContiguityError, lambda path: Book.open(path, "a").append_batch([b""], event=7), "no"),
+        (
+            ContiguityError,
+            lambda path: Book.open(path, "a").append_many([b""], event=7, atomic=True),
+            "no",
+        ),
         (TooLargeError, lambda path: Book.open(path, "a", deed_bytes_max=8).append(b"12345"), "no"),
     ],
 )

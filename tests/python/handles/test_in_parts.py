@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import deedbook
-from deedbook import Book, Log, PayloadReader, Wal
+from deedbook import Book, Log, Wal
+from deedbook.reports import PayloadReader
 
 LONG = bytes(range(256)) * 12_289  # three parts and a little
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, _core, _demo
+from deedbook import Book, EventStore, Ledger, Pier, Wal, _core, _demo
 from deedbook._shown import HANDLES, REPORTS
 from deedbook._text import size
 from nostr_events import made
@@ -72,10 +72,10 @@ def values_of(home: Path) -> list[Any]:
     wal = Wal.create(home / "wal")
     wal.append(b"x")
     copy = deedbook.backup(home / "pier", home / "copy")
-    with Ledger.open(home / "ledger") as ledger:
+    with Ledger.open(home / "ledger", "a") as ledger:
         ledger.append(b"x")
         of_ledger = ledger.stats()
-    snapshot = LedgerSnapshot.open(home / "ledger")
+    snapshot = Ledger.open(home / "ledger")
     store = EventStore.create(home / "nostr")
     store.append_many([deedbook.Event(**made(f"event {n}", kind=n)) for n in range(9)])
     checked = Book.verify(home / "book")
@@ -83,7 +83,8 @@ def values_of(home: Path) -> list[Any]:
     return [
         *(opened, pier, wal, snapshot, store),
         *(checked, checked.damages[0], opened.recovery, stats, of_ledger, pier.recovery),
-        *(Pier.verify(home / "pier"), snapshot.verify()[0], store.verify(), store.opening),
+        *(Pier.verify(home / "pier"), Ledger.verify(home / "ledger"), store.opening),
+        EventStore.verify(home / "nostr"),
         *(
             copy,
             store.census(),
@@ -99,11 +100,11 @@ def test_logs_and_reports_show_themselves_in_a_notebook(home: Path) -> None:
         assert {"table"} <= tags.names, type(value)
         if hasattr(value, "path"):
             assert HOSTILE in tags.text
-        if isinstance(value, deedbook.VerifyReport):
+        if isinstance(value, deedbook.reports.VerifyReport):
             assert value.verdict == "corrupt" and len(value.damages) > 3
             assert {"svg", "rect"} <= tags.names and "checksum" in tags.text
             assert f"{value.damages[-1].offset:,}" in tags.text
-        if isinstance(value, deedbook.LogReport):
+        if isinstance(value, deedbook.reports.LogReport):
             assert "svg" in tags.names
 
 
@@ -129,7 +130,7 @@ def test_values_are_short_and_have_no_address(home: Path) -> None:
     for value in values:
         line = repr(value)
         assert type(value).__name__ in line and "0x" not in line and len(line) < 1600, line
-    census = next(one for one in values if isinstance(one, deedbook.EventCensus))
+    census = next(one for one in values if isinstance(one, deedbook.reports.EventCensus))
     assert "kinds={0: 1, 1: 1, 2: 1, ... 6 more}" in repr(census)
     for name in deedbook.__all__:
         found = getattr(deedbook, name)
@@ -138,11 +139,11 @@ def test_values_are_short_and_have_no_address(home: Path) -> None:
 
 
 def test_every_report_and_every_handle_has_both() -> None:
-    assert [name for name in (*HANDLES, *REPORTS) if not hasattr(deedbook, name)] == []
+    assert [name for name in (*HANDLES, *REPORTS) if not hasattr(_core, name)] == []
     of_reports = {name for name in _core.__all__ if name.endswith(("Report", "Stats", "Repair"))}
     assert of_reports <= set(REPORTS)
     for name in (*HANDLES, *REPORTS):
-        assert callable(getattr(deedbook, name)._repr_html_)
+        assert callable(getattr(_core, name)._repr_html_)
 
 
 def test_importing_loads_none_of_it() -> None:

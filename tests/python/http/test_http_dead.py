@@ -175,12 +175,12 @@ def test_a_replay_that_is_refused_appends_nothing(
     folder: DeadLetters, tmp_path: Path, wrapped: bool
 ) -> None:
     file = written(folder, items=[b"1", b"x" * (1 << 20) + b"x", b"2"])
-    with Ledger.open(tmp_path / "spool") as ledger:
+    with Ledger.open(tmp_path / "spool", "a") as ledger:
         for _ in range(2):
             with pytest.raises(TooLargeError):
                 folder.replay(TransientDB(ledger) if wrapped else ledger)
         assert ledger.fetch() is None and folder.files() == [file]
-    with Ledger.open(tmp_path / "spool", record_bytes_max=2 << 20) as ledger:
+    with Ledger.open(tmp_path / "spool", "a", record_bytes_max=2 << 20) as ledger:
         assert folder.replay(TransientDB(ledger) if wrapped else ledger) == 3
         bodies = ledger.fetch().data
         assert [len(e) for body in bodies for e in body.records()] == [1, 1_048_577, 1]

@@ -246,7 +246,7 @@ def test_a_file_that_is_damaged_after_it_was_fetched_is_fetched_again(tmp_path: 
             whole = file.read_bytes()
             file.write_bytes(whole.replace(b'"n":1', b'"n":7'))
 
-    with Ledger.open(tmp_path / "spool") as ledger:
+    with Ledger.open(tmp_path / "spool", "a") as ledger:
         ledger.append_many(events(3))
         run = Run(ledger, tmp_path / "dead")
         run.flow.close(float("inf"))

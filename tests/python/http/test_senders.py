@@ -28,7 +28,7 @@ import sys
 from deedbook import Ledger
 from deedbook.http import Sender
 path, url, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
-with Ledger.open(path, batch_bytes=2000) as ledger, Sender(ledger, url, key_header=None) as sender:
+with Ledger.open(path, "a", batch_bytes=2000) as ledger, Sender(ledger, url, key_header=None) as sender:
     for number in range(first, first + 500):
         ledger.append(b'{"n":%d}' % number)
         if number % 50 == 0:
@@ -38,8 +38,8 @@ with Ledger.open(path, batch_bytes=2000) as ledger, Sender(ledger, url, key_head
 
 
 def filled(path: Path, files: int) -> None:
-    with Ledger.open(path, batch_records=1) as ledger:
-        ledger.append_batch(b'{"n":%d}' % number for number in range(files))
+    with Ledger.open(path, "a", batch_records=1) as ledger:
+        ledger.append_many((b'{"n":%d}' % number for number in range(files)), atomic=True)
 
 
 def test_four_senders_in_four_processes_send_each_event_once(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_four_senders_in_four_processes_send_each_event_once(tmp_path: Path) -> 
         command = [sys.executable, "-c", WORKER, str(tmp_path / "s"), endpoint.url]
         workers = [subprocess.Popen([*command, str(1000 * n)]) for n in range(4)]
         assert [one.wait(60) for one in workers] == [0] * 4
-        with Ledger.open(tmp_path / "s") as ledger, Sender(ledger, endpoint.url) as rest:
+        with Ledger.open(tmp_path / "s", "a") as ledger, Sender(ledger, endpoint.url) as rest:
             assert rest.drain(30)
         arrived = Counter(json.loads(event)["n"] for event in endpoint.events)
     assert arrived == Counter(1000 * n + m for n in range(4) for m in range(500))
@@ -57,11 +57,11 @@ def test_a_sender_that_ends_gives_its_files_back(
     sender: MakeSender, endpoint: Endpoint, tmp_path: Path
 ) -> None:
     filled(tmp_path / "s", 3)
-    with Ledger.open(tmp_path / "s") as ledger:
+    with Ledger.open(tmp_path / "s", "a") as ledger:
         endpoint.script.extend([503] * 50)
         with sender(ledger) as both:
             assert not both.drain(0.2)
-        with Ledger.open(tmp_path / "s") as other:
+        with Ledger.open(tmp_path / "s", "a") as other:
             fetched = other.fetch()
             assert fetched is not None and len(fetched.data) == 3
 
@@ -69,11 +69,11 @@ def test_a_sender_that_ends_gives_its_files_back(
 @pytest.mark.skipif(os.name == "nt", reason="a ledger has no locks there")
 async def test_what_a_handle_releases_another_fetches(tmp_path: Path) -> None:
     filled(tmp_path / "s", 3)
-    with Ledger.open(tmp_path / "s") as ledger:
+    with Ledger.open(tmp_path / "s", "a") as ledger:
         mine = ledger.fetch(2)
         assert mine is not None
         ledger.release(mine.removable[:1])
-        async with AsyncLedger.open(tmp_path / "s") as other:
+        async with AsyncLedger.open(tmp_path / "s", "a") as other:
             theirs = await other.fetch()
             assert theirs is not None and [body.index for body in theirs.data] == [0, 2]
             await other.release(theirs.removable)
@@ -87,7 +87,7 @@ def test_one_bad_event_takes_no_others_along(
     sender: MakeSender, endpoint: Endpoint, tmp_path: Path
 ) -> None:
     events = [b'{"n":%d}' % number for number in range(40)]
-    with Ledger.open(tmp_path / "s") as ledger, sender(ledger) as both:
+    with Ledger.open(tmp_path / "s", "a") as ledger, sender(ledger) as both:
         ledger.append_many([*events[:20], b"{'oops': 1}", *events[20:]])
         drained = both.drain(30)
         assert (drained.empty, drained.events_sent, drained.events_refused) == (True, 40, 1)
@@ -105,7 +105,7 @@ def test_a_ledger_takes_no_mode(tmp_path: Path) -> None:
 
 
 def test_the_commands_name_other_ledgers_there(endpoint: Endpoint, path: Path) -> None:
-    with Ledger.open(path, base="a") as ledger:
+    with Ledger.open(path, "a", base="a") as ledger:
         ledger.append(b"1")
     for words in (["status", path], ["send", path, endpoint.url]):
         assert json.loads(ok("spool", *words, "--json"))["other_bases"] == ["a"]
@@ -114,7 +114,7 @@ def test_the_commands_name_other_ledgers_there(endpoint: Endpoint, path: Path) -
 def test_headers_come_from_a_file_and_the_environment(
     endpoint: Endpoint, path: Path, tmp_path: Path
 ) -> None:
-    with Ledger.open(path) as ledger:
+    with Ledger.open(path, "a") as ledger:
         ledger.append_many([b"1", b"no json"])
     headers = tmp_path / "headers"
     headers.write_text("X-Key: one\nX-More: two\n")
@@ -167,9 +167,9 @@ def test_a_collector_below_a_path_is_reached() -> None:
 
 def test_a_limit_beyond_one_write_is_refused(tmp_path: Path) -> None:
     most = 0x7FFFF000 - 8
-    Ledger.open(tmp_path / "s", record_bytes_max=most).close()
+    Ledger.open(tmp_path / "s", "a", record_bytes_max=most).close()
     for wrong in (most + 1, (1 << 32) - 9):
         with pytest.raises(deedbook.InvalidArgumentError):
-            Ledger.open(tmp_path / "s", record_bytes_max=wrong)
+            Ledger.open(tmp_path / "s", "a", record_bytes_max=wrong)
     with pytest.raises(deedbook.InvalidArgumentError):
-        Ledger.open(tmp_path / "s", batch_bytes=10_000, max_bytes=2000)
+        Ledger.open(tmp_path / "s", "a", batch_bytes=10_000, max_bytes=2000)

@@ -20,7 +20,7 @@ FOOTER = '],"sentAt":"2026-01-02T03:04:05.678Z","writeKey":"key"}'
 
 def events(path: Path) -> list[bytes]:
     found = []
-    with Ledger.open(path) as ledger:
+    with Ledger.open(path, "a") as ledger:
         while (result := ledger.fetch()) is not None:
             found += [event for batch in result.data for event in batch.records()]
             ledger.remove(result.removable)

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Event, EventStore, ImportReport
+from deedbook import Event, EventStore
+from deedbook.reports import ImportReport
 from line_files import has_zstd
 from log_bytes import flip
 from nostr_events import LINES, SMALL, made
@@ -156,7 +157,7 @@ def test_modes_and_errors(path: Path) -> None:
     for call in (
         store.commit,
         store.census,
-        store.verify,
+        store.verify_log,
         store.__enter__,
         lambda: store.append(made()),
     ):
@@ -198,8 +199,8 @@ def test_threads_append_at_once(store: EventStore) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    store.commit()
-    assert store.census().events == 400 and store.verify().ok
+    store.sync()
+    assert store.census().events == 400 and EventStore.verify(store.path).ok
 
 
 def test_files_of_python_and_their_errors(store: EventStore, tmp_path: Path) -> None:
@@ -245,8 +246,8 @@ def test_progress_is_told_and_may_end_the_work(store: EventStore, tmp_path: Path
     report = store.import_json(SMALL, progress=reports.append)
     assert reports[-1] == report
     done: list[tuple[int, int]] = []
-    store.verify(progress=lambda *now: done.append(now))
-    assert done[-1][0] == done[-1][1] == store.verify().bytes
+    EventStore.verify(store.path, progress=lambda *now: done.append(now))
+    assert done[-1][0] == done[-1][1] == EventStore.verify(store.path).bytes
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -254,7 +255,7 @@ def test_progress_is_told_and_may_end_the_work(store: EventStore, tmp_path: Path
     calls: list[Any] = [
         lambda: store.import_json(SMALL, progress=stop),
         lambda: store.export_json(tmp_path / "out", progress=stop),
-        lambda: store.verify(progress=stop),
+        lambda: EventStore.verify(store.path, progress=stop),
         lambda: EventStore.salvage(store.path, tmp_path / "copy", progress=stop),
     ]
     for call in calls:

@@ -15,7 +15,8 @@ from nostr_columns import SCHEMA, TAGS, walked
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook  # noqa: E402
-from deedbook import EventStore, InvalidArgumentError, Split  # noqa: E402
+from deedbook import EventStore, InvalidArgumentError  # noqa: E402
+from deedbook.jobs import Split
 from nostr_events import AUTHOR, EVENTS, made  # noqa: E402
 from this_process import counts_during  # noqa: E402
 

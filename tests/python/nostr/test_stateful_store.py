@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import deedbook
 import tiers
-from deedbook import Event, EventOutcome, EventStore
+from deedbook import Durability, Event, EventOutcome, EventStore
 from deedbook.pipeline._signing import public_key, sign
 from nostr_events import made
 
@@ -26,7 +26,7 @@ DELETED, REPLACED = 1, 2
 FIELDS = ("pubkey", "created_at", "kind", "tags", "content")
 SECRETS = {public_key(secret): secret for secret in (1, 2, 3)}
 AUTHORS = list(SECRETS)
-DURABILITIES = st.sampled_from([None, "always", "bytes:1000", "manual", "none"])
+DURABILITIES = st.sampled_from([None, "always", Durability.bytes(1000), "manual", "none"])
 HISTORIES = st.sampled_from(["drop", "drop", "keep"])
 AUTHOR = st.sampled_from(AUTHORS)
 SECOND = st.integers(1, 5)
@@ -199,7 +199,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
-        self.store.commit()
+        self.store.sync()
         # Other processes see from then on what was replaced or deleted.
         with EventStore.open(self.root) as reader:
             self.check(reader)
@@ -266,7 +266,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def verify_while_open(self) -> None:
-        report = self.store.verify()
+        report = EventStore.verify(self.store.path)
         assert report.ok and report.live == len(self.counting())
         assert report.live + report.deleted + report.replaced >= len(self.model)
         with pytest.raises(deedbook.LockedError):

@@ -18,7 +18,7 @@ pytest.importorskip("deltalake", reason="deltalake is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from browser import WIDTHS, Browser, look
-from deedbook import Book, Event, EventStore, Ledger, LedgerSnapshot, Wal
+from deedbook import Book, Event, EventStore, Ledger, Wal
 from deedbook._cli import main
 from deedbook.pipeline.check import check
 from deedbook.pipeline.config import Config, load
@@ -81,11 +81,11 @@ def test_the_lag_is_what_has_come_since(home: Path, config: Config) -> None:
         before = wal.end
         wal.append_many([b"{}"] * 7)
         in_wal = wal.end - before
-    with Ledger.open(home / "in" / "spool") as ledger:
+    with Ledger.open(home / "in" / "spool", "a") as ledger:
         ledger.append_many([b"one", b"two", b"three"])
         # A file that is being written cannot be read by others.
         assert lags(config) == {**NONE, "orders": Lag(7, in_wal)}
-        index = LedgerSnapshot.open(home / "in" / "spool").files[-1].index
+        index = Ledger.open(home / "in" / "spool").files[-1].index
     file = home / "in" / "spool" / f"{index}-events"
     (home / "in" / "files" / "000009.jsonl").write_bytes(b"{}\n{}\n")
     (home / "in" / "files" / "000010.jsonl.gz").write_bytes(b"12345")

@@ -125,7 +125,7 @@ def test_a_log_that_is_half_there_is_yet_to_come(
     if format == "wal":
         Wal.open(source.path, "a").close()
     else:
-        with Ledger.open(source.path) as ledger:
+        with Ledger.open(source.path, "a") as ledger:
             ledger.append(b"{}")
     take(config, journal=Journal(Layout(config)))
     assert ingested == [source.path]

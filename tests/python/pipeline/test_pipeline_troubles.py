@@ -112,7 +112,7 @@ def take_batch(config: Config, source: Source, number: int) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     opened: Any = EventStore if is_store else Book
     with opened.open(log, "a") as target:
-        target.transactions.commit(
+        target.transactions.publish(
             "job", [], app=f"{app}-q" if is_store else app, version=number, query="q"
         )
     for name in ("metadata", f"offsets/{number}", f"commits/{number}"):

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Pier, Wal, metrics
+from deedbook import Book, EventStore, Ledger, Pier, Wal, metrics
 from deedbook._cli import metrics_server as _server
 from deedbook._cli.metrics_server import serve
 from live import ended, running
@@ -109,7 +109,7 @@ def test_a_book_and_a_pier_name_their_last_event(tmp_path: Path, kind: type[Any]
 
 
 def test_a_ledger_and_a_store_know_what_no_sync_covers(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "ledger", durability="manual", batch_records=3) as ledger:
+    with Ledger.open(tmp_path / "ledger", "a", durability="manual", batch_records=3) as ledger:
         assert ledger.unsynced_bytes == 0
         ledger.append_many([b"one", b"two"])
         assert values({"x": ledger})["unsynced_bytes"] == ledger.unsynced_bytes == 2 * (8 + 3)
@@ -126,7 +126,7 @@ def test_a_ledger_and_a_store_know_what_no_sync_covers(tmp_path: Path) -> None:
         one = store.unsynced_bytes
         store.append(deedbook.Event(**made("two")))
         assert values({"x": store})["unsynced_bytes"] == store.unsynced_bytes > one > 100
-        store.commit()
+        store.sync()
         assert values({"x": store})["unsynced_bytes"] == store.unsynced_bytes == 0
     with EventStore.open(tmp_path / "store") as reader:
         assert reader.unsynced_bytes == 0 and "unsynced_bytes" not in values({"x": reader})
@@ -136,7 +136,7 @@ def test_a_ledger_and_a_store_know_what_no_sync_covers(tmp_path: Path) -> None:
 
 def test_a_ledger_counts_files_and_what_it_drops(tmp_path: Path) -> None:
     options: dict[str, Any] = {"batch_bytes": 500, "max_bytes": 2000, "on_full": "drop_oldest"}
-    with Ledger.open(tmp_path, base="events", **options) as ledger:
+    with Ledger.open(tmp_path, "a", base="events", **options) as ledger:
         for number in range(200):
             ledger.append(b"event %d" % number)
         found, stats = values({"spool": ledger}), ledger.stats()
@@ -147,19 +147,19 @@ def test_a_ledger_counts_files_and_what_it_drops(tmp_path: Path) -> None:
         assert found["bytes"] == sum(file.bytes for file in files)
         assert found["dropped_records_total"] == stats.dropped_events > 0
         assert found["appended_records_total"] == stats.log.records == 200
-    with Ledger.open(tmp_path, base="others") as others:
+    with Ledger.open(tmp_path, "a", base="others") as others:
         others.append(b"one")
     outside = parsed(metrics.text({"spool": tmp_path}))
     names = {dict(labels)["log"] for _, labels in outside}
     assert names == {"spool/events", "spool/others"}
-    with LedgerSnapshot.open(tmp_path, "others") as snapshot:
+    with Ledger.open(tmp_path, base="others") as snapshot:
         assert values({"others": snapshot})["files"] == 1
 
 
 def test_an_event_store_counts_its_write_ahead_log(tmp_path: Path) -> None:
     with EventStore.create(tmp_path / "store") as store:
         report = store.import_json(SMALL)
-        store.commit()
+        store.sync()
         stats, found = store.stats(), values({"store": store})
         assert stats.records >= report.stored > 0
         assert stats.syncs > 0 and stats.bytes > 0

@@ -128,10 +128,10 @@ def test_a_writer_reports_on_itself_with_its_syncs_and_what_is_not_durable(tmp_p
     wal = Wal.create(tmp_path / "wal")
     book = Book.create(tmp_path / "book", durability="manual")
     pier = Pier.create(tmp_path / "pier", durability="always")
-    ledger = Ledger.open(tmp_path / "ledger", base="mine", durability="always")
+    ledger = Ledger.open(tmp_path / "ledger", "a", base="mine", durability="always")
     store = EventStore.create(tmp_path / "store")
     store.append(deedbook.Event(**made("event")))
-    store.commit()
+    store.sync()
     for log in (wal, book, pier, ledger):
         for number in range(20):
             log.append(b'{"number": %d}' % number)
@@ -143,7 +143,7 @@ def test_a_writer_reports_on_itself_with_its_syncs_and_what_is_not_durable(tmp_p
         with log:
             found = deedbook.report(log)
             counted = log.stats()
-            counted = counted.log if isinstance(counted, deedbook.LedgerStats) else counted
+            counted = counted.log if isinstance(counted, deedbook.reports.LedgerStats) else counted
             assert found.stats == counted and found.ok and found.handle == repr(log)
             assert found.path == log.path
             page = found.to_html()
@@ -166,7 +166,7 @@ def test_without_a_writing_handle_the_page_says_why_there_are_no_latencies(logs:
         read = deedbook.report(reader)
         assert read.stats is None and read.handle is not None
         assert "None: this handle reads, and only" in read.to_html()
-    with Ledger.open(logs / "ledger") as ledger, pytest.raises(ValueError, match='"other"'):
+    with Ledger.open(logs / "ledger", "a") as ledger, pytest.raises(ValueError, match='"other"'):
         deedbook.report(ledger, base="other")
     with pytest.raises(TypeError, match="a log or a path is needed, not int"):
         deedbook.report(3)  # type: ignore[arg-type]

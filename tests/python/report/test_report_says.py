@@ -26,7 +26,7 @@ CHECKED = "Every checksum was checked"
 def two(tmp_path: Path) -> Path:
     """A directory with a ledger of one event, and one of two files."""
     for base, events in (("a", 1), ("b", 2)):
-        with Ledger.open(tmp_path / "two", base=base, batch_records=1) as ledger:
+        with Ledger.open(tmp_path / "two", "a", base=base, batch_records=1) as ledger:
             for number in range(events):
                 ledger.append(b"%d" % number)
     return tmp_path / "two"

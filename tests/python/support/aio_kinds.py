@@ -33,13 +33,11 @@ class Handle:
     # The calls that append; the last one takes a list.
     calls: tuple[str, ...] = ("append", "commit", "append_many")
     record: Callable[[int], Any] = b"%d".__mod__
-    # The call that syncs.
-    sync: str = "sync"
 
     def make(self, path: Path) -> Any:
         """A plain one, of which the one for asyncio syncs each append; there or new."""
         if self.name == "ledger":
-            return Ledger.open(path, durability="always")
+            return Ledger.open(path, "a", durability="always")
         return self.plain.open(path, "a", durability="manual" if self.name == "nostr" else "always")
 
     def of(self, plain: Any) -> Any:
@@ -93,7 +91,7 @@ HANDLES = LOGS | {
         AsyncLedger,
         numbers_of,
         lambda ledger: ledger.stats().log.records,
-        ("append", "append_batch", "append_many"),
+        ("append", "commit", "append_many"),
     ),
     "nostr": Handle(
         "nostr",
@@ -101,9 +99,8 @@ HANDLES = LOGS | {
         AsyncEventStore,
         lambda store: [int(event.content) for event in store],
         lambda store: sum(1 for _ in store),
-        ("append", "append_many"),
+        ("append", "commit", "append_many"),
         note,
-        "commit",
     ),
 }
 

@@ -31,7 +31,7 @@ def make_logs(home: Path, payloads: Sequence[bytes], events: int = 30, **of_wal:
         pier.append_many(payloads[third:])
     with Wal.create(home / "wal", **of_wal) as wal:
         wal.append_many(payloads)
-    with Ledger.open(home / "ledger") as ledger:
+    with Ledger.open(home / "ledger", "a") as ledger:
         ledger.append_many(payloads)
     with EventStore.create(home / "nostr") as store:
         store.append_many([made(f"event {number}") for number in range(events)])
@@ -50,7 +50,7 @@ def write(name: str, path: Path, first: int = 0) -> None:
             store.append_many(event(number) for number in range(first, first + 10))
         return
     if name == "ledger":
-        log = Ledger.open(path)
+        log = Ledger.open(path, "a")
     else:
         kind, options = KINDS[name]
         log = kind.open(path, "a", **options)

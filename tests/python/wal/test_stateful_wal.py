@@ -9,6 +9,7 @@ import contextlib
 import shutil
 import struct
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import deedbook
 import tiers
-from deedbook import InvalidArgumentError, OutOfRangeError, Record, Wal
+from deedbook import Durability, InvalidArgumentError, OutOfRangeError, Record, Wal
+from positions import span
 
 pytestmark = pytest.mark.promise("wal-beside")
 
@@ -34,7 +36,9 @@ SIZES = st.sampled_from([0, 1, 56, 255, 592, 4088, 4097, 65536 - 8, 65537, LIMIT
 NESTED = struct.pack("<II", 0x48674BC7, 0) * 3 + b"."
 LONG = st.builds(lambda size, fill: bytes([fill]) * size, SIZES, st.integers(0, 255))
 PAYLOADS = SMALL | st.just(NESTED) | LONG
-DURABILITIES = st.sampled_from(["always", "interval:5", "bytes:1000", "manual", "none"])
+DURABILITIES = st.sampled_from(
+    ["always", timedelta(milliseconds=5), Durability.bytes(1000), "manual", "none"]
+)
 RECOVERIES = st.sampled_from(["valid", "acknowledged", "spec"])
 NAMES = st.sampled_from(["a", "b", "c"])
 
@@ -95,23 +99,22 @@ class WalMachine(RuleBasedStateMachine):
     @rule(payloads=st.lists(PAYLOADS, max_size=8))
     def append_many(self, payloads: list[bytes]) -> None:
         payloads = [payload[: self.longest] for payload in payloads]
-        first, bounds = self.end, self.wal.append_many(iter(payloads))
-        self.appended(payloads)
-        assert bounds == (first, self.end)
-        first, bounds = self.end, self.wal.append_batch(payloads)
-        self.appended(payloads)
-        assert bounds == (first, self.end)
+        first, added = self.end, self.wal.append_many(iter(payloads))
+        lsns = self.appended(payloads)
+        assert span(added) == (first, self.end) and len(added) == len(payloads)
+        assert not lsns or added.last == lsns[-1]
 
     @rule(payload=SMALL, count=st.integers(100, 3000))
     def append_very_many(self, payload: bytes, count: int) -> None:
         payloads = [payload] * min(count, self.longest // 16)
-        assert self.wal.append_many(payloads) == (self.appended(payloads)[0], self.end)
+        assert span(self.wal.append_many(payloads)) == (self.appended(payloads)[0], self.end)
 
-    @rule(parts=st.lists(SMALL, max_size=4))
+    @rule(parts=st.lists(SMALL, min_size=1, max_size=4))
     def append_atomic(self, parts: list[bytes]) -> None:
-        lsn = self.wal.append_atomic(iter(parts))
-        assert self.appended([self.wal.read(lsn).payload]) == [lsn]
-        assert [record.parts for record in self.wal.iter(lsn)] == [parts]
+        added = self.wal.append_many(iter(parts), atomic=True)
+        assert self.appended([self.wal[added.first].payload]) == [added.first]
+        assert (len(added), added.last, added.end) == (1, added.first, self.end)
+        assert [record.parts for record in self.wal[added.first :]] == [parts]
 
     @rule()
     def sync(self) -> None:
@@ -136,7 +139,7 @@ class WalMachine(RuleBasedStateMachine):
 
     def durable_end(self, resting: bool = False) -> int:
         """Where it is; `resting`, the thread of "interval" does not move it meanwhile."""
-        if resting and self.wal.durability.startswith("interval"):
+        if resting and isinstance(self.wal.durability, timedelta):
             self.wal.sync()
         durable = self.wal.durable_end
         assert durable is not None

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import deedbook
-from deedbook import Split, Wal
+from deedbook import Wal
+from deedbook.jobs import Split
 
 
 def test_arrow_goes_in_and_out(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ class DeedAppender(Appender):
         self._last = book.last
 
     def commit(self, lines: list[bytes]) -> None:
-        _, end = self._book.append_batch(lines, event=self._last + 1)
-        self._last = end - 1
+        added = self._book.append_many(lines, atomic=True, event=self._last + 1)
+        self._last = added.end - 1
 
     def durable(self) -> int | None:
         return self._book.durable_last
@@ -102,7 +102,7 @@ class DeedAppender(Appender):
         return f"durable through event {durable or self._first - 1}"
 
     def present(self) -> Present:
-        return Present(self._first, len(self._book), self._book.jams)
+        return Present(self._first, len(self._book), self._book.payloads)
 
 
 class RecordAppender(Appender):
@@ -113,7 +113,7 @@ class RecordAppender(Appender):
         self._first_lsn: int | None = None
 
     def commit(self, lines: list[bytes]) -> None:
-        first, _ = self._wal.append_batch(lines)
+        first = self._wal.append_many(lines).first
         if self._first_lsn is None:
             self._first_lsn = first
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from deedbook import (
-    Error,
-    InvalidArgumentError,
-    LedgerSnapshot,
-    SalvageReport,
-    UnsupportedError,
-)
+from deedbook import Error, InvalidArgumentError, Ledger, UnsupportedError
 from deedbook._cli.formats import instead_of
 from deedbook._formats.info import FormatInfo, Outcome, Progress
 from deedbook._formats.log import LogInfo, loss_text
 from deedbook._text import count, damage_text
+from deedbook.reports import SalvageReport
 
 __all__ = ["salvage"]
 
@@ -46,8 +41,7 @@ def _salvage_ledger(
     info: FormatInfo, source: str, target: str, progress: Progress, options: dict[str, Any]
 ) -> Outcome:
     """Copy each file to one of its own. Without ``base`` there must be one ledger."""
-    with LedgerSnapshot.open(source, **options) as snapshot:
-        copied = snapshot.salvage(target, progress=progress)
+    copied = Ledger.salvage(source, target, progress=progress, **options).files
     records = sum(one.report.records for one in copied)
     damaged = [(one, damage) for one in copied for damage in one.report.damages]
     lines = [f"{target}: copied {count(records, info.noun)}"]

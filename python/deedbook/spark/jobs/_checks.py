@@ -23,8 +23,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
-from deedbook import Book, Error, EventStore, EventStoreReport, Ledger, Split, VerifyReport, Wal
+from deedbook import Book, Error, EventStore, Ledger, Wal
 from deedbook._sidecar import SIDECAR
+from deedbook.jobs import Split
+from deedbook.reports import EventStoreReport, Loss, VerifyReport
 
 __all__ = ["Check", "Found", "Level", "Target", "first_round", "joined", "run"]
 
@@ -172,8 +174,7 @@ class _Store:
         return EventStore.verify_part(part, check=level)
 
     def check(self, check: Check) -> Any:
-        with EventStore.open(check.path) as store:
-            return store.verify(check=check.level)
+        return EventStore.verify(check.path, check=check.level)
 
     def join(self, number: int, target: Target, found: Sequence[Found], level: Level) -> Any:
         if len(target.parts) <= 1:
@@ -193,9 +194,12 @@ class _Store:
         return EventStoreReport(
             **sums,
             ok=sums["faults"] == 0,
+            verdict="corrupt" if sums["faults"] else "clean",
+            records=sums["live"] + sums["deleted"] + sums["replaced"],
+            loss=Loss(records=0, first=0, offset=0) if target.is_loss else None,
             segments=len(target.segments),
             bytes=sum(size for _, size in target.segments),
-            first_faults=[one for report in reports for one in report.first_faults][:_FAULTS_KEPT],
+            damages=[one for report in reports for one in report.damages][:_FAULTS_KEPT],
             log_damages=log_damages,
             is_loss=target.is_loss,
             # Only a check of the whole notes damage, or deletes the note of an earlier one.

@@ -13,7 +13,6 @@ from deedbook import (
     EventStore,
     InvalidArgumentError,
     Ledger,
-    LedgerSnapshot,
     OutOfRangeError,
 )
 from deedbook._formats import by_name
@@ -105,7 +104,7 @@ class _Ledgers(Copies):
     """Ledgers: their finished files, which become files of the usual size."""
 
     def look(self, path: str) -> Source:
-        with LedgerSnapshot.open(path) as snapshot:
+        with Ledger.open(path) as snapshot:
             active = next((file.path for file in snapshot.files if file.active), None)
             if active is not None:
                 raise InvalidArgumentError(
@@ -120,7 +119,7 @@ class _Ledgers(Copies):
         return {"path": path, "records": records, "bytes": size, "base": base, "longest": longest}
 
     def size(self, path: str) -> int:
-        with LedgerSnapshot.open(path) as snapshot:
+        with Ledger.open(path) as snapshot:
             return _bytes_of(snapshot)
 
     def fill(self, making: Path, sources: Sequence[Source]) -> Iterator[tuple[int, int]]:
@@ -128,10 +127,12 @@ class _Ledgers(Copies):
 
         base = sources[0]["base"]
         longest = max(_RECORD_BYTES_MAX, *(one["longest"] for one in sources))
-        with Ledger.open(making, base=base, durability="rotate", record_bytes_max=longest) as made:
+        with Ledger.open(
+            making, "x", base=base, durability="manual", record_bytes_max=longest
+        ) as made:
             for source in sources:
                 copied = 0
-                with LedgerSnapshot.open(source["path"], base) as snapshot:
+                with Ledger.open(source["path"], base=base) as snapshot:
                     for batch in snapshot.batches(columns=["payload"], batch_bytes=_BATCH_BYTES):
                         payloads: list[Any] = pa.record_batch(batch)["payload"].to_pylist()
                         made.append_many(payloads)
@@ -139,7 +140,7 @@ class _Ledgers(Copies):
                         yield len(payloads), sum(map(len, payloads))
                 _same(source, "records", copied)
             made.sync()
-        with LedgerSnapshot.open(making, base) as there:
+        with Ledger.open(making, base=base) as there:
             _check_made(making, _count_ledger(there), sum(one["records"] for one in sources))
 
 
@@ -193,12 +194,12 @@ def first_of(sources: Sequence[Source]) -> int:
     return first
 
 
-def _count_ledger(snapshot: LedgerSnapshot) -> int | None:
+def _count_ledger(snapshot: Ledger) -> int | None:
     """The records of all files; None where damage hides some."""
     records = 0
     for file in snapshot.files:
         end = 0
-        for part in snapshot.splits(file.index):
+        for part in snapshot.splits(start=(file.index, 0), stop=(file.index + 1, 0)):
             if part.records is None or part.offset != end:
                 return None
             records, end = records + part.records, part.end
@@ -218,7 +219,7 @@ def _bytes_of_store(store: EventStore) -> int:
     return sum(size for _, size in store.segments)
 
 
-def _bytes_of(snapshot: LedgerSnapshot) -> int:
+def _bytes_of(snapshot: Ledger) -> int:
     return sum(file.bytes for file in snapshot.files)
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql.types import StructField, StructType
 
-from deedbook import InvalidArgumentError, parse_events
+from deedbook import InvalidArgumentError
+from deedbook.jobs import parse_events
 from deedbook.spark._paths import local_path
 from deedbook.spark._sinks import SINKS
 from deedbook.spark._writer import BatchWriter, Message

@@ -13,17 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from deedbook import (
-    Committed,
-    CommittedTransaction,
-    ContiguityError,
-    CorruptError,
-    InvalidArgumentError,
-    MissingError,
-)
+from deedbook import ContiguityError, CorruptError, InvalidArgumentError, MissingError
 from deedbook._formats import by_name, find, missing
 from deedbook._lock import alone
 from deedbook._regular import names_in, parse_json, read_small
+from deedbook.jobs import Committed, CommittedTransaction
 from deedbook.spark._checkpoint import files_of_batch, sync_checkpoint
 from deedbook.spark._options import parse
 from deedbook.spark._paths import local_path

@@ -17,18 +17,17 @@ from deedbook import (
     Error,
     EventStore,
     InvalidArgumentError,
-    LedgerFileInfo,
-    LedgerFileReport,
-    LedgerSnapshot,
+    Ledger,
     MissingError,
     Pier,
-    Split,
     Wal,
 )
 from deedbook._formats import Outcome, by_name, find
 from deedbook._formats.pier import PIER
 from deedbook._sidecar import SIDECAR
 from deedbook._text import count, size
+from deedbook.jobs import Split
+from deedbook.reports import LedgerFileInfo, LedgerFileReport
 from deedbook.spark._book import BOOK
 from deedbook.spark._formats import formats
 from deedbook.spark._options import ReadOptions
@@ -288,8 +287,8 @@ def _bytes(parts: Sequence[Split]) -> int:
 def _files(path: str) -> list[LedgerFileInfo]:
     """The files of all ledgers in a directory; or the one at a path."""
     files: list[LedgerFileInfo] = []
-    for base in LedgerSnapshot.bases(path) if os.path.isdir(path) else [None]:
-        with LedgerSnapshot.open(path, base) as snapshot:
+    for base in Ledger.bases(path) if os.path.isdir(path) else [None]:
+        with Ledger.open(path, base=base) as snapshot:
             files += snapshot.files
     return files
 

@@ -117,7 +117,9 @@ fn commits_beside_stores_that_append_send_and_remove() {
         let writers = [scope.spawn(|| commit(0)), scope.spawn(|| commit(1))];
         let appender = scope.spawn(|| {
             let store = store();
-            (0..500).for_each(|n| store.append(format!("append {n}").as_bytes()).unwrap());
+            (0..500).for_each(|n| {
+                store.append(format!("append {n}").as_bytes()).unwrap();
+            });
         });
         let sender = scope.spawn(|| {
             let (store, mut sent, mut indexes) = (store(), Vec::new(), Vec::new());

@@ -65,7 +65,9 @@ fn stage_all(sim: &Sim) -> Vec<Part> {
 fn prepared() -> (Sim, LedgerStore, Vec<Part>) {
     let sim = Sim::new();
     let store = open(&sim);
-    BEFORE.iter().for_each(|payload| store.append(payload.as_bytes()).unwrap());
+    BEFORE.iter().for_each(|payload| {
+        store.append(payload.as_bytes()).unwrap();
+    });
     let parts = stage_all(&sim);
     assert_eq!(parts.len(), 3);
     (sim, store, parts)

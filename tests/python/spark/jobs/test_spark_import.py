@@ -182,7 +182,7 @@ def test_an_import_that_is_killed_ends_with_every_event_once(
         (Event.from_json(line).to_json(), False, False) for line in dict.fromkeys(expected)
     ]
     with EventStore.open(store) as opened:
-        assert opened.verify().ok and opened.transactions.staged() == []
+        assert EventStore.verify(opened.path).ok and opened.transactions.staged() == []
     ran = run_spark(*command[:-1])
     assert (ran.code, ran.out) == (0, "")
     assert f"stored 0 events in {store}" in ran.err

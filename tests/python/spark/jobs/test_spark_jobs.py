@@ -29,7 +29,6 @@ from deedbook import (
     EventStore,
     InvalidArgumentError,
     Ledger,
-    LedgerSnapshot,
     LockedError,
     MissingError,
     OutOfRangeError,
@@ -175,7 +174,7 @@ def test_many_small_logs_become_few(spark: Any, tmp_path: Path, kind: str) -> No
     if kind == "nostr":
         assert planned.logs[0].records > len(found)
         assert sorted(event.id for event in found) == sorted({event["id"] for event in expected})
-        assert EventStore.open(report.logs[0].path).verify().ok
+        assert EventStore.verify(report.logs[0].path).ok
     else:
         assert [record.payload for record in found] == expected and report.made > 1
     names = [Path(source).name for log in report.logs for source in log.sources]
@@ -190,10 +189,10 @@ def test_a_compacted_ledger_is_sent_and_appended_to(spark: Any, tmp_path: Path) 
     options = {"base": "own", "record_bytes_max": 4 << 20}
     append_to("ledger", tmp_path / "spool", [bytes(2 << 20)], **options)
     (log,) = compact(spark, [tmp_path / "spool"], tmp_path / "few").logs
-    with LedgerSnapshot.open(log.path, "own") as made:
+    with Ledger.open(log.path, base="own") as made:
         assert not any(file.active for file in made.files)
         assert list(made.payloads()) == [bytes(2 << 20)]
-    with Ledger.open(log.path, base="own") as ledger:
+    with Ledger.open(log.path, "a", base="own") as ledger:
         ledger.append(b"later")
         assert ledger.fetch(1) is not None
 
@@ -420,7 +419,7 @@ def test_what_cannot_be_compacted_is_refused(spark: Any, tmp_path: Path) -> None
     with pytest.raises(MissingError, match="no such file or directory"):
         compact(spark, [tmp_path / "none"], tmp_path / "far" / "few")
     assert list(tmp_path.iterdir()) == [], "no target is made"
-    with Ledger.open(tmp_path / "spool") as ledger:
+    with Ledger.open(tmp_path / "spool", "a") as ledger:
         ledger.append(b"x")
         with pytest.raises(InvalidArgumentError, match=r"0-events is being written: close"):
             compact(spark, [tmp_path / "spool"], tmp_path / "few")

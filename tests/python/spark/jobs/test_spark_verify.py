@@ -168,7 +168,7 @@ def test_a_log_that_changes_while_it_is_checked_is_read_as_it_is_now(tmp_path: P
 def test_the_files_of_a_ledger_are_checked_apart(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     for base in ("events", "other"):
-        with Ledger.open(path, base=base, batch_bytes=20_000) as ledger:
+        with Ledger.open(path, "a", base=base, batch_bytes=20_000) as ledger:
             for payload in PAYLOADS[:300]:
                 ledger.append(payload)
     expected = alone(path)

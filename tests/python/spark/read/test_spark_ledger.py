@@ -82,7 +82,7 @@ def test_damage_in_each_mode(spark: Any, spool: Path) -> None:
 WRITER = """
 import sys, time
 from deedbook import Ledger
-ledger = Ledger.open(sys.argv[1])
+ledger = Ledger.open(sys.argv[1], "a")
 ledger.append(b"being written")
 print("ready", flush=True)
 sys.stdin.read()
@@ -113,7 +113,7 @@ def test_blank_and_empty_files_have_no_rows(spool: Path) -> None:
 
 
 def test_a_drained_ledger_has_no_rows_and_an_empty_directory_is_none(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "spool") as ledger:
+    with Ledger.open(tmp_path / "spool", "a") as ledger:
         ledger.append(b"1")
         fetched = ledger.fetch()
         assert fetched is not None

@@ -28,10 +28,10 @@ from deedbook import (
     InvalidArgumentError,
     MissingError,
     NotALogError,
-    Split,
     Wal,
 )
 from deedbook._formats import detect
+from deedbook.jobs import Split
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import find_logs
 from deedbook.spark._wal import WAL

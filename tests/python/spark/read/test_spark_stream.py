@@ -361,7 +361,7 @@ def test_a_ledger_that_appears_later_loses_no_file_in_silence(tmp_path: Path) ->
     append_to("ledger", tmp_path / "a", payloads(0, 15), batch_records=10)
     stream = reader(tmp_path)
     start = stream.initialOffset()
-    with Ledger.open(tmp_path / "b", batch_records=10) as ledger:
+    with Ledger.open(tmp_path / "b", "a", batch_records=10) as ledger:
         ledger.append_many(payloads(0, 35))
         stop = stream.latestOffset(start, ALL)
         assert len(read(stream, start, stop)) >= 30
@@ -403,7 +403,7 @@ def test_an_event_store_is_streamed_over_segments(tmp_path: Path) -> None:
     written = events(0, 300)
     with EventStore.create(log, segment_bytes=10 << 20) as store:
         store.append_many(written[:200])
-        store.commit()
+        store.sync()
         stream = reader(log, maxRowsPerTrigger="45", columns="content")
         start, contents = stream.initialOffset(), []
         for wanted in (200, 300):
@@ -414,7 +414,7 @@ def test_an_event_store_is_streamed_over_segments(tmp_path: Path) -> None:
                 start = stop
             assert contents == [event["content"] for event in written[:wanted]]
             store.append_many(written[200:])
-            store.commit()
+            store.sync()
         whole = reader(log, columns="content")
         begun, end = begin(whole)
         assert [row[0] for row in read(whole, begun, end)] == contents
@@ -427,7 +427,7 @@ def test_an_event_store_is_streamed_over_segments(tmp_path: Path) -> None:
         rest = [row[0] for row in read(whole, end, again)]
         assert set(rest) <= set(contents)
         store.append_many(more := events(300, 310))
-        store.commit()
+        store.sync()
         last = whole.latestOffset(again, ALL)
         assert [row[0] for row in read(whole, again, last)] == [event["content"] for event in more]
     shutil.rmtree(log)

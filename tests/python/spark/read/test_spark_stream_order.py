@@ -195,7 +195,7 @@ def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
     tmp_path: Path, sent: int
 ) -> None:
     log = tmp_path / "spool"
-    with Ledger.open(log, batch_records=3) as ledger:
+    with Ledger.open(log, "a", batch_records=3) as ledger:
         ledger.append_many(events(0))
         send(ledger, 1)
         stream = reader(log)
@@ -226,13 +226,13 @@ def test_a_ledger_that_was_begun_anew_is_another_one(
     stream = reader(log)
     start, stop = begin(stream)
     assert len(read(stream, start, stop)) == 12
-    with Ledger.open(log) as ledger:
+    with Ledger.open(log, "a") as ledger:
         send(ledger, 4)
     assert stream.latestOffset(stop, ALL) == stop, "all was sent, and the next file is 4"
     shutil.rmtree(log)
     for index in range(made):
         file_of(log, index, [b"again %d" % index])
-    with Ledger.open(log) as ledger:
+    with Ledger.open(log, "a") as ledger:
         send(ledger, sent)
     text = f"another ledger than the one that was read up to file 3, .*: {why}"
     with pytest.raises(LostRecordsError, match=text):

@@ -173,7 +173,7 @@ def test_a_job_refuses_an_older_checkpoint_before_it_asks_spark(
     app = Checkpoint.of("ingest", str(source), log, None).app
     with Book.create(log) as book:
         for batch in range(4):
-            book.transactions.commit("job", [], app=app, version=batch, query="query")
+            book.transactions.publish("job", [], app=app, version=batch, query="query")
     none: Any = None
     with pytest.raises(ContiguityError, match=r"has batches 0 to 3 .* knows only batches 0 to"):
         ingest(none, source, log, checkpoint=checkpoint)

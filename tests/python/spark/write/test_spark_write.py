@@ -18,7 +18,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from deedbook import Book, EventStore, Ledger, LedgerSnapshot, Wal
+from deedbook import Book, EventStore, Ledger, Wal
 from deedbook import open as open_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-repeat", "spark-executor-killed")]
@@ -54,7 +54,7 @@ class Target:
             return found == sorted(event["id"] for event in events(start, stop))
         expected = [b"record %d" % number for number in range(start, stop)]
         if self.format == "ledger":
-            with LedgerSnapshot.open(self.log, "events") as snapshot:
+            with Ledger.open(self.log, base="events") as snapshot:
                 return list(snapshot.payloads()) == expected
         return payloads(self.log) == expected
 

@@ -16,13 +16,13 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
-from deedbook import EventStore, Ledger, LedgerSnapshot
+from deedbook import EventStore, Ledger
 
 pytestmark = pytest.mark.spark
 
 
 def spooled(at: Path, base: str) -> list[bytes]:
-    with LedgerSnapshot.open(at, base) as snapshot:
+    with Ledger.open(at, base=base) as snapshot:
         return list(snapshot.payloads())
 
 
@@ -40,7 +40,7 @@ def test_a_ledger_gets_whole_files_once(spark: Any, tmp_path: Path) -> None:
     for _ in range(2):
         write(rows(spark, 0, 90), spool, log="ledger", base="orders", txnAppId="a", txnVersion=1)
     assert spooled(spool, "orders") == lines(0, 90)
-    with Ledger.open(spool, base="orders") as ledger:
+    with Ledger.open(spool, "a", base="orders") as ledger:
         fetched = ledger.fetch()
         assert fetched is not None
         fetched_events = [event for body in fetched.data for event in json.loads(body.read())]
@@ -59,7 +59,7 @@ def test_a_stream_fills_a_ledger_beside_its_sender(spark: Any, tmp_path: Path) -
     source, spool = tmp_path / "in", tmp_path / "spool"
     source.mkdir()
     sent: list[dict[str, Any]] = []
-    with Ledger.open(spool, base="events") as ledger:
+    with Ledger.open(spool, "a", base="events") as ledger:
         for number in range(3):
             text = b"\n".join(lines(10 * number, 10 * number + 10)).decode()
             (source / f"{number}.txt").write_text(text)

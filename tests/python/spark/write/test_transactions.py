@@ -20,11 +20,11 @@ from deedbook import (
     InvalidArgumentError,
     LockedError,
     MissingError,
-    StagedPart,
     TooLargeError,
     Wal,
     _jobs,
 )
+from deedbook.jobs import StagedPart
 from shell import deedbook
 
 pytestmark = pytest.mark.promise("spark-staged")
@@ -57,10 +57,10 @@ def test_parts_of_other_processes_are_committed_in_order(log: Any) -> None:
             [sys.executable, "-c", code, log.path, partition], capture_output=True, check=True
         )
         parts += pickle.loads(done.stdout)
-    done = log.transactions.commit("job", parts, app="a", version=3)
+    done = log.transactions.publish("job", parts, app="a", version=3)
     assert (done.records, done.repeated) == (4, False)
     assert list(log.payloads()) == [b"one of 0", b"two of 0", b"one of 1", b"two of 1"]
-    again = log.transactions.commit("job", parts, app="a", version=3)
+    again = log.transactions.publish("job", parts, app="a", version=3)
     assert (again.records, again.repeated) == (0, True)
     assert [one.to_dict() for one in log.transactions.committed()] == [
         {"app": "a", "version": 3, "query": None}
@@ -77,13 +77,13 @@ def test_arrow_and_mugs_are_staged(path: Path) -> None:
             parts = file.finish()
         with pytest.raises(InvalidArgumentError, match="finished"):
             file.extend([b"d"])
-        assert book.transactions.commit("job", parts).first == 1
+        assert book.transactions.publish("job", parts).first == 1
         assert [(deed.mug, deed.jam) for deed in book] == [(1, b"a"), (2, b"b"), (3, b"c")]
         with book.transactions.stage("job", 0, 2, first=9) as file:
             file.extend([b"x"])
             parts = file.finish()
         with pytest.raises(ContiguityError):
-            book.transactions.commit("job", parts)
+            book.transactions.publish("job", parts)
 
 
 def test_a_stage_that_is_left_is_gone(log: Any) -> None:
@@ -127,7 +127,7 @@ with (
         yield b"two"
     stage.extend(records())
     note(lambda: repr(stage))
-    print(log.transactions.commit("job", stage.finish()).records)
+    print(log.transactions.publish("job", stage.finish()).records)
 print(*said, sep="\\n")
 """
     busy = "the stage is being extended, by another thread or by its own records"
@@ -192,8 +192,8 @@ def test_batches_before_the_last_one_committed_are_dead(log: Any) -> None:
     query = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
     jobs = [_jobs.named(_jobs.owner(), query, str(batch)) for batch in range(3)]
     parts = [stage(log, job, b"x") for job in jobs]
-    log.transactions.commit(jobs[0], [], app=query, version=0, query=query)
-    log.transactions.commit(jobs[1], parts[1], app=query, version=1, query=query)
+    log.transactions.publish(jobs[0], [], app=query, version=0, query=query)
+    log.transactions.publish(jobs[1], parts[1], app=query, version=1, query=query)
     stage(log, jobs[0], b"late", attempt=9)
     assert [one.job for one in _jobs.vacuum(log.transactions)] == [jobs[0]]
     assert [job.job for job in log.transactions.staged()] == [jobs[2]]
@@ -227,7 +227,7 @@ def begun(log: Any) -> str:
         "    while not os.path.exists(sys.argv[1] + '/.deedbook/transaction'): pass\n"
         "    os.kill(os.getpid(), 9)\n"
         "threading.Thread(target=kill).start()\n"
-        "log.transactions.commit('job', parts, app='a', version=1)\n"
+        "log.transactions.publish('job', parts, app='a', version=1)\n"
     )
     subprocess.run([sys.executable, "-c", code, path], check=False)
     return str(path)

@@ -1,0 +1,125 @@
+"""Where names went: the modules of what is not at the top, and what replaced what is gone."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn
+
+from deedbook import _core
+
+__all__ = ["GONE", "PUBLIC", "add_gone", "missing"]
+
+PUBLIC: Final[dict[str, tuple[str, ...]]] = {
+    "jobs": (
+        "BatchStream",
+        "Bookmark",
+        "Committed",
+        "CommittedTransaction",
+        "Split",
+        "Stage",
+        "StagedJob",
+        "StagedPart",
+        "Transactions",
+        "parse_events",
+    ),
+    "reports": (
+        "BackupReport",
+        "BadLine",
+        "CompactionReport",
+        "ConvertReport",
+        "Damage",
+        "DamagedPart",
+        "DeedRange",
+        "Dropped",
+        "DroppedEpochs",
+        "Epoch",
+        "EpochReport",
+        "EventCensus",
+        "EventFault",
+        "EventIterator",
+        "EventStoreOpening",
+        "EventStorePartReport",
+        "EventStoreRepair",
+        "EventStoreReport",
+        "EventStoreSalvage",
+        "ExportReport",
+        "Fragmentation",
+        "ImportReport",
+        "LedgerFile",
+        "LedgerFileInfo",
+        "LedgerFileMigration",
+        "LedgerFileReport",
+        "LedgerFileSalvage",
+        "LedgerReport",
+        "LedgerSalvage",
+        "LedgerStats",
+        "LmdbEpoch",
+        "LmdbMigration",
+        "Loss",
+        "PartReport",
+        "PierReport",
+        "Positions",
+        "RecordIterator",
+        "RecordRange",
+        "RecoveryReport",
+        "Removable",
+        "RepairReport",
+        "SalvageReport",
+        "SalvageRun",
+        "Stats",
+        "VerifyReport",
+    ),
+}
+"""What of the core is in a module of its own."""
+
+_ATOMIC: Final = "append_many(..., atomic=True)"
+_UNSYNCED: Final = "append(..., sync=False)"
+
+GONE: Final[dict[str, dict[str, str]]] = {
+    "Book": {"append_batch": _ATOMIC, "append_unsynced": _UNSYNCED, "jams": "payloads()"},
+    "Pier": {"append_batch": _ATOMIC, "jams": "payloads()"},
+    "Wal": {
+        "append_atomic": _ATOMIC,
+        "append_batch": "append_many(...)",
+        "append_unsynced": _UNSYNCED,
+    },
+    "Ledger": {"append_batch": _ATOMIC, "append_unsynced": _UNSYNCED},
+    "DeedRange": {"jams": "payloads()"},
+    "Transactions": {"commit": "publish(...)"},
+    "EventStoreReport": {"first_faults": "damages"},
+    "EventStoreSalvage": {"complete": "ok", "events": "records"},
+}
+"""Members of classes that are gone, and what does the same now."""
+
+_MOVED: Final = {
+    "LedgerSnapshot": "deedbook.Ledger: Ledger.open(path) reads",
+    "LogReport": "deedbook.reports.LogReport",
+    "PayloadReader": "deedbook.reports.PayloadReader",
+}
+
+
+class Gone:
+    """A member that is no more: whoever asks for it is told what there is."""
+
+    def __init__(self, name: str, now: str) -> None:
+        self._name = name
+        self._now = now
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise AttributeError(f"{owner.__name__}.{self._name} is gone: use {self._now}")
+
+
+def add_gone() -> None:
+    """Let the classes of the core name what replaced their old members."""
+    for owner, members in GONE.items():
+        for name, now in members.items():
+            setattr(getattr(_core, owner), name, Gone(name, now))
+
+
+def missing(module: str, name: str) -> AttributeError:
+    """The error for a name that a module does not have."""
+    now: Any = _MOVED.get(name)
+    for place, names in PUBLIC.items():
+        if name in names:
+            now = f"deedbook.{place}.{name}"
+    reason = f"; it is {now}" if now and module == "deedbook" else ""
+    return AttributeError(f"module {module!r} has no attribute {name!r}{reason}")
