@@ -33,7 +33,6 @@ with deedbook.Book.open("live", "a") as book:
 """
 READER = """
 from deedbook import Wal
-from positions import span
 with Wal.open("queue") as wal:
     for record in wal.iter(wal.consumers()["mailer"]):
         last = record

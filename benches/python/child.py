@@ -29,7 +29,7 @@ def fill(name: str, path: Path, records: int, size: int, seed: int) -> None:
     store = kind(path, make_keys(records))
     store.open()
     if store.name != "mcap":  # which begins a file with chunks or without
-        store.append_many(1, jams[:-EACH], atomic=True)
+        store.append_batch(1, jams[:-EACH])
         jams = jams[-EACH:]
     store.append_each(records - len(jams) + 1, jams)
     print("filled", flush=True)

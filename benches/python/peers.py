@@ -135,7 +135,7 @@ class Peers:
         store = kind(path, self.keys)
         store.open()
         watch = Watch()
-        store.append_many(1, self.jams, atomic=True)
+        store.append_batch(1, self.jams)
         figures.rate(BATCH, name, count, watch)
         store.close()
 
@@ -146,7 +146,7 @@ class Peers:
         assert last == count, f"{last} records, {count} were written"
 
         watch = Watch()
-        total = sum(map(len, store.payloads()))
+        total = sum(map(len, store.jams()))
         figures.rate(ITERATE, name, count, watch)
         assert total == self.bytes, f"{total} bytes read, {self.bytes} were written"
         if isinstance(store, OwnStore):
@@ -217,7 +217,7 @@ class Peers:
         for worker in workers:
             worker.join()
         self.figures.rate(title, kind.name, share * threads, watch)
-        total = sum(1 for _ in store.payloads())
+        total = sum(1 for _ in store.jams())
         store.close()
         assert total == share * threads, f"{total} records, {share * threads} were written"
 

@@ -124,7 +124,7 @@ class Spools(Peers):
         store = kind(path, self.keys)
         assert isinstance(store, Spool)
         store.open()
-        store.append_many(1, self.jams[:count], atomic=True)
+        store.append_batch(1, self.jams[:count])
         total = store.body(count)
         bodies = max(len(self.jams) // count, 1)
         watch = Watch()

@@ -16,6 +16,8 @@ from typing import Any, ClassVar
 
 from stores import PART, Jams, OwnStore, Sqlite, Store, parts
 
+from deedbook import Durability
+
 BATCH_BYTES = 475_000
 """What the services take in one request, and the ledger's default size of a file."""
 BLOCK_BYTES = 1 << 16
@@ -56,11 +58,11 @@ class Spool(Store):
         return events // cls.slowness
 
     def last(self) -> int:
-        return sum(1 for _ in self.payloads())
+        return sum(1 for _ in self.jams())
 
     def body(self, count: int) -> int:
         """Read the oldest `count` events as a JSON array, as a request needs it; its bytes."""
-        return len(b"[%b]" % b",".join(islice(self.payloads(), count)))
+        return len(b"[%b]" % b",".join(islice(self.jams(), count)))
 
 
 class LedgerSpool(Spool):
@@ -69,7 +71,7 @@ class LedgerSpool(Spool):
     batch_mode = f"append_many of {PART}"
     each_mode = "append, durability none, the default"
     read_mode: ClassVar[str | None] = "fetch(1), readinto a buffer of 64 KiB"
-    durability: ClassVar[str] = "none"
+    durability: ClassVar[Any] = "none"
 
     @classmethod
     def version(cls) -> str:
@@ -94,7 +96,7 @@ class LedgerSpool(Spool):
     append_durable = append_each
 
     def last(self) -> int:
-        return sum(file.report.records for file in self.ledger.verify(self.path))
+        return self.ledger.verify(self.path).records
 
     def jams(self) -> Iterator[bytes]:
         while (result := self.ledger.fetch()) is not None:
@@ -119,7 +121,7 @@ class LedgerSpool(Spool):
 class RotatingLedger(LedgerSpool):
     name = "Ledger, rotate"
     each_mode = "append, each file synced when it is finished"
-    durability = "rotate"
+    durability = "manual"
     read_mode = None
     power = "what the file being written holds"
 
@@ -338,7 +340,7 @@ class SqliteSpool(Sqlite, Spool):
 
     def append_batch(self, first: int, jams: Jams) -> None:
         for part in parts(jams):
-            super().append_many(first, part, atomic=True)
+            super().append_batch(first, part)
 
     def body(self, count: int) -> int:
         rows = self.connection.execute("SELECT jam FROM log ORDER BY n LIMIT ?", (count,))

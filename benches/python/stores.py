@@ -197,7 +197,7 @@ class TenLines(Store):
 
     def open(self, durable: bool = False) -> None:
         self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        self.count = sum(1 for _ in self.payloads())
+        self.count = sum(1 for _ in self.jams())
 
     def append_batch(self, first: int, jams: Jams) -> None:
         pack, crc32 = self.head.pack, zlib.crc32

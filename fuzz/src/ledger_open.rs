@@ -287,7 +287,8 @@ impl Spool {
         let next = counted(&self.before[1]).max(highest);
         let payload = event(1, 0);
         match (u32::try_from(next), ledger.append(&payload)) {
-            (Ok(next), Ok(())) => {
+            (Ok(next), Ok(position)) => {
+                assert_eq!((position.file, position.record), (next, 0));
                 let fetched = ledger.fetch(None, None).expect("fetched").expect("the event");
                 let readers = fetched.data.expect("readers");
                 assert_eq!((readers.len(), readers[0].index()), (1, next));

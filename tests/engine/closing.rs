@@ -57,7 +57,7 @@ impl Log for Box<dyn subject::Log> {
 
 impl Log for ledger::LedgerStore {
     fn append(&self, bytes: &[u8]) -> Result<()> {
-        self.append(bytes)
+        self.append(bytes).map(drop)
     }
     fn append_from(&self, _len: u64, _source: &mut dyn io::Read) -> Result<()> {
         unreachable!("a ledger's records are short")

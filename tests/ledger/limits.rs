@@ -67,8 +67,8 @@ fn a_full_ledger_drops_the_oldest_and_counts_them() {
     let (memory, ledger) = limited(WhenFull::DropOldest);
     for number in 0..500 {
         match number % 7 {
-            0 => ledger.append_many(events(number..number + 1, 0)).unwrap(),
-            _ => ledger.append(&event(number, 0)).unwrap(),
+            0 => ledger.append_many(events(number..number + 1, 0)).map(drop).unwrap(),
+            _ => ledger.append(&event(number, 0)).map(drop).unwrap(),
         }
         assert!(held(&memory) <= 1000, "{} bytes after event {number}", held(&memory));
     }

@@ -99,7 +99,9 @@ fn write_for_ever(durability: &str, place: &Path, first: u64) {
             0 => (number..number + 8).for_each(|n| {
                 ledger.append(&event(n, 200)).unwrap();
             }),
-            _ => ledger.append_many(events(number..number + 8, 200)).unwrap(),
+            _ => {
+                ledger.append_many(events(number..number + 8, 200)).unwrap();
+            }
         }
         acknowledge.write_all(&(number + 8).to_le_bytes()).unwrap();
     }

@@ -25,8 +25,8 @@ proptest! {
         for (round, portion) in portions.iter().cycle().enumerate() {
             let more = &payloads[at..payloads.len().min(at + portion)];
             match portion {
-                1 => ledger.append(&more[0]).unwrap(),
-                _ => ledger.append_many(more).unwrap(),
+                1 => ledger.append(&more[0]).map(drop).unwrap(),
+                _ => ledger.append_many(more).map(drop).unwrap(),
             }
             at += more.len();
             if fetches >> (round % 64) & 1 == 1 || at == payloads.len() {

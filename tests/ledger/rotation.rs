@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use deedbook::Batch;
-use deedbook::ledger::LedgerFormat;
-use deedbook::ledger::Options;
+use deedbook::ledger::{LedgerFormat, Options, Position};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durability, Durable, ErrorKind};
 
@@ -31,13 +30,15 @@ fn a_file_that_passes_the_cap_is_finished_with_the_record_that_passed_it() {
 }
 
 #[test]
-fn a_file_with_enough_records_is_finished() {
+fn a_file_with_enough_records_is_finished_and_appends_say_where_they_lie() {
     let options = memory().1.file_records_max(3);
     let ledger = options.open(small(DIR, 10_000)).unwrap();
-    for number in 0..5 {
-        ledger.append(&event(number, 20)).unwrap();
-    }
-    ledger.append_many(events(5..12, 20)).unwrap();
+    let shown = |at: Position| (at.file, at.record);
+    let placed = (0..5).map(|number| shown(ledger.append(&event(number, 20)).unwrap()));
+    assert_eq!(placed.collect::<Vec<_>>(), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]);
+    let (first, last) = ledger.append_many(events(5..12, 20)).unwrap().unwrap();
+    assert_eq!((shown(first), shown(last)), ((1, 2), (3, 2)));
+    assert_eq!(ledger.append_many(events(0..0, 20)).unwrap(), None);
     let files = fetch_all(&ledger);
     let counts: Vec<_> = files.iter().map(|(index, payloads)| (*index, payloads.len())).collect();
     assert_eq!(counts, [(0, 3), (1, 3), (2, 3), (3, 3)]);

@@ -414,7 +414,9 @@ fn a_handler_may_append_to_the_ledger_that_a_line_is_about() {
             }
         };
         HANDLERS.lock().unwrap().push(Arc::new(keep));
-        (0..20).for_each(|_| { store.append(&[b'x'; 200]).unwrap(); });
+        (0..20).for_each(|_| {
+            store.append(&[b'x'; 200]).unwrap();
+        });
         assert!(lines(&at).iter().all(|(_, line)| line.starts_with("the ledger is full: dropped")));
         assert!(store.stats().dropped_records > 5);
         store.close().unwrap();

@@ -175,7 +175,7 @@ fn write(format: &str, path: &Path) -> Vec<Done> {
             ]
         }
         "ledger" => vec![
-            spool(path).and_then(|log| log.append(b"x")),
+            spool(path).and_then(|log| log.append(b"x").map(drop)),
             spool(path).and_then(|log| log.stage("job", 0, 1)?.push(b"x")),
             spool(path).and_then(|log| log.discard_staged("left").map(drop)),
             spool(path).and_then(|log| log.fetch(None, None).map(drop)),

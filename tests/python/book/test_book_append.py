@@ -6,6 +6,7 @@ import array
 import mmap
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_text_and_numbers_are_refused_and_nothing_is_stored(book: Book, wrong: o
 
 def test_a_payload_in_place_of_an_iterable_of_them_is_refused(book: Book) -> None:
     for wrong in (b"bytes", bytearray(b"bytes"), "text", 5):
-        for append in (book.append_many, book.append_batch):
+        for append in (book.append_many, partial(book.append_many, atomic=True)):
             with pytest.raises(TypeError):
                 append(wrong)  # type: ignore[operator]
     assert len(book) == 0

@@ -118,7 +118,7 @@ def test_cat_says_that_a_record_is_packed(
 ) -> None:
     with Wal.create(tmp_path / "log") as wal:
         wal.append(b"{}")
-        wal.append_atomic([b'{"a":1}', b'{"b":2}'])
+        wal.append_many([b'{"a":1}', b'{"b":2}'], atomic=True)
     assert main(["cat", str(tmp_path / "log")]) == 0
     out, said = capfd.readouterr()
     assert len(out.splitlines()) == 2 and said.startswith("deedbook: 1 record with several")

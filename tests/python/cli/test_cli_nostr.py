@@ -132,7 +132,7 @@ def test_damage_exits_with_1_and_names_the_place(store: Path) -> None:
     out, _ = nostr("verify", store, code=1)
     assert "1 fault" in out and f"segment {place[0]}, bytes {place[1]:,}.." in out
     result = json.loads(nostr("verify", "--json", store, code=1)[0])
-    assert result["first_faults"][0]["location"] == list(place) and not result["ok"]
+    assert result["damages"][0]["location"] == list(place) and not result["ok"]
     _, err = nostr("export", store, code=1)
     assert f"byte {place[1]}" in err.replace(",", "")
     out, err = nostr("export", store, "--all", "--skip-corrupt", code=1)

@@ -147,7 +147,7 @@ fn a_commit_whose_intent_could_not_be_stored_leaves_no_gap() {
         }
         *refused.entry(format!("{call:?}")).or_insert(0) += 1;
         let store = match store.append(b"next") {
-            Ok(()) => store,
+            Ok(_) => store,
             // After a sync that failed.
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Poisoned, "{call:?} {at}");

@@ -232,7 +232,7 @@ def test_an_event_that_is_stored_twice_is_a_fault_shared_as_well(tmp_path: Path)
     segment = segment_of(path)
     overwrite(segment, 280 * 4096, segment.read_bytes()[4096 : 2 * 4096])
     expected = alone(path)
-    assert "stored twice" in expected.facts["first_faults"][0]["reason"]
+    assert "stored twice" in expected.facts["damages"][0]["reason"]
     outcome, parts, rounds = shared(path)
     assert (outcome, rounds) == (expected, 2) and parts > 5
 
