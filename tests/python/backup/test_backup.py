@@ -79,7 +79,7 @@ def test_a_copy_by_another_tool_under_a_writer_has_a_beginning_or_says_what_it_i
     copy = tmp_path / "copied" / "log"
     found, met = [], None
     with deedbook.open(copy) as log:
-        records = log.payloads() if isinstance(log, Book | Pier) else log.payloads()
+        records = log.payloads()
         try:
             for record in records:
                 found.append(record)

@@ -155,7 +155,8 @@ def test_modes_and_errors(path: Path) -> None:
     assert store.closed and not store and "closed" in repr(store)
     store.close()
     for call in (
-        store.commit,
+        store.sync,
+        lambda: store.commit(made()),
         store.census,
         store.verify_log,
         store.__enter__,

@@ -16,7 +16,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook  # noqa: E402
 from deedbook import EventStore, InvalidArgumentError  # noqa: E402
-from deedbook.jobs import Split
+from deedbook.jobs import Split  # noqa: E402
 from nostr_events import AUTHOR, EVENTS, made  # noqa: E402
 from this_process import counts_during  # noqa: E402
 

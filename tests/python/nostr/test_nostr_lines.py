@@ -10,7 +10,7 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from deedbook import InvalidArgumentError  # noqa: E402
-from deedbook.jobs import parse_events
+from deedbook.jobs import parse_events  # noqa: E402
 from nostr_columns import TAGS  # noqa: E402
 from nostr_events import LINES, REAL, made  # noqa: E402
 from this_process import counts_during  # noqa: E402
