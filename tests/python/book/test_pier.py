@@ -141,7 +141,8 @@ def test_handles_end_as_those_of_other_formats(zod: Path) -> None:
                 refused()
     pier = Pier.open(zod, "a")
     assert pier and not pier.closed
-    assert repr(pier) == f'<deedbook.Pier "{zod}", events 1 to 9, 3 epochs, mode "a">'
+    shown = f'"{zod}", events 1 to 9, 3 epochs, mode "a", durability'
+    assert repr(pier) == f"<deedbook.Pier {shown} 'always'>"
     with pytest.raises(LockedError):
         Pier.open(log_of(zod), "a")
     pier.close()

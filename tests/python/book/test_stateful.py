@@ -140,7 +140,7 @@ class BookMachine(RuleBasedStateMachine):
 
     @rule()
     def forget_without_closing(self) -> None:
-        if self.book.durability.startswith("interval"):
+        if isinstance(self.book.durability, timedelta):
             self.book.close()  # its thread may hold the handle, and the lock, a little longer
         del self.book
         self.book = Book.open(self.path, "a", durability="manual")

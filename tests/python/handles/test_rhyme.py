@@ -289,6 +289,8 @@ def test_files_are_their_owners_but_those_of_a_book(
     assert data
     for file in data:
         assert stat.S_IMODE(file.stat().st_mode) == wanted, file
+    readable = wanted & 0o444  # who may read a file may list its directory
+    assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == wanted | readable >> 2
 
 
 def is_data(path: Path) -> bool:

@@ -29,7 +29,6 @@ if os.name != "posix":
 
 STORM = """
 import os, signal, sys, deedbook
-from positions import span
 path, how, durability = sys.argv[1:]
 count = 1 if how == "append" else 100
 armed = stopped = False

@@ -94,7 +94,7 @@ def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
     if kind == "batches":
         assert len(items) == count / 10
     else:
-        jams = items if kind == "jams" else [deed.jam for deed in items]
+        jams = items if kind == "payloads" else [deed.jam for deed in items]
         assert sorted(map(int, jams)) == list(range(count))
 
 

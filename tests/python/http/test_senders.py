@@ -28,7 +28,8 @@ import sys
 from deedbook import Ledger
 from deedbook.http import Sender
 path, url, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
-with Ledger.open(path, "a", batch_bytes=2000) as ledger, Sender(ledger, url, key_header=None) as sender:
+ledger = Ledger.open(path, "a", batch_bytes=2000)
+with ledger, Sender(ledger, url, key_header=None) as sender:
     for number in range(first, first + 500):
         ledger.append(b'{"n":%d}' % number)
         if number % 50 == 0:
@@ -97,11 +98,15 @@ def test_one_bad_event_takes_no_others_along(
         assert both.drain(30)  # nothing was refused since
 
 
-def test_a_ledger_takes_no_mode(tmp_path: Path) -> None:
+def test_the_second_argument_of_a_ledger_is_its_mode(tmp_path: Path) -> None:
+    """It was the base, so that mode "a" made another ledger."""
     for opener in (Ledger.open, AsyncLedger.open):
-        with pytest.raises(TypeError):
-            opener(tmp_path / "s", "a")  # type: ignore[misc]
+        with pytest.raises(InvalidArgumentError, match="mode"):
+            opener(tmp_path / "s", "events")
     assert not (tmp_path / "s").exists()
+    with Ledger.open(tmp_path / "s", "a") as ledger:
+        ledger.append(b"1")
+    assert (tmp_path / "s" / "0-events").exists()
 
 
 def test_the_commands_name_other_ledgers_there(endpoint: Endpoint, path: Path) -> None:
