@@ -152,7 +152,7 @@ def run_salvage(args: argparse.Namespace, out: Output) -> int:
         outcome = salvage(found.format, args.source, args.target, progress.update, **options)
     if args.json:
         result = {"source": args.source, "target": args.target, "format": found.format.name}
-        out.emit({"ok": outcome.ok, **result, **outcome.facts})
+        out.emit({**result, **outcome.facts, "ok": outcome.ok})
     else:
         for line in outcome.lines:
             out.line(line)

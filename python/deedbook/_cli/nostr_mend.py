@@ -26,7 +26,7 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
     report = EventStore.repair(args.store, **asked)
     usable = report.mended or args.dry_run
     if args.json:
-        out.emit({"ok": usable, "format": "nostr", **report.to_dict()})
+        out.emit({"format": "nostr", **report.to_dict(), "ok": usable})
     else:
         for line in _repair_lines(report, args.dry_run):
             out.line(line)

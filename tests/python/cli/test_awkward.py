@@ -91,8 +91,7 @@ def test_ctrl_c_while_the_modules_of_the_package_load_is_one_line(
 @pytest.mark.parametrize("kind", [Book, Wal, Pier, Ledger, EventStore])
 def test_a_path_may_be_bytes(kind: Any, tmp_path: Path) -> None:
     path = os.fsencode(tmp_path / "log")
-    options = {} if kind is Ledger else {"mode": "a"}
-    with kind.open(path, **options) as log:
+    with kind.open(path, "a") as log:
         if kind is not EventStore:
             log.append(b"x")
     assert detect(path) == detect(os.fsdecode(path))

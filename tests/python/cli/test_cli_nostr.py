@@ -161,7 +161,7 @@ def test_salvage_and_repair(store: Path, tmp_path: Path) -> None:
     assert "1 only from the write-ahead log" in out
     assert len(nostr("export", tmp_path / "to", "--all")[0].splitlines()) == 31
     result = json.loads(nostr("salvage", "--json", store, tmp_path / "again")[0])
-    assert (result["ok"], result["events"], result["format"]) == (True, 31, "nostr")
+    assert (result["ok"], result["records"], result["format"]) == (True, 31, "nostr")
     assert result["damages"][0]["offset"] == place[1]
     assert "an event store is there" in refused("nostr", "salvage", store, tmp_path / "to")
 

@@ -101,7 +101,7 @@ def test_one_bad_event_takes_no_others_along(
 def test_the_second_argument_of_a_ledger_is_its_mode(tmp_path: Path) -> None:
     """It was the base, so that mode "a" made another ledger."""
     for opener in (Ledger.open, AsyncLedger.open):
-        with pytest.raises(InvalidArgumentError, match="mode"):
+        with pytest.raises(deedbook.InvalidArgumentError, match="mode"):
             opener(tmp_path / "s", "events")
     assert not (tmp_path / "s").exists()
     with Ledger.open(tmp_path / "s", "a") as ledger:
