@@ -66,8 +66,7 @@ def test_a_copy_by_another_tool_under_a_writer_has_a_beginning_or_says_what_it_i
     """The tools choose the order. Whatever it is, nothing is given that was not appended."""
     require(tool, tmp_path)
     kind, options = (Ledger, {"batch_bytes": 20_000}) if name == "ledger" else KINDS[name]
-    code = WRITER.replace('(path, "a", **', "(path, **") if name == "ledger" else WRITER
-    command = [sys.executable, "-c", code, kind.__name__, str(tmp_path / "log"), repr(options)]
+    command = [sys.executable, "-c", WRITER, kind.__name__, str(tmp_path / "log"), repr(options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         try:
@@ -344,7 +343,8 @@ def test_a_ledger_backs_itself_up_without_what_was_sent(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "copy") as copy:
         assert [record.payload for record in copy] == [b"3"] and copy.base == "mine"
         copy.backup(tmp_path / "again")
-    assert [file.bytes for file in Ledger.files(tmp_path / "again", "mine")] == [9]
+    with Ledger.open(tmp_path / "again") as again:
+        assert [file.bytes for file in again.files] == [9]
     with pytest.raises(deedbook.ClosedError):
         ledger.backup(tmp_path / "more")
 
@@ -399,7 +399,7 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
 
     backup(log, copy)
     assert (copied("events"), copied("clicks")) == ([b"events"], [b"clicks"])
-    with Ledger.open(log, "a") as ledger:
+    with Ledger.open(log, "a", base="events") as ledger:
         assert DeadLetters(dead_letters_of(log, "events")).replay(ledger) == 1
     backup(log, copy)
     assert (copied("events"), copied("clicks")) == ([], [b"clicks"])

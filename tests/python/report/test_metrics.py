@@ -142,7 +142,7 @@ def test_a_ledger_counts_files_and_what_it_drops(tmp_path: Path) -> None:
         found, stats = values({"spool": ledger}), ledger.stats()
         # An alert on what is always 0 would never come.
         assert not {"lost_records", "damaged"} & set(found)
-        files = Ledger.files(tmp_path, "events")
+        files = ledger.files
         assert found["files"] == len(files) > 1
         assert found["bytes"] == sum(file.bytes for file in files)
         assert found["dropped_records_total"] == stats.dropped_events > 0
