@@ -1,5 +1,8 @@
 """What calls return besides records: reports, counts, ranges and iterators."""
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Any
+
 from deedbook._core import (
     BackupReport,
     BadLine,
@@ -47,8 +50,11 @@ from deedbook._core import (
     Stats,
     VerifyReport,
 )
-from deedbook._payload import PayloadReader
-from deedbook._report import LogReport
+from deedbook._renamed import missing as _missing
+
+if TYPE_CHECKING:
+    from deedbook._payload import PayloadReader
+    from deedbook._report import LogReport
 
 __all__ = [
     "BackupReport",
@@ -99,3 +105,14 @@ __all__ = [
     "Stats",
     "VerifyReport",
 ]
+
+_LATER = {"LogReport": "_report", "PayloadReader": "_payload"}
+"""Names that are loaded when they are asked for, and the modules that have them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise _missing(__name__, name)
+    value = getattr(_import_module(f"deedbook.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value

@@ -229,7 +229,7 @@ async def test_a_follower_finds_damage_after_the_last_record(tmp_path: Path, kin
     whole = kind.plain.create(tmp_path / "whole", **single)
     whole.append(b"first")
     end = whole.end
-    whole.append_many([b"second", b"third"], atomic=True)
+    whole.append_many([b"second", b"third"])
     name = whole.path if single else os.path.join(whole.path, "book.log")
     whole.close()
     log = bytearray(Path(name).read_bytes())
