@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::wal::{self, Archive, Cut, Layout, Lsn, Options, Retention, Wal};
-use deedbook::{Durability, LockTimeout, Repair};
+use deedbook::report::Repair;
+use deedbook::wal::{Archive, Cut, Layout, Lsn, Options, RecordRef, Wal, WalFormat, pack};
+use deedbook::{Batch, Durability, LockTimeout, Retention};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
@@ -77,9 +78,9 @@ impl PyWal {
             let Lsn(end) = py.detach(|| self.wal.end()).or_raise(py)?;
             return Ok(PyPositions(Range::Sparse { first: end, last: end, end, records: 0 }));
         }
-        let packed = wal::pack(&owned).or_raise(py)?;
+        let packed = pack(&owned).or_raise(py)?;
         let lsn = py.detach(|| self.wal.append(&packed)).or_raise(py)?;
-        let Lsn(end) = wal::RecordRef { lsn, payload: &packed }.next_lsn();
+        let Lsn(end) = RecordRef { lsn, payload: &packed }.next_lsn();
         let first = lsn.0;
         Ok(PyPositions(Range::Sparse { first, last: first, end, records: 1 }))
     }
@@ -217,7 +218,7 @@ impl PyWal {
     fn append(&self, py: Python<'_>, payload: &Bound<'_, PyAny>, sync: bool) -> PyResult<u64> {
         let payload = bytes_of(payload, self.limit())?;
         if !sync {
-            let mut batch = wal::Batch::new(self.wal.record_bytes_max());
+            let mut batch = Batch::<WalFormat>::new(self.wal.record_bytes_max());
             batch.push(payload.as_ref()).or_raise(py)?;
             return Ok(py.detach(|| self.wal.append_unsynced(&batch)).or_raise(py)?.0);
         }
@@ -431,7 +432,7 @@ impl PyWal {
         check_format(py, &path, "wal")?;
         let options = reading(segment_bytes, record_bytes_max).or_raise(py)?;
         let report = Progress::run(py, progress, |progress| {
-            wal::salvage(&path, &to, &options, |done, total| progress.call(done, total))
+            options.salvage_with(&path, &to, |done, total| progress.call(done, total))
         });
         report.map(|report| (&report).into())
     }

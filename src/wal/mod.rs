@@ -39,7 +39,8 @@ pub use dropping::cut::{Cut, Dropped};
 pub use format::WalFormat;
 pub use options::{Layout, Options};
 pub use pack::Parts;
-use pack::pack;
+#[doc(hidden)]
+pub use pack::pack;
 pub use record::{Record, RecordRef};
 
 pub(crate) type Batch = crate::log::Batch<WalFormat>;

@@ -5,9 +5,9 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::DataType;
 use deedbook::Batch;
 use deedbook::Durability;
-use deedbook::book::Batch;
-use deedbook::ledger::{self, LedgerStore, Positions};
-use deedbook::wal::{self, Lsn, Wal};
+use deedbook::book::BookFormat;
+use deedbook::ledger::{LedgerFormat, LedgerStore, Positions};
+use deedbook::wal::{Lsn, Wal, WalFormat};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use pyo3_arrow::input::AnyArray;
@@ -148,7 +148,7 @@ impl Sink for Appender<'_> {
 /// Appends parts of an endless stream of records of a WAL.
 struct Recorder<'a> {
     wal: &'a Wal,
-    batch: deedbook::Batch<wal::WalFormat>,
+    batch: deedbook::Batch<WalFormat>,
     first: Option<Lsn>,
     taken: u64,
     /// Bytes of the last record, with its header.
@@ -196,7 +196,7 @@ pub fn append_records(
     payloads: &Bound<'_, PyAny>,
 ) -> PyResult<PyPositions> {
     let py = payloads.py();
-    let batch = wal::Batch::new(wal.record_bytes_max());
+    let batch = Batch::<WalFormat>::new(wal.record_bytes_max());
     let mut recorder = Recorder { wal, batch, first: None, taken: 0, last_len: 0, end: 0 };
     let fed = feed(&mut recorder, limit, payloads, None);
     let finished = py.detach(|| {
@@ -215,7 +215,7 @@ pub fn append_records(
 /// Appends parts of an endless stream of events of a ledger.
 struct Spooler<'a> {
     ledger: &'a LedgerStore,
-    batch: deedbook::Batch<ledger::LedgerFormat>,
+    batch: deedbook::Batch<LedgerFormat>,
     taken: u64,
     /// The first and the last record.
     at: Option<Positions>,
@@ -259,7 +259,7 @@ pub fn append_events(
     atomic: bool,
 ) -> PyResult<PyPositions> {
     let py = events.py();
-    let batch = ledger::Batch::new(ledger.options().record_bytes_max);
+    let batch = Batch::<LedgerFormat>::new(ledger.options().record_bytes_max);
     let mut spooler = Spooler { ledger, batch, taken: 0, at: None };
     if atomic {
         each(events, |event| {

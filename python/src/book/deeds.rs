@@ -21,8 +21,13 @@ pub trait Deeds: Send + Sync {
     fn epoch(&self) -> Result<u64>;
     fn last(&self) -> Result<u64>;
     fn sync(&self) -> Result<()>;
-    fn append_unsynced(&self, batch: &Batch) -> Result<u64>;
-    fn append_batch(&self, batch: &Batch, event: Option<u64>, epoch: Option<u64>) -> Result<u64>;
+    fn append_unsynced(&self, batch: &Batch<BookFormat>) -> Result<u64>;
+    fn append_batch(
+        &self,
+        batch: &Batch<BookFormat>,
+        event: Option<u64>,
+        epoch: Option<u64>,
+    ) -> Result<u64>;
     fn walk(&self, range: Range, on_corrupt: OnCorrupt) -> Result<Box<dyn Walk>>;
     fn walk_back(&self, range: Range) -> Result<Box<dyn Walk>>;
     fn batches(&self, py: Python<'_>, range: Range, how: How) -> PyResult<Box<dyn Batches>>;
@@ -62,7 +67,7 @@ macro_rules! same {
 
         fn append_batch(
             &self,
-            batch: &Batch,
+            batch: &Batch<BookFormat>,
             event: Option<u64>,
             epoch: Option<u64>,
         ) -> Result<u64> {

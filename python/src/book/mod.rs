@@ -7,7 +7,8 @@ pub mod range;
 use std::path::PathBuf;
 
 use deedbook::book::{self, Book, Layout, Meta, Options, lmdb};
-use deedbook::{Durability, LockTimeout, Repair};
+use deedbook::report::Repair;
+use deedbook::{Durability, LockTimeout};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
@@ -314,8 +315,8 @@ impl PyBook {
         let report = Progress::run(py, progress, |progress| {
             let progress = |done, total| progress.call(done, total);
             match keep_numbers {
-                true => book::salvage_keeping_numbers(&path, &to, &options, progress),
-                false => book::salvage(&path, &to, &options, progress),
+                true => options.salvage_keeping_numbers(&path, &to, progress),
+                false => options.salvage_with(&path, &to, progress),
             }
         });
         report.map(|report| (&report).into())

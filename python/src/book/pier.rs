@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use deedbook::book::pier::{self, Epoch, EpochReport, Pier};
-use deedbook::book::{self, Meta, OnCorrupt, Options};
-use deedbook::{Durability, Error, Verdict};
+use deedbook::book::{self, Meta, Options};
+use deedbook::report::Verdict;
+use deedbook::{Durability, Error, OnCorrupt};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PySlice, PyTuple};

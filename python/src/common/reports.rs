@@ -6,10 +6,9 @@ use deedbook::Stats;
 use deedbook::book::ConvertReport;
 use deedbook::book::lmdb::{EpochReport, Report};
 use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage, LedgerStats};
-use deedbook::wal::Dropped;
-use deedbook::{
-    Damage, Loss, PartReport, RecoveryReport, RepairReport, SalvageReport, SalvageRun, Stats,
-    Verdict, VerifyReport,
+use deedbook::report::{
+    Damage, Loss, OpenReport, PartReport, RepairReport, SalvageReport, SalvageRun, Verdict,
+    VerifyReport,
 };
 use deedbook::wal::Dropped;
 use pyo3::IntoPyObjectExt;
@@ -144,7 +143,7 @@ impl PyLoss {
     }
 }
 
-report!(PyRecoveryReport, "RecoveryReport", RecoveryReport, {
+report!(PyRecoveryReport, "RecoveryReport", OpenReport, {
     verdict: String = |report| report.verdict.name().into(),
     source: String = |report| if report.by_mark() { "mark".into() } else { "scan".into() },
     scanned_bytes: u64 = |report| report.scanned_bytes,

@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use deedbook::ledger::{self, Contents, FileInfo, Files, Options, Position, RecordRef};
-use deedbook::{Damage, Error, ErrorKind, OnCorrupt, Result, Split};
+use deedbook::Chained;
+use deedbook::jobs::Split;
+use deedbook::ledger::{Contents, FileInfo, LedgerFormat, Options, Position, RecordRef};
+use deedbook::report::Damage;
+use deedbook::{Error, ErrorKind, OnCorrupt, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -47,7 +50,7 @@ pub struct Found {
 
 impl Found {
     pub fn at(path: &Path, base: Option<&str>) -> Result<Self> {
-        let contents = ledger::contents(path, base, &Options::default())?;
+        let contents = Options::default().contents(path, base)?;
         let single = !contents.path.is_dir();
         Ok(Self { contents, single })
     }
@@ -111,7 +114,7 @@ impl Found {
 
     pub fn splits(&self, py: Python<'_>, bytes: u64, span: Span) -> PyResult<Vec<Split>> {
         self.check_whole(py, "splits are", span)?;
-        let cut = |file: FileInfo| match ledger::open_file(&file.path, &Options::default()) {
+        let cut = |file: FileInfo| match Options::default().open_file(&file.path) {
             // Sent meanwhile.
             Err(e) if e.kind() == ErrorKind::Missing && !self.single => Ok(Vec::new()),
             log => log?.splits(bytes),
@@ -123,7 +126,7 @@ impl Found {
 
 /// The records between two positions.
 pub struct Between {
-    files: Files,
+    files: Chained<LedgerFormat>,
     span: Span,
     over: bool,
 }

@@ -1,7 +1,7 @@
 //! Reports of a whole ledger, from those of its files.
 
 use deedbook::ledger::{FileReport, FileSalvage};
-use deedbook::{Damage, Verdict};
+use deedbook::report::{Damage, Verdict};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

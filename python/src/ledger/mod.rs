@@ -143,7 +143,7 @@ impl PyLedger {
     fn limit(&self) -> Limit {
         let bytes_max = match &self.side {
             Side::Writer(store) => store.options().record_bytes_max,
-            Side::Reader(_) => ledger::RECORD_BYTES_MAX,
+            Side::Reader(_) => Options::RECORD_BYTES_MAX,
         };
         Limit { format: "ledger", noun: "record", bytes_max }
     }
@@ -283,7 +283,8 @@ impl PyLedger {
             let payload = payload.as_ref();
             return py.detach(|| store.append(payload)).or_raise(py).map(PyLedgerPosition);
         }
-        let mut batch = ledger::Batch::new(store.options().record_bytes_max);
+        let mut batch =
+            deedbook::Batch::<ledger::LedgerFormat>::new(store.options().record_bytes_max);
         batch.push(payload.as_ref()).or_raise(py)?;
         let appended = py.detach(|| store.append_unsynced(&batch)).or_raise(py)?;
         Ok(PyLedgerPosition(appended.map_or_else(Default::default, |(first, _)| first)))
@@ -619,7 +620,7 @@ impl PyLedger {
         let reports = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
             let options = Options::default();
-            ledger::contents(&path, base, &options)?.verify(&options, step)
+            options.contents(&path, base)?.verify(&options, step)
         })?;
         Ok((&reports).into())
     }
@@ -654,7 +655,7 @@ impl PyLedger {
         let copied = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
             let options = Options::default();
-            ledger::contents(&path, base, &options)?.salvage(&to, &options, step)
+            options.contents(&path, base)?.salvage(&to, &options, step)
         })?;
         Ok((&copied).into())
     }

@@ -18,7 +18,7 @@ fn base_at(path: &Path) -> Result<String> {
     match &found[..] {
         [] => Ok(BASE.into()),
         [base] => Ok(base.clone()),
-        _ => Ok(ledger::contents(path, None, &Options::default())?.base), // an error that has them
+        _ => Ok(Options::default().contents(path, None)?.base), // an error that has them
     }
 }
 
@@ -33,7 +33,7 @@ pub fn append(
     let base = base.map_or_else(|| base_at(path), Ok)?;
     if mode == Mode::Create {
         let defaults = Options::default();
-        let has_files = || Ok(!ledger::files(path, &base, &defaults)?.is_empty());
+        let has_files = || Ok(!defaults.files(path, &base)?.is_empty());
         if has_files()? || ledger::bases(path, &defaults)?.contains(&base) {
             let exists = std::io::ErrorKind::AlreadyExists.into();
             return Err(Error::io("create the ledger", path, exists).of("ledger"));

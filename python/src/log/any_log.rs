@@ -8,9 +8,7 @@ use deedbook::book::Book;
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::OpenReport;
 use deedbook::wal::{self, Lsn, Wal};
-use deedbook::{
-    Bookmark, Columns, Durability, Mode, OnCorrupt, Reach, RecoveryReport, Result, Split, Stats,
-};
+use deedbook::{Columns, Durability, Mode, OnCorrupt, Result, Stats};
 use pyo3::prelude::*;
 
 use crate::append::transaction::Transacts;
@@ -70,7 +68,7 @@ pub trait AnyLog: Send + Sync {
     fn mode(&self) -> Mode;
     fn layout(&self) -> &'static str;
     fn durability(&self) -> Durability;
-    fn recovery(&self) -> &RecoveryReport;
+    fn recovery(&self) -> &OpenReport;
     fn is_closed(&self) -> bool;
     fn close(&self) -> Result<()>;
     fn sync(&self) -> Result<()>;

@@ -113,9 +113,9 @@ fn verdict(ok: bool) -> String {
     if ok { "clean".into() } else { "corrupt".into() }
 }
 
-report!(PyEventStoreReport, "EventStoreReport", StoreReport, {
-    ok: bool = |report| report.is_ok(),
-    verdict: String = |report| verdict(report.is_ok()),
+report!(PyEventStoreReport, "EventStoreReport", VerifyReport, {
+    ok: bool = |report| report.ok(),
+    verdict: String = |report| verdict(report.ok()),
     records: u64 = |report| report.live + report.deleted + report.replaced,
     loss: Option<PyLoss> = |report| loss(report.is_loss),
     segments: u64 = |report| report.segments,
@@ -185,12 +185,12 @@ pub fn damaged(damages: &[DamagedPart]) -> Vec<PyDamagedPart> {
 }
 
 /// Mended, or found without damage by a dry run.
-fn is_whole(report: &StoreRepair) -> bool {
+fn is_whole(report: &RepairReport) -> bool {
     let found = report.damages.is_empty() && report.lost_segments.is_empty() && !report.is_loss;
     report.mended || found
 }
 
-report!(PyEventStoreRepair, "EventStoreRepair", StoreRepair, {
+report!(PyEventStoreRepair, "EventStoreRepair", RepairReport, {
     ok: bool = |report| is_whole(report),
     verdict: String = |report| verdict(is_whole(report)),
     loss: Option<PyLoss> = |report| loss(report.is_loss),
@@ -205,7 +205,7 @@ report!(PyEventStoreRepair, "EventStoreRepair", StoreRepair, {
     mended: bool = |report| report.mended,
 });
 
-report!(PyEventStoreSalvage, "EventStoreSalvage", StoreSalvage, {
+report!(PyEventStoreSalvage, "EventStoreSalvage", SalvageReport, {
     ok: bool = |report| report.is_complete(),
     verdict: String = |report| verdict(report.is_complete()),
     records: u64 = |report| report.events,

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use deedbook::nostr::{self, Column, Event, EventStore, ImportOptions, Options, Outcome};
-use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt, Repair};
+use deedbook::report::Repair;
+use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
@@ -235,7 +236,7 @@ impl PyEventStore {
         (options.page_bytes, options.segment_bytes) = (page_bytes, segment_bytes);
         check_format(py, &to, "nostr")?;
         let report = Progress::run(py, progress, |progress| {
-            nostr::salvage(&path, &to, &options, &mut |done, total| progress.call(done, total))
+            options.salvage_with(&path, &to, |done, total| progress.call(done, total))
         })?;
         Ok((&report).into())
     }
@@ -292,7 +293,7 @@ impl PyEventStore {
 
     #[doc = doc!("EventStore".sync)]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.store.commit()).or_raise(py)
+        py.detach(|| self.store.sync()).or_raise(py)
     }
 
     #[doc = doc!("EventStore".checkpoint)]
