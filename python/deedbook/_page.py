@@ -16,10 +16,15 @@ _WORD_MAX: Final = 16
 """Longer words may be broken, where the window is narrow."""
 
 
-def page(title: str, body: Iterable[str], *, ok: bool, subtitle: str = "") -> str:
-    """A whole page. ``title`` and ``subtitle`` are text, ``body`` is HTML."""
+def page(
+    title: str, body: Iterable[str], *, ok: bool, subtitle: str = "", images: str = "data:"
+) -> str:
+    """A whole page. ``title`` and ``subtitle`` are text, ``body`` is HTML.
+
+    ``images`` names the sources of images that the page's Content-Security-Policy allows.
+    """
     verdict = "ok" if ok else "bad"
-    head = _HEAD.format(title=escaped(title), verdict=verdict, style=STYLE)
+    head = _HEAD.format(title=escaped(title), verdict=verdict, style=STYLE, images=images)
     under = f'<p class="soft">{escaped(subtitle)}</p>\n' if subtitle else ""
     return f"{head}{under}{''.join(body)}</main></html>\n"
 
@@ -91,7 +96,8 @@ dt { font-size: .85em; } dd { margin: 0; font-size: 1.15em; font-variant-numeric
 table { border-collapse: collapse; max-width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0;
   border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; }
-figure { margin: .5rem 0 1.5rem; } svg { display: block; width: 100%; background: var(--ground); }
+figure { margin: .5rem 0 1.5rem; } img { max-width: 100%; }
+svg { display: block; width: 100%; background: var(--ground); }
 svg.plot { height: 180px; } svg.bar, svg.map { height: 1.1rem; }
 .one { fill: var(--one); } .two { fill: var(--two); } rect.bad { fill: var(--bad); }
 .axis { display: flex; justify-content: space-between; gap: .5rem; font-size: .85em; }
@@ -105,7 +111,7 @@ svg.plot { height: 180px; } svg.bar, svg.map { height: 1.1rem; }
 _HEAD: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+ content="default-src 'none'; style-src 'unsafe-inline'; img-src {images}">
 <title>{title}</title>
 <link rel="icon" href="data:,">
 <style>{style}</style>

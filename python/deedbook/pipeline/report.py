@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from deedbook._page import escaped, table
+from deedbook._page import escaped, page, table
 from deedbook.pipeline.check import Check, text_of
 from deedbook.pipeline.config import Config
 from deedbook.pipeline.latency import Latency, Spread, latency_of
@@ -38,12 +38,14 @@ def write_report(config: Config, checks: Sequence[Check]) -> Path:
     draw_run(batches, kills, layout.report / "run.png")
     draw_latency(latency, kills, layout.report / "latency.png")
     draw_quarantine(reasons, layout.report / "quarantine.png")
-    page = layout.report / "index.html"
-    text = "".join(_page(found, len(kills), checks, reasons, latency))
-    new = page.with_name(".index.html.new")
+    file = layout.report / "index.html"
+    new = file.with_name(".index.html.new")
+    body = _body(found, checks, reasons, latency)
+    ok = not any(check.ok is False for check in checks)
+    text = page(_title(found, len(kills), checks), body, ok=ok, images="data: 'self' file:")
     new.write_text(text, encoding="utf-8")
-    new.replace(page)
-    return page
+    new.replace(file)
+    return file
 
 
 def verdict_of(checks: Sequence[Check]) -> str:
@@ -58,19 +60,16 @@ def verdict_of(checks: Sequence[Check]) -> str:
     return f"{found}, {left} not checked" if left else found
 
 
-def _page(
-    found: Status,
-    kills: int,
-    checks: Sequence[Check],
-    reasons: dict[str, int],
-    latency: Latency,
-) -> Iterator[str]:
-    failed = sum(check.ok is False for check in checks)
-    verdict = verdict_of(checks)
+def _title(found: Status, kills: int, checks: Sequence[Check]) -> str:
     events = found.totals.get("events", 0)
     broken = "1 run" if kills == 1 else f"{kills:,} runs"
-    title = f"{found.name}: {events:,} events, {broken} broken off, {verdict}"
-    yield _HEAD.format(title=escaped(title), verdict="bad" if failed else "good")
+    return f"{found.name}: {events:,} events, {broken} broken off, {verdict_of(checks)}"
+
+
+def _body(
+    found: Status, checks: Sequence[Check], reasons: dict[str, int], latency: Latency
+) -> Iterator[str]:
+    events = found.totals.get("events", 0)
     yield "<h2>Sources</h2>\n"
     rows = [
         [one.name, one.bronze, _number(one.records), lag_text(one.lag), _time(one.last_read)]
@@ -123,7 +122,6 @@ def _page(
         if top:
             yield f"<h2>Most frequent {name}</h2>\n"
             yield table([name, "events"], [[key, f"{value:,}"] for key, value in top.items()])
-    yield "</main></html>\n"
 
 
 def _latency(latency: Latency) -> Iterator[str]:
@@ -159,25 +157,6 @@ def _latency(latency: Latency) -> Iterator[str]:
             "latency",
         )
     yield _picture("latency.png", f"Seconds from {begin} to gold over the run, with kills")
-
-
-_HEAD = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #24292f; margin: 0; background: #fff; }}
-main {{ max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.5rem; }} h1.bad, tr.bad td {{ color: #cf222e; }}
-h2 {{ font-size: 1.1rem; margin-top: 2rem; }}
-table {{ border-collapse: collapse; }} img {{ max-width: 100%; }} figure {{ margin: 2rem 0; }}
-th, td {{ text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0;
-  border-bottom: 1px solid #d8dee4; font-variant-numeric: tabular-nums; }}
-h1, p, td.long {{ overflow-wrap: anywhere; }}
-@media (max-width: 600px) {{ body {{ font-size: 13px; }} th, td {{ padding-right: .4rem; }} }}
-</style>
-<main><h1 class="{verdict}">{title}</h1>
-"""
 
 
 def _picture(file: str, alt: str) -> str:
