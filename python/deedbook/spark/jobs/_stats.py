@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import InvalidArgumentError
@@ -17,6 +16,7 @@ from deedbook.spark._paths import local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._ingest import Counted
 from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
+from deedbook.spark.jobs._verify import bytes_of_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +104,7 @@ def stats(
         raise InvalidArgumentError("no path: a log, a directory of logs, or a glob of them")
     begun = time.monotonic()
     given = [str(local_path(os.fspath(path))) for path in paths]
-    log, series = detect_logs({"paths": _as_json(given)}, parse({}, None))
+    log, series = detect_logs({"paths": json.dumps(given)}, parse({}, None))
     counted = Counted(spark)
     payload = _PAYLOAD[log.name]
     of_events = ["pubkey", "created_at", "kind", "tags"] if log.name == "nostr" else []
@@ -122,7 +122,7 @@ def stats(
             counts.add(batch, payload)
         yield counts.batch()
 
-    files = {path: _bytes_of(path) for one in series for path in one.logs}
+    files = {path: bytes_of_files(path) for one in series for path in one.logs}
     total = sum(files.values())
     if dry_run:
         found_logs = tuple(LogStats(path, 0, size) for path, size in files.items())
@@ -244,14 +244,3 @@ class _Counts:
         ]
         names = ["what", "key", "records", "bytes", "least", "most"]
         return pa.RecordBatch.from_arrays(list(columns), names=names)
-
-
-def _as_json(paths: Sequence[str]) -> str:
-    return json.dumps(list(paths))
-
-
-def _bytes_of(path: str) -> int:
-    """About how much is to be read of a log."""
-    if os.path.isfile(path):
-        return os.path.getsize(path)
-    return sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())

@@ -40,7 +40,7 @@ from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["PART_BYTES", "Verified", "verify"]
+__all__ = ["PART_BYTES", "Verified", "bytes_of_files", "verify"]
 
 PART_BYTES = 512 << 20
 """Bytes of a task."""
@@ -247,12 +247,12 @@ def _cut(logs: Sequence[_Log], part_bytes: int, cores: int) -> None:
 
     Files say how many bytes there are, so that each log is opened once.
     """
-    finer = _task_bytes(sum(_bytes_of_files(log.path) for log in logs), part_bytes, cores)
+    finer = _task_bytes(sum(bytes_of_files(log.path) for log in logs), part_bytes, cores)
     for log in logs:
         log.cut(finer)
 
 
-def _bytes_of_files(path: str) -> int:
+def bytes_of_files(path: str) -> int:
     """About as many bytes as a log has; 0 where there is none."""
     try:
         if not os.path.isdir(path):
