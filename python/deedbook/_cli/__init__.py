@@ -43,9 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         logger.addHandler(handler)
     try:
         with Termination():
-            argv = sys.argv[1:] if argv is None else argv
+            argv = sys.argv[1:] if argv is None else list(argv)
             try:
-                args = parser.build(argv).parse_args(argv)
+                args = parser.parse(argv)
             except SystemExit as end:  # --help and --version
                 out.finish()
                 return int(end.code or 0)

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import argparse
-import re
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
 from deedbook import Durability, Error
+from deedbook._amounts import duration, size
+from deedbook._cli.bad_lines import Bad, refuse_an_input, tell_bad
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, details
 from deedbook._cli.formats import instead_of
-from deedbook._cli.formats.append import Present, append_options, appender_of, create_options, logs
+from deedbook._cli.formats.append import (
+    Appender,
+    Present,
+    append_options,
+    line_bytes_max,
+    logs,
+    open_appender,
+)
+from deedbook._cli.import_notes import Aside
 from deedbook._cli.lines import Batch, LineSource
 from deedbook._cli.output import Output
 from deedbook._cli.progress import Progress
 from deedbook._cli.signals import Stop
 from deedbook._formats import by_name, find
-from deedbook._formats.log import LogInfo
+from deedbook._formats.info import FormatInfo
 from deedbook._json import JsonLines
 from deedbook._text import count
 
 RESUME_CHECK_DEEDS: Final = 1000
 """``--resume`` compares this many deeds at the end of the log with their lines."""
-INVALID_SHOWN_MAX: Final = 100
-"""``--skip-invalid --json`` names at most this many line numbers."""
+BAD_KEPT_MAX: Final = 100
+"""``--json`` names at most this many bad lines."""
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
@@ -34,15 +44,19 @@ def run(args: argparse.Namespace, out: Output) -> int:
     committed before stays, and the JSON object has it.
     """
     info = _format(args)
+    limit = line_bytes_max(info) if args.line_bytes_max is None else args.line_bytes_max
+    if args.aside is not None:
+        refuse_an_input("append", args.aside, [args.file])
     with (
-        LineSource.open(
-            args.file, line_bytes_max=args.line_bytes_max, option="--line-bytes-max"
-        ) as source,
-        _open(args, info) as log,
+        LineSource.open(args.file, line_bytes_max=limit, option="--line-bytes-max") as source,
+        open_appender(info, args.path, args.durability, vars(args)) as log,
     ):
-        if any(map(source.is_file, info.files(log))):
-            raise CliError(f"{source.name} is a file of {log.path} itself")
-        _tell_opening(info, log, source, out)
+        if any(map(source.is_file, log.files())):
+            raise CliError(f"{source.name} is a file of {args.path} itself")
+        for said in log.opening():
+            out.talk(said)
+        if source.is_terminal:
+            out.talk("reading lines from the terminal; end with Ctrl-D")
         job = _Job(args, out, info, log, source)
         try:
             with Stop() as stop:
@@ -54,19 +68,20 @@ def run(args: argparse.Namespace, out: Output) -> int:
                 out.talk(job.summary())
             raise
         if args.json:
-            out.emit({"ok": not stop.requested and not job.invalid_lines, **job.result()})
+            out.emit({"ok": not stop.requested and not job.bad_lines, **job.result()})
         else:
+            job.tell_bad()
             out.talk(job.summary())
     if stop.requested:
         return 128 + stop.number
-    return EXIT_DAMAGE if job.invalid_lines else EXIT_OK
+    return EXIT_DAMAGE if job.bad_lines else EXIT_OK
 
 
-def _format(args: argparse.Namespace) -> LogInfo[Any]:
+def _format(args: argparse.Namespace) -> FormatInfo:
     """The format of what is there, else the one asked for. Checks the options against it."""
-    found = find(args.path)
+    found = find(args.path, **({} if args.base is None else {"base": args.base}))
     asked = None if args.format is None else by_name(args.format)
-    if found is not None and not isinstance(found.format, LogInfo):
+    if found is not None and found.format not in logs():
         title, instead = found.format.title, instead_of(found.format)["append"]
         raise CliError(f"append: {args.path} holds a {title}; {instead}", path=args.path)
     if found is not None and found.saved:
@@ -82,7 +97,6 @@ def _format(args: argparse.Namespace) -> LogInfo[Any]:
             path=args.path,
         )
     info = found.format if found is not None else asked or logs()[0]
-    assert isinstance(info, LogInfo)  # --format offers no other
     allowed = append_options(info)
     for other in logs():
         for option in append_options(other):
@@ -93,45 +107,9 @@ def _format(args: argparse.Namespace) -> LogInfo[Any]:
                     f"append: --{flag} is for {other.title}s (--format {other.name})"
                     + (f"; {why}" if why else "")
                 )
+    if args.drop_oldest and args.max_bytes is None:
+        raise CliError("append: --drop-oldest needs --max-bytes")
     return info
-
-
-def _open(args: argparse.Namespace, info: LogInfo[Any]) -> Any:
-    options = {name: getattr(args, name) for name in create_options(info)}
-    return info.log.open(
-        args.path,
-        "a",
-        durability=args.durability,
-        recovery=args.recovery,
-        lock_timeout=args.lock_timeout,
-        **options,
-    )
-
-
-def _tell_opening(info: LogInfo[Any], log: Any, source: LineSource, out: Output) -> None:
-    """Say what opening cut, and that a terminal is read."""
-    recovery = log.recovery
-    cut_records = recovery.cut_records
-    if cut_records > 0:
-        out.talk(f"cut {count(cut_records, f'unacknowledged {info.noun}')}")
-    elif recovery.cut_bytes and recovery.torn_bytes:
-        out.talk(
-            f"cut a torn tail of {count(recovery.torn_bytes, 'byte')} "
-            f"after byte {recovery.valid_end:,}"
-        )
-    if recovery.saved_to is not None:
-        out.talk(f"what was cut is in {recovery.saved_to}")
-    for path in recovery.set_aside:
-        out.talk(f"a segment after a gap is set aside as {path}")
-    if source.is_terminal:
-        out.talk("reading lines from the terminal; end with Ctrl-D")
-
-
-def positive(text: str) -> int:
-    """Parse a number from 1 up. Raises `argparse.ArgumentTypeError`."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 up")
-    return int(text)
 
 
 def epoch(text: str) -> int:
@@ -143,14 +121,20 @@ def epoch(text: str) -> int:
 
 def durability(text: str) -> str | timedelta | Durability:
     """The durability that an option names. Raises `argparse.ArgumentTypeError`."""
-    if not re.fullmatch(r"always|manual|none|(interval|bytes):[1-9][0-9]{0,14}", text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not always, interval:MS, bytes:N, manual or none"
-        )
-    name, _, number = text.partition(":")
-    if name == "interval":
-        return timedelta(milliseconds=int(number))
-    return Durability.bytes(int(number)) if name == "bytes" else text
+    kind, _, amount = text.partition(":")
+    try:
+        if text in ("always", "manual", "none"):
+            return text
+        if kind == "bytes" and (found := size(amount)):
+            return Durability.bytes(found)
+        if kind == "interval" and not amount.isdigit() and (seconds := duration(amount)) >= 0.001:
+            return timedelta(seconds=seconds)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(
+        f"{text[:40]!r} is not always, interval:TIME (100ms), bytes:SIZE (64m), manual or none"
+    )
+
 
 
 class _Job:
@@ -160,32 +144,38 @@ class _Job:
         self,
         args: argparse.Namespace,
         out: Output,
-        info: LogInfo[Any],
-        log: Any,
+        info: FormatInfo,
+        log: Appender,
         source: LineSource,
     ) -> None:
         self._args = args
         self._out = out
         self._info = info
         self._log = log
-        self._appender = appender_of(log)
         self._source = source
-        present = self._appender.present()
-        self._present = None if present is None else _Compared(info, present, log.path, args)
-        self._acked = self._appender.durable()
+        present = log.present()
+        self._present = None if present is None else _Compared(info, present, args)
+        self._acked = log.durable()
         self._interrupted = False
-        self._invalid_at: list[int] = []
-        self.invalid_lines = 0
+        self._aside = None if args.aside is None else Aside(args.aside)
+        self._bad: list[Bad] = []
+        """The first of them."""
+        self.bad_lines = 0
         self.appended = 0
         """Lines appended in this run."""
 
     def append_all(self, stop: Stop) -> None:
         """Append every line, a commit for each batch; return at an edge after a stop."""
         source = self._source
-        with Progress("append", source.total_bytes, enabled=not self._args.quiet) as progress:
-            for batch in source.batches(self._args.batch, stop):
-                self._take(batch)
-                progress.update(source.bytes_read, note=count(self.appended, self._info.noun))
+        try:
+            with Progress("append", source.total_bytes, enabled=not self._args.quiet) as progress:
+                for batch in source.batches(self._args.batch, stop):
+                    self._take(batch)
+                    progress.update(source.bytes_read, note=count(self.appended, self._info.noun))
+        finally:
+            if self._aside is not None:
+                self._aside.sync()
+                self._aside.close()
         self._interrupted = stop.requested
         if not stop.requested and self._present is not None:
             self._present.check_end(self._source)
@@ -196,28 +186,28 @@ class _Job:
     def result(self) -> dict[str, Any]:
         """The run in numbers, ready for JSON."""
         return {
-            "path": self._log.path,
+            "path": os.path.abspath(self._args.path),
             "appended": self.appended,
             **({} if self._present is None else {"skipped": self._present.skipped}),
-            "invalid_lines": self.invalid_lines,
-            "invalid_at": self._invalid_at,
+            "bad": self.bad_lines,
+            "bad_lines": [bad._asdict() for bad in self._bad],
             "interrupted": self._interrupted,
-            **self._appender.positions(),
+            **self._log.positions(),
         }
+
+    def tell_bad(self) -> None:
+        """Name the first bad lines."""
+        tell_bad(self._out, [(self._args.file, bad) for bad in self._bad], self.bad_lines)
 
     def summary(self) -> str:
         """The run in one line for people."""
         text = "interrupted; " if self._interrupted else ""
-        text += (
-            f"appended {count(self.appended, self._info.noun)}{self._appender.where(self.appended)}"
-        )
+        text += f"appended {count(self.appended, self._info.noun)}{self._log.where(self.appended)}"
         if self._present is not None and self._present.skipped:
             text += f", {count(self._present.skipped, 'line')} already there"
-        if self.invalid_lines:
-            shown = ", ".join(map(str, self._invalid_at[:5]))
-            more = ", ..." if self.invalid_lines > 5 else ""
-            text += f", skipped {count(self.invalid_lines, 'invalid line')} ({shown}{more})"
-        return f"{text}; {self._appender.how_durable()}"
+        if self.bad_lines:
+            text += f", {self.bad_lines:,} bad"
+        return f"{text}; {self._log.how_durable()}"
 
     def _take(self, batch: Batch) -> None:
         lines: list[bytes] = []
@@ -225,53 +215,55 @@ class _Job:
         json = JsonLines(batch.lines if self._args.validate else [])
         for index, line in enumerate(batch.lines):
             number = batch.first_line + index
-            present = self._present is not None and self._present.has_more()
-            # A line that is in the log was checked when it got there, unless such are not counted.
-            if self._args.validate and (not present or self._args.skip_invalid):
-                reason = json.why_not(index)
-                if reason is not None and self._args.skip_invalid:
-                    self._note_invalid(number)
+            if self._args.validate:
+                if not line.strip():
                     continue
-                if reason is not None:
+                reason = json.why_not(index)
+                if reason is not None and self._args.stop_at_bad:
                     problem = CliError(
                         f"line {number} of {self._source.name} is not JSON: {reason}",
                         line=number,
                     )
                     break
-            if present and self._present is not None:
+                if reason is not None:
+                    self._note_bad(Bad(number, f"not JSON: {reason}"), line)
+                    continue
+            elif not line and not self._log.takes_empty:
+                continue
+            if self._present is not None and self._present.has_more():
                 self._present.skip(self._source, number, line)
             else:
                 lines.append(line)
         if lines:
-            self._appender.commit(lines)
+            self._log.commit(lines)
             self.appended += len(lines)
             self._acknowledge()
         if problem is not None:
             raise problem
 
     def _acknowledge(self) -> None:
-        durable = self._appender.durable()
+        durable = self._log.durable()
         if self._args.acks and durable is not None and durable != self._acked:
             self._out.line(str(durable))
             self._out.flush()
         self._acked = durable
 
-    def _note_invalid(self, number: int) -> None:
-        self.invalid_lines += 1
-        if len(self._invalid_at) < INVALID_SHOWN_MAX:
-            self._invalid_at.append(number)
+    def _note_bad(self, bad: Bad, line: bytes) -> None:
+        self.bad_lines += 1
+        if len(self._bad) < BAD_KEPT_MAX:
+            self._bad.append(bad)
+        if self._aside is not None:
+            self._aside.write(line + b"\n")
 
 
 class _Compared:
     """The records that are there already, and how many lines were found to be them."""
 
-    def __init__(
-        self, info: LogInfo[Any], present: Present, path: str, args: argparse.Namespace
-    ) -> None:
+    def __init__(self, info: FormatInfo, present: Present, args: argparse.Namespace) -> None:
         self._info = info
         self._first = present.first
         self._count = present.length if args.resume else 0
-        self._path = path
+        self._path = args.path
         self._expected = self._to_compare(present)
         self.skipped = 0
         """Lines passed over."""

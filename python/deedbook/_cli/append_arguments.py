@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
-
 from deedbook._cli import append
 from deedbook._cli.arguments import (
     Commands,
+    add_bad_lines,
+    add_base,
     add_json,
     add_lock_timeout,
     add_path,
     add_quiet,
+    positive,
     size,
 )
 from deedbook._cli.convert import LAYOUTS
@@ -24,19 +25,23 @@ def add_arguments(commands: Commands) -> None:
     parser = commands.add_parser(
         "append",
         help="append lines of a file or of standard input",
-        description="Append each line of FILE as a deed, or as a record of a WAL: its bytes "
-        "without the newline. The log is made if it is missing: a book, or what --format says.",
+        description="Append each line of FILE as a record: its bytes without the newline. The log "
+        "is made if it is missing: a book, or what --format says. An event store has its own "
+        "command, 'import'.",
         epilog="examples:\n"
         "  deedbook append events.book events.jsonl\n"
         "  producer | deedbook append events.book --acks\n"
         "  deedbook append events.book events.jsonl.gz     gzip and zstd, known by their bytes\n"
         "  deedbook append events.book events.jsonl --resume   after a crash: the rest only\n"
         "  deedbook append notes.book notes.txt --no-validate  any lines, not just JSON\n"
-        "  deedbook append --format wal events.wal events.jsonl   a write-ahead log\n\n"
+        "  deedbook append --format wal events.wal events.jsonl   a write-ahead log\n"
+        "  deedbook append --format ledger spool events.jsonl     for 'deedbook send'\n\n"
+        "Lines that are not JSON are left out: they are named, --aside keeps them, and the exit\n"
+        "code is 1. Empty lines are passed over, with --no-validate of a ledger only.\n"
         "With --resume, line k of the input is the k-th event of the book. Lines whose events\n"
         "are there are skipped, after the last 1,000 of them were compared byte by byte.\n"
-        "Lines skipped by --skip-invalid are not counted. The records of a WAL have no numbers\n"
-        "to resume by: 'deedbook info --json' says how many lines (records) are in.\n"
+        "Lines that were left out are not counted. The records of a WAL or a ledger have no\n"
+        "numbers to resume by: 'deedbook info --json' says how many there are.\n"
         "A commit holds at most --batch lines, and fewer when the input pauses.\n"
         "Ctrl-C and SIGTERM end at the edge of a commit: no line is half in the log, and\n"
         "lines read but not yet committed are not in it. A second signal ends at once.",
@@ -51,7 +56,7 @@ def add_arguments(commands: Commands) -> None:
     parser.add_argument(
         "--batch",
         metavar="LINES",
-        type=append.positive,
+        type=positive,
         default=1000,
         help="lines for each commit, at most (default: 1000)",
     )
@@ -61,19 +66,15 @@ def add_arguments(commands: Commands) -> None:
         type=append.durability,
         default="always",
         help="always (default: each commit is on stable storage before the next begins), "
-        "interval:MS, bytes:N, manual (at the end), none (never)",
+        "interval:100ms, bytes:64m, manual (at the end), none (never)",
     )
     parser.add_argument(
-        "--validate",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="stop at a line that is not JSON (default); the lines before it stay appended",
+        "--no-validate",
+        dest="validate",
+        action="store_false",
+        help="take any lines, not just JSON",
     )
-    parser.add_argument(
-        "--skip-invalid",
-        action="store_true",
-        help="leave out lines that are not JSON, count them, and exit with 1",
-    )
+    add_bad_lines(parser)
     parser.add_argument(
         "--acks",
         action="store_true",
@@ -101,31 +102,37 @@ def add_arguments(commands: Commands) -> None:
     parser.add_argument(
         "--line-bytes-max",
         metavar="BYTES",
-        type=append.positive,
-        default=256 << 20,
-        help="refuse longer lines (default: 268435456)",
+        type=size,
+        help="refuse longer lines (default: 256m; of a ledger 1m)",
     )
     parser.add_argument(
         "--format",
         choices=[info.name for info in logs()],
         help=f"format of a new log (default: what is there, or {logs()[0].name})",
     )
-    # Its name before; goes with the next version.
-    parser.add_argument(
-        "--log",
-        dest="format",
-        choices=[info.name for info in logs()],
-        default=argparse.SUPPRESS,
-        help=argparse.SUPPRESS,
-    )
     parser.add_argument(
         "--segment-bytes",
         metavar="BYTES",
         type=size,
-        help="for a new WAL: size of a segment, with k, m or g (default: 64m)",
+        help="for a new WAL: size of a segment (default: 64m)",
     )
     parser.add_argument(
         "--single-file", action="store_true", help="for a new WAL: one file, PATH, no segments"
+    )
+    add_base(parser)
+    parser.add_argument(
+        "--batch-bytes",
+        metavar="BYTES",
+        type=size,
+        help="of a ledger: a file with more is finished (default: 475000)",
+    )
+    parser.add_argument(
+        "--max-bytes", metavar="BYTES", type=size, help="of a ledger: limit of its files together"
+    )
+    parser.add_argument(
+        "--drop-oldest",
+        action="store_true",
+        help="of a ledger: at that limit, drop the oldest files",
     )
     add_lock_timeout(parser)
     add_json(parser)

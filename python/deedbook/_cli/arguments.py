@@ -56,10 +56,32 @@ def add_lock_timeout(parser: argparse.ArgumentParser) -> None:
     """How long opening for writing waits."""
     parser.add_argument(
         "--lock-timeout",
-        metavar="SECONDS",
-        type=_seconds,
+        metavar="TIME",
+        type=seconds,
         default=0.0,
-        help="wait so long for another writer (default: 0, it is an error at once)",
+        help="wait so long for another writer, as 10s (default: 0, it is an error at once)",
+    )
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Whether a command only says what it would do."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be done, and change nothing"
+    )
+
+
+def add_skip_corrupt(parser: argparse.ArgumentParser) -> None:
+    """Whether a command goes on after damage."""
+    parser.add_argument(
+        "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
+    )
+
+
+def add_bad_lines(parser: argparse.ArgumentParser) -> None:
+    """What becomes of bad lines of an input."""
+    parser.add_argument("--aside", metavar="FILE", help="append bad lines to FILE as they are")
+    parser.add_argument(
+        "--stop-at-bad", action="store_true", help="end with the first bad line; exit code 2"
     )
 
 
@@ -118,15 +140,25 @@ def size(text: str) -> int:
     return _amount(text, _amounts.size, "k, m, g", "a size")
 
 
-def _seconds(text: str) -> float:
-    """Seconds, with a fraction."""
+def seconds(text: str) -> float:
+    """Seconds, which may have a fraction, or a unit: ``0.5``, ``500ms``, ``10s``, ``2m``."""
     try:
-        seconds = float(text)
+        found = _amounts.duration(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from None
-    if not 0 <= seconds <= _AGE_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is not from 0 to {_AGE_MAX}")
-    return seconds
+        try:
+            found = float(text)
+        except ValueError:
+            found = -1.0
+    if not 0 <= found <= _AGE_MAX:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a time from 0 to {_AGE_MAX} s")
+    return found
+
+
+def positive(text: str) -> int:
+    """A number from 1 up."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 1 up")
+    return int(text)
 
 
 def age(text: str) -> int:

@@ -340,24 +340,13 @@ def records(text: str) -> int:
     return int(text)
 
 
-def seconds(text: str) -> float:
-    """Parse a number of seconds, 0 or more. Raises `argparse.ArgumentTypeError`."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return value
-
-
 def _selection(args: argparse.Namespace) -> tuple[int | None, int | None]:
     """The half-open range of events that the options name; checks options against each other."""
     start, stop = args.start, args.stop
     args.event = None
     if args.range is not None:
         if start is not None or stop is not None:
-            raise CliError("cat: give either RANGE or --start and --stop")
+            raise CliError("cat: give either RANGE or --from and --to")
         start, stop, single = args.range
         if single:
             args.event = start

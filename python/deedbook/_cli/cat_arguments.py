@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 
 from deedbook._cli import cat
-from deedbook._cli.arguments import Commands, add_json, add_paths, add_which
+from deedbook._cli.arguments import (
+    Commands,
+    add_json,
+    add_paths,
+    add_skip_corrupt,
+    add_which,
+    seconds,
+)
 from deedbook._cli.payloads import add_payload
 
 __all__ = ["add_cat", "add_tail"]
@@ -52,10 +59,18 @@ def add_cat(commands: Commands) -> None:
     )
     add_which(parser)
     parser.add_argument(
-        "--start", metavar="EVENT", type=cat.event_number, help="first event, or LSN, to print"
+        "--from",
+        dest="start",
+        metavar="EVENT",
+        type=cat.event_number,
+        help="first event, or LSN, to print",
     )
     parser.add_argument(
-        "--stop", metavar="EVENT", type=cat.event_number, help="event, or LSN, to stop before"
+        "--to",
+        dest="stop",
+        metavar="EVENT",
+        type=cat.event_number,
+        help="event, or LSN, to stop before",
     )
     parser.add_argument(
         "-n",
@@ -69,9 +84,7 @@ def add_cat(commands: Commands) -> None:
         "-f", "--follow", action="store_true", help="wait for what other processes append"
     )
     _add_timeout(parser)
-    parser.add_argument(
-        "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
-    )
+    add_skip_corrupt(parser)
     _add_printed(parser)
     parser.set_defaults(run=cat.run)
 
@@ -110,9 +123,9 @@ def add_tail(commands: Commands) -> None:
 def _add_timeout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",
-        metavar="SECONDS",
-        type=cat.seconds,
-        help="with --follow: end when nothing came for so long (default: never)",
+        metavar="TIME",
+        type=seconds,
+        help="with --follow: end when nothing came for so long, as 10s (default: never)",
     )
 
 

@@ -20,6 +20,7 @@ from deedbook._cli.failure import (
 from deedbook._cli.output import Output, complain, table
 from deedbook._cli.progress import Progress
 from deedbook._formats import FORMATS, Found, Outcome, require
+from deedbook._formats.nostr import NOSTR
 
 _COLOURS: Final = {"clean": "green", "open": "yellow", "torn": "yellow", "corrupt": "red"}
 """Of verdicts, on a terminal."""
@@ -69,12 +70,19 @@ def add_verify(commands: Commands) -> None:
         description="Check every deed or record of each log, without changing anything.",
         epilog="examples:\n"
         "  deedbook verify events.book\n"
-        "  deedbook verify --json *.book | jq 'select(.ok | not)'\n\n"
+        "  deedbook verify --json *.book | jq 'select(.ok | not)'\n"
+        "  deedbook verify store --check signature        of an event store\n\n"
         "With --json, one object for each log. Exits with 1 if a log is damaged, torn or has\n"
         "lost what it acknowledged, and with 2 if one cannot be opened.",
     )
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="a log, or a ledger")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="directory of a log, or its file")
     add_which(parser)
+    parser.add_argument(
+        "--check",
+        choices=("none", "id", "signature"),
+        help="of event stores: that each id is that of its content (default), also the signature, "
+        "or nothing but checksums",
+    )
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=run_verify)
@@ -145,6 +153,13 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
 
     def look(path: str) -> int:
         found, options = asked_for(args, path)
+        if args.check is not None:
+            if found.format is not NOSTR:
+                raise CliError(
+                    f"verify: {path} holds a {found.format.title}, --check is for event stores",
+                    path=path,
+                )
+            options["check"] = args.check
         with Progress(f"verify {path}", enabled=not args.quiet) as progress:
             # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
             outcome = found.format.verify(path, progress.update, **options)

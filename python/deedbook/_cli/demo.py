@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from deedbook._cli.arguments import Commands
+from deedbook._cli.arguments import Commands, positive
 from deedbook._cli.failure import CliError
 from deedbook._cli.output import Output
 
@@ -57,14 +57,6 @@ def add_arguments(commands: Commands) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print report.json and nothing else")
     parser.set_defaults(run=_run)
-
-
-def positive(text: str) -> int:
-    """Parse a number from 1 up. Raises `argparse.ArgumentTypeError`."""
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"not a number from 1 up: {text!r}")
-    return number
 
 
 def _run(args: argparse.Namespace, out: Output) -> int:

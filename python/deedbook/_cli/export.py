@@ -5,17 +5,27 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, Final
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Final, cast
 
-from deedbook._cli.arguments import Commands, add_json, add_path, add_quiet, add_which
+from deedbook._cli.arguments import (
+    Commands,
+    add_json,
+    add_path,
+    add_quiet,
+    add_skip_corrupt,
+    add_which,
+)
 from deedbook._cli.aside import refuse_within, written_aside
 from deedbook._cli.check import asked_for
-from deedbook._cli.export_files import KINDS, JsonText, Sink, sink_of
+from deedbook._cli.export_files import KINDS, JsonText, Sink, compressing, kind_of, sink_of
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook._cli.formats.events import Standard, export_events
 from deedbook._cli.output import Output
 from deedbook._cli.payloads import add_payload, in_base64, json_of, text_of
 from deedbook._cli.progress import Progress
 from deedbook._formats.info import Entry, FormatInfo, View, size_of
+from deedbook._formats.nostr import NOSTR
 from deedbook._text import count, size
 
 __all__ = ["add_arguments", "run"]
@@ -31,34 +41,40 @@ def add_arguments(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "export",
-        help="write the records to a file: Parquet, Arrow, CSV, JSON lines",
-        description="Write the records of a log of any format to one file, with their positions. "
-        "The file gets its name when all of it is written. Reads only; works while another process "
-        "writes.",
+        help="write the records as JSON lines, CSV, Parquet or Arrow",
+        description="Write the records of a log of any format to one file, with their positions, "
+        "or as JSON lines to standard output. The file gets its name when all of it is written. "
+        "Reads only; works while another process writes.",
         epilog="examples:\n"
-        "  deedbook export events.book events.jsonl --payload json\n"
-        "  deedbook export events.wal events.parquet\n"
-        "  deedbook export events.book events.csv --payload base64\n\n"
+        "  deedbook export events.book -o events.jsonl --payload json\n"
+        "  deedbook export events.wal -o events.parquet\n"
+        "  deedbook export events.book -o events.csv --payload base64\n"
+        "  deedbook export store -o notes.jsonl.gz     the events, which 'import' takes\n\n"
         "The columns are event and mug of a book or a pier, lsn of a WAL, file and record of a\n"
         "ledger, segment and offset of an event store, and payload: bytes in Parquet and Arrow,\n"
         "else text; with --payload base64 it is payload_base64. With --payload json a payload is\n"
-        "a value in JSON lines, and checked text in the others.\n\n"
+        "a value in JSON lines, and checked text in the others.\n"
+        "JSON lines of an event store are the events themselves, in the order in which they were\n"
+        "stored; with --payload they have the columns above.\n"
+        "The names .jsonl.gz, .jsonl.zst, .csv.gz and .csv.zst are compressed.\n\n"
         "A spreadsheet takes a cell that begins with = + - @ for a formula, and runs it. With\n"
         "--csv-safe such a payload has ' before it: for people who open the file in one.\n\n"
-        "At damage nothing is written, and the exit code is 1; with --skip-corrupt what is intact\n"
+        "At damage no file is written, and the exit code is 1; with --skip-corrupt what is intact\n"
         "is written, and the exit code is 1, too. Parquet and Arrow need pyarrow.",
     )
     add_path(parser)
-    parser.add_argument("output", metavar="OUT", help="the file; what is there is replaced")
-    kinds = parser.add_mutually_exclusive_group()
-    for kind in KINDS:
-        kinds.add_argument(
-            f"--{kind}",
-            dest="kind",
-            action="store_const",
-            const=kind,
-            help=f"write {KINDS[kind]} (default: what the name ends with)",
-        )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default="-",
+        help="the file; what is there is replaced (default: JSON lines on standard output)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=tuple(KINDS),
+        help="what to write (default: as the name of FILE ends)",
+    )
     add_payload(
         parser, "what a payload is written as (default: text, or bytes in Parquet and Arrow)"
     )
@@ -68,8 +84,12 @@ def add_arguments(commands: Commands) -> None:
         help="of CSV: put ' before a payload that a spreadsheet would take for a formula",
     )
     parser.add_argument(
-        "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
+        "--include",
+        choices=("live", "all"),
+        help="of an event store: only the events that count (default), or also deleted, replaced "
+        "and expired ones",
     )
+    add_skip_corrupt(parser)
     add_which(parser)
     add_json(parser)
     add_quiet(parser)
@@ -82,42 +102,77 @@ def run(args: argparse.Namespace, out: Output) -> int:
     Raises `CliError` for senseless options, a payload that is not what was asked for, a missing
     library and a failed write, and `CorruptError` at damage.
     """
-    kind = args.kind or os.path.splitext(args.output)[1][1:].lower()
-    if kind not in KINDS:
-        raise CliError(f"export: say what to write: {', '.join(f'--{one}' for one in KINDS)}")
-    if args.output == "-":
-        raise CliError("export: OUT is a file; 'deedbook cat --json' writes to standard output")
+    to_stdout = args.output == "-"
+    kind = args.format or ("jsonl" if to_stdout else kind_of(args.output))
+    if kind is None:
+        known = ", ".join(f"--format {one}" for one in KINDS)
+        raise CliError(f"export: say what to write: {known}")
+    if to_stdout and args.json:
+        raise CliError("export: --json needs -o FILE: standard output has the records")
+    if to_stdout and kind != "jsonl":
+        raise CliError(f"export: {KINDS[kind]} needs -o FILE")
     if args.csv_safe and kind != "csv":
         raise CliError(f"export: --csv-safe is for CSV, not for {KINDS[kind]}")
     found, options = asked_for(args, args.path)
-    refuse_within("export", args.path, args.output)
     info = found.format
+    of_events = info is NOSTR and kind == "jsonl" and args.payload is None
+    if args.include is not None and not of_events:
+        raise CliError("export: --include is for event stores as JSON lines, without --payload")
+    if not to_stdout:
+        refuse_within("export", args.path, args.output)
+    with _opened(args.output, out) as file:
+        if of_events:
+            done = export_events(args, file, out)
+        else:
+            done = _export(args, info, options, kind, file, out)
+    written = os.path.getsize(args.output) if os.path.isfile(args.output) else None
+    if args.json:
+        facts = {"path": args.path, "format": info.name, "output": args.output, "kind": kind}
+        facts |= {**done, "bytes": written}
+        out.emit({"ok": not done["damages"], **facts})
+    else:
+        of = "" if written is None else f", {size(written)}"
+        name = "" if to_stdout else f"{args.output}: "
+        out.talk(f"{name}exported {count(done['records'], info.noun)}{of}")
+    return EXIT_DAMAGE if done["damages"] else EXIT_OK
+
+
+@contextmanager
+def _opened(path: str, out: Output) -> Iterator[BinaryIO]:
+    """Standard output, or a file that gets its name when it is written."""
+    if path == "-":
+        yield cast("BinaryIO", Standard(out))
+        return
+    with written_aside(path) as file, compressing(path, file) as inner:
+        yield inner
+
+
+def _export(
+    args: argparse.Namespace,
+    info: FormatInfo,
+    options: dict[str, Any],
+    kind: str,
+    file: BinaryIO,
+    out: Output,
+) -> dict[str, Any]:
+    """Write the records with their columns."""
     name, encode = _encoder(args.payload, kind)
     columns = (*info.columns, name)
     damages: list[Any] = []
     total = sum(map(size_of, info.data_files(args.path, **options)))
+    shown = not args.quiet and args.output != "-"
     with (
         info.read(args.path, **options) as view,
-        Progress(f"export {args.path}", total, enabled=not args.quiet) as progress,
-        written_aside(args.output) as file,
+        Progress(f"export {args.path}", total, enabled=shown) as progress,
     ):
         if view.left_out is not None:
             out.talk(f"{args.path}: {view.left_out}")
         with sink_of(kind, file, columns, raw=args.payload is None, safe=args.csv_safe) as sink:
             entries = _entries(info, view, damages if args.skip_corrupt else None)
-            records, nbytes = _write(entries, encode, sink, file, progress)
+            records, nbytes = _write(entries, encode, sink, progress)
     for one in damages:
         out.talk(f"skipping damage: bytes {one.offset} to {one.end}: {one.reason}")
-    written = os.path.getsize(args.output) if os.path.isfile(args.output) else None
-    if args.json:
-        facts = {"path": args.path, "format": info.name, "output": args.output, "kind": kind}
-        facts |= {"records": records, "payload_bytes": nbytes, "bytes": written}
-        out.emit({"ok": not damages, **facts, "damages": len(damages)})
-    elif not args.quiet:
-        of = "" if written is None else f", {size(written)}"
-        out.line(f"{args.output}: {count(records, info.noun)}{of}")
-        out.flush()
-    return EXIT_DAMAGE if damages else EXIT_OK
+    return {"records": records, "payload_bytes": nbytes, "damages": len(damages)}
 
 
 def _entries(info: FormatInfo, view: View, damages: list[Any] | None) -> Iterator[Entry]:
@@ -131,7 +186,7 @@ def _entries(info: FormatInfo, view: View, damages: list[Any] | None) -> Iterato
 
 
 def _write(
-    entries: Iterable[Entry], encode: Encode, sink: Sink, file: BinaryIO, progress: Progress
+    entries: Iterable[Entry], encode: Encode, sink: Sink, progress: Progress
 ) -> tuple[int, int]:
     """Hand all records on in batches; return how many, and the bytes of their payloads."""
     records = nbytes = held = 0

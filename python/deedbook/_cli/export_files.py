@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, Protocol
 
 from deedbook._cli.failure import CliError
+from deedbook._compressed import zstd
 
-__all__ = ["KINDS", "JsonText", "Sink", "sink_of"]
+__all__ = ["KINDS", "JsonText", "Sink", "compressing", "kind_of", "sink_of"]
 
 KINDS: Final = {
     "parquet": "Parquet",
@@ -26,6 +29,33 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 Rows = Sequence[tuple[Any, ...]]
 _dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def kind_of(name: str) -> str | None:
+    """What a file of that name holds; text may be compressed. None if the name does not say."""
+    stem, end = os.path.splitext(name.lower())
+    if end in (".gz", ".zst"):
+        kind = os.path.splitext(stem)[1][1:]
+        return kind if kind in ("csv", "jsonl") else None
+    return end[1:] if end[1:] in KINDS else None
+
+
+@contextmanager
+def compressing(name: str, file: BinaryIO) -> Iterator[BinaryIO]:
+    """The same file, or one that compresses into it, as the name says."""
+    end = os.path.splitext(name.lower())[1]
+    if end == ".gz":
+        with gzip.GzipFile("", "wb", 6, file, 0) as packed:
+            yield packed  # type: ignore[misc]
+    elif end == ".zst":
+        try:
+            library = zstd("writing zstd")
+        except ImportError as error:
+            raise CliError(f"export: {error}") from error
+        with library.ZstdFile(file, "w") as packed:
+            yield packed
+    else:
+        yield file
 
 
 class JsonText(str):
@@ -118,7 +148,7 @@ def _arrow(kind: str, file: BinaryIO, columns: Sequence[str], raw: bool) -> Iter
         import pyarrow.parquet as pq
     except ImportError as error:
         raise CliError(
-            f"export: --{kind} needs pyarrow (pip install pyarrow); --csv and --jsonl do without"
+            f"export: --format {kind} needs pyarrow (pip install pyarrow); csv and jsonl do without"
         ) from error
     *numbers, payload = columns
     fields: list[Any] = [(name, pa.uint32() if name == "mug" else pa.uint64()) for name in numbers]

@@ -11,14 +11,7 @@ from deedbook._cli.failure import CliError
 from deedbook._formats import require
 from deedbook._formats.log import LogInfo
 
-__all__ = ["add_dry_run", "open_kept", "position_or_end"]
-
-
-def add_dry_run(parser: argparse.ArgumentParser) -> None:
-    """Add ``--dry-run``."""
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would go, and change nothing"
-    )
+__all__ = ["open_kept", "position_or_end"]
 
 
 def open_kept(

@@ -5,14 +5,27 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from deedbook._cli.arguments import Commands, add_json, add_path, add_quiet, add_which
+from deedbook import EventStore
+from deedbook._cli.arguments import (
+    Commands,
+    add_dry_run,
+    add_json,
+    add_lock_timeout,
+    add_path,
+    add_quiet,
+    add_which,
+)
 from deedbook._cli.check import asked_for
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook._cli.formats import instead_of
 from deedbook._cli.formats.salvage import salvage
+from deedbook._cli.formats.store import repair_store
 from deedbook._cli.output import Output
 from deedbook._cli.progress import Progress
+from deedbook._cli.query import store_at
+from deedbook._formats.info import Outcome
 from deedbook._formats.log import LogInfo, loss_text
+from deedbook._formats.nostr import NOSTR
 from deedbook._text import count, damage_text
 
 
@@ -21,19 +34,19 @@ def add_repair(commands: Commands) -> None:
     parser = commands.add_parser(
         "repair",
         help="cut a damaged log after its intact beginning, saving what is cut",
-        description="Cut a damaged log after its intact beginning. What is cut is saved beside "
-        "the log first; what is intact after the damage goes with it, so try salvage before.",
+        description="Make a damaged log usable again: cut it after its intact beginning, or remove "
+        "the damaged parts of an event store. The removed bytes are saved beside the log first. "
+        "Intact records after the damage go with it, so try salvage before.",
         epilog="examples:\n"
         "  deedbook salvage events.book rescued.book   keep what is after the damage\n"
         "  deedbook repair events.book --dry-run       what would be cut, and what goes with it\n"
         "  deedbook repair events.book --force         then make the log usable again\n\n"
-        "Exits with 0 when the log is usable, whatever had to be cut, and with 1 when it is not.",
+        "Exits with 0 when the log is usable, whatever had to be cut, and with 1 when it is not;\n"
+        "with --dry-run with 1 if there is damage, loss or a torn end.",
     )
     add_path(parser)
     add_which(parser)
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be cut, and change nothing"
-    )
+    add_dry_run(parser)
     parser.add_argument(
         "--force", action="store_true", help="cut also if intact records go with it"
     )
@@ -42,7 +55,14 @@ def add_repair(commands: Commands) -> None:
         action="store_true",
         help="go on without acknowledged records that are missing; the loss stays noted",
     )
+    parser.add_argument(
+        "--index",
+        action="store_true",
+        help="of an event store: only delete its index and make it again from the events",
+    )
+    add_lock_timeout(parser)
     add_json(parser)
+    add_quiet(parser)
     parser.set_defaults(run=run_repair)
 
 
@@ -51,16 +71,15 @@ def add_salvage(commands: Commands) -> None:
     parser = commands.add_parser(
         "salvage",
         help="copy everything intact to a new log",
-        description="Copy every intact deed and the metadata, or every intact record, to a new "
-        "log. The source is not changed. What lies after a gap gets new numbers or LSNs; the "
-        "report has both. Consumers of a write-ahead log keep their records, and committed "
-        "transactions stay known.",
+        description="Copy every intact record, and the metadata of a book, to a new log. The "
+        "source is not changed. Records after a gap get new numbers or LSNs; the report has both. "
+        "Consumers of a write-ahead log keep their records, and committed transactions stay known. "
+        "Of an event store every intact event is copied, each once.",
         epilog="examples:\n"
         "  deedbook salvage broken.book rescued.book\n"
         "  deedbook salvage --json broken.book rescued.book | jq .damages\n"
         "  deedbook salvage --keep-numbers broken.book rescued.book\n\n"
-        "Exits with 0 when everything intact was copied, whatever was left out, and with 1 when\n"
-        "there was something, but nothing intact. What was lost at the end is reported, too.",
+        "Exits with 1 if something was damaged or lost, also at the end: the copy then lacks it.",
     )
     parser.add_argument(
         "source",
@@ -81,13 +100,15 @@ def add_salvage(commands: Commands) -> None:
 
 
 def run_repair(args: argparse.Namespace, out: Output) -> int:
-    """Cut the log at ``args.path`` after its valid prefix, saving what is cut.
+    """Mend the log at ``args.path``, saving what is cut; return the exit code.
 
     Raises `deedbook.Error`; the log is then unchanged.
     """
     found, options = asked_for(args, args.path)
     info = found.format
-    if not isinstance(info, LogInfo) or "repair" in instead_of(info):
+    if args.index:
+        return _reindex(args, out)
+    if "repair" in instead_of(info):
         instead = instead_of(info)["repair"]
         raise CliError(f"repair: {args.path} holds a {info.title}; {instead}", path=args.path)
     if found.saved:
@@ -97,15 +118,45 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
             path=args.path,
         )
     asked = {name: True for name in ("dry_run", "force", "accept_loss") if getattr(args, name)}
-    report = info.log.repair(args.path, **asked, **options)
-    usable = report.mended or args.dry_run
-    if args.json:
-        out.emit({"format": info.name, **report.to_dict(), "ok": usable})
+    if info is NOSTR:
+        outcome = repair_store(args.path, asked)
     else:
-        for line in _repair_lines(info, report, args.dry_run):
+        assert isinstance(info, LogInfo)
+        outcome = _repair_log(info, args.path, asked, options)
+    return _tell(outcome, {"format": info.name}, args, out)
+
+
+def _tell(outcome: Outcome, named: dict[str, Any], args: argparse.Namespace, out: Output) -> int:
+    if args.json:
+        out.emit({"ok": outcome.ok, **named, **outcome.facts})
+    else:
+        for line in outcome.lines:
             out.line(line)
         out.flush()
-    return EXIT_OK if usable else EXIT_DAMAGE
+    return EXIT_OK if outcome.ok else EXIT_DAMAGE
+
+
+def _reindex(args: argparse.Namespace, out: Output) -> int:
+    store_at(args, args.path)  # opening for writing would make a missing one
+    if args.dry_run or args.force or args.accept_loss:
+        raise CliError("repair: --index goes alone")
+    opened = EventStore.open(args.path, "a", lock_timeout=args.lock_timeout)
+    with opened as store, Progress("index", enabled=not args.quiet) as progress:
+        events = store.reindex(progress=progress.update)
+        path = store.path
+    facts = {"path": path, "events": events}
+    text = f"{path}: indexed {count(events, 'event')}"
+    return _tell(Outcome(True, facts, [text]), {"format": NOSTR.name}, args, out)
+
+
+def _repair_log(
+    info: LogInfo[Any], path: str, asked: dict[str, Any], options: dict[str, Any]
+) -> Outcome:
+    report: Any = info.log.repair(path, **asked, **options)
+    dry_run = "dry_run" in asked
+    is_fine = not (report.cut_bytes or report.set_aside or report.damage or report.loss)
+    ok = is_fine if dry_run else report.mended
+    return Outcome(ok, report.to_dict(), _repair_lines(info, report, dry_run))
 
 
 def _repair_lines(info: LogInfo[Any], report: Any, dry_run: bool) -> list[str]:
@@ -136,8 +187,7 @@ def _repair_lines(info: LogInfo[Any], report: Any, dry_run: bool) -> list[str]:
 def run_salvage(args: argparse.Namespace, out: Output) -> int:
     """Copy everything intact in ``args.source`` to ``args.target``, in its format.
 
-    Nothing copied although there are bytes is a failure, with `EXIT_DAMAGE`. Raises
-    `deedbook.Error`; the source is never changed.
+    Damage and loss are `EXIT_DAMAGE`. Raises `deedbook.Error`; the source is never changed.
     """
     found, options = asked_for(args, args.source)
     if args.keep_numbers:
@@ -150,11 +200,5 @@ def run_salvage(args: argparse.Namespace, out: Output) -> int:
     with Progress(f"salvage {args.source}", enabled=not args.quiet) as progress:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
         outcome = salvage(found.format, args.source, args.target, progress.update, **options)
-    if args.json:
-        result = {"source": args.source, "target": args.target, "format": found.format.name}
-        out.emit({**result, **outcome.facts, "ok": outcome.ok})
-    else:
-        for line in outcome.lines:
-            out.line(line)
-        out.flush()
-    return EXIT_OK if outcome.ok else EXIT_DAMAGE
+    named = {"source": args.source, "target": args.target, "format": found.format.name}
+    return _tell(outcome, named, args, out)

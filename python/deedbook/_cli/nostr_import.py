@@ -1,4 +1,4 @@
-"""``deedbook nostr import``: JSON lines in, from where an import that was interrupted stopped."""
+"""``deedbook import``: Nostr events in, from where an import that was interrupted stopped."""
 
 from __future__ import annotations
 
@@ -10,20 +10,82 @@ import sys
 import time
 from typing import Any, Final
 
-from deedbook import Error, EventStore
+from deedbook import Error, EventStore, ImportReport
+from deedbook._cli.append import durability
+from deedbook._cli.arguments import (
+    Commands,
+    add_bad_lines,
+    add_json,
+    add_lock_timeout,
+    add_quiet,
+)
+from deedbook._cli.bad_lines import Bad, refuse_an_input, tell_bad
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, details
 from deedbook._cli.import_notes import Aside, Notes
 from deedbook._cli.output import Output
 from deedbook._cli.progress import Progress
 from deedbook._cli.signals import Stop
-from deedbook._compressed import is_same
+from deedbook._formats import find
 from deedbook._text import count
 from deedbook.reports import ImportReport
 
-BAD_SHOWN_MAX: Final = 20
-"""At most this many bad lines are named, without ``--json``."""
+CHECKS: Final = ("none", "id", "signature")
 NOTE_SECONDS: Final = 0.5
 """So often the store is committed, and noted what is done."""
+
+
+def add_arguments(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "import",
+        help="store the events of JSON lines in an event store",
+        description="Store the Nostr events of JSON lines. The store is made if it is missing. "
+        "Events that are stored already are passed over. An import of the same files that was "
+        "interrupted, or killed, goes on where it was.",
+        epilog="examples:\n"
+        "  deedbook import store events.jsonl\n"
+        "  deedbook import store 2026-*.jsonl.zst --check signature\n"
+        "  zcat dump.gz | deedbook import store --aside bad.jsonl\n\n"
+        "Gzip and zstd are known by their first bytes. Lines that are no event, or a wrong or too\n"
+        "large one, are reported with number and reason, and the rest goes on; the exit code is 1\n"
+        "then.\n"
+        "Ctrl-C and SIGTERM end at the edge of a commit. A second signal ends at once.\n\n"
+        "What is done of each FILE is noted in the store twice a second, and forgotten once all\n"
+        "files are in. A file of another size, time or beginning begins again, as standard input\n"
+        "does, and with --aside of a .gz or .zst all files.",
+    )
+    parser.add_argument("store", metavar="STORE", help="directory of the event store")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="*", help="inputs; - (default): standard input"
+    )
+    parser.add_argument(
+        "--no-resume", action="store_true", help="begin each FILE again, whatever is noted"
+    )
+    parser.add_argument(
+        "--check",
+        choices=CHECKS,
+        default="id",
+        help="what is checked besides the form: that the id is that of the content (default), "
+        "also the signature, or nothing",
+    )
+    add_bad_lines(parser)
+    parser.add_argument(
+        "--durability",
+        metavar="WHEN",
+        type=durability,
+        help="always, interval:100ms, bytes:64m, manual (at the end), none (default: within 100 "
+        "ms)",
+    )
+    parser.add_argument(
+        "--history",
+        choices=("drop", "keep"),
+        help="what becomes of events that newer ones replace, from now on (default: as stored with "
+        "the store, drop for a new one)",
+    )
+    add_lock_timeout(parser)
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run_import)
 
 
 class _Stopped(BaseException):
@@ -76,13 +138,20 @@ def run_import(args: argparse.Namespace, out: Output) -> int:
     Raises `CliError` for unusable input and `deedbook.Error` from the store; what was stored before
     stays.
     """
+    found = find(args.store)
+    if found is not None and found.format.name != "nostr":
+        raise CliError(
+            f"import: {args.store} holds a {found.format.title}; 'deedbook append' appends lines"
+            " to it",
+            path=args.store,
+        )
     run = _Run(args, out)
     # All of them, before anything is stored.
     for file in run.files:
         if not _is_pipe(file):
             _Input(file, run.stop).close()
     if args.aside is not None:
-        _refuse_an_input(args.aside, run.files)
+        refuse_an_input("import", args.aside, run.files)
     try:
         with (
             # Not yet under `stop`: a signal ends the wait for another writer.
@@ -112,13 +181,6 @@ def run_import(args: argparse.Namespace, out: Output) -> int:
 def _is_pipe(file: str) -> bool:
     """Whether a file can be opened only once: a look at a pipe ends what writes to it."""
     return os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file))
-
-
-def _refuse_an_input(aside: str, files: list[str]) -> None:
-    """`CliError` if bad lines would go to the end of an input: they would come again, for ever."""
-    for file in files:
-        if is_same(0 if file == "-" else file, aside):
-            raise CliError(f"nostr import: --aside {aside} is one of the inputs", path=aside)
 
 
 class _Run:
@@ -232,14 +294,11 @@ class _Run:
             self._out.emit({"ok": ok, **self.facts(interrupted=interrupted)})
             return
         named = [
-            ("" if file == "-" else f"{file}: ", bad)
+            (file, Bad(bad.line, bad.reason))
             for file, report in self.done.items()
             for bad in report.bad_lines
         ]
-        for place, bad in named[:BAD_SHOWN_MAX]:
-            self._out.talk(f"{place}line {bad.line}: {bad.reason}")
-        if self.total("bad") > BAD_SHOWN_MAX:
-            self._out.talk(f"and {count(self.total('bad') - BAD_SHOWN_MAX, 'more bad line')}")
+        tell_bad(self._out, named, self.total("bad"))
         text = self.summary() if self.done else "nothing was stored"
         self._out.talk(f"interrupted; {text}" if interrupted else text)
 

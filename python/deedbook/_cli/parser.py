@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from deedbook import __version__
+from deedbook._cli import old_words
 from deedbook._cli.failure import CliError
 
 EXIT_CODES: Final = """\
@@ -69,33 +70,60 @@ class CommandParser(Parser):
 # What adds each command, in the order of the help. Only that of the command asked for is imported,
 # so that it begins at once.
 _ADDED_BY: Final = {
+    "ls": "ls.add_arguments",
     "info": "check.add_info",
     "cat": "cat_arguments.add_cat",
     "tail": "cat_arguments.add_tail",
-    "report": "report.add_arguments",
+    "query": "query.add_arguments",
     "stats": "report.add_arguments",
-    "export": "export.add_arguments",
+    "report": "report.add_arguments",
     "append": "append_arguments.add_arguments",
+    "import": "nostr_import.add_arguments",
+    "export": "export.add_arguments",
     "verify": "check.add_verify",
     "repair": "mend.add_repair",
     "salvage": "mend.add_salvage",
     "backup": "backup.add_arguments",
     "convert": "convert.add_arguments",
-    "migrate": "lmdb.add_arguments",
-    "export-lmdb": "lmdb.add_arguments",
+    "migrate": "migrate.add_arguments",
+    "compact": "compact.add_arguments",
     "vacuum": "vacuum.add_arguments",
-    "metrics": "metrics.add_arguments",
-    "truncate": "wal.add_arguments",
     "retain": "retain.add_arguments",
     "consumers": "retain.add_arguments",
-    "pier": "pier.add_arguments",
-    "spool": "spool.add_arguments",
-    "nostr": "nostr.add_arguments",
+    "send": "send.add_arguments",
+    "dead-letters": "send.add_arguments",
+    "metrics": "metrics.add_arguments",
     "spark": "spark.add_arguments",
     "pipeline": "pipeline.add_arguments",
     "demo": "demo.add_arguments",
     "completion": "completion.add_arguments",
 }
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command. Raises `CliError`, and SystemExit after a help."""
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
+    if argv and not argv[0].startswith("-") and argv[0] not in _ADDED_BY:
+        raise CliError(old_words.of_command(argv, list(_ADDED_BY)))
+    parser = build(argv)
+    try:
+        return parser.parse_args(argv)
+    except CliError as error:
+        if "unrecognized arguments" not in str(error):
+            raise
+        hint = old_words.of_option(argv, list(_options(parser)))
+        what = str(error).partition(" (see")[0]
+        raise CliError(f"{argv[0]}: {what}{hint} (see 'deedbook {argv[0]} --help')") from error
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The options of a parser and of its commands."""
+    yield from parser._option_string_actions
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _options(command)
 
 
 def build(argv: Sequence[str]) -> Parser:
@@ -117,7 +145,8 @@ def _parser(adding: Iterable[str]) -> Parser:
         "  deedbook info events.book                  what is in it, and how it was closed\n"
         "  deedbook cat events.book 10:20             events 10 to 19\n"
         "  deedbook verify events.book                check every checksum\n\n"
-        "'deedbook COMMAND --help' says more, with examples.\n\n" + EXIT_CODES,
+        "'deedbook help COMMAND' and 'deedbook COMMAND --help' say more, with examples.\n\n"
+        + EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=f"deedbook {__version__}")
     commands = parser.add_subparsers(

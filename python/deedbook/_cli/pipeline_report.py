@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deedbook._cli.append import positive
-from deedbook._cli.arguments import Commands, add_json, add_quiet
+from deedbook._cli.arguments import Commands, add_json, add_quiet, positive
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
 from deedbook._cli.output import Output
 from deedbook._cli.spark import settings_of

@@ -9,8 +9,10 @@ from deedbook._cli.arguments import Commands, add_json, add_paths, add_quiet, ad
 from deedbook._cli.aside import refuse_within, written_aside
 from deedbook._cli.check import asked_for, each
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook._cli.formats.census import show_census
 from deedbook._cli.output import Output, table
 from deedbook._cli.progress import Progress
+from deedbook._formats.nostr import NOSTR
 from deedbook._report import LogReport, look
 from deedbook._report._figures import state_of
 from deedbook._report._html import page_of_several, rate_text
@@ -60,14 +62,28 @@ def add_arguments(commands: Commands) -> None:
         "  deedbook stats logs/*\n"
         "  deedbook stats events.book --json | jq .sizes.p99\n\n"
         "With --json, an object for each log; the keys are those of 'deedbook report --json';\n"
-        "'checked' and 'parts' are empty. Exits with 1 at damage, after all that is intact was\n"
-        "counted.",
+        "'checked' and 'parts' are empty. Of an event store the events are counted by kind,\n"
+        "author, day and tag, and the share of each segment that a compaction would drop.\n"
+        "Exits with 1 at damage, after all that is intact was counted.",
     )
     add_paths(parser)
     add_which(parser)
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=_top,
+        help="of an event store: so many rows of each table; 0: all (default: 10; with --json all)",
+    )
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=run_stats)
+
+
+def _top(text: str) -> int:
+    """A number of rows. Raises `argparse.ArgumentTypeError`."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 0 up")
+    return int(text)
 
 
 def run_report(args: argparse.Namespace, out: Output) -> int:
@@ -112,6 +128,11 @@ def run_stats(args: argparse.Namespace, out: Output) -> int:
     """Print what ``args.paths`` hold; return the worst exit code."""
 
     def show(path: str) -> int:
+        info = asked_for(args, path)[0].format
+        if info is NOSTR:
+            return show_census(path, args.top, args.json, args.quiet, out)
+        if args.top is not None:
+            raise CliError(f"stats: {path} holds a {info.title}, --top is for event stores")
         found = _figures(args, path, check=False)
         if args.json:
             out.emit(found.to_dict())

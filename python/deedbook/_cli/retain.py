@@ -1,16 +1,25 @@
-"""What WALs and piers have: retention, and consumers that keep what they need."""
+"""``deedbook retain`` and ``consumers``: drop parts of WALs and piers; who keeps what."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Final
 
-from deedbook import LockedError, Pier, Wal
-from deedbook._cli.arguments import Commands, add_json, add_lock_timeout, add_path, age, size
+from deedbook import Dropped, DroppedEpochs, LockedError, Pier, Wal
+from deedbook._cli.arguments import (
+    Commands,
+    add_dry_run,
+    add_json,
+    add_lock_timeout,
+    add_path,
+    add_quiet,
+    age,
+    size,
+)
+from deedbook._cli.cat import event_number
 from deedbook._cli.failure import EXIT_OK, CliError
-from deedbook._cli.kept import add_dry_run, open_kept, position_or_end
+from deedbook._cli.kept import open_kept, position_or_end
 from deedbook._cli.output import Output, table
-from deedbook._cli.wal import tell_dropped
 from deedbook._formats.pier import PIER
 from deedbook._formats.wal import WAL
 from deedbook._text import count, exact_size
@@ -28,36 +37,64 @@ def add_arguments(commands: Commands) -> None:
 def _add_retain(commands: Commands) -> None:
     parser = commands.add_parser(
         "retain",
-        help="drop the beginning of a WAL or pier by size, age or consumers",
-        description="Drop whole segments from the beginning of a write-ahead log, or whole epochs "
-        "from that of a pier. Each rule allows more to go; what a named consumer needs, or is not "
-        "durable, stays, and so does a pier's last epoch.",
+        help="keep a part of a WAL or pier, by size, age, consumers or position; drop the rest",
+        description="Drop the beginning of a write-ahead log or a pier, in whole segments or "
+        "epochs, by size, age or consumers: each rule allows more to go. What a named consumer "
+        "needs, or is not durable, stays, and so does a pier's last epoch. Or keep the records of "
+        "a write-ahead log from one LSN on, or before one. A crash at any moment leaves the log "
+        "as it was or as asked for.",
         epilog="examples:\n"
         "  deedbook retain events.wal --max-bytes 10g\n"
         "  deedbook retain events.wal --max-bytes 10g --dry-run    beside the writer, too\n"
         "  deedbook retain events.wal --max-age 7d --consumed\n"
-        "  deedbook retain zod --max-age 30d",
+        "  deedbook retain events.wal --from 4096          drop the records before LSN 4096\n"
+        "  deedbook retain events.wal --from end           drop all records\n"
+        "  deedbook retain events.wal --to 8192            drop the record at 8192, and the rest\n"
+        "  deedbook retain zod --max-age 30d\n"
+        "  deedbook retain zod --roll                      begin a new epoch of a pier\n\n"
+        "LSNs are those that 'deedbook cat' prints. --from drops what a named consumer needs only\n"
+        "with --force. With --roll a pier first begins a new epoch, durably, with the metadata of\n"
+        "the one before: then the one before may go.",
     )
     add_path(parser)
     parser.add_argument(
         "--max-bytes",
         metavar="BYTES",
         type=size,
-        help="keep at least so many bytes, with k, m or g; what is older may go",
+        help="keep at least so many bytes, as 10g; what is older may go",
     )
     parser.add_argument(
         "--max-age",
-        metavar="AGE",
+        metavar="TIME",
         type=age,
-        help="seconds, or with m, h or d: what is older may go",
+        help="as 7d: what is older may go",
     )
     parser.add_argument(
         "--consumed", action="store_true", help="what every named consumer has passed may go"
     )
+    parser.add_argument(
+        "--from",
+        dest="from_",
+        metavar="LSN",
+        type=_lsn_or_end,
+        help="of a WAL: keep the records from there on; or 'end'",
+    )
+    parser.add_argument(
+        "--to", metavar="LSN", type=event_number, help="of a WAL: keep the records before it"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="with --from: drop also what consumers need"
+    )
+    parser.add_argument("--roll", action="store_true", help="of a pier: first begin a new epoch")
     add_dry_run(parser)
     add_lock_timeout(parser)
     add_json(parser)
+    add_quiet(parser)
     parser.set_defaults(run=run_retain)
+
+
+def _lsn_or_end(text: str) -> int | str:
+    return position_or_end(text, "an LSN")
 
 
 def _add_consumers(commands: Commands) -> None:
@@ -65,8 +102,8 @@ def _add_consumers(commands: Commands) -> None:
         "consumers",
         help="list, set or remove the named consumers of a WAL or pier",
         description="List the named consumers of a write-ahead log or pier, each with the LSN or "
-        "event that it needs next. 'truncate --before' and 'retain' keep what the slowest one "
-        "needs. Works beside a running writer.",
+        "event that it needs next. 'retain' keeps what the slowest one needs. Works beside a "
+        "running writer.",
         epilog="examples:\n"
         "  deedbook consumers events.wal\n"
         "  deedbook consumers events.wal --set backup 4096\n"
@@ -87,15 +124,56 @@ def _add_consumers(commands: Commands) -> None:
 
 
 def run_retain(args: argparse.Namespace, out: Output) -> int:
-    """Drop what the rules allow to go; print what was dropped and what is left."""
-    if args.max_bytes is None and args.max_age is None and not args.consumed:
-        raise CliError("retain: give --max-bytes, --max-age or --consumed")
+    """Drop what is not to be kept; print what was dropped and what is left."""
+    by_rule = args.max_bytes is not None or args.max_age is not None or args.consumed
+    by_place = [place for place in (args.from_, args.to) if place is not None]
+    if not (by_rule or by_place or args.roll):
+        raise CliError("retain: give --max-bytes, --max-age, --consumed, --from, --to or --roll")
+    if len(by_place) > 1 or (by_place and (by_rule or args.roll)):
+        raise CliError("retain: --from and --to each go alone")
+    if args.force and args.from_ is None:
+        raise CliError("retain: --force goes with --from")
+    if args.roll and args.dry_run:
+        raise CliError("retain: --roll goes without --dry-run")
+    if by_place:
+        return _truncate(args, out)
+    if args.roll:
+        _roll(args, out, last=not by_rule)
+        if not by_rule:
+            return EXIT_OK
     try:
         return _retain(args, out)
     except LockedError as error:
         way = "a WAL's writer drops by itself if it is opened with retain_bytes or retain_age"
         known = {} if error.holder is None else {"holder": error.holder}
         raise CliError(f"{error}; {way}", kind=error.kind, path=error.path, **known) from error
+
+
+def _truncate(args: argparse.Namespace, out: Output) -> int:
+    """Drop the records before or after a position."""
+    dry_run = args.dry_run
+    with open_kept(args, "r" if dry_run else "a", (WAL,)) as wal:
+        assert isinstance(wal, Wal)
+        head, end = wal.head, wal.end
+        if args.to is not None:
+            dropped = wal.truncate_from(args.to, dry_run=dry_run)
+        else:
+            before = end if args.from_ == "end" else args.from_
+            dropped = wal.truncate_before(before, force=args.force, dry_run=dry_run)
+        _tell_dropped(wal, head, end, dropped, args, out)
+    return EXIT_OK
+
+
+def _roll(args: argparse.Namespace, out: Output, *, last: bool) -> None:
+    """Begin an epoch of a pier; say so if nothing else is done."""
+    with open_kept(args, "a", (PIER,)) as pier:
+        assert isinstance(pier, Pier)
+        number = pier.roll()
+        path, epoch, epochs = pier.path, pier.epochs[-1], len(pier.epochs)
+    if args.json and last:
+        out.emit({"ok": True, "path": path, "epoch": number, "epoch_path": epoch.path})
+    elif not args.json:
+        out.talk(f"began epoch 0i{number}, the {epochs}. of {path}")
 
 
 def _retain(args: argparse.Namespace, out: Output) -> int:
@@ -106,8 +184,33 @@ def _retain(args: argparse.Namespace, out: Output) -> int:
             _tell_epochs(log, log.retain(**rules, dry_run=dry_run), args, out)
         else:
             head, end = log.head, log.end
-            tell_dropped(log, head, end, log.retain(**rules, dry_run=dry_run), args, out)
+            _tell_dropped(log, head, end, log.retain(**rules, dry_run=dry_run), args, out)
     return EXIT_OK
+
+
+def _tell_dropped(
+    wal: Wal, head: int, end: int, dropped: Dropped, args: argparse.Namespace, out: Output
+) -> None:
+    """Print what is no longer there, or would not be, of a log from ``head`` to ``end``."""
+    if args.json:
+        out.emit(
+            {
+                "ok": True,
+                "dry_run": args.dry_run,
+                "path": wal.path,
+                "dropped_records": dropped.records,
+                "dropped_bytes": dropped.bytes,
+                "records": len(wal) - (dropped.records if args.dry_run else 0),
+                "head": dropped.head,
+                "end": dropped.end,
+            }
+        )
+        return
+    gone = count(dropped.records, "record")
+    what, are = (f"{gone} would go", "would be") if args.dry_run else (f"dropped {gone}", "are")
+    left = f"bytes {dropped.head:,} to {dropped.end:,} {are} left of {head:,} to {end:,}"
+    out.line(f"{wal.path}: {what}; {left}")
+    out.flush()
 
 
 def _tell_epochs(pier: Pier, dropped: DroppedEpochs, args: argparse.Namespace, out: Output) -> None:

@@ -20,7 +20,7 @@ from deedbook._cli import (
     spark_stats,
     spark_verify,
 )
-from deedbook._cli.arguments import Commands, add_json, add_quiet
+from deedbook._cli.arguments import Commands, add_dry_run, add_json, add_quiet
 from deedbook._cli.failure import CliError
 from deedbook._cli.output import Output
 
@@ -71,7 +71,7 @@ def _add_job(jobs: Commands, name: str, run: Callable[..., int], **texts: Any) -
         default=[],
         help="a setting of Spark; may be repeated",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_dry_run(parser)
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=lambda args, out: _run(args, out, run))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, Final
 
-from deedbook._cli.append import positive
+from deedbook._cli.arguments import positive
 from deedbook._cli.failure import EXIT_OK
 from deedbook._cli.output import Output, table
 from deedbook._cli.progress import Progress

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from deedbook import _jobs as jobs
-from deedbook._cli.arguments import Commands, add_base, add_json, add_path, age
+from deedbook._cli.arguments import Commands, add_base, add_dry_run, add_json, add_path, age
 from deedbook._cli.failure import EXIT_OK
 from deedbook._cli.output import Output
 from deedbook._formats import require
@@ -36,12 +36,12 @@ def add_arguments(commands: Commands) -> None:
     add_base(parser)
     parser.add_argument(
         "--older-than",
-        metavar="AGE",
+        metavar="TIME",
         type=age,
         default=jobs.OLD_SECONDS,
-        help="of jobs that cannot be asked: seconds, or with m, h or d, without a write (7d)",
+        help="of jobs that cannot be asked: so long without a write, as 1h (default: 7d)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    add_dry_run(parser)
     parser.add_argument(
         "--abandon", action="store_true", help="first give up a commit that has begun"
     )

@@ -92,7 +92,8 @@ class _LedgerInfo(FormatInfo):
         for ledger in ledgers:
             rows += ledger.rows
         if letters:
-            rows.append(("dead letters", count(letters, "event")))
+            of = f"{count(letters, 'event')}; 'deedbook dead-letters' prints them"
+            rows.append(("dead letters", of))
         return Description(facts, rows, any(ledger.corrupt for ledger in ledgers))
 
     def stats_of(self, handle: Ledger) -> Stats | None:

@@ -109,12 +109,13 @@ class _NostrInfo(FormatInfo):
         progress: Progress,
         *,
         check: Literal["none", "id", "signature"] = "id",
-        mapped_reads: bool = False,
         **options: Any,
     ) -> Outcome:
         """Check every page, record and id, and with ``check="signature"`` every signature."""
-        report = EventStore.verify(path, check=check, mapped_reads=mapped_reads, progress=progress)
-        return self.outcome(os.path.abspath(path), report)
+        with EventStore.open(path) as store:
+            report = store.verify(check=check, progress=progress)
+            path = store.path
+        return self.outcome(path, report)
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
         """A part for each segment's file, with the first faults of the report.

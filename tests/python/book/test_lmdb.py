@@ -78,8 +78,8 @@ def test_the_commands_say_what_they_brought(source: Path, tmp_path: Path) -> Non
             Book.migrate_lmdb(source, dest, layout="packed", dry_run=dry_run)
     facts = json.loads(ok("migrate", source, dest, "--json"))
     assert facts["ok"] and facts["found"] == 100 == facts["events"]
-    assert json.loads(ok("export-lmdb", dest, back, "--json"))["events"] == 100
-    assert "holds a book.log" in refused("export-lmdb", dest, dest)
+    assert json.loads(ok("migrate", dest, back, "--format", "lmdb", "--json"))["events"] == 100
+    assert "holds a book.log" in refused("migrate", dest, dest, "--format", "lmdb")
     missing, _ = outputs("migrate", tmp_path / "none", dest, "--json", code=2)
     assert json.loads(missing)["error"]["kind"] == "missing"
 

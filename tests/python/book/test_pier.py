@@ -212,9 +212,9 @@ def test_the_shell_reads_appends_rolls_and_verifies(zod: Path) -> None:
     assert deedbook_cli("cat", zod, "4", "--raw")[0].encode() == JAMS[3] + b"\n"
     _, err = deedbook_cli("append", zod, stdin=b"[10]\n[11]\n")
     assert "appended 2 deeds (events 10..11); all durable" in err
-    told = json.loads(deedbook_cli("pier", "roll", zod, "--json")[0])
+    told = json.loads(deedbook_cli("retain", "--roll", zod, "--json")[0])
     assert told["ok"] and told["epoch"] == 11 and told["epoch_path"] == str(log_of(zod) / "0i11")
-    assert "has no event" in deedbook_cli("pier", "roll", zod, code=2)[1]
+    assert "has no event" in deedbook_cli("retain", "--roll", zod, code=2)[1]
     assert "0i11" in deedbook_cli("info", zod)[0]
     out, _ = deedbook_cli("verify", zod)
     assert out.strip() == f"{zod}: ok, 4 epochs, 11 deeds, events 1..11"
@@ -222,7 +222,7 @@ def test_the_shell_reads_appends_rolls_and_verifies(zod: Path) -> None:
     lines = b"".join(jam + b"\n" for jam in JAMS) + b"[10]\n[11]\n[12]\n"
     _, err = deedbook_cli("append", zod, "--resume", stdin=lines)
     assert "appended 1 deed (events 12..12), 11 lines already there" in err
-    assert deedbook_cli("pier", "roll", zod)[1].strip().endswith(f"0i12, the 5. of {zod}")
+    assert deedbook_cli("retain", "--roll", zod)[1].strip().endswith(f"0i12, the 5. of {zod}")
     new = zod.with_name("new")
     deedbook_cli("append", "--format", "pier", new, stdin=b"[1]\n")
     assert (new / ".urb" / "log" / "0i0" / "book.log").exists()
@@ -271,7 +271,7 @@ def test_many_epochs_need_no_higher_limit_of_files_in_the_shell(tmp_path: Path) 
 
 def test_the_shell_reports_damage_and_what_cannot_be(zod: Path, tmp_path: Path) -> None:
     none = tmp_path / "none"
-    assert "No such file" in deedbook_cli("pier", "roll", none, code=2)[1] or not none.exists()
+    assert "No such file" in deedbook_cli("retain", "--roll", none, code=2)[1] or not none.exists()
     assert not none.exists()
     assert "repair the epoch" in deedbook_cli("repair", zod, code=2)[1]
     assert "one by one" in deedbook_cli("salvage", zod, tmp_path / "copy", code=2)[1]

@@ -196,10 +196,24 @@ def test_a_spreadsheet_gets_no_formula(tmp_path: Path) -> None:
         ((), texts),
         (("--csv-safe",), [f"'{one}" for one in texts[:5]] + texts[5:]),
     ):
-        assert main(["export", "-q", str(tmp_path / "log"), str(out), *flag]) == 0
+        assert main(["export", "-q", str(tmp_path / "log"), "-o", str(out), *flag]) == 0
         with out.open(newline="", encoding="utf-8") as file:
             assert [row["payload"] for row in csv.DictReader(file)] == wanted
-    assert main(["export", "-q", str(tmp_path / "log"), str(out), "--csv-safe", "--jsonl"]) == 2
+    assert (
+        main(
+            [
+                "export",
+                "-q",
+                str(tmp_path / "log"),
+                "-o",
+                str(out),
+                "--csv-safe",
+                "--format",
+                "jsonl",
+            ]
+        )
+        == 2
+    )
 
 
 @posix

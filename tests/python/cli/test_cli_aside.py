@@ -80,6 +80,6 @@ def test_a_name_may_be_as_long_as_the_system_allows(
     with Wal.create(tmp_path / "wal") as wal:
         wal.append(b"one")
     file = tmp_path / ("記" * 82 + ".jsonl")
-    assert main(["export", str(tmp_path / "wal"), str(file)]) == 0, capfd.readouterr().err
+    assert main(["export", str(tmp_path / "wal"), "-o", str(file)]) == 0, capfd.readouterr().err
     write(tmp_path / "here" if os.name == "nt" else tmp_path / ("x" * 255), b"new")
     assert file.read_bytes().count(b"\n") == 1 and len(os.listdir(tmp_path)) == 3

@@ -150,7 +150,7 @@ def test_resume_after_an_interrupt_or_kill_9_loses_and_repeats_nothing(
 def test_a_second_writer_is_refused_and_info_names_the_first(path: Path, log_format: str) -> None:
     with running("append", "--format", log_format, path, "--acks") as writer:
         send_and_see(writer, b"1\n", 1 if log_format == "book" else 9)
-        dropping = [["truncate", "--from", "0"], ["retain", "--consumed"]]
+        dropping = [["retain", "--to", "0"], ["retain", "--consumed"]]
         for words in (["append"], *(dropping if log_format == "wal" else ())):
             assert str(writer.pid) in complaint(deedbook(*words, path, stdin=b"2\n"), 2)
         info = json.loads(ok("info", path, "--json"))
@@ -173,7 +173,7 @@ PRINTING = {
     "cat --reverse": ["cat", "LOG", "--reverse"],
     "cat --follow": ["cat", "LOG", "--follow"],
     # A reader that had enough was an error of the file: exit code 2, and a line.
-    "export": ["export", "LOG", "/dev/stdout", "--jsonl"],
+    "export": ["export", "LOG", "-o", "/dev/stdout", "--format", "jsonl"],
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import subprocess
 import sys
@@ -20,7 +19,10 @@ from deedbook.transient import TransientDB
 from endpoint import Endpoint, Faults
 from http_kinds import events
 
-spool = functools.partial(outputs, "spool")
+
+def into_ledger(path: Path, *words: object, **more: object) -> tuple[str, str]:
+    """Append lines to a ledger, which may be new."""
+    return outputs("append", "--format", "ledger", path, *words, **more)
 
 
 @pytest.fixture
@@ -32,36 +34,37 @@ def lines(tmp_path: Path) -> Path:
 
 def test_lines_are_appended_sent_and_gone(tmp_path: Path, lines: Path) -> None:
     path = tmp_path / "spool"
-    assert "appended 1,500 events, on stable storage" in spool("append", path, lines)[1]
-    status = json.loads(spool("status", path, "--json")[0])
-    assert (status["files"], status["dead_letters"]) == (1, 0)
-    assert ": ok, 1 file, 1,500 records" in spool("verify", path)[0]
+    assert "appended 1,500 records; all on stable storage" in into_ledger(path, lines)[1]
+    status = json.loads(outputs("info", path, "--json")[0])
+    assert (status["finished_files"], status["dead_letters"]) == (1, 0)
+    assert ": ok, 1 file, 1,500 records" in outputs("verify", path)[0]
     faults = Faults(statuses={503: 0.3}, drop=0.2, seed=3)
     with Endpoint(faults=faults) as endpoint:
-        out, err = spool("send", path, endpoint.url, "--header", "X-Key: 1")
+        out, err = outputs("send", path, endpoint.url, "--header", "X-Key: 1")
         assert out == "" and "sent 1,500 events" in err
         assert sorted(endpoint.events) == sorted(events(1500, 100))
-    assert "0 files" in spool("status", path)[0]
-    assert json.loads(spool("send", path, "http://127.0.0.1:9/", "--json")[0])["requests"] == 0
+    assert "none finished" in outputs("info", path)[0]
+    assert json.loads(outputs("send", path, "http://127.0.0.1:9/", "--json")[0])["requests"] == 0
 
 
 def test_a_line_that_is_too_long_for_a_ledger_is_named(tmp_path: Path) -> None:
     short, long = '{"n":1}\n' * 40_000, '"%s"\n' % ("x" * (1 << 20))
-    _, err = spool("append", tmp_path / "spool", code=2, stdin=short + long + short)
-    assert err == "deedbook: line 40001 of standard input is longer than 1,048,576 bytes\n"
+    _, err = into_ledger(tmp_path / "spool", code=2, stdin=short + long + short)
+    said = "line 40001 of standard input is longer than 1,048,576 bytes (--line-bytes-max)"
+    assert err.splitlines()[-1] == f"deedbook: {said}"
 
 
 def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -> None:
     path = tmp_path / "spool"
-    spool("append", path, stdin='{"n":1}\n{"n":2}\n')
+    into_ledger(path, stdin='{"n":1}\n{"n":2}\n')
     with Endpoint(script=[406]) as endpoint:
-        _, err = spool("send", path, endpoint.url, code=1)
+        _, err = outputs("send", path, endpoint.url, code=1)
         assert "2 events refused, now dead letters" in err
-        letters = [json.loads(line) for line in spool("dead-letters", path)[0].splitlines()]
+        letters = [json.loads(line) for line in outputs("dead-letters", path)[0].splitlines()]
         assert [letter["payload"] for letter in letters] == ['{"n":1}', '{"n":2}']
-        assert "2 dead letters" in spool("status", path)[0]
-        assert "put 2 events back" in spool("replay", path)[1]
-        spool("send", path, endpoint.url)
+        assert "2 events; 'deedbook dead-letters' prints them" in outputs("info", path)[0]
+        assert "put 2 events back" in outputs("dead-letters", path, "--replay")[1]
+        outputs("send", path, endpoint.url)
         assert endpoint.events == [b'{"n":1}', b'{"n":2}']
 
 
@@ -70,27 +73,28 @@ def test_letters_that_are_longer_than_the_usual_limit_are_replayed(tmp_path: Pat
     Ledger.open(path, "a", record_bytes_max=2 << 20).close()
     letters = DeadLetters(path / ".deedbook" / "dead-letters")
     letters.write("a", [(0, long)], reason="no", status=400, attempts=1, now=0.0, url="http://h")
-    assert "put 1 event back" in spool("replay", path)[1]
-    with Ledger.open(path, "a") as ledger:
+    assert "put 1 event back" in outputs("dead-letters", path, "--replay")[1]
+    with Ledger.open(path) as ledger:
         assert list(ledger.fetch().data[0].records()) == [long]
 
 
 def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     for base in ("events", "clicks"):
-        spool("append", path, "--base", base, stdin=f'{{"of":"{base}"}}\n')
+        into_ledger(path, "--base", base, stdin=f'{{"of":"{base}"}}\n')
     with Endpoint(script=[406]) as endpoint:
-        spool("send", path, endpoint.url, "--base", "clicks", code=1)
+        outputs("send", path, endpoint.url, "--base", "clicks", code=1)
         assert (path / ".deedbook" / "dead-letters-clicks").is_dir()
-        assert "dead letter" not in spool("status", path)[0]
-        told = f"1 dead letter: deedbook spool dead-letters {path} --base clicks\n"
-        assert told in spool("status", path, "--base", "clicks")[0]
-        assert "put 0 events back" in spool("replay", path)[1]
+        assert outputs("dead-letters", path)[0] == ""
+        assert "dead letters  1 event; " in outputs("info", path, "--base", "clicks")[0]
+        assert "put 0 events back" in outputs("dead-letters", path, "--replay")[1]
         info = [sys.executable, "-m", "deedbook", "info", "--json", str(path)]
         shown = subprocess.run(info, capture_output=True, text=True, timeout=120, check=True)
         assert json.loads(shown.stdout)["dead_letters"] == 1
-        assert "put 1 event back" in spool("replay", path, "--base", "clicks")[1]
-        spool("send", path, endpoint.url, "--base", "clicks")
+        assert (
+            "put 1 event back" in outputs("dead-letters", path, "--replay", "--base", "clicks")[1]
+        )
+        outputs("send", path, endpoint.url, "--base", "clicks")
         assert endpoint.events == [b'{"of":"clicks"}']
         with TransientDB(Ledger.open(path, "a", base="clicks")) as db:
             letters = Sender(db, endpoint.url).dead_letters
@@ -99,12 +103,12 @@ def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> No
 
 def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> None:
     path = tmp_path / "spool"
-    spool("append", path, stdin="1\n")
+    into_ledger(path, stdin="1\n")
     with Endpoint(script=[503] * 1000) as endpoint:
-        _, err = spool("send", path, endpoint.url, "--timeout", 1, code=2)
+        _, err = outputs("send", path, endpoint.url, "--timeout", 1, code=2)
         assert "not all is sent after 1 s" in err and "503" in err
         # Only whole seconds were taken.
-        _, err = spool("send", path, endpoint.url, "--timeout", 0.5, code=2)
+        _, err = outputs("send", path, endpoint.url, "--timeout", 0.5, code=2)
     assert "not all is sent after 0.5 s" in err and "503" in err
     with Ledger.open(path, "a") as ledger:
         assert ledger.has_data()
@@ -112,9 +116,14 @@ def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> Non
 
 def test_wrong_input_is_one_line_and_what_came_before_it_stays(tmp_path: Path) -> None:
     path = tmp_path / "spool"
-    _, err = spool("append", path, code=2, stdin='{"n":1}\nnot json\n')
+    _, err = into_ledger(path, "--stop-at-bad", code=2, stdin='{"n":1}\nnot json\n')
     assert "line 2 of standard input is not JSON" in err
-    assert json.loads(spool("status", path, "--json")[0])["files"] == 1
-    assert "no ledger there" in refused("spool", "status", tmp_path / "none")
-    assert "needs --max-bytes" in refused("spool", "append", path, "--drop-oldest")
-    assert "NAME: VALUE" in refused("spool", "send", path, "http://x/", "--header", "oops")
+    assert json.loads(outputs("info", path, "--json")[0])["finished_files"] == 1
+    assert "no ledger there" in refused("send", tmp_path / "none", "http://x/")
+    assert "needs --max-bytes" in refused("append", path, "--format", "ledger", "--drop-oldest")
+    assert "NAME: VALUE" in refused("send", path, "http://x/", "--header", "oops")
+
+
+def test_a_ledger_takes_no_empty_records(tmp_path: Path) -> None:
+    text = "a\n\nb\n"
+    assert "appended 2 records" in into_ledger(tmp_path / "x", "--no-validate", stdin=text)[1]

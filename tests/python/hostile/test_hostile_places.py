@@ -51,18 +51,16 @@ COMMANDS: dict[str, list[str]] = {
     "salvage": ["salvage", "-q", "LOG", "OUT/salvage"],
     "report": ["report", "-q", "LOG", "-o", "OUT/report.html"],
     "stats": ["stats", "-q", "LOG"],
-    "export": ["export", "-q", "LOG", "OUT/export.jsonl", "--payload", "base64"],
+    "export": ["export", "-q", "LOG", "-o", "OUT/export.jsonl", "--payload", "base64"],
     "repair": ["repair", "LOG", "--dry-run"],
     "vacuum": ["vacuum", "LOG", "--dry-run"],
     "consumers": ["consumers", "LOG"],
-    "status": ["spool", "status", "LOG"],
-    "dead-letters": ["spool", "dead-letters", "LOG"],
-    "query": ["nostr", "query", "LOG", "{}"],
+    "dead-letters": ["dead-letters", "LOG"],
+    "query": ["query", "LOG", "{}"],
 }
 # Commands that not all formats have.
 ONLY = {
     "consumers": ("segments", "single", "pier"),
-    "status": ("ledger",),
     "dead-letters": ("ledger",),
     "query": ("store",),
 }

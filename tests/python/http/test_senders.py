@@ -124,14 +124,14 @@ def test_headers_come_from_a_file_and_the_environment(
     headers = tmp_path / "headers"
     headers.write_text("X-Key: one\nX-More: two\n")
     variables = {"DEEDBOOK_HEADER_X_KEY": "lower", "DEEDBOOK_HEADER_AUTHORIZATION": "Bearer t"}
-    words = ("spool", "send", path, endpoint.url, "--json", "--header", f"@{headers}")
+    words = ("send", path, endpoint.url, "--json", "--header", f"@{headers}")
     sent = command(*words, env=variables)
     facts = json.loads(sent.stdout)
     assert (sent.returncode, facts["events_dead"], facts["ok"]) == (1, 1, False)
     given = endpoint.requests[-1].headers
     assert (given["x-key"], given["x-more"]) == ("one", "two")
     assert given["authorization"] == "Bearer t"
-    missing = command("spool", "send", path, "http://127.0.0.1:1", "--header", "@/no/such/file")
+    missing = command("send", path, "http://127.0.0.1:1", "--header", "@/no/such/file")
     assert missing.returncode == 2
 
 

@@ -60,13 +60,13 @@ def test_the_shell_migrates_and_tells(source: Path, tmp_path: Path) -> None:
     spool = tmp_path / "s"
     files = len(list(source.iterdir()))
     said = f"{spool}: would move 9 events of {files} files\n"
-    assert ok("spool", "migrate", source, spool, "--dry-run").decode() == said
+    assert ok("migrate", source, spool, "--dry-run").decode() == said
     assert not spool.exists()
-    told = json.loads(ok("spool", "migrate", source, spool, "--keep", "--json"))
+    told = json.loads(ok("migrate", source, spool, "--keep", "--json"))
     assert told["ok"] and told["events"] == 9
     assert len(told["files"]) == files == len(list(source.iterdir()))
     said = f"{spool}: moved 9 events of {files} files\n"
-    assert ok("spool", "migrate", source, spool).decode() == said
+    assert ok("migrate", source, spool).decode() == said
     assert not list(source.iterdir()) and len(events(spool)) == 18
 
 
@@ -74,11 +74,11 @@ def test_the_shell_names_what_is_left_over(tmp_path: Path) -> None:
     source, spool = tmp_path / "old", tmp_path / "s"
     old(source / "1-events", ["{}", '{"torn'], end="")
     (source / "3-events").write_text("?")
-    out, _ = outputs("spool", "migrate", source, spool, "--dry-run", code=1)
+    out, _ = outputs("migrate", source, spool, "--dry-run", code=1)
     assert "6 bytes from byte 15 on would be left" in out
-    out, _ = outputs("spool", "migrate", source, spool, code=1)
+    out, _ = outputs("migrate", source, spool, code=1)
     aside = f"{spool}/.deedbook/quarantine/1-events.cut-15"
     assert f"6 bytes from byte 15 on are in {aside}\n" in out
     assert f"{source}/1-events: byte 21: " in out and f"{source}/3-events: byte 0: " in out
     assert out.endswith(f"{spool}: moved 1 event of 2 files\n")
-    complaint(command("spool", "migrate", tmp_path / "none", spool), 2)
+    complaint(command("migrate", tmp_path / "none", spool, "--format", "ledger"), 2)

@@ -33,7 +33,7 @@ def test_bad_lines_do_not_go_to_the_end_of_an_input(path: Path, tmp_path: Path, 
     text = (b"x" * 10_000 + b"\n") * 200
     source.write_bytes(text)
     other.hardlink_to(source)
-    words = [sys.executable, "-m", "deedbook", "nostr", "import", "--aside", source, path]
+    words = [sys.executable, "-m", "deedbook", "import", "--aside", source, path]
     if given != "as standard input":
         words.append(source if given == "by its name" else other)
     with source.open("rb") as lines:
@@ -41,7 +41,7 @@ def test_bad_lines_do_not_go_to_the_end_of_an_input(path: Path, tmp_path: Path, 
             words, stdin=lines, capture_output=True, timeout=60, preexec_fn=limited
         )
     assert done.returncode == 2, done.stderr
-    assert f"nostr import: --aside {source} is one of the inputs" in done.stderr.decode()
+    assert f"import: --aside {source} is one of the inputs" in done.stderr.decode()
     assert source.read_bytes() == text and not path.exists()
 
 
@@ -73,7 +73,7 @@ def test_bad_lines_after_the_last_report_are_not_written_aside_twice(
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(self, data)
 
-    command = ["nostr", "import", str(path), str(source), "--aside", str(aside)]
+    command = ["import", str(path), str(source), "--aside", str(aside)]
     with monkeypatch.context() as patched:
         patched.setattr(Aside, "write", failing)
         assert main(command) == 2

@@ -68,7 +68,7 @@ def imported(path: Path, *words: Any, end: Any = None, seconds: float = 0) -> di
         return None
 
     before = noted()
-    command = [sys.executable, "-c", NOTING, "nostr", "import", "--json", path, *words]
+    command = [sys.executable, "-c", NOTING, "import", "--json", path, *words]
     child = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE)
     if end is not None:
         while child.poll() is None and noted() in (before, None):
@@ -132,7 +132,7 @@ def test_a_pipe_is_opened_once_and_a_signal_ends_the_wait_for_it(
 ) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with running("nostr", "import", path, fifo, "--json") as process:
+    with running("import", path, fifo, "--json") as process:
         if writes:
             with open(fifo, "wb", buffering=0) as writer:
                 for line in lines[:3]:
@@ -152,7 +152,7 @@ def test_a_pipe_is_opened_once_and_a_signal_ends_the_wait_for_it(
 
 @posix
 def test_a_signal_ends_the_wait_for_more_lines_at_a_commit(path: Path, lines: list[bytes]) -> None:
-    with running("nostr", "import", path, "--json") as process:
+    with running("import", path, "--json") as process:
         for line in lines[:3]:
             send(process, line + b"\n")
         time.sleep(1)
@@ -181,7 +181,7 @@ def run(path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[st
     """Import into the store, end with this code, and return what was printed as JSON."""
 
     def run(*words: object, code: int = 0) -> dict[str, Any]:
-        assert main(["nostr", "import", str(path), "--json", *map(str, words)]) == code
+        assert main(["import", str(path), "--json", *map(str, words)]) == code
         result: dict[str, Any] = json.loads(capsys.readouterr().out)
         return result
 
@@ -248,7 +248,7 @@ def test_many_files_are_one_import(
     assert (result["stored"], result["interrupted"], result["ok"]) == (7, True, False)
     assert run(*sources, code=2)["resumed_lines"] == 12 + 5
     sources[2].write_text("\n".join([json.dumps(made("last")), "", "oops"]))
-    assert main(["nostr", "import", str(path), *map(str, sources)]) == 1
+    assert main(["import", str(path), *map(str, sources)]) == 1
     said = capsys.readouterr().err.splitlines()
     places = [
         f"deedbook: {source}: line {at}" for source, at in zip(sources, (6, 6, 3), strict=True)

@@ -57,12 +57,12 @@ def test_a_compaction_is_due_from_the_ratio_on(path: Path) -> None:
     with EventStore.open(path, "a", compaction_ratio=0.5) as store:
         assert store.compact().segments == []
     due = b"\n2 segments, and what a compaction would drop; a compaction is due\n"
-    assert due in ok("nostr", "stats", "--top", 1, path)
+    assert due in ok("stats", "--top", 1, path)
     # Without a ratio that of the store, 0.2.
-    assert json.loads(ok("nostr", "compact", "--json", path))["replaced"] == dropped
-    out, err = outputs("nostr", "compact", path)
+    assert json.loads(ok("compact", "--json", path))["replaced"] == dropped
+    out, err = outputs("compact", path)
     assert "no segment of which 20% is deleted" in out and err == ""
-    facts = json.loads(ok("nostr", "stats", "--json", path))
+    facts = json.loads(ok("stats", "--json", path))
     assert facts["compaction_due"] is False
     assert [one["dead_bytes"] for one in facts["segments"]] == [0] * len(facts["segments"])
 
@@ -70,6 +70,3 @@ def test_a_compaction_is_due_from_the_ratio_on(path: Path) -> None:
 def test_a_store_is_read_through_maps(path: Path) -> None:
     with EventStore.open(path) as store, EventStore.open(path, mapped_reads=True) as mapped:
         assert list(mapped) == list(store)
-    for words in (["export"], ["verify"], ["stats"], ["query", "{}"]):
-        command, *filter = words
-        ok("nostr", command, "--mapped-reads", path, *filter)

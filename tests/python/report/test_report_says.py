@@ -62,7 +62,7 @@ def test_the_files_of_a_report_are_those_of_the_ledger_asked_for(two: Path, tmp_
         assert [os.path.basename(file.path) for file in found.files] == files
         counted = json.loads(ok("stats", two, "--base", base, "--json"))
         assert len(counted["files"]) == len(files)
-        ok("export", two, tmp_path / "x.jsonl", "--base", base, "-q")
+        ok("export", two, "-o", tmp_path / "x.jsonl", "--base", base, "-q")
 
 
 def test_a_damaged_write_ahead_log_of_a_store_is_damage(store: Path, tmp_path: Path) -> None:

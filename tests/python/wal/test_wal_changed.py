@@ -101,7 +101,7 @@ def test_following_ends_when_the_reader_is_gone(tmp_path: Path) -> None:
         ("retain", ["--max-bytes", "9223372036854775807g"]),
         ("retain", ["--max-age", "9223372036854775807d"]),
         ("retain", ["--max-age", "9" * 5000]),
-        ("truncate", ["--before", "9" * 5000]),
+        ("retain", ["--from", "9" * 5000]),
         ("consumers", ["--set", "c", "9" * 5000]),
     ],
 )

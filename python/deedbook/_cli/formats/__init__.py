@@ -18,17 +18,15 @@ _INSTEAD: Final[dict[str, dict[str, str]]] = {
         " are, and --acks the byte up to which they are durable",
     },
     "ledger": {
-        "append": "'deedbook spool append' appends to it",
+        "resume": "the records of a ledger have no numbers before their file is finished",
         "repair": "its files are never appended to again, so there is nothing to mend: a damaged"
         " one is set aside when it is sent, and salvage copies what is intact",
         "reverse": "the events of a ledger are read in the order in which they are sent",
     },
     "nostr": {
-        "append": "'deedbook nostr import' appends to it",
-        "repair": "'deedbook nostr repair' repairs it",
-        "salvage": "'deedbook nostr salvage' copies every intact event to a new store",
+        "append": "'deedbook import' stores events in it",
         "follow": "a reader sees the events that were stored when it opened the store; ask again,"
-        """ as by 'deedbook nostr query STORE {"since":TIME}'""",
+        """ as by 'deedbook query STORE {"since":TIME}'""",
     },
 }
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from deedbook import Error, InvalidArgumentError, Ledger, UnsupportedError
-from deedbook._cli.formats import instead_of
+from deedbook import Error, LedgerSnapshot, SalvageReport, UnsupportedError
+from deedbook._cli.formats.store import salvage_store
 from deedbook._formats.info import FormatInfo, Outcome, Progress
 from deedbook._formats.log import LogInfo, loss_text
+from deedbook._formats.nostr import NOSTR
 from deedbook._text import count, damage_text
 from deedbook.reports import SalvageReport
 
@@ -19,12 +20,11 @@ def salvage(
 ) -> Outcome:
     """Copy everything intact; the source is not changed.
 
-    Nothing copied although there are bytes is a failure. Raises `deedbook.UnsupportedError` for a
-    pier, whose deeds after a gap would get the numbers of the next epoch, and
-    `deedbook.InvalidArgumentError` for a format that another command salvages.
+    The outcome is ok if nothing was damaged or lost. Raises `deedbook.UnsupportedError` for a pier,
+    whose deeds after a gap would get the numbers of the next epoch.
     """
-    if "salvage" in (instead := instead_of(info)):
-        raise InvalidArgumentError(f"salvage: {source} holds a {info.title}; {instead['salvage']}")
+    if info is NOSTR:
+        return salvage_store(source, target, progress)
     if info.name == "pier":
         error = UnsupportedError(
             f"{source} holds a pier: salvage its damaged epochs one by one, 'deedbook verify' names"
@@ -49,9 +49,8 @@ def _salvage_ledger(
         f"  left out of {one.file.path}: {damage_text(damage, info.noun)}"
         for one, damage in damaged
     ]
-    nothing = records == 0 and bool(damaged)
     files = [one.to_dict() for one in copied]
-    return Outcome(not nothing, {"records": records, "files": files}, lines)
+    return Outcome(not damaged, {"records": records, "files": files}, lines)
 
 
 def _salvage_log(
@@ -61,9 +60,9 @@ def _salvage_log(
     lost = _lost_at_end(info, source, reading)
     log: Any = info.log  # a book or a WAL: a pier has no such method
     report = log.salvage(source, target, progress=progress, **options)
-    nothing = report.records == 0 and (bool(report.damages) or lost is not None)
+    ok = not report.damages and lost is None and report.loss is None
     facts = {**report.to_dict(), "lost_at_end": lost}
-    return Outcome(not nothing, facts, _salvage_lines(target, info, report, lost))
+    return Outcome(ok, facts, _salvage_lines(target, info, report, lost))
 
 
 def _lost_at_end(info: LogInfo[Any], source: str, options: dict[str, Any]) -> dict[str, int] | None:

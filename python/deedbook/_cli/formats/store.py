@@ -1,37 +1,31 @@
-"""``deedbook nostr repair`` and ``salvage``: make a damaged event store usable again."""
+"""How an event store is made usable again, for ``repair`` and ``salvage``."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from deedbook import EventStore
-from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK
-from deedbook._cli.output import Output
-from deedbook._cli.progress import Progress
+from deedbook import DamagedPart, EventStore, EventStoreRepair, EventStoreSalvage
+from deedbook._formats.info import Outcome, Progress
 from deedbook._text import count, size
 from deedbook.reports import DamagedPart, EventStoreRepair, EventStoreSalvage
+
+__all__ = ["repair_store", "salvage_store"]
 
 DAMAGES_SHOWN_MAX: Final = 20
 """At most this many damaged places are named, without ``--json``."""
 
 
-def run_repair(args: argparse.Namespace, out: Output) -> int:
-    """Mend the store at ``args.store``, saving what is removed; return the exit code.
+def repair_store(path: str, asked: dict[str, Any]) -> Outcome:
+    """Mend a store, saving what is removed. With ``dry_run``, ok means that nothing is wrong.
 
     Raises `deedbook.Error`; the store is then unchanged.
     """
-    asked = {name: True for name in ("dry_run", "force", "accept_loss") if getattr(args, name)}
-    report = EventStore.repair(args.store, **asked)
-    usable = report.mended or args.dry_run
-    if args.json:
-        out.emit({"format": "nostr", **report.to_dict(), "ok": usable})
-    else:
-        for line in _repair_lines(report, args.dry_run):
-            out.line(line)
-        out.flush()
-    return EXIT_OK if usable else EXIT_DAMAGE
+    report = EventStore.repair(path, **asked)
+    dry_run = "dry_run" in asked
+    is_fine = not (report.damages or report.cut_bytes or report.lost_segments or report.is_loss)
+    ok = is_fine if dry_run else report.mended
+    return Outcome(ok, report.to_dict(), _repair_lines(report, dry_run))
 
 
 def _repair_lines(report: EventStoreRepair, dry_run: bool) -> list[str]:
@@ -57,24 +51,11 @@ def _repair_lines(report: EventStoreRepair, dry_run: bool) -> list[str]:
     return [f"{report.path}: {first}", *(f"  {line}" for line in more)]
 
 
-def run_salvage(args: argparse.Namespace, out: Output) -> int:
-    """Copy every intact event of ``args.store`` to ``args.target``; return the exit code.
-
-    Nothing copied although there are bytes is a failure, with `EXIT_DAMAGE`. Raises
-    `deedbook.Error`; the source is never changed.
-    """
-    with Progress(f"salvage {args.store}", enabled=not args.quiet) as progress:
-        # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
-        report = EventStore.salvage(args.store, args.target, progress=progress.update)
-    ok = bool(report.records) or report.ok
-    if args.json:
-        result = {"source": args.store, "target": args.target, "format": "nostr"}
-        out.emit({**result, **report.to_dict(), "ok": ok})
-    else:
-        for line in _salvage_lines(args.target, report):
-            out.line(line)
-        out.flush()
-    return EXIT_OK if ok else EXIT_DAMAGE
+def salvage_store(source: str, target: str, progress: Progress) -> Outcome:
+    """Copy every intact event; ok if nothing was damaged or lost. The source is not changed."""
+    report = EventStore.salvage(source, target, progress=progress)
+    ok = report.complete and not report.damages and not report.lost_segments
+    return Outcome(ok, report.to_dict(), _salvage_lines(target, report))
 
 
 def _salvage_lines(target: str, report: EventStoreSalvage) -> list[str]:

@@ -1,0 +1,86 @@
+"""``deedbook compact``: drop the events of an event store that do not count any more."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Literal
+
+from deedbook import EventStore
+from deedbook._cli.arguments import (
+    Commands,
+    add_dry_run,
+    add_json,
+    add_lock_timeout,
+    add_quiet,
+)
+from deedbook._cli.failure import EXIT_OK
+from deedbook._cli.output import Output
+from deedbook._cli.progress import Progress
+from deedbook._cli.query import store_at
+from deedbook._text import count, size
+
+__all__ = ["add_arguments"]
+
+
+def add_arguments(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "compact",
+        help="drop deleted, replaced and expired events of an event store",
+        description="Drop deleted, replaced and expired events. Segments in which they take enough "
+        "of the bytes are written again without them.",
+        epilog="examples:\n"
+        "  deedbook compact store --dry-run\n"
+        "  deedbook compact store --ratio 0      all that can be dropped",
+    )
+    parser.add_argument("store", metavar="STORE", help="directory of the event store")
+    parser.add_argument(
+        "--ratio",
+        metavar="SHARE",
+        type=_share,
+        help="of the bytes of a segment, 0 to 1 (default: 0.2)",
+    )
+    add_dry_run(parser)
+    add_lock_timeout(parser)
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run_compact)
+
+
+def _share(text: str) -> float:
+    """Parse a share. Raises `argparse.ArgumentTypeError`."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a share from 0 to 1")
+    return found
+
+
+def run_compact(args: argparse.Namespace, out: Output) -> int:
+    """Compact a store. Raises `deedbook.Error`."""
+    store_at(args, args.store)  # opening for writing would make a missing one
+    mode: Literal["r", "a"] = "r" if args.dry_run else "a"
+    timeout = 0.0 if args.dry_run else args.lock_timeout
+    opened = EventStore.open(args.store, mode, lock_timeout=timeout)
+    with opened as store, Progress("compact", enabled=not args.quiet) as progress:
+        # Given even if nothing is drawn: Ctrl-C is raised from it.
+        report = store.compact(args.ratio, dry_run=args.dry_run, progress=progress.update)
+        path, default = store.path, store.compaction_ratio
+    ratio = default if args.ratio is None else args.ratio
+    if args.json:
+        out.emit({"ok": True, "path": path, "dry_run": args.dry_run, **report.to_dict()})
+        return EXIT_OK
+    if not report.segments:
+        share = f"no segment of which {ratio:.0%} is deleted, replaced or expired"
+        out.line(f"{path}: nothing dropped, {share if ratio else 'there is nothing to drop'}")
+        return EXIT_OK
+    would = "would drop" if args.dry_run else "dropped"
+    out.line(
+        f"{path}: {would} {report.deleted:,} deleted, {report.replaced:,} replaced and"
+        f" {report.expired:,} expired of {count(len(report.segments), 'segment')};"
+        f" {size(report.bytes_before)} -> {size(report.bytes_after)}"
+    )
+    return EXIT_OK

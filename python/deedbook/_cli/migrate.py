@@ -1,0 +1,199 @@
+"""``deedbook migrate``: logs of other programs come to Deedbook's formats, and go back."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from deedbook import Book, Ledger
+from deedbook._cli.arguments import (
+    Commands,
+    add_dry_run,
+    add_json,
+    add_quiet,
+    size,
+)
+from deedbook._cli.convert import LAYOUTS
+from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook._cli.output import Output
+from deedbook._cli.progress import Progress
+from deedbook._formats.ledger import DEFAULT_BASE
+from deedbook._text import count
+from deedbook._text import size as size_text
+
+if TYPE_CHECKING:
+    from deedbook import LedgerFileMigration, LmdbMigration
+
+__all__ = ["add_arguments"]
+
+_OPTIONS: Final = {
+    "book": ("layout",),
+    "lmdb": (),
+    "ledger": ("old_base", "base", "keep", "record_bytes_max"),
+}
+_LEDGER_FILE: Final = re.compile("[0-9]+-.+")
+
+
+def add_arguments(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "migrate",
+        help="bring logs of other programs (LMDB, DirectoryStore) here, or books back to LMDB",
+        description="Bring the events of another program's log to a new log. An LMDB environment "
+        "of Urbit becomes a book, a pier of them a pier of books. A DirectoryStore (crate "
+        "transientdb) becomes a ledger. With --format lmdb, a book or a pier of books goes back to "
+        "LMDB. The program that writes SRC must have ended.",
+        epilog="examples:\n"
+        "  deedbook migrate zod new-zod --dry-run      says what is there\n"
+        "  deedbook migrate zod new-zod                a pier: new-zod/.urb/log/0iN\n"
+        "  deedbook migrate zod/.urb/log/0i0 events    one environment: a book\n"
+        "  deedbook migrate zod new-zod --layout slots as Urbit's own code writes books\n"
+        "  deedbook migrate events env --format lmdb   a book: env/data.mdb\n"
+        "  deedbook migrate old-dir spool              moves a DirectoryStore; --keep copies\n\n"
+        "LMDB: the source is only read. Every event is read back and compared with the source.\n"
+        "Ended at any moment, it can be run again: what the destination holds is compared from\n"
+        "its first event on, and the rest is added. A destination with other events is refused.\n\n"
+        "DirectoryStore: ended at any moment, it can be run again; one file may come twice then.\n"
+        "Of a torn or damaged file the events before the damage are moved, and the rest is copied\n"
+        "to DST/.deedbook/quarantine. Exits with 1 if there was such a file, or one that is no\n"
+        "DirectoryStore's, which stays.",
+    )
+    parser.add_argument("source", metavar="SRC", help="what is read")
+    parser.add_argument("target", metavar="DST", help="directory that is written")
+    parser.add_argument(
+        "--format",
+        choices=tuple(_OPTIONS),
+        help="what to make (default: of a DirectoryStore a ledger, else books)",
+    )
+    parser.add_argument(
+        "--layout",
+        choices=LAYOUTS,
+        help="layout of new books (default packed); those that are there must have it",
+    )
+    parser.add_argument(
+        "--old-base", metavar="BASE", help="what a DirectoryStore's files end with (events)"
+    )
+    parser.add_argument("--base", metavar="BASE", help="what the ledger's files end with (events)")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave a DirectoryStore's files where they are"
+    )
+    parser.add_argument(
+        "--record-bytes-max",
+        metavar="BYTES",
+        type=size,
+        help="limit of an event of the ledger (default: 1m)",
+    )
+    add_dry_run(parser)
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Bring all events, and say how many; return the exit code. Raises `deedbook.Error`."""
+    kind = args.format or ("ledger" if _is_directory_store(args.source) else "book")
+    for other, options in _OPTIONS.items():
+        for option in options:
+            if other != kind and getattr(args, option):
+                flag = option.replace("_", "-")
+                raise CliError(f"migrate: --{flag} is for --format {other}, not for {kind}")
+    return _run_ledger(args, out) if kind == "ledger" else _run_lmdb(args, kind, out)
+
+
+def _is_directory_store(path: str) -> bool:
+    """Whether files of a DirectoryStore lie there, and nothing of LMDB."""
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return False  # the migration says what is wrong
+    return not {"data.mdb", ".urb"}.intersection(names) and any(
+        _LEDGER_FILE.fullmatch(name) for name in names
+    )
+
+
+def _run_lmdb(args: argparse.Namespace, kind: str, out: Output) -> int:
+    bring: Callable[..., LmdbMigration] = Book.export_lmdb
+    if kind == "book":
+        bring = partial(Book.migrate_lmdb, layout=args.layout)
+    with Progress(f"migrate {args.source}", enabled=not args.quiet, unit="event") as progress:
+        # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
+        report = bring(args.source, args.target, dry_run=args.dry_run, progress=progress.update)
+    if args.json:
+        out.emit({"ok": True, **report.to_dict()})
+        return EXIT_OK
+    for line in _lines(report):
+        out.line(line)
+    out.flush()
+    return EXIT_OK
+
+
+def _lines(report: LmdbMigration) -> list[str]:
+    written = report.events - report.found
+    verb = "would bring" if report.dry_run else "brought"
+    text = f"{report.dest}: {verb} {count(written, 'event')}"
+    if report.found:
+        text += f"; {count(report.found, 'event')} were there, and are the source's"
+    seconds = f"{size_text(report.bytes)} in {report.seconds:.1f} s"
+    if report.seconds > 0:
+        seconds += f", {count(int(report.events / report.seconds), 'event')}/s"
+    lines = [text, f"  compared with the source: {seconds}"]
+    if report.dry_run:
+        lines[1] = f"  read: {seconds}"
+    for log in report.epochs:
+        held = "no events" if log.first is None else f"events {log.first} to {log.last}"
+        lines.append(f"  epoch {log.epoch}: {held}, {size_text(log.bytes)}")
+    lines.append(f"  {_meta(report.meta)}")
+    return lines
+
+
+def _meta(meta: Any) -> str:
+    fields = [f"{name} {value}" for name, value in meta.to_dict().items() if value is not None]
+    return "metadata: " + (", ".join(fields) or "none")
+
+
+def _run_ledger(args: argparse.Namespace, out: Output) -> int:
+    """Migrate, and say what became of each file that is not intact; return the exit code."""
+    with Progress(f"migrate {args.source}", enabled=not args.quiet) as progress:
+        files = Ledger.migrate_directory_store(
+            args.source,
+            args.target,
+            args.base or DEFAULT_BASE,
+            old_base=args.old_base or DEFAULT_BASE,
+            keep=args.keep,
+            dry_run=args.dry_run,
+            record_bytes_max=args.record_bytes_max or 1 << 20,
+            progress=progress.update,
+        )
+    bad = [file for file in files if file.rest_from is not None]
+    events = sum(file.events for file in files)
+    if args.json:
+        facts = {"ok": not bad, "path": args.target, "source": args.source, "dry_run": args.dry_run}
+        out.emit(
+            {
+                **facts,
+                "events": events,
+                "files": [file.to_dict() for file in files],
+            }
+        )
+        return EXIT_DAMAGE if bad else EXIT_OK
+    for file in bad:
+        out.line(f"{file.path}: {file.rest_reason}; {_fate(file, args)}")
+    verb = "would move" if args.dry_run else "copied" if args.keep else "moved"
+    out.line(f"{args.target}: {verb} {count(events, 'event')} of {count(len(files), 'file')}")
+    out.flush()
+    return EXIT_DAMAGE if bad else EXIT_OK
+
+
+def _fate(file: LedgerFileMigration, args: argparse.Namespace) -> str:
+    if file.rest_from == 0:
+        return "not a file of a DirectoryStore, it stays"
+    rest = f"{count(file.bytes - (file.rest_from or 0), 'byte')} from byte {file.rest_from} on"
+    if args.dry_run:
+        return f"{rest} would be left over"
+    if not file.removed:
+        return f"{rest} are left over"
+    return f"{rest} are in {file.set_aside}" if file.set_aside else f"{rest} were zeros"
