@@ -1,13 +1,15 @@
-"""The manual page, made from the parser: what ``--help`` shows of every command, in roff."""
+"""The manual page and the page of the site, made from the parser: what ``--help`` shows."""
 
 from __future__ import annotations
 
 import argparse
+import re
+import textwrap
 from collections.abc import Iterator
 
 from deedbook import __version__
 
-__all__ = ["manual"]
+__all__ = ["manual", "markdown"]
 
 
 def manual(parser: argparse.ArgumentParser, exit_codes: str) -> str:
@@ -50,12 +52,16 @@ def _command(command: argparse.ArgumentParser) -> list[str]:
 
 
 def _names(action: argparse.Action) -> str:
-    metavar = action.metavar if isinstance(action.metavar, str) else " ".join(action.metavar or ())
-    value = metavar or "|".join(map(str, action.choices or ())) or action.dest.upper()
+    value = _value_of(action)
     if not action.option_strings:
         return rf"\fI{_escaped(value)}\fR"
     names = ", ".join(rf"\fB{_escaped(name)}\fR" for name in action.option_strings)
     return names if action.nargs == 0 else rf"{names} \fI{_escaped(value)}\fR"
+
+
+def _value_of(action: argparse.Action) -> str:
+    metavar = action.metavar if isinstance(action.metavar, str) else " ".join(action.metavar or ())
+    return metavar or "|".join(map(str, action.choices or ())) or action.dest.upper()
 
 
 def _help_of(command: argparse.ArgumentParser, action: argparse.Action) -> str:
@@ -82,3 +88,42 @@ def _line(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\e").replace("-", "\\-")
+
+
+def markdown(parser: argparse.ArgumentParser, exit_codes: str) -> str:
+    """The page of all commands, in Markdown."""
+    lines = [
+        "# All commands",
+        "",
+        "`scripts/commands_page.py` writes this page from the commands' own help.",
+        "[Shell](shell.md) has the first steps.",
+    ]
+    for command in _commands(parser):
+        lines += ["", f"## {command.prog}", "", *_wrapped(command.description), ""]
+        for action in command._actions:
+            if action.help != argparse.SUPPRESS and not isinstance(action, argparse._HelpAction):
+                text = _code_spans(" ".join(_help_of(command, action).split()))
+                lines.append(f"- `{_plain_names(action)}`: {text}")
+        if command.epilog:
+            lines += ["", "```text", *command.epilog.rstrip().splitlines(), "```"]
+    lines += ["", "## Exit codes", "", "```text", *exit_codes.splitlines()[1:], "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str | None) -> list[str]:
+    return textwrap.wrap(_code_spans(" ".join((text or "").split())), 120)
+
+
+def _code_spans(text: str) -> str:
+    """Text whose commands in quotes and characters of Markdown are shown as they are."""
+    text = re.sub(r"'(deedbook [^']+)'", r"`\1`", text)
+    return text.replace("*", r"\*").replace("<", "&lt;")
+
+
+def _plain_names(action: argparse.Action) -> str:
+    """The argument as it is typed."""
+    value = _value_of(action)
+    if not action.option_strings:
+        return value
+    names = ", ".join(action.option_strings)
+    return names if action.nargs == 0 else f"{names} {value}"

@@ -22,7 +22,7 @@ TEXTS: Final = {
     "again, it adds what has come since.",
     "epilog": "examples:\n"
     "  deedbook spark export events.book table/\n"
-    "  deedbook spark export notes/ table/ --to delta --partition-by 'day=date(created_at)'\n"
+    "  deedbook spark export notes/ table/ --format delta --partition-by 'day=date(created_at)'\n"
     "  deedbook spark export events.wal table/ --columns lsn,payload,path\n\n"
     "A Delta table shows all of a batch or nothing. Of plain Parquet files a reader may see\n"
     "some of a batch before the others, each complete.",
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("log", metavar="LOG", help="log, directory of logs, or glob")
     parser.add_argument("table", metavar="TABLE", help="directory of the table")
     parser.add_argument(
-        "--to", choices=("parquet", "delta"), default="parquet", help="kind of table (parquet)"
+        "--format", choices=("parquet", "delta"), default="parquet", help="kind of table (parquet)"
     )
     parser.add_argument(
         "--columns", metavar="NAMES", help="columns, with commas between (default: all stored)"
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -
             spark,
             args.log,
             args.table,
-            kind=args.to,
+            kind=args.format,
             columns=args.columns.split(",") if args.columns else (),
             partition_by=args.partition_by,
             checkpoint=args.checkpoint,

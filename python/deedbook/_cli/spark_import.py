@@ -27,7 +27,7 @@ TEXTS: Final = {
     "  deedbook spark import dumps/ store --check id --dry-run\n\n"
     "A file must be complete when it appears under its name. Lines that are no event, or a\n"
     "wrong one, become rows of a Parquet table with file, line and reason, and the rest goes\n"
-    "on; the exit code is 1 then. 'deedbook nostr import' does it without Spark.",
+    "on; the exit code is 1 then. 'deedbook import' does it without Spark.",
 }
 
 

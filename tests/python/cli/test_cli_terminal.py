@@ -199,3 +199,11 @@ def test_quiet_draws_no_bar_on_a_terminal(book: Path) -> None:
 def test_a_pipe_has_no_progress() -> None:
     done = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, check=True)
     assert done.stderr == b""
+
+
+def test_the_page_of_commands_is_made_from_the_parser() -> None:
+    page = ROOT / "docs" / "commands.md"
+    if not page.exists():
+        pytest.skip("docs is not in this checkout")
+    made = markdown(parser.whole(), parser.EXIT_CODES)
+    assert page.read_text(encoding="utf-8") == made, "run scripts/commands_page.py"

@@ -109,11 +109,10 @@ def test_the_second_argument_of_a_ledger_is_its_mode(tmp_path: Path) -> None:
     assert (tmp_path / "s" / "0-events").exists()
 
 
-def test_the_commands_name_other_ledgers_there(endpoint: Endpoint, path: Path) -> None:
+def test_send_names_other_ledgers_there(endpoint: Endpoint, path: Path) -> None:
     with Ledger.open(path, "a", base="a") as ledger:
         ledger.append(b"1")
-    for words in (["status", path], ["send", path, endpoint.url]):
-        assert json.loads(ok("spool", *words, "--json"))["other_bases"] == ["a"]
+    assert json.loads(ok("send", path, endpoint.url, "--json"))["other_bases"] == ["a"]
 
 
 def test_headers_come_from_a_file_and_the_environment(

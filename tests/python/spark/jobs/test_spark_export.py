@@ -373,7 +373,7 @@ def test_a_killed_export_goes_on_where_it_was(tmp_path: Path, run_spark: Any) ->
     """The driver, its JVM and the workers are killed in the middle of the batches."""
     log, table = tmp_path / "log", tmp_path / "table"
     append_to("wal", log, [b"%08d" % n + bytes(1000) for n in range(4000)])
-    command = ["spark", "export", log, table, "--to", "delta", "--batch-size", "500k"]
+    command = ["spark", "export", log, table, "--format", "delta", "--batch-size", "500k"]
     command += ["--master", "local[2]", "--json"]
 
     def batches() -> int:
