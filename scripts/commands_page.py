@@ -1,7 +1,7 @@
 """The page of the shell's commands, docs/commands.md, made from the parser.
 
-    python scripts/commands_page.py           writes the page
-    python scripts/commands_page.py --check   exits with 1 if the page is another one
+python scripts/commands_page.py           writes the page
+python scripts/commands_page.py --check   exits with 1 if the page is another one
 """
 
 from __future__ import annotations

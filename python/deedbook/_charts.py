@@ -34,10 +34,19 @@ class Bar(NamedTuple):
     text: str
 
 
-def columns(values: Sequence[tuple[str, float]], top: str, labels: Sequence[str], alt: str) -> str:
+def columns(
+    values: Sequence[tuple[str, float]],
+    top: str,
+    labels: Sequence[str],
+    alt: str,
+    half: str = "",
+    silent: bool = False,
+) -> str:
     """Columns from left to right, each with a title and a height.
 
-    ``top`` says how much the highest one is, ``labels`` stand below from left to right.
+    ``top`` says how much the highest one is, ``half`` how much the line at half of it is.
+    ``labels`` stand below from left to right, each under its column if there are as many.
+    ``silent``: a stretch without a value is drawn as silence.
     """
     highest = max((value for _, value in values), default=0) or 1
     width = _WIDTH / max(1, len(values))
@@ -54,9 +63,18 @@ def columns(values: Sequence[tuple[str, float]], top: str, labels: Sequence[str]
         if value
         for height in [max(_LEAST, _HEIGHT * value / highest)]
     )
+    silence = "".join(
+        f'<path class="silence" d="M{number * width:.2f} 0h{width:.2f}V{_HEIGHT:g}h{-width:.2f}z">'
+        f"<title>{escaped(title)}</title></path>"
+        for number, (title, value) in enumerate(values)
+        if silent and not value
+    )
+    line = f'<path class="half" d="M0 {_HEIGHT / 2:g}H{_WIDTH:g}"/>' if half else ""
+    legend = f"<span>{escaped(top)}</span>" + (f"<span>{escaped(half)}</span>" if half else "")
+    each = len(labels) == len(values) > 2
     return (
-        f'<figure><div class="axis"><span>{escaped(top)}</span></div>'
-        f"{_svg('plot', shapes, alt)}{_axis(labels)}</figure>\n"
+        f'<figure><div class="axis">{legend}</div>'
+        f"{_svg('plot', silence + shapes + line, alt)}{_axis(labels, each)}</figure>\n"
     )
 
 
@@ -102,7 +120,9 @@ def _rect(x: float, y: float, width: float, height: float, style: str, title: st
     )
 
 
-def _axis(labels: Sequence[str]) -> str:
+def _axis(labels: Sequence[str], each: bool = False) -> str:
     if not labels:
         return ""
-    return f'<div class="axis">{"".join(f"<span>{escaped(one)}</span>" for one in labels)}</div>'
+    style = "axis each" if each else "axis"
+    cells = "".join(f"<span>{escaped(one)}</span>" for one in labels)
+    return f'<div class="{style}">{cells}</div>'

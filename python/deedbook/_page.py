@@ -49,10 +49,12 @@ def fragment(body: str) -> str:
 
 def tiles(facts: Iterable[tuple[str, str]]) -> str:
     """The figures that are to be seen first: names and values."""
-    cells = "".join(
+    shown = [
         f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}</dd></div>" for name, value in facts
-    )
-    return f'<dl class="tiles">{cells}</dl>\n'
+    ]
+    # No tile stands alone in the last row.
+    columns = next((one for one in (5, 4, 3) if len(shown) % one != 1), 5)
+    return f'<dl class="tiles" style="--columns: {columns}">{"".join(shown)}</dl>\n'
 
 
 def table(
@@ -60,22 +62,26 @@ def table(
     rows: Sequence[Sequence[str]],
     id_: str = "",
     classes: Sequence[str] = (),
+    links: Sequence[str] = (),
 ) -> str:
-    """A table; ``classes`` are those of its rows."""
+    """A table; ``classes`` are those of its rows, ``links`` where their first cells lead."""
     head = "".join(f"<th>{escaped(cell)}</th>" for cell in header)
     body = "".join(
-        (f'<tr class="{of}">' if of else "<tr>") + "".join(map(_cell, row)) + "</tr>\n"
-        for row, of in itertools.zip_longest(rows, classes, fillvalue="")
+        (f'<tr class="{of}">' if of else "<tr>")
+        + "".join(_cell(text, "" if at else link) for at, text in enumerate(row))
+        + "</tr>\n"
+        for row, of, link in itertools.zip_longest(rows, classes, links, fillvalue="")
     )
     name = f' id="{id_}"' if id_ else ""
     top = f"<thead><tr>{head}</tr></thead>\n" if any(header) else ""
     return f"<table{name}>\n{top}<tbody>{body}</tbody></table>\n"
 
 
-def _cell(text: str) -> str:
+def _cell(text: str, link: str = "") -> str:
     """A cell; only long words may be broken, where the window is narrow."""
     is_long = max(map(len, text.split()), default=0) > _WORD_MAX
-    return f"<td{' class=long' if is_long else ''}>{escaped(text)}</td>"
+    shown = f'<a href="{escaped(link)}">{escaped(text)}</a>' if link else escaped(text)
+    return f"<td{' class=long' if is_long else ''}>{shown}</td>"
 
 
 STYLE: Final = """
@@ -87,10 +93,10 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   margin: 0; }
 main { max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: .3rem; } h1.bad, tr.bad td, .bad { color: var(--bad); }
-h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; } h1, p, dd, td.long { overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; } h1, p, td.long { overflow-wrap: anywhere; }
 .soft, dt, .axis, .note { color: var(--soft); } .note { font-size: .9em; }
-dl.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem;
-  margin: 1.2rem 0; }
+dl.tiles { display: grid; grid-template-columns: repeat(var(--columns), minmax(0, 1fr));
+  gap: .8rem; margin: 1.2rem 0; }
 dl.tiles div { background: var(--ground); border-radius: 6px; padding: .5rem .8rem; }
 dt { font-size: .85em; } dd { margin: 0; font-size: 1.15em; font-variant-numeric: tabular-nums; }
 table { border-collapse: collapse; max-width: 100%; }
@@ -98,6 +104,8 @@ th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0;
   border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; }
 figure { margin: .5rem 0 1.5rem; } img { max-width: 100%; }
 svg { display: block; width: 100%; background: var(--ground); }
+.half { stroke: var(--soft); stroke-dasharray: 4; vector-effect: non-scaling-stroke; }
+.silence { fill: var(--line); } .each span { flex: 1 1 0; text-align: center; }
 svg.plot { height: 180px; } svg.bar, svg.map { height: 1.1rem; }
 .one { fill: var(--one); } .two { fill: var(--two); } rect.bad { fill: var(--bad); }
 .axis { display: flex; justify-content: space-between; gap: .5rem; font-size: .85em; }
@@ -105,7 +113,8 @@ svg.plot { height: 180px; } svg.bar, svg.map { height: 1.1rem; }
   gap: .25rem .8rem; align-items: center; font-variant-numeric: tabular-nums; }
 .bars span { overflow-wrap: anywhere; } .bars span:nth-child(3n) { text-align: right; }
 @media (max-width: 600px) { body { font-size: 13px; } th, td { padding-right: .4rem; }
-  .bars { grid-template-columns: minmax(0, 8rem) minmax(2rem, 1fr) auto; } }
+  .bars { grid-template-columns: minmax(0, 8rem) minmax(2rem, 1fr) auto; }
+  dl.tiles { grid-template-columns: 1fr 1fr; } }
 """
 
 _HEAD: Final = """<!doctype html>

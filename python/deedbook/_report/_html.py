@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from deedbook import __version__
-from deedbook._charts import Bar, Piece, bars, columns, strip
+from deedbook._charts import Bar, Piece, bars, columns
 from deedbook._page import escaped, fragment, page, table, tiles
+from deedbook._report._damage import damage, lost_by_damage
 from deedbook._report._figures import LogReport, Times, Type, state_of
 from deedbook._text import count, size
 
@@ -16,8 +17,8 @@ __all__ = ["page_of", "page_of_several", "part_of_page", "rate_text", "span_text
 
 _FILES_MAX = 150
 """Shown as columns; beyond that the last ones."""
-_DAMAGES_MAX = 100
-"""Shown in a table."""
+_LABELS_MAX = 12
+"""So many labels fit below a chart."""
 _UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 
 
@@ -42,11 +43,15 @@ def page_of_several(reports: Sequence[LogReport]) -> str:
         for report in reports
     ]
     classes = ["" if report.ok else "bad" for report in reports]
-    body = [table(["log", "records", "payloads", "state"], rows, "logs", classes)]
-    for report in reports:
+    links = [f"#log-{number}" for number, _ in enumerate(reports, 1)]
+    body = [table(["log", "records", "payloads", "state"], rows, "logs", classes, links)]
+    for number, report in enumerate(reports, 1):
         style = "" if report.ok else ' class="bad"'
         path = escaped(os.path.abspath(report.path))
-        body.append(f'<h1{style}>{escaped(title_of(report))}</h1>\n<p class="soft">{path}</p>\n')
+        body.append(
+            f'<h1 id="log-{number}"{style}>{escaped(title_of(report))}</h1>\n'
+            f'<p class="soft">{path}</p>\n'
+        )
         body += _body(report)
     title = f"{count(len(reports), 'log')}, {f'{bad:,} NOT OK' if bad else 'all ok'}"
     return page(title, body, ok=not bad, subtitle=f"{made}, deedbook {__version__}")
@@ -83,7 +88,7 @@ def _body(report: LogReport) -> Iterator[str]:
         reasons = [one.reason for part in report.parts for one in part.damages]
         texts = [one for one in report.findings if not any(reason in one for reason in reasons)]
         yield "".join(f'<p class="bad">{escaped(text)}</p>\n' for text in texts)
-    yield from _damage(report)
+    yield from damage(report)
     yield from _times(report)
     yield from _sizes(report)
     yield from _types(report)
@@ -91,8 +96,18 @@ def _body(report: LogReport) -> Iterator[str]:
     yield from _files(report)
     yield from _consumers(report)
     if report.rows:
-        yield "<h2>What opening it says</h2>\n"
-        yield table(["", ""], report.rows, "info")
+        yield "<h2>State</h2>\n"
+        yield table(["", ""], [_of_check(report, *row) for row in report.rows], "info")
+
+
+def _of_check(report: LogReport, name: str, value: str) -> tuple[str, str]:
+    """A row of ``info``, with the truth of the check where opening could not know it."""
+    if report.checked and not report.ok:
+        if name == "recovery" and value.startswith("clean"):
+            return name, f"{state_of(report)}, by a check of all bytes; opening read only the end"
+        if name in (f"{report.noun}s", "events", "records") and report.damages:
+            return name, f"{value} by their numbers; {report.records:,} are intact"
+    return name, value
 
 
 def _tiles(report: LogReport) -> Iterator[tuple[str, str]]:
@@ -115,53 +130,10 @@ def _tiles(report: LogReport) -> Iterator[tuple[str, str]]:
     if (loss := report.checked.get("loss")) is not None:
         lost = count(loss["records"], report.noun) if loss["records"] else "not known how many"
         yield "lost, as was noted", lost
+    if (damaged := lost_by_damage(report)) is not None:
+        yield f"lost {report.noun}s", f"{damaged:,}"
     if report.checked and (report.ok or report.damages):
         yield "damages", f"{report.damages:,}"
-
-
-def _damage(report: LogReport) -> Iterator[str]:
-    if not report.parts:
-        return
-    yield "<h2>Bytes</h2>\n"
-    length = max(part.end - part.begin for part in report.parts)
-    rows = []
-    for part in report.parts:
-        pieces = [Piece(0, part.end - part.begin, "one", "intact")]
-        pieces += [
-            Piece(one.offset - part.begin, one.end - part.begin, "bad", f"{one.offset:,}: {one[2]}")
-            for one in part.damages
-        ]
-        rows.append((part, pieces))
-    if len(rows) == 1:
-        part, pieces = rows[0]
-        labels = [f"byte {part.begin:,}", f"byte {part.end:,}"]
-        yield strip(pieces, length, labels, "Map of damage")
-    else:
-        # Each has a row of its own; without damage there may be too many to be seen.
-        hurt = [row for row in rows if row[0].damages]
-        shown = (hurt or rows)[:_FILES_MAX]
-        yield bars(
-            (Bar(part.name, pieces, size(part.end - part.begin)) for part, pieces in shown),
-            length,
-            "Map of damage",
-        )
-        if len(shown) < len(rows):
-            yield f'<p class="note">{len(rows) - len(shown):,} more without damage.</p>\n'
-    damages = [(part, one) for part in report.parts for one in part.damages]
-    if not damages:
-        if report.ok:
-            yield '<p class="note">Every checksum was checked: no damage.</p>\n'
-        return
-    yield table(
-        ["in", "from byte", "to byte", "what is wrong"],
-        [
-            [part.name, f"{one.offset:,}", f"{one.end:,}", one.reason]
-            for part, one in damages[:_DAMAGES_MAX]
-        ],
-        "damages",
-    )
-    if (more := report.damages - len(damages[:_DAMAGES_MAX])) > 0:
-        yield f'<p class="note">And {more:,} more.</p>\n'
 
 
 def _times(report: LogReport) -> Iterator[str]:
@@ -182,8 +154,12 @@ def _times(report: LogReport) -> Iterator[str]:
             for at, value in values
         ]
         yield f"<h2>{escaped(title)}</h2>\n"
-        yield columns(named, f"at most {top} per {unit}", labels, title)
+        middle = size(most // 2) if what == "bytes" else f"{most / 2:,g}"
+        half = f"the line: {middle}" if most > 1 else ""
+        yield columns(named, f"at most {top} per {unit}", labels, title, half, silent=True)
     notes = [f"Times are UTC, from {times.source} in the payloads"]
+    if silent := sum(not one.records for one in times.stretches):
+        notes.append(f"grey: {count(silent, 'stretch')} without a {report.noun}")
     if report.records > times.records:
         notes.append(f"{count(report.records - times.records, report.noun)} without a time")
     if times.outside:
@@ -204,8 +180,11 @@ def _sizes(report: LogReport) -> Iterator[str]:
             for step in found.steps
         ],
         f"at most {count(most, report.noun)} in a column; each column reaches to twice the size",
-        [size(found.least), size(found.most)],
+        [size(step.low) for step in found.steps]
+        if len(found.steps) <= _LABELS_MAX
+        else [size(found.least), size(found.most)],
         "Sizes of payloads",
+        f"the line: {most / 2:,g}" if most > 1 else "",
     )
     names = (
         ("mean", int(found.mean)),
@@ -235,7 +214,6 @@ def _types(report: LogReport) -> Iterator[str]:
 
 
 def _syncs(report: LogReport) -> Iterator[str]:
-    yield "<h2>Sync latencies</h2>\n"
     stats = report.stats
     if stats is None or not stats.syncs:
         why = "this handle has not synced yet"
@@ -244,8 +222,9 @@ def _syncs(report: LogReport) -> Iterator[str]:
             why = (
                 f"{own}, and only the handle that writes counts its syncs: deedbook.report(handle)"
             )
-        yield f'<p class="note">None: {escaped(why)}.</p>\n'
+        yield f'<p class="note">No sync latencies: {escaped(why)}.</p>\n'
         return
+    yield "<h2>Sync latencies</h2>\n"
     found = [(bound, syncs) for bound, syncs in stats.sync_latency]
     some = [place for place, (_, syncs) in enumerate(found) if syncs]
     shown = found[some[0] : some[-1] + 1]
@@ -288,7 +267,7 @@ def _files(report: LogReport) -> Iterator[str]:
             for file in shown
         ],
         f"at most {size(most)}",
-        [_at(shown[0].changed), _at(shown[-1].changed)],
+        [f"{os.path.basename(file.path)}, {_at(file.changed)}" for file in (shown[0], shown[-1])],
         "Files",
     )
     first = len(report.files) - len(shown)
@@ -333,7 +312,8 @@ def _consumers(report: LogReport) -> Iterator[str]:
 
 def _time_labels(times: Times) -> Sequence[str]:
     shown = times.stretches
-    places = sorted({0, len(shown) // 2, len(shown) - 1})
+    last = len(shown) - 1
+    places = sorted({last * quarter // 4 for quarter in range(5)})
     return [_at(shown[place].begin, times.seconds < 86400) for place in places]
 
 

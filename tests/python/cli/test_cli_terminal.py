@@ -18,7 +18,8 @@ import pytest
 
 from deedbook import Book
 from deedbook._cli import parser
-from deedbook._cli.man import manual
+from deedbook._cli.man import manual, markdown
+from places import ROOT
 
 pty = pytest.importorskip("pty", reason="terminals here are POSIX")
 fcntl, termios = importlib.import_module("fcntl"), importlib.import_module("termios")

@@ -161,11 +161,11 @@ def test_a_writer_reports_on_itself_with_its_syncs_and_what_is_not_durable(tmp_p
 def test_without_a_writing_handle_the_page_says_why_there_are_no_latencies(logs: Path) -> None:
     found = deedbook.report(logs / "wal")
     assert (found.handle, found.stats, found.unsynced_bytes) == (None, None, None)
-    assert "None: this report was made of a path, and only" in found.to_html()
+    assert "No sync latencies: this report was made of a path, and only" in found.to_html()
     with Wal.open(logs / "wal") as reader:
         read = deedbook.report(reader)
         assert read.stats is None and read.handle is not None
-        assert "None: this handle reads, and only" in read.to_html()
+        assert "No sync latencies: this handle reads, and only" in read.to_html()
     with Ledger.open(logs / "ledger", "a") as ledger, pytest.raises(ValueError, match='"other"'):
         deedbook.report(ledger, base="other")
     with pytest.raises(TypeError, match="a log or a path is needed, not int"):

@@ -14,6 +14,7 @@ import pytest
 import deedbook
 from deedbook import Book, EventStore, InvalidArgumentError, Ledger, Pier
 from deedbook._formats.nostr import _NostrInfo
+from deedbook._page import tiles
 from log_bytes import flip
 from nostr_events import made
 from shell import complaint, ok
@@ -133,3 +134,40 @@ def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(tmp_path: Path) -> No
         checked = {**found.checked, "loss": {"records": records, "first": 2, "offset": 41}}
         page = dataclasses.replace(found, ok=False, checked=checked).to_html()
         assert f"<dt>lost, as was noted</dt><dd>{said}</dd>" in page
+
+
+def test_a_page_about_damage_says_what_is_lost_and_what_to_do(tmp_path: Path) -> None:
+    """It said "recovery clean" beside "2 damages", and no number of lost deeds."""
+    path = tmp_path / "a log"
+    with Book.create(path) as book:
+        book.append_many(
+            [b'{"ts":%d}' % (1_700_000_000 + 3600 * (n // 50 * 9)) for n in range(100)]
+        )
+    raw = bytearray((path / "book.log").read_bytes())
+    middle = raw.index(b'{"ts"', len(raw) // 2)
+    raw[middle + 2] ^= 1
+    (path / "book.log").write_bytes(raw)
+    page = deedbook.report(path).to_html()
+    assert "<dt>lost deeds</dt><dd>1</dd>" in page
+    assert "<th>lost deeds</th>" in page and "1: event " in page
+    assert f"deedbook salvage &#x27;{path}&#x27; COPY" in page
+    assert "recovery</td><td>clean" not in page and "opening read only the end" in page
+    assert "99 are intact" in page
+    assert 'class="silence"' in page and "without a deed" in page
+    assert '<path class="half"' in page
+
+
+def test_a_page_about_several_logs_links_to_each(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        Book.create(tmp_path / name).close()
+    ok("report", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for number in (1, 2):
+        assert f'href="#log-{number}"' in page and f'<h1 id="log-{number}">' in page
+
+
+@pytest.mark.parametrize("number", range(2, 14))
+def test_no_tile_stands_alone(number: int) -> None:
+    shown = tiles((str(one), "x") for one in range(number))
+    columns = int(shown.partition("--columns: ")[2][0])
+    assert number % columns != 1 or number < columns
