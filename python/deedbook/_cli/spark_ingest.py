@@ -28,8 +28,8 @@ TEXTS: Final = {
     "  deedbook spark ingest spool/ events.book --format book --master spark://host:7077\n\n"
     "A file must be complete when it appears under its name. Files of a batch are taken in\n"
     "the order of their names, and their lines or rows in order.\n"
-    "The first line that is not JSON ends the job; with --aside it goes on, exits with 1, and\n"
-    "the directory gets the bad lines as Parquet, with file, line and reason.",
+    "Lines that are not JSON are put aside as Parquet, with file, line and reason; the job goes\n"
+    "on, and exits with 1.",
 }
 
 
@@ -47,13 +47,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--column", metavar="NAME", help="of Parquet files: the payload's column")
     parser.add_argument("--no-validate", action="store_true", help="take any lines, not just JSON")
-    parser.add_argument("--aside", metavar="DIR", help="put bad lines there, and go on")
+    parser.add_argument(
+        "--aside", metavar="DIR", help="put bad lines there (default: beside the checkpoint)"
+    )
+    parser.add_argument(
+        "--stop-at-bad", action="store_true", help="end with the first bad line; exit code 2"
+    )
     add_batches(parser, "LOG")
     add_reading(parser)
 
 
 def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -> int:
     """Ingest; return the exit code."""
+    aside = args.aside or f"{args.checkpoint or f'{args.log}.jobs'}.bad"
     with Progress("ingest", enabled=not args.quiet) as progress:
         report = jobs.ingest(
             spark,
@@ -63,7 +69,7 @@ def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -
             kind=args.kind,
             column=args.column,
             check="none" if args.no_validate else "json",
-            aside=args.aside,
+            aside=None if args.stop_at_bad else aside,
             checkpoint=args.checkpoint,
             batch_bytes=args.batch_size,
             consumer=args.consumer,
@@ -77,7 +83,7 @@ def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -
         after = "" if report.last_batch is None else f", after batch {report.last_batch}"
         out.talk(f"would append the {report.kind} of {report.source} to {report.log}{after}")
     else:
-        bad = f", put {count(report.bad, 'bad line')} aside" if report.bad else ""
+        bad = f", put {count(report.bad, 'bad line')} aside in {aside}" if report.bad else ""
         out.talk(
             f"appended {count(report.appended, 'record')} to {report.log}"
             f" in {report.seconds:.0f} s{bad}"

@@ -155,11 +155,11 @@ def _times(report: LogReport) -> Iterator[str]:
         ]
         yield f"<h2>{escaped(title)}</h2>\n"
         middle = size(most // 2) if what == "bytes" else f"{most / 2:,g}"
-        half = f"the line: {middle}" if most > 1 else ""
+        half = f"dashed line: {middle}" if most > 1 else ""
         yield columns(named, f"at most {top} per {unit}", labels, title, half, silent=True)
     notes = [f"Times are UTC, from {times.source} in the payloads"]
     if silent := sum(not one.records for one in times.stretches):
-        notes.append(f"grey: {count(silent, 'stretch')} without a {report.noun}")
+        notes.append(f"grey: no {report.noun} in {silent:,} of {len(times.stretches):,} columns")
     if report.records > times.records:
         notes.append(f"{count(report.records - times.records, report.noun)} without a time")
     if times.outside:
@@ -184,7 +184,7 @@ def _sizes(report: LogReport) -> Iterator[str]:
         if len(found.steps) <= _LABELS_MAX
         else [size(found.least), size(found.most)],
         "Sizes of payloads",
-        f"the line: {most / 2:,g}" if most > 1 else "",
+        f"dashed line: {most / 2:,g}" if most > 1 else "",
     )
     names = (
         ("mean", int(found.mean)),

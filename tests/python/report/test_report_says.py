@@ -153,7 +153,7 @@ def test_a_page_about_damage_says_what_is_lost_and_what_to_do(tmp_path: Path) ->
     assert f"deedbook salvage &#x27;{path}&#x27; COPY" in page
     assert "recovery</td><td>clean" not in page and "opening read only the end" in page
     assert "99 are intact" in page
-    assert 'class="silence"' in page and "without a deed" in page
+    assert 'class="silence"' in page and "grey: no deed in " in page
     assert '<path class="half"' in page
 
 
