@@ -6,7 +6,6 @@ import argparse
 
 from deedbook import backup
 from deedbook._cli.arguments import Commands, add_json, add_quiet
-from deedbook._cli.failure import EXIT_OK
 from deedbook._cli.output import Output
 from deedbook._cli.progress import Progress
 from deedbook._formats import by_name
@@ -41,18 +40,14 @@ def run_backup(args: argparse.Namespace, out: Output) -> int:
     """Back ``args.source`` up. Raises `deedbook.Error` and OSError."""
     with Progress(f"backup {args.source}", enabled=not args.quiet) as progress:
         report = backup(args.source, args.target, progress=progress.update)
-    if args.json:
-        out.emit({"ok": True, **report.to_dict()})
-        return EXIT_OK
     noun = by_name(report.format).noun
     new = "all of it"
     if report.new_records is not None:
         new = count(report.new_records, f"new {noun}")
     has = f"{noun}s {report.bounds[0]}..{report.bounds[1]}, " if report.bounds else ""
-    out.line(
+    text = (
         f"{args.target}: wrote {exact_size(report.copied_bytes)} to"
         f" {count(report.copied_files, 'file')} and read {new} back; it has {has}"
         f"{exact_size(report.total_bytes)} in all"
     )
-    out.flush()
-    return EXIT_OK
+    return out.result(args.json, report.to_dict(), [text])

@@ -170,13 +170,8 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
 
 def show_outcome(path: str, name: str, outcome: Outcome, out: Output, as_json: bool) -> int:
     """Print what a check of a log of the format ``name`` found; return the exit code."""
-    if as_json:
-        out.emit({"path": path, "format": name, **outcome.facts})
-    else:
-        for line in outcome.lines:
-            out.line(line, _outcome_colour(outcome))
-        out.flush()
-    return EXIT_OK if outcome.ok else EXIT_DAMAGE
+    facts = {"path": path, "format": name, **outcome.facts}
+    return out.result(as_json, facts, outcome.lines, outcome.ok, _outcome_colour(outcome))
 
 
 def _outcome_colour(outcome: Outcome) -> str:

@@ -7,14 +7,7 @@ import math
 from typing import Literal
 
 from deedbook import EventStore
-from deedbook._cli.arguments import (
-    Commands,
-    add_dry_run,
-    add_json,
-    add_lock_timeout,
-    add_quiet,
-)
-from deedbook._cli.failure import EXIT_OK
+from deedbook._cli.arguments import Commands, add_dry_run, add_json, add_lock_timeout, add_quiet
 from deedbook._cli.output import Output
 from deedbook._cli.progress import Progress
 from deedbook._cli.query import store_at
@@ -70,17 +63,16 @@ def run_compact(args: argparse.Namespace, out: Output) -> int:
         report = store.compact(args.ratio, dry_run=args.dry_run, progress=progress.update)
         path, default = store.path, store.compaction_ratio
     ratio = default if args.ratio is None else args.ratio
-    if args.json:
-        out.emit({"ok": True, "path": path, "dry_run": args.dry_run, **report.to_dict()})
-        return EXIT_OK
-    if not report.segments:
-        share = f"no segment of which {ratio:.0%} is deleted, replaced or expired"
-        out.line(f"{path}: nothing dropped, {share if ratio else 'there is nothing to drop'}")
-        return EXIT_OK
-    would = "would drop" if args.dry_run else "dropped"
-    out.line(
-        f"{path}: {would} {report.deleted:,} deleted, {report.replaced:,} replaced and"
-        f" {report.expired:,} expired of {count(len(report.segments), 'segment')};"
-        f" {size(report.bytes_before)} -> {size(report.bytes_after)}"
-    )
-    return EXIT_OK
+    facts = {"path": path, "dry_run": args.dry_run, **report.to_dict()}
+    if report.segments:
+        would = "would drop" if args.dry_run else "dropped"
+        text = (
+            f"{would} {report.deleted:,} deleted, {report.replaced:,} replaced and"
+            f" {report.expired:,} expired of {count(len(report.segments), 'segment')};"
+            f" {size(report.bytes_before)} -> {size(report.bytes_after)}"
+        )
+    elif ratio:
+        text = f"nothing dropped, no segment of which {ratio:.0%} is deleted, replaced or expired"
+    else:
+        text = "nothing dropped, there is nothing to drop"
+    return out.result(args.json, facts, [f"{path}: {text}"])

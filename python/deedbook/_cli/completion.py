@@ -14,7 +14,7 @@ __all__ = ["add_arguments"]
 
 _PATHS = (
     *("path", "paths", "source", "target", "dest", "directory", "log", "logs", "store", "table"),
-    *("file", "input", "output", "out", "aside", "checkpoint"),
+    *("file", "files", "input", "output", "out", "aside", "checkpoint"),
 )
 """Names of arguments that are files or directories."""
 

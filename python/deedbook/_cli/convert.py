@@ -6,7 +6,7 @@ import argparse
 
 from deedbook import Book
 from deedbook._cli.arguments import Commands, add_json, add_quiet
-from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook._cli.failure import CliError
 from deedbook._cli.output import Output
 from deedbook._cli.progress import Progress
 from deedbook._formats import require
@@ -55,18 +55,15 @@ def run_convert(args: argparse.Namespace, out: Output) -> int:
     with Progress(f"convert {args.source}", enabled=not args.quiet) as progress:
         report = Book.convert(args.source, args.target, args.layout, progress=progress.update)
     ok = report.deeds > 0 or report.left_out is None
-    if args.json:
-        out.emit({"ok": ok, "source": args.source, "target": args.target, **report.to_dict()})
-    else:
-        events = "no events"
-        if report.bounds is not None:
-            events = f"events {report.bounds[0]}..{report.bounds[1]}"
-        out.line(
-            f"{args.target}: {count(report.deeds, 'deed')} copied and compared, {events}, "
-            f"{report.source_layout} to {report.target_layout}, "
-            f"{exact_size(report.source_bytes)} to {exact_size(report.target_bytes)}"
-        )
-        if report.left_out is not None:
-            out.line(f"  left out {damage_text(report.left_out, 'deed')}")
-        out.flush()
-    return EXIT_OK if ok else EXIT_DAMAGE
+    events = "no events"
+    if report.bounds is not None:
+        events = f"events {report.bounds[0]}..{report.bounds[1]}"
+    lines = [
+        f"{args.target}: {count(report.deeds, 'deed')} copied and compared, {events}, "
+        f"{report.source_layout} to {report.target_layout}, "
+        f"{exact_size(report.source_bytes)} to {exact_size(report.target_bytes)}"
+    ]
+    if report.left_out is not None:
+        lines.append(f"  left out {damage_text(report.left_out, 'deed')}")
+    facts = {"source": args.source, "target": args.target, **report.to_dict()}
+    return out.result(args.json, facts, lines, ok)

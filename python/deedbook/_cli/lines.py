@@ -32,6 +32,25 @@ class Batch(NamedTuple):
     lines: list[bytes]
 
 
+def open_input(file: str) -> tuple[int, str]:
+    """Open a file, or standard input for ``-``: its descriptor, and what errors call it.
+
+    Raises `CliError`.
+    """
+    if file == "-":
+        if sys.stdin is None:
+            raise CliError("standard input is closed")
+        return 0, "standard input"
+    try:
+        fd = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise CliError(f"{file}: {error.strerror}", path=file) from error
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise CliError(f"{file}: is a directory, not a file of lines", path=file)
+    return fd, file
+
+
 class LineSource:
     """Lines from a file descriptor. A last line without a newline counts as a line.
 
@@ -63,19 +82,9 @@ class LineSource:
     @classmethod
     def open(cls, file: str, *, line_bytes_max: int, option: str | None = None) -> LineSource:
         """Open a file, or standard input for ``-``. Raises `CliError`."""
-        if file == "-":
-            if sys.stdin is None:
-                raise CliError("standard input is closed")
-            fd, name = 0, "standard input"
-            return cls(fd, name, owned=False, line_bytes_max=line_bytes_max, option=option)
-        try:
-            fd = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            if stat.S_ISDIR(os.fstat(fd).st_mode):
-                os.close(fd)
-                raise CliError(f"{file}: is a directory, not a file of lines", path=file)
-        except OSError as error:
-            raise CliError(f"{file}: {error.strerror}", path=file) from error
-        return cls(fd, file, owned=True, line_bytes_max=line_bytes_max, option=option)
+        fd, name = open_input(file)
+        owned = file != "-"
+        return cls(fd, name, owned=owned, line_bytes_max=line_bytes_max, option=option)
 
     def __enter__(self) -> LineSource:
         return self

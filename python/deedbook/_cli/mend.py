@@ -16,7 +16,7 @@ from deedbook._cli.arguments import (
     add_which,
 )
 from deedbook._cli.check import asked_for
-from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook._cli.failure import CliError
 from deedbook._cli.formats import instead_of
 from deedbook._cli.formats.salvage import salvage
 from deedbook._cli.formats.store import repair_store
@@ -123,17 +123,7 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
     else:
         assert isinstance(info, LogInfo)
         outcome = _repair_log(info, args.path, asked, options)
-    return _tell(outcome, {"format": info.name}, args, out)
-
-
-def _tell(outcome: Outcome, named: dict[str, Any], args: argparse.Namespace, out: Output) -> int:
-    if args.json:
-        out.emit({"ok": outcome.ok, **named, **outcome.facts})
-    else:
-        for line in outcome.lines:
-            out.line(line)
-        out.flush()
-    return EXIT_OK if outcome.ok else EXIT_DAMAGE
+    return out.result(args.json, {"format": info.name, **outcome.facts}, outcome.lines, outcome.ok)
 
 
 def _reindex(args: argparse.Namespace, out: Output) -> int:
@@ -144,9 +134,8 @@ def _reindex(args: argparse.Namespace, out: Output) -> int:
     with opened as store, Progress("index", enabled=not args.quiet) as progress:
         events = store.reindex(progress=progress.update)
         path = store.path
-    facts = {"path": path, "events": events}
-    text = f"{path}: indexed {count(events, 'event')}"
-    return _tell(Outcome(True, facts, [text]), {"format": NOSTR.name}, args, out)
+    facts = {"format": NOSTR.name, "path": path, "events": events}
+    return out.result(args.json, facts, [f"{path}: indexed {count(events, 'event')}"])
 
 
 def _repair_log(
@@ -201,4 +190,4 @@ def run_salvage(args: argparse.Namespace, out: Output) -> int:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
         outcome = salvage(found.format, args.source, args.target, progress.update, **options)
     named = {"source": args.source, "target": args.target, "format": found.format.name}
-    return _tell(outcome, named, args, out)
+    return out.result(args.json, {**named, **outcome.facts}, outcome.lines, outcome.ok)

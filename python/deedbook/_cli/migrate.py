@@ -10,15 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import Book, Ledger
-from deedbook._cli.arguments import (
-    Commands,
-    add_dry_run,
-    add_json,
-    add_quiet,
-    size,
-)
+from deedbook._cli.arguments import Commands, add_dry_run, add_json, add_quiet, size
 from deedbook._cli.convert import LAYOUTS
-from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError
+from deedbook._cli.failure import CliError
 from deedbook._cli.output import Output
 from deedbook._cli.progress import Progress
 from deedbook._formats.ledger import DEFAULT_BASE
@@ -122,13 +116,7 @@ def _run_lmdb(args: argparse.Namespace, kind: str, out: Output) -> int:
     with Progress(f"migrate {args.source}", enabled=not args.quiet, unit="event") as progress:
         # The callback is given even if nothing is drawn: Ctrl-C is raised from it.
         report = bring(args.source, args.target, dry_run=args.dry_run, progress=progress.update)
-    if args.json:
-        out.emit({"ok": True, **report.to_dict()})
-        return EXIT_OK
-    for line in _lines(report):
-        out.line(line)
-    out.flush()
-    return EXIT_OK
+    return out.result(args.json, report.to_dict(), _lines(report))
 
 
 def _lines(report: LmdbMigration) -> list[str]:
@@ -170,22 +158,13 @@ def _run_ledger(args: argparse.Namespace, out: Output) -> int:
         )
     bad = [file for file in files if file.rest_from is not None]
     events = sum(file.events for file in files)
-    if args.json:
-        facts = {"ok": not bad, "path": args.target, "source": args.source, "dry_run": args.dry_run}
-        out.emit(
-            {
-                **facts,
-                "events": events,
-                "files": [file.to_dict() for file in files],
-            }
-        )
-        return EXIT_DAMAGE if bad else EXIT_OK
-    for file in bad:
-        out.line(f"{file.path}: {file.rest_reason}; {_fate(file, args)}")
     verb = "would move" if args.dry_run else "copied" if args.keep else "moved"
-    out.line(f"{args.target}: {verb} {count(events, 'event')} of {count(len(files), 'file')}")
-    out.flush()
-    return EXIT_DAMAGE if bad else EXIT_OK
+    lines = [f"{file.path}: {file.rest_reason}; {_fate(file, args)}" for file in bad]
+    lines.append(f"{args.target}: {verb} {count(events, 'event')} of {count(len(files), 'file')}")
+    facts = {"path": args.target, "source": args.source, "dry_run": args.dry_run, "events": events}
+    return out.result(
+        args.json, {**facts, "files": [file.to_dict() for file in files]}, lines, not bad
+    )
 
 
 def _fate(file: LedgerFileMigration, args: argparse.Namespace) -> str:

@@ -5,23 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import stat
-import sys
 import time
 from typing import Any, Final
 
 from deedbook import Error, EventStore, ImportReport
 from deedbook._cli.append import durability
-from deedbook._cli.arguments import (
-    Commands,
-    add_bad_lines,
-    add_json,
-    add_lock_timeout,
-    add_quiet,
-)
+from deedbook._cli.arguments import Commands, add_bad_lines, add_json, add_lock_timeout, add_quiet
 from deedbook._cli.bad_lines import Bad, refuse_an_input, tell_bad
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, details
 from deedbook._cli.import_notes import Aside, Notes
+from deedbook._cli.lines import open_input
 from deedbook._cli.output import Output
 from deedbook._cli.progress import Progress
 from deedbook._cli.signals import Stop
@@ -97,26 +90,12 @@ class _Input:
 
     def __init__(self, file: str, stop: Stop) -> None:
         self._stop = stop
-        self.name = "standard input" if file == "-" else file
-        """What errors call it."""
         self.bytes_read = 0
         """Of the file, which may be compressed."""
-        if file == "-":
-            if sys.stdin is None:
-                raise CliError("standard input is closed")
-            self._fd, self._owned, self.size = 0, False, None
-            return
-        try:
-            with stop.raising(_Stopped()):  # a pipe opens once something writes to it
-                self._fd = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            self._owned = True
-            facts = os.fstat(self._fd)
-            self.size = facts.st_size
-        except OSError as error:
-            raise CliError(f"{file}: {error.strerror}", path=file) from error
-        if stat.S_ISDIR(facts.st_mode):
-            os.close(self._fd)
-            raise CliError(f"{file}: is a directory, not a file of lines", path=file)
+        with stop.raising(_Stopped()):  # a pipe opens once something writes to it
+            self._fd, self.name = open_input(file)
+        self._owned = file != "-"
+        self.size = os.fstat(self._fd).st_size if self._owned else None
 
     def read(self, size: int) -> bytes:
         """As of a file."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
-__all__ = ["of_command", "of_option"]
+__all__ = ["nearest", "of_command", "of_option"]
 
 _COMMANDS: Final = {
     "nostr import": "import STORE FILE",
@@ -61,9 +61,7 @@ def of_command(argv: Sequence[str], known: Sequence[str]) -> str:
             return f"no command '{words}': use {_ELSEWHERE[words]}"
     if first in _GROUPS:
         return f"no command '{first}': each command detects the format (see 'deedbook --help')"
-    near = get_close_matches(first, known, 1)
-    guess = f": did you mean '{near[0]}'?" if near else ""
-    return f"no command {first[:40]!r}{guess} (see 'deedbook --help')"
+    return f"no command {first[:40]!r}{nearest(first, known)} (see 'deedbook --help')"
 
 
 def of_option(argv: Sequence[str], known: Sequence[str]) -> str:
@@ -73,6 +71,11 @@ def of_option(argv: Sequence[str], known: Sequence[str]) -> str:
         if (argv[0], option) in _OPTIONS and option not in known:
             return f"; {_OPTIONS[argv[0], option]}"
         if option.startswith("--") and option not in known:
-            near = get_close_matches(option, known, 1)
-            return f"; did you mean {near[0]}?" if near else ""
+            return nearest(option, known)
     return ""
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Ask for the known word that is most like another one; nothing if none is."""
+    near = get_close_matches(word, known, 1)
+    return f"; did you mean '{near[0]}'?" if near else ""

@@ -6,11 +6,11 @@ import json
 import os
 import select
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from deedbook._cli.colour import in_colour
-from deedbook._cli.failure import CliError, PipeClosedError, printable
+from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, PipeClosedError, printable
 from deedbook._text import escape_json
 
 BUFFER_BYTES: Final = 1 << 18
@@ -54,6 +54,23 @@ class Output:
         self.data(to_json(value))
         self.emitted = True
         self.flush()
+
+    def result(
+        self,
+        as_json: bool,
+        facts: dict[str, Any],
+        lines: Iterable[str],
+        ok: bool = True,
+        colour: str | None = None,
+    ) -> int:
+        """Write the result of a command, as a JSON object or in lines; return the exit code."""
+        if as_json:
+            self.emit({"ok": ok, **facts})
+        else:
+            for line in lines:
+                self.line(line, colour)
+            self.flush()
+        return EXIT_OK if ok else EXIT_DAMAGE
 
     def flush(self) -> None:
         """Hand everything to the operating system.

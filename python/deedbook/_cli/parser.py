@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
@@ -24,6 +25,9 @@ exit codes:
 DEEDBOOK_DEBUG=1 in the environment shows where an error comes from."""
 
 
+_CHOICE: Final = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
+
+
 class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` whose errors are `CliError`: one line, exit code 2."""
 
@@ -37,6 +41,8 @@ class Parser(argparse.ArgumentParser):
         """Raise `CliError` with the message and where to find help."""
         command = self.prog.partition(" ")[2]
         where = f"{command}: " if command else ""
+        if (wrong := _CHOICE.search(message)) is not None:
+            message += old_words.nearest(wrong[1], re.findall(r"[\w-]+", wrong[2]))
         raise CliError(f"{where}{message} (see '{self.prog} --help')")
 
 
@@ -103,7 +109,7 @@ _ADDED_BY: Final = {
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command. Raises `CliError`, and SystemExit after a help."""
     if argv[:1] == ["help"]:
-        argv = [*argv[1:], "--help"]
+        argv = [*(word for word in argv[1:] if word != "help"), "--help"]
     if argv and not argv[0].startswith("-") and argv[0] not in _ADDED_BY:
         raise CliError(old_words.of_command(argv, list(_ADDED_BY)))
     parser = build(argv)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, Literal
 
 from deedbook import Dropped, DroppedEpochs, LockedError, Pier, Wal
 from deedbook._cli.arguments import (
@@ -18,8 +19,9 @@ from deedbook._cli.arguments import (
 )
 from deedbook._cli.cat import event_number
 from deedbook._cli.failure import EXIT_OK, CliError
-from deedbook._cli.kept import open_kept, position_or_end
 from deedbook._cli.output import Output, table
+from deedbook._formats import require
+from deedbook._formats.log import LogInfo
 from deedbook._formats.pier import PIER
 from deedbook._formats.wal import WAL
 from deedbook._text import count, exact_size
@@ -94,7 +96,7 @@ def _add_retain(commands: Commands) -> None:
 
 
 def _lsn_or_end(text: str) -> int | str:
-    return position_or_end(text, "an LSN")
+    return _position_or_end(text, "an LSN")
 
 
 def _add_consumers(commands: Commands) -> None:
@@ -152,7 +154,7 @@ def run_retain(args: argparse.Namespace, out: Output) -> int:
 def _truncate(args: argparse.Namespace, out: Output) -> int:
     """Drop the records before or after a position."""
     dry_run = args.dry_run
-    with open_kept(args, "r" if dry_run else "a", (WAL,)) as wal:
+    with _open_kept(args, "r" if dry_run else "a", (WAL,)) as wal:
         assert isinstance(wal, Wal)
         head, end = wal.head, wal.end
         if args.to is not None:
@@ -160,13 +162,12 @@ def _truncate(args: argparse.Namespace, out: Output) -> int:
         else:
             before = end if args.from_ == "end" else args.from_
             dropped = wal.truncate_before(before, force=args.force, dry_run=dry_run)
-        _tell_dropped(wal, head, end, dropped, args, out)
-    return EXIT_OK
+        return _tell_dropped(wal, head, end, dropped, args, out)
 
 
 def _roll(args: argparse.Namespace, out: Output, *, last: bool) -> None:
     """Begin an epoch of a pier; say so if nothing else is done."""
-    with open_kept(args, "a", (PIER,)) as pier:
+    with _open_kept(args, "a", (PIER,)) as pier:
         assert isinstance(pier, Pier)
         number = pier.roll()
         path, epoch, epochs = pier.path, pier.epochs[-1], len(pier.epochs)
@@ -178,64 +179,54 @@ def _roll(args: argparse.Namespace, out: Output, *, last: bool) -> None:
 
 def _retain(args: argparse.Namespace, out: Output) -> int:
     dry_run = args.dry_run
-    with open_kept(args, "r" if dry_run else "a", _FORMATS) as log:
+    with _open_kept(args, "r" if dry_run else "a", _FORMATS) as log:
         rules = {"max_bytes": args.max_bytes, "max_age": args.max_age, "consumed": args.consumed}
         if isinstance(log, Pier):
-            _tell_epochs(log, log.retain(**rules, dry_run=dry_run), args, out)
-        else:
-            head, end = log.head, log.end
-            _tell_dropped(log, head, end, log.retain(**rules, dry_run=dry_run), args, out)
-    return EXIT_OK
+            return _tell_epochs(log, log.retain(**rules, dry_run=dry_run), args, out)
+        head, end = log.head, log.end
+        return _tell_dropped(log, head, end, log.retain(**rules, dry_run=dry_run), args, out)
 
 
 def _tell_dropped(
     wal: Wal, head: int, end: int, dropped: Dropped, args: argparse.Namespace, out: Output
-) -> None:
+) -> int:
     """Print what is no longer there, or would not be, of a log from ``head`` to ``end``."""
-    if args.json:
-        out.emit(
-            {
-                "ok": True,
-                "dry_run": args.dry_run,
-                "path": wal.path,
-                "dropped_records": dropped.records,
-                "dropped_bytes": dropped.bytes,
-                "records": len(wal) - (dropped.records if args.dry_run else 0),
-                "head": dropped.head,
-                "end": dropped.end,
-            }
-        )
-        return
+    facts = {"head": dropped.head, "end": dropped.end}
     gone = count(dropped.records, "record")
-    what, are = (f"{gone} would go", "would be") if args.dry_run else (f"dropped {gone}", "are")
-    left = f"bytes {dropped.head:,} to {dropped.end:,} {are} left of {head:,} to {end:,}"
-    out.line(f"{wal.path}: {what}; {left}")
-    out.flush()
+    left = f"bytes {dropped.head:,} to {dropped.end:,} {{}} left of {head:,} to {end:,}"
+    return _tell(wal, dropped.records, dropped.bytes, facts, gone, left, args, out)
 
 
-def _tell_epochs(pier: Pier, dropped: DroppedEpochs, args: argparse.Namespace, out: Output) -> None:
+def _tell_epochs(pier: Pier, dropped: DroppedEpochs, args: argparse.Namespace, out: Output) -> int:
     """Print which epochs are no longer there, or would not be."""
     last = pier.last
-    if args.json:
-        out.emit(
-            {
-                "ok": True,
-                "dry_run": args.dry_run,
-                "path": pier.path,
-                "dropped_epochs": dropped.epochs,
-                "dropped_records": dropped.deeds,
-                "dropped_bytes": dropped.bytes,
-                "records": len(pier) - (dropped.deeds if args.dry_run else 0),
-                "epoch": dropped.epoch,
-                "last": last,
-            }
-        )
-        return
+    facts = {"dropped_epochs": dropped.epochs, "epoch": dropped.epoch, "last": last}
     gone = f"{count(len(dropped.epochs), 'epoch')} with {count(dropped.deeds, 'deed')}"
-    what, are = (f"{gone} would go", "would be") if args.dry_run else (f"dropped {gone}", "are")
     some = "no events" if dropped.epoch == last else f"events {dropped.epoch + 1} to {last}"
-    out.line(f"{pier.path}: {what}; {some} {are} left")
-    out.flush()
+    return _tell(pier, dropped.deeds, dropped.bytes, facts, gone, f"{some} {{}} left", args, out)
+
+
+def _tell(
+    log: Wal | Pier,
+    records: int,
+    nbytes: int,
+    facts: dict[str, Any],
+    gone: str,
+    left: str,
+    args: argparse.Namespace,
+    out: Output,
+) -> int:
+    """Print how much is no longer there; ``left`` says what is, around its verb."""
+    what, are = (f"{gone} would go", "would be") if args.dry_run else (f"dropped {gone}", "are")
+    facts = {
+        "dry_run": args.dry_run,
+        "path": log.path,
+        "dropped_records": records,
+        "dropped_bytes": nbytes,
+        "records": len(log) - (records if args.dry_run else 0),
+        **facts,
+    }
+    return out.result(args.json, facts, [f"{log.path}: {what}; {left.format(are)}"])
 
 
 def run_consumers(args: argparse.Namespace, out: Output) -> int:
@@ -244,11 +235,11 @@ def run_consumers(args: argparse.Namespace, out: Output) -> int:
         raise CliError("consumers: --dry-run goes with --remove alone")
     freed: dict[str, int] = {}
     if args.set is None and args.remove is None:
-        with open_kept(args, "r", _FORMATS) as log:
+        with _open_kept(args, "r", _FORMATS) as log:
             consumers = log.consumers()
     else:
         # Readers may set consumers, so this works beside a running writer.
-        with open_kept(args, "r", _FORMATS) as log:
+        with _open_kept(args, "r", _FORMATS) as log:
             if args.remove is not None:
                 if args.remove not in log.consumers():
                     raise CliError(f"consumers: {log.path} has no consumer {args.remove!r}")
@@ -261,18 +252,15 @@ def run_consumers(args: argparse.Namespace, out: Output) -> int:
             consumers = log.consumers()
     if args.dry_run:
         del consumers[args.remove]
-    if args.json:
-        of_dry_run = {"dry_run": True, **freed} if args.dry_run else {}
-        out.emit({"ok": True, "path": args.path, "consumers": consumers, **of_dry_run})
-    else:
-        if args.dry_run:
-            [(unit, more)] = freed.items()
-            kept = exact_size(more) if unit == "freed_bytes" else count(more, "deed")
-            out.line(f"{args.remove} would be forgotten; it alone keeps {kept}")
-        for line in table([(name, str(lsn)) for name, lsn in consumers.items()]):
-            out.line(line)
-        out.flush()
-    return EXIT_OK
+    facts = {"path": args.path, "consumers": consumers}
+    lines = []
+    if args.dry_run:
+        facts |= {"dry_run": True, **freed}
+        [(unit, more)] = freed.items()
+        kept = exact_size(more) if unit == "freed_bytes" else count(more, "deed")
+        lines.append(f"{args.remove} would be forgotten; it alone keeps {kept}")
+    lines += table([(name, str(lsn)) for name, lsn in consumers.items()])
+    return out.result(args.json, facts, lines)
 
 
 def _freed(log: Wal | Pier, name: str) -> dict[str, int]:
@@ -287,9 +275,34 @@ def _freed(log: Wal | Pier, name: str) -> dict[str, int]:
 def _position(log: Wal | Pier, text: str) -> int:
     what = "an event" if isinstance(log, Pier) else "an LSN"
     try:
-        where = position_or_end(text, what)
+        where = _position_or_end(text, what)
     except argparse.ArgumentTypeError as error:
         raise CliError(f"consumers: {error}") from error
     if isinstance(where, int):
         return where
     return log.last + 1 if isinstance(log, Pier) else log.end
+
+
+def _open_kept(
+    args: argparse.Namespace, mode: Literal["r", "a"], formats: Sequence[LogInfo[Any]]
+) -> Wal | Pier:
+    """The log, which must be there and of one of the formats: dropping from it creates nothing."""
+    found = require(args.path)
+    if found.format not in formats or found.saved:
+        saved = "the saved end of " if found.saved else ""
+        titles = " and ".join(f"{info.title}s" for info in formats)
+        raise CliError(
+            f"{args.command}: {args.path} holds {saved}a {found.format.title}, this is for {titles}"
+        )
+    timeout = args.lock_timeout if mode == "a" else 0.0
+    opened: Wal | Pier = found.format.log.open(args.path, mode, lock_timeout=timeout)
+    return opened
+
+
+def _position_or_end(text: str, what: str) -> int | str:
+    """Parse a position, or ``end``. Raises `argparse.ArgumentTypeError`."""
+    if text == "end":
+        return text
+    if text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < 2**64:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text[:40]!r} is neither {what} nor 'end'")

@@ -8,13 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from deedbook import CorruptError, Ledger, LedgerSnapshot
-from deedbook._cli.arguments import (
-    Commands,
-    add_json,
-    add_quiet,
-    positive,
-    seconds,
-)
+from deedbook._cli.arguments import Commands, add_json, add_quiet, positive, seconds
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook._cli.output import Output
 from deedbook._formats import find, missing

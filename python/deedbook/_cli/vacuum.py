@@ -8,7 +8,6 @@ from typing import Any
 
 from deedbook import _jobs as jobs
 from deedbook._cli.arguments import Commands, add_base, add_dry_run, add_json, add_path, age
-from deedbook._cli.failure import EXIT_OK
 from deedbook._cli.output import Output
 from deedbook._formats import require
 from deedbook._text import count, size
@@ -60,28 +59,23 @@ def run_vacuum(args: argparse.Namespace, out: Output) -> int:
     if args.dry_run:
         gone = {job.job for job in removed}
         left = [job for job in left if job.job not in gone]
-    if args.json:
-        facts: dict[str, Any] = {"ok": True, "format": info.name, "path": args.path}
-        out.emit(
-            {
-                **facts,
-                "abandoned": abandoned,
-                "removed": [asdict(job) for job in removed],
-                "left": [job.to_dict() for job in left],
-            }
-        )
-        return EXIT_OK
+    lines = []
     if abandoned is not None:
-        out.line(f"{args.path}: gave up the commit of job {abandoned}")
+        lines.append(f"{args.path}: gave up the commit of job {abandoned}")
     would = "would remove" if args.dry_run else "removed"
-    for job in removed:
-        out.line(f"{would} {count(job.files, 'file')}, {size(job.bytes)}, of {job.job}: {job.why}")
+    lines += [
+        f"{would} {count(job.files, 'file')}, {size(job.bytes)}, of {job.job}: {job.why}"
+        for job in removed
+    ]
     for staged in left:
         why = "its commit has begun" if staged.is_committing else "it may be alive"
-        out.line(
-            f"left {count(staged.files, 'file')}, {size(staged.bytes)}, of {staged.job}: {why}"
-        )
-    if not removed and not left:
-        out.line(f"{args.path}: nothing is staged")
-    out.flush()
-    return EXIT_OK
+        held = f"{count(staged.files, 'file')}, {size(staged.bytes)}"
+        lines.append(f"left {held}, of {staged.job}: {why}")
+    facts: dict[str, Any] = {
+        "format": info.name,
+        "path": args.path,
+        "abandoned": abandoned,
+        "removed": [asdict(job) for job in removed],
+        "left": [job.to_dict() for job in left],
+    }
+    return out.result(args.json, facts, lines or [f"{args.path}: nothing is staged"])

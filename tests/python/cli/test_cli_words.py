@@ -22,12 +22,14 @@ from shell import ok, outputs, refused
         ("export-lmdb a b", "use 'deedbook migrate BOOK DST --format lmdb'"),
         ("truncate wal --before 9", "use 'deedbook retain WAL --from LSN' (drop what comes before"),
         ("nostr", "no command 'nostr': each command detects the format"),
-        ("verfy log", "no command 'verfy': did you mean 'verify'?"),
+        ("verfy log", "no command 'verfy'; did you mean 'verify'?"),
+        ("spark ingst a b", "; did you mean 'ingest'? (see 'deedbook spark --help')"),
+        ("append log --format bok", "; did you mean 'book'? (see"),
         ("qqq log", "no command 'qqq' (see 'deedbook --help')"),
         ("append log --skip-invalid", "bad lines are left out without it"),
         ("export log --csv", "unrecognized arguments: --csv; use --format csv"),
         ("cat log --start=9", "use --from"),
-        ("verify log --jsn", "did you mean --json? (see 'deedbook verify --help')"),
+        ("verify log --jsn", "did you mean '--json'? (see 'deedbook verify --help')"),
     ],
 )
 def test_a_wrong_word_names_the_right_one(words: str, said: str) -> None:
@@ -46,7 +48,7 @@ def test_every_old_command_names_a_command_that_is_there() -> None:
 
 def test_help_is_a_command() -> None:
     assert ok("help", "verify") == ok("verify", "--help")
-    assert ok("help") == ok("--help")
+    assert ok("help") == ok("--help") == ok("help", "help")
     assert ok("help", "spark", "ingest") == ok("spark", "ingest", "--help")
     assert "no command 'verfy'" in refused("help", "verfy")
 
