@@ -84,11 +84,11 @@ def _row(place: Path, lines: Path, count: int, runs: int, durability: str) -> st
     # In turn, so that what else the machine does meets both.
     for run in range(runs):
         for name, option, spent in (
-            ("checked", "--validate", checked),
-            ("unchecked", "--no-validate", unchecked),
+            ("checked", [], checked),
+            ("unchecked", ["--no-validate"], unchecked),
         ):
             log = place / f"{durability}-{name}-{run}"
-            spent.append(_spent(lines, log, option, "--durability", durability))
+            spent.append(_spent(lines, log, *option, "--durability", durability))
     cells = [f"`{durability}`"]
     for clock in range(2):
         with_check, without = (

@@ -100,7 +100,9 @@ class Workspace:
         if root.exists() and not root.is_dir():
             raise DemoError(f"{root} is not a directory", 2)
         if root.is_dir() and any(root.iterdir()) and not (root / MARKER).is_file():
-            raise DemoError(f"{root} is not a former output of the demo; choose another --out", 2)
+            raise DemoError(
+                f"{root} is not a former output of the demo; choose another directory", 2
+            )
         if source is not None:
             real = source.resolve()
             for path in self.made():

@@ -190,7 +190,7 @@ def smoke(tag: str | None) -> str:
         run(place / "bin" / "python", "-m", "pip", "install", "--quiet", file)
         run(place / "bin" / "python", "-c", SMOKE, cwd=place)
         run(place / "bin" / "deedbook", "verify", "log", cwd=place)
-        run(place / "bin" / "deedbook", "demo", "--small", "--out", "demo", cwd=place)
+        run(place / "bin" / "deedbook", "demo", "--small", "-o", "demo", cwd=place)
     return "ten lines, verify and demo --small"
 
 

@@ -20,7 +20,7 @@ def add_arguments(commands: Commands) -> None:
         description="See it work: write, crash, recover, read.",
         epilog="examples:\n"
         "  deedbook demo --small\n"
-        "  deedbook demo --small --input events.jsonl --out demo --json",
+        "  deedbook demo --small --input events.jsonl -o demo --json",
     )
     parser.add_argument(
         "--small",
@@ -35,7 +35,9 @@ def add_arguments(commands: Commands) -> None:
         help="JSON lines to write into the log (default: generated events)",
     )
     parser.add_argument(
-        "--out",
+        "-o",
+        "--output",
+        dest="out",
         type=Path,
         default=Path("demo-out"),
         metavar="DIR",

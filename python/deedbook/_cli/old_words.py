@@ -44,6 +44,7 @@ _OPTIONS: Final = {
     ("export", "--parquet"): "use --format parquet",
     ("export", "--arrow"): "use --format arrow",
     ("export", "--all"): "use --include all",
+    ("demo", "--out"): "use -o",
     ("spark", "--to"): "use --format",
 }
 

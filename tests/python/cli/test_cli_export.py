@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import gzip
 import json
 import os
 import re
@@ -267,3 +268,27 @@ def test_the_help_of_info_names_the_keys_of_each_format(logs: Path, tmp_path: Pa
     facts = info(end)
     assert set(facts) <= words(common + rows["book"] + after)
     assert set(found["book"]) - set(facts) == {"transactions", "staged"}
+
+
+def test_without_a_file_json_lines_go_to_standard_output(logs: Path) -> None:
+    rows = [json.loads(line) for line in ok("export", logs / "wal").splitlines()]
+    assert [row["payload"].encode() for row in rows] == PAYLOADS
+    events = [json.loads(line) for line in ok("export", logs / "nostr").splitlines()]
+    assert events and all({"id", "sig"} <= set(event) for event in events)
+    for words, said in (
+        (["--json"], "--json needs -o FILE"),
+        (["--format", "csv"], "CSV with a header needs -o FILE"),
+        (["--include", "all"], "--include is for event stores"),
+    ):
+        assert said in complaint(command("export", logs / "wal", *words), 2)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_text_is_compressed_as_its_name_says(logs: Path, tmp_path: Path, kind: str) -> None:
+    plain, packed = tmp_path / f"x.{kind}", tmp_path / f"x.{kind}.gz"
+    ok("export", logs / "wal", "-o", plain)
+    ok("export", logs / "wal", "-o", packed)
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    assert "say what to write" in complaint(
+        command("export", logs / "wal", "-o", tmp_path / "x.parquet.gz"), 2
+    )

@@ -127,3 +127,11 @@ def test_wrong_input_is_one_line_and_what_came_before_it_stays(tmp_path: Path) -
 def test_a_ledger_takes_no_empty_records(tmp_path: Path) -> None:
     text = "a\n\nb\n"
     assert "appended 2 records" in into_ledger(tmp_path / "x", "--no-validate", stdin=text)[1]
+
+
+def test_a_full_ledger_drops_its_oldest_files_on_request(tmp_path: Path) -> None:
+    limits = ["--batch-bytes", 200, "--max-bytes", "1k"]
+    text = "".join(f'{{"n":{number:0100d}}}\n' for number in range(50)).replace(":0", ":1")
+    _, err = into_ledger(tmp_path / "x", *limits, "--drop-oldest", "--batch", 1, stdin=text)
+    assert "appended 50 records, dropped " in err and "older records" in err
+    assert "is for ledgers" in refused("append", tmp_path / "book", "--drop-oldest", stdin="1\n")

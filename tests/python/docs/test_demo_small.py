@@ -20,7 +20,7 @@ ALONE = """
 import sys
 sys.modules.update(dict.fromkeys(["pyspark", "pyarrow", "matplotlib", "pandas", "numpy"]))
 from deedbook._cli import main
-sys.exit(main(["demo", "--small", "--out", sys.argv[1]]))
+sys.exit(main(["demo", "--small", "-o", sys.argv[1]]))
 """
 """As where nothing but the wheel is installed."""
 
@@ -104,7 +104,7 @@ def test_numbers_that_do_not_add_up_end_with_1(
 
     monkeypatch.setattr(_demo, "write_with_kills", dishonest)
     out = tmp_path / "out"
-    assert main(["demo", "--small", "--json", "--events", "2000", "--out", str(out)]) == 1
+    assert main(["demo", "--small", "--json", "--events", "2000", "-o", str(out)]) == 1
     report = json.loads(capsys.readouterr().out)
     failed = {check["name"] for check in report["checks"] if not check["ok"]}
     assert failed == {
@@ -118,7 +118,7 @@ def test_numbers_that_do_not_add_up_end_with_1(
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 def test_a_reader_that_went_away_ends_the_demo_in_silence(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deedbook", "demo", "--small", "--events", "1000"]
-    command += ["--out", str(tmp_path / "out")]
+    command += ["-o", str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as demo:
         assert demo.stdout.readline().startswith(b"input: ")
         demo.stdout.close()
