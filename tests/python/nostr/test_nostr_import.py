@@ -155,6 +155,8 @@ def test_a_signal_ends_the_wait_for_more_lines_at_a_commit(path: Path, lines: li
     with running("import", path, "--json") as process:
         for line in lines[:3]:
             send(process, line + b"\n")
+        while not path.exists() and process.poll() is None:
+            time.sleep(0.01)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         assert process.wait(GIVE_UP_SECONDS) == 130  # while its input is open
