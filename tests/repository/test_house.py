@@ -105,7 +105,8 @@ def test_only_the_storage_calls_the_file_system() -> None:
 def test_the_list_of_public_items_is_current(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "lib.rs").write_text(
-        "pub mod a;\nmod b;\npub use b::{Deed, inner::Part as Piece};\n#[doc(hidden)]\npub use b::Seam;"
+        "pub mod a;\nmod b;\npub use b::{Deed, inner::Part as Piece};\n"
+        "#[doc(hidden)]\npub use b::Seam;"
     )
     (tmp_path / "a" / "mod.rs").write_text(
         "/// pub struct Comment\n#[derive(Debug)]\npub struct Log;\npub(crate) fn g() {}\n"

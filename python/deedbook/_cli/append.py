@@ -136,7 +136,6 @@ def durability(text: str) -> str | timedelta | Durability:
     )
 
 
-
 class _Job:
     """One run of ``append``: what was left out, appended, and acknowledged."""
 

@@ -20,7 +20,7 @@ from deedbook._text import count
 from deedbook._text import size as size_text
 
 if TYPE_CHECKING:
-    from deedbook import LedgerFileMigration, LmdbMigration
+    from deedbook.reports import LedgerFileMigration, LmdbMigration
 
 __all__ = ["add_arguments"]
 

@@ -8,7 +8,7 @@ import os
 import time
 from typing import Any, Final
 
-from deedbook import Error, EventStore, ImportReport
+from deedbook import Error, EventStore
 from deedbook._cli.append import durability
 from deedbook._cli.arguments import Commands, add_bad_lines, add_json, add_lock_timeout, add_quiet
 from deedbook._cli.bad_lines import Bad, refuse_an_input, tell_bad

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
-from deedbook import Dropped, DroppedEpochs, LockedError, Pier, Wal
+from deedbook import LockedError, Pier, Wal
 from deedbook._cli.arguments import (
     Commands,
     add_dry_run,
@@ -25,7 +25,7 @@ from deedbook._formats.log import LogInfo
 from deedbook._formats.pier import PIER
 from deedbook._formats.wal import WAL
 from deedbook._text import count, exact_size
-from deedbook.reports import DroppedEpochs
+from deedbook.reports import Dropped, DroppedEpochs
 
 _FORMATS: Final = (WAL, PIER)
 

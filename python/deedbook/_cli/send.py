@@ -7,7 +7,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from deedbook import CorruptError, Ledger, LedgerSnapshot
+from deedbook import CorruptError, Ledger
 from deedbook._cli.arguments import Commands, add_json, add_quiet, positive, seconds
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook._cli.output import Output
@@ -115,7 +115,7 @@ def run_send(args: argparse.Namespace, out: Output) -> int:
     preset = presets.ndjson(args.url) if args.lines else presets.json_array(args.url)
     options = {"headers": _headers(args), "compression": args.compression}
     others = _other_bases(args)
-    with Ledger.open(args.path, base=args.base, durability="rotate") as ledger:
+    with Ledger.open(args.path, "a", base=args.base, durability="manual") as ledger:
         try:
             sender = Sender(ledger, preset=preset, concurrency=args.concurrency, **options)
         except ImportError as error:  # which says what to install
@@ -152,7 +152,8 @@ def run_dead_letters(args: argparse.Namespace, out: Output) -> int:
         return EXIT_OK
     # Each was in a ledger, which may have been opened with more than the usual limit.
     limit = max(_longest(letters), RECORD_BYTES_MAX)
-    with Ledger.open(path, base=args.base, durability="rotate", record_bytes_max=limit) as ledger:
+    opened = Ledger.open(path, "a", base=args.base, durability="manual", record_bytes_max=limit)
+    with opened as ledger:
         replayed = letters.replay(ledger)
     if args.json:
         out.emit({"ok": True, "path": args.path, "replayed": replayed})
@@ -186,7 +187,7 @@ def _longest(letters: DeadLetters) -> int:
 
 def _other_bases(args: argparse.Namespace) -> list[str]:
     """The bases of other ledgers in the directory, which this command leaves alone."""
-    return [base for base in LedgerSnapshot.bases(args.path) if base != args.base]
+    return [base for base in Ledger.bases(args.path) if base != args.base]
 
 
 def _named(bases: list[str]) -> str:

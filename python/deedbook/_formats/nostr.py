@@ -112,10 +112,8 @@ class _NostrInfo(FormatInfo):
         **options: Any,
     ) -> Outcome:
         """Check every page, record and id, and with ``check="signature"`` every signature."""
-        with EventStore.open(path) as store:
-            report = store.verify(check=check, progress=progress)
-            path = store.path
-        return self.outcome(path, report)
+        report = EventStore.verify(path, check=check, progress=progress)
+        return self.outcome(os.path.abspath(path), report)
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
         """A part for each segment's file, with the first faults of the report.

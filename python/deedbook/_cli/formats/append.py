@@ -223,7 +223,7 @@ class EventAppender(Appender):
         return "all on stable storage"
 
     def files(self) -> Iterable[str]:
-        return [file.path for file in Ledger.files(self._ledger.path, self._ledger.base)]
+        return [file.path for file in self._ledger.files]
 
     def sync(self) -> None:
         self._ledger.sync()

@@ -49,7 +49,7 @@ def export_events(args: argparse.Namespace, file: BinaryIO, out: Output) -> dict
                 if isinstance(error.__cause__, CliError | PipeClosedError | OSError):
                     raise error.__cause__ from None
                 raise
-        faults = store.verify(check="none").faults if args.skip_corrupt else 0
+        faults = EventStore.verify(store.path, check="none").faults if args.skip_corrupt else 0
     if report.lossy:
         out.talk(f"{count(report.lossy, 'event')} of them without names of tags, lost before")
     passed_over(faults, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deedbook import Error, LedgerSnapshot, SalvageReport, UnsupportedError
+from deedbook import Error, Ledger, UnsupportedError
 from deedbook._cli.formats.store import salvage_store
 from deedbook._formats.info import FormatInfo, Outcome, Progress
 from deedbook._formats.log import LogInfo, loss_text

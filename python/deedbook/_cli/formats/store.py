@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from deedbook import DamagedPart, EventStore, EventStoreRepair, EventStoreSalvage
+from deedbook import EventStore
 from deedbook._formats.info import Outcome, Progress
 from deedbook._text import count, size
 from deedbook.reports import DamagedPart, EventStoreRepair, EventStoreSalvage
@@ -54,8 +54,7 @@ def _repair_lines(report: EventStoreRepair, dry_run: bool) -> list[str]:
 def salvage_store(source: str, target: str, progress: Progress) -> Outcome:
     """Copy every intact event; ok if nothing was damaged or lost. The source is not changed."""
     report = EventStore.salvage(source, target, progress=progress)
-    ok = report.complete and not report.damages and not report.lost_segments
-    return Outcome(ok, report.to_dict(), _salvage_lines(target, report))
+    return Outcome(report.ok, report.to_dict(), _salvage_lines(target, report))
 
 
 def _salvage_lines(target: str, report: EventStoreSalvage) -> list[str]:
