@@ -2,8 +2,8 @@
 
     python scripts/house/public.py [--write]
 
-``--write`` writes the list to scripts/house/public.txt. Without it, this prints the list. Names that are
-``#[doc(hidden)]`` are for tests and bindings, and are not listed.
+``--write`` writes the list to scripts/house/public.txt. Without it, this prints the list. Names
+that are ``#[doc(hidden)]`` are for tests and bindings, and are not listed.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 And which tests a tier leaves out, and which skips the runs that require all tests allow.
 """
 
-from __future__ import annotations
-
 import gc
 import inspect
 import os

@@ -1,7 +1,5 @@
 """The measures of the structure: which file uses which, and which of these arrows run up."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

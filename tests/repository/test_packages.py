@@ -1,7 +1,5 @@
 """The packages of Python: who may import what, and what an import loads."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

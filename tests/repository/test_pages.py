@@ -1,7 +1,5 @@
 """Pages agree with the files that they describe, and explain all that they should."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

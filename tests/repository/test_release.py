@@ -1,7 +1,5 @@
 """The steps of a release that need no forge."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

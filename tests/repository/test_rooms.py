@@ -1,7 +1,5 @@
 """The rooms of tests/python: small ones, of tests that import helpers only."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

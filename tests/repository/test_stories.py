@@ -1,7 +1,5 @@
 """The seeded stories, their code and the promises that they break agree."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

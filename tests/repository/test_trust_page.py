@@ -1,7 +1,5 @@
 """The published trust table names tests that exist, and is the one that its data makes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The workflows of the forge, as far as they can be judged without it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Backups from Python and the shell: beside real writers, killed, interrupted, and their errors."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

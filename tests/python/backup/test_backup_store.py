@@ -1,7 +1,5 @@
 """Backups of event stores: beside a writer that compacts and deletes, and of written copies."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Arrow: books as tables for every library, arrays of every library into books."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Appending: what counts as bytes, mugs, iterables, batches, sizes."""
 
-from __future__ import annotations
-
 import array
 import mmap
 import os

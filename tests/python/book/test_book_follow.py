@@ -1,7 +1,5 @@
 """Following a log while it is written, by this process and by others."""
 
-from __future__ import annotations
-
 import os
 import threading
 from pathlib import Path

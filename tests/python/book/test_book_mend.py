@@ -1,7 +1,5 @@
 """Looking and mending: recovery reports, verify, repair, salvage, progress."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Opening, creating, closing: modes, with-blocks, properties, and what is refused."""
 
-from __future__ import annotations
-
 import os
 import sys
 from datetime import timedelta

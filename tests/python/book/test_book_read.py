@@ -1,7 +1,5 @@
 """Reading: by number, slices, ranges, iterators both ways, refreshing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

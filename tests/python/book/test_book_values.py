@@ -1,7 +1,5 @@
 """Values: deeds and metadata. Handles and iterators cannot be pickled or copied by accident."""
 
-from __future__ import annotations
-
 import copy
 import operator
 import pickle

@@ -1,7 +1,5 @@
 """The layouts of a book: what the reference implementation wrote is read, continued, converted."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Urbit's LMDB logs come to books, and back: from Python, from the shell, and after Ctrl-C."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Piers: epochs read and appended to as one log, in Python and in the shell."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle

@@ -1,7 +1,5 @@
 """A book against a list: random histories of appends, syncs, crashes and reopenings."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import tempfile

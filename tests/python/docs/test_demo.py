@@ -1,7 +1,5 @@
 """The demo with Spark as a user runs it, and proof that its checks can fail."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The small demo as a user runs it, and proof that its numbers can fail to add up."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

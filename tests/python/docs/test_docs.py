@@ -1,7 +1,5 @@
 """The package exports what the stub names, and the README runs."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import inspect

@@ -1,7 +1,5 @@
 """What `help()` shows: the texts and signatures of the stub, of everything public."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import inspect

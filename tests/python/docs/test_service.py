@@ -1,7 +1,5 @@
 """What docs/service.md and docs/metrics.md hand out, tried: service, units, manifests, alerts."""
 
-from __future__ import annotations
-
 import configparser
 import contextlib
 import json

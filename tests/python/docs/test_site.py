@@ -1,7 +1,5 @@
 """The blocks of the pages of the site run, and their commands are accepted."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -4,8 +4,6 @@ An export's intent had pairs of a file and a name, and both were used as they we
 folder of a job moved any file onto any other. The security review tried it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

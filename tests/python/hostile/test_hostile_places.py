@@ -6,8 +6,6 @@ one deep manifest made `metrics` fail for all logs. Here each command ends withi
 writes, moves and removes nothing outside, and holds little.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

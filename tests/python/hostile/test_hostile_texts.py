@@ -4,8 +4,6 @@ The security review tried it: `spool append` printed ``ESC ]0;PWNED BEL`` from a
 `cat --json` the byte of CSI from a payload.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -1,7 +1,5 @@
 """Bodies of batches as real clients send them to a real server."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import http.client

@@ -1,7 +1,5 @@
 """Dead letters: complete on disk or not there, readable, and put back into a store."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

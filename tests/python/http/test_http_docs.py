@@ -1,7 +1,5 @@
 """docs/http.md: its examples run one after the other, and its tables are true."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

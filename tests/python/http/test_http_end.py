@@ -1,7 +1,5 @@
 """When senders give up, go on and end: deadlines, restarts, forks, batches that change, rates."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

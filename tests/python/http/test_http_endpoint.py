@@ -1,7 +1,5 @@
 """The test endpoint: what it counts, how it fails, and its command line."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The decisions of senders, without threads, network or time: scripted answers, a clock by hand."""
 
-from __future__ import annotations
-
 from email.utils import formatdate
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What answers mean, how batches are divided, and which options are refused."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from email.utils import formatdate

@@ -1,7 +1,5 @@
 """Presets for endpoints, and what senders say when a library is missing."""
 
-from __future__ import annotations
-
 import time
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path

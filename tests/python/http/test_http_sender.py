@@ -1,7 +1,5 @@
 """Both senders against a real server that fails, and the promise that no event is lost."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Servers that take no more of a body: how both senders give them up."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """Stores of events, and the bodies of their batches, without any network."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import io

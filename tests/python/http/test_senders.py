@@ -1,7 +1,5 @@
 """Several senders on one ledger, and what a sender says at its end."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

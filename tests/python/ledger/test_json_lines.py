@@ -1,7 +1,5 @@
 """Which lines are JSON: the quick look of the core agrees with Python's decoder."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

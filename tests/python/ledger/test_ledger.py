@@ -1,7 +1,5 @@
 """The ledger from Python: events that survive the process, as batches for any HTTP client."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Files of a DirectoryStore come to a ledger: from Python, from the shell, and after kill -9."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

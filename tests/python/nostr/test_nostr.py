@@ -1,7 +1,5 @@
 """The event store from Python: values, appending, finding, import and export, damage, kills."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Bad lines of an import, which ``--aside`` writes to the end of a file."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

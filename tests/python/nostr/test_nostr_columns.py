@@ -1,7 +1,5 @@
 """Events of a store as Arrow columns, and its parts, in Python."""
 
-from __future__ import annotations
-
 import pickle
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The event store is a format like the others: recognised, opened, described, checked, printed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

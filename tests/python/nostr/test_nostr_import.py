@@ -1,7 +1,5 @@
 """Imports into an event store that go on where they were: killed, stopped, of many files."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

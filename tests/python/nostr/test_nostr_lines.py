@@ -1,7 +1,5 @@
 """JSON lines as Arrow columns: bad where an import says so, and else what a store gives."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Long work on an event store: progress, what ends it, and what is left; reading through maps."""
 
-from __future__ import annotations
-
 import json
 import signal
 import threading

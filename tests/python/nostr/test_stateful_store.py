@@ -1,7 +1,5 @@
 """An event store against what NIP-01 and NIP-09 say: random histories, crashes and compactions."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """The check of a pipeline that was made by hand, and what is said of checks."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timezone
 from pathlib import Path

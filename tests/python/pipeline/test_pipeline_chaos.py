@@ -1,7 +1,5 @@
 """A pipeline that is killed again and again loses nothing, and doubles nothing."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 The pipeline runs once. Each test breaks a copy.
 """
 
-from __future__ import annotations
-
 import glob
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The file of a pipeline: what it says, and what is said about a wrong one."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from datetime import datetime

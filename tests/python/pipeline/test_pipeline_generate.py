@@ -1,7 +1,5 @@
 """Inputs for a pipeline: what is noted is what is there, whatever is killed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """The counts of gold, batch by batch: which events are late, and what moves the watermark."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The report of a pipeline: its numbers, and the page as a browser shows it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

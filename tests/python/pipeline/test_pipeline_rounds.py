@@ -1,7 +1,5 @@
 """Runs of a pipeline and their rounds, as far as they need no Spark."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What a trial of a pipeline finds its victims and moments by, and how it makes trouble."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

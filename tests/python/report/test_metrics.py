@@ -1,7 +1,5 @@
 """Metrics: what is measured of each format, in Prometheus' own words, from inside and outside."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

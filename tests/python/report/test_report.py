@@ -1,7 +1,5 @@
 """Reports of logs: the figures against a count of their own, and the page as a reader sees it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

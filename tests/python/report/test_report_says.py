@@ -1,7 +1,5 @@
 """What reports say of damage, of losses and of several ledgers: no more than is known."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

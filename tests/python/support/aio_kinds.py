@@ -1,7 +1,5 @@
 """Handles of asyncio: those of each log, one that notes its calls, followers."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import threading

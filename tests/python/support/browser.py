@@ -3,8 +3,6 @@
 It is driven over HTTP by the WebDriver protocol; Debian has both as packages.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

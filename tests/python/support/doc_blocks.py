@@ -6,8 +6,6 @@ a comment says where a line does not exit with 0 (``# exits with 1``). A block
 are not run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import io

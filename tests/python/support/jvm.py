@@ -1,7 +1,5 @@
 """Spark's JVMs of the tests: most live for seconds, and loading classes is most of what they do."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Ledgers: files of them, made from the specification alone, damage to them, what they hold."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Files of lines, plain and compressed, and one that takes little at a time."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

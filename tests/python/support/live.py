@@ -1,7 +1,5 @@
 """Commands of ``deedbook`` that run beside a test: given input, read from, ended."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 from collections.abc import Iterator

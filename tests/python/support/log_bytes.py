@@ -1,7 +1,5 @@
 """Bytes of logs: books made from the specification alone, and damage to any file."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Logs of every format: made with Deedbook itself, appended to, and read back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The columns of an event store: their schema, odd tags, and the rows that a walk gives."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from typing import Any
 

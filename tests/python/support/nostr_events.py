@@ -1,7 +1,5 @@
 """Events of Nostr: those of the golden files, and new ones with right ids."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

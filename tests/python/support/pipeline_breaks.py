@@ -1,7 +1,5 @@
 """Ways to break what a pipeline made, each with the checks that must fail then."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A small pipeline that has run once: what tests of its check and its report share."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Where things are: the checkout, its pages, the golden bytes of the tests, and these helpers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 SUPPORT = Path(__file__).resolve().parent

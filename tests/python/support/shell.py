@@ -3,8 +3,6 @@
 They run in this process: a new process takes 0.2 s before it begins.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

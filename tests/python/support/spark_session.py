@@ -3,8 +3,6 @@
 Nothing here needs pyspark until it is called.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools

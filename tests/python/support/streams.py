@@ -1,7 +1,5 @@
 """Streams of Spark: a query that is run again and again, and its reader without a query."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What this process does meanwhile: the files it holds, the threads that run."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -1,7 +1,5 @@
 """How much the tests try: a number of the tier that ``DEEDBOOK_TIER`` names."""
 
-from __future__ import annotations
-
 import os
 
 from places import ROOT

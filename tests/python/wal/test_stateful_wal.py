@@ -3,8 +3,6 @@
 The Rust tests crash and damage logs of every format (`tests/engine/crash`, `tests/engine/answers`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import struct

@@ -1,7 +1,5 @@
 """Write-ahead logs from Python."""
 
-from __future__ import annotations
-
 import pickle
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A log that changes, or whose surroundings change, under those who have it open."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What jobs put aside, without Spark: each bad line is there once, whatever is begun again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

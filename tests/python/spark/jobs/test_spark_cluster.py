@@ -1,7 +1,5 @@
 """Reads and jobs on a standalone cluster: a master and two workers, each executor a JVM."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Exporting: a table gets each record once, whatever is repeated, replaced or killed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

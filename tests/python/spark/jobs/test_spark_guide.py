@@ -1,7 +1,5 @@
 """The examples of the pages on Spark run as shown, one after the other."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Importing events through Spark: what `EventStore.import_json` stores, whatever is repeated."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

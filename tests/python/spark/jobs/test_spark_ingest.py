@@ -1,7 +1,5 @@
 """Ingesting: every line once, in order, whatever is repeated, bad or killed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Counting, compacting and migrating logs with Spark."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

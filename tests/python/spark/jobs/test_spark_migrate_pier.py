@@ -1,7 +1,5 @@
 """A pier in LMDB comes to books through Spark: a task for each epoch, whatever is killed."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """A distributed check has the answer of the core, whatever happened to the log."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

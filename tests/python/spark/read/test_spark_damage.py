@@ -1,7 +1,5 @@
 """What the three modes make of a damaged book, and of one whose end is missing."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Batch reads of ledgers through Spark: finished files only, and never the wrong ones."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Batch reads of event stores through Spark."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """A pier comes from LMDB and is read through Spark; so are the layouts slots and padded."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

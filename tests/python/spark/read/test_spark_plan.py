@@ -1,7 +1,5 @@
 """What the driver plans: how many partitions there are, of which logs, and what it refuses."""
 
-from __future__ import annotations
-
 import logging
 import pickle
 import shutil

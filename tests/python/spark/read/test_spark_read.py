@@ -1,7 +1,5 @@
 """Batch reads of books through Spark, held against Python iteration and the bytes on disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

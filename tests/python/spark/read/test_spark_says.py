@@ -1,7 +1,5 @@
 """What Spark makes of tables, filters, workers and errors, and what users see of that."""
 
-from __future__ import annotations
-
 import functools
 import gc
 from pathlib import Path

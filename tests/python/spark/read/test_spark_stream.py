@@ -1,7 +1,5 @@
 """Streams through Spark: every record once, in order, within limits, and only from the same log."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

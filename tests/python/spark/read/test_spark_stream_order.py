@@ -3,8 +3,6 @@
 The reader's own answers, as Spark asks for them.
 """
 
-from __future__ import annotations
-
 import logging
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Logs that do not open: a batch read passed over them, and a stream failed in every mode."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from pathlib import Path

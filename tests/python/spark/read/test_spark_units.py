@@ -1,7 +1,5 @@
 """The parts of the Spark source that need no session: options, schemas, paths, documentation."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

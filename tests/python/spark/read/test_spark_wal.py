@@ -1,7 +1,5 @@
 """Batch reads of write-ahead logs through Spark, held against Python iteration."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What Spark noted of a batch: it is on stable storage before the batch is, and fits the target."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writing through Spark: every row once, in order, whatever is repeated, refused or killed."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

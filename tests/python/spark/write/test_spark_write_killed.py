@@ -1,7 +1,5 @@
 """Writing through Spark while drivers, with their JVM, and executors are killed."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Writing ledgers and event stores through Spark."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

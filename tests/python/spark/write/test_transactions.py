@@ -1,7 +1,5 @@
 """Transactions from Python and the shell: staging, commits, what is dead and what lives."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
