@@ -86,6 +86,11 @@ fn finish_begun(target: &impl Target) -> Result<()> {
     let desk = target.desk();
     let loaded = Intent::load(&desk).map_err(with_advice)?;
     let Some(intent) = loaded else { return Ok(()) };
+    // The process that stored the intent may have died before it synced the name. Without the name, a power cut
+    // would leave the records of a commit that nobody knows.
+    desk.storage
+        .sync_dir(desk.sidecar)
+        .map_err(|e| Error::io("sync the directory", desk.sidecar, e))?;
     let job = &intent.transaction.job;
     let place = desk.sidecar.display();
     let mut store = |place| Intent { place, ..intent.clone() }.store(&desk);
