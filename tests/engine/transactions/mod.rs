@@ -10,6 +10,8 @@ mod store;
 use deedbook::Mode;
 use deedbook::jobs::{Part, Transaction, TransactionId};
 use deedbook::storage::sim::Sim;
+use deedbook::storage::{Access, Storage};
+use deedbook::{Mode, Part, Transaction, TransactionId};
 
 use store::{Kind, Store};
 
@@ -18,11 +20,6 @@ const BEFORE: [&str; 4] = ["one", "two", "three", "not synced"];
 /// What a job stages, by its partitions.
 const STAGED: [&[&str]; 3] = [&["a", "bb"], &[], &["ccc ccc ccc ccc ccc", "d", "a"]];
 const JOB: &str = "job-1";
-
-fn all() -> Vec<String> {
-    let staged = STAGED.concat();
-    BEFORE.iter().chain(&staged).map(ToString::to_string).collect()
-}
 
 fn of_app(version: u64) -> Transaction {
     let id = TransactionId { app: "etl".into(), query: None, version };
@@ -45,13 +42,33 @@ fn prepared(kind: Kind) -> (Sim, Store, Vec<Part>) {
     BEFORE[..3].iter().for_each(|payload| store.append(payload));
     store.sync();
     store.append(BEFORE[3]);
-    let parts = stage_all(&store);
+    let parts = stage_all(kind, &store);
     (sim, store, parts)
 }
 
-fn stage_all(store: &Store) -> Vec<Part> {
+fn stage_all(kind: Kind, store: &Store) -> Vec<Part> {
     // An attempt that is not committed.
-    store.stage(JOB, 0, 90, &["dead"]);
-    let numbered = STAGED.iter().enumerate().rev();
-    numbered.map(|(i, payloads)| store.stage(JOB, i as u32, 10 + i as u64, payloads)).collect()
+    store.stage(0, 90, &["dead"]);
+    let stage = |(i, payloads): (usize, &Vec<String>)| {
+        let payloads: Vec<&str> = payloads.iter().map(String::as_str).collect();
+        store.stage(i as u32, 10 + i as u64, &payloads)
+    };
+    kind.staged().iter().enumerate().rev().flat_map(stage).collect()
+}
+
+/// A commit stops half-way, and nothing that it wrote is lost.
+fn stopped(kind: Kind) -> (Sim, Vec<Part>) {
+    let (sim, store, parts) = prepared(kind);
+    sim.record();
+    store.commit(&of_app(1), &parts).unwrap();
+    let state = sim.recorded().iter().map(Sim::kill).find(|state| kind.is_begun(state));
+    (state.unwrap(), parts)
+}
+
+/// Change a byte in the middle of a file.
+fn change_byte(sim: &Sim, path: &str) {
+    let file = sim.open(path.as_ref(), Access::Write).unwrap();
+    let (mut byte, middle) = ([0], file.len().unwrap() / 2);
+    file.read_at(&mut byte, middle).unwrap();
+    file.write_at(&[byte[0] ^ 1], middle).unwrap();
 }

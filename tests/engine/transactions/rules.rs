@@ -1,13 +1,13 @@
 //! What a commit appends, recognises and refuses.
 
-use deedbook::storage::Storage;
+use deedbook::storage::{Access, Storage};
 use deedbook::{Durable, ErrorKind, Mode};
 
 use crate::support::common::refused;
 use crate::support::crashes::cuts;
-use crate::transactions::store::{KINDS, Kind, PATH, Store};
+use crate::transactions::store::{KINDS, Kind, Store};
 use crate::transactions::{
-    BEFORE, JOB, all, of_app, of_no_application, of_query, prepared, stage_all,
+    BEFORE, JOB, change_byte, of_app, of_no_application, of_query, prepared, stage_all,
 };
 
 #[test]
@@ -16,13 +16,25 @@ fn parts_are_appended_in_the_order_of_their_partitions() {
         let (sim, store, parts) = prepared(kind);
         let committed = store.commit(&of_no_application(), &parts).unwrap();
         assert_eq!((committed.records, committed.repeated), (5, false), "{kind:?}");
-        let at = if let Store::Book(_) = store { 5 } else { committed.first.unwrap() };
-        assert_eq!(committed.first, Some(at));
-        assert_eq!(store.read(), all());
-        assert_eq!(kind.read(&sim), all());
+        let first = match store {
+            Store::Book(_) => Some(5),
+            Store::Wal(_) => Some(committed.first.unwrap()),
+            Store::Ledger(..) => Some(2),
+            Store::Events(_) => None,
+        };
+        assert_eq!(committed.first, first);
+        assert_eq!((store.read(), kind.read(&sim)), (kind.all(), kind.all()));
         // Durable, also where the writer syncs by itself.
-        assert!(cuts(&sim, 50).iter().all(|cut| kind.read(cut) == all()), "{kind:?}");
+        for cut in cuts(&sim, 50) {
+            // A power cut may take flags from the cache of an event store: its writer sets them again.
+            drop(kind.open(&cut, Mode::Append).unwrap());
+            assert_eq!(kind.read(&cut), kind.all(), "{kind:?}");
+        }
         assert!(store.staged().is_empty(), "also the attempt that was not committed");
+        // Without an id nothing says that it was committed.
+        let again = store.commit(&of_no_application(), &stage_all(kind, &store)).unwrap();
+        let records = if let Store::Events(_) = store { 0 } else { 5 };
+        assert_eq!((again.records, again.repeated), (records, false));
         store.append("after");
         drop(store);
         assert_eq!(kind.read(&sim).last().unwrap(), "after");
@@ -35,20 +47,20 @@ fn a_repeat_appends_nothing() {
     for kind in KINDS {
         let (sim, store, parts) = prepared(kind);
         store.commit(&of_app(7), &parts).unwrap();
-        let again = stage_all(&store);
+        let again = stage_all(kind, &store);
         assert!(store.commit(&of_app(7), &again).unwrap().repeated);
         assert!(store.staged().is_empty());
         // Without its staged files, whose removal was the end of the first one.
         assert!(store.commit(&of_app(3), &parts).unwrap().repeated);
-        assert_eq!(store.read(), all());
+        assert_eq!(store.read(), kind.all());
         drop(store);
         let store = kind.open(&sim, Mode::Append).unwrap();
         assert_eq!(store.noted("etl"), Some(7));
         assert!(store.commit(&of_app(7), &parts).unwrap().repeated);
         // Applications number as they like, so a gap is none.
-        let next = stage_all(&store);
-        assert_eq!(store.commit(&of_app(20), &next).unwrap().records, 5);
-        assert_eq!(store.read().len(), 14);
+        let next = store.stage(0, 1, &["next"]);
+        assert_eq!(store.commit(&of_app(20), &next).unwrap().records, 1);
+        assert_eq!(store.read().len(), kind.all().len() + 1);
     }
 }
 
@@ -57,27 +69,29 @@ fn a_repeat_appends_nothing() {
 // Promise: transaction-repeat.
 #[test]
 fn another_query_of_the_same_application_is_refused() {
-    let (_, store, parts) = prepared(Kind::Book);
+    let kind = Kind::Book;
+    let (_, store, parts) = prepared(kind);
     store.commit(&of_query("first", 0), &parts).unwrap();
     for other in [of_query("second", 0), of_query("second", 1), of_app(5)] {
-        let parts = stage_all(&store);
+        let parts = stage_all(kind, &store);
         let error = refused(store.commit(&other, &parts), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains("give another txnAppId"), "{error}");
         assert!(store.discard(JOB));
     }
-    assert_eq!(store.read(), all());
+    assert_eq!(store.read(), kind.all());
 }
 
 // Promise: transaction-repeat.
 #[test]
 fn a_batch_that_is_not_the_next_is_refused() {
-    let (_, store, parts) = prepared(Kind::Segments(64));
+    let kind = Kind::Segments(64);
+    let (_, store, parts) = prepared(kind);
     let error = refused(store.commit(&of_query("q", 3), &parts), ErrorKind::Contiguity);
     assert!(error.to_string().contains("batches 0 to 2 are missing"), "{error}");
     store.commit(&of_query("q", 0), &parts).unwrap();
-    let error = store.commit(&of_query("q", 2), &stage_all(&store)).unwrap_err();
+    let error = store.commit(&of_query("q", 2), &stage_all(kind, &store)).unwrap_err();
     assert!(error.to_string().contains("the log has its batches up to 0"), "{error}");
-    assert_eq!(store.read(), all());
+    assert_eq!(store.read(), kind.all());
 }
 
 /// A checkpoint of an earlier time was restored. Spark planned a batch again, of records that were never
@@ -89,12 +103,12 @@ fn a_batch_before_the_last_one_is_refused() {
         let (_, store, parts) = prepared(kind);
         store.commit(&of_query("q", 0), &parts).unwrap();
         store.commit(&of_query("q", 1), &[]).unwrap();
-        let error = store.commit(&of_query("q", 0), &stage_all(&store)).unwrap_err();
+        let error = store.commit(&of_query("q", 0), &stage_all(kind, &store)).unwrap_err();
         assert_eq!((error.kind(), error.durable()), (ErrorKind::Contiguity, Some(Durable::No)));
         let wanted =
             "batch 0 of application etl is older than the log, which has its batches up to 1";
         assert!(error.to_string().contains(wanted), "{error}");
-        assert_eq!(store.read(), all());
+        assert_eq!(store.read(), kind.all());
         // The last one is what Spark repeats.
         assert!(store.commit(&of_query("q", 1), &[]).unwrap().repeated);
     }
@@ -103,7 +117,7 @@ fn a_batch_before_the_last_one_is_refused() {
 #[test]
 fn a_commit_without_records_counts_as_a_batch() {
     let (_, store, _) = prepared(Kind::Book);
-    let parts = [store.stage(JOB, 0, 1, &[])];
+    let parts = store.stage(0, 1, &[]);
     store.commit(&of_query("q", 0), &parts).unwrap();
     store.commit(&of_query("q", 1), &[]).unwrap();
     assert_eq!((store.noted("etl"), store.read().len()), (Some(1), BEFORE.len()));
@@ -130,58 +144,44 @@ fn a_number_that_a_record_would_not_get_is_refused() {
 
 // Promise: transaction-attempts.
 #[test]
-fn both_attempts_of_a_task_are_refused() {
-    for kind in KINDS {
-        let (_, store, mut parts) = prepared(kind);
-        parts.push(store.stage(JOB, 0, 99, &["a", "bb"]));
-        let error = refused(store.commit(&of_no_application(), &parts), ErrorKind::InvalidArgument);
-        assert!(error.to_string().contains("by attempts 10 and 99"), "{error}");
-        assert_eq!(store.read(), BEFORE);
-    }
-}
-
-// Promise: transaction-attempts.
-#[test]
-fn a_staged_file_that_changed_leaves_the_log_as_it_was() {
-    for kind in KINDS {
-        let (sim, store, parts) = prepared(kind);
-        let directory = match kind {
-            Kind::Single => format!("/.deedbook{PATH}/staged"),
-            _ => format!("{PATH}/.deedbook/staged"),
-        };
-        let path = format!("{directory}/{JOB}.2.0.12");
-        let file = sim.open(path.as_ref(), deedbook::storage::Access::Write).unwrap();
-        let mut byte = [0];
-        let middle = file.len().unwrap() / 2;
-        file.read_at(&mut byte, middle).unwrap();
-        file.write_at(&[byte[0] ^ 1], middle).unwrap();
+fn what_cannot_be_committed_whole_leaves_the_log_as_it_was() {
+    let damages = [
+        ("changed", ErrorKind::Corrupt),
+        ("cut", ErrorKind::Corrupt),
+        ("missing", ErrorKind::Missing),
+        ("both attempts", ErrorKind::InvalidArgument),
+    ];
+    for (kind, (damage, expected)) in KINDS.iter().flat_map(|k| damages.map(|d| (*k, d))) {
+        let (sim, store, mut parts) = prepared(kind);
+        let path = kind.last_staged();
+        match damage {
+            "changed" => change_byte(&sim, &path),
+            "cut" => sim.open(path.as_ref(), Access::Write).unwrap().set_len(8).unwrap(),
+            "missing" => sim.remove(path.as_ref()).unwrap(),
+            _ => parts.extend(store.stage(0, 99, &["a", "bb"])),
+        }
         let error = store.commit(&of_app(1), &parts).unwrap_err();
-        assert_eq!((error.kind(), error.durable()), (ErrorKind::Corrupt, Some(Durable::No)));
-        assert_eq!(error.path().unwrap().to_str().unwrap(), path, "{error}");
-        assert_eq!(kind.read(&sim), BEFORE);
+        let what = format!("{kind:?} {damage}: {error}");
+        assert_eq!((error.kind(), error.durable()), (expected, Some(Durable::No)), "{what}");
+        match damage {
+            "both attempts" => {
+                assert!(error.to_string().contains("by attempts 10 and 99"), "{what}")
+            }
+            _ => assert_eq!(error.path().unwrap().to_str(), Some(&*path), "{what}"),
+        }
+        assert_eq!(kind.read(&sim), BEFORE, "{what}");
         // The same handle goes on, and the batch is staged again.
-        assert!(store.discard(JOB));
-        let parts = stage_all(&store);
-        assert_eq!(store.commit(&of_app(1), &parts).unwrap().records, 5);
-        assert_eq!(kind.read(&sim), all());
+        assert!(store.discard(JOB), "{what}");
+        let parts = stage_all(kind, &store);
+        assert_eq!(store.commit(&of_app(1), &parts).unwrap().records, 5, "{what}");
+        assert_eq!(kind.read(&sim), kind.all(), "{what}");
     }
-}
-
-// Promise: transaction-attempts.
-#[test]
-fn a_missing_staged_file_is_refused_before_anything_changes() {
-    let (sim, store, parts) = prepared(Kind::Book);
-    assert!(store.discard(JOB));
-    let error = store.commit(&of_app(1), &parts).unwrap_err();
-    assert_eq!((error.kind(), error.durable()), (ErrorKind::Missing, Some(Durable::No)));
-    drop(store);
-    assert_eq!(Kind::Book.open(&sim, Mode::Append).unwrap().read(), BEFORE);
 }
 
 #[test]
 fn jobs_are_listed_and_discarded_one_by_one() {
     let (sim, store, _) = prepared(Kind::Segments(4096));
-    store.stage("job-12", 0, 1, &["x"]);
+    store.stage_from("job-12", 0, 1, None, &["x"]).unwrap();
     let listed = |store: &Store| -> Vec<_> {
         store.staged().into_iter().map(|job| (job.job, job.files, job.is_committing)).collect()
     };

@@ -3,69 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use deedbook::jobs::Part;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::storage::sim::{Call, Fault, What};
 use deedbook::storage::{Access, Storage};
 use deedbook::{Durable, ErrorKind};
 
 use super::{BASE, CUTS, DIR, begun, intent, is_begun, open, payloads, prepared, read};
 use crate::support::crashes::cuts;
-use crate::transactions::{BEFORE, JOB, STAGED, all, of_query};
-
-/// Of a file that may not be opened nothing says that it is gone.
-const FAILURES: [io::ErrorKind; 3] =
-    [io::ErrorKind::Other, io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied];
-
-/// What a reader sees stays where it is, and once the commit is tried again, all of the transaction
-/// is there once.
-fn check_after_crash(sim: &Sim, parts: &[Part], what: &str) {
-    let seen = read(sim);
-    let store = open(sim);
-    let opened = read(sim);
-    assert!(seen.iter().all(|record| opened.contains(record)), "{what}: {seen:?}, {opened:?}");
-    assert!(!is_begun(sim), "{what}");
-    let is_kept = opened.iter().any(|(_, payload)| payload == BEFORE[3]);
-    let staged = opened.len() - 3 - usize::from(is_kept);
-    assert!(staged == 0 || staged == 5, "{what}: a part of the transaction: {opened:?}");
-    let committed = store.commit_staged(&of_query("q", 0), parts).unwrap();
-    assert_eq!(committed.repeated, staged == 5, "{what}");
-    let mut expected = all();
-    expected.retain(|payload| is_kept || payload != BEFORE[3]);
-    assert_eq!(payloads(sim), expected, "{what}");
-    assert_eq!(store.transactions().unwrap()["etl"].version, 0);
-    assert!(store.staged().unwrap().is_empty(), "{what}");
-    let highest = read(sim).last().unwrap().0;
-    store.reset().unwrap();
-    store.append(b"next").unwrap();
-    assert!(read(sim)[0].0 > highest, "{what}: an index came twice");
-}
-
-// Promise: transaction-crash.
-#[test]
-fn a_crash_at_any_step_leaves_the_transaction_to_be_finished_or_repeated() {
-    let (sim, store, parts) = prepared();
-    sim.record();
-    store.commit_staged(&of_query("q", 0), &parts).unwrap();
-    let steps = sim.recorded();
-    assert!(steps.len() > 15, "{}", steps.len());
-    for (step, state) in steps.iter().enumerate() {
-        check_after_crash(&state.kill(), &parts, &format!("step {step}"));
-        for (cut, after) in cuts(state, CUTS).iter().enumerate() {
-            let what = format!("step {step}, power cut {cut}");
-            check_after_crash(&after.kill(), &parts, &what);
-            if cut % 8 != 0 {
-                continue;
-            }
-            after.record();
-            drop(open(after));
-            for (again, state) in after.recorded().iter().enumerate() {
-                let what = format!("{what}, then step {again}");
-                check_after_crash(&state.kill(), &parts, &what);
-                check_after_crash(&cuts(state, 2)[0], &parts, &format!("{what} and a cut"));
-            }
-        }
-    }
-}
+use crate::transactions::store::Kind;
+use crate::transactions::{JOB, STAGED, of_query};
 
 /// A commit died, and a sender removed what it had put there so far.
 // Promise: transaction-ledger.
@@ -95,40 +40,6 @@ fn what_was_sent_before_a_commit_is_finished_is_not_sent_again() {
         }
     }
     assert!(removed > 10, "{removed}");
-}
-
-// Promise: transaction-call-fails.
-#[test]
-fn a_failing_call_leaves_nothing_or_what_can_be_finished() {
-    let calls = {
-        let (sim, store, parts) = prepared();
-        let before = sim.calls();
-        store.commit_staged(&of_query("q", 0), &parts).unwrap();
-        sim.calls() - before
-    };
-    let (mut left_nothing, mut had_begun) = (0, 0);
-    for at in 1..=calls {
-        for failure in FAILURES {
-            let (sim, store, parts) = prepared();
-            sim.inject(Fault::once(at, What::Error(failure)));
-            let what = format!("call {at} fails: {failure}");
-            let result = store.commit_staged(&of_query("q", 0), &parts);
-            sim.heal();
-            let seen = read(&sim);
-            if let Err(error) = &result {
-                let is_none = error.durable() == Some(Durable::No);
-                assert!(!is_none || !is_begun(&sim) && seen.len() == 4, "{what}: {error}");
-                left_nothing += u64::from(is_none);
-                had_begun += u64::from(!is_none && is_begun(&sim));
-            }
-            drop(store);
-            let store = open(&sim);
-            assert!(seen.iter().all(|record| read(&sim).contains(record)), "{what}: {seen:?}");
-            store.commit_staged(&of_query("q", 0), &parts).unwrap();
-            assert_eq!(payloads(&sim), all(), "{what}");
-        }
-    }
-    assert!(left_nothing > 10 && had_begun > 10, "{left_nothing}, {had_begun} of {calls}");
 }
 
 /// It had claimed its indexes, and readers took them for files that were lost.
@@ -187,7 +98,7 @@ fn a_commit_that_cannot_be_finished_keeps_no_program_from_using_the_ledger() {
             store.append(b"after").unwrap();
             assert!(store.commit_staged(&of_query("q", 0), &parts).unwrap().repeated);
             let found = payloads(&state);
-            assert_eq!(found.len(), all().len() + 1, "call {at}: {found:?}");
+            assert_eq!(found.len(), Kind::Ledger.all().len() + 1, "call {at}: {found:?}");
         }
     }
 }
@@ -212,7 +123,7 @@ fn what_cannot_be_read_is_not_taken_for_missing() {
             failed += u64::from(result.is_err());
             assert!(result.is_err() || result.unwrap().repeated, "{has_intent}, call {at}");
             assert!(open(&state).commit_staged(&of_query("q", 0), &parts).unwrap().repeated);
-            assert_eq!(payloads(&state), all(), "{has_intent}, call {at}");
+            assert_eq!(payloads(&state), Kind::Ledger.all(), "{has_intent}, call {at}");
         }
         assert!(failed > 5, "{failed}");
     }
@@ -230,7 +141,7 @@ fn an_abort_removes_nothing_that_is_to_be_committed() {
         assert!(store.staged().unwrap().iter().all(|job| job.is_committing));
         drop(busy);
         assert!(open(&state).commit_staged(&of_query("q", 0), &parts).unwrap().repeated);
-        assert_eq!(payloads(&state), all());
+        assert_eq!(payloads(&state), Kind::Ledger.all());
     }
 }
 

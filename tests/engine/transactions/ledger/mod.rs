@@ -7,14 +7,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deedbook::jobs::Part;
-use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull};
+use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull, files, open_file};
+use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, Durable, ErrorKind};
+use deedbook::{Durability, Durable, ErrorKind, Part};
 
 use crate::support::crashes::cuts;
-use crate::transactions::{BEFORE, JOB, STAGED, all, of_app, of_no_application, of_query};
+use crate::transactions::store::{Kind, Store};
+use crate::transactions::{BEFORE, JOB, of_app, of_no_application, of_query};
 
 const DIR: &str = "/spool";
 const BASE: &str = "events";
@@ -26,13 +26,13 @@ fn on(sim: &Sim) -> Options {
     Options::new().storage(storage).durability(Durability::Manual)
 }
 
-fn open(sim: &Sim) -> LedgerStore {
+pub fn open(sim: &Sim) -> LedgerStore {
     let options = on(sim).file_records_max(3);
     options.open(LedgerConfig::lines(DIR, BASE)).unwrap()
 }
 
 /// Every record with its file, without a store, which would finish a commit.
-fn read(sim: &Sim) -> Vec<(u32, String)> {
+pub fn read(sim: &Sim) -> Vec<(u32, String)> {
     let mut found = Vec::new();
     for file in on(sim).files(DIR, BASE).unwrap() {
         let records = on(sim).open_file(&file.path).unwrap();
@@ -42,35 +42,33 @@ fn read(sim: &Sim) -> Vec<(u32, String)> {
     found
 }
 
-fn payloads(sim: &Sim) -> Vec<String> {
+pub fn payloads(sim: &Sim) -> Vec<String> {
     read(sim).into_iter().map(|(_, payload)| payload).collect()
 }
 
-fn stage(store: &LedgerStore, job: &str, partition: u32, attempt: u64, of: &[&str]) -> Vec<Part> {
+pub fn stage(
+    store: &LedgerStore,
+    job: &str,
+    partition: u32,
+    attempt: u64,
+    of: &[&str],
+) -> Vec<Part> {
     let mut stage = store.stage(job, partition, attempt).unwrap();
     of.iter().for_each(|payload| stage.push(payload.as_bytes()).unwrap());
     assert_eq!(stage.len(), of.len() as u64);
     stage.finish().unwrap()
 }
 
-/// Tasks with smaller files than the ledger, the last of them first: `[a, bb]`, `[ccc.., d]`, `[a]`.
-fn stage_all(sim: &Sim) -> Vec<Part> {
-    let tasks = on(sim).file_records_max(2);
-    let tasks = tasks.open(LedgerConfig::lines(DIR, BASE)).unwrap();
-    stage(&tasks, JOB, 0, 90, &["dead"]);
-    let numbered = STAGED.iter().enumerate().rev();
-    numbered.flat_map(|(i, of)| stage(&tasks, JOB, i as u32, 10 + i as u64, of)).collect()
+/// A task with smaller files than the ledger: its parts are `[a, bb]`, `[ccc.., d]`, `[a]`.
+pub fn task(sim: &Sim) -> LedgerStore {
+    on(sim).file_records_max(2).open(LedgerConfig::lines(DIR, BASE)).unwrap()
 }
 
 fn prepared() -> (Sim, LedgerStore, Vec<Part>) {
-    let sim = Sim::new();
-    let store = open(&sim);
-    BEFORE.iter().for_each(|payload| {
-        store.append(payload.as_bytes()).unwrap();
-    });
-    let parts = stage_all(&sim);
-    assert_eq!(parts.len(), 3);
-    (sim, store, parts)
+    match crate::transactions::prepared(Kind::Ledger) {
+        (sim, Store::Ledger(store, _), parts) if parts.len() == 3 => (sim, store, parts),
+        (.., parts) => panic!("{parts:?}"),
+    }
 }
 
 /// States of a commit in which it has begun, durably.
@@ -85,11 +83,11 @@ fn begun() -> (Vec<Sim>, Vec<Part>) {
 }
 
 fn intent() -> PathBuf {
-    Path::new(DIR).join(".deedbook").join(format!("jobs-{BASE}")).join("transaction")
+    Path::new(Kind::Ledger.desk()).join("transaction")
 }
 
 fn is_begun(sim: &Sim) -> bool {
-    sim.open(&intent(), Access::Read).is_ok()
+    Kind::Ledger.is_begun(sim)
 }
 
 #[test]
@@ -101,7 +99,7 @@ fn files_get_the_next_indexes_in_the_order_of_partitions_and_parts() {
     for state in cuts(&sim, CUTS).iter().chain([&sim]) {
         let found = expected
             .map(|(index, _)| (index, read(state).iter().filter(|(at, _)| *at == index).count()));
-        assert_eq!((found, payloads(state)), (expected, all()));
+        assert_eq!((found, payloads(state)), (expected, Kind::Ledger.all()));
     }
     assert!(store.staged().unwrap().is_empty(), "also the attempt that is not committed");
     store.append(b"after").unwrap();
@@ -173,25 +171,6 @@ fn parts_that_are_not_one_whole_attempt_are_refused() {
 }
 
 #[test]
-fn a_staged_file_that_changed_or_is_gone_leaves_the_ledger_as_it_was() {
-    for (is_gone, kind) in [(false, ErrorKind::Corrupt), (true, ErrorKind::Missing)] {
-        let (sim, store, parts) = prepared();
-        let path = intent().with_file_name("staged").join(format!("{JOB}.2.1.12"));
-        match is_gone {
-            true => sim.remove(&path).unwrap(),
-            false => drop(sim.open(&path, Access::Write).unwrap().write_at(b"?", 8).unwrap()),
-        }
-        let error = store.commit_staged(&of_app(1), &parts).unwrap_err();
-        assert_eq!((error.kind(), error.durable()), (kind, Some(Durable::No)), "{error}");
-        assert_eq!((payloads(&sim), error.path()), (BEFORE.map(String::from).into(), Some(&*path)));
-        assert!(store.discard_staged(JOB).unwrap());
-        let parts = stage_all(&sim);
-        assert_eq!(store.commit_staged(&of_app(1), &parts).unwrap().records, 5);
-        assert_eq!(payloads(&sim), all());
-    }
-}
-
-#[test]
 fn a_commit_counts_against_the_limit_of_all_files() {
     for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
         let (sim, store, parts) = prepared();
@@ -214,11 +193,14 @@ fn a_commit_counts_against_the_limit_of_all_files() {
             );
             let store = options(held + staged).open(config()).unwrap();
             store.commit_staged(&of_app(1), &parts).unwrap();
-            assert_eq!(payloads(&sim), all());
+            assert_eq!(payloads(&sim), Kind::Ledger.all());
             assert!(store.append(b"x").is_err(), "the commit was counted");
         } else {
             assert_eq!(result.unwrap().records, 5);
-            assert_eq!((payloads(&sim), stats.dropped_records), (all()[3..].to_vec(), 3));
+            assert_eq!(
+                (payloads(&sim), stats.dropped_records),
+                (Kind::Ledger.all()[3..].to_vec(), 3)
+            );
         }
     }
 }

@@ -10,14 +10,14 @@ use deedbook::nostr::EventStore;
 use deedbook::storage::Storage;
 use deedbook::storage::sim::Sim;
 
-use super::{all, note, open, options, prepared, read, read_disk};
+use super::{KIND, event, open, options, prepared, read};
 use crate::support::watch::watched;
 use crate::transactions::of_app;
 
 /// Hold a commit up when all is stored and it notes its transaction: nothing that `act` does with
 /// the handle returns before it goes on.
 fn waits_for_a_commit(act: impl FnOnce(&EventStore) + Send) -> Sim {
-    let (sim, store, parts) = prepared(40);
+    let (sim, store, parts) = prepared();
     drop(store);
     let (holds, held) = channel();
     let (release, released) = channel::<()>();
@@ -57,7 +57,7 @@ fn threads_commit_one_after_the_other() {
         let id = TransactionId { app: "other".into(), query: None, version: 3 };
         let transaction = Transaction { job: "job-2".into(), id: Some(id) };
         let mut stage = store.stage("job-2", 0, 1).unwrap();
-        stage.push(&note("of another thread")).unwrap();
+        stage.push(&event("of another thread")).unwrap();
         let parts = [stage.finish().unwrap()];
         assert_eq!(store.commit_staged(&transaction, &parts).unwrap().records, 1);
     });
@@ -65,12 +65,12 @@ fn threads_commit_one_after_the_other() {
     let noted = reader.transactions().unwrap();
     let noted: Vec<_> = noted.iter().map(|(app, last)| (app.as_str(), last.version)).collect();
     assert_eq!(noted, [("etl", 1), ("other", 3)]);
-    assert_eq!(read(&reader).len(), all().len() + 1);
+    assert_eq!(read(&reader).len(), KIND.all().len() + 1);
 }
 
 /// Another process opens the store as soon as it is closed, and may begin a commit itself.
 #[test]
 fn a_close_waits_for_a_commit() {
     let sim = waits_for_a_commit(|store| store.close().unwrap());
-    assert_eq!(read_disk(&sim, 40), all());
+    assert_eq!(KIND.read(&sim), KIND.all());
 }
