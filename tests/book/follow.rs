@@ -1,15 +1,12 @@
 //! Following a log that another process writes.
 
-use std::fs;
-use std::time::{Duration, Instant};
 
 use deedbook::Batch;
-use deedbook::Mode;
 use deedbook::book::BookFormat;
 use deedbook::book::{Book, Options};
-use deedbook::{Durability, ErrorKind};
 
 use crate::support::common;
+use crate::support::prelude::*;
 use common::{deed, events, log, make, refused};
 
 fn next_event(

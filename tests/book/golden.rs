@@ -1,14 +1,10 @@
 //! The golden files of the layout `packed`: written byte for byte, and read. `slots.rs` has the others.
 
-use std::fs;
-use std::path::Path;
 
-use deedbook::ErrorKind;
-use deedbook::Mode;
 use deedbook::book::{Book, Meta, Options};
-use deedbook::report::Verdict;
 
 use crate::support::common;
+use crate::support::prelude::*;
 use common::{
     Event, borders, check, contents, data, golden, golden_events, log, make, read_all,
     read_past_damage, refused,

@@ -1,19 +1,16 @@
 //! Payloads read and written in parts: the same bytes as in one, the same errors, nothing left of what
 //! its caller could not give.
 
-use std::fs;
-use std::io::{self, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::io::{Cursor, Read};
 
 use deedbook::book::{Book, Layout};
-use deedbook::report::Verdict;
 use deedbook::wal::{Lsn, Wal};
-use deedbook::{ErrorKind, Mode};
-use deedbook::{OnCorrupt, book};
+use deedbook::book;
 
 use crate::support::formats::book::{BOOK, SLOTS};
-use crate::support::formats::subject::{At, Format, Log, MANUAL, refused};
+use crate::support::formats::subject::{Log, refused};
 use crate::support::formats::wal::{ANY, SINGLE};
+use crate::support::prelude::*;
 
 /// Both sides of a part's border, and of what a scanner holds.
 const SIZES: [usize; 6] = [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 7];

@@ -1,18 +1,12 @@
 //! Lengths, numbers and sizes at their limits, and headers of every kind.
 
-use std::fs;
-use std::path::Path;
 
 use deedbook::Batch;
 use deedbook::book::BookFormat;
 use deedbook::book::{Book, Options};
-use deedbook::report::Verdict;
-use deedbook::storage::{Memory, Storage};
-use deedbook::{Durability, ErrorKind};
-use deedbook::{Mode, Recovery};
 
 use crate::support::common;
-use crate::support::formats::range;
+use crate::support::prelude::*;
 use common::{
     FORCED, check, contents, crc32, deed, header, log, memory, read_all, refused, write_file,
 };

@@ -1,15 +1,12 @@
 //! Contiguity, epochs, and what each mode of a handle allows.
 
-use std::path::Path;
 
 use deedbook::Batch;
-use deedbook::ErrorKind;
-use deedbook::Mode;
 use deedbook::book::BookFormat;
 use deedbook::book::Options;
-use deedbook::storage::Storage;
 
 use crate::support::common;
+use crate::support::prelude::*;
 use common::{events, make, memory, read_file, refused, snapshot};
 
 fn batch(jams: &[&[u8]]) -> Batch<BookFormat> {

@@ -1,17 +1,12 @@
 //! Sidecars that are wrong, and the modes of recovery.
 
-use std::path::Path;
-use std::sync::Arc;
 
-use deedbook::ErrorKind;
 use deedbook::book::{Meta, Options};
 use deedbook::report::MarkUse;
-use deedbook::report::Verdict;
-use deedbook::storage::{Memory, Storage};
-use deedbook::{Mode, Recovery};
 
 use crate::support::common;
 use crate::support::formats::specimen::{DIR as BOOK, Files};
+use crate::support::prelude::*;
 use common::{
     Event, FORCED, borders, check, contents, crc32, events, log, memory, read_all, read_file,
     refused, rescue, write_file,

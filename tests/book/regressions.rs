@@ -1,18 +1,12 @@
 //! Bugs that were found and mended; each test opens with its story.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
 
 use deedbook::Batch;
 use deedbook::book::BookFormat;
 use deedbook::book::{Book, Options};
-use deedbook::report::Verdict;
-use deedbook::storage::{Memory, Storage};
-use deedbook::{Durability, ErrorKind};
-use deedbook::{Mode, OnCorrupt};
 
 use crate::support::common;
+use crate::support::prelude::*;
 use common::{
     FORCED, borders, check, contents, crc32, deed, event_of, events, log, make, memory, read_all,
     read_past_damage, refused, write_file,

@@ -1,22 +1,16 @@
 //! Closing and failing writes beside a sync that is under way: a reported success is one.
 
 use std::fmt;
-use std::io;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use deedbook::storage::Storage;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::{Durability, ErrorKind, Mode, Result, book, ledger, wal};
+use deedbook::{Result, book, ledger, wal};
 
 use crate::support::crashes::cuts;
 use crate::support::formats::book::BOOK;
-use crate::support::formats::subject::{self, ACKNOWLEDGED, At, Format, How, MANUAL};
+use crate::support::formats::subject::{self, ACKNOWLEDGED};
 use crate::support::formats::wal::{SINGLE, WalFormat};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 
 const SEGMENTED: WalFormat = WalFormat::segmented("wal-segments-600", 600);
 const KINDS: [Kind; 3] = [Kind::Log(&BOOK), Kind::Log(&SINGLE), Kind::Log(&SEGMENTED)];

@@ -8,10 +8,8 @@
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use crate::support::common;
+use crate::support::prelude::*;
 use crate::support::report::{number, of_tier};
 use common::Random;
 use targets::Body;

@@ -1,15 +1,12 @@
 //! Which ledgers lie at a path: what proves one, and what does not.
 
-use std::path::Path;
 
 use deedbook::jobs::Split;
 use deedbook::ledger::{LedgerConfig, LedgerFile, Removable, bases, is_ledger_file};
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{ErrorKind, OnCorrupt, Result};
+use deedbook::Result;
 
-use crate::support::common::write_file;
 use crate::support::ledger::spool::{DIR, events, file_of, memory, on, record, send, small};
+use crate::support::prelude::*;
 
 fn put(memory: &Memory, name: &str, bytes: &[u8]) {
     write_file(memory, &Path::new(DIR).join(name), bytes);

@@ -1,16 +1,13 @@
 //! Power cuts and deaths at every storage call of every short history, on the simulated disk.
 
 use std::io::ErrorKind as Io;
-use std::time::{Duration, Instant};
-
-use deedbook::Durability;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
 
 use crate::support::crashes::{
     Counts, Crash, Explorer, Plan, World, all_after, by_chance, choices, worst,
 };
 use crate::support::ledger::oracle::{Known, Run, options, recover};
 use crate::support::ledger::spool::{DIR, event, last_index, mix, send, small};
+use crate::support::prelude::*;
 use crate::support::report;
 
 const STEPS: &str = "abmsfxrzw";

@@ -1,17 +1,15 @@
 //! A matrix of damage, held against an oracle that knows the byte layout and nothing of the crate:
 //! ends cut at every byte, every bit flipped, lost and repeated sectors.
 
-use std::path::Path;
 
-use deedbook::ledger::{OnCorrupt, bases};
-use deedbook::report::Verdict;
-use deedbook::storage::{Access, Storage};
+use deedbook::ledger::bases;
 
 use crate::support::ledger::judge::{judge, opened};
 use crate::support::ledger::spool::{
     BASE, DIR, drain, event, events, fetch_all, file_of, listing, memory, mix, number_of, put,
     record, send, shown, small,
 };
+use crate::support::prelude::*;
 use crate::support::report;
 
 // Promise: ledger-damage.

@@ -2,18 +2,15 @@
 //! promised of its own records holds, and everything else goes on.
 
 use std::io::{self, ErrorKind as Io};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
 use deedbook::ledger::{LedgerStore, WhenFull};
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::{Durability, Durable, ErrorKind};
 
 use crate::support::around::{Around, Between};
 use crate::support::crashes::worst;
 use crate::support::ledger::spool::{
     DIR, drain, event, events, file_of, listing, names, number_of, on, put, refused, small,
 };
+use crate::support::prelude::*;
 
 /// A file that cannot be opened, and one that cannot be removed, as another user's in a directory with the sticky
 /// bit.

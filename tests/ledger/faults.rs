@@ -2,11 +2,8 @@
 //! fail and stay honest.
 
 use std::io::ErrorKind as Io;
-use std::path::Path;
 
 use deedbook::ledger::{LedgerStore, WhenFull};
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::{Durability, Durable, Error, ErrorKind};
 
 use crate::support::crashes::choices;
 use crate::support::harness::faulty::{HONEST, expect_typed};
@@ -15,6 +12,7 @@ use crate::support::ledger::spool::{
     DIR, drain, event, events, file_of, last_index, listing, names, on, put, refused, send, shown,
     small,
 };
+use crate::support::prelude::*;
 
 const SCRIPTS: [&str; 3] = ["abasmafaxmbsz", "mmfxabrfxaas", "bbbsbfxbrz"];
 const DURABILITIES: [&str; 3] = ["none", "rotate", "always"];

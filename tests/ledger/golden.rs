@@ -1,14 +1,13 @@
 //! The golden files: read, and written byte for byte.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use deedbook::ledger::{LedgerConfig, LedgerStore, OnCorrupt, Options};
+use deedbook::ledger::{LedgerConfig, LedgerStore, Options};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::support::common::hex;
 use crate::support::ledger::spool::{BASE, body, names, payloads, prefix, small};
+use crate::support::prelude::*;
 
 const FOOTER: &[u8] = br#"],"sentAt":"2026-01-01T00:00:00Z","writeKey":"k"}"#;
 

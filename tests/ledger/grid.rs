@@ -1,13 +1,11 @@
 //! Two and three damages of a file at once, at the beginning, in the middle and at the end: every reader gives one answer.
 
-use std::path::Path;
 
-use deedbook::OnCorrupt;
 use deedbook::ledger::{LedgerFile, Options};
-use deedbook::storage::Memory;
 
 use crate::support::ledger::judge::judge;
 use crate::support::ledger::spool::{BASE, DIR, events, file_of, on, put};
+use crate::support::prelude::*;
 
 type Change = fn(&mut Vec<u8>);
 

@@ -1,20 +1,15 @@
 //! Several handles on one directory, and several threads on one handle.
 #![cfg(unix)]
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-
 use deedbook::ledger::{LedgerStore, Options};
-use deedbook::storage::{LockAttempt, Storage};
-use deedbook::{Durability, ErrorKind};
+use deedbook::storage::LockAttempt;
 
 use crate::support::common::hooked::{Event, Hooked};
 use crate::support::ledger::spool::{
     BASE, DIR, drain, event, events, fetch_all, in_memory, memory, number_of, on, refused, send,
     shown, small,
 };
+use crate::support::prelude::*;
 
 // Promise: ledger-several.
 #[test]

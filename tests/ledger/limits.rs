@@ -1,21 +1,15 @@
 //! The limit of all files together.
 
 use std::io::{ErrorKind as Io, Read};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use deedbook::ledger::{LedgerStore, Options, WhenFull};
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Memory, Storage};
-use deedbook::{Durability, Durable, ErrorKind};
 
 use crate::support::ledger::spool::{
     DIR, drain, event, events, fetch_all, file_of, listing, memory, number_of, on, put, refused,
     send, small,
 };
-use crate::support::watch::{Seen, watched};
+
+use crate::support::prelude::*;
 
 /// A ledger of at most 1,000 bytes in files of 100; an event takes 32.
 fn limited(when_full: WhenFull) -> (Memory, LedgerStore) {

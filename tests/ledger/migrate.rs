@@ -1,20 +1,15 @@
 //! Files of a DirectoryStore come over: whole ones, torn and damaged ones, after any interruption.
 //! `tests/interop` does the same beside the crate that writes them.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
 
 use deedbook::ledger::{FileMigration, LedgerConfig, Migration, Options};
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Memory, Storage};
-use deedbook::{ErrorKind, Result};
+use deedbook::Result;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::support::common::write_file;
 use crate::support::crashes::choices;
 use crate::support::ledger::spool::{BASE, DIR, drain, listing, memory, read_file, refused, small};
+use crate::support::prelude::*;
 
 const OLD: &str = "/old";
 const HEADER: &str = "{ \"batch\": [";

@@ -1,14 +1,8 @@
 //! Each sync and each rename of a store is needed: see `tests/support/needed.rs`, and `needed.txt` for what is caught.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use deedbook::Durability;
-use deedbook::storage::Storage;
-use deedbook::storage::sim::{Call, Sim};
-
 use crate::support::ledger::oracle::{Known, Run, recover};
 use crate::support::needed::{self, History, unlike};
+use crate::support::prelude::*;
 use crate::support::report;
 
 const HISTORIES: &[History] = &[

@@ -1,21 +1,17 @@
 //! Real processes: writers and senders that are killed at any moment.
 #![cfg(unix)]
 
-use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
-use std::path::Path;
 use std::process::Child;
-use std::time::Duration;
 
-use deedbook::ErrorKind;
 use deedbook::ledger::{LedgerStore, Options};
-use deedbook::report::Verdict;
 
 use crate::support::common::{in_role, role};
 use crate::support::ledger::spool::{
     BASE, event, events, fetch_all, mix, number_of, refused, shown, small,
 };
+use crate::support::prelude::*;
 use crate::support::report;
 
 const FIRST: &str = "DEEDBOOK_FIRST";

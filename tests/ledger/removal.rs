@@ -1,15 +1,14 @@
 //! What is removed, and that nothing else is.
 
-use std::path::Path;
 
-use deedbook::ErrorKind;
 use deedbook::ledger::Removable;
-use deedbook::storage::Storage;
 
 use crate::support::ledger::spool::{
     BASE, DIR, event, events, fetch_all, file_of, listing, memory, names, on, payloads, put,
     refused, send, small,
 };
+
+use crate::support::prelude::*;
 
 #[test]
 fn each_file_is_removed_by_itself_and_twice_is_fine() {

@@ -1,16 +1,15 @@
 //! When files begin and end, and what they are called.
 
-use std::path::Path;
 
 use deedbook::Batch;
 use deedbook::ledger::{LedgerFormat, Options, Position};
-use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, Durable, ErrorKind};
 
 use crate::support::ledger::spool::{
     BASE, DIR, event, events, fetch_all, file_of, in_memory, listing, memory, on, put, refused,
     send, small,
 };
+
+use crate::support::prelude::*;
 
 /// Sizes of the files by name.
 fn sizes(storage: &dyn Storage) -> Vec<(String, usize)> {

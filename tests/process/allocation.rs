@@ -4,15 +4,13 @@
 //! share the count.
 #![allow(unsafe_code, dead_code)]
 
-use std::fs;
 use std::io::{Seek, SeekFrom, Write};
-use std::path::Path;
 
-use deedbook::Mode;
 use deedbook::book::Book;
 
 use crate::counting;
 use crate::support::formats::{book, framing, subject, wal};
+use crate::support::prelude::*;
 use counting::peak_of;
 use framing::{Framing, crc32};
 use subject::{At, Format, How, Log, MANUAL};

@@ -2,14 +2,11 @@
 #![cfg(unix)]
 
 use std::io::{Read, Write};
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::time::{Duration, Instant};
 
-use deedbook::Mode;
 use deedbook::book::{Book, Layout, Options};
-use deedbook::{Durability, Durable, ErrorKind};
 
+use crate::support::prelude::*;
 use crate::support::{common, report};
 use common::{Event, Random, check, event_of, in_role, role};
 

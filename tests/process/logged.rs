@@ -4,25 +4,18 @@
 
 #![allow(dead_code)]
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once};
-use std::time::Duration;
+use std::sync::Once;
 
-use deedbook::Mode;
 use deedbook::book::Options;
 use deedbook::jobs::Transaction;
 use deedbook::ledger;
 use deedbook::report::Damage;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, Storage};
 use deedbook::wal::segment_name;
 use log::Level;
 
 use crate::support::common;
 use crate::support::formats::{book, subject, views, wal};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 use subject::{At, Format, MANUAL, Walk};
 
 const FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::TINY];

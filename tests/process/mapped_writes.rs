@@ -1,15 +1,11 @@
 //! The real disk: stores through a map, how to do without them, and files beyond 4 GiB.
 #![cfg(target_os = "linux")]
 
-use std::path::Path;
-use std::sync::Arc;
 
-use deedbook::Durability;
-use deedbook::Mode;
 use deedbook::book::{Book, Options};
-use deedbook::storage::{Access, Disk, File, Storage};
 
 use crate::support::common;
+use crate::support::prelude::*;
 use common::{in_role, role};
 
 /// Small writes begin to go through the map after so many bytes.

@@ -3,13 +3,11 @@
 //! A binary of its own, because it counts every allocation of the process; one test, because tests
 //! share the count.
 
-use std::path::Path;
-
 use deedbook::engine::nostr::{Found, Segment, encode};
 use deedbook::nostr::{Event, Flags, Id};
-use deedbook::storage::{Access, Memory, Storage};
 
 use crate::counting;
+use crate::support::prelude::*;
 use counting::{allocations_of, peak_of};
 
 const PATH: &str = "/data.0.seg";

@@ -5,20 +5,17 @@
 #![cfg(unix)]
 #![allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
 
-use std::fs;
 use std::io::Read;
-use std::path::Path;
 
-use deedbook::Durability;
 use deedbook::book::{Book, Layout};
-use deedbook::report::Verdict;
 use deedbook::wal::{self, Wal};
-use deedbook::{Mode, book};
+use deedbook::book;
 use heed::byteorder::NativeEndian;
 use heed::types::{Bytes, U64};
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, IntegerComparator};
 
 use crate::counting;
+use crate::support::prelude::*;
 use counting::peak_of;
 
 /// Parts, blocks of scanners, a batch; whatever the event has.

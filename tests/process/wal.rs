@@ -2,17 +2,14 @@
 
 #![cfg(unix)]
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
-use deedbook::Mode;
 use deedbook::wal::{Layout, Lsn, Options, Wal};
 use tempfile::TempDir;
 
 use crate::support::common::{in_role, role};
+use crate::support::prelude::*;
 
 const APPENDERS: u32 = 16;
 

@@ -14,6 +14,8 @@ pub mod mix;
 pub mod needed;
 pub mod nostr_layout;
 pub mod plain;
+#[allow(unused_imports)] // not in every program
+pub mod prelude;
 pub mod report;
 pub mod store;
 pub mod texts;

@@ -2,20 +2,14 @@
 //! Each damage to the files has one of three outcomes: all acknowledged records are kept; opening for write is
 //! refused and changes nothing; or reading raises the damage.
 
-use std::path::{Path, PathBuf};
 
-use deedbook::report::Repair;
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Memory, Storage};
 use deedbook::wal::{HEAD_NAME, Lsn, Wal, segment_name};
-use deedbook::{ErrorKind, Mode, Result};
+use deedbook::Result;
 
-use crate::support::formats::framing::Framing;
-use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
-use crate::support::formats::subject::{At, Format, MANUAL, Record};
-use crate::support::formats::views::plain;
+use crate::support::formats::subject::Record;
 use crate::support::formats::wal::{ANY, SINGLE, TINY, read_all};
 use crate::support::harness::subjects;
+use crate::support::prelude::*;
 
 /// The records and the files of a log in small segments. All is synced, and the writer has died.
 struct Intact {

@@ -1,17 +1,12 @@
 //! The golden files of wal-db: written byte for byte, read, and opened by our rules where the
 //! specification would cut.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use deedbook::ErrorKind;
-use deedbook::report::Verdict;
 use deedbook::wal::{Layout, Lsn, Options, Wal};
-use deedbook::{Mode, Recovery};
 use tempfile::TempDir;
 
 use crate::support::common::skip;
+use crate::support::prelude::*;
 
 fn vectors() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/wal");

@@ -1,15 +1,12 @@
 //! Bugs that were found in intents of truncations that crashed: an intent may cut only the records that it names.
 
-use std::path::PathBuf;
-
-use deedbook::Mode;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, Disk, Storage};
 use deedbook::wal::{Layout, Options};
 
-use crate::support::common::{crc32, read_file, write_file};
+use deedbook::wal::{Layout, Options};
+use crate::support::common::crc32;
 use crate::support::harness::MANUAL;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
+use crate::support::prelude::*;
 use crate::tools::{at_every_call, synced};
 
 fn intent(subject: &WalSubject) -> PathBuf {

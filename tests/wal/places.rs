@@ -1,20 +1,12 @@
 //! The places of logs: a second writer is refused, repairs keep the bytes that they set aside, and no log
 //! acknowledges records that are not on the disk.
 
-use std::fs;
-use std::path::Path;
-use std::sync::Arc;
 
-use deedbook::ErrorKind;
-use deedbook::Mode;
 use deedbook::book::Book;
-use deedbook::report::Repair;
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Memory, Storage};
 use deedbook::wal::{Layout, Options, Wal, segment_name};
 use tempfile::TempDir;
 
-use crate::support::common::read_file;
+use crate::support::prelude::*;
 
 fn of_size(segment_bytes: u64) -> Options {
     Options::new().layout(Layout::Segmented { segment_bytes })

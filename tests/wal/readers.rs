@@ -1,15 +1,13 @@
 //! Readers of a write-ahead log whose writer drops a prefix or cuts the end under them. Most of it
 //! was found by a random history of a writer beside a reader (`test_stateful_wal.py`).
 
-use std::time::Duration;
 
-use deedbook::ErrorKind;
 use deedbook::wal::{Layout, Lsn, Options, Wal};
-use deedbook::{Mode, OnCorrupt};
 use tempfile::TempDir;
 
 use crate::support::formats::subject::{Log, Walk};
 use crate::support::formats::wal::WalLog;
+use crate::support::prelude::*;
 
 const LAYOUTS: [Layout; 3] = [
     Layout::Single,

@@ -1,19 +1,12 @@
 //! Bugs that were found in the write-ahead log, each with its story.
 
-use std::fs;
 use std::io::ErrorKind::{Other, StorageFull};
-use std::path::Path;
 
-use deedbook::Mode;
-use deedbook::report::{Repair, Verdict};
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Lsn, Options, Wal, segment_name};
-use deedbook::{Durable, ErrorKind, Recovery};
 
-use crate::support::common::{read_file, write_file};
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY};
 use crate::support::harness::{MANUAL, states};
+use crate::support::prelude::*;
 use crate::tools::{at_every_call, found, synced, synced_on};
 
 /// Found by the enumerator: between the new head and its mark no mark is believed, and recovery cut

@@ -1,22 +1,16 @@
 //! What stays small while a write-ahead log gets large, and positions that no 32 bits hold.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::AtomicI64;
 
 use deedbook::Batch;
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Disk, Memory, Storage};
 use deedbook::wal::WalFormat;
 use deedbook::wal::{HEAD_NAME, Layout, Lsn, Options, Wal, segment_name};
-use deedbook::{Mode, OnCorrupt, Retention};
 use tempfile::TempDir;
 
-use crate::support::formats::framing::Framing;
 use crate::support::formats::wal::head_marker;
 use crate::support::harness::MANUAL;
 use crate::support::harness::subjects::LARGE;
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 
 fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Options {
     let layout = Some(Layout::Segmented { segment_bytes });

@@ -1,17 +1,11 @@
 //! How large a log's segments are: no guess, wrong option or wrong name removes anything.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use deedbook::ErrorKind;
-use deedbook::Mode;
-use deedbook::storage::Disk;
 use deedbook::wal::{HEAD_NAME, Layout, Lsn, Options, Wal, segment_name};
 use tempfile::TempDir;
 
 use crate::support::common::snapshot;
 use crate::support::formats::wal::head_marker;
+use crate::support::prelude::*;
 
 fn of_size(segment_bytes: u64) -> Options {
     Options::new().layout(Layout::Segmented { segment_bytes })

@@ -1,13 +1,11 @@
 //! Functions that several of these files share: logs on the simulated disk.
 
-use std::path::Path;
-
-use deedbook::storage::sim::Sim;
 use deedbook::wal::{Lsn, Wal};
 
 use crate::support::formats::wal::{read_all, segments_in};
 use crate::support::harness::subjects::WalSubject;
 use crate::support::harness::{How, MANUAL, Record, states};
+use crate::support::prelude::*;
 
 /// A log of so many records of `len` bytes, synced.
 pub fn synced(subject: &WalSubject, how: How, count: u64, len: usize) -> (Sim, Wal, Vec<Lsn>) {

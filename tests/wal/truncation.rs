@@ -2,22 +2,17 @@
 //! refused one left.
 
 use std::io::ErrorKind::{Other, StorageFull};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use deedbook::Durable;
-use deedbook::report::{MarkUse, Repair};
-use deedbook::storage::sim::{Call, Fault, Sim, What};
+use deedbook::report::MarkUse;
 use deedbook::wal::{HEAD_NAME, Layout, Lsn, Wal};
 
-use crate::support::common::{crc32, read_file, write_file};
+use crate::support::common::crc32;
 use crate::support::formats::wal::{SEGMENTS as LONG_SEGMENTS, read_all};
 use crate::support::harness::files::damage;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ACKNOWLEDGED, How, MANUAL, states};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 use crate::tools::synced;
 
 /// Segments with room for blocks of the index, each of 66 records of 1,000 bytes.

@@ -4,18 +4,14 @@
 mod place;
 
 use std::io::ErrorKind as Io;
-use std::path::Path;
-use std::sync::Arc;
 
-use deedbook::Mode;
 use deedbook::book::{Layout, Meta, Options};
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::storage::{Disk, Storage};
-use deedbook::{Durability, ErrorKind, Result};
+use deedbook::Result;
 
 use crate::support::common;
 use crate::support::common::flips;
 use crate::support::crashes::{cuts, images};
+use crate::support::prelude::*;
 use common::{Event, contents, read_all, read_file, refused, write_file};
 use flips::flips;
 

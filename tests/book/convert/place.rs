@@ -1,16 +1,12 @@
 //! What lies where a copy is to lie: of an earlier attempt, of another book, of another program.
 
-use std::path::Path;
 
-use deedbook::ErrorKind;
-use deedbook::Mode;
 use deedbook::book::{Layout, Meta};
-use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
 
 use crate::convert::{SOURCE, STATES, TARGET, begun, converted, events, is_there, log_of, on};
-use crate::support::common::{read_file, refused, write_file};
+use crate::support::common::refused;
 use crate::support::crashes::{cuts, images};
+use crate::support::prelude::*;
 
 /// The metadata that a killed conversion had renamed already became that of the next copy, of another book.
 #[test]

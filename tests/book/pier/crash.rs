@@ -1,19 +1,14 @@
 //! Deaths, power cuts and failing calls at every step of a roll, on the simulated disk.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::io::ErrorKind as Io;
-use std::path::Path;
 
-use deedbook::Mode;
 use deedbook::book::pier::Pier;
 use deedbook::book::{Layout, Meta, Options};
-use deedbook::storage::Storage;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::{Durability, ErrorKind, Recovery};
 
 use crate::pier::support::*;
 use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, cuts};
+use crate::support::prelude::*;
 
 /// States tried of a power cut that can leave more.
 const STATES: u64 = 400;

@@ -1,12 +1,9 @@
 //! Damage in several epochs of a pier at once, in header, middle and tail: every reader gives one answer.
 
-use deedbook::ErrorKind;
-use deedbook::OnCorrupt;
 use deedbook::book::Book;
-use deedbook::storage::sim::Sim;
 
 use crate::pier::support::{all, epoch, jam, options, put, reading, three_epochs};
-use crate::support::common::read_file;
+use crate::support::prelude::*;
 
 type Change = fn(&mut Vec<u8>);
 

@@ -1,18 +1,13 @@
 //! Each sync and each rename of a pier is needed: see `tests/support/needed.rs`, and `needed.txt` for what is caught.
 
 use std::ffi::OsStr;
-use std::path::Path;
-use std::sync::Arc;
 
 use deedbook::book::pier::Pier;
 use deedbook::book::{Meta, Options};
-use deedbook::storage::Storage;
-use deedbook::storage::sim::{Call, Sim};
-use deedbook::{Durability, Error, ErrorKind, Retention};
-use deedbook::{Mode, OnCorrupt};
 
 use crate::pier::support::{LOG, PIER, jam, options};
 use crate::support::needed::{self, History, unlike};
+use crate::support::prelude::*;
 use crate::support::report;
 
 const HISTORIES: &[History] = &[

@@ -1,14 +1,8 @@
 //! What a pier is, and what is refused.
 
-use std::path::Path;
-
-use deedbook::report::Verdict;
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, Durable, Error, ErrorKind};
-use deedbook::{Mode, OnCorrupt};
 
 use crate::pier::support::*;
+use crate::support::prelude::*;
 
 fn refused(disk: &Sim) -> Error {
     let [reading, writing] =

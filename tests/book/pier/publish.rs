@@ -1,20 +1,15 @@
 //! Large transactions: each part becomes an epoch; a crash at any step leaves none of them or all.
 
-use std::collections::BTreeSet;
 use std::io::ErrorKind as Io;
-use std::path::Path;
 
-use deedbook::Mode;
 use deedbook::book::pier::Pier;
 use deedbook::book::{Layout, Options};
-use deedbook::jobs::{Committed, Part, Transaction, TransactionId};
-use deedbook::storage::Storage;
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{Durability, ErrorKind, Recovery, Result};
+use deedbook::jobs::Committed;
+use deedbook::Result;
 
 use crate::pier::support::*;
-use crate::support::common::read_file;
 use crate::support::crashes::images;
+use crate::support::prelude::*;
 
 /// States tried of a power cut that can leave more.
 const STATES: u64 = 60;

@@ -1,14 +1,10 @@
 //! Reading across epochs, in both directions, live.
 
-use std::time::Duration;
 
-use deedbook::ErrorKind;
-use deedbook::OnCorrupt;
 use deedbook::book::Column;
-use deedbook::storage::{Access, Storage};
 
 use crate::pier::support::*;
-use crate::support::formats::range;
+use crate::support::prelude::*;
 
 const NOT_LONG: Duration = Duration::from_millis(1);
 

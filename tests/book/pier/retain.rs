@@ -1,23 +1,15 @@
 //! Dropping the first epochs: which may go, what consumers keep, and crashes, power cuts and failing
 //! calls at every step.
 
-use std::collections::BTreeSet;
 use std::io::ErrorKind as Io;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use deedbook::Mode;
 use deedbook::book::Options;
 use deedbook::book::pier::Pier;
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::storage::{Disk, Storage};
-use deedbook::{ErrorKind, Retention};
 
 use crate::pier::support::*;
 use crate::support::crashes;
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 
 const NONE: [u64; 0] = [];
 const CONSUMED: fn() -> Retention = || Retention::new().consumed(true);

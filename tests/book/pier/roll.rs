@@ -1,19 +1,14 @@
 //! Rolling: what the new epoch gets, what is refused, and one writer only.
 
-use std::path::Path;
-use std::sync::{Arc, Barrier};
+use std::sync::Barrier;
 
 use deedbook::Batch;
-use deedbook::Mode;
 use deedbook::book::BookFormat;
 use deedbook::book::pier::Pier;
 use deedbook::book::{Book, Layout, Meta, Options};
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Disk, Storage};
-use deedbook::{Durability, ErrorKind};
 
 use crate::pier::support::*;
-use crate::support::common::read_file;
+use crate::support::prelude::*;
 
 #[test]
 fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {

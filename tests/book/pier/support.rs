@@ -1,17 +1,11 @@
 //! Piers to be opened and broken.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use deedbook::Durability;
 use deedbook::book::pier::Pier;
 use deedbook::book::{Layout, Options};
-use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
-use deedbook::{Mode, OnCorrupt};
 
 pub use crate::support::common::refused;
-use crate::support::common::write_file;
+
+use crate::support::prelude::*;
 
 pub const PIER: &str = "/zod";
 pub const LOG: &str = "/zod/.urb/log";

@@ -1,15 +1,11 @@
 //! A writer cuts the end of a log between two reads of a reader.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
-use deedbook::OnCorrupt;
 use deedbook::wal::{Layout, Lsn, Options, Wal};
-use deedbook::{Durability, ErrorKind, Mode, Result};
+use deedbook::Result;
 
 use crate::support::common::hooked::{Event, Hooked};
-use crate::support::formats::specimen::DIR;
+use crate::support::prelude::*;
 
 const KNOWN: usize = 60;
 const RECORDS: usize = 160;

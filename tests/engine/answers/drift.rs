@@ -1,22 +1,17 @@
 //! What two formats that were built side by side answered differently. Each test opens with its
 //! story.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{ErrorKind, Mode, Recovery};
+use std::sync::atomic::AtomicU8;
 
 use crate::answers::{FORMATS, LARGE};
 use crate::support::common::hooked::Hooked;
-use crate::support::common::{FORCED, data, write_file};
+use crate::support::common::{FORCED, data};
 use crate::support::formats::book::BOOK;
-use crate::support::formats::specimen::{Beside, DIR, Files, in_memory};
-use crate::support::formats::subject::{At, Event, Format, How, MANUAL, refused};
-use crate::support::formats::views::{all_but, all_give, broken, plain};
+use crate::support::formats::specimen::in_memory;
+use crate::support::formats::subject::{Event, refused};
+use crate::support::formats::views::{all_but, all_give, broken};
 use crate::support::formats::wal::{SINGLE, TINY, WalFormat};
+use crate::support::prelude::*;
 
 /// A torn record that was never acknowledged, whose payload holds whole records, and damage below
 /// the mark: `cursor(Skip)` and splits of a Book, and splits of a write-ahead log, gave records that

@@ -1,25 +1,16 @@
 //! Wrong answers at the edges: limits, names, numbers, and logs of another format. Each test
 //! opens with its story.
 
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use deedbook::book::Column;
-use deedbook::report::{Repair, Verdict};
-use deedbook::storage::{Access, Memory, Storage};
 use deedbook::wal::Wal;
-use deedbook::{Durability, ErrorKind, LockTimeout, Mode, Recovery};
+use deedbook::LockTimeout;
 
 use crate::answers::FORMATS;
-use crate::support::common::write_file;
 use crate::support::formats::book::{BOOK, options};
-use crate::support::formats::framing::Framing;
-use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
-use crate::support::formats::subject::{At, Format, How, MANUAL, refused};
-use crate::support::formats::views::{broken, copy_in_place, plain, ways};
+use crate::support::formats::subject::refused;
+use crate::support::formats::views::{broken, copy_in_place, ways};
+use crate::support::prelude::*;
 use arrow_array::{Array, Int64Array};
 
 /// Read backwards, a write-ahead log gave a record out of a damaged record's payload before it

@@ -1,23 +1,16 @@
 //! Wrong answers about damaged or foreign logs that were found from outside. Each test
 //! opens with its story.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-
 use deedbook::book::Book;
-use deedbook::report::Verdict;
-use deedbook::storage::{Memory, Storage};
-use deedbook::{ErrorKind, Mode};
 
 use crate::answers::LARGE;
 use crate::support::common::hooked::{Event as Call, Hooked};
-use crate::support::common::{read_file, write_file};
 use crate::support::formats::book::{BOOK, options};
-use crate::support::formats::framing::Framing;
-use crate::support::formats::specimen::{DIR, Files, in_memory};
-use crate::support::formats::subject::{At, Event, Format, Log, MANUAL, refused};
-use crate::support::formats::views::{plain, ways};
+use crate::support::formats::specimen::in_memory;
+use crate::support::formats::subject::{Event, Log, refused};
+use crate::support::formats::views::ways;
 use crate::support::formats::wal::SINGLE;
+use crate::support::prelude::*;
 
 /// A Book of deeds 101, 102, ... with these bytes changed and nothing beside it.
 fn epoch_100(events: &[Event], change: impl FnOnce(&mut Vec<u8>)) -> (Memory, At) {

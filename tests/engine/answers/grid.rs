@@ -3,18 +3,15 @@
 //! The oracle judges the records alone. A damaged header was found to hide what the oracle never saw:
 //! so here the readers are compared with each other, and with what was left intact.
 
-use std::path::Path;
-
 use deedbook::storage::{Memory, Storage as _};
 
 use crate::answers::FORMATS;
-use crate::support::common::{event_of, events, read_file, write_file};
+use crate::support::common::{event_of, events};
 use crate::support::formats::book::BOOK;
-use crate::support::formats::framing::Framing;
-use crate::support::formats::specimen::{Beside, DIR, Specimen, besides};
-use crate::support::formats::subject::{At, Format, MANUAL};
+use crate::support::formats::specimen::besides;
 use crate::support::formats::views::ways;
 use crate::support::judge::tally::{all_passed, attempt};
+use crate::support::prelude::*;
 
 pub type Change = fn(&mut Vec<u8>);
 /// Byte and number of a record.

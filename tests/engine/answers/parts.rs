@@ -5,10 +5,8 @@ use deedbook::jobs::Split;
 use deedbook::report::VerifyReport;
 
 use crate::answers::LARGE;
-use crate::support::formats::specimen::{Beside, Specimen};
-use crate::support::formats::subject::{At, MANUAL};
-use crate::support::formats::views::plain;
 use crate::support::judge::parts::share;
+use crate::support::prelude::*;
 
 /// The report of a book, and how many bytes were read for it.
 fn verify(at: &At, intact: &[Split]) -> (VerifyReport, u64) {

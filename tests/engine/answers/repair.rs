@@ -1,19 +1,11 @@
 //! A repair never makes a loss invisible.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use deedbook::report::Repair;
-use deedbook::storage::{Memory, Storage};
-use deedbook::{ErrorKind, Mode, Recovery};
 
 use crate::answers::FORMATS;
-use crate::support::formats::specimen::{Beside, DIR, Files};
-use crate::support::formats::subject::{At, Format, How, MANUAL, refused};
-use crate::support::formats::views::{broken, plain};
+use crate::support::formats::subject::refused;
+use crate::support::formats::views::broken;
 use crate::support::formats::wal::{SINGLE, TINY};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 
 const ACCEPTING: Repair = Repair { force: false, dry_run: false, accept_loss: true };
 

@@ -2,25 +2,18 @@
 //! files beside them.
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::sync::mpsc;
 
-use deedbook::report::Verdict;
-use deedbook::storage::{Memory, Storage};
 use deedbook::wal::{Layout, Lsn, Options, segment_name};
-use deedbook::{Durability, Mode};
 
 use crate::support::common::hooked::{Event, Hooked};
-use crate::support::common::write_file;
 use crate::support::formats::oracle::Evidence;
-use crate::support::formats::specimen::{Beside, DIR, Files, Specimen, besides};
-use crate::support::formats::subject::{At, Format, MANUAL};
-use crate::support::formats::views::{all_but, all_give, plain};
+use crate::support::formats::specimen::besides;
+use crate::support::formats::views::{all_but, all_give};
 use crate::support::formats::wal::{TINY, head_marker};
 use crate::support::judge::tally::all_passed;
 use crate::support::judge::{judge, judge_files};
+use crate::support::prelude::*;
 
 fn segment(index: usize) -> PathBuf {
     Path::new(DIR).join(segment_name(index as u64))

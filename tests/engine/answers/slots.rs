@@ -5,20 +5,15 @@
 //! and has the file's bytes, nothing that was acknowledged is missing without a word, and the writer
 //! keeps what the readers gave.
 
-use std::path::Path;
-
 use deedbook::book::Layout;
-use deedbook::report::Verdict;
-use deedbook::storage::Memory;
-use deedbook::{ErrorKind, Mode};
 
 use crate::answers::grid::TAILS;
 use crate::support::common::event_of;
 use crate::support::formats::book::{BOOK, options};
-use crate::support::formats::specimen::{DIR, Files};
-use crate::support::formats::subject::{At, Format, MANUAL, Record};
+use crate::support::formats::subject::Record;
 use crate::support::formats::views::ways;
 use crate::support::judge::tally::{all_passed, attempt};
+use crate::support::prelude::*;
 
 const DEEDS_AT: usize = 8192;
 /// The bytes of each slot.

@@ -1,12 +1,8 @@
 //! What seeded bugs broke without any test noticing.
 
-use std::time::Duration;
-
 use crate::answers::FORMATS;
-use crate::support::common::write_file;
-use crate::support::formats::specimen::Beside;
-use crate::support::formats::subject::Format;
-use crate::support::formats::views::{all_but, all_give, broken, plain, ways};
+use crate::support::formats::views::{all_but, all_give, broken, ways};
+use crate::support::prelude::*;
 
 /// Records that fill the payload of a damaged one to its last byte lead on to the log's own records,
 /// as if they were some: taken before the damaged record's own length, they were given as proved.

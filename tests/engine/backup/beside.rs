@@ -1,18 +1,14 @@
 //! Backups beside a writer, which appends, rolls, drops or truncates before each call of the copy.
 
 use std::ffi::OsString;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::{fmt, io};
+use std::fmt;
 
-use deedbook::ErrorKind;
-use deedbook::storage::{Access, File, LockAttempt, Storage};
+use deedbook::storage::LockAttempt;
 
 use super::kinds::Kind;
 use super::{COPY, LOG, back_up, disk, on, read, write};
 use crate::support::plain::{read_file, write_file};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 
 /// Back a log up while its writer does one round of work before call number `at`; returns the calls.
 fn beside(kind: Kind, rounds: u32, at: u64) -> u64 {

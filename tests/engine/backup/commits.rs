@@ -1,18 +1,11 @@
 //! Commits of staged records, which a backup has whole or not at all.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use deedbook::book::{self, Book};
-use deedbook::jobs::{Transaction, TransactionId};
-use deedbook::storage::Storage;
 use deedbook::wal::{self, Wal};
-use deedbook::{ErrorKind, Mode};
 
 use super::kinds::Kind;
 use super::{COPY, LOG, back_up, disk, on, read, write};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 
 const KINDS: [&str; 4] = ["packed", "slots", "segments", "single"];
 const STAGED: [&[u8]; 3] = [b"staged 1", b"staged 2", b"staged 3"];

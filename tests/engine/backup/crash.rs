@@ -1,15 +1,12 @@
 //! A crash at each call of a backup, and each call failing.
 
-use std::path::Path;
-
-use deedbook::storage::sim::{Fault, Sim};
-use deedbook::storage::{Access, Storage};
-use deedbook::{ErrorKind, Result};
+use deedbook::Result;
 
 use super::kinds::Kind;
 use super::{COPY, LOG, back_up, disk, on, read, write};
 use crate::support::crashes::{Crash, Explorer, Plan, World, worst};
 use crate::support::harness::faulty::HONEST;
+use crate::support::prelude::*;
 use crate::support::report::of_tier;
 
 /// A log with a backup that is behind it.

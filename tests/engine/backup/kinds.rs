@@ -1,15 +1,12 @@
 //! The kinds of logs that a backup copies: each written in rounds, and read as payloads. A book in `padded` is only read, and
 //! its bytes are copied as those of `packed`.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use deedbook::book::{self, Layout};
 use deedbook::ledger::{self, LedgerConfig, LedgerStore};
 use deedbook::nostr::{self, Include};
-use deedbook::storage::Storage;
-use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt, Result, Retention, wal};
+use deedbook::{Result, wal};
 
+use crate::support::prelude::*;
 use crate::support::report::of_tier;
 use crate::support::store::events::{event, on_storage};
 

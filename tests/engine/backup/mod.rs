@@ -13,16 +13,13 @@ mod crash;
 mod kinds;
 mod refused;
 
-use std::path::Path;
-use std::sync::Arc;
-
 use deedbook::ledger::{self, LedgerConfig};
 use deedbook::report::BackupReport;
-use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
 use deedbook::{BackupOptions, Result, backup};
 
 use kinds::{KINDS, Kind};
+
+use crate::support::prelude::*;
 
 const LOG: &str = "/here/log";
 const COPY: &str = "/there/copy";

@@ -1,14 +1,11 @@
 //! What a backup refuses, and leaves as it is.
 
-use std::path::{Path, PathBuf};
-
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, Storage};
-use deedbook::{BackupOptions, Error, ErrorKind, backup};
+use deedbook::{BackupOptions, backup};
 
 use super::kinds::{KINDS, Kind};
 use super::{COPY, LOG, back_up, disk, on, read, write};
 use crate::support::plain::read_file;
+use crate::support::prelude::*;
 
 /// All files below a directory, but those of the backup itself.
 fn files(sim: &Sim, dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {

@@ -1,13 +1,7 @@
 //! What a log says is durable survives a power cut, whatever it takes.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
-
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::{Durability, ErrorKind};
 
 use crate::support::harness::config::Config;
 use crate::support::harness::files::copied;
@@ -15,8 +9,8 @@ use crate::support::harness::history::Run;
 use crate::support::harness::{
     ACKNOWLEDGED, ALWAYS, How, Log, MANUAL, Record, Subject, judge, states, views, worst,
 };
+use crate::support::prelude::*;
 use crate::support::report;
-use crate::support::watch::{Seen, watched};
 
 for_every_subject! {
     /// A log copied with its sidecar was taken for durable on the word of the mark, and with the

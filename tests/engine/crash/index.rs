@@ -1,12 +1,9 @@
 //! Logs long enough that blocks of the index are closed. In short histories it is empty, so that
 //! an index that is wrong was never asked.
 
-use deedbook::ErrorKind;
-use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
-
 use crate::support::harness::files::{cut, damage};
 use crate::support::harness::{ALWAYS, Log, MANUAL, Record, Subject, views};
+use crate::support::prelude::*;
 
 for_every_subject! {
     /// A repair, or an opening that cuts, cuts below blocks of the index. Entries that stayed named borders of records that

@@ -1,11 +1,8 @@
 //! Crashes while a log is repaired.
 
-use deedbook::ErrorKind;
-use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
-
 use crate::support::harness::files::{bytes_of, damage, log_bytes};
 use crate::support::harness::{ALWAYS, MANUAL, Subject, states};
+use crate::support::prelude::*;
 
 for_every_subject! {
     /// A crash at any step of a repair leaves the log as it was, or cut with the rest beside it.

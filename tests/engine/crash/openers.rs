@@ -1,19 +1,12 @@
 //! Two programs that open one log, in turn.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
-
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Storage};
-use deedbook::{ErrorKind, Recovery};
 
 use crate::support::harness::config::Config;
 use crate::support::harness::files::bytes_of;
 use crate::support::harness::history::Run;
 use crate::support::harness::{ALWAYS, How, Log, MANUAL, Record, Subject};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 
 for_every_subject! {
     /// An opening that looks at the log before it has the lock, and another one that appends and

@@ -1,10 +1,8 @@
 //! Torn records that hold whole ones, and ends below the mark.
 
-use deedbook::ErrorKind;
-use deedbook::storage::sim::Sim;
-
 use crate::support::harness::files::{cut, damage, last_offset};
 use crate::support::harness::{ALWAYS, MANUAL, Subject, states};
+use crate::support::prelude::*;
 
 for_every_subject! {
     /// Above the mark a torn record may hold whole ones, at the start of a segment too. They are never

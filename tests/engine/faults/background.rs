@@ -1,15 +1,7 @@
 //! The thread that syncs every so often meets a failing disk.
 
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::{Durability, Durable, ErrorKind};
-
 use crate::support::harness::{How, MANUAL, Subject, judge, states, views};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 
 for_every_subject! {
     /// A failure that only the background thread met, and that it kept to itself: appends

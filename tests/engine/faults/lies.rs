@@ -1,11 +1,9 @@
 //! Disks that say they have what they have not.
 
-use deedbook::ErrorKind;
-use deedbook::storage::sim::{Call, Fault, What};
-
 use crate::support::harness::config::Config;
 use crate::support::harness::history::Run;
 use crate::support::harness::{Subject, judge, mix};
+use crate::support::prelude::*;
 
 for_every_subject! {
     /// A disk that lies may lose what it swore to have, but the log says so or gives a prefix.

@@ -1,16 +1,14 @@
 //! What only a Book has: metadata beside the log.
 
-use std::sync::Arc;
 
-use deedbook::Mode;
 use deedbook::book::{Book, Meta};
-use deedbook::storage::sim::{Fault, Sim};
 
 use crate::support::crashes::cuts;
 use crate::support::formats::book::options;
 use crate::support::harness::ALWAYS;
 use crate::support::harness::faulty::HONEST;
 use crate::support::harness::subjects::BOOK;
+use crate::support::prelude::*;
 
 fn book(disk: &Sim) -> Book {
     let at = BOOK.at(Arc::new(disk.clone()));

@@ -15,10 +15,7 @@ mod poison;
 mod reading;
 mod rollback;
 
-use std::collections::BTreeMap;
-
-use deedbook::storage::sim::Fault;
-
+use crate::support::prelude::*;
 use crate::support::{harness, report};
 use harness::Subject;
 use harness::config::Config;

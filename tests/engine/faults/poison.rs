@@ -1,19 +1,13 @@
 //! After a failed sync everything is refused until the log is opened again.
 
 use std::collections::HashSet;
-use std::io;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::Builder;
-use std::time::Duration;
-
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::{Durable, ErrorKind};
 
 use crate::support::harness::files::damage;
 use crate::support::harness::history::SECTOR_BYTES;
 use crate::support::harness::{ALWAYS, Log, MANUAL, Subject, states, views, worst};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 
 for_every_subject! {
     after_a_failed_sync_everything_is_refused_until_it_is_opened_again,

@@ -1,13 +1,10 @@
 //! Faults while a log is read, checked or recovered.
 
-use std::io;
-
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-
 use crate::support::harness::config::Config;
 use crate::support::harness::faulty::{HONEST, expect_typed};
 use crate::support::harness::history::Run;
 use crate::support::harness::{ALWAYS, Record, Subject};
+use crate::support::prelude::*;
 
 for_every_subject! {
     /// A read error is an error, never taken for the end.

@@ -1,13 +1,9 @@
 //! Appends that fail half-way are rolled back as a whole, or nothing more is accepted.
 
-use std::io;
-
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::{Durable, ErrorKind};
-
 use crate::support::harness::faulty::HONEST;
 use crate::support::harness::files::{cut, log_bytes};
 use crate::support::harness::{ALWAYS, MANUAL, Subject, mix, states, views, worst};
+use crate::support::prelude::*;
 
 for_every_subject! {
     /// Found by the fault loop: an append that failed half-way was cut off again, but not on the

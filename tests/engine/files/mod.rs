@@ -5,18 +5,15 @@ mod detection;
 mod hostile;
 mod opener;
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
 
-use deedbook::Mode;
 use deedbook::book::{Book, Meta, Options};
 use deedbook::ledger::{LedgerConfig, LedgerStore};
-use deedbook::storage::{Disk, LockAttempt, Storage};
+use deedbook::storage::LockAttempt;
 use deedbook::wal::Wal;
-use deedbook::{Durability, ErrorKind};
 
 use crate::support::common;
+use crate::support::prelude::*;
 use common::places::{KINDS, Mounted, is_root, listing, mount, put_instead};
 use common::{events, make, quickly, refused};
 

@@ -1,20 +1,11 @@
 //! What a reader and a check say of a log that another program or process changes meanwhile.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use deedbook::Mode;
 use deedbook::jobs::Reach;
-use deedbook::report::Verdict;
-use deedbook::storage::Memory;
 
 use crate::log::{FORMATS, with_sums};
-use crate::support::common::{read_file, write_file};
-use crate::support::formats::specimen::{DIR, Files};
-use crate::support::formats::subject::{At, Event, Format, MANUAL};
-use crate::support::formats::views::plain;
-use crate::support::watch::{Seen, watched};
+use crate::support::formats::subject::Event;
+use crate::support::prelude::*;
 
 fn at(format: &dyn Format, memory: &Memory) -> At {
     At::memory(memory, format.path_in(Path::new(DIR)))

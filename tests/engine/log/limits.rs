@@ -1,11 +1,9 @@
 //! Records and lengths at their limits.
 
-use deedbook::{Durable, ErrorKind, Mode, Recovery};
-
 use crate::log::FORMATS;
-use crate::support::formats::specimen::{Beside, Files, Specimen, in_memory};
-use crate::support::formats::subject::{At, How, MANUAL, refused};
-use crate::support::formats::views::plain;
+use crate::support::formats::specimen::in_memory;
+use crate::support::formats::subject::refused;
+use crate::support::prelude::*;
 
 fn low(record_bytes_max: u64) -> How {
     How { record_bytes_max: Some(record_bytes_max), ..MANUAL }

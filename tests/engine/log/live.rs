@@ -1,18 +1,10 @@
 //! Readers and writers at once, followers, forks, and files that others change under a handle.
 
-use std::fs;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-use deedbook::report::Verdict;
-use deedbook::{Durability, ErrorKind, Mode};
 
 use crate::log::{LARGE, specimen};
 use crate::support::common::{event_of, in_role};
-use crate::support::formats::specimen::Specimen;
-use crate::support::formats::subject::{At, Event, Format, How, Log, MANUAL, Record, refused};
-use crate::support::formats::views::plain;
+use crate::support::formats::subject::{Event, Log, Record, refused};
+use crate::support::prelude::*;
 
 /// A new log on a real disk.
 fn on_disk(format: &dyn Format, dir: &Path, events: &[Event]) -> (At, Box<dyn Log>) {

@@ -1,14 +1,11 @@
 //! A mark beside which a newer one may have been lost: what it says is true, but perhaps not all that was
 //! acknowledged.
 
-use std::path::Path;
-
-use deedbook::report::Verdict;
-use deedbook::{Durability, ErrorKind, Mode, Recovery};
 
 use crate::log::{LARGE, with_sums};
-use crate::support::formats::specimen::{DIR, Files, in_memory};
-use crate::support::formats::subject::{At, Event, Format, How, MANUAL, refused};
+use crate::support::formats::specimen::in_memory;
+use crate::support::formats::subject::{Event, refused};
+use crate::support::prelude::*;
 
 const EVENTS: usize = 40;
 const SYNCED: usize = 10;

@@ -3,16 +3,13 @@
 //! A newcomer damaged a log in its middle. `verify` named the place, and the next opening for writing went on: the
 //! mark vouches for bytes that opening does not read. The damage came to light again months later.
 
-use std::path::Path;
 
-use deedbook::report::Repair;
-use deedbook::storage::{Memory, Storage};
-use deedbook::{ErrorKind, Mode, book, wal};
+use deedbook::{book, wal};
 
 use crate::log::{LARGE, with_sums};
-use crate::support::common::{event_of, read_file, write_file};
-use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
-use crate::support::formats::subject::{At, Format, MANUAL, refused};
+use crate::support::common::event_of;
+use crate::support::formats::subject::refused;
+use crate::support::prelude::*;
 
 /// A closed log of 300 records, and its files after a byte of the tenth one was changed.
 fn damaged(format: &dyn Format) -> (Specimen<'_>, Memory) {

@@ -1,16 +1,11 @@
 //! How often an opening opens the log's files: once each.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-
-use deedbook::storage::{Memory, Storage};
-use deedbook::{Durability, Mode, book, ledger};
+use deedbook::{book, ledger};
 
 use crate::support::around::{Around, Between};
 use crate::support::common::watched::Watched;
-use crate::support::formats::subject::{At, MANUAL};
 use crate::support::formats::toy::TOY;
+use crate::support::prelude::*;
 
 use super::FORMATS;
 

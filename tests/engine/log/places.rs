@@ -1,18 +1,13 @@
 //! Things in place of files, locks, and places where nothing can be written.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use deedbook::{ErrorKind, Mode};
 
 use crate::log::{FORMATS, LARGE};
 use crate::support::common::places::{KINDS, Mounted, is_root, listing, mount, put_instead};
 use crate::support::common::{in_role, quickly};
-use crate::support::formats::subject::{At, Format, MANUAL, refused};
-use crate::support::formats::views::plain;
+use crate::support::formats::subject::refused;
+use crate::support::prelude::*;
 
 /// A closed log of three records below a directory.
 fn make(format: &dyn Format, dir: &Path) -> At {

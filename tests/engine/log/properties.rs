@@ -1,18 +1,14 @@
 //! Round trips of arbitrary histories, and the same records whichever way they are read.
 
-use std::path::Path;
-use std::time::Duration;
-
-use deedbook::storage::Storage;
-use deedbook::{Durability, Mode};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::log::{FORMATS, LARGE};
-use crate::support::common::{event_of, read_file, write_file};
-use crate::support::formats::framing::{Framing, crc32};
-use crate::support::formats::specimen::{DIR, Files, in_memory};
-use crate::support::formats::subject::{At, Event, Format, How, Log, MANUAL, Record};
+use crate::support::common::event_of;
+use crate::support::formats::framing::crc32;
+use crate::support::formats::specimen::in_memory;
+use crate::support::formats::subject::{Event, Log, Record};
+use crate::support::prelude::*;
 
 /// `DEEDBOOK_CASES=100` tries a hundred times as many.
 fn config(cases: u32) -> ProptestConfig {

@@ -1,16 +1,11 @@
 //! Marks and indexes that are stale, damaged, foreign or gone: advisory, and never ahead of the log.
 
-use std::path::{Path, PathBuf};
-
-use deedbook::report::Verdict;
-use deedbook::storage::{Access, Storage};
-use deedbook::{ErrorKind, Mode, Recovery};
 
 use crate::log::{LARGE, with_sums};
 use crate::support::common::event_of;
-use crate::support::formats::specimen::{Beside, DIR, Files, Specimen, in_memory};
-use crate::support::formats::subject::{At, Event, Format, How, MANUAL, refused};
-use crate::support::formats::views::plain;
+use crate::support::formats::specimen::in_memory;
+use crate::support::formats::subject::{Event, refused};
+use crate::support::prelude::*;
 
 /// Enough for several blocks of the index.
 fn many() -> Vec<Event> {

@@ -1,16 +1,11 @@
 //! Processes die and the power fails at every step of a commit.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::Relaxed;
 
-use deedbook::jobs::Part;
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::storage::{Access, Storage};
-use deedbook::{Durable, ErrorKind, Mode, book};
+use deedbook::book;
 
 use crate::support::crashes::{Crash, Explorer, Plan, World, images};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 use crate::transactions::store::{KINDS, Kind, LOGS, PATH, Store};
 use crate::transactions::{
     BEFORE, JOB, change_byte, ledger, of_app, of_no_application, of_query, prepared, stage_all,

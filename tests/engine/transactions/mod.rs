@@ -7,13 +7,10 @@ mod places;
 mod rules;
 mod store;
 
-use deedbook::Mode;
-use deedbook::jobs::{Part, Transaction, TransactionId};
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Storage};
-use deedbook::{Mode, Part, Transaction, TransactionId};
 
 use store::{Kind, Store};
+
+use crate::support::prelude::*;
 
 /// Records that are there before, the first three of them synced.
 const BEFORE: [&str; 4] = ["one", "two", "three", "not synced"];

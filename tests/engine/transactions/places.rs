@@ -1,21 +1,18 @@
 //! Names and places that a file beside a log gives lead nowhere outside the log.
 #![cfg(unix)]
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::Mutex;
 
 use deedbook::book::Book;
 use deedbook::book::pier::Pier;
 use deedbook::ledger::{LedgerConfig, LedgerStore};
 use deedbook::nostr::EventStore;
 use deedbook::wal::Wal;
-use deedbook::{Error, ErrorKind, Mode};
 
 use crate::support::common::crc32;
 use crate::support::common::watched::Watched;
+use crate::support::prelude::*;
 
 const FORMATS: &[&str] = &["book", "wal", "ledger", "pier", "store"];
 /// The records that the intents below name: of one ledger record of one byte.

@@ -1,10 +1,8 @@
 //! What a commit appends, recognises and refuses.
 
-use deedbook::storage::{Access, Storage};
-use deedbook::{Durable, ErrorKind, Mode};
-
 use crate::support::common::refused;
 use crate::support::crashes::cuts;
+use crate::support::prelude::*;
 use crate::transactions::store::{KINDS, Kind, Store};
 use crate::transactions::{
     BEFORE, JOB, change_byte, of_app, of_no_application, of_query, prepared, stage_all,

@@ -1,16 +1,13 @@
 //! Logs of every kind by the same verbs. Payloads are texts.
 
-use std::sync::Arc;
-
 use deedbook::ledger::LedgerStore;
 use deedbook::nostr::EventStore;
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Layout, Wal};
-use deedbook::{Durability, Mode, Result};
+use deedbook::Result;
 use deedbook::{book, book::Book, wal};
 
 use super::{BEFORE, STAGED, ledger, nostr};
+use crate::support::prelude::*;
 
 pub const PATH: &str = "/log";
 

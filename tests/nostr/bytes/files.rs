@@ -1,14 +1,10 @@
 //! Segments as files: creating, appending, flags, limits, failing disks.
 
-use std::path::Path;
-
-use deedbook::ErrorKind;
 use deedbook::engine::nostr::{Segment, encode};
 use deedbook::nostr::Flags;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, Memory};
 
 use crate::support::nostr_layout::{PATH, Seen, event_of, events, file, read, segment_of};
+use crate::support::prelude::*;
 
 fn encoded(number: u32, content_len: usize, page: u32) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -1,14 +1,10 @@
 //! Power cuts and deaths at every storage call of appends that begin files, checkpoints and removals.
 
-use std::path::Path;
-use std::sync::Arc;
-
+use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, Mode, OnCorrupt, Result};
 
 use crate::support::harness;
+use crate::support::prelude::*;
 
 /// States that a power cut leaves, tried of each moment.
 const STATES: u64 = 40;

@@ -1,14 +1,11 @@
 //! Which files there are, and that numbers go on over all of them.
 
+use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
-use deedbook::report::Verdict;
-use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{ErrorKind, Mode, OnCorrupt, Result};
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use deedbook::Result;
 
 use crate::support::harness::files::bytes_of;
+use crate::support::prelude::*;
 
 const DIR: &str = "/wal";
 

@@ -1,16 +1,11 @@
 //! The file of the reference implementation: read entry by entry, and written byte for byte.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use deedbook::nostr::Location;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
-use deedbook::report::Verdict;
-use deedbook::storage::{Access, Memory, Storage};
-use deedbook::{Mode, OnCorrupt};
 
 use crate::support::common::skip;
 use crate::support::harness::files::bytes_of;
+use crate::support::prelude::*;
 
 const GOLDEN: &[u8] = include_bytes!("../../data/nostr/wal.log");
 const FILE: &str = "/store/wal/wal.log";

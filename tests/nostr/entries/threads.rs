@@ -1,11 +1,8 @@
 //! Threads that share a log.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use deedbook::Mode;
 use deedbook::nostr::wal::{Entry, WalOptions};
-use deedbook::storage::Memory;
+
+use crate::support::prelude::*;
 
 /// A thread asked for a sync while the append of another one finished the newest file. It found that file
 /// closed, and its commit failed, though all was durable.

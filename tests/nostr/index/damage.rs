@@ -1,18 +1,16 @@
 //! What the death of the process, a cut and a flipped byte leave: the changes up to some position,
 //! whole, or an error that says the index is damaged.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::Stdio;
 
-use deedbook::ErrorKind;
 use deedbook::nostr::{Event, Filter, Index};
 use tempfile::TempDir;
 
 use super::world::{Numbers, World, event};
 use crate::support::common::index_files::vouch_for;
 use crate::support::common::{in_role, role};
+use crate::support::prelude::*;
 use crate::support::store::events::{copy, files_below};
 
 /// Batch `number`: some are so large that they become files at once.

@@ -3,13 +3,10 @@
 //! A reviewer changed a length in a file of the index and its checksum: "memory allocation of 141733920784
 //! bytes failed", and the process ended, also that of a server that embeds the store.
 
-use std::fs;
-use std::path::Path;
-
-use deedbook::ErrorKind;
 use deedbook::nostr::{Id, Index};
 
 use super::damage::{changed, made};
+use crate::support::prelude::*;
 use crate::support::store::events::{copy, files_below};
 
 fn damage_of(dir: &Path) -> String {

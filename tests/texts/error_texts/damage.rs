@@ -1,15 +1,10 @@
 //! Damaged logs, whichever way they are read.
 
-use std::path::Path;
-
-use deedbook::Mode;
-
 use crate::error_texts::FORMATS;
 use crate::error_texts::every::walked;
 use crate::support::formats::book::BOOK;
-use crate::support::formats::specimen::{Beside, Specimen};
-use crate::support::formats::subject::{At, Format, MANUAL};
-use crate::support::formats::views::{broken, copy_in_place, plain};
+use crate::support::formats::views::{broken, copy_in_place};
+use crate::support::prelude::*;
 use crate::support::texts::Texts;
 
 type Change = fn(&Specimen<'_>, &mut Vec<u8>);

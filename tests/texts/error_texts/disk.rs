@@ -1,20 +1,16 @@
 //! What only a real disk, or another process, brings about.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
+use deedbook::LockTimeout;
 use deedbook::book::{self, Book};
 use deedbook::storage::{SMALL_BYTES_MAX, read_small};
-use deedbook::{LockTimeout, Mode};
 
 use crate::error_texts::every::events;
 use crate::support::formats::book::BOOK;
-use crate::support::formats::subject::{At, Format, MANUAL};
+use crate::support::prelude::*;
 use crate::support::texts::Texts;
 
 pub fn all(texts: &mut Texts) {

@@ -1,22 +1,15 @@
 //! What every format refuses, whatever its bytes.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, Storage};
-use deedbook::{Mode, Result};
+use deedbook::Result;
 
 use crate::error_texts::FORMATS;
 use crate::support::formats::book::BOOK;
-use crate::support::formats::subject::{At, Event, Format, How, MANUAL, Walk};
-use crate::support::formats::views::plain;
+use crate::support::formats::subject::{Event, Walk};
 use crate::support::formats::wal::SINGLE;
+use crate::support::prelude::*;
 use crate::support::texts::Texts;
-use crate::support::watch::{Seen, watched};
 
 /// Where a log of this format lies on a disk.
 pub fn at(format: &dyn Format, storage: Arc<dyn Storage>) -> At {

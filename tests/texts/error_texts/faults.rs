@@ -1,19 +1,15 @@
 //! Every call of the disk fails once in every operation, or from then on.
 
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::Path;
 
+use deedbook::Result;
 use deedbook::book::Meta;
-use deedbook::storage::Storage;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::wal::{Lsn, Wal};
-use deedbook::{Error, Mode, Result};
 
 use crate::error_texts::every::{cut, events, on};
 use crate::support::formats::book::BOOK;
-use crate::support::formats::subject::{Format, MANUAL};
 use crate::support::formats::wal::TINY;
+use crate::support::prelude::*;
 use crate::support::texts::Texts;
 
 const CALLS: [Call; 15] = [

@@ -1,10 +1,8 @@
 //! The texts of errors as the source has them: every string literal outside of comments, unit tests
 //! and log lines that holds a space, or says what was being done.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use crate::error_texts::unmet::UNMET;
+use crate::support::prelude::*;
 
 const DIRS: [&str; 6] = ["log", "book", "wal", "storage", "sidecar", "transaction"];
 const FILES: [&str; 20] = [

@@ -1,20 +1,15 @@
 //! Readers of a log that others change meanwhile.
 
-use std::path::Path;
 
-use deedbook::OnCorrupt;
 use deedbook::jobs::Reach;
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Lsn, Wal};
-use deedbook::{Mode, Result};
+use deedbook::Result;
 
 use crate::error_texts::FORMATS;
 use crate::error_texts::every::{cut, events, on};
 use crate::support::formats::book::BOOK;
-use crate::support::formats::specimen::DIR;
-use crate::support::formats::subject::{Format, MANUAL};
 use crate::support::formats::wal::TINY;
+use crate::support::prelude::*;
 use crate::support::texts::Texts;
 
 pub fn all(texts: &mut Texts) {

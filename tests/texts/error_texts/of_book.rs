@@ -1,20 +1,14 @@
 //! What only a Book refuses: headers, epochs, event numbers, metadata.
 
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
 use deedbook::Batch;
 use deedbook::book::BookFormat;
 use deedbook::book::{Book, Column, META_NAME, Options};
 use deedbook::jobs::Reach;
-use deedbook::storage::Storage;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::{Durability, Result};
-use deedbook::{Mode, OnCorrupt};
+use deedbook::Result;
 
-use crate::support::common::{data, deed, event_of, header, log, read_file, write_file};
+use crate::support::common::{data, deed, event_of, header, log};
+use crate::support::prelude::*;
 use crate::support::texts::{Situation, Texts};
 
 const FILE: &str = "/log/book.log";

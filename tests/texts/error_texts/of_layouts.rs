@@ -1,19 +1,13 @@
 //! What the other layouts of a book refuse, and what a conversion does.
 
 use std::io::ErrorKind as Io;
-use std::path::Path;
-use std::sync::Arc;
 
 use deedbook::Batch;
-use deedbook::Durability;
-use deedbook::Mode;
 use deedbook::book::BookFormat;
 use deedbook::book::{Layout, Options};
-use deedbook::storage::Storage;
-use deedbook::storage::sim::{Fault, Sim, What};
 
 use crate::error_texts::of_book::tried;
-use crate::support::common::{read_file, write_file};
+use crate::support::prelude::*;
 use crate::support::texts::{Situation, Texts};
 
 const FILE: &str = "/log/book.log";

@@ -1,14 +1,10 @@
 //! What staging events, and committing them, refuses.
 
-use std::path::Path;
-use std::sync::Arc;
 
-use deedbook::jobs::{Part, Transaction};
 use deedbook::nostr::{Batches, Column, Event, EventStore, Id, Include, Options};
-use deedbook::storage::sim::Sim;
-use deedbook::{Mode, OnCorrupt};
 
-use crate::support::common::{crc32, read_file, write_file};
+use crate::support::common::crc32;
+use crate::support::prelude::*;
 use crate::support::texts::Texts;
 use arrow_array::{
     ArrayRef, FixedSizeBinaryArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,

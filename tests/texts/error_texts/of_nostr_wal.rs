@@ -1,16 +1,10 @@
 //! What only the event store's write-ahead log refuses: parameters, files, numbers, checkpoints.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
-
+use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions, repair};
-use deedbook::report::Repair;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, Storage};
-use deedbook::{Mode, OnCorrupt, Result};
+use deedbook::Result;
 
-use crate::support::common::write_file;
+use crate::support::prelude::*;
 use crate::support::texts::Texts;
 
 const DIR: &str = "/wal";

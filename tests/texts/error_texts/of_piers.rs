@@ -1,19 +1,12 @@
 //! What only a pier refuses: epochs that do not fit, those in LMDB, rolls.
 
 use std::io::ErrorKind as Io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use deedbook::Mode;
 use deedbook::book::Options;
 use deedbook::book::pier::Pier;
-use deedbook::jobs::{Part, Transaction, TransactionId};
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::storage::{Access, Storage};
-use deedbook::{Durability, Retention};
 
 use crate::error_texts::of_transactions::put_at;
-use crate::support::common::write_file;
+use crate::support::prelude::*;
 use crate::support::texts::{Situation, Texts};
 
 const PIER: &str = "/zod";

@@ -1,18 +1,11 @@
 //! Segments and head markers that are missing, wrong, or of another size.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use deedbook::Mode;
-use deedbook::storage::Memory;
 use deedbook::wal::{Layout, Lsn, Options, segment_name};
 
 use crate::error_texts::every::walked;
-use crate::support::common::{read_file, write_file};
-use crate::support::formats::specimen::{Beside, DIR, Files, Specimen};
-use crate::support::formats::subject::{At, Format, MANUAL};
-use crate::support::formats::views::plain;
 use crate::support::formats::wal::{TINY, head_marker};
+use crate::support::prelude::*;
 use crate::support::texts::Texts;
 
 type Change = fn(&mut Files);

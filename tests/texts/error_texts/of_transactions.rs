@@ -1,16 +1,12 @@
 //! What a commit of staged records refuses, and what stops one that had begun.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use deedbook::Mode;
 use deedbook::book::{Book, Options};
-use deedbook::jobs::{Part, Transaction, TransactionId};
-use deedbook::storage::Storage;
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{Durability, Result, wal};
+use deedbook::{Result, wal};
 
-use crate::support::common::{crc32, read_file, write_file};
+use deedbook::book::{Book, Options};
+use deedbook::{Result, wal};
+use crate::support::common::crc32;
+use crate::support::prelude::*;
 use crate::support::texts::Texts;
 
 const SIDECAR: &str = "/log/.deedbook";

@@ -1,17 +1,10 @@
 //! What only a write-ahead log refuses: layouts, truncation, consumers, retention.
 
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
-
-use deedbook::Mode;
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Storage};
 use deedbook::wal::{Archive, Layout, Lsn, Options};
 use deedbook::wal::{Wal, segment_name};
 
-use crate::support::common::write_file;
 use crate::support::formats::wal::head_marker;
+use crate::support::prelude::*;
 use crate::support::texts::Texts;
 
 const SEGMENTED: Layout = Layout::Segmented { segment_bytes: 64 };

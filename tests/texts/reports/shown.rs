@@ -1,18 +1,14 @@
 //! Reports as lines. A line leaves out what a report does not say, and the reasons of damage, which
 //! the suite `error_texts` has.
 
-use std::path::{Path, PathBuf};
-
+use deedbook::Result;
 use deedbook::jobs::Split;
 use deedbook::report::{
     Damage, Loss, OpenReport, RepairReport, SalvageReport, SalvageRun, VerifyReport,
 };
-use deedbook::storage::Memory;
-use deedbook::{Error, Result};
 
 use crate::support::formats::framing::crc32;
-use crate::support::formats::specimen::Files;
-use crate::support::formats::subject::Format;
+use crate::support::prelude::*;
 
 /// The pieces of a line.
 #[derive(Default)]

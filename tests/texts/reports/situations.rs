@@ -1,16 +1,9 @@
 //! The damaged logs whose reports the snapshots have: a log with a change, and a mark beside it or
 //! none. Together they show every kind of line, and in it every field that a format can have.
 
-use std::path::Path;
-
-use deedbook::storage::{Memory, Storage};
-use deedbook::{Mode, Recovery};
-
-use crate::support::formats::framing::Framing;
-use crate::support::formats::specimen::{Beside, DIR, Files, Specimen, segment_index};
-use crate::support::formats::subject::{At, Format, How, MANUAL};
-use crate::support::formats::views::plain;
+use crate::support::formats::specimen::segment_index;
 use crate::support::formats::wal::TINY;
+use crate::support::prelude::*;
 
 /// So few and so short that a reader can check each figure by hand.
 const RECORDS: usize = 6;

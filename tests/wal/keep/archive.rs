@@ -1,15 +1,11 @@
 //! The archive hook, which gets each segment before it goes.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
-use deedbook::Durability;
 use deedbook::wal::{Archive, Lsn, Wal};
-use deedbook::{Mode, Retention};
 use tempfile::TempDir;
 
 use super::{filled, options};
+use crate::support::prelude::*;
 
 /// Segments as the archive got them.
 type Archived = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;

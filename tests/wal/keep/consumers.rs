@@ -1,19 +1,15 @@
 //! Consumers keep what they need, whoever drops records.
 
-use std::time::Duration;
 
-use deedbook::ErrorKind;
-use deedbook::Retention;
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{LockAttempt, Storage};
+use deedbook::storage::LockAttempt;
 use deedbook::wal::{Lsn, Wal};
 
 use super::{filled, options};
-use crate::support::common::{read_file, write_file};
 use crate::support::formats::wal::read_all;
 use crate::support::harness::MANUAL;
 use crate::support::harness::files::cut;
 use crate::support::harness::subjects::{LARGE, SEGMENTS, TINY};
+use crate::support::prelude::*;
 use crate::tools::{at_every_call, synced};
 
 #[test]

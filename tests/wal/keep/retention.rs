@@ -1,16 +1,12 @@
 //! Rules by which a log drops whole segments: asked for, or by itself.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use deedbook::storage::{Disk, LockAttempt, Storage};
+use deedbook::storage::LockAttempt;
 use deedbook::wal::{Archive, Dropped, Layout, Lsn, Options, Wal};
-use deedbook::{Durability, ErrorKind};
-use deedbook::{Mode, Retention};
 use tempfile::TempDir;
 
 use super::{filled, options};
+use crate::support::prelude::*;
 
 /// The new head, if anything went.
 fn moved(dropped: deedbook::Result<Dropped>) -> Option<Lsn> {

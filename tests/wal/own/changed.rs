@@ -1,23 +1,14 @@
 //! What a truncation, or a second thread, changes under others: followers, the index, consumers.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use deedbook::ErrorKind;
-use deedbook::Mode;
-use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
 use deedbook::wal::{HEAD_NAME, Lsn, Wal, segment_name};
 
-use crate::support::common::write_file;
 use crate::support::formats::wal::head_marker;
 use crate::support::harness::limit::within;
 use crate::support::harness::subjects::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ALWAYS, MANUAL, views};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 use crate::tools::synced;
 
 const SUBJECTS: [&WalSubject; 4] = [&SINGLE, &SEGMENTS, &TINY, &LARGE];

@@ -1,14 +1,11 @@
 //! Syncs of one segment after the other, and of one record.
 
-use std::io;
-
-use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::wal::Lsn;
-use deedbook::{Durable, ErrorKind};
 
 use crate::support::formats::wal::read_all;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY};
 use crate::support::harness::{MANUAL, worst};
+use crate::support::prelude::*;
 
 /// Whatever else is asked: truncations, waiting for what is in the log.
 #[test]

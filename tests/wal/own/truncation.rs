@@ -1,18 +1,13 @@
 //! Crashes while a prefix is dropped or the end is cut.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-
-use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
+use deedbook::Result;
 use deedbook::wal::{Cut, Dropped, Lsn, Options, Wal, segment_name};
-use deedbook::{Durable, ErrorKind, Mode, Result};
 
 use crate::support::formats::wal::read_all;
 use crate::support::harness::files::bytes_of;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ACKNOWLEDGED, ALWAYS, MANUAL, judge, states, worst};
-use crate::support::watch::{Seen, watched};
+use crate::support::prelude::*;
 use crate::tools::{at_every_call, found, segments, synced};
 
 /// Whatever call of `change` a crash follows, the log holds the old records or the new ones, and after

@@ -1,18 +1,14 @@
 //! Commits of a ledger beside other programs that use it.
 
-use std::collections::BTreeSet;
 use std::io::Read;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use deedbook::jobs::{Transaction, TransactionId};
 use deedbook::ledger::{LedgerConfig, LedgerStore};
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Storage};
 
 use super::{BASE, DIR, begun, intent, on, open, read, stage};
 use crate::support::common::crc32;
 use crate::support::crashes::cuts;
+use crate::support::prelude::*;
 use crate::transactions::{STAGED, of_query};
 
 /// Other implementations claim no index, and take the one after the highest there is.

@@ -1,14 +1,8 @@
 //! Commits of a ledger die, or fail, at every step.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-
-use deedbook::storage::sim::{Call, Fault, What};
-use deedbook::storage::{Access, Storage};
-use deedbook::{Durable, ErrorKind};
-
 use super::{BASE, CUTS, DIR, begun, intent, is_begun, open, payloads, prepared, read};
 use crate::support::crashes::cuts;
+use crate::support::prelude::*;
 use crate::transactions::store::Kind;
 use crate::transactions::{JOB, STAGED, of_query};
 

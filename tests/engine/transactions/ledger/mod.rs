@@ -4,15 +4,11 @@ mod beside;
 mod crashes;
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull, files, open_file};
-use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
-use deedbook::{Durability, Durable, ErrorKind, Part};
 
 use crate::support::crashes::cuts;
+use crate::support::prelude::*;
 use crate::transactions::store::{Kind, Store};
 use crate::transactions::{BEFORE, JOB, of_app, of_no_application, of_query};
 

@@ -1,17 +1,13 @@
 //! Threads beside a commit.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use deedbook::Mode;
 use deedbook::jobs::{Transaction, TransactionId};
 use deedbook::nostr::EventStore;
-use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
 
 use super::{KIND, event, open, options, prepared, read};
-use crate::support::watch::watched;
+use crate::support::prelude::*;
 use crate::transactions::of_app;
 
 /// Hold a commit up when all is stored and it notes its transaction: nothing that `act` does with

@@ -2,14 +2,10 @@
 
 mod beside;
 
-use std::sync::Arc;
-
-use deedbook::jobs::Part;
 use deedbook::nostr::{Check, Event, EventStore, Id, Include, Options};
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{Durability, Durable, ErrorKind, Mode, OnCorrupt, Part, Result};
 
 use crate::support::common;
+use crate::support::prelude::*;
 use crate::support::store::nostr_keys;
 use crate::transactions::store::{Kind, Store};
 use crate::transactions::{BEFORE, JOB, of_app};

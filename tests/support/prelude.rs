@@ -1,0 +1,21 @@
+//! Names that nearly every test uses.
+
+pub use std::collections::{BTreeMap, BTreeSet};
+pub use std::path::{Path, PathBuf};
+pub use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+pub use std::sync::{Arc, Mutex};
+pub use std::time::{Duration, Instant};
+pub use std::{fs, io};
+
+pub use deedbook::jobs::{Part, Transaction, TransactionId};
+pub use deedbook::report::{Repair, Verdict};
+pub use deedbook::storage::sim::{Call, Fault, Sim, What};
+pub use deedbook::storage::{Access, Disk, File, Memory, Storage};
+pub use deedbook::{Durability, Durable, Error, ErrorKind, Mode, OnCorrupt, Recovery, Retention};
+
+pub use super::common::{read_file, write_file};
+pub use super::formats::framing::Framing;
+pub use super::formats::specimen::{Beside, DIR, Files, Specimen};
+pub use super::formats::subject::{At, Format, How, MANUAL};
+pub use super::formats::views::plain;
+pub use super::watch::{Seen, watched};
