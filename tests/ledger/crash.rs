@@ -123,28 +123,6 @@ fn wait_until_durable(run: &Run) {
     }
 }
 
-/// The fuzzer found it: a store died between writing the next index and syncing its name, another
-/// store read that index and gave it, a power cut took it back, and it was given again.
-#[test]
-fn an_index_is_not_given_by_a_counter_that_a_power_cut_takes_back() {
-    let mut run = Run::new(Durability::Always);
-    run.open().unwrap();
-    "afxafa".chars().for_each(|op| run.apply(op).unwrap());
-    run.disk.record();
-    run.apply('f').unwrap();
-    let mut given = 0;
-    for moment in run.disk.recorded() {
-        let disk = moment.kill();
-        let next = options(&disk, Durability::Always).open(small(DIR, 100_000)).unwrap();
-        let last = send(&next).last().unwrap().0;
-        let leaving = run.known.tried.clone();
-        let known = Known { shown: Some(last), leaving, ..run.known.clone() };
-        recover(&worst(&disk), &known, true).unwrap();
-        given += 1;
-    }
-    assert!(given > 3, "{given} moments");
-}
-
 /// The same by a store that had been open all the time: its own counter had long been durable.
 #[test]
 fn nor_by_one_that_another_store_wrote_meanwhile() {

@@ -6,8 +6,8 @@ use deedbook::ledger::bases;
 
 use crate::support::ledger::judge::{judge, opened};
 use crate::support::ledger::spool::{
-    BASE, DIR, drain, event, events, fetch_all, file_of, listing, memory, mix, number_of, put,
-    record, send, shown, small,
+    DIR, drain, event, events, fetch_all, file_of, listing, memory, mix, number_of, record, send,
+    shown, small,
 };
 use crate::support::prelude::*;
 use crate::support::report;
@@ -203,27 +203,4 @@ fn a_rescue_of_the_quarantine_goes_by_the_limit_of_its_ledger() {
     let copied = options.salvage(&quarantine, "events", "/rescued").unwrap();
     assert_eq!(copied.iter().map(|copy| copy.report.records).collect::<Vec<_>>(), [2]);
     assert_eq!(drain(&options.open(small("/rescued", 100)).unwrap()), [first, long]);
-}
-
-/// Found by the fuzzer `ledger_open`. Salvage read inside a damaged record, met further damage there, and called the
-/// records after that damage proved. They were payload.
-#[test]
-fn salvage_proves_no_record_inside_a_damaged_one_whatever_damage_lies_between() {
-    let (memory, options) = memory();
-    let mut inner = file_of(&events(10..14, 0));
-    let third = 2 * inner.len() / 4;
-    // The length of the third is beyond the limit then.
-    inner[third + 3] = 1;
-    let whole = file_of(&events(0..2, 0));
-    let mut damaged = file_of(&[inner]);
-    damaged[4] ^= 1;
-    // The damaged record leads to zeros, and no record follows.
-    put(&memory, 0, &[whole, damaged, vec![0; 100], vec![8]].concat());
-    let copies = options.salvage(DIR, BASE, "/copy").unwrap();
-    let report = &copies[0].report;
-    assert_eq!((report.records, report.uncertain), (5, 3), "{report:?}");
-    let proved: u64 = report.runs.iter().filter(|run| run.proved).map(|run| run.records).sum();
-    assert_eq!(proved, 2, "{report:?}");
-    // The last damage reaches up to the end: nothing that lies there is called clean.
-    assert_eq!(report.damages.last().unwrap().end, report.source_bytes, "{report:?}");
 }

@@ -27,7 +27,6 @@ mod limits;
 mod migrate;
 mod needed;
 mod processes;
-mod properties;
 mod reader;
 mod removal;
 mod rotation;

@@ -8,7 +8,6 @@ use deedbook::Result;
 
 use crate::support::formats::subject::Record;
 use crate::support::formats::wal::{ANY, SINGLE, TINY, read_all};
-use crate::support::harness::subjects;
 use crate::support::prelude::*;
 
 /// The records and the files of a log in small segments. All is synced, and the writer has died.
@@ -171,26 +170,6 @@ fn settings_that_are_damaged_or_gone_cost_no_record() {
             let at = At::memory(&files.restore(), specimen.path());
             let log = format.open(&at, Mode::Append, MANUAL).unwrap();
             assert_eq!(log.len().unwrap(), 8, "{}, bit {bit} of {bits}", format.name);
-        }
-    }
-}
-
-/// Without a mark neither: refused, and nothing is cut.
-// Promise: wal-limit.
-#[test]
-fn a_record_beyond_the_limit_is_not_cut_as_torn() {
-    for subject in [&subjects::SINGLE, &subjects::TINY] {
-        for gone in [&["settings"][..], &["settings", "mark"]] {
-            let disk = Sim::new();
-            let wal = subject.wal(&disk, MANUAL).unwrap();
-            wal.commit(b"short").unwrap();
-            wal.append(&[9; 100]).unwrap();
-            let killed = disk.kill();
-            gone.iter().for_each(|name| killed.remove(&subject.sidecar().join(name)).unwrap());
-            let lower = subject.options(&killed, MANUAL).record_bytes_max(50);
-            let error = lower.open(subject.path, Mode::Append).unwrap_err();
-            assert_eq!((error.kind(), error.offset()), (ErrorKind::Corrupt, Some(13)), "{gone:?}");
-            assert_eq!(subject.wal(&killed, MANUAL).unwrap().len().unwrap(), 2);
         }
     }
 }

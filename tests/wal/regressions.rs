@@ -1,73 +1,13 @@
 //! Bugs that were found in the write-ahead log, each with its story.
 
-use std::io::ErrorKind::{Other, StorageFull};
+use std::io::ErrorKind::StorageFull;
 
 use deedbook::wal::{Lsn, Options, Wal, segment_name};
 
-use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY};
-use crate::support::harness::{MANUAL, states};
+use crate::support::harness::MANUAL;
+use crate::support::harness::subjects::SEGMENTS;
 use crate::support::prelude::*;
-use crate::tools::{at_every_call, found, synced, synced_on};
-
-/// Found by the enumerator: between the new head and its mark no mark is believed, and recovery cut
-/// the segments reserved ahead. With the power gone half-way, one of them came back after a gap,
-/// and the log was refused as corrupt, though all that was torn was empty.
-// Promise: wal-recovery.
-#[test]
-fn segments_reserved_ahead_that_come_back_behind_a_gap_are_torn() {
-    let disk = Sim::new();
-    disk.set_allocates(true);
-    let (disk, wal, _) = synced_on(disk, &TINY, MANUAL, 5, 50);
-    disk.record();
-    wal.truncate_before(wal.end().unwrap()).unwrap();
-    let moments = disk.recorded();
-    assert!(moments.len() > 3);
-    for (at, killed) in moments.iter().enumerate() {
-        for (call, after) in at_every_call(killed, 32, || TINY.wal(killed, MANUAL).unwrap()) {
-            let what = format!("killed at {at}, power cut at {call}");
-            let wal = TINY.wal(&after, MANUAL).unwrap_or_else(|error| panic!("{what}: {error:?}"));
-            let len = wal.len().unwrap();
-            assert!([5, 0].contains(&len), "{what}: {len}");
-        }
-    }
-}
-
-/// Found by the fault loops: the cut of a truncation was in the cache only, because its sync had
-/// failed. The next writer found nothing left to cut, synced nothing, and removed the intent; a
-/// power cut brought the dropped records back.
-// Promise: wal-fsync-fails.
-#[test]
-fn a_cut_whose_sync_failed_is_made_again() {
-    for subject in [&SINGLE, &TINY] {
-        for at in 1..8 {
-            let (disk, wal, lsns) = synced(subject, MANUAL, 5, 50);
-            disk.inject(Fault::once(at, What::Error(Other)).of(Call::Sync));
-            if wal.truncate_after(lsns[1]).is_ok() {
-                assert!(at > 3);
-                break;
-            }
-            drop(wal);
-            let len = found(subject, &disk).len();
-            for after in states(&disk, 32) {
-                assert_eq!(found(subject, &after).len(), len, "{} sync {at}", subject.name);
-            }
-        }
-    }
-}
-
-/// Found by the fault loops: a truncation that could not even read the log changed nothing, and did
-/// not say so.
-// Promise: wal-read-error.
-#[test]
-fn a_truncation_that_was_refused_says_that_nothing_changed() {
-    let (disk, wal, lsns) = synced(&TINY, MANUAL, 5, 50);
-    disk.inject(Fault::once(1, What::Error(Other)).of(Call::Read));
-    let error = wal.truncate_after(lsns[1]).unwrap_err();
-    assert_eq!((error.kind(), error.durable()), (ErrorKind::Io, Some(Durable::No)));
-    assert_eq!(wal.len().unwrap(), 5);
-    wal.truncate_after(lsns[1]).unwrap();
-    assert_eq!(wal.len().unwrap(), 2);
-}
+use crate::tools::synced;
 
 /// Found by the benchmark of group commit: a sync read the file's length, an append of another
 /// thread reserved more space, and the sync took the difference for a truncation by another
@@ -165,26 +105,4 @@ fn a_truncation_that_finds_no_room_is_refused_and_the_handle_goes_on() {
         assert_eq!(wal.len().unwrap(), 2);
         assert!(disk.list("/log".as_ref()).unwrap().iter().all(|name| name != "head.tmp"));
     }
-}
-
-/// Found by failing every call: all records were dropped, and the mark of the new head was not yet
-/// stored when the power was cut. The mark before it ends at the head, but was taken for another
-/// log's, and so a segment that was only reserved made the log corrupt.
-#[test]
-fn a_mark_that_ends_at_the_new_head_is_the_logs() {
-    let disk = Sim::new();
-    let wal = TINY.wal(&disk, MANUAL).unwrap();
-    wal.append(&[7; 92]).unwrap();
-    wal.sync().unwrap();
-    let mark = read_file(&disk, &TINY.sidecar().join("mark"));
-    let head = wal.end().unwrap();
-    wal.truncate_before(head).unwrap();
-    let disk = disk.kill();
-    write_file(&disk, &TINY.sidecar().join("mark"), &mark);
-    let segment = |index| Path::new(TINY.path).join(segment_name(index));
-    disk.open(&segment(1), Access::Write).unwrap().set_len(36).unwrap();
-    write_file(&disk, &segment(2), &[0; 64]);
-    let wal = TINY.wal(&disk, MANUAL).unwrap();
-    assert_eq!((wal.len().unwrap(), wal.end().unwrap()), (0, head));
-    assert_eq!(wal.append(b"on").unwrap(), head);
 }

@@ -48,6 +48,7 @@ fn a_record_inside_a_damaged_one_is_not_given_backwards_either() {
 
 /// Below its first record's length a log "lost acknowledged records", and the error advised a repair,
 /// which cut all of them off. Nothing cuts them, and what is said is which limit to raise.
+// Promise: wal-limit.
 #[test]
 fn a_limit_below_the_records_never_cuts_and_says_what_to_raise() {
     for format in FORMATS {

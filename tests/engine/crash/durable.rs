@@ -7,7 +7,7 @@ use crate::support::harness::config::Config;
 use crate::support::harness::files::copied;
 use crate::support::harness::history::Run;
 use crate::support::harness::{
-    ACKNOWLEDGED, ALWAYS, How, Log, MANUAL, Record, Subject, judge, states, views, worst,
+    ALWAYS, How, Log, MANUAL, Record, Subject, judge, states, views, worst,
 };
 use crate::support::prelude::*;
 use crate::support::report;
@@ -17,9 +17,6 @@ for_every_subject! {
     /// power gone before the copy reached the disk, refused as having lost acknowledged records.
     /// Of segments all have to be synced, not only the last one.
     a_copied_log_is_synced_before_it_counts_as_durable,
-    /// Found by the enumerator: the mark is not synced with every sync, so after a power cut it may
-    /// be older than what was acknowledged, and `recovery="acknowledged"` cut that.
-    recovery_to_the_acknowledged_keeps_all_of_it_after_a_power_cut,
     /// A sync that reads how far it reaches after the fsync acknowledges what came in between. And
     /// of segments, those that were synced already are written again meanwhile.
     what_is_appended_during_a_sync_is_durable_after_the_next_one,
@@ -46,26 +43,6 @@ fn a_copied_log_is_synced_before_it_counts_as_durable(subject: &Subject) {
 
 fn log_of(subject: &Subject, disk: &Sim) -> Vec<Record> {
     subject.open(disk, MANUAL).unwrap().read_all().unwrap()
-}
-
-fn recovery_to_the_acknowledged_keeps_all_of_it_after_a_power_cut(subject: &Subject) {
-    // Never acknowledged, though it may be on the disk: cut if the mark is known to be exact.
-    for (writer, kept_more) in [(ACKNOWLEDGED, 0), (MANUAL, 1)] {
-        let disk = Sim::new();
-        let log = subject.open(&disk, writer).unwrap();
-        for n in 0..4u8 {
-            log.append(0, &[n; 200]).unwrap();
-            log.sync().unwrap();
-        }
-        let acknowledged = log.read_all().unwrap();
-        log.append(0, &[9; 200]).unwrap();
-        let written = log.read_all().unwrap();
-        for after in states(&disk, 100).into_iter().chain([disk.kill()]) {
-            let got = subject.open(&after, ACKNOWLEDGED).unwrap().read_all().unwrap();
-            judge(&got, &written, acknowledged.len(), false).unwrap();
-            assert!(got.len() <= acknowledged.len() + kept_more, "{writer:?}: {}", got.len());
-        }
-    }
 }
 
 /// Whether every state that a power cut can leave has what the log says is durable, and nothing but

@@ -44,30 +44,6 @@ fn a_batch_with_a_higher_limit_than_the_log_is_refused_whole() {
     }
 }
 
-/// Opened with a lower limit than it was written with, a log without a mark lost its last record:
-/// "length over the limit" was taken for a torn tail and cut.
-#[test]
-fn a_log_with_longer_records_than_the_limit_is_refused_not_cut() {
-    for format in FORMATS {
-        let events = [plain(1, 20), plain(1, 200)].concat();
-        let specimen = Specimen::new(format, &events, Beside::Nothing);
-        let memory = specimen.files.restore();
-        let at = At::memory(&memory, specimen.path());
-        // `Spec`, which cuts damage, does not cut it either.
-        let cutting = How { recovery: Recovery::Spec, ..low(100) };
-        refused(format.open(&at, Mode::Append, cutting), ErrorKind::Corrupt);
-        let error = refused(format.open(&at, Mode::Append, low(100)), ErrorKind::Corrupt);
-        let says =
-            format!("length {}, limit 10", if format.framing().is_book() { 204 } else { 200 });
-        assert!(error.message().contains(&says), "{error}");
-        assert!(Files::of(&memory).space(format) == specimen.space, "{}", format.name());
-        let walk = format.open(&at, Mode::Read, low(100)).unwrap().forward(None, None, false);
-        let kind = walk.error.map(|error| error.kind());
-        assert_eq!((walk.records.len(), kind), (1, Some(ErrorKind::Corrupt)));
-        assert_eq!(format.open(&at, Mode::Append, MANUAL).unwrap().len().unwrap(), 2);
-    }
-}
-
 #[test]
 fn impossible_limits_are_refused_everywhere() {
     for format in FORMATS {

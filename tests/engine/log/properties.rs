@@ -5,7 +5,6 @@ use proptest::prelude::*;
 
 use crate::log::{FORMATS, LARGE};
 use crate::support::common::event_of;
-use crate::support::formats::framing::crc32;
 use crate::support::formats::specimen::in_memory;
 use crate::support::formats::subject::{Event, Log, Record};
 use crate::support::prelude::*;
@@ -164,25 +163,6 @@ proptest! {
     #![proptest_config(config(250))]
 
     #[test]
-    fn any_history_is_read_back(
-        format in format(),
-        steps in vec(step(), 1..25),
-        durability in durability(),
-        range in (0usize..60, 0usize..60),
-    ) {
-        let (memory, at) = in_memory(format);
-        let model = perform(format, &at, durability, &steps);
-        let first = if model.is_empty() { 0 } else { format.first_ordinal() };
-        let mut bytes = format.framing().file_header(first);
-        model.iter().for_each(|(tag, payload)| bytes.extend(format.framing().encode(*tag, payload)));
-        let (framing, space) = (format.framing(), Files::of(&memory).space(format));
-        prop_assert!(framing.foretold(&space) == framing.foretold(&bytes));
-        let log = format.read(&at).unwrap();
-        assert_reads(format, &*log, &model, range, 1 << 14);
-        prop_assert!(format.verify(&at, MANUAL).unwrap().ok());
-    }
-
-    #[test]
     fn any_long_log_is_read_alike_with_and_without_its_sidecar(
         format in prop::sample::select(&LARGE[..]),
         count in 50usize..500,
@@ -247,103 +227,6 @@ proptest! {
             prop_assert!(parts <= most, "{parts} parts of {bytes} bytes by {split_bytes}");
         }
     }
-
-    /// Nothing panics.
-    #[test]
-    fn any_damage_is_survived(
-        format in format(),
-        count in 1u64..40,
-        edits in vec((any::<prop::sample::Index>(), any::<u8>(), 1usize..600), 1..5),
-        keep_sidecar in any::<bool>(),
-    ) {
-        let (memory, at) = in_memory(format);
-        let model: Vec<_> = (0..count).map(|i| event_of(i, 300)).collect();
-        perform(format, &at, Durability::Manual, &[Step::Batch(model)]);
-        let mut files = Files::of(&memory);
-        let (mut space, start) = (files.space(format), format.framing().start());
-        for (at, value, len) in edits {
-            let at = start + at.index(space.len() - start);
-            let end = space.len().min(at + len);
-            space[at..end].fill(value);
-        }
-        if !keep_sidecar {
-            files = files.without_sidecar();
-        }
-        survives(format, &At::memory(&files.with_space(format, &space).restore(), at.path));
-    }
-
-    #[test]
-    fn any_bytes_are_survived(
-        format in format(),
-        first in 0u64..3,
-        bytes in vec(prop_oneof![Just(0), any::<u8>()], 0..300),
-    ) {
-        let (memory, at) = in_memory(format);
-        memory.create_dir(Path::new(DIR)).unwrap();
-        let bytes = [format.framing().file_header(first), bytes].concat();
-        write_file(&memory, &format.first_file(&at.path), &bytes);
-        survives(format, &at);
-    }
-
-    /// A mark with a good checksum may still say anything.
-    #[test]
-    fn any_mark_is_survived(
-        format in format(),
-        count in 0u64..5,
-        numbers in vec(prop_oneof![0u64..200, Just(16), Just(u64::MAX), any::<u64>()], 10),
-        sums in any::<bool>(),
-        right in vec(any::<bool>(), 8),
-    ) {
-        let (memory, at) = in_memory(format);
-        let model: Vec<_> = (0..count).map(|i| event_of(i, 60)).collect();
-        perform(format, &at, Durability::Manual, &[Step::Batch(model)]);
-        let path = format.sidecar(&at.path).join("mark");
-        let mut mark = read_file(&memory, &path);
-        let slot = |at: usize| u64::from_le_bytes(*mark[at + 8..].first_chunk().unwrap());
-        let at_slot = if slot(0) > slot(512) { 0 } else { 512 };
-        for (i, field) in [16, 24, 32, 40, 56, 72, 80, 96].into_iter().enumerate() {
-            if !right[i] {
-                mark[at_slot + field..][..8].copy_from_slice(&numbers[i].to_le_bytes());
-            }
-        }
-        if !sums {
-            mark[at_slot + 48..][..8].copy_from_slice(&numbers[9].to_le_bytes());
-        }
-        let sum = crc32(&mark[at_slot..at_slot + 124]);
-        mark[at_slot + 124..][..4].copy_from_slice(&sum.to_le_bytes());
-        write_file(&memory, &path, &mark);
-        survives(format, &at);
-    }
-}
-
-/// Read in every way, check, salvage, open and append; errors are fine.
-fn survives(format: &dyn Format, at: &At) {
-    if let Ok(log) = format.read(at) {
-        let end = log.end().unwrap_or(0);
-        for skip in [true, false] {
-            let _ = (log.forward(None, None, skip), log.arrow(skip));
-            let _ = log.splits(100, None, None, skip);
-        }
-        let _ = (log.backward(None, None), log.follow(), log.refresh(), log.durable());
-        for ordinal in [0, 1, 2, 100, end, u64::MAX] {
-            let _ = (log.read(ordinal), log.forward(Some(ordinal), None, true));
-            let _ = log.backward(None, Some(ordinal));
-        }
-    }
-    let _ = format.verify(at, MANUAL);
-    let copy = format.path_in(Path::new("/copy"));
-    at.storage.create_dir(copy.parent().unwrap()).unwrap();
-    let _ = format.salvage(at, &copy, MANUAL);
-    if let Ok(log) = format.open(at, Mode::Append, MANUAL) {
-        let appended = log.append(1, b"new");
-        let len = log.len().unwrap();
-        log.close().unwrap();
-        if appended.is_ok() {
-            let log = format.open(at, Mode::Append, MANUAL).unwrap();
-            assert_eq!(log.len().unwrap(), len, "{}", format.name());
-        }
-    }
-    let _ = format.repair(at, MANUAL);
 }
 
 proptest! {

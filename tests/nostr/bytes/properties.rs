@@ -7,7 +7,7 @@ use deedbook::nostr::{Event, Flags};
 use proptest::prelude::*;
 
 use crate::support::nostr_layout::{
-    Seen, event_of, header, open, pages, plain_tags, read, record, shared,
+    Seen, event_of, header, open, plain_tags, read, record, shared,
 };
 
 /// Texts whose lengths and first bytes are those at which the layout changes.
@@ -78,29 +78,6 @@ proptest! {
         let mut other = Vec::new();
         encode_stored(&read, !trailer, 65_536, &mut other).unwrap();
         prop_assert_eq!(parse(&other).unwrap().to_event(), event);
-    }
-
-    #[test]
-    fn any_events_come_back_from_pages_of_any_size(
-        sizes in prop::collection::vec((0usize..40_000, 0u8..4), 1..12),
-        page in prop::sample::select(vec![1024u32, 2048, 4096, 8192, 16_384, 32_768, 65_536]),
-        trailer in any::<bool>(),
-    ) {
-        let mut bytes = header(page as usize, 7, 1, 0, 0);
-        let mut expected = Vec::new();
-        for (number, (len, flags)) in sizes.into_iter().enumerate() {
-            let event = event_of(number as u32, len >> (number % 4 * 4));
-            let offset = bytes.len() as u32;
-            let mut encoded = Vec::new();
-            encode(&event, Flags(flags), trailer, page, &mut encoded).unwrap();
-            let by_hand = record(&event, &plain_tags(&event.tags), flags, trailer, page as usize);
-            prop_assert_eq!(&encoded, &by_hand);
-            let start = bytes.len();
-            spread(&encoded, page, &mut bytes);
-            prop_assert_eq!(&bytes[start..], &pages(&by_hand, page as usize));
-            expected.push(Seen::Record { offset, flags, event });
-        }
-        prop_assert_eq!(read(&open(&bytes).unwrap()), expected);
     }
 }
 
