@@ -231,6 +231,34 @@ impl Explorer {
     }
 }
 
+/// A log that functions open and judge; they panic.
+struct Judged<B, J>(B, J);
+
+impl<B: Fn(&Sim), J: Fn(&Sim)> World for Judged<B, J> {
+    type Known = ();
+    fn recover(&self, disk: &Sim, (): &(), _crash: Crash) -> Result<(), String> {
+        (self.1)(disk);
+        Ok(())
+    }
+    fn begin(&self, disk: &Sim) -> Result<(), String> {
+        (self.0)(disk);
+        Ok(())
+    }
+}
+
+/// Crash at each call that was recorded, and again in what the next process does to `begin`.
+pub fn crash_each(disk: &Sim, states: u64, begin: impl Fn(&Sim), judge: impl Fn(&Sim)) -> Counts {
+    let moments: Vec<_> = disk.recorded().into_iter().map(|moment| (moment, &())).collect();
+    let mut explorer = Explorer::default();
+    explorer.explore("", &Judged(begin, judge), &moments, &Plan::of(states));
+    explorer.counts
+}
+
+/// The disks that a kill and power cuts leave at each call that was recorded.
+pub fn recorded_images(disk: &Sim, states: u64) -> impl Iterator<Item = Sim> {
+    disk.recorded().into_iter().flat_map(move |moment| images(&moment, states))
+}
+
 /// The states that a power cut at this moment may leave: all, or `states` of them. The first keeps no write that was not
 /// synced, the second keeps all of them, and each other one keeps some by chance.
 pub fn choices(disk: &Sim, states: u64, seed: u64) -> Vec<Choice> {

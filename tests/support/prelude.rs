@@ -18,4 +18,4 @@ pub use super::formats::framing::Framing;
 pub use super::formats::specimen::{Beside, DIR, Files, Specimen};
 pub use super::formats::subject::{At, Format, How, MANUAL};
 pub use super::formats::views::plain;
-pub use super::watch::{Seen, watched};
+pub use super::watch::{Seen, before_call, watched};

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use deedbook::storage::sim::Call;
 use deedbook::storage::{File, Storage};
@@ -34,6 +35,22 @@ pub fn watched(
     hook: impl Fn(Seen) + Send + Sync + 'static,
 ) -> Arc<dyn Storage> {
     Arc::new(Around { storage, by: Watching(Arc::new(hook)) })
+}
+
+/// `storage`, which acts before its call number `at`, and the number of its calls so far.
+pub fn before_call(
+    storage: Arc<dyn Storage>,
+    at: u64,
+    act: impl Fn() + Send + Sync + 'static,
+) -> (Arc<dyn Storage>, Arc<AtomicU64>) {
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = calls.clone();
+    let storage = watched(storage, move |seen| {
+        if seen == Seen::Calling && count.fetch_add(1, Ordering::Relaxed) + 1 == at {
+            act();
+        }
+    });
+    (storage, calls)
 }
 
 impl Between for Watching {

@@ -45,21 +45,25 @@ fn begun_with(set: impl Fn(Options) -> Options, layout: Layout, synced: u64) -> 
     (disk, pier)
 }
 
-/// Open what a crash left, for reading and for writing; go on, roll again, open once more.
-fn judge(image: &Sim, known: &Known) -> Vec<u64> {
+/// Open what a crash left, for reading and for writing; go on, roll again, open once more. A second crash came
+/// in an append and a roll of the next process.
+fn judge(image: &Sim, known: &Known, crash: Crash) -> Vec<u64> {
+    let again = crash == Crash::Second;
     let seen = match options(image).open_pier(PIER, Mode::Read) {
         Ok(reader) => all(&reader),
         Err(error) => panic!("for reading: {error:?}"),
     };
     let pier = options(image).open_pier(PIER, Mode::Append).unwrap();
     let found = numbers(&pier);
-    assert!(known.epochs.contains(&found), "epochs {found:?}");
+    let is_known = |found: &[u64]| known.epochs.iter().any(|epochs| epochs == found);
+    let is_longer = again && is_known(&found[..found.len() - 1]);
+    assert!(is_known(&found) || is_longer, "epochs {found:?}");
     assert!(layouts(&pier).iter().all(|layout| *layout == known.layout), "{:?}", layouts(&pier));
     let events = all(&pier);
     assert_eq!(events, seen, "a writer found other events than a reader");
     let last = events.last().copied().unwrap_or(0);
     assert_eq!(events, (1..=last).collect::<Vec<_>>());
-    assert!((known.durable..=known.tried).contains(&last), "last event {last}");
+    assert!((known.durable..=known.tried + u64::from(again)).contains(&last), "last event {last}");
     if let Some(&number) = found.last().filter(|&&number| number > 0) {
         // Whole: it has what the one before has.
         assert_eq!(pier.meta().unwrap().who, Some(WHO));
@@ -84,9 +88,19 @@ struct Crashed {
 impl World for Crashed {
     type Known = Known;
 
-    fn recover(&self, disk: &Sim, known: &Known, _crash: Crash) -> Result<(), String> {
-        self.found.borrow_mut().insert(judge(disk, known));
+    fn recover(&self, disk: &Sim, known: &Known, crash: Crash) -> Result<(), String> {
+        let found = judge(disk, known, crash);
+        if crash != Crash::Second {
+            self.found.borrow_mut().insert(found);
+        }
         Ok(())
+    }
+
+    fn begin(&self, disk: &Sim) -> Result<(), String> {
+        let pier = appending(disk);
+        let last = pier.last().unwrap() + 1;
+        append(&pier, last..=last);
+        pier.roll().map(drop).map_err(|error| format!("{error:?}"))
     }
 }
 
@@ -136,43 +150,6 @@ fn a_roll_is_durable_with_any_durability_and_recovery_of_the_handle() {
     }
 }
 
-/// The roll after an interrupted one meets what that left aside, and is interrupted, too.
-// Promise: pier-roll.
-#[test]
-fn a_second_crash_in_the_roll_after_a_first_one_leaves_the_same() {
-    let (disk, pier) = begun(2);
-    disk.record();
-    pier.roll().unwrap();
-    let (mut moments, mut found) = (0, BTreeSet::new());
-    for (at, first) in disk.recorded().into_iter().enumerate() {
-        let crashes = first.crashes();
-        let cut = crashes.build(&crashes.sample(at as u64));
-        for image in [first.kill(), cut] {
-            let pier = appending(&image);
-            // Where the first roll was as good as done, it has no event, and gets one.
-            let begun = numbers(&pier);
-            let last = pier.last().unwrap() + 1;
-            append(&pier, last..=last);
-            image.record();
-            assert_eq!(pier.roll().unwrap(), last);
-            let longer = [&begun[..], &[last]].concat();
-            let layout = Layout::Packed;
-            let known = Known { layout, durable: last, tried: last, epochs: vec![begun, longer] };
-            for (call, moment) in image.recorded().into_iter().enumerate() {
-                if (call + at) % 5 != 0 {
-                    continue;
-                }
-                found.insert(judge(&moment.kill(), &known));
-                let crashes = moment.crashes();
-                found.insert(judge(&crashes.build(&crashes.nth(0)), &known));
-                found.insert(judge(&crashes.build(&crashes.sample(call as u64)), &known));
-                moments += 1;
-            }
-        }
-    }
-    assert!(moments > 500 && found.len() > 3, "{moments} moments, {found:?}");
-}
-
 /// Names that a writer left unsynced when it died are synced by the next one, before it acknowledges.
 #[test]
 fn an_epoch_that_a_dead_writer_began_is_durable_once_it_is_appended_to() {
@@ -201,8 +178,8 @@ fn a_call_that_fails_during_a_roll_loses_nothing() {
 }
 
 fn fails_in(layout: Layout) {
-    let (mut failed, mut went_on, mut closed, mut call) = (0, 0, 0, 1);
-    loop {
+    let (mut failed, mut went_on, mut closed) = (0, 0, 0);
+    for call in 1.. {
         let (disk, pier) = begun_in(layout, 2);
         disk.inject(Fault::once(call, What::Error(Io::Other)));
         let rolled = pier.roll();
@@ -241,18 +218,16 @@ fn fails_in(layout: Layout) {
             assert!(rolled.is_ok());
             break;
         }
-        call += 1;
     }
     assert!(failed > 30 && went_on > 10 && closed > 0, "{failed} {went_on} {closed}");
-    assert!(call > 40 && Path::new(PIER).is_absolute());
 }
 
 /// What an interrupted roll left aside is removed first. A list of it that fails does not count as empty.
 #[test]
 fn nothing_that_an_interrupted_roll_left_gets_into_an_epoch() {
     let next = Path::new(LOG).join(".deedbook/next");
-    let (mut refused, mut call) = (0, 1);
-    loop {
+    let mut refused = 0;
+    for call in 1.. {
         let (disk, pier) = begun(2);
         disk.create_dir(&next).unwrap();
         put(&disk, next.join("vere.txt"), b"of another one");
@@ -273,7 +248,6 @@ fn nothing_that_an_interrupted_roll_left_gets_into_an_epoch() {
         if !struck {
             break;
         }
-        call += 1;
     }
     assert!(refused > 0);
 }

@@ -233,8 +233,7 @@ fn verify_checks_every_epoch_and_what_lies_between() {
 #[test]
 fn a_call_that_fails_while_a_pier_is_opened_leaves_no_epoch_out() {
     for mode in [Mode::Read, Mode::Append] {
-        let mut call = 1;
-        loop {
+        for call in 1.. {
             let disk = three_epochs();
             disk.inject(Fault::once(call, What::Error(std::io::ErrorKind::Other)));
             let opened = options(&disk).open_pier(PIER, mode);
@@ -245,11 +244,10 @@ fn a_call_that_fails_while_a_pier_is_opened_leaves_no_epoch_out() {
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Io, "call {call}: {error}"),
             }
             if !struck {
+                assert!(call > 10, "{call}");
                 break;
             }
-            call += 1;
         }
-        assert!(call > 10, "{call}");
     }
 }
 

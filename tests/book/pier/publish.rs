@@ -1,5 +1,6 @@
 //! Large transactions: each part becomes an epoch; a crash at any step leaves none of them or all.
 
+use std::cell::RefCell;
 use std::io::ErrorKind as Io;
 
 use deedbook::book::pier::Pier;
@@ -249,16 +250,12 @@ fn a_crash_at_any_step_leaves_all_of_a_commit_or_none() {
     let parts = staged(&pier, "one", BEFORE);
     disk.record();
     pier.commit_staged(&transaction("one", 1), &parts).unwrap();
-    let (mut moments, mut states, mut found) = (0, 0, BTreeSet::new());
-    for moment in disk.recorded() {
-        for image in images(&moment, STATES) {
-            found.insert(judge(&image));
-            states += 1;
-        }
-        moments += 1;
-    }
-    assert!(moments > 130 && states > 1000, "{moments} moments, {states} states");
-    assert_eq!(found, BTreeSet::from([false, true]));
+    let found = RefCell::new(BTreeSet::new());
+    let counts = crash_each(&disk, STATES, |image| {
+        found.borrow_mut().insert(judge(image));
+    });
+    assert!(counts.moments > 130 && counts.states > 1000 && counts.second > 1000, "{counts:?}");
+    assert_eq!(found.into_inner(), BTreeSet::from([false, true]));
     // Once it returned, it is durable.
     assert!(images(&disk, STATES).iter().all(judge));
 }
@@ -276,41 +273,11 @@ fn a_commit_is_durable_with_any_durability_and_recovery_of_the_handle() {
     }
 }
 
-#[test]
-fn a_second_crash_while_a_commit_is_brought_to_its_end_leaves_all_of_it() {
-    let (disk, pier) = two_epochs();
-    let parts = staged(&pier, "one", BEFORE);
-    disk.record();
-    pier.commit_staged(&transaction("one", 1), &parts).unwrap();
-    let intent = Path::new(LOG).join(".deedbook/transaction");
-    let (mut begun, mut judged) = (0, 0);
-    for (at, moment) in disk.recorded().into_iter().enumerate() {
-        let image = moment.kill();
-        if image.open(&intent, deedbook::storage::Access::Read).is_err() {
-            continue;
-        }
-        begun += 1;
-        image.record();
-        drop(opened(&image));
-        for (call, second) in image.recorded().into_iter().enumerate().skip(at % 3).step_by(3) {
-            let crashes = second.crashes();
-            assert!(judge(&second.kill()));
-            // The intent may be lost that the first crash left unsynced, and then nothing has begun.
-            for index in 0..crashes.count().min(4) {
-                judge(&crashes.build(&crashes.nth(index)));
-                judge(&crashes.build(&crashes.sample(index + call as u64)));
-            }
-            judged += 1;
-        }
-    }
-    assert!(begun > 10 && judged > 100, "{begun} {judged}");
-}
-
 /// Each call of a commit fails once: the handle goes on, or is closed; nothing is lost or doubled.
 #[test]
 fn a_call_that_fails_during_a_commit_loses_nothing() {
-    let (mut failed, mut went_on, mut closed, mut call) = (0, 0, 0, 1);
-    loop {
+    let (mut failed, mut went_on, mut closed) = (0, 0, 0);
+    for call in 1.. {
         let (disk, pier) = two_epochs();
         let parts = staged(&pier, "one", BEFORE);
         disk.inject(Fault::once(call, What::Error(Io::Other)));
@@ -338,7 +305,6 @@ fn a_call_that_fails_during_a_commit_loses_nothing() {
             assert!(is_done);
             break;
         }
-        call += 1;
     }
     assert!(failed > 60 && went_on > 40 && closed > 5, "{failed} {went_on} {closed}");
 }

@@ -1,6 +1,7 @@
 //! Dropping the first epochs: which may go, what consumers keep, and crashes, power cuts and failing
 //! calls at every step.
 
+use std::cell::RefCell;
 use std::io::ErrorKind as Io;
 use std::time::SystemTime;
 
@@ -246,13 +247,10 @@ fn a_check_that_could_check_nothing_says_so() {
         let disk = Sim::new();
         let pier = appending(&disk);
         append(&pier, 1..=3);
-        let calls = AtomicUsize::new(0);
-        let storage = watched(Arc::new(disk.clone()), move |seen| {
-            if seen == Seen::Calling && calls.fetch_add(1, Ordering::Relaxed) == at {
-                pier.roll().unwrap();
-                append(&pier, 4..=4);
-                pier.retain(&most(0)).unwrap();
-            }
+        let (storage, _) = before_call(Arc::new(disk.clone()), at, move || {
+            pier.roll().unwrap();
+            append(&pier, 4..=4);
+            pier.retain(&most(0)).unwrap();
         });
         match Options::new().storage(storage).verify_pier(PIER) {
             Ok(report) => assert!(!report.epochs.is_empty(), "dropped at call {at}"),
@@ -308,31 +306,27 @@ fn judge(image: &Sim, left: &[Vec<u64>]) -> Vec<u64> {
 #[test]
 fn a_crash_at_any_step_leaves_the_epochs_from_some_one_on() {
     let states = [vec![0, 3, 5, 9], vec![3, 5, 9], vec![5, 9], vec![9]];
-    let (mut moments, mut images, mut found) = (0, 0, BTreeSet::new());
     let disk = four_epochs();
     let pier = appending(&disk);
     disk.record();
     assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
-    for moment in disk.recorded() {
-        for image in crashes::images(&moment, 200) {
-            found.insert(judge(&image, &states));
-            images += 1;
-        }
-        moments += 1;
-    }
+    let found = RefCell::new(BTreeSet::new());
+    let counts = crash_each(&disk, 200, |image| {
+        found.borrow_mut().insert(judge(image, &states));
+    });
     // Once it returned, they do not come back.
     for image in crashes::images(&disk, 200) {
         judge(&image, &states[3..]);
     }
-    assert!(moments > 20 && images > 1000, "{moments} moments, {images} images");
-    assert_eq!(found, BTreeSet::from(states));
+    assert!(counts.moments > 20 && counts.states > 1000, "{counts:?}");
+    assert_eq!(found.into_inner(), BTreeSet::from(states));
 }
 
 /// Each call fails once: the handle goes on or is closed, and what is found has no gap.
 #[test]
 fn a_call_that_fails_leaves_the_epochs_from_some_one_on() {
-    let (mut failed, mut closed, mut call) = (0, 0, 1);
-    loop {
+    let (mut failed, mut closed) = (0, 0);
+    for call in 1.. {
         let disk = four_epochs();
         let pier = appending(&disk);
         disk.inject(Fault::once(call, What::Error(Io::Other)));
@@ -363,7 +357,6 @@ fn a_call_that_fails_leaves_the_epochs_from_some_one_on() {
             assert!(dropped.is_ok());
             break;
         }
-        call += 1;
     }
     assert!(failed > 15 && closed > 0, "{failed} failed, {closed} closed");
 }

@@ -5,6 +5,7 @@ use deedbook::book::{Layout, Options};
 
 pub use crate::support::common::refused;
 
+use crate::support::crashes::{self, Counts};
 use crate::support::prelude::*;
 
 pub const PIER: &str = "/zod";
@@ -92,4 +93,9 @@ pub fn layouts(pier: &Pier) -> Vec<Layout> {
 
 pub fn numbers(pier: &Pier) -> Vec<u64> {
     pier.epochs().unwrap().iter().map(|epoch| epoch.number).collect()
+}
+
+/// Crash at each call that was recorded, and in the opening after it.
+pub fn crash_each(disk: &Sim, states: u64, judge: impl Fn(&Sim)) -> Counts {
+    crashes::crash_each(disk, states, |disk| drop(appending(disk)), judge)
 }

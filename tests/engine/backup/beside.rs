@@ -1,12 +1,8 @@
 //! Backups beside a writer, which appends, rolls, drops or truncates before each call of the copy.
 
-use std::ffi::OsString;
-use std::fmt;
-
-use deedbook::storage::LockAttempt;
-
 use super::kinds::Kind;
 use super::{COPY, LOG, back_up, disk, on, read, write};
+use crate::support::around::{Around, Between};
 use crate::support::plain::{read_file, write_file};
 use crate::support::prelude::*;
 
@@ -21,13 +17,8 @@ fn beside(kind: Kind, rounds: u32, at: u64) -> u64 {
     }
     let before = read(&sim, &kind, LOG).unwrap();
     let had = if rounds > 1 { read(&sim, &kind, COPY).unwrap() } else { Vec::new() };
-    let calls = Arc::new(AtomicU64::new(0));
-    let (writer, count) = (sim.clone(), calls.clone());
-    let storage = watched(on(&sim), move |seen| {
-        if seen == Seen::Calling && count.fetch_add(1, Ordering::Relaxed) + 1 == at {
-            write(&writer, &kind, rounds);
-        }
-    });
+    let writer = sim.clone();
+    let (storage, calls) = before_call(on(&sim), at, move || write(&writer, &kind, rounds));
     let report = back_up(storage).unwrap_or_else(|e| panic!("{}, call {at}: {e:?}", kind.name));
     let (found, after) = (read(&sim, &kind, COPY), read(&sim, &kind, LOG).unwrap());
     let found = found.unwrap_or_else(|e| panic!("{}, call {at}: {e:?}, {report:?}", kind.name));
@@ -65,16 +56,7 @@ fn has_what_was_acknowledged(name: &str) {
     }
 }
 
-of_each_kind! {
-    has_what_was_acknowledged:
-    a_backup_of_a_packed_book_beside_a_writer "packed"
-    a_backup_of_a_book_in_slots_beside_a_writer "slots"
-    a_backup_of_segments_beside_a_writer "segments"
-    a_backup_of_a_single_file_beside_a_writer "single"
-    a_backup_of_a_pier_beside_a_writer "pier"
-    a_backup_of_a_ledger_beside_a_writer "ledger"
-    a_backup_of_a_store_beside_a_writer "store"
-}
+of_each_kind! { has_what_was_acknowledged }
 
 /// The end of a log is cut and written again before each call: the backup is refused, or it is whole.
 #[test]
@@ -90,37 +72,28 @@ fn a_log_that_is_truncated_under_its_backup_is_copied_whole_or_not_at_all() {
             back_up(on(&sim)).unwrap();
             let kept = read(&sim, &kind, COPY).unwrap();
             write(&sim, &kind, 1);
-            let count = Arc::new(AtomicU64::new(0));
-            let (writer, counted) = (on(&sim), count.clone());
-            let storage = watched(on(&sim), move |seen| {
-                if seen == Seen::Calling && counted.fetch_add(1, Ordering::Relaxed) + 1 == at {
-                    let options =
-                        wal::Options::new().storage(writer.clone()).durability(Durability::Always);
-                    let log = options.open(LOG, Mode::Append).unwrap();
-                    let lsns: Vec<_> =
-                        log.iter(..).unwrap().map(|record| record.unwrap().lsn).collect();
-                    log.truncate_after(lsns[6]).unwrap();
-                    for number in 0..40 {
-                        log.append(format!("anew {number}").as_bytes()).unwrap();
-                    }
-                    log.close().unwrap();
+            let writer = on(&sim);
+            let (storage, count) = before_call(on(&sim), at, move || {
+                let options =
+                    wal::Options::new().storage(writer.clone()).durability(Durability::Always);
+                let log = options.open(LOG, Mode::Append).unwrap();
+                let lsns: Vec<_> = log.iter(..).unwrap().map(|r| r.unwrap().lsn).collect();
+                log.truncate_after(lsns[6]).unwrap();
+                for n in 0..40 {
+                    log.append(format!("anew {n}").as_bytes()).unwrap();
                 }
+                log.close().unwrap();
             });
             let done = back_up(storage);
             calls = count.load(Ordering::Relaxed);
             let (found, after) =
                 (read(&sim, &kind, COPY).unwrap(), read(&sim, &kind, LOG).unwrap());
-            match done {
-                Ok(_) => assert!(found.starts_with(&kept), "{name}, call {at}"),
-                Err(e) => {
-                    refused += 1;
-                    assert!(
-                        [ErrorKind::InvalidArgument, ErrorKind::Corrupt].contains(&e.kind()),
-                        "{name}, {at}: {e:?}"
-                    );
-                    assert!(found.starts_with(&kept), "{name}, call {at}");
-                }
+            if let Err(e) = done {
+                refused += 1;
+                let is_told = matches!(e.kind(), ErrorKind::InvalidArgument | ErrorKind::Corrupt);
+                assert!(is_told, "{name}, {at}: {e:?}");
             }
+            assert!(found.starts_with(&kept), "{name}, call {at}");
             assert!(after.starts_with(&kept) && after.len() > 40);
             at += 1;
         }
@@ -169,54 +142,19 @@ fn changing(
     name: &'static str,
     change: impl Fn() + Send + Sync + 'static,
 ) -> Arc<dyn Storage> {
-    Arc::new(Changing { storage, name, change: Arc::new(change) })
+    Arc::new(Around { storage, by: Changing { name, change: Arc::new(change) } })
 }
 
+#[derive(Clone)]
 struct Changing {
-    storage: Arc<dyn Storage>,
     name: &'static str,
     change: Arc<dyn Fn() + Send + Sync>,
 }
 
-impl fmt::Debug for Changing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Changing")
-    }
-}
-
-impl Storage for Changing {
-    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
-        let opened = self.storage.open(path, access);
+impl Between for Changing {
+    fn opened(&self, path: &Path) {
         if path.starts_with(LOG) && path.ends_with(self.name) {
             (self.change)();
         }
-        opened
-    }
-    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
-        self.storage.create_new(path, mode)
-    }
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.storage.create_dir(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.storage.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.storage.remove(path)
-    }
-    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
-        self.storage.remove_dir(dir)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.storage.list(dir)
-    }
-    fn is_dir(&self, path: &Path) -> bool {
-        self.storage.is_dir(path)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.storage.sync_dir(dir)
-    }
-    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
-        self.storage.lock(path, sign)
     }
 }

@@ -22,20 +22,19 @@ fn wal_at(storage: &Arc<dyn Storage>, log: &str, mode: Mode) -> Wal {
 fn commit(storage: &Arc<dyn Storage>, kind: &Kind, app: Option<&str>) {
     let id = app.map(|app| TransactionId { app: app.into(), query: None, version: 0 });
     let transaction = Transaction { job: "job".into(), id };
-    if ["packed", "slots"].contains(&kind.name) {
-        let log = book_at(storage, LOG, Mode::Append);
-        let mut stage = log.stage("job", 0, 1, None).unwrap();
-        STAGED.iter().for_each(|payload| stage.push(7, payload).unwrap());
-        let part = stage.finish().unwrap();
-        log.commit_staged(&transaction, &[part]).unwrap();
-        log.close().unwrap();
-    } else {
-        let log = wal_at(storage, LOG, Mode::Append);
-        let mut stage = log.stage("job", 0, 1, None).unwrap();
-        STAGED.iter().for_each(|payload| stage.push(payload).unwrap());
-        let part = stage.finish().unwrap();
-        log.commit_staged(&transaction, &[part]).unwrap();
-        log.close().unwrap();
+    macro_rules! commit_to {
+        ($log:expr, $($tag:expr)?) => {{
+            let log = $log;
+            let mut stage = log.stage("job", 0, 1, None).unwrap();
+            STAGED.iter().for_each(|payload| stage.push($($tag,)? payload).unwrap());
+            let part = stage.finish().unwrap();
+            log.commit_staged(&transaction, &[part]).unwrap();
+            log.close().unwrap();
+        }};
+    }
+    match ["packed", "slots"].contains(&kind.name) {
+        true => commit_to!(book_at(storage, LOG, Mode::Append), 7),
+        false => commit_to!(wal_at(storage, LOG, Mode::Append),),
     }
 }
 
@@ -59,13 +58,9 @@ fn a_commit_that_comes_before_any_call_is_copied_whole_or_not_at_all() {
             while at <= calls {
                 let sim = disk();
                 write(&sim, &kind, 0);
-                let (count, writer) = (Arc::new(AtomicU64::new(0)), on(&sim));
-                let counted = count.clone();
-                let storage = watched(on(&sim), move |seen| {
-                    if seen == Seen::Calling && counted.fetch_add(1, Ordering::Relaxed) + 1 == at {
-                        commit(&writer, &kind, app);
-                    }
-                });
+                let writer = on(&sim);
+                let act = move || commit(&writer, &kind, app);
+                let (storage, count) = before_call(on(&sim), at, act);
                 back_up(storage).unwrap_or_else(|e| panic!("{}, call {at}: {e:?}", kind.name));
                 calls = count.load(Ordering::Relaxed);
                 let found = committed(&on(&sim), &kind);

@@ -135,16 +135,7 @@ fn survives_every_crash(name: &str) {
     assert!(explorer.counts.distinct > 20, "{:?}", explorer.counts);
 }
 
-of_each_kind! {
-    survives_every_crash:
-    a_crash_at_any_call_of_a_backup_of_a_packed_book "packed"
-    a_crash_at_any_call_of_a_backup_of_a_book_in_slots "slots"
-    a_crash_at_any_call_of_a_backup_of_segments "segments"
-    a_crash_at_any_call_of_a_backup_of_a_single_file "single"
-    a_crash_at_any_call_of_a_backup_of_a_pier "pier"
-    a_crash_at_any_call_of_a_backup_of_a_ledger "ledger"
-    a_crash_at_any_call_of_a_backup_of_a_store "store"
-}
+of_each_kind! { survives_every_crash }
 
 // Promise: backup-call-fails.
 fn continues_after_every_failure(name: &str) {
@@ -183,16 +174,7 @@ fn continues_after_every_failure(name: &str) {
     assert!(failed > 10, "{}: {failed}", kind.name);
 }
 
-of_each_kind! {
-    continues_after_every_failure:
-    each_call_of_a_backup_of_a_packed_book_fails "packed"
-    each_call_of_a_backup_of_a_book_in_slots_fails "slots"
-    each_call_of_a_backup_of_segments_fails "segments"
-    each_call_of_a_backup_of_a_single_file_fails "single"
-    each_call_of_a_backup_of_a_pier_fails "pier"
-    each_call_of_a_backup_of_a_ledger_fails "ledger"
-    each_call_of_a_backup_of_a_store_fails "store"
-}
+of_each_kind! { continues_after_every_failure }
 
 /// A long copy that was killed is continued from the last note of what is durable.
 #[test]

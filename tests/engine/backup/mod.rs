@@ -2,8 +2,9 @@
 
 /// A test for each kind, so that they run side by side.
 macro_rules! of_each_kind {
-    ($what:ident: $($test:ident $name:literal)*) => {
-        $(#[test] fn $test() { $what($name); })*
+    ($what:ident) => { of_each_kind! { $what: packed slots segments single pier ledger store } };
+    ($what:ident: $($kind:ident)*) => {
+        mod $what { $(#[test] fn $kind() { super::$what(stringify!($kind)); })* }
     };
 }
 
@@ -65,29 +66,16 @@ fn a_backup_has_all_records_and_the_next_one_writes_what_is_new() {
             let (log, copy) = (read(&sim, &kind, LOG).unwrap(), read(&sim, &kind, COPY).unwrap());
             assert!(log.len() >= 5, "{}: {} records", kind.name, log.len());
             assert_eq!(copy, log, "{}, round {round}", kind.name);
-            assert!(
-                report.copied_files > 0 && report.copied_bytes > 0,
-                "{}: {report:?}",
-                kind.name
-            );
+            let what = format!("{}, round {round}: {report:?}", kind.name);
+            assert!(report.copied_files > 0 && report.copied_bytes > 0, "{what}");
             let new = report.new_records.filter(|_| kind.is_ordered);
-            assert_eq!(
-                new,
-                Some(5).filter(|_| kind.is_ordered),
-                "{}, round {round}: {report:?}",
-                kind.name
-            );
+            assert_eq!(new, Some(5).filter(|_| kind.is_ordered), "{what}");
             let had = before.replace(report.bounds).flatten();
             assert!(report.bounds.is_none() || report.bounds != had, "{}: {had:?}", kind.name);
             // Nothing is new.
             let before = sim.fingerprint();
             let report = back_up(on(&sim)).unwrap();
-            assert_eq!(
-                (report.copied_files, report.copied_bytes),
-                (0, 0),
-                "{}: {report:?}",
-                kind.name
-            );
+            assert_eq!((report.copied_files, report.copied_bytes), (0, 0), "{what}");
             assert_eq!(sim.fingerprint(), before, "{}: something was written", kind.name);
         }
         kind.append(&on(&sim), Path::new(COPY)).unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));

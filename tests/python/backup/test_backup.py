@@ -20,8 +20,7 @@ from deedbook._cli import main
 from deedbook._sidecar import dead_letters_of
 from deedbook.http import DeadLetters
 from logs import KINDS, payload, write
-from nostr_events import SMALL
-from places import DATA
+from nostr_events import SMALL, event
 
 WRITER = """
 import sys, deedbook
@@ -96,33 +95,6 @@ def test_a_copy_by_another_tool_under_a_writer_has_a_beginning_or_says_what_it_i
             assert not kind.verify(copy).ok
 
 
-@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
-@pytest.mark.parametrize("name", KINDS)
-def test_a_backup_beside_a_writer_has_what_was_acknowledged(name: str, tmp_path: Path) -> None:
-    kind, options = KINDS[name]
-    source, target = tmp_path / "log", tmp_path / "copy"
-    command = [sys.executable, "-c", WRITER, kind.__name__, str(source), repr(options)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        try:
-            for _ in range(6):
-                for _ in range(5):
-                    acknowledged = int(writer.stdout.readline())
-                report = backup(source, target)
-                with deedbook.open(target) as copy:
-                    found = list(copy.payloads())
-                    assert copy.bounds == report.bounds
-                    assert isinstance(copy, Pier) or copy.recovery.verdict == "clean"
-                # A log may drop its front.
-                dropped = int(found[0].split()[0])
-                assert dropped == 0 or name == "dropping"
-                assert found == [payload(dropped + i) for i in range(len(found))]
-                assert dropped + len(found) >= acknowledged
-        finally:
-            writer.send_signal(signal.SIGKILL)
-    assert report.new_records is not None and report.new_records < len(found)
-
-
 def make(name: str, path: Path, count: int = 300) -> Any:
     kind, options = KINDS[name]
     options = {key: value for key, value in options.items() if not key.startswith("retain")}
@@ -130,24 +102,6 @@ def make(name: str, path: Path, count: int = 300) -> Any:
     log.append_many(payload(i) for i in range(count))
     log.sync()
     return log
-
-
-@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
-def test_a_killed_backup_is_continued(tmp_path: Path) -> None:
-    with Book.create(tmp_path / "log", durability="manual") as book:
-        book.append_many(b"%8d" % i * 4000 for i in range(1000))
-    script = (
-        "import os, sys, deedbook\n"
-        "def die(done):\n    if done > 12 << 20: os.kill(os.getpid(), 9)\n"
-        "deedbook.backup(sys.argv[1], sys.argv[2], progress=die)\n"
-    )
-    command = [sys.executable, "-c", script, str(tmp_path / "log"), str(tmp_path / "copy")]
-    assert subprocess.run(command).returncode == -9
-    assert tmp_path.joinpath("copy", "book.log").stat().st_size >= 12 << 20
-    assert backup(tmp_path / "log", tmp_path / "copy").bounds == (1, 1000)
-    assert tmp_path.joinpath("copy", "book.log").read_bytes() == (
-        tmp_path.joinpath("log", "book.log").read_bytes()
-    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
@@ -268,23 +222,6 @@ def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
         pier.append(b"3")
         report = pier.backup(tmp_path / "pier2")
         assert (report.bounds, report.new_records) == ((1, 3), 1)
-
-
-def test_the_metadata_of_a_pier_is_in_its_backup(tmp_path: Path) -> None:
-    """What Vere keeps in LMDB was left out: Urbit takes no pier without it."""
-    vector = DATA / "lmdb" / "pier-lmdb" / ".urb" / "log"
-    with Pier.create(tmp_path / "zod") as pier:
-        pier.append(b"1")
-        metadata = Path(pier.log_path) / "data.mdb"
-        shutil.copy(vector / "data.mdb", metadata)
-        copied = tmp_path / "copy" / metadata.relative_to(tmp_path / "zod")
-        for _ in range(2):
-            pier.backup(tmp_path / "copy")
-            assert copied.read_bytes() == metadata.read_bytes()
-        # Where it was lost, the backup is all there is.
-        metadata.unlink()
-        pier.backup(tmp_path / "copy")
-        assert copied.read_bytes() == (vector / "data.mdb").read_bytes()
 
 
 def test_a_backup_of_a_pier_knows_which_transactions_made_its_epochs(tmp_path: Path) -> None:
@@ -452,3 +389,23 @@ def test_the_command_says_what_it_copied(
     assert (report["ok"], report["copied_bytes"], report["bounds"]) == (True, 0, [1, 300])
     assert main(["backup", str(tmp_path / "log"), str(tmp_path / "log")]) == 2
     assert "is the log itself" in capsys.readouterr().err
+
+
+def test_the_index_of_a_copy_that_was_written_goes_with_its_events(tmp_path: Path) -> None:
+    """The next backup left it: events were stored and not found."""
+    source, target = tmp_path / "store", tmp_path / "copy"
+    with EventStore.open(source, "a") as store:
+        store.append_many(event(number) for number in range(10))
+    backup(source, target)
+    with EventStore.open(target, "a") as copy:
+        copy.append(event(1001))
+    with EventStore.open(source, "a") as store:
+        for number in range(10, 30):
+            store.append(event(number))
+            store.checkpoint()
+        ids = {found.id for found in store}
+    backup(source, target)
+    with EventStore.open(target, "a") as copy:
+        assert {found.id for found in copy} == ids
+        assert all(copy.get(id) is not None for id in ids)
+        assert copy.get(event(1001)["id"]) is None
