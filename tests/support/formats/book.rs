@@ -13,7 +13,8 @@ use deedbook::{Mode, Result};
 use super::range;
 use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, on_corrupt, parts, walk,
+    At, Event, Format, How, Log, Record, Walk, drained, methods_of_the_handle, on_corrupt, parts,
+    walk, walked,
 };
 use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt64Array};
 
@@ -93,16 +94,12 @@ fn record(deed: DeedRef<'_>) -> Record {
 }
 
 fn drain(cursor: Result<deedbook::Cursor<deedbook::book::BookFormat>>) -> Walk {
-    let mut cursor = match cursor {
-        Ok(cursor) => cursor,
-        Err(error) => return Walk::failed(error),
-    };
-    let mut walk = walk(|| Ok(cursor.next()?.map(record)));
-    walk.damages = cursor.damages().to_vec();
-    walk
+    drained!(cursor)
 }
 
 impl Log for BookLog {
+    methods_of_the_handle!();
+
     fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64> {
         self.0.append(tag, bytes)
     }
@@ -131,18 +128,6 @@ impl Log for BookLog {
         self.0.commit(tag, bytes)
     }
 
-    fn sync(&self) -> Result<()> {
-        self.0.sync()
-    }
-
-    fn close(&self) -> Result<()> {
-        self.0.close()
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.0.len()
-    }
-
     fn end(&self) -> Result<u64> {
         self.0.end()
     }
@@ -153,10 +138,6 @@ impl Log for BookLog {
 
     fn durable(&self) -> Result<Option<u64>> {
         Ok(self.0.durable_last()?.map(|last| last + 1))
-    }
-
-    fn recovery(&self) -> &OpenReport {
-        self.0.recovery()
     }
 
     fn read(&self, ordinal: u64) -> Result<Event> {
@@ -170,10 +151,7 @@ impl Log for BookLog {
     }
 
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
-        match self.0.cursor_back(range(from, to)) {
-            Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
-            Err(error) => Walk::failed(error),
-        }
+        walked!(self.0.cursor_back(range(from, to)))
     }
 
     fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
@@ -208,10 +186,6 @@ impl Log for BookLog {
         }
     }
 
-    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
-        self.0.advance(from, reach)
-    }
-
     fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
         let (parts, options) = (self.0.splits_between(bytes, from, to)?, self.0.options());
         let read = |part| drain(Book::read_split(&part, options, .., on_corrupt(skip), true));
@@ -237,10 +211,7 @@ impl Log for BookLog {
     }
 
     fn follow_for(&self, wait: Duration) -> Walk {
-        match self.0.follow(None) {
-            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
-            Err(error) => Walk::failed(error),
-        }
+        walked!(self.0.follow(None), wait)
     }
 
     fn duplicate(&self) -> Box<dyn Log> {

@@ -12,7 +12,7 @@ use deedbook::{Error, ErrorKind, Mode, Result};
 
 use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, on_corrupt, walk,
+    At, Event, Format, How, Log, Record, Walk, on_corrupt, walk, walked,
 };
 
 /// Files of one size.
@@ -132,10 +132,7 @@ fn record(logged: Logged<'_>) -> Record {
 }
 
 fn drain(replay: Result<Replay>) -> Walk {
-    match replay {
-        Ok(mut replay) => walk(|| Ok(replay.next()?.map(record))),
-        Err(error) => Walk::failed(error),
-    }
+    walked!(replay)
 }
 
 fn entry((tag, bytes): &Event) -> (Entry<'_>, u64) {

@@ -352,6 +352,52 @@ pub fn walk(mut step: impl FnMut() -> Result<Option<Record>>) -> Walk {
     }
 }
 
+/// All that a cursor gives.
+macro_rules! walked {
+    ($cursor:expr $(, $wait:expr)?) => {
+        match $cursor {
+            Ok(mut cursor) => walk(|| Ok(cursor.next($($wait)?)?.map(record))),
+            Err(error) => Walk::failed(error),
+        }
+    };
+}
+
+/// All that a cursor gives, and the damage that it passed over.
+macro_rules! drained {
+    ($cursor:expr) => {
+        match $cursor {
+            Ok(mut cursor) => {
+                let walk = walk(|| Ok(cursor.next()?.map(record)));
+                Walk { damages: cursor.damages().to_vec(), ..walk }
+            }
+            Err(error) => Walk::failed(error),
+        }
+    };
+}
+
+/// The methods that the handle of a log, the first field, has by the same names.
+macro_rules! methods_of_the_handle {
+    () => {
+        fn sync(&self) -> Result<()> {
+            self.0.sync()
+        }
+        fn close(&self) -> Result<()> {
+            self.0.close()
+        }
+        fn len(&self) -> Result<u64> {
+            self.0.len()
+        }
+        fn recovery(&self) -> &deedbook::RecoveryReport {
+            self.0.recovery()
+        }
+        fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
+            self.0.advance(from, reach)
+        }
+    };
+}
+
+pub(crate) use {drained, methods_of_the_handle, walked};
+
 /// The parts that a reader gives, up to the first error.
 pub fn parts(mut read_part: impl FnMut(&mut [u8]) -> Result<usize>) -> (Vec<u8>, Result<()>) {
     let (mut block, mut got) = (vec![0; 300 << 10], Vec::new());

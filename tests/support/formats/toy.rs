@@ -10,7 +10,8 @@ use deedbook::{LockTimeout, Mode, Result};
 
 use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, on_corrupt, walk,
+    At, Event, Format, How, Log, Record, Walk, drained, methods_of_the_handle, on_corrupt, walk,
+    walked,
 };
 use crate::support::toy::{LOG_NAME, Toy};
 
@@ -82,13 +83,7 @@ fn record((offset, bytes): (u64, &[u8])) -> Record {
 }
 
 fn drain(cursor: Result<Cursor<Toy>>) -> Walk {
-    let mut cursor = match cursor {
-        Ok(cursor) => cursor,
-        Err(error) => return Walk::failed(error),
-    };
-    let mut walk = walk(|| Ok(cursor.next()?.map(record)));
-    walk.damages = cursor.damages().to_vec();
-    walk
+    drained!(cursor)
 }
 
 impl ToyLog {
@@ -98,6 +93,8 @@ impl ToyLog {
 }
 
 impl Log for ToyLog {
+    methods_of_the_handle!();
+
     fn append(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
         Ok(self.0.append_tagged((), bytes)?.offset)
     }
@@ -109,18 +106,6 @@ impl Log for ToyLog {
 
     fn commit(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
         Ok(self.0.commit_tagged((), bytes)?.offset)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.0.sync()
-    }
-
-    fn close(&self) -> Result<()> {
-        self.0.close()
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.0.len()
     }
 
     fn end(&self) -> Result<u64> {
@@ -135,10 +120,6 @@ impl Log for ToyLog {
         self.0.durable_offset()
     }
 
-    fn recovery(&self) -> &OpenReport {
-        self.0.recovery()
-    }
-
     fn read(&self, ordinal: u64) -> Result<Event> {
         self.0.read_by_offset(ordinal).map(|(_, bytes)| (0, bytes))
     }
@@ -148,10 +129,7 @@ impl Log for ToyLog {
     }
 
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
-        match self.0.reverse_by_offset(from, to) {
-            Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
-            Err(error) => Walk::failed(error),
-        }
+        walked!(self.0.reverse_by_offset(from, to))
     }
 
     fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
@@ -167,20 +145,13 @@ impl Log for ToyLog {
         offset.map_or_else(|| self.0.bookmark(), |offset| self.0.bookmark_of_offset(offset))
     }
 
-    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
-        self.0.advance(from, reach)
-    }
-
     fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
         let parts = self.0.splits_between(bytes, from, to)?;
         Ok(parts.iter().map(|part| self.walk_part(part, skip)).collect())
     }
 
     fn follow_for(&self, wait: Duration) -> Walk {
-        match self.0.follow_offset(None) {
-            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
-            Err(error) => Walk::failed(error),
-        }
+        walked!(self.0.follow_offset(None), wait)
     }
 
     fn duplicate(&self) -> Box<dyn Log> {

@@ -17,7 +17,8 @@ use super::range;
 use crate::support::formats::book::{number, payload, rows};
 use crate::support::formats::framing::{Framing, crc32c};
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, on_corrupt, parts, walk,
+    At, Event, Format, How, Log, Record, Walk, drained, methods_of_the_handle, on_corrupt, parts,
+    walk, walked,
 };
 
 /// One layout.
@@ -141,13 +142,7 @@ fn record(record: RecordRef<'_>) -> Record {
 }
 
 fn drain(cursor: Result<deedbook::Cursor<deedbook::wal::WalFormat>>) -> Walk {
-    let mut cursor = match cursor {
-        Ok(cursor) => cursor,
-        Err(error) => return Walk::failed(error),
-    };
-    let mut walk = walk(|| Ok(cursor.next()?.map(record)));
-    walk.damages = cursor.damages().to_vec();
-    walk
+    drained!(cursor)
 }
 
 pub fn read_all(wal: &Wal) -> Result<Vec<Record>> {
@@ -155,6 +150,8 @@ pub fn read_all(wal: &Wal) -> Result<Vec<Record>> {
 }
 
 impl Log for WalLog {
+    methods_of_the_handle!();
+
     fn append(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
         self.0.append(bytes).map(|lsn| lsn.0)
     }
@@ -183,18 +180,6 @@ impl Log for WalLog {
         self.0.commit(bytes).map(|lsn| lsn.0)
     }
 
-    fn sync(&self) -> Result<()> {
-        self.0.sync()
-    }
-
-    fn close(&self) -> Result<()> {
-        self.0.close()
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.0.len()
-    }
-
     fn end(&self) -> Result<u64> {
         self.0.end().map(|lsn| lsn.0)
     }
@@ -205,10 +190,6 @@ impl Log for WalLog {
 
     fn durable(&self) -> Result<Option<u64>> {
         Ok(self.0.durable_end()?.map(|lsn| lsn.0))
-    }
-
-    fn recovery(&self) -> &OpenReport {
-        self.0.recovery()
     }
 
     fn next_ordinal(&self) -> Result<Option<u64>> {
@@ -224,10 +205,7 @@ impl Log for WalLog {
     }
 
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
-        match self.0.cursor_back(range(from.map(Lsn), to.map(Lsn))) {
-            Ok(mut cursor) => walk(|| Ok(cursor.next()?.map(record))),
-            Err(error) => Walk::failed(error),
-        }
+        walked!(self.0.cursor_back(range(from.map(Lsn), to.map(Lsn))))
     }
 
     fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
@@ -256,10 +234,6 @@ impl Log for WalLog {
         }
     }
 
-    fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
-        self.0.advance(from, reach)
-    }
-
     fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
         let (parts, options) = (self.0.splits_between(bytes, from, to)?, self.0.options());
         let read = |part| drain(Wal::read_split(&part, options, on_corrupt(skip), true));
@@ -281,10 +255,7 @@ impl Log for WalLog {
     }
 
     fn follow_for(&self, wait: Duration) -> Walk {
-        match self.0.follow(None) {
-            Ok(mut follow) => walk(|| Ok(follow.next(wait)?.map(record))),
-            Err(error) => Walk::failed(error),
-        }
+        walked!(self.0.follow(None), wait)
     }
 
     fn duplicate(&self) -> Box<dyn Log> {
