@@ -4,13 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from deedbook.spark.jobs import _aside
 from deedbook.spark.jobs._aside import Aside

@@ -15,8 +15,6 @@ from logs import append_to
 from nostr_events import events
 from spark_session import forget_end, in_time_zone, kill_when
 
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("deltalake", reason="deltalake is not installed")
 
 import deltalake

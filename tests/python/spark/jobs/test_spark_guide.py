@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 
+from deedbook import Wal
 from logs import append_to, make_epochs, payloads
 from nostr_events import SMALL, events
 from places import DOCS
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
-from deedbook import Wal
 
 pytestmark = pytest.mark.spark
 

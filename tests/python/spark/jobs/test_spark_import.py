@@ -9,15 +9,11 @@ from typing import Any
 
 import pytest
 
+from deedbook import Book, Event, EventStore, InvalidArgumentError, MissingError
+from deedbook.spark.jobs import EventImportReport, import_events
 from line_files import put
 from nostr_events import EVENTS, LINES, REAL, made
 from spark_session import kill_when
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
-from deedbook import Book, Event, EventStore, InvalidArgumentError, MissingError
-from deedbook.spark.jobs import EventImportReport, import_events
 
 pytestmark = pytest.mark.spark
 

@@ -8,20 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from line_files import put
-from logs import append_to, payloads
-from nostr_events import made
-from spark_session import forget_end, kill_when
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from deedbook import (
     Book,
@@ -37,6 +28,10 @@ from deedbook.spark.jobs import _lines as lines_module
 from deedbook.spark.jobs import _stream as stream_module
 from deedbook.spark.jobs._ingest import kind_of
 from deedbook.spark.jobs._stream import Checkpoint, Destination
+from line_files import put
+from logs import append_to, payloads
+from nostr_events import made
+from spark_session import forget_end, kill_when
 
 pytestmark = pytest.mark.spark
 

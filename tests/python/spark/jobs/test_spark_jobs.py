@@ -13,14 +13,6 @@ from typing import Any
 
 import pytest
 
-from log_bytes import flip
-from logs import append_to, make_epochs
-from nostr_events import events, made
-from spark_session import in_time_zone, kill_when
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from deedbook import (
     Book,
     CorruptError,
@@ -38,6 +30,10 @@ from deedbook._spark_session import clear
 from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
 from deedbook.spark.jobs._copies import COPIES
 from deedbook.spark.jobs._run import watch
+from log_bytes import flip
+from logs import append_to, make_epochs
+from nostr_events import events, made
+from spark_session import in_time_zone, kill_when
 
 pytestmark = pytest.mark.spark
 

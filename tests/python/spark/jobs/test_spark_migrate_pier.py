@@ -10,13 +10,6 @@ from typing import Any
 
 import pytest
 
-from logs import append_to, make_epochs, payloads
-from places import DATA
-from spark_session import kill_when
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from deedbook import (
     AlreadyExistsError,
     Book,
@@ -26,6 +19,9 @@ from deedbook import (
     Pier,
 )
 from deedbook.spark.jobs import _migrate_pier, is_lmdb_pier, migrate, migrate_pier
+from logs import append_to, make_epochs, payloads
+from places import DATA
+from spark_session import kill_when
 
 pytestmark = pytest.mark.spark
 

@@ -11,13 +11,6 @@ from typing import Any
 
 import pytest
 
-from log_bytes import flip, overwrite
-from logs import append_to, make_epochs
-from nostr_events import made
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 import deedbook
 from deedbook import (
     ContiguityError,
@@ -30,6 +23,9 @@ from deedbook import (
 from deedbook._formats import Outcome, find
 from deedbook.spark.jobs import _checks, verify
 from deedbook.spark.jobs import _verify as job
+from log_bytes import flip, overwrite
+from logs import append_to, make_epochs
+from nostr_events import made
 
 pytestmark = pytest.mark.spark
 

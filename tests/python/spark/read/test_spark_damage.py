@@ -5,17 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from log_bytes import DEED_FRAMING_BYTES, deed_offsets, overwrite, write_book
-from spark_session import load, tuples
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from pyspark.errors import PySparkException
 
 from deedbook import Book, Wal
-from spark_session import events
+from log_bytes import DEED_FRAMING_BYTES, deed_offsets, overwrite, write_book
+from spark_session import events, load, tuples
 
 pytestmark = pytest.mark.spark
 

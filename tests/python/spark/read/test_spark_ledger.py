@@ -9,15 +9,11 @@ from typing import Any
 
 import pytest
 
-from places import SUPPORT
-from spark_session import load, reader_of, rows_of, tuples
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from deedbook import InvalidArgumentError, Ledger, MissingError, NotALogError
 from ledgers import damage, events, file_of, files
+from places import SUPPORT
 from shell import obey_permissions
+from spark_session import load, reader_of, rows_of, tuples
 
 pytestmark = pytest.mark.spark
 

@@ -8,13 +8,6 @@ from typing import Any
 
 import pytest
 
-from log_bytes import flip
-from logs import append_to
-from spark_session import load, reader_of, rows_of, tuples
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from deedbook import (
     Book,
     CorruptError,
@@ -27,8 +20,11 @@ from deedbook import (
 from deedbook.spark._format import Limits
 from deedbook.spark._nostr import NOSTR
 from deedbook.spark._options import ReadOptions
+from log_bytes import flip
+from logs import append_to
 from nostr_columns import TAGS, walked
 from nostr_events import AUTHOR, EVENTS, made
+from spark_session import load, reader_of, rows_of, tuples
 
 pytestmark = pytest.mark.spark
 

@@ -6,19 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from logs import append_to
-from places import DATA
-from spark_session import finish, forget_end, load, tuples, write
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from pyspark.errors import PySparkException
 
 from deedbook import Book, InvalidArgumentError, Meta, Pier
 from deedbook._cli import main
 from deedbook.spark.jobs import ingest, migrate
+from logs import append_to
+from places import DATA
+from spark_session import finish, forget_end, load, tuples, write
 
 pytestmark = pytest.mark.spark
 

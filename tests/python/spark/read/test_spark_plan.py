@@ -10,13 +10,6 @@ from typing import Any
 
 import pytest
 
-from log_bytes import flip, write_book
-from logs import append_to
-from spark_session import reader_of, rows_of
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 import deedbook
 from deedbook import (
     Book,
@@ -33,6 +26,9 @@ from deedbook.jobs import Split
 from deedbook.spark._options import ReadOptions
 from deedbook.spark._paths import find_logs
 from deedbook.spark._wal import WAL
+from log_bytes import flip, write_book
+from logs import append_to
+from spark_session import reader_of, rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-dropped", "spark-replaced")]
 

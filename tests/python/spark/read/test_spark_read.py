@@ -3,20 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from log_bytes import DEED_FRAMING_BYTES, deed_offsets, write_book
-from spark_session import events, load, reader_of
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 import pyarrow as pa
+import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from deedbook import Book
 from deedbook.spark._reader import default_schema, make_reader
+from log_bytes import DEED_FRAMING_BYTES, deed_offsets, write_book
+from spark_session import events, load, reader_of
 
 pytestmark = pytest.mark.spark
 

@@ -7,17 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from log_bytes import deed_offsets, overwrite, write_book
-from spark_session import load, reader_of, rows_of
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from pyspark.errors import PySparkException
 
 from deedbook import CorruptError
 from deedbook.spark import _worker
+from log_bytes import deed_offsets, overwrite, write_book
+from spark_session import load, reader_of, rows_of
 
 pytestmark = pytest.mark.spark
 

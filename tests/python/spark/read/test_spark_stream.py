@@ -6,15 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from log_bytes import flip
-from logs import append_to, make_epochs
-from nostr_events import events
-from streams import ALL, Query, all_after, append, begin, payloads, read, reader
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxRows
 
@@ -33,6 +24,10 @@ from deedbook import (
 from deedbook.spark import register
 from deedbook.spark._reader import default_schema
 from deedbook.spark._stream import DeedbookStreamReader
+from log_bytes import flip
+from logs import append_to, make_epochs
+from nostr_events import events
+from streams import ALL, Query, all_after, append, begin, payloads, read, reader
 
 pytestmark = [
     pytest.mark.spark,

@@ -10,17 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from log_bytes import flip
-from logs import make_epochs
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from deedbook import Book, CorruptError, Ledger, LostRecordsError, Pier
 from ledgers import events, file_of, files
+from log_bytes import flip
+from logs import make_epochs
 from streams import ALL, all_after, begin, read, reader
 
 pytestmark = [

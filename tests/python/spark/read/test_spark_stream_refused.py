@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 
-from logs import append_to, make_epochs
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from deedbook import ContiguityError, Error, EventStore, LostRecordsError, Wal
+from logs import append_to, make_epochs
 from nostr_events import made
 from streams import ALL, all_after, append, begin, payloads, read, reader
 

@@ -8,16 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
-from log_bytes import write_book
-from logs import append_to
-from nostr_events import made
-from places import DOCS
-from spark_session import reader_of
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from pyspark.sql.types import StructType
 
 from deedbook import EventStore, InvalidArgumentError, MissingError, UnsupportedError
@@ -29,6 +19,11 @@ from deedbook.spark._options import ReadOptions, parse
 from deedbook.spark._paths import find_logs, input_paths, local_path
 from deedbook.spark._reader import make_reader
 from deedbook.spark._schema import bind, resolve
+from log_bytes import write_book
+from logs import append_to
+from nostr_events import made
+from places import DOCS
+from spark_session import reader_of
 
 pytestmark = pytest.mark.spark
 

@@ -5,13 +5,9 @@ from typing import Any
 
 import pytest
 
+from deedbook import Wal
 from logs import append_to
 from spark_session import load, tuples
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
-from deedbook import Wal
 
 pytestmark = pytest.mark.spark
 

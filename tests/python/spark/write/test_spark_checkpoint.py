@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from deedbook import Book, ContiguityError, InvalidArgumentError

@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from logs import append_to, payloads
-from nostr_events import events
-from spark_session import finish, forget_end, load, write
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from deedbook import Book, EventStore, Ledger, Wal
 from deedbook import open as open_log
+from logs import append_to, payloads
+from nostr_events import events
+from spark_session import finish, forget_end, load, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-repeat", "spark-executor-killed")]
 

@@ -10,15 +10,11 @@ from typing import Any
 
 import pytest
 
+from deedbook import Book, Wal
+from deedbook.pipeline.cluster import standalone_cluster
 from logs import append_to
 from places import SUPPORT
 from spark_session import finish, require_spark, run_driver
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
-from deedbook import Book, Wal
-from deedbook.pipeline.cluster import standalone_cluster
 
 pytestmark = [
     pytest.mark.spark,

@@ -6,15 +6,10 @@ from typing import Any
 
 import pytest
 
+from deedbook import EventStore, Ledger
 from logs import append_to
 from nostr_events import events
 from spark_session import finish, forget_end, load, write
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
-
-from deedbook import EventStore, Ledger
 
 pytestmark = pytest.mark.spark
 
