@@ -6,8 +6,7 @@ use deedbook::book::{Book, Meta, Options};
 use crate::support::common;
 use crate::support::prelude::*;
 use common::{
-    Event, borders, check, contents, data, golden, golden_events, log, make, read_all,
-    read_past_damage, refused,
+    check, contents, data, golden, golden_events, log, make, read_all, read_past_damage, refused,
 };
 
 const META: Meta =
@@ -170,18 +169,4 @@ fn metadata_survives_and_a_wrong_size_is_refused() {
         refused(book.save_meta(&fake), ErrorKind::NotALog);
         assert_eq!(fs::read(&meta).unwrap(), vec![1; size]);
     }
-}
-
-#[test]
-fn a_log_is_found_by_its_directory_and_by_its_file() {
-    let dir = copy(&data("uip-packed-3"));
-    let events: Vec<Event> = golden_events()[..3].to_vec();
-    assert_eq!(
-        Book::open(dir.path().join("book.log")).unwrap().end().unwrap(),
-        borders(&events)[3]
-    );
-    assert_eq!(Book::append_to(dir.path().join("book.log")).unwrap().append(0, b"").unwrap(), 4);
-    refused(Book::open(dir.path().join("none")), ErrorKind::Missing);
-    refused(Book::open(dir.path().join("none/book.log")), ErrorKind::Missing);
-    refused(Book::create(dir.path()), ErrorKind::AlreadyExists);
 }

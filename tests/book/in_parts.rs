@@ -216,27 +216,3 @@ fn a_reader_of_a_payload_is_not_disturbed_by_appends() {
     reader.read_to_end(&mut got).unwrap();
     assert!(got == payload);
 }
-
-#[test]
-fn a_conversion_copies_long_deeds_between_all_layouts() {
-    let dir = tempfile::tempdir().unwrap();
-    let source = dir.path().join("source");
-    let log = open(&BOOK, &source, Mode::Create);
-    for size in SIZES {
-        log.append(9, &bytes_of(size)).unwrap();
-    }
-    log.append(9, b"after").unwrap();
-    log.close().unwrap();
-    let (there, back) = (dir.path().join("there"), dir.path().join("back"));
-    let options = book::Options::default();
-    let report = options.convert(&source, &there, Layout::Slots, |_, _| Ok(())).unwrap();
-    assert_eq!(report.deeds, SIZES.len() as u64 + 1);
-    assert_eq!(report.jam_bytes, SIZES.iter().sum::<usize>() as u64 + 5);
-    options.convert(&there, &back, Layout::Packed, |_, _| Ok(())).unwrap();
-    assert!(records_in(&source) == records_in(&back));
-    let book = Book::open(&there).unwrap();
-    let mut deeds = book.cursor(.., OnCorrupt::Raise).unwrap();
-    for size in SIZES {
-        assert!(deeds.next().unwrap().unwrap().jam == bytes_of(size));
-    }
-}

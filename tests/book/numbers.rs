@@ -145,32 +145,6 @@ fn salvage_numbers_deeds_from_1_if_the_header_leaves_no_room_for_them() {
     assert_eq!(jams, [&b"one"[..], b"two", b"three"]);
 }
 
-#[test]
-fn a_reader_refuses_to_write_and_a_closed_handle_everything() {
-    let (_, options) = memory();
-    make(Path::new("/book"), &options, &events(3, 30));
-    let reader = options.open("/book", Mode::Read).unwrap();
-    refused(reader.append(1, b"x"), ErrorKind::ReadOnly);
-    refused(reader.append_batch(&batch(&[b"x"]), None, None), ErrorKind::ReadOnly);
-    refused(reader.sync(), ErrorKind::ReadOnly);
-    refused(reader.save_meta(&reader.meta().unwrap()), ErrorKind::ReadOnly);
-    let writer = options.open("/book", Mode::Append).unwrap();
-    for book in [reader, writer] {
-        let clone = book.clone();
-        book.close().unwrap();
-        clone.close().unwrap();
-        assert!(clone.is_closed());
-        refused(clone.append(1, b"x"), ErrorKind::Closed);
-        refused(clone.sync(), ErrorKind::Closed);
-        refused(clone.bounds(), ErrorKind::Closed);
-        refused(clone.read(1), ErrorKind::Closed);
-        refused(clone.iter(..), ErrorKind::Closed);
-        refused(clone.refresh(), ErrorKind::Closed);
-        refused(clone.meta(), ErrorKind::Closed);
-        refused(clone.splits(1, ..), ErrorKind::Closed);
-    }
-}
-
 /// Both found the log empty, and the second batch was appended after the other's epoch.
 #[test]
 fn of_two_first_batches_at_once_only_one_has_its_epoch() {

@@ -199,14 +199,6 @@ fn options_that_make_no_sense_are_refused() {
     }
 }
 
-#[test]
-fn other_logs_do_not_rotate() {
-    let dir = tempfile::tempdir().unwrap();
-    let options = deedbook::wal::Options::new().durability(Durability::Rotate);
-    let error = options.open(dir.path(), deedbook::Mode::Create).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-}
-
 /// A store lists the files once, before its first one; then it takes the next name, and lists again
 /// only if another store has it.
 #[test]

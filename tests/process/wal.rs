@@ -28,7 +28,6 @@ fn child() {
     let Some((role, log)) = role() else { return };
     match role.as_str() {
         "appenders" => appenders(&log),
-        "few files" => few_files(&log),
         "no file" => no_file(&log),
         role => panic!("no role {role}"),
     }
@@ -109,43 +108,6 @@ fn what_sixteen_appenders_committed_is_there_whenever_they_are_killed() {
     }
     println!("{cycles} cycles, {} commits acknowledged, {} there", acknowledged.len(), there.len());
     assert!(acknowledged.len() as u64 > 10 * cycles);
-}
-
-const SEGMENTS: u64 = 10_000;
-
-/// Ten thousand segments with at most 256 open files.
-#[allow(unsafe_code)]
-fn few_files(log: &Path) {
-    let limit = libc::rlimit { rlim_cur: 256, rlim_max: 256 };
-    // SAFETY: a system call on a valid structure, in a process of its own.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
-    let wal = options(64).open(log, Mode::Append).unwrap();
-    let first = wal.append(&[1; 56]).unwrap();
-    for i in 1..SEGMENTS {
-        wal.append(&[i as u8; 56]).unwrap();
-    }
-    wal.sync().unwrap();
-    assert_eq!(wal.iter(..).unwrap().filter(|record| record.is_ok()).count() as u64, SEGMENTS);
-    let mut back = wal.cursor_back(..).unwrap();
-    let mut count = 0;
-    while back.next().unwrap().is_some() {
-        count += 1;
-    }
-    assert_eq!(count, SEGMENTS);
-    wal.truncate_before(Lsn(first.0 + 64 * 10)).unwrap();
-    wal.close().unwrap();
-    assert!(Options::default().verify(log).unwrap().ok());
-    let wal = options(64).open(log, Mode::Append).unwrap();
-    assert_eq!(wal.len().unwrap(), SEGMENTS - 10);
-    println!("few files: fine");
-}
-
-#[test]
-fn ten_thousand_segments_need_few_open_files() {
-    let dir = TempDir::new().unwrap();
-    let output = start("few files", &dir.path().join("log")).wait_with_output().unwrap();
-    let out = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && out.contains("few files: fine"), "{out}");
 }
 
 /// A sync opened the directory of new segments: in a process that had all files open it failed, and the

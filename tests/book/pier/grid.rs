@@ -2,7 +2,7 @@
 
 use deedbook::book::Book;
 
-use crate::pier::support::{all, epoch, jam, options, put, reading, three_epochs};
+use crate::pier::support::{all, epoch, jam, options, put, read, reading, three_epochs};
 use crate::support::prelude::*;
 
 type Change = fn(&mut Vec<u8>);
@@ -32,20 +32,7 @@ const CHANGES: [(&str, Change, [bool; 3]); 6] = [
     ),
 ];
 
-/// The events that a cursor gives, each with what was written.
-fn skipped(disk: &Sim) -> Vec<u64> {
-    let pier = reading(disk);
-    let mut cursor = pier.cursor(.., OnCorrupt::Skip).unwrap();
-    let mut events = Vec::new();
-    while let Some(deed) = cursor.next().unwrap() {
-        let event = deed.event.unwrap();
-        assert_eq!((deed.mug, deed.jam), (event as u32, &*jam(event)));
-        events.push(event);
-    }
-    events
-}
-
-/// The same by the parts that other processes read, at one deed a part.
+/// The events of the parts that other processes read, at one deed a part.
 fn by_parts(disk: &Sim) -> Vec<u64> {
     let (on, mut events) = (options(disk), Vec::new());
     for place in reading(disk).epochs().unwrap() {
@@ -87,7 +74,7 @@ fn damage_in_several_epochs_has_one_answer() {
                     is_damaged |= *what != "nothing";
                 }
                 let what = format!("{}, {}, {}", first.0, second.0, third.0);
-                assert_eq!(skipped(&disk), expected, "{what}");
+                assert_eq!(read(&reading(&disk), OnCorrupt::Skip), expected, "{what}");
                 assert_eq!(by_parts(&disk), expected, "{what}, by parts");
                 let report = options(&disk).verify_pier("/zod").unwrap();
                 let counted: u64 = report.epochs.iter().map(|epoch| epoch.report.records).sum();

@@ -69,16 +69,6 @@ fn what_a_closed_pier_refuses_is_not_durable() {
 }
 
 #[test]
-fn a_pier_may_begin_after_epochs_that_were_dropped() {
-    let disk = epochs(&[(7, 2), (9, 1)]);
-    let pier = reading(&disk);
-    assert_eq!((pier.epoch().unwrap(), pier.bounds().unwrap()), (7, Some(8..=10)));
-    let missing = pier.read(7).unwrap_err();
-    assert_eq!(missing.kind(), ErrorKind::OutOfRange);
-    assert_eq!(missing.message(), "no deed 7, the pier has 8 to 10");
-}
-
-#[test]
 fn other_names_are_no_epochs() {
     let disk = epochs(&[(0, 3)]);
     for name in ["0i03", "0i", "0i+3", "0ix", "1i3", "0i3.tmp", "0i99999999999999999999"] {
@@ -167,41 +157,6 @@ fn a_missing_pier_is_created_only_for_appending() {
     let other = options(&after).epoch(42);
     let contradicts = other.open_pier(PIER, Mode::Append).unwrap_err();
     assert_eq!(contradicts.message(), "epoch 42 asked for, but the pier begins with 0i41");
-}
-
-#[test]
-fn damage_at_the_end_of_a_finished_epoch_is_raised_where_it_is_met_and_can_be_passed_over() {
-    let disk = three_epochs();
-    let log = epoch(0).join("book.log");
-    let file = disk.open(&log, Access::Write).unwrap();
-    let last = file.len().unwrap() - 20;
-    file.write_at(b"#", last).unwrap();
-    drop(file);
-    let pier = reading(&disk);
-    let mut cursor = pier.cursor(.., OnCorrupt::Raise).unwrap();
-    assert_eq!(cursor.next().unwrap().unwrap().event, Some(1));
-    assert_eq!(cursor.next().unwrap().unwrap().event, Some(2));
-    let error = cursor.next().unwrap_err();
-    assert_eq!((error.kind(), error.path()), (ErrorKind::Corrupt, Some(&*log)));
-    let mut cursor = pier.cursor(.., OnCorrupt::Skip).unwrap();
-    let mut events = Vec::new();
-    while let Some(deed) = cursor.next().unwrap() {
-        events.push(deed.event.unwrap());
-    }
-    assert_eq!(events, [1, 2, 4, 5, 6, 7, 8, 9]);
-    assert_eq!(cursor.damages().len(), 1);
-    assert_eq!(cursor.damages()[0].first_lost, Some(3));
-    // What lies after it is read all the same.
-    assert_eq!(pier.iter(4..).unwrap().count(), 6);
-    let mut back = pier.cursor_back(..).unwrap();
-    for event in (4..=9).rev() {
-        assert_eq!(back.next().unwrap().unwrap().event, Some(event));
-    }
-    assert_eq!(back.next().unwrap_err().kind(), ErrorKind::Corrupt);
-    let report = options(&disk).verify_pier(PIER).unwrap();
-    assert!(!report.ok() && report.gaps.is_empty());
-    let ok: Vec<bool> = report.epochs.iter().map(|epoch| epoch.report.ok()).collect();
-    assert_eq!(ok, [false, true, true]);
 }
 
 #[test]

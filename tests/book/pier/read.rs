@@ -8,20 +8,6 @@ use crate::support::prelude::*;
 
 const NOT_LONG: Duration = Duration::from_millis(1);
 
-#[test]
-fn every_deed_is_read_by_its_number() {
-    let disk = three_epochs();
-    let pier = reading(&disk);
-    for event in 1..=9 {
-        let deed = pier.read(event).unwrap();
-        assert_eq!((deed.event, deed.mug, deed.jam), (Some(event), event as u32, jam(event)));
-    }
-    for event in [0, 10, u64::MAX] {
-        let error = refused(pier.read(event), ErrorKind::OutOfRange);
-        assert_eq!(error.message(), format!("no deed {event}, the pier has 1 to 9"));
-    }
-}
-
 /// Against a list, for every range, both ways.
 #[test]
 fn every_range_is_read_in_both_directions() {

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use deedbook::Batch;
 use deedbook::book::BookFormat;
 use deedbook::book::pier::Pier;
-use deedbook::book::{Book, Layout, Meta, Options};
+use deedbook::book::{Layout, Meta, Options};
 
 use crate::pier::support::*;
 use crate::support::prelude::*;
@@ -132,40 +132,6 @@ fn an_epoch_without_events_is_kept() {
     assert_eq!(numbers(&pier), [0, 2]);
 }
 
-#[test]
-fn stats_are_of_all_epochs() {
-    let disk = epochs(&[(0, 2)]);
-    let pier = appending(&disk);
-    assert_eq!(pier.stats().unwrap().records, 0);
-    append(&pier, 3..=5);
-    let before = pier.stats().unwrap();
-    assert_eq!((before.appends, before.records), (3, 3));
-    pier.roll().unwrap();
-    append(&pier, 6..=6);
-    let after = pier.stats().unwrap();
-    assert_eq!((after.appends, after.records), (4, 4));
-    assert!(after.bytes > before.bytes && after.syncs > before.syncs);
-    pier.close().unwrap();
-    assert_eq!(pier.stats().unwrap_err().kind(), ErrorKind::Closed);
-}
-
-#[test]
-fn a_reader_and_a_closed_handle_do_not_roll() {
-    let disk = three_epochs();
-    let pier = reading(&disk);
-    assert_eq!(pier.roll().unwrap_err().kind(), ErrorKind::ReadOnly);
-    assert_eq!(pier.append(0, b"").unwrap_err().kind(), ErrorKind::ReadOnly);
-    let pier = appending(&disk);
-    pier.close().unwrap();
-    pier.close().unwrap();
-    assert!(pier.is_closed());
-    for refused in [pier.roll(), pier.append(0, b""), pier.last(), pier.len(), pier.refresh()] {
-        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Closed);
-    }
-    assert_eq!(pier.epochs().unwrap_err().kind(), ErrorKind::Closed);
-    assert_eq!(pier.iter(..).unwrap_err().kind(), ErrorKind::Closed);
-}
-
 /// Each with the lock of another epoch, two writers could begin epochs at once.
 #[test]
 fn one_pier_has_one_writer_whatever_its_epoch() {
@@ -234,24 +200,4 @@ fn appends_and_rolls_of_many_threads_leave_every_event_once() {
     let pier = Pier::open(&path).unwrap();
     assert_eq!(pier.epochs().unwrap().len(), rolled + 1);
     assert_eq!(pier.len().unwrap(), 2000);
-}
-
-#[test]
-fn on_a_real_disk_nothing_is_left_aside() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("zod");
-    let pier = Pier::append_to(&path).unwrap();
-    append(&pier, 1..=2);
-    pier.roll().unwrap();
-    append(&pier, 3..=3);
-    pier.close().unwrap();
-    let log = path.join(".urb/log");
-    let mut names = Disk.list(&log).unwrap();
-    names.sort();
-    assert_eq!(names, [".deedbook", "0i0", "0i2"]);
-    assert_eq!(Disk.list(&log.join(".deedbook")).unwrap(), ["lock"]);
-    assert_eq!(std::fs::read(log.join("0i2/epoc.txt")).unwrap(), b"3");
-    let book = Book::open(log.join("0i2")).unwrap();
-    assert_eq!(book.bounds().unwrap(), Some(3..=3));
-    assert!(Path::new(&log).is_absolute());
 }

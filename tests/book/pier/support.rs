@@ -77,8 +77,12 @@ pub fn put(disk: &Sim, path: impl AsRef<Path>, bytes: &[u8]) {
 
 /// Every event of a pier in order, checked against what was written.
 pub fn all(pier: &Pier) -> Vec<u64> {
+    read(pier, OnCorrupt::Raise)
+}
+
+pub fn read(pier: &Pier, on_corrupt: OnCorrupt) -> Vec<u64> {
     let mut events = Vec::new();
-    let mut cursor = pier.cursor(.., OnCorrupt::Raise).unwrap();
+    let mut cursor = pier.cursor(0, None, on_corrupt).unwrap();
     while let Some(deed) = cursor.next().unwrap() {
         let event = deed.event.unwrap();
         assert_eq!((deed.mug, deed.jam), (event as u32, &*jam(event)));

@@ -40,17 +40,6 @@ fn read(disk: &Sim) -> Vec<(u64, String)> {
     deeds.into_iter().map(shown).collect()
 }
 
-#[test]
-fn a_commit_appends_to_the_last_epoch() {
-    let disk = three_epochs();
-    let pier = appending(&disk);
-    let done = write(&pier, &of("one", 4, None), &["a", "b"]).unwrap();
-    assert_eq!((done.records, done.first), (2, Some(10)));
-    drop(pier);
-    assert_eq!(read(&disk)[9..], [(10, "a".into()), (11, "b".into())]);
-    assert_eq!(options(&disk).open(epoch(5), Mode::Read).unwrap().transactions().unwrap().len(), 1);
-}
-
 /// The record of transactions went with its epoch: a repeat was appended again.
 #[test]
 fn a_repeat_is_recognised_after_its_epoch_was_dropped_or_while_it_is() {

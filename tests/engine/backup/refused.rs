@@ -236,19 +236,6 @@ fn a_target_that_is_written_or_backed_up_to_is_refused() {
 }
 
 #[test]
-fn what_the_progress_function_fails_with_ends_the_backup() {
-    for kind in KINDS {
-        let sim = disk();
-        write(&sim, &kind, 0);
-        let options = BackupOptions::new().storage(on(&sim));
-        let enough = |_| Err(Error::new(ErrorKind::OutOfRange, "enough"));
-        assert_eq!(backup(LOG, COPY, &options, enough).unwrap_err().kind(), ErrorKind::OutOfRange);
-        back_up(on(&sim)).unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
-        assert_eq!(read(&sim, &kind, COPY).unwrap(), read(&sim, &kind, LOG).unwrap());
-    }
-}
-
-#[test]
 fn a_backup_of_another_store_is_refused_and_so_is_one_that_was_written() {
     let (sim, kind) = (disk(), Kind::named("store"));
     write(&sim, &kind, 0);

@@ -1,14 +1,10 @@
 //! Any events, page sizes and flags come back as they were written, in the bytes of the layout.
 
-use std::path::Path;
-
 use deedbook::engine::nostr::{encode, encode_stored, parse, spread};
 use deedbook::nostr::{Event, Flags};
 use proptest::prelude::*;
 
-use crate::support::nostr_layout::{
-    Seen, event_of, header, open, plain_tags, read, record, shared,
-};
+use crate::support::nostr_layout::{Seen, event_of, header, open, plain_tags, read, record};
 
 /// Texts whose lengths and first bytes are those at which the layout changes.
 fn text() -> impl Strategy<Value = String> {
@@ -143,23 +139,4 @@ fn a_letter_of_the_reference_that_goes_on_with_nothing_is_a_tag() {
     // No entries, written as nothing at all.
     let event = Event { tags: vec![], ..event_of(1, 0) };
     assert_eq!(parse(&record(&event, &[], 0, false, 4096)).unwrap().to_event(), event);
-}
-
-#[test]
-fn real_events_come_back_from_their_records() {
-    let Some(path) = shared("data/nostr-events.jsonl") else { return };
-    assert!(Path::new(&path).is_file());
-    let text = std::fs::read(path).unwrap();
-    let mut bytes = header(4096, 0, 0, 0, 0);
-    let mut expected = Vec::new();
-    for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-        let event = Event::from_json(line).unwrap();
-        let offset = bytes.len() as u32;
-        let mut record = Vec::new();
-        encode(&event, Flags(0), offset.is_multiple_of(8192), 4096, &mut record).unwrap();
-        spread(&record, 4096, &mut bytes);
-        expected.push(Seen::Record { offset, flags: 0, event });
-    }
-    assert_eq!(expected.len(), 2468);
-    assert!(read(&open(&bytes).unwrap()) == expected);
 }

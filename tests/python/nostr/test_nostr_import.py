@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,10 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import EventStore, _compressed
+from deedbook import EventStore
 from deedbook._cli import main
 from deedbook._cli.import_notes import Notes
 from deedbook.reports import ImportReport
-from line_files import has_zstd
 from live import GIVE_UP_SECONDS, ended, running, send
 from nostr_events import made
 
@@ -259,38 +257,6 @@ def test_many_files_are_one_import(
         " 12 of the lines by an earlier import"
     ]
     assert not (path / ".deedbook" / "imports.json").exists()
-
-
-@pytest.mark.parametrize("kind", ["gzip", "zstd"] if has_zstd() else ["gzip"])
-def test_the_whole_lines_of_a_torn_file_are_stored(path: Path, tmp_path: Path, kind: str) -> None:
-    chance = random.Random(3)
-    events = [made(f"{number} {chance.randbytes(1500).hex()}") for number in range(400)]
-    text = b"".join(json.dumps(event).encode() + b"\n" for event in events)
-    if kind == "gzip":
-        packed = gzip.compress(text)
-        torn = packed[: len(packed) * 2 // 3]
-        read = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(torn)
-    else:
-        library = _compressed.zstd("this test")
-        packed = library.compress(text)
-        torn = packed[: len(packed) * 2 // 3]
-        read = library.ZstdDecompressor().decompress(torn)
-    whole = read.count(b"\n")
-    assert 0 < whole < len(events)
-    source = tmp_path / "events.jsonl"
-    source.write_bytes(torn)
-    reports: list[ImportReport] = []
-    with EventStore.create(path) as store:
-        for _ in range(2):
-            with pytest.raises(deedbook.IoError, match="ended before the end-of-stream") as raised:
-                store.import_json(source, progress=reports.append)
-            assert isinstance(raised.value.__cause__, EOFError)
-            assert [event.content for event in store] == [e["content"] for e in events[:whole]]
-        first, again = reports[0], reports[-1]
-        assert (first.stored, again.stored, again.duplicates) == (whole, 0, whole)
-        source.write_bytes(packed)
-        found = store.import_json(source, after=first)
-        assert (found.lines, found.stored, found.bytes) == (400, 400, len(text))
 
 
 def test_an_error_names_the_file_that_cannot_be_read(path: Path, tmp_path: Path, run: Any) -> None:

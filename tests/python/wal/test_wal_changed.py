@@ -1,13 +1,11 @@
 """A log that changes, or whose surroundings change, under those who have it open."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import deedbook
 from deedbook import Book, Wal
 from shell import refused
 
@@ -41,17 +39,6 @@ def test_a_log_stays_where_it_is_when_the_directory_changes(
     assert Wal.verify("a/log").records == 1
     assert Wal.verify("b/log").records == 0
     assert Book.verify("a/book").records == 1
-
-
-@pytest.mark.parametrize("mode", ["r", "a"])
-def test_an_empty_path_is_no_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for log in (Wal, Book):
-        with pytest.raises(deedbook.InvalidArgumentError, match="empty"):
-            log.open("", mode)  # type: ignore[arg-type]
-    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("last", ["sync", "close", "truncate_before"])

@@ -49,7 +49,6 @@ pub fn all(texts: &mut Texts) {
 fn presence(texts: &mut Texts, name: &str, format: &dyn Format) {
     let disk = Sim::new();
     let at = on(format, &disk);
-    let to = format.path_in(Path::new("/copy"));
     let mut nothing = texts.situation(format!("{name}: there is nothing"));
     nothing.refused("open", format.read(&at));
 
@@ -59,9 +58,6 @@ fn presence(texts: &mut Texts, name: &str, format: &dyn Format) {
     drop(log);
     let mut there = texts.situation(format!("{name}: there is one"));
     there.refused("create", format.open(&at, Mode::Create, MANUAL));
-    disk.create_dir(Path::new("/copy")).unwrap();
-    let other = at.other(to);
-    format.create(&other, &events()).close().unwrap();
 
     let mut empty = texts.situation(format!("{name}: its file is gone, and was acknowledged"));
     disk.remove(&format.first_file(&at.path)).unwrap();

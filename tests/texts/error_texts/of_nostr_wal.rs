@@ -71,17 +71,9 @@ fn parameters(texts: &mut Texts) {
 fn handles(texts: &mut Texts) {
     let disk = written(3);
     let mut here = texts.situation("nostr wal: what a handle refuses");
-    here.refused("create", options(&disk).open(DIR, Mode::Create));
     let limited = options(&disk).data_bytes_max(60);
     let wal = limited.open(DIR, Mode::Append).unwrap();
     here.refused("append beyond the limit", insert(&wal, 61));
-    here.refused("append to it twice", options(&disk).open(DIR, Mode::Append));
-    wal.close().unwrap();
-    here.refused("append after close", insert(&wal, 1));
-    let reader = options(&disk).open(DIR, Mode::Read).unwrap();
-    here.refused("append, checkpoint, drop by a reader", insert(&reader, 1));
-    here.refused("append, checkpoint, drop by a reader", reader.checkpoint(1));
-    here.refused("append, checkpoint, drop by a reader", reader.drop_before_checkpoint());
 }
 
 /// A log that ends with the last number there is.

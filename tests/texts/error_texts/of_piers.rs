@@ -81,15 +81,6 @@ fn commits(texts: &mut Texts) {
 
 fn tried(here: &mut Situation<'_>, disk: &Sim) {
     here.tried("open", open(disk, Mode::Read));
-    match options(disk).verify_pier(PIER) {
-        Ok(report) => {
-            for gap in report.gaps {
-                let text = deedbook::Error::new(deedbook::ErrorKind::Contiguity, gap);
-                here.error("verify, in its report", &text);
-            }
-        }
-        Err(error) => drop(here.error("verify", &error)),
-    }
 }
 
 fn sequences(texts: &mut Texts) {
@@ -187,11 +178,6 @@ fn faults(texts: &mut Texts) {
         pier.consumers()?;
         let rules = Retention::new().consumed(true).age_max(std::time::Duration::ZERO);
         pier.retain(&rules).map(drop)
-    });
-    each("verify", &|disk| options(disk).verify_pier(PIER).map(drop));
-    each("roll", &|disk| {
-        let faultless = open(disk, Mode::Append);
-        faultless.and_then(|pier| pier.roll()).map(drop)
     });
     each("commit of what was staged before a roll", &|disk| {
         let mut stage = open(disk, Mode::Read)?.stage("job", 0, 1, None)?;

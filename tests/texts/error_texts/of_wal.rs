@@ -26,7 +26,6 @@ pub fn all(texts: &mut Texts) {
     layouts(texts);
     truncation(texts);
     consumers(texts);
-    positions(texts);
     foreign(texts);
     far(texts);
 }
@@ -88,15 +87,6 @@ fn consumers(texts: &mut Texts) {
     disk.open(file, Access::Write).unwrap().write_at(b"?", 1).unwrap();
     let mut damaged = texts.situation("wal: the consumers' file is damaged");
     damaged.refused("consumers, set_consumer", wal.consumers());
-}
-
-fn positions(texts: &mut Texts) {
-    let disk = Sim::new();
-    let (wal, _) = written(&disk, "/log/many", SEGMENTED);
-    let mut here = texts.situation("wal: a position beyond the end");
-    here.refused("splits", wal.splits(100, Lsn(5000)..));
-    here.refused("wait_durable", wal.wait_durable(Lsn(5000)));
-    here.refused("follow", wal.follow(Some(Lsn(5000))));
 }
 
 fn foreign(texts: &mut Texts) {

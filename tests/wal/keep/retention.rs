@@ -126,20 +126,6 @@ fn retention_by_age_counts_from_the_last_record_however_it_was_stored() {
     assert_eq!(moved(wal.retain(&Retention::new().age_max(age_max))), None);
 }
 
-#[test]
-fn statistics_count_what_happened() {
-    let (_dir, wal, _) = filled(&options());
-    wal.commit(&[1; 32]).unwrap();
-    let stats = wal.stats().unwrap();
-    assert_eq!((stats.appends, stats.records, stats.bytes), (101, 101, 4040));
-    assert_eq!((stats.syncs, stats.slow_syncs), (2, 0));
-    assert!(stats.sync_nanos_max <= stats.sync_nanos_total);
-    assert!(stats.quantile(0.99).unwrap().as_nanos() as u64 <= stats.sync_nanos_max + 1);
-    // Truncations sync as well.
-    wal.truncate_before(wal.end().unwrap()).unwrap();
-    assert_eq!(wal.stats().unwrap().syncs, 3);
-}
-
 /// What an open writer keeps by itself.
 fn kept(dir: &TempDir, retention: Retention) -> (Wal, Arc<AtomicU64>) {
     let archived = Arc::new(AtomicU64::new(0));
@@ -201,19 +187,4 @@ fn a_writer_whose_retention_waits_for_another_process_does_it_at_a_later_sync() 
     // In the same segment as the one before.
     wal.commit(&[1; 32]).unwrap();
     assert!(wal.head().unwrap() > Lsn(0));
-}
-
-#[test]
-fn retention_needs_segments() {
-    let dir = TempDir::new().unwrap();
-    let retention = Some(Retention::new().consumed(true));
-    let options = Options::new().retention(retention).layout(Layout::Single);
-    let error = options.open(dir.path().join("log"), Mode::Append).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    // An error of what it would drop is no error of appends.
-    let wal = kept(&dir, Retention::new().consumed(true)).0;
-    wal.set_consumer("one", Lsn(0)).unwrap();
-    std::fs::write(dir.path().join(".deedbook/consumers"), "damaged").unwrap();
-    (0..50).for_each(|_| assert!(wal.commit(&[1; 32]).is_ok()));
-    assert_eq!(wal.head().unwrap(), Lsn(0));
 }

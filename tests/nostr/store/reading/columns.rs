@@ -114,10 +114,3 @@ fn a_long_walk_past_what_a_filter_does_not_match_gives_batches_without_rows() {
     assert_eq!(of(r#"{"since": 1700000068}"#), [0, 0, 2]);
     assert_eq!(of(r#"{"until": 1700000001}"#), [2, 0]);
 }
-
-#[test]
-fn an_unknown_column_is_named_with_those_that_are_known() {
-    for said in ["\"payload\"", "created_at, kind, tags"] {
-        refused("payload".parse::<Column>(), ErrorKind::InvalidArgument, said);
-    }
-}
