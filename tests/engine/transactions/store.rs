@@ -142,8 +142,8 @@ impl Store {
     pub fn sync(&self) {
         match self {
             Self::Events(store) => store.commit().unwrap(),
-            Self::Book(book) => drop(book.sync().unwrap()),
-            Self::Wal(wal) => drop(wal.sync().unwrap()),
+            Self::Book(book) => book.sync().unwrap(),
+            Self::Wal(wal) => wal.sync().unwrap(),
             Self::Ledger(ledger, _) => ledger.sync().unwrap(),
         }
     }
