@@ -5,6 +5,7 @@ use super::intent::Intent;
 use super::staging::in_order;
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines;
+use crate::storage::sync_dir;
 
 const GIVE_UP: &str = "a commit had begun and cannot be brought to its end; deedbook vacuum \
                        --abandon gives it up";
@@ -88,9 +89,7 @@ fn finish_begun(target: &impl Target) -> Result<()> {
     let Some(intent) = loaded else { return Ok(()) };
     // The process that stored the intent may have died before it synced the name. Without the name, a power cut
     // would leave the records of a commit that nobody knows.
-    desk.storage
-        .sync_dir(desk.sidecar)
-        .map_err(|e| Error::io("sync the directory", desk.sidecar, e))?;
+    sync_dir(desk.storage, desk.sidecar)?;
     let job = &intent.transaction.job;
     let place = desk.sidecar.display();
     let mut store = |place| Intent { place, ..intent.clone() }.store(&desk);

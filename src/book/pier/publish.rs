@@ -269,9 +269,8 @@ impl Target for Epochs<'_> {
             let message = format!("the intent of a commit has the place {:?}", intent.place);
             Error::new(ErrorKind::Unsupported, message).of(FORMAT).at(&self.sidecar)
         })?;
-        // A commit that died may have left the intent's name, or a rename, unsynced.
+        // A commit that died may have left a rename unsynced.
         let storage = &*self.options.storage;
-        sync_dir(storage, &self.sidecar)?;
         let begun = self.sidecar.join(BEGUN_NAME);
         if storage.is_dir(&begun) {
             sync_dir(storage, &begun)?;
