@@ -7,7 +7,7 @@ use crate::support::prelude::*;
 const DIRS: [&str; 6] = ["log", "book", "wal", "storage", "sidecar", "transaction"];
 const FILES: [&str; 20] = [
     "commit.rs",
-    "mend.rs",
+    "saving.rs",
     "mode.rs",
     "durability.rs",
     "error.rs",
