@@ -29,7 +29,7 @@ const BYTES_LOOKED_INTO: u64 = 4 << 20;
 /// The files of a ledger, or one of them, as they were when they were looked for.
 ///
 /// ```
-/// use deedbook::ledger::{LedgerConfig, LedgerStore, Options, contents};
+/// use deedbook::ledger::{LedgerConfig, LedgerStore, Options};
 ///
 /// # fn main() -> deedbook::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
@@ -38,7 +38,7 @@ const BYTES_LOOKED_INTO: u64 = 4 << 20;
 /// ledger.append(b"one")?;
 /// ledger.append(b"two")?;
 /// let mut payloads = Vec::new();
-/// for record in &contents(&path, None, &Options::default())? {
+/// for record in &Options::new().contents(&path, None)? {
 ///     payloads.push(record?.payload);
 /// }
 /// assert_eq!(payloads, [b"one", b"two"]);
