@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Path:
     """
     with EventStore.create(tmp_path / "whole") as opened:
         opened.append_many([made(f"event {number}") for number in range(5)])
-        opened.commit()
+        opened.sync()
         shutil.copytree(opened.path, tmp_path / "store", ignore=shutil.ignore_patterns("lock"))
     return tmp_path / "store"
 

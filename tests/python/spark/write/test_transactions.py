@@ -136,7 +136,7 @@ print(*said, sep="\\n")
 
 def test_what_does_not_fit_is_refused(log: Any) -> None:
     parts = stage(log, "job", b"x")
-    commit = log.transactions.commit
+    commit = log.transactions.publish
     for wrong in ({"app": "a"}, {"version": 1}, {"query": "q"}, {"app": "a b", "version": 1}):
         with pytest.raises(InvalidArgumentError):
             commit("job", parts, **wrong)
