@@ -6,7 +6,6 @@ use arrow_schema::DataType;
 use deedbook::Batch;
 use deedbook::Durability;
 use deedbook::book::BookFormat;
-use deedbook::ledger::{LedgerFormat, LedgerStore, Positions};
 use deedbook::wal::{Lsn, Wal, WalFormat};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
@@ -20,7 +19,7 @@ use crate::common::errors::{OrRaise, invalid};
 use crate::common::logging::check_signals;
 
 /// Appended with one write; larger ones are no faster and take memory.
-const PART_BYTES: usize = 256 << 10;
+pub const PART_BYTES: usize = 256 << 10;
 
 /// Mugs beside the jams: none, or exactly as many.
 enum Mugs<'py> {
@@ -210,82 +209,6 @@ pub fn append_records(
     });
     fed?;
     finished.or_raise(py).map(PyPositions)
-}
-
-/// Appends parts of an endless stream of events of a ledger.
-struct Spooler<'a> {
-    ledger: &'a LedgerStore,
-    batch: deedbook::Batch<LedgerFormat>,
-    taken: u64,
-    /// The first and the last record.
-    at: Option<Positions>,
-}
-
-impl Sink for Spooler<'_> {
-    const COLUMN: &'static str = "payload";
-
-    fn push(&mut self, _mug: u32, payload: &[u8]) -> deedbook::Result<()> {
-        self.batch.push(payload)?;
-        self.taken += 1;
-        Ok(())
-    }
-
-    fn is_full(&self) -> bool {
-        // No more than a file takes: the limit of all files may be as low.
-        self.batch.bytes_len() as u64 >= self.ledger.max_file_size().min(PART_BYTES as u64)
-    }
-
-    fn flush(&mut self) -> deedbook::Result<()> {
-        if !self.batch.is_empty() {
-            let appended = self.ledger.append_unsynced(&self.batch);
-            self.batch.clear();
-            let first = self.at.map(|(first, _)| first);
-            self.at = appended?.map(|(begin, last)| (first.unwrap_or(begin), last)).or(self.at);
-        }
-        Ok(())
-    }
-
-    fn taken(&self) -> u64 {
-        self.taken
-    }
-}
-
-/// Append everything that an iterable or an Arrow object gives; with `atomic`, nothing if one of the
-/// records cannot be. Else what came before an error stays appended.
-pub fn append_events(
-    ledger: &LedgerStore,
-    limit: Limit,
-    events: &Bound<'_, PyAny>,
-    atomic: bool,
-) -> PyResult<PyPositions> {
-    let py = events.py();
-    let batch = Batch::<LedgerFormat>::new(ledger.options().record_bytes_max);
-    let mut spooler = Spooler { ledger, batch, taken: 0, at: None };
-    if atomic {
-        each(events, |event| {
-            let event = bytes_of(event, limit)?;
-            spooler.push(0, event.as_ref()).or_raise(py)?;
-            Ok(event.as_ref().len())
-        })?;
-        let at = py.detach(|| ledger.append_batch(&spooler.batch)).or_raise(py)?;
-        return Ok(spooled(at, spooler.taken));
-    }
-    let fed = feed(&mut spooler, limit, events, None);
-    let finished = py.detach(|| {
-        spooler.flush()?;
-        if ledger.options().durability == Durability::Always {
-            ledger.sync()?;
-        }
-        Ok(())
-    });
-    fed?;
-    finished.or_raise(py)?;
-    Ok(spooled(spooler.at, spooler.taken))
-}
-
-fn spooled(at: Option<Positions>, records: u64) -> PyPositions {
-    let at = at.map(|(first, last)| Range::Files { first, last, records });
-    PyPositions(at.unwrap_or(Range::Nowhere))
 }
 
 pub fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -7,24 +7,23 @@ pub mod json_lines;
 pub mod mend;
 pub mod open;
 pub mod removable;
+pub mod side;
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use deedbook::ledger::{
-    self, LedgerConfig, LedgerReader, LedgerStats, LedgerStore, Migration, Options,
-};
-use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt, Result};
+use deedbook::ledger::{self, LedgerConfig, LedgerStats, Migration, Options};
+use deedbook::{Durability, Mode, OnCorrupt};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PySlice};
 
-use crate::append::input;
-use crate::append::payload::{Limit, bytes_of};
+use crate::append::payload::bytes_of;
 use crate::append::positions::{self, PyLedgerPosition, PyPositions, position_of};
+use crate::append::spool;
 use crate::append::transaction::PyTransactions;
 use crate::common::arguments::{numbers, seconds};
 use crate::common::durability;
@@ -36,11 +35,12 @@ use crate::common::reports::{
     PyLedgerFileInfo, PyLedgerFileMigration, PyLedgerStats, PyVerifyReport,
 };
 use crate::ledger::batches::Asked;
-use crate::ledger::contents::{Found, Reader, Slice, Span};
+use crate::ledger::contents::{Reader, Slice, Span};
 use crate::ledger::file::PyLedgerFile;
 use crate::ledger::mend::{PyLedgerReport, PyLedgerSalvage};
 use crate::ledger::open::around;
 use crate::ledger::removable::PyRemovable;
+use crate::ledger::side::Side;
 use crate::log::any_log::Format;
 use crate::log::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, on_corrupt, schema_of, stream_of};
 use crate::log::iterators::{PayloadIterator, RecordIterator};
@@ -69,12 +69,6 @@ fn removables(items: &Bound<'_, PyAny>, call: &str) -> PyResult<Vec<ledger::Remo
     Ok(removable)
 }
 
-/// What a handle was opened for.
-enum Side {
-    Reader(Reader),
-    Writer(Held<LedgerStore>),
-}
-
 #[doc = doc!("Ledger")]
 #[pyclass(frozen, name = "Ledger", module = "deedbook")]
 pub struct PyLedger {
@@ -83,81 +77,6 @@ pub struct PyLedger {
     owner: Owner,
     /// Of this handle alone.
     token: u64,
-}
-
-impl PyLedger {
-    /// The store that is appended to.
-    fn store(&self) -> Result<&LedgerStore> {
-        match &self.side {
-            Side::Writer(store) => Ok(store),
-            Side::Reader(reader) => {
-                reader.check_open()?;
-                let error = Error::new(ErrorKind::ReadOnly, "the ledger is open for reading");
-                Err(error.of(Format::Ledger.name()).at(self.path_of()))
-            }
-        }
-    }
-
-    fn path_of(&self) -> &Path {
-        match &self.side {
-            Side::Writer(store) => store.path(),
-            Side::Reader(reader) => &reader.found.contents.path,
-        }
-    }
-
-    fn base_of(&self) -> &str {
-        match &self.side {
-            Side::Writer(store) => store.base_filename(),
-            Side::Reader(reader) => &reader.found.contents.base,
-        }
-    }
-
-    fn durability_of(&self) -> Durability {
-        match &self.side {
-            Side::Writer(store) => store.options().durability,
-            Side::Reader(_) => Options::default().durability,
-        }
-    }
-
-    fn is_closed(&self) -> bool {
-        match &self.side {
-            Side::Writer(store) => store.is_closed(),
-            Side::Reader(reader) => reader.closed.load(Ordering::Acquire),
-        }
-    }
-
-    /// The files to read: of a reader those of its opening, of a writer those of now.
-    fn found(&self) -> Result<Found> {
-        match &self.side {
-            Side::Reader(reader) => {
-                reader.check_open()?;
-                Ok(reader.found.clone())
-            }
-            Side::Writer(store) => {
-                store.has_data()?; // an error if it is closed
-                Found::at(store.path(), Some(store.base_filename()))
-            }
-        }
-    }
-
-    fn limit(&self) -> Limit {
-        let bytes_max = match &self.side {
-            Side::Writer(store) => store.options().record_bytes_max,
-            Side::Reader(_) => Options::RECORD_BYTES_MAX,
-        };
-        Limit { format: "ledger", noun: "record", bytes_max }
-    }
-
-    /// A name that no other file ever gets: by the birth of its inode. Where the file system notes
-    /// no birth, a file of a later ledger may get the same inode, so the name holds for this handle
-    /// only.
-    fn id_of(&self, reader: &LedgerReader, removable: &ledger::Removable) -> String {
-        let (index, file) = (reader.index(), removable.file());
-        match file.created_ns {
-            0 => format!("{:016x}-{:x}-{index}", self.token, file.inode),
-            born => format!("{born:x}-{:x}-{index}", file.inode),
-        }
-    }
 }
 
 impl Drop for PyLedger {
@@ -312,7 +231,7 @@ impl PyLedger {
     #[pyo3(signature = (payloads, *, atomic=false))]
     fn append_many(&self, payloads: &Bound<'_, PyAny>, atomic: bool) -> PyResult<PyPositions> {
         let store = self.store().or_raise(payloads.py())?;
-        input::append_events(store, self.limit(), payloads, atomic)
+        spool::append_events(store, self.limit(), payloads, atomic)
     }
 
     #[doc = doc!("Ledger".iter)]

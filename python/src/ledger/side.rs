@@ -1,0 +1,94 @@
+//! What a handle of a ledger was opened for, and what it knows in either case.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use deedbook::ledger::{self, LedgerReader, LedgerStore, Options};
+use deedbook::{Durability, Error, ErrorKind, Result};
+
+use crate::append::payload::Limit;
+use crate::common::handle::Held;
+use crate::ledger::PyLedger;
+use crate::ledger::contents::{Found, Reader};
+use crate::log::any_log::Format;
+
+/// What a handle was opened for.
+pub enum Side {
+    Reader(Reader),
+    Writer(Held<LedgerStore>),
+}
+
+impl PyLedger {
+    /// The store that is appended to.
+    pub fn store(&self) -> Result<&LedgerStore> {
+        match &self.side {
+            Side::Writer(store) => Ok(store),
+            Side::Reader(reader) => {
+                reader.check_open()?;
+                let error = Error::new(ErrorKind::ReadOnly, "the ledger is open for reading");
+                Err(error.of(Format::Ledger.name()).at(self.path_of()))
+            }
+        }
+    }
+
+    pub fn path_of(&self) -> &Path {
+        match &self.side {
+            Side::Writer(store) => store.path(),
+            Side::Reader(reader) => &reader.found.contents.path,
+        }
+    }
+
+    pub fn base_of(&self) -> &str {
+        match &self.side {
+            Side::Writer(store) => store.base_filename(),
+            Side::Reader(reader) => &reader.found.contents.base,
+        }
+    }
+
+    pub fn durability_of(&self) -> Durability {
+        match &self.side {
+            Side::Writer(store) => store.options().durability,
+            Side::Reader(_) => Options::default().durability,
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        match &self.side {
+            Side::Writer(store) => store.is_closed(),
+            Side::Reader(reader) => reader.closed.load(Ordering::Acquire),
+        }
+    }
+
+    /// The files to read: of a reader those of its opening, of a writer those of now.
+    pub fn found(&self) -> Result<Found> {
+        match &self.side {
+            Side::Reader(reader) => {
+                reader.check_open()?;
+                Ok(reader.found.clone())
+            }
+            Side::Writer(store) => {
+                store.has_data()?; // an error if it is closed
+                Found::at(store.path(), Some(store.base_filename()))
+            }
+        }
+    }
+
+    pub fn limit(&self) -> Limit {
+        let bytes_max = match &self.side {
+            Side::Writer(store) => store.options().record_bytes_max,
+            Side::Reader(_) => ledger::RECORD_BYTES_MAX,
+        };
+        Limit { format: "ledger", noun: "record", bytes_max }
+    }
+
+    /// A name that no other file ever gets: by the birth of its inode. Where the file system notes
+    /// no birth, a file of a later ledger may get the same inode, so the name holds for this handle
+    /// only.
+    pub fn id_of(&self, reader: &LedgerReader, removable: &ledger::Removable) -> String {
+        let (index, file) = (reader.index(), removable.file());
+        match file.created_ns {
+            0 => format!("{:016x}-{:x}-{index}", self.token, file.inode),
+            born => format!("{born:x}-{:x}-{index}", file.inode),
+        }
+    }
+}
