@@ -6,7 +6,7 @@ from typing import Any, Final, NoReturn
 
 from deedbook import _core
 
-__all__ = ["GONE", "PUBLIC", "add_gone", "missing"]
+__all__ = ["GONE", "PUBLIC", "Gone", "add_gone", "missing"]
 
 PUBLIC: Final[dict[str, tuple[str, ...]]] = {
     "jobs": (

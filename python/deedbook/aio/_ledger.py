@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deedbook._core import Ledger
+from deedbook._renamed import Gone
 from deedbook._threads import Worker, settled
 from deedbook.aio._handle import AsyncHandle, Side, opening
 
@@ -42,6 +43,8 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
         )
         # The append that was given to the thread last: later ones do not overtake it.
         self._latest: concurrent.futures.Future[Any] | None = None
+
+    append_batch = Gone("append_batch", "append_many(..., atomic=True)")
 
     open = staticmethod(
         opening(

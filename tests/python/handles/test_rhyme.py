@@ -317,6 +317,8 @@ def test_a_name_that_is_gone_says_which_one_there_is(owner: str, old: str, now: 
 
 
 def test_a_handle_names_what_replaced_a_method(tmp_path: Path) -> None:
+    with pytest.raises(AttributeError, match="append_batch is gone: use append_many"):
+        aio.AsyncLedger.append_batch  # noqa: B018
     book, gone = (
         deedbook.Book.create(tmp_path / "book"),
         pytest.raises(AttributeError, match="many"),

@@ -22,6 +22,7 @@ TWINS: Final[dict[type, type]] = {
     AsyncLedger: Ledger,
     AsyncEventStore: EventStore,
 }
+"""A pier has none: a ship is one process, which has no event loop of Python's."""
 
 SHARED: Final[dict[str, tuple[str, ...]]] = {
     "open": ("path", "mode", "durability", "slow_sync", "file_mode"),
@@ -88,7 +89,7 @@ FILE_MODE: Final[dict[type, int]] = {
 """Defaults that the specifications demand."""
 
 REPORT_FIELDS: Final = ("ok", "verdict", "damages", "loss")
-"""Of every report; `verify` and `salvage` count ``records``, too."""
+"""Of every report. `verify` and `salvage` count ``records``, too; a repair reads no more than it must."""
 
 DIFFERS: Final[dict[str, str]] = {
     "EventStore.append.payload": "an event is no bytes: the parameter is `event`",
