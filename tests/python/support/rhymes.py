@@ -89,7 +89,7 @@ FILE_MODE: Final[dict[type, int]] = {
 """Defaults that the specifications demand."""
 
 REPORT_FIELDS: Final = ("ok", "verdict", "damages", "loss")
-"""Of every report. `verify` and `salvage` count ``records``, too; a repair reads what finds the end."""
+"""Of every report. `verify` and `salvage` count ``records``, too; a repair only finds the end."""
 
 DIFFERS: Final[dict[str, str]] = {
     "EventStore.append.payload": "an event is no bytes: the parameter is `event`",
