@@ -1244,6 +1244,7 @@ class Ledger:
     [b'[{"n": 1},{"n": 2}]']
     """
 
+    __contains__: ClassVar[None]
     @staticmethod
     def open(
         path: _Path,

@@ -16,6 +16,8 @@ def add() -> None:
     """Give the classes their methods."""
     for owner in (_core.Log, _core.Pier, _core.Ledger, _core.EventStore):
         owner.backup = _backup  # type: ignore[method-assign]
+    # It is iterable, but does not look for payloads: `in` is a TypeError, as in other logs.
+    _core.Ledger.__contains__ = None
     for module, names in PUBLIC.items():
         for name in names:
             value = getattr(_core, name)
