@@ -1,7 +1,8 @@
 //! Appending any iterable of bytes-like objects, and any Arrow array of them, to a ledger.
 
 use deedbook::Durability;
-use deedbook::ledger::{self, LedgerStore, Positions};
+use deedbook::Batch;
+use deedbook::ledger::{LedgerFormat, LedgerStore, Positions};
 use pyo3::prelude::*;
 
 use crate::append::input::{PART_BYTES, Sink, feed};
@@ -12,7 +13,7 @@ use crate::common::errors::OrRaise;
 /// Appends parts of an endless stream of events of a ledger.
 struct Spooler<'a> {
     ledger: &'a LedgerStore,
-    batch: ledger::Batch,
+    batch: Batch<LedgerFormat>,
     taken: u64,
     /// The first and the last record.
     at: Option<Positions>,
@@ -56,7 +57,7 @@ pub fn append_events(
     atomic: bool,
 ) -> PyResult<PyPositions> {
     let py = events.py();
-    let batch = ledger::Batch::new(ledger.options().record_bytes_max);
+    let batch = Batch::<LedgerFormat>::new(ledger.options().record_bytes_max);
     let mut spooler = Spooler { ledger, batch, taken: 0, at: None };
     if atomic {
         each(events, |event| {

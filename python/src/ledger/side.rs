@@ -76,7 +76,7 @@ impl PyLedger {
     pub fn limit(&self) -> Limit {
         let bytes_max = match &self.side {
             Side::Writer(store) => store.options().record_bytes_max,
-            Side::Reader(_) => ledger::RECORD_BYTES_MAX,
+            Side::Reader(_) => Options::RECORD_BYTES_MAX,
         };
         Limit { format: "ledger", noun: "record", bytes_max }
     }
