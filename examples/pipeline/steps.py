@@ -142,9 +142,9 @@ def records(
 def judged(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
     """Rows with the fields of their JSON, ``_time``, and ``_reason``: why one is not good."""
     schema = ", ".join(f"`{name}` {kind}" for name, kind in pipeline.columns.items())
+    given = "schema_of_variant(variant_get(json, '$[\"{0}\"]')) <> 'VOID'"
     wrong = [
-        f"IF(row.`{name}` IS NULL AND schema_of_variant(variant_get(json, '$[\"{name}\"]')) <> 'VOID',"
-        f" '{name}', NULL)"
+        f"IF(row.`{name}` IS NULL AND {given.format(name)}, '{name}', NULL)"
         for name in pipeline.columns
     ]
     return (
