@@ -1,0 +1,1 @@
+"""Producers of a trial: processes that fill its inputs, and note each line."""

@@ -1,0 +1,186 @@
+"""Inputs for a pipeline: three producers, each a process, at the same time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from chaos.inputs.events import OfFile
+from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings
+from deedbook import InvalidArgumentError
+
+__all__ = ["Generated", "Generation", "start"]
+
+_TESTS: Final = Path(__file__).absolute().parents[2]
+"""From where this package is found."""
+EVENTS: Final = 10_000
+"""Of a synthetic input, unless asked otherwise."""
+_SYNTHETIC_BEGIN: Final = 1_767_312_000
+"""2026-01-02. With the lateness of a day at most, all lie within three days."""
+_SYNTHETIC_SECONDS: Final = 2 * 86400
+_README: Final = """What the inputs beside this directory hold, a line of JSON for each of them.
+
+n is its number, sha256 of its bytes, id the event's, where its file and line, fault what is wrong
+with it: json, text, object, schema, key, time, empty; at when it was acknowledged, in seconds since
+1970, null where a kill came before the note. A line is noted once it is durable in its input.
+
+The events are {events}.
+"""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What the producers of this run did."""
+
+    directory: str
+    events: str
+    """Of which file they are, or ``synthetic``."""
+    lines: dict[str, int]
+    """Lines and records added, by source."""
+    complete: bool
+    """Whether nothing is left to be sent."""
+    failures: dict[str, str]
+    """Of the producers that failed or were killed."""
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+        return asdict(self)
+
+
+class Generation:
+    """Producers at work."""
+
+    def __init__(self, directory: Path, settings: Settings) -> None:
+        self._directory = directory
+        self._settings = settings
+        self._begun = time.monotonic()
+        self.processes = {name: _started(directory, name) for name in INPUTS}
+        """By source; they may be killed, and `start` with ``resume`` goes on."""
+
+    def stop(self) -> None:
+        """Have them end after the groups that they are at."""
+        for process in self.processes.values():
+            assert process.stdin is not None
+            if not process.stdin.closed:
+                process.stdin.close()
+
+    def wait(self) -> Generated:
+        """Wait for all of them to end. What is raised meanwhile stops them first."""
+        try:
+            for process in self.processes.values():
+                process.wait()
+        except BaseException:
+            self.stop()
+            for process in self.processes.values():
+                process.wait()
+            self._close()
+            raise
+        lines: dict[str, int] = {}
+        failures: dict[str, str] = {}
+        complete = True
+        for name, process in self.processes.items():
+            assert process.stdout is not None and process.stderr is not None
+            said, failed = process.stdout.read(), process.stderr.read().strip()
+            if process.returncode == 0:
+                found = json.loads(said)
+                lines[name] = found["lines"]
+                complete = complete and found["complete"]
+            elif process.returncode < 0:
+                failures[name] = f"killed by signal {-process.returncode}"
+            else:
+                failures[name] = failed.splitlines()[-1] if failed else "failed"
+        self._close()
+        return Generated(
+            str(self._directory),
+            self._settings.source or "synthetic",
+            lines,
+            complete and not failures,
+            failures,
+            round(time.monotonic() - self._begun, 3),
+        )
+
+    def _close(self) -> None:
+        for process in self.processes.values():
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None and not stream.closed:
+                    stream.close()
+
+
+def start(
+    directory: Path,
+    *,
+    events: int | None = None,
+    seed: int | None = None,
+    rate: float | None = None,
+    source: Path | None = None,
+    resume: bool = False,
+) -> Generation:
+    """Start producers that fill the inputs in a directory; wait for them with `Generation.wait`.
+
+    ``events`` of the file ``source``, or synthetic ones; with ``rate`` about so many a second, else
+    as fast as they can. ``resume`` goes on where producers were killed, with the settings of then;
+    those that are given must be the same, but for the rate.
+
+    Raises `InvalidArgumentError`, also for inputs that are there without ``resume``, and OSError.
+    """
+    file = directory / "expected" / SETTINGS_FILE
+    if resume:
+        settings = _same(Settings.load(file), events, seed, source)
+        settings = replace(settings, rate=rate) if rate is not None else settings
+    else:
+        there = [name for name in (*INPUTS.values(), "expected") if (directory / name).exists()]
+        if there:
+            raise InvalidArgumentError(
+                f"{directory}: {', '.join(there)} is there already; resume goes on"
+            )
+        settings = _settings(events, seed, rate, source)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    settings.save(file)
+    of = f"those of {settings.source}" if settings.source else "synthetic: no one wrote them"
+    readme = _README.format(events=of)
+    (file.parent / "README").write_text(readme, encoding="utf-8")
+    return Generation(directory, settings)
+
+
+def _settings(
+    events: int | None, seed: int | None, rate: float | None, source: Path | None
+) -> Settings:
+    count = EVENTS if events is None else events
+    if source is not None:
+        there = len(OfFile(source))
+        if events is not None and events > there:
+            raise InvalidArgumentError(f"{events} events are asked for; {source} has {there}")
+        count = there if events is None else events
+    path = None if source is None else str(source.absolute())
+    if rate is None:
+        begin, seconds = _SYNTHETIC_BEGIN, float(_SYNTHETIC_SECONDS)
+    else:
+        begin, seconds = int(time.time()), count / rate
+    return Settings(count, seed or 0, rate, path, begin, seconds)
+
+
+def _same(
+    settings: Settings, events: int | None, seed: int | None, source: Path | None
+) -> Settings:
+    path = None if source is None else str(source.absolute())
+    asked = {"events": events, "seed": seed, "source": path}
+    for name, value in asked.items():
+        begun = getattr(settings, name)
+        if value is not None and value != begun:
+            raise InvalidArgumentError(f"{name} was {begun} when this was begun, not {value}")
+    return settings
+
+
+def _started(directory: Path, name: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "chaos.inputs.produce", str(directory.absolute()), name]
+    pipe = subprocess.PIPE
+    # Of its own group, so that Ctrl-C does not end it in the middle: its parent stops it.
+    return subprocess.Popen(
+        command, cwd=_TESTS, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    )

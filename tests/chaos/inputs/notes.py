@@ -1,0 +1,131 @@
+"""What a pipeline's inputs hold, noted beside them: a line of JSON for each line or record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.inputs.events import Fault, Line
+from deedbook._compressed import read_all
+from deedbook._regular import open_regular, parse_json
+
+__all__ = [
+    "JsonLines",
+    "Note",
+    "digest",
+    "expected_file",
+    "json_lines",
+    "lines_of_files",
+    "notes_of",
+]
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is expected of one line or record of an input."""
+
+    n: int
+    """Its number, from 1."""
+    sha256: str
+    """Of its bytes."""
+    id: str | None
+    """The event's, if it is a good one."""
+    good: bool
+    where: str | None
+    """File and line, ``000001.jsonl:12``; None in a log."""
+    fault: Fault | None
+    """What is wrong with it."""
+    at: float | None = None
+    """When it was acknowledged, in seconds since 1970.
+
+    None where that is not known: a kill came before the note, or the note is an old one.
+    """
+
+    @classmethod
+    def of(cls, n: int, line: Line, where: str | None, at: float | None) -> Note:
+        """The note of a line."""
+        good = line.fault is None
+        return cls(n, digest(line.data), line.id, good, where, line.fault, at)
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 as hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def expected_file(directory: Path, source: str) -> Path:
+    """The notes of a source whose input lies in a directory."""
+    return directory / "expected" / f"{source}.jsonl"
+
+
+def notes_of(file: Path) -> Iterator[Note]:
+    """The notes of a file, without a torn last line. Raises OSError."""
+    for found in json_lines(file):
+        yield Note(**found)
+
+
+def lines_of_files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """The lines of a file, or of the files in a directory by name, each with ``FILE:NUMBER``.
+
+    Raises OSError.
+    """
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if file.name[0] not in "._":
+            lines = read_all(file).split(b"\n")
+            for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
+                yield f"{file.name}:{number}", line
+
+
+def json_lines(file: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file of JSON lines, without a torn last one. Raises OSError."""
+    with open_regular(file) as opened:
+        for line in opened:
+            if line.endswith(b"\n"):
+                yield parse_json(line)
+
+
+class JsonLines:
+    """Appends lines to a file. A torn last line of a process that was killed is cut off."""
+
+    def __init__(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._file = file.open("ab+", buffering=0)
+        _cut_torn(self._file)
+
+    def add(self, values: Iterable[dict[str, Any]], *, sync: bool) -> None:
+        """Append all; with ``sync``, on stable storage when this returns."""
+        data = b"".join(json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in values)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        if sync:
+            os.fsync(self._file.fileno())
+
+    def add_notes(self, notes: Sequence[Note]) -> None:
+        """Append notes, durably."""
+        self.add([vars(note) for note in notes], sync=True)
+
+    def __enter__(self) -> JsonLines:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._file.close()
+
+
+def _cut_torn(file: Any) -> None:
+    size = end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        begin = max(0, end - (1 << 16))
+        file.seek(begin)
+        at = file.read(end - begin).rfind(b"\n")
+        if at >= 0:
+            end = begin + at + 1
+            break
+        end = begin
+    if end < size:
+        file.truncate(end)

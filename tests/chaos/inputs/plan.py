@@ -1,0 +1,95 @@
+"""Which producer sends which lines, in which order: the same for the same settings."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from chaos.inputs.events import Events, Line, OfFile, Synthetic, broken
+from deedbook._regular import read_json
+
+__all__ = ["INPUTS", "SETTINGS_FILE", "Settings", "plan"]
+
+INPUTS: Final = {"files": "files", "orders": "app.wal", "spool": "spool"}
+"""The sources that are filled, and where in the directory their inputs are."""
+SETTINGS_FILE: Final = "generator.json"
+
+_SHARES: Final = {"files": 0.5, "orders": 0.3, "spool": 0.2}
+"""Of the events."""
+_AGAIN: Final = 0.04
+"""So many are sent again by the same producer, up to `_RECENT` events later."""
+_ELSEWHERE: Final = 0.04
+"""So many are sent by another producer, too."""
+_BAD: Final = 0.02
+"""After so many a bad line follows."""
+_RECENT: Final = 1000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is generated."""
+
+    events: int
+    """Different events; what is sent again, and bad lines, come on top."""
+    seed: int
+    rate: float | None
+    """Events a second; None for as fast as possible."""
+    source: str | None
+    """The file that they are of; None for synthetic ones."""
+    begin: int
+    """The time of the first synthetic event, seconds since 1970."""
+    seconds: float
+    """The time from the first to the last one, without the lateness of both."""
+
+    def save(self, file: Path) -> None:
+        """Write to a file."""
+        file.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, file: Path) -> Settings:
+        """Read what `save` wrote. Raises OSError."""
+        return cls(**read_json(file))
+
+    def make_events(self) -> Events:
+        """The events. Raises OSError."""
+        if self.source is not None:
+            return OfFile(Path(self.source))
+        return Synthetic(self.seed, self.begin, self.seconds, self.events)
+
+
+def plan(settings: Settings, name: str) -> Iterator[tuple[int, Line]]:
+    """The lines that a producer sends, each with the number of the event that it is due with."""
+    random = Random(settings.seed)
+    events = settings.make_events()
+    names = tuple(INPUTS)
+    own: deque[int] = deque(maxlen=_RECENT)
+    for number in range(settings.events):
+        # As many draws for each event in each producer, so that all agree.
+        whose, again, which, bad, elsewhere = (random.random() for _ in range(5))
+        first = _pick(whose)
+        if first == name:
+            own.append(number)
+            good = events.line(number, 0)
+            yield number, good
+            if again < _AGAIN:
+                yield number, events.line(own[int(which * len(own))], int(2 * again / _AGAIN))
+            if bad < _BAD:
+                # A record of a ledger has at least one byte.
+                yield number, broken(good, Random(number), name != "spool")
+        elif elsewhere < _ELSEWHERE:
+            others = [one for one in names if one != first]
+            if others[int(elsewhere / _ELSEWHERE * len(others))] == name:
+                yield number, events.line(number, 1)
+
+
+def _pick(draw: float) -> str:
+    for name, share in _SHARES.items():
+        draw -= share
+        if draw < 0:
+            return name
+    return next(reversed(_SHARES))

@@ -1,0 +1,256 @@
+"""A producer: the process that fills one input of a pipeline, and notes what it holds.
+
+Run as ``python -m chaos.inputs.produce DIRECTORY NAME``. It ends when all is sent. Once its
+standard input is closed, as it is when its parent dies, it ends after the group that it is at. On
+standard output it prints a line of JSON: lines sent by this run, and whether that is all.
+
+A line is noted after it was acknowledged, so that a note without a line is a loss. What a kill left
+without a note is noted by the next run, which holds every line that it finds against the plan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from chaos.inputs.events import Line
+from chaos.inputs.notes import JsonLines, Note, digest, expected_file, lines_of_files, notes_of
+from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings, plan
+from deedbook import Error, Ledger, LedgerSnapshot, LockedError, MissingError, Wal
+from deedbook._durable import sync_folder
+from deedbook._text import escape_steering
+
+__all__ = ["ProducerError", "produce"]
+
+Due = tuple[int, Line]
+
+_LOCKED_SECONDS: Final = 10.0
+_FINISH_SECONDS: Final = 2.0
+
+
+class ProducerError(Exception):
+    """An input does not hold what was acknowledged, or something else."""
+
+
+class Input(Protocol):
+    """What a producer appends to."""
+
+    group_max: int
+    """Lines at once."""
+    linger_seconds: float
+    """In a live run, so long is waited for more lines after the first."""
+
+    def held(self) -> Iterator[tuple[bytes, str | None]]:
+        """What it holds, in order, with the place of each. To be read before anything is added."""
+
+    def add(self, lines: Sequence[bytes]) -> list[str | None]:
+        """Append, durably; returns the places."""
+
+    def close(self) -> None:
+        """Finish."""
+
+
+class Files:
+    """A directory in which files appear by rename."""
+
+    group_max = 1000
+    linger_seconds = 0.5
+
+    def __init__(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        for left in path.glob(".*.new"):
+            left.unlink()
+        self._path = path
+        self._last = max((int(one.name.partition(".")[0]) for one in path.iterdir()), default=0)
+
+    def held(self) -> Iterator[tuple[bytes, str | None]]:
+        return ((line, where) for where, line in lines_of_files(self._path))
+
+    def add(self, lines: Sequence[bytes]) -> list[str | None]:
+        self._last += 1
+        name = f"{self._last:06}.jsonl"
+        data = b"".join(line + b"\n" for line in lines)
+        new = self._path / f".{name}.new"
+        with new.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(self._path / name)
+        sync_folder(self._path)
+        return [f"{name}:{number}" for number in range(1, len(lines) + 1)]
+
+    def close(self) -> None:
+        pass
+
+
+class Application:
+    """An application's write-ahead log, which it appends to in groups."""
+
+    group_max = 100
+    linger_seconds = 0.05
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ends = time.monotonic() + _LOCKED_SECONDS
+        while True:
+            try:
+                self._wal = Wal.open(path, "a", durability="always", segment_bytes=8 << 20)
+                break
+            except LockedError:  # of a process that is about to die
+                if time.monotonic() > ends:
+                    raise
+                time.sleep(0.1)
+
+    def held(self) -> Iterator[tuple[bytes, str | None]]:
+        return ((payload, None) for payload in self._wal.payloads())
+
+    def add(self, lines: Sequence[bytes]) -> list[str | None]:
+        self._wal.append_batch(lines)
+        return [None] * len(lines)
+
+    def close(self) -> None:
+        self._wal.close()
+
+
+class Sender:
+    """A sender's ledger. Nothing is removed from it, so that all can be read."""
+
+    group_max = 50
+    linger_seconds = 0.02
+
+    def __init__(self, path: Path) -> None:
+        # Looked at first: the files of this process would not be read.
+        try:
+            self._before: LedgerSnapshot | None = LedgerSnapshot.open(path, "events")
+        except MissingError:
+            self._before = None
+        self._ledger = Ledger.open(path, durability="always", batch_bytes=200_000)
+        self._finished = time.monotonic()
+
+    def held(self) -> Iterator[tuple[bytes, str | None]]:
+        if self._before is not None:
+            yield from ((payload, None) for payload in self._before.payloads())
+
+    def add(self, lines: Sequence[bytes]) -> list[str | None]:
+        self._ledger.append_batch(lines)
+        if time.monotonic() - self._finished > _FINISH_SECONDS:
+            # As a sender does: a fetch finishes the file, and others can read it.
+            self._ledger.fetch(count=1)
+            self._finished = time.monotonic()
+        return [None] * len(lines)
+
+    def close(self) -> None:
+        self._ledger.close()
+
+
+_OPENERS: Final[dict[str, Callable[[Path], Input]]] = {
+    "files": Files,
+    "orders": Application,
+    "spool": Sender,
+}
+
+
+def produce(directory: Path, name: str, stop: threading.Event) -> tuple[int, bool]:
+    """Fill an input; returns the lines added and whether that is all.
+
+    Raises `ProducerError` where it does not hold what was acknowledged, `deedbook.Error`, OSError.
+    """
+    settings = Settings.load(directory / "expected" / SETTINGS_FILE)
+    expected = expected_file(directory, name)
+    target: Input = _OPENERS[name](directory / INPUTS[name])
+    try:
+        with JsonLines(expected) as notes:
+            rest = plan(settings, name)
+            there = _settle(target, rest, expected, notes)
+            added = 0
+            for group in _groups(rest, target, settings.rate, stop):
+                places = target.add([line.data for line in group])
+                acknowledged = round(time.time(), 3)
+                first = there + added + 1
+                added += len(group)
+                notes.add_notes(
+                    [
+                        Note.of(first + more, line, where, acknowledged)
+                        for more, (line, where) in enumerate(zip(group, places, strict=True))
+                    ]
+                )
+    finally:
+        target.close()
+    return added, next(rest, None) is None and not stop.is_set()
+
+
+def _settle(target: Input, rest: Iterator[Due], expected: Path, notes: JsonLines) -> int:
+    """Note what is there without a note; returns how many lines are there."""
+    noted = list(notes_of(expected))
+    there = 0
+    without: list[Note] = []
+    for data, where in target.held():
+        _, line = next(rest, (0, None))
+        if line is None or line.data != data:
+            raise ProducerError(f"{expected}: record {there + 1} is not the one that was sent")
+        there += 1
+        if there > len(noted):
+            without.append(Note.of(there, line, where, None))
+        elif (noted[there - 1].sha256, noted[there - 1].n) != (digest(data), there):
+            raise ProducerError(f"{expected}: line {there} is not of the record that was sent")
+    if there < len(noted):
+        lost = len(noted) - there
+        raise ProducerError(f"{expected}: {lost} records were acknowledged and are not there")
+    notes.add_notes(without)
+    return there
+
+
+def _groups(
+    rest: Iterator[Due], target: Input, rate: float | None, stop: threading.Event
+) -> Iterator[list[Line]]:
+    """Lines to be added at once. In a live run a line is due with its event."""
+    group: list[Line] = []
+    begun: float | None = None
+    ends = 0.0
+    for number, line in rest:
+        if rate is not None:
+            begun = time.monotonic() - number / rate if begun is None else begun
+            due = begun + number / rate
+            if group and (due > ends or len(group) == target.group_max):
+                yield group
+                group = []
+            stop.wait(max(0.0, due - time.monotonic()))
+            ends = ends if group else time.monotonic() + target.linger_seconds
+        elif len(group) == target.group_max:
+            yield group
+            group = []
+        if stop.is_set():
+            return
+        group.append(line)
+    if group:
+        yield group
+
+
+def _watch_parent(stop: threading.Event) -> None:
+    while os.read(0, 1024):
+        pass
+    stop.set()
+
+
+def main(arguments: list[str]) -> int:
+    """Run a producer; an error is a line on standard error, and exit code 1."""
+    directory, name = arguments
+    stop = threading.Event()
+    threading.Thread(target=_watch_parent, args=(stop,), daemon=True).start()
+    try:
+        lines, complete = produce(Path(directory), name, stop)
+    except (ProducerError, Error, OSError) as error:
+        print(escape_steering(f"{name}: {error}"), file=sys.stderr)
+        return 1
+    print(json.dumps({"lines": lines, "complete": complete}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""What is killed, when, and the other troubles of a trial."""

@@ -1,0 +1,239 @@
+"""Kills parts of a running pipeline, at random and at its dangerous moments, from a seed."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from chaos.kills.cluster import Cluster
+from chaos.kills.moments import AT_RANDOM, MOMENTS, Watch
+from chaos.kills.processes import is_jvm, is_python_worker, kill, kill_all, session
+from chaos.kills.troubles import TROUBLES, Made, Troubles
+from chaos.runs import Runs, TrialError
+
+__all__ = ["TARGETS", "Chaos", "Kill"]
+
+TARGETS: Final = {
+    "all": "the driver with its JVM and its Python workers",
+    "jvm": "the JVM of the driver alone",
+    "terminate": "the driver, with SIGTERM",
+    "worker": "a Python worker, or the daemon that forks them",
+    "producer": "the process that appends to the WAL",
+    "executor": "an executor of the cluster",
+    "node": "a Worker of the cluster with its executor; another one is started",
+}
+"""What is killed. The first three end a run; the others Spark makes good, or the round fails."""
+
+_ENDS: Final = ("all", "all", "jvm", "terminate")
+_OTHERS: Final = ("worker", "worker", "producer")
+_OTHERS_OF_CLUSTER: Final = ("worker", "executor", "executor", "worker", "producer", "node")
+_OTHERS_MAX: Final = 3
+"""So many are killed at most before the run is ended."""
+_BEGIN_SECONDS: Final = 90.0
+_MOMENT_SECONDS: Final = 15.0
+_MOMENT_BEGINS: Final = 2.0
+"""A step is waited for so long, and so many times the time that Spark took to start."""
+_TARGET_SECONDS: Final = 8.0
+_END_SECONDS: Final = 20.0
+_LOOK_SECONDS: Final = 0.0005
+_FAILED_MAX: Final = 5
+"""So many runs in a row may end by themselves."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One kill, or one of `TROUBLES`, which are no kills."""
+
+    target: str
+    moment: str
+    seen: bool
+    """Whether the moment was seen, else it was killed after a wait; of a trouble, whether the run
+    refused to go on, as it must."""
+    seconds: float
+    """After the run began; of a trouble, how long it took."""
+
+    @property
+    def is_kill(self) -> bool:
+        """Whether a process was killed."""
+        return self.target not in TROUBLES
+
+
+@dataclass
+class Chaos:
+    """Runs a pipeline again and again, and kills it.
+
+    The order of targets and moments follows from the seed; when a step is seen does not.
+    """
+
+    runs: Runs
+    seed: int
+    producer: Callable[[], bool] | None = None
+    """Kills a producer of the inputs and has it go on; returns whether there was one."""
+    cluster: Cluster | None = None
+    """On which the runs are, if they are on one that may be killed, too."""
+    troubles: Troubles | None = None
+    tell: Callable[[Kill], object] | None = None
+    """Gets each kill and each trouble as it was done."""
+    kills: list[Kill] = field(default_factory=list)
+    failed: int = 0
+    """Runs that ended by themselves, as after too many deaths of workers."""
+
+    def run(self, count: int) -> None:
+        """Kill so often. The pipeline does not run any more afterwards.
+
+        Raises `TrialError` where runs end by themselves again and again.
+        """
+        order = random.Random(self.seed)
+        moments, ends = _shuffled(order, MOMENTS), _shuffled(order, _ENDS)
+        others = _shuffled(order, _OTHERS_OF_CLUSTER if self.cluster else _OTHERS)
+        failed = 0
+        while (left := count - self._killed) > 0:
+            if self.troubles is not None:
+                self._note_troubles(self.troubles.due(self._killed))
+            meanwhile = [next(others) for _ in range(order.randint(1, _OTHERS_MAX))]
+            if self._one(next(ends), next(moments), meanwhile[: left - 1], order):
+                failed = 0
+                continue
+            self.failed += 1
+            failed += 1
+            if failed == _FAILED_MAX:
+                text = self.runs.log.read_text(encoding="utf-8", errors="replace")
+                raise TrialError(f"{failed} runs in a row ended by themselves: {text[-4000:]}")
+        if self.troubles is not None:
+            self._note_troubles(self.troubles.rest())
+
+    def settle(self, timeout_seconds: float = 600.0) -> None:
+        """Run it undisturbed until a round finds nothing new. Raises `TrialError` if it fails."""
+        until = time.monotonic() + timeout_seconds
+        while time.monotonic() < until:
+            done = self.runs.once()
+            if done.code != 0:
+                raise TrialError(f"the pipeline failed: {done.said[-4000:]}")
+            if not any(done.rows.values()):
+                return
+        raise TrialError(f"the pipeline found something new for {timeout_seconds:.0f} s")
+
+    @property
+    def _killed(self) -> int:
+        return sum(kill.is_kill for kill in self.kills)
+
+    def _add(self, kill: Kill) -> None:
+        self.kills.append(kill)
+        if self.tell is not None:
+            self.tell(kill)
+
+    def _note_troubles(self, made: Iterator[Made]) -> None:
+        for one in made:
+            self._add(Kill(one.name, one.moment, one.wrong is None, round(one.seconds, 3)))
+
+    def _one(self, end: str, moment: str, others: list[str], order: random.Random) -> bool:
+        """One run; returns whether it was killed, and did not end by itself before."""
+        begun = time.monotonic()
+        self._begun_at = self.runs.begun()
+        process = self.runs.start()
+        try:
+            self._await_begin(process)
+            patience = _MOMENT_SECONDS + _MOMENT_BEGINS * (time.monotonic() - begun)
+            for target in others:
+                _sleep(process, order.uniform(0.2, 2.0))
+                if self._kill_other(process, target, order):
+                    seconds = round(time.monotonic() - begun, 3)
+                    self._add(Kill(target, AT_RANDOM, True, seconds))
+            wait = order.uniform(0.0, 4.0) if moment == AT_RANDOM else patience
+            seen, known = self._await(process, moment, wait)
+            is_killed = _end(process, end, known)
+            if is_killed:
+                self._add(Kill(end, moment, seen, round(time.monotonic() - begun, 3)))
+            # What is left of the run ends with it: a driver without its JVM fails by itself.
+            _sleep(process, _END_SECONDS)
+        finally:
+            kill_all(process.pid)
+            process.wait()
+        self.runs.tidy()
+        # Else they would hold the cores that the next run waits for.
+        if self.cluster is not None and not self.cluster.await_idle(_END_SECONDS):
+            raise TrialError("executors live on after the end of their driver")
+        return is_killed
+
+    def _await_begin(self, process: subprocess.Popen[bytes]) -> None:
+        """Until Spark has started, or for a while."""
+        before = self._begun_at
+        until = time.monotonic() + _BEGIN_SECONDS
+        while self.runs.begun() == before and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def _kill_other(
+        self, process: subprocess.Popen[bytes], target: str, order: random.Random
+    ) -> bool:
+        """Kill what does not end the run, as soon as there is one; whether there was."""
+        if target == "producer":
+            return self.producer is not None and self.producer()
+        if target == "node":
+            assert self.cluster is not None
+            self.cluster.kill_node(order.randrange(self.cluster.nodes))
+            return True
+        until = time.monotonic() + _TARGET_SECONDS
+        while time.monotonic() < until and process.poll() is None:
+            found = self._found(process, target)
+            if found and kill(*order.choice(found)):
+                return True
+            time.sleep(0.05)
+        return False
+
+    def _found(self, process: subprocess.Popen[bytes], target: str) -> list[tuple[int, int]]:
+        """Python workers, or executors, each with the leader of its session."""
+        if target == "executor":
+            assert self.cluster is not None
+            return self.cluster.executors()
+        # On a cluster those beside the driver plan and commit for it, the others work.
+        if self.cluster is not None and (found := self.cluster.python_workers()):
+            return found
+        leader = process.pid
+        return [(pid, leader) for pid in session(leader) if is_python_worker(pid)]
+
+    def _await(
+        self, process: subprocess.Popen[bytes], moment: str, wait_seconds: float
+    ) -> tuple[bool, list[int]]:
+        """Until the moment, or so long: whether it was seen, and the processes of the run."""
+        if moment == AT_RANDOM:
+            _sleep(process, wait_seconds)
+            return True, session(process.pid)
+        watch = Watch(self.runs.home, moment)
+        until = time.monotonic() + wait_seconds
+        known, looked = session(process.pid), time.monotonic()
+        while (now := time.monotonic()) < until and process.poll() is None:
+            if watch.sees():
+                return True, known
+            if now - looked > 0.1:  # not when it is seen: a step is short
+                known, looked = session(process.pid), now
+            time.sleep(_LOOK_SECONDS)
+        return False, known
+
+
+def _shuffled(order: random.Random, names: tuple[str, ...]) -> Iterator[str]:
+    """All names in some order, then all in another."""
+    while True:
+        yield from order.sample(names, len(names))
+
+
+def _sleep(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait so long, or until the process ends."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=seconds)
+
+
+def _end(process: subprocess.Popen[bytes], target: str, known: list[int]) -> bool:
+    """Kill what ends a run; whether it was running still."""
+    if process.poll() is not None:
+        return False
+    if target == "terminate":
+        process.terminate()
+        return True
+    found = [pid for pid in known if target == "all" or is_jvm(pid)]
+    # One after the other, but within less than a millisecond.
+    return any([kill(pid, process.pid) for pid in found])

@@ -1,0 +1,96 @@
+"""Processes of this machine, as Linux shows them: those of a session, and what they are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from deedbook._process import status
+
+__all__ = ["await_end", "is_executor", "is_jvm", "is_python_worker", "kill", "kill_all", "session"]
+
+_EXECUTOR: Final = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
+
+
+def session(leader: int) -> list[int]:
+    """The processes of the session that a process began, the youngest first.
+
+    Not its groups: Spark gives its Python workers a group of their own. Those that have ended and
+    whose parent has not looked are left out. None where there is no ``/proc``.
+    """
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc") if os.path.isdir("/proc") else ()):
+        with suppress(OSError, ValueError):
+            one = status(int(name))
+            if one.session == leader and one.state != "Z":
+                found.append(int(name))
+    return sorted(found, reverse=True)
+
+
+def kill(pid: int, leader: int) -> bool:
+    """SIGKILL to a process of the session that ``leader`` began; whether it was there.
+
+    The number may have been listed earlier. The process is held by a descriptor, and its session
+    is asked then: another one that got the number since is left alone.
+    """
+    with suppress(OSError, ValueError):
+        held = os.pidfd_open(pid)
+        try:
+            if status(pid).session == leader:
+                signal.pidfd_send_signal(held, signal.SIGKILL)
+                return True
+        finally:
+            os.close(held)
+    return False
+
+
+def kill_all(leader: int) -> None:
+    """SIGKILL to all of a session, also to those that it starts meanwhile."""
+    while pids := session(leader):
+        for pid in pids:
+            kill(pid, leader)
+        time.sleep(0.005)
+
+
+def await_end(pids: Iterable[int], timeout_seconds: float) -> list[int]:
+    """Wait until processes have ended; returns those that have not."""
+    until = time.monotonic() + timeout_seconds
+    left = [pid for pid in pids if _lives(pid)]
+    while left and time.monotonic() < until:
+        time.sleep(0.02)
+        left = [pid for pid in left if _lives(pid)]
+    return left
+
+
+def is_jvm(pid: int) -> bool:
+    """Whether a process is a Java virtual machine."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == "java"
+    return False
+
+
+def is_executor(pid: int) -> bool:
+    """Whether a process is an executor of a standalone cluster."""
+    return is_jvm(pid) and _EXECUTOR in _command(pid)
+
+
+def is_python_worker(pid: int) -> bool:
+    """Whether a process is a Python worker of Spark, or the daemon that forks them."""
+    return b"pyspark.daemon" in _command(pid)
+
+
+def _lives(pid: int) -> bool:
+    with suppress(OSError, ValueError):
+        return status(pid).state != "Z"
+    return False
+
+
+def _command(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""

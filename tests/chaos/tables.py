@@ -1,0 +1,131 @@
+"""What a trial's logs and tables hold, read without Spark and without the pipeline's code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from chaos.inputs.events import judge
+from chaos.inputs.notes import digest
+from deedbook import Book, Error, Wal
+
+__all__ = ["Bronze", "Record", "bronze_of", "files_by_plan", "files_of", "plans_of", "rows_of"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of a bronze log."""
+
+    position: int
+    """Event of a book, LSN of a WAL."""
+    sha256: str
+    key: str | None
+    """Of a payload that the pipeline must take."""
+    payload: bytes = field(repr=False)
+
+
+@dataclass
+class Bronze:
+    """A bronze log."""
+
+    records: list[Record] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """What is damaged, missing or out of order."""
+
+
+def bronze_of(path: Path, format: str) -> Bronze:
+    """Read a log as far as it can be read."""
+    found = Bronze()
+    try:
+        (_read_book if format == "book" else _read_wal)(path, found)
+    except (Error, OSError) as error:
+        found.problems.append(str(error))
+    return found
+
+
+def _read_book(path: Path, found: Bronze) -> None:
+    report = Book.verify(path)
+    if not report.ok:
+        found.problems.append(f"verify says {report.verdict}")
+    with Book.open(path) as book:
+        for number, deed in enumerate(book.iter(on_corrupt="skip"), book.epoch + 1):
+            if deed.event != number:
+                found.problems.append(f"event {deed.event} where {number} is due")
+            found.records.append(_record(deed.event or 0, deed.jam))
+
+
+def _read_wal(path: Path, found: Bronze) -> None:
+    report = Wal.verify(path)
+    if not report.ok:
+        found.problems.append(f"verify says {report.verdict}")
+    with Wal.open(path) as wal:
+        due = wal.head
+        for record in wal.iter(on_corrupt="skip"):
+            if record.lsn != due:
+                found.problems.append(f"a record at LSN {record.lsn} where {due} is due")
+            due = record.next_lsn
+            found.records.append(_record(record.lsn, record.payload))
+
+
+def _record(position: int, payload: bytes) -> Record:
+    return Record(position, digest(payload), judge(payload)[0], payload)
+
+
+def rows_of(table: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a table that a stream or a view wrote. Raises OSError, or what pyarrow raises."""
+    import pyarrow.parquet as pq
+
+    for file in files_of(table):
+        yield from pq.ParquetFile(file).read().to_pylist()
+
+
+def files_of(table: Path) -> list[Path]:
+    """The files that count: of a stream those that its log names, others a kill left."""
+    log = table / "_spark_metadata"
+    if not log.is_dir():
+        return sorted(table.glob("*.parquet"))
+    found = []
+    for note in _notes(log):
+        for line in note.read_text().splitlines()[1:]:
+            entry = json.loads(line)
+            assert entry["action"] == "add", entry
+            found.append(_path(entry["path"]))
+    assert len(found) == len(set(found)), f"{log} has a file twice"
+    return found
+
+
+def files_by_plan(checkpoint: Path) -> Iterator[tuple[int, Path]]:
+    """The files that a stream of files has planned to read, each with the number of its plan."""
+    for note in _notes(checkpoint / "sources" / "0"):
+        for line in note.read_text().splitlines()[1:]:
+            entry = json.loads(line)
+            yield entry["batchId"], _path(entry["path"])
+
+
+def plans_of(checkpoint: Path) -> dict[int, int]:
+    """The last plan that each batch of a query read."""
+    files = [file for file in (checkpoint / "offsets").iterdir() if file.name.isdecimal()]
+    # A line for the version, one for settings, then one for each source.
+    last = {int(file.name): file.read_text().splitlines()[2] for file in files}
+    return {batch: int(json.loads(line)["logOffset"]) for batch, line in sorted(last.items())}
+
+
+def _notes(log: Path) -> list[Path]:
+    """The files of one of Spark's logs: the last N.compact, which has all before it, and after."""
+    notes = [file for file in log.iterdir() if file.name.partition(".")[0].isdecimal()]
+    compacted = max((_number(file) for file in notes if file.suffix == ".compact"), default=-1)
+    later = [file for file in notes if _number(file) > compacted]
+    whole = [log / f"{compacted}.compact"] if compacted >= 0 else []
+    return whole + sorted(later, key=_number)
+
+
+def _number(file: Path) -> int:
+    return int(file.name.partition(".")[0])
+
+
+def _path(url: str) -> Path:
+    return Path(unquote(urlparse(url).path))

@@ -1,0 +1,232 @@
+"""A trial of a pipeline: producers, a follower and Spark at work, killed again and again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from chaos.check import Check, check, input_of
+from chaos.follow import Followed, follow
+from chaos.home import Home
+from chaos.inputs import generate
+from chaos.kills.chaos import Chaos, Kill
+from chaos.kills.cluster import SETTINGS, Cluster, standalone_cluster
+from chaos.kills.troubles import Troubles
+from chaos.runs import Runs, TrialError
+from deedbook import Error, InvalidArgumentError
+
+__all__ = ["Ended", "Trial"]
+
+TROUBLES_FROM: Final = 10
+"""With so many kills there are troubles besides."""
+_KILL_SECONDS: Final = 90.0
+"""What is generated lasts for so long for each kill, longer than a kill takes on a slow machine."""
+_INPUT_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a trial found."""
+
+    directory: str
+    kills: tuple[Kill, ...]
+    """With the troubles among them."""
+    not_tried: tuple[str, ...]
+    """Troubles that could not be made, each with the reason."""
+    failed: int
+    """Runs that ended by themselves, as after too many deaths of workers."""
+    generated: dict[str, Any]
+    followed: tuple[Followed, ...]
+    checks: tuple[Check, ...]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+        return asdict(self)
+
+
+class _Producers:
+    """The producers, of which one may be killed, whereupon all go on."""
+
+    def __init__(self, running: generate.Generation, directory: Path) -> None:
+        self._running = running
+        self._directory = directory
+        self._ended: generate.Generated | None = None
+
+    def kill(self) -> bool:
+        """SIGKILL the one that appends to the WAL, and go on; whether it was at work."""
+        process = self._running.processes["orders"]
+        if process.poll() is not None:
+            return False
+        process.kill()
+        self._running.stop()
+        self._running.wait()
+        self._running = generate.start(self._directory, resume=True)
+        return True
+
+    def end(self) -> generate.Generated:
+        """Stop them, and wait for them."""
+        if self._ended is None:
+            self._running.stop()
+            self._ended = self._running.wait()
+        return self._ended
+
+
+class _Follower:
+    """A follower of bronze, which may rest; then it compares all that it noted."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._errors: dict[str, str] = {}
+        self.found: tuple[Followed, ...] = ()
+        """What was seen up to the last `stop`; an error stays."""
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Follow."""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the logs."""
+        if self._thread is not None:
+            self._stop.set()
+            self._thread.join()
+            self._thread = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Have the logs closed meanwhile."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+    def _run(self) -> None:
+        found = follow(self._home, self._stop)
+        for one in found:
+            if one.error is not None:
+                self._errors.setdefault(one.source, one.error)
+        self.found = tuple(replace(one, error=self._errors.get(one.source)) for one in found)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A pipeline of the Nostr example with three sources, in a directory of its own."""
+
+    directory: Path
+    seed: int
+    events: int | None = None
+    """None: as many as last for the kills, or all of ``source``."""
+    source: Path | None = None
+    """Real events; else they are synthetic."""
+    rate: float = 100.0
+    """Events a second, of the three producers together."""
+    master: str = "local[2,4]"
+    settings: tuple[str, ...] = ()
+    """Of Spark, ``KEY=VALUE``."""
+    cluster: bool = False
+    """Start a standalone cluster of a master and two nodes instead, and kill its parts, too."""
+    troubles: bool = True
+    """Make `troubles` besides, with ten kills or more."""
+
+    def run(self, kills: int, tell: Callable[[Kill], object] | None = None) -> Ended:
+        """Kill so often, let everything come to its end, and check it.
+
+        Raises `InvalidArgumentError` where the directory is not empty, and `TrialError` where the
+        pipeline or a producer fails without being killed.
+        """
+        begun = time.monotonic()
+        home = self._begin()
+        follower = _Follower(home)
+        with ExitStack() as stack:
+            started, runs = self._runs(home, stack)
+            producers = self._producers(kills)
+            stack.callback(producers.end)
+            self._await_inputs(home)
+            follower.start()
+            stack.callback(follower.stop)
+            troubles = None
+            if self.troubles and kills >= TROUBLES_FROM:
+                aside = self.directory / "aside"
+                troubles = Troubles(runs, self.seed, kills, aside, follower.paused)
+            chaos = Chaos(runs, self.seed, producers.kill, started, troubles, tell)
+            chaos.run(kills)
+            generated = producers.end()
+            if generated.failures:
+                raise TrialError(f"producers failed: {generated.failures}")
+            chaos.settle()
+            self._let_follow(home)
+        checks = [*check(home, follower.found), *(troubles.checks() if troubles else ())]
+        return Ended(
+            str(self.directory),
+            tuple(chaos.kills),
+            tuple(troubles.not_tried() if troubles else ()),
+            chaos.failed,
+            generated.to_dict(),
+            follower.found,
+            tuple(checks),
+            round(time.monotonic() - begun, 1),
+        )
+
+    def _runs(self, home: Home, stack: ExitStack) -> tuple[Cluster | None, Runs]:
+        """How the pipeline is run; starts the cluster that it is run on."""
+        scratch = Path(
+            stack.enter_context(TemporaryDirectory(prefix="deedbook-", ignore_cleanup_errors=True))
+        )
+        if not self.cluster:
+            return None, Runs(home, self.master, self.settings, scratch)
+        directory = self.directory / "cluster"
+        directory.mkdir()
+        started = stack.enter_context(standalone_cluster(directory))
+        own = tuple(f"{key}={value}" for key, value in SETTINGS.items())
+        settings = (*own, *self.settings)
+        return started, Runs(home, started.master, settings, scratch, started.environment)
+
+    def _producers(self, kills: int) -> _Producers:
+        events = self.events
+        if events is None and self.source is None:
+            events = int(self.rate * _KILL_SECONDS * kills)
+        inputs = self.directory / "in"
+        running = generate.start(
+            inputs, events=events, seed=self.seed, rate=self.rate, source=self.source
+        )
+        return _Producers(running, inputs)
+
+    def _let_follow(self, home: Home) -> None:
+        """Give the follower the time to see the end of the logs."""
+        sizes: list[int] = []
+        for _ in range(60):
+            before = sizes
+            files = [home.follower(source.name) for source in home.sources]
+            sizes = [file.stat().st_size if file.exists() else 0 for file in files]
+            if sizes == before:
+                return
+            time.sleep(1.0)
+
+    def _await_inputs(self, home: Home) -> None:
+        """A pipeline reads logs that are there: a WAL, and a file that a sender has finished."""
+        until = time.monotonic() + _INPUT_SECONDS
+        while time.monotonic() < until:
+            try:
+                for source in home.sources:
+                    next(input_of(source))
+                return
+            except (Error, OSError, StopIteration):
+                time.sleep(0.1)
+        raise TrialError("the producers bring nothing")
+
+    def _begin(self) -> Home:
+        if self.directory.exists() and any(self.directory.iterdir()):
+            raise InvalidArgumentError(f"{self.directory} is not empty; a trial makes a new one")
+        home = Home(self.directory)
+        home.begin()
+        return home
