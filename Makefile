@@ -37,7 +37,7 @@ RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' Makefile
 
-chaos = $(PY) -m deedbook pipeline chaos --kills $(KILLS) $(if $(CLUSTER),--cluster) $(ARGS)
+chaos = PYTHONPATH=tests $(PY) -m chaos --kills $(KILLS) $(if $(CLUSTER),--cluster) $(ARGS)
 
 demo: ## logs in, Spark through, tables and pictures out, killed meanwhile: demo-out
 	@scripts/need.sh rust python java

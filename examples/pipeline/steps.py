@@ -43,6 +43,12 @@ class Source(NamedTuple):
     options: tuple[tuple[str, str], ...] = ()
     """Of the reader: ``maxBytesPerTrigger``, or of a WAL ``consumer``."""
 
+    @property
+    def order(self) -> list[str]:
+        """How the rows of a batch follow one another. A ledger's files have numbers for names."""
+        first = ["length(source)"] if self.kind == "ledger" else []
+        return [*first, "source", "position"]
+
     def stream(self, spark: SparkSession) -> DataFrame:
         """Each line or record: ``source``, ``position``, ``value``."""
         if self.kind == "lines":

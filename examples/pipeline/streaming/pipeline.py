@@ -6,6 +6,7 @@ FOLDER has ``pipeline.json`` and ``gold.sql``; everything that is made comes int
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import re
 import sys
@@ -13,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
@@ -21,6 +22,7 @@ from pyspark.sql import functions as F
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from steps import (
     Pipeline,
+    Source,
     create_bronze,
     load,
     quarantine_of,
@@ -71,7 +73,10 @@ class Streaming:
         logs = [
             records(self.spark, str(self.bronze(one.name)), one.bronze) for one in pipeline.sources
         ]
-        bronze = {f"bronze/{name}": partial(self._to_log, name, rows[name]) for name in rows}
+        bronze = {
+            f"bronze/{one.name}": partial(self._to_log, one, rows[one.name])
+            for one in pipeline.sources
+        }
         bad = quarantine_of(union([*rows.values()]), pipeline)
         silver = silver_of(union(logs), pipeline)
         self.silver_schema = silver.schema
@@ -88,20 +93,20 @@ class Streaming:
         for name, query in self.views.items():
             self.spark.sql(query).write.mode("overwrite").parquet(str(self.home / "gold" / name))
 
-    def _to_log(self, source: str, rows: DataFrame, trigger: dict[str, Any]) -> StreamingQuery:
+    def _to_log(self, source: Source, rows: DataFrame, trigger: dict[str, Any]) -> StreamingQuery:
         """Append the rows of each batch, in their order, to the log of a source."""
-        name = f"bronze/{source}"
+        name = f"bronze/{source.name}"
         checkpoint = self.home / "checkpoints" / name
 
         def append(batch: DataFrame, number: int) -> None:
             query = json.loads((checkpoint / "metadata").read_text())["id"]
             # The log knows the last batch, so one that Spark repeats after a kill is appended once.
             options = {"txnAppId": name, "txnVersion": number, "txnQuery": query}
-            ordered = batch.orderBy("source", "position").selectExpr("value AS payload")
+            ordered = batch.orderBy(*map(F.expr, source.order)).selectExpr("value AS payload")
             seen = Observation()
             counted = ordered.observe(seen, F.count(F.lit(1)).alias("rows"))
             to = counted.write.format("deedbook").mode("append")
-            to.options(**options).save(str(self.bronze(source)))
+            to.options(**options).save(str(self.bronze(source.name)))
             self.rows[name] += seen.get["rows"]
 
         writer = rows.writeStream.queryName(name).foreachBatch(append).trigger(**trigger)
@@ -172,6 +177,16 @@ def for_ever(pipeline: Streaming, every: float) -> None:
             pipeline.make_views()
 
 
+def alone(folder: Path) -> IO[bytes]:
+    """The lock of a pipeline: two runs would write the same batches. It ends with its process."""
+    lock = (folder / "lock").open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise RefusedError(f"another process runs the pipeline in {folder}") from error
+    return lock
+
+
 def main() -> int:
     """Run a pipeline; 1 if this run put rows into the quarantine, 2 if it failed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -193,6 +208,7 @@ def main() -> int:
     spark.sparkContext.setLogLevel("WARN")
     deedbook.spark.register(spark)  # several streams begin at the same time
     try:
+        lock = alone(asked.folder)
         pipeline = Streaming(spark, load(asked.folder, spark))
         if not asked.once:
             for_ever(pipeline, asked.every)
@@ -202,6 +218,7 @@ def main() -> int:
         return 2
     finally:
         spark.stop()
+    lock.close()
     print(json.dumps(rows))
     bad = rows["quarantine"]
     if bad:

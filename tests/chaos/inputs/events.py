@@ -205,7 +205,7 @@ def broken(good: Line, random: Random, empty: bool) -> Line:
     if good.id is None:
         return good
     kinds: list[Callable[[], Line]] = [
-        lambda: Line(good.data[: len(good.data) // 2], None, "json"),
+        lambda: _half(good),
         lambda: Line(b"\xff\xfe" + good.data, None, "text"),
         lambda: Line(f"[{random.randrange(1000)}]".encode(), None, "object"),
         lambda: _changed(good, {"kind": "many"}, "schema"),
@@ -217,6 +217,11 @@ def broken(good: Line, random: Random, empty: bool) -> Line:
     if empty:
         kinds.append(lambda: Line(b"", None, "empty"))
     return random.choice(kinds)()
+
+
+def _half(good: Line) -> Line:
+    data = good.data[: len(good.data) // 2]  # which may end within a character
+    return Line(data, None, judge(data)[1])
 
 
 def _changed(good: Line, fields: dict[str, Any], fault: Fault) -> Line:

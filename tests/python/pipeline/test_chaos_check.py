@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chaos.check import COLUMNS, check, input_of

@@ -11,13 +11,12 @@ import pytest
 from spark_session import require_spark
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("deltalake", reason="deltalake is not installed")
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import tiers
-from deedbook.pipeline.chaos import Kill
-from deedbook.pipeline.trial import TROUBLES_FROM, Ended, Trial
-from deedbook.pipeline.troubles import TROUBLES
+from chaos.kills.chaos import Kill
+from chaos.kills.troubles import TROUBLES
+from chaos.trial import TROUBLES_FROM, Ended, Trial
 
 pytestmark = [
     pytest.mark.spark,
@@ -30,7 +29,7 @@ KILLS = tiers.number("CHAOS_KILLS")
 """With fewer there are no troubles, and not all that can be killed is."""
 CLUSTER_KILLS = tiers.number("CLUSTER_KILLS")
 """With ten or more, troubles are made on the cluster, too; `make trust` does."""
-CHECKS = 28
+CHECKS = 3 * 4 + 7
 """Without troubles."""
 
 
@@ -52,11 +51,6 @@ def tried(trial: Trial, kills: int = KILLS) -> tuple[Ended, Counter[str]]:
     assert len(ended.checks) == CHECKS + len(made)
     assert all(one.records > 0 and one.error is None for one in ended.followed)
     assert not ended.generated["complete"], "the producers ended before the kills"
-    page = Path(ended.page).read_text(encoding="utf-8")
-    assert f"all {len(ended.checks)} checks passed" in page
-    assert "Latency from append to gold" in page
-    for picture in ("events", "run", "latency", "quarantine"):
-        assert (Path(ended.page).parent / f"{picture}.png").read_bytes()[:4] == b"\x89PNG"
     return ended, killed
 
 
