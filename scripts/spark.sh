@@ -38,7 +38,7 @@ run() {
     fi
     # shellcheck disable=SC2046  # three requirements
     "$venv/bin/python" -m pip install --quiet --upgrade --upgrade-strategy eager pytest hypothesis \
-        'deltalake>=1.2,<2' 'tomli>=2; python_version < "3.11"' \
+        'deltalake>=1.2,<2' \
         'backports.zstd>=1; python_version < "3.14"' \
         $(requirements "$which")
     "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps --no-index \
@@ -49,9 +49,9 @@ print(f"== PySpark {pyspark.__version__}, PyArrow {pyarrow.__version__}, Python"
         "$venv/bin/python" -m pytest tests/python/spark/connect/test_sail.py "$@"
         return
     fi
-    # Of the pipeline one run, with its check.
+    # Of the pipeline its streaming form.
     "$venv/bin/python" -m pytest -m spark tests/python/spark \
-        tests/python/pipeline/test_pipeline_check.py::test_all_is_well_after_a_run "$@"
+        tests/python/pipeline/test_pipeline_forms.py::test_streaming_takes_every_line_once "$@"
 }
 
 case ${1-} in

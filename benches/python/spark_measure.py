@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+# Events and clusters are made by tests/chaos.
+sys.path.insert(0, str(Path(__file__).absolute().parents[2] / "tests"))
 
 CORES = 2
 PAYLOAD_BYTES = 200

@@ -116,8 +116,8 @@ def _small(spark: Any, place: Path, sizes: Sizes) -> list[Row]:
 
 def _json(spark: Any, place: Path, sizes: Sizes) -> list[Row]:
     """Nostr events as JSON lines, the same in a book and in an event store."""
+    from chaos.inputs.events import Synthetic
     from deedbook import Book, EventStore
-    from deedbook.pipeline.events import Synthetic
 
     count = sizes.events // JSON_SHARE
     source = Synthetic(7, int(time.time()) - 86400, 86400.0, count)

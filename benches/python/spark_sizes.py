@@ -132,7 +132,7 @@ def fill(path: Path, block: list[bytes], size: float) -> int:
 
 def measure(place: Path, sizes: Sizes) -> list[Row]:
     """Rows of the table that have no peer: the smallest case of its kind stands beside each."""
-    from deedbook.pipeline.events import Synthetic
+    from chaos.inputs.events import Synthetic
 
     scale = sizes.events / 1_000_000
     source = Synthetic(7, int(time.time()) - 86400, 86400.0, BLOCK_EVENTS)

@@ -16,7 +16,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from spark_measure import (
     warm,
 )
 
-from deedbook.pipeline.cluster import standalone_cluster
+from chaos.kills.cluster import standalone_cluster
 
 WORKERS = (1, 2, 4, 8)
 QUOTA_CORES = 0.2
@@ -42,20 +42,8 @@ READ_TIMES = 4
 """Of the events of the table, so that eight workers have enough to do."""
 VERIFY_TIMES = 40
 SOME_TIMES = 2
-EVENTS_SHARE = 20
-"""So many fewer events go through the pipeline."""
 WAVES = 4
 """Tasks for each worker."""
-FILES = 16
-PIPELINE = """
-[pipeline]
-name = "bench"
-trigger = "1 second"
-
-[[source]]
-name = "files"
-lines = "in"
-"""
 ASKED = {"read": 0.75, "verify": 0.75, "write": 0.6}
 """Of linear, by eight workers."""
 LINEAR_MAX = 1.1
@@ -150,59 +138,6 @@ def works(spark: Any, place: Path, workers: int) -> dict[str, tuple[str, Callabl
     }
 
 
-class _Stop(Exception):
-    """Ends a pipeline."""
-
-
-def pipeline_seconds(
-    master: str, place: Path, confined: list[Group], workers: int, events: list[bytes]
-) -> Run:
-    """A round of a pipeline with so many events, after one with a few that warms up."""
-    from pyspark.sql import SparkSession
-
-    from deedbook.pipeline.config import load
-    from deedbook.pipeline.run import Round, run
-
-    home = Path(tempfile.mkdtemp(dir=place))
-    inputs = home / "in"
-    inputs.mkdir()
-    (home / "pipeline.toml").write_text(PIPELINE, encoding="utf-8")
-    warm = len(events) // 10
-    (inputs / "0.jsonl").write_bytes(b"".join(events[:warm]))
-    part = -(-(len(events) - warm) // FILES)
-    rounds: list[Run] = []
-
-    def tell(done: Round) -> None:
-        begun = datetime.now(timezone.utc) - timedelta(seconds=done.seconds)
-        rounds.append(parted(SparkSession.builder.getOrCreate(), begun, done.seconds))
-        if len(rounds) == 2:
-            raise _Stop
-        for number in range(FILES):
-            lines = events[warm + number * part : warm + (number + 1) * part]
-            (inputs / f"{number + 1}.jsonl").write_bytes(b"".join(lines))
-        for group in confined:
-            group.limit(QUOTA_CORES)
-
-    settings = {
-        "spark.cores.max": str(workers),
-        "spark.executor.cores": "1",
-        "spark.executor.memory": "512m",
-        "spark.default.parallelism": str(2 * workers),
-        "spark.sql.shuffle.partitions": str(max(WORKERS)),
-        "spark.ui.enabled": "true",
-        "spark.ui.port": "0",
-    }
-    try:
-        run(load(home / "pipeline.toml"), master=master, settings=settings, tell=tell)
-    except _Stop:
-        pass
-    finally:
-        for group in confined:
-            group.limit(None)
-        shutil.rmtree(home)
-    return rounds[1]
-
-
 def of_workers(
     master: str, place: Path, confined: list[Group], workers: int, rounds: int, checks: Checks
 ) -> dict[str, list[Run]]:
@@ -250,15 +185,10 @@ def fit(seconds: Mapping[int, float]) -> tuple[float, float]:
 
 def measure(place: Path, sizes: Sizes) -> list[Row]:
     """The rows of the table about workers."""
-    from deedbook.pipeline.events import Synthetic
-
     book(place / "book", READ_TIMES * sizes.events)
     book(place / "some", SOME_TIMES * sizes.events)
     book(place / "large", VERIFY_TIMES * sizes.events)
     _table(place / "table", SOME_TIMES * sizes.events)
-    count = sizes.events // EVENTS_SHARE
-    source = Synthetic(7, int(time.time()) - 86400, 86400.0, count)
-    events = [source.line(number, 0).data + b"\n" for number in range(count)]
     rounds = max(1, sizes.rounds // 2)
     checks: Checks = {"verify": is_verified, "export": has_rows(SOME_TIMES * sizes.events)}
     runs: dict[str, dict[int, list[Run]]] = {}
@@ -271,10 +201,6 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
             group.add(pid)
         for workers in WORKERS:
             found = of_workers(cluster.master, place, confined, workers, rounds, checks)
-            found["pipeline"] = [
-                pipeline_seconds(cluster.master, place, confined, workers, events)
-                for _ in range(rounds)
-            ]
             for name, ones in found.items():
                 runs.setdefault(name, {})[workers] = ones
     if sizes.results is not None:

@@ -3,7 +3,7 @@
 ``python examples/demo`` writes events with a process that is killed twice, resumes the log each
 time, lets Spark aggregate it, and proves that no acknowledged event was lost or doubled. Nothing is
 simulated: the processes, the SIGKILLs, the log and the Spark session are real. It needs
-``pip install 'deedbook[pipeline]'`` and Java 17. ``deedbook demo --small`` does without Spark.
+``pip install 'deedbook[spark]' matplotlib`` and Java 17. ``deedbook demo --small`` needs no Spark.
 """
 
 from __future__ import annotations

@@ -52,7 +52,9 @@ def require(modules: Sequence[str] = MODULES) -> None:
     """Raise `DemoError` (exit code 2) unless all that the demo needs is installed."""
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
-        raise DemoError(f"missing: {', '.join(missing)} (pip install 'deedbook[pipeline]')", 2)
+        raise DemoError(
+            f"missing: {', '.join(missing)} (pip install 'deedbook[spark]' matplotlib)", 2
+        )
     version = java_version()
     if version is None:
         raise DemoError(f"missing: java, version {JAVA_MIN} or newer (Spark runs on it)", 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +30,9 @@ LOGS = {
     ),
 }
 """Of each format of a log: the columns to read, a record's position, its JSON."""
-BRONZE = {"book": deedbook.Book, "wal": deedbook.Wal}
+BRONZE: dict[str, Any] = {"book": deedbook.Book, "wal": deedbook.Wal}
+NAME = re.compile(r"\w[\w .:-]*")
+"""Of a column: it becomes a part of SQL."""
 
 
 class Source(NamedTuple):
@@ -81,6 +84,9 @@ def load(folder: Path, spark: SparkSession) -> Pipeline:
         options = tuple(one.pop("options", {}).items())
         sources.append(Source(**{**one, "path": str(folder / one["path"])}, options=options))
     columns = found.get("columns") or kept_columns(folder / "columns.json", sources, spark)
+    for name in columns:
+        if not NAME.fullmatch(name):
+            raise ValueError(f"column {name!r}: a name has letters, digits and ' .:-_'")
     return Pipeline(folder, sources, columns, found["key"], found["time"])
 
 
@@ -93,7 +99,7 @@ def kept_columns(file: Path, sources: list[Source], spark: SparkSession) -> dict
             names = [field for field in frame.schema if field.name != "_corrupt_record"]
             found.update({field.name: field.dataType.simpleString() for field in names})
         if not found:
-            raise SystemExit(
+            raise ValueError(
                 "there is nothing yet to infer columns from: name them, or begin later"
             )
         new = file.with_suffix(".new")

@@ -1,4 +1,4 @@
-"""Fixtures: a place for a book, books made byte by byte, child processes, a pipeline that ran.
+"""Fixtures: a place for a book, books made byte by byte, child processes.
 
 And which tests a tier leaves out, and which skips the runs that require all tests allow.
 """
@@ -23,7 +23,6 @@ from endpoint import Endpoint
 from http_kinds import Both, MakeSender
 from jvm import archive_classes, set_options
 from log_bytes import packed as book_bytes
-from pipeline_runs import run_once
 from places import ROOT
 from spark_session import Ran, local_session, run_here
 
@@ -228,17 +227,6 @@ def run_spark(
         return Ran(code, *capsys.readouterr())
 
     return run
-
-
-@pytest.fixture(scope="session")
-def pipeline_ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a pipeline that ran once, with ``pipeline.toml``; not to be changed.
-
-    Its name would be a glob, were it not taken as it is.
-    """
-    home = tmp_path_factory.mktemp("pipeline [1]")
-    run_once(home)
-    return home
 
 
 @pytest.fixture(scope="session")

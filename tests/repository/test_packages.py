@@ -14,25 +14,10 @@ PUBLIC = {
     *("deedbook", "deedbook.aio", "deedbook.http", "deedbook.http.presets", "deedbook.metrics"),
     *("deedbook.spark", "deedbook.spark.jobs", "deedbook.transient"),
 }
-# Only ever shorter: a pipeline is public by its names, and reaches into the connector.
-NOT_YET_PRIVATE = "deedbook.pipeline"
+# Only ever shorter.
 CROSSINGS = {
     ("deedbook._cli.report", "deedbook._report._figures"),
     ("deedbook._cli.report", "deedbook._report._html"),
-    ("deedbook.pipeline.gold", "deedbook.spark._paths"),
-    ("deedbook.pipeline.gold", "deedbook.spark.jobs._tables"),
-    ("deedbook.pipeline.lag", "deedbook.spark._checkpoint"),
-    ("deedbook.pipeline.lag", "deedbook.spark._detect"),
-    ("deedbook.pipeline.lag", "deedbook.spark._format"),
-    ("deedbook.pipeline.lag", "deedbook.spark._options"),
-    ("deedbook.pipeline.run", "deedbook.spark._detect"),
-    ("deedbook.pipeline.run", "deedbook.spark._options"),
-    ("deedbook.pipeline.run", "deedbook.spark._sinks"),
-    ("deedbook.pipeline.run", "deedbook.spark.jobs._stream"),
-    ("deedbook.pipeline.silver", "deedbook.spark._paths"),
-    ("deedbook.pipeline.silver", "deedbook.spark._worker"),
-    ("deedbook.pipeline.silver", "deedbook.spark.jobs._stream"),
-    ("deedbook.pipeline.silver", "deedbook.spark.jobs._tables"),
 }
 
 
@@ -110,7 +95,7 @@ def test_every_module_that_is_not_public_is_private() -> None:
         for module in modules(PACKAGE)
         if owner(module) is None and module != "deedbook.__main__"
     }
-    assert {module for module in public if not module.startswith(NOT_YET_PRIVATE)} == PUBLIC
+    assert public == PUBLIC
 
 
 def test_the_reference_lists_public_modules_only() -> None:

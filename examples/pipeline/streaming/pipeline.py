@@ -89,7 +89,8 @@ class Streaming:
 
     def make_views(self) -> None:
         """Make the materialized views again."""
-        self.spark.read.parquet(str(self.home / "silver")).createOrReplaceTempView("silver")
+        silver = self.spark.read.schema(self.silver_schema).parquet(str(self.home / "silver"))
+        silver.createOrReplaceTempView("silver")
         for name, query in self.views.items():
             self.spark.sql(query).write.mode("overwrite").parquet(str(self.home / "gold" / name))
 
@@ -173,8 +174,7 @@ def for_ever(pipeline: Streaming, every: float) -> None:
     started = [start(trigger) for stage in pipeline.stages() for start in stage.values()]
     print(f"{len(started)} queries run", flush=True)
     while not pipeline.spark.streams.awaitAnyTermination(max(1, int(every))):
-        if _last(pipeline.home / "silver" / "_spark_metadata") >= 0:
-            pipeline.make_views()
+        pipeline.make_views()
 
 
 def alone(folder: Path) -> IO[bytes]:
@@ -214,7 +214,9 @@ def main() -> int:
             for_ever(pipeline, asked.every)
         rows = once(pipeline)
     except Exception as error:
-        print(f"pipeline: {error}", file=sys.stderr)
+        # What follows is the plan of the query.
+        text = str(error).partition("=== Streaming Query ===")[0].rstrip()
+        print(f"pipeline: {text}", file=sys.stderr)
         return 2
     finally:
         spark.stop()

@@ -100,7 +100,6 @@ _ADDED_BY: Final = {
     "dead-letters": "send.add_arguments",
     "metrics": "metrics.add_arguments",
     "spark": "spark.add_arguments",
-    "pipeline": "pipeline.add_arguments",
     "demo": "demo.add_arguments",
     "completion": "completion.add_arguments",
 }

@@ -171,7 +171,7 @@ def test_output_keeps_permissions_and_no_other_bits(tmp_path: Path) -> None:
 @linux
 def test_chaos_kills_only_processes_of_its_own_session() -> None:
     """A number that was listed earlier may be another process by now."""
-    from deedbook.pipeline.processes import kill, session
+    from chaos.kills.processes import kill, session
 
     first, second = (subprocess.Popen(["sleep", "60"], start_new_session=True) for _ in range(2))
     try:
@@ -221,7 +221,7 @@ def test_the_secret_of_a_cluster_is_in_no_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyspark")
-    from deedbook.pipeline import cluster as clusters
+    from chaos.kills import cluster as clusters
 
     started: list[tuple[list[str], dict[str, str]]] = []
 

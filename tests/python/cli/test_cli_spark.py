@@ -1,4 +1,4 @@
-"""What ``deedbook spark`` and ``pipeline run`` say and leave where Spark does not start."""
+"""What ``deedbook spark`` says and leaves where Spark does not start."""
 
 from __future__ import annotations
 
@@ -58,28 +58,17 @@ def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
         yield
 
     monkeypatch.setattr(_session, "session", session)
-    if (run := sys.modules.get("deedbook.pipeline.run")) is not None:
-        monkeypatch.setattr(run, "session", session)
 
 
 @pytest.mark.parametrize(("error", "said"), FAILURES)
-@pytest.mark.parametrize("name", ["spark stats", "pipeline p"])
 def test_a_session_that_does_not_start_is_told_in_a_line(
-    wal: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch, name: str, error: Any, said: str
+    wal: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch, error: Any, said: str
 ) -> None:
-    words = ["spark", "stats", str(wal)]
-    if name == "pipeline p":
-        pytest.importorskip("deedbook.pipeline.run", reason="pyspark is not installed")
-        if sys.version_info < (3, 11):
-            pytest.importorskip("tomli", reason="tomli is not installed")
-        file = wal.parent / "pipeline.toml"
-        file.write_text('[pipeline]\nname = "p"\n[[source]]\nname = "s"\nlines = "in"\n')
-        words = ["pipeline", "run", str(file), "--once"]
     failing(error, monkeypatch)
-    assert main([*words, "--master", "foo://x"]) == 2
+    assert main(["spark", "stats", str(wal), "--master", "foo://x"]) == 2
     told = capfd.readouterr().err
-    logs = [*(wal.parent / "temporary").iterdir(), "spark.log"]
-    assert told.startswith(f"deedbook: {name}: {said}") and told.endswith(f"{logs[0]}\n")
+    (log,) = (wal.parent / "temporary").iterdir()
+    assert told.startswith(f"deedbook: spark stats: {said}") and told.endswith(f"{log}\n")
     assert told.count("\n") == 1 and len(told) < 400
 
 

@@ -29,8 +29,8 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs such names of files
 
 NAME = "a\x1b]0;PWNED\x07\x1b[31mb\x9b31m\u202ec\u2066\r\n\x7f"
 PAYLOAD = '{"n":"\x9b31m\u202e\u200f\x7f"}'
-NO_LOG = {"pipeline generate", "pipeline chaos", "demo", "completion"}
-JOBS = {"spark", "pipeline"}
+NO_LOG = {"demo", "completion"}
+JOBS = {"spark"}
 """They start a JVM. What they say goes the way of all others (see the last test)."""
 WORDS: dict[str, list[str]] = {
     "cat": ["BOOK", "--payload", "json", "--json"],

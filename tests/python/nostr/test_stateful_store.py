@@ -16,8 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import deedbook
 import tiers
-from deedbook import Durability, Event, EventOutcome, EventStore
-from deedbook.pipeline._signing import public_key, sign
+from chaos.inputs.signing import public_key, sign
+from deedbook import Durability, Event, EventStore
+from deedbook.reports import EventOutcome
 from nostr_events import made
 
 DELETED, REPLACED = 1, 2

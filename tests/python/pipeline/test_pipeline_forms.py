@@ -140,6 +140,22 @@ def test_streaming_takes_every_line_once(spark: Any, shop: Place) -> None:
     assert shop.streaming(spark) == dict.fromkeys(second, 0)
 
 
+def test_streaming_waits_for_the_first_line(spark: Any, shop: Place) -> None:
+    assert set(shop.streaming(spark).values()) == {0}
+    shop.file("1.jsonl", map(order, range(10)))
+    assert shop.streaming(spark)["silver"] == 10
+
+
+@pytest.mark.parametrize("name", ["it's", "a`b", ""])
+def test_a_name_that_would_be_sql_is_refused(tmp_path: Path, name: str) -> None:
+    from pipeline.streaming.pipeline import load
+
+    place = Place(tmp_path / "orders", columns={name: "STRING"})
+    spark: Any = None
+    with pytest.raises(ValueError, match="column "):
+        load(place.folder, spark)
+
+
 def test_both_forms_have_the_same_rows(spark: Any, tmp_path: Path) -> None:
     require_spark()
     pytest.importorskip("grpc", reason="grpcio is not installed")
@@ -224,7 +240,14 @@ def test_columns_are_inferred_once_and_kept(spark: Any, tmp_path: Path) -> None:
     assert (rows["silver"], rows["quarantine"]) == (1, 1)
 
 
-@pytest.mark.parametrize("query", ["bronze/shop", "quarantine", "silver", "gold/by_hour"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("bronze/shop", "silver"),
+        pytest.param("quarantine", marks=pytest.mark.full),
+        pytest.param("gold/by_hour", marks=pytest.mark.full),
+    ],
+)
 def test_a_lost_checkpoint_is_refused(spark: Any, shop: Place, query: str) -> None:
     shop.file("1.jsonl", map(order, range(300)))
     shop.file("2.jsonl", [b"{half"])

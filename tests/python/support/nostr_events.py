@@ -5,7 +5,7 @@ import hashlib
 import json
 from typing import Any
 
-from deedbook.pipeline._signing import public_key, sign
+from chaos.inputs.signing import public_key, sign
 from places import DATA, ROOT
 
 SMALL = DATA / "nostr" / "events.jsonl"

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from deedbook.pipeline.processes import kill_all
+from chaos.kills.processes import kill_all
 
 
 def load(spark: Any, path: object, schema: str | None = None, **options: Any) -> Any:

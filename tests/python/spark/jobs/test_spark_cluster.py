@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from chaos.kills.cluster import standalone_cluster
 from deedbook import Book
-from deedbook.pipeline.cluster import standalone_cluster
 from spark_session import require_spark, run_driver
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]

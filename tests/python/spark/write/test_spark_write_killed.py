@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from chaos.kills.cluster import standalone_cluster
 from deedbook import Book, Wal
-from deedbook.pipeline.cluster import standalone_cluster
 from logs import append_to
 from places import SUPPORT
 from spark_session import finish, require_spark, run_driver
@@ -46,7 +46,7 @@ def numbered(start: int, stop: int) -> list[bytes]:
 # whole session: Spark gives its Python processes a group of their own.
 KILLER = """
 import os, random, sys, time
-from deedbook.pipeline.processes import kill, kill_all, session
+from chaos.kills.processes import kill, kill_all, session
 
 leader, step, sidecar = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 names = ("staged", "transaction", "transactions")
