@@ -32,7 +32,8 @@ LOGS = {
 """Of each format of a log: the columns to read, a record's position, its JSON."""
 BRONZE: dict[str, Any] = {"book": deedbook.Book, "wal": deedbook.Wal}
 NAME = re.compile(r"\w[\w .:-]*")
-"""Of a column: it becomes a part of SQL."""
+KIND = re.compile(r"[\w<>(),:` .-]+")
+"""Of columns, as they become a part of SQL: inferred ones have the names that somebody sent."""
 
 
 class Source(NamedTuple):
@@ -84,9 +85,9 @@ def load(folder: Path, spark: SparkSession) -> Pipeline:
         options = tuple(one.pop("options", {}).items())
         sources.append(Source(**{**one, "path": str(folder / one["path"])}, options=options))
     columns = found.get("columns") or kept_columns(folder / "columns.json", sources, spark)
-    for name in columns:
-        if not NAME.fullmatch(name):
-            raise ValueError(f"column {name!r}: a name has letters, digits and ' .:-_'")
+    for name, kind in columns.items():
+        if not NAME.fullmatch(name) or not KIND.fullmatch(kind):
+            raise ValueError(f"column {name!r} of type {kind!r}: neither may have quotes")
     return Pipeline(folder, sources, columns, found["key"], found["time"])
 
 

@@ -43,6 +43,8 @@ SETTINGS = {
     # The keys that were seen are on disk, not in the memory of the JVM.
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state"
     ".RocksDBStateStoreProvider",
+    # A run counts what it put into the quarantine by the progress of all its batches.
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
     # A kill before the first batch leaves a temporary file, which Spark would refuse for ever.
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }

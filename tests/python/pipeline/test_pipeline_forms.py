@@ -146,11 +146,14 @@ def test_streaming_waits_for_the_first_line(spark: Any, shop: Place) -> None:
     assert shop.streaming(spark)["silver"] == 10
 
 
-@pytest.mark.parametrize("name", ["it's", "a`b", ""])
-def test_a_name_that_would_be_sql_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("it's", "STRING"), ("a`b", "STRING"), ("", "STRING"), ("a", "struct<it's:bigint>")],
+)
+def test_a_column_that_would_be_sql_is_refused(tmp_path: Path, name: str, kind: str) -> None:
     from pipeline.streaming.pipeline import load
 
-    place = Place(tmp_path / "orders", columns={name: "STRING"})
+    place = Place(tmp_path / "orders", columns={name: kind})
     spark: Any = None
     with pytest.raises(ValueError, match="column "):
         load(place.folder, spark)
