@@ -22,6 +22,8 @@ from deedbook import (
     ReadOnlyError,
 )
 from deedbook._formats import detect
+from deedbook.reports import Epoch
+from positions import span
 from shell import outputs as deedbook_cli
 
 JAMS = [b'{"n":%d}' % n for n in range(1, 10)]

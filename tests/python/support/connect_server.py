@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from deedbook.pipeline.processes import kill_all
+from chaos.kills.processes import kill_all
 from spark_session import require_spark
 
 
