@@ -1,4 +1,4 @@
-//! Files and directories that are made beside their place, and get their name once they are whole.
+//! Builds files and directories under other names, and renames them when whole.
 //!
 //! ```text
 //! 1 begin      removes the files of an attempt that failed or was killed
@@ -6,8 +6,9 @@
 //! 3 publish    renames it, then syncs the directory that it went to and the one that it came from
 //! ```
 //!
-//! A crash before the rename leaves the place as it was. A crash after it leaves the whole. Dropping an
-//! [`Aside`] removes nothing, because a later writer may publish the same directory: see `book/pier/publish.rs`.
+//! A crash before the rename leaves the place unchanged. A crash after the rename leaves the new
+//! content. Dropping an [`Aside`] removes nothing, because a later writer may publish the same
+//! directory: see `book/pier/publish.rs`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,7 +18,7 @@ use super::segmented::remove;
 use super::{Storage, names_in, write_full};
 use crate::error::{Error, Result};
 
-/// A directory that is made beside its place.
+/// A directory under construction.
 #[derive(Debug)]
 pub struct Aside<'a> {
     storage: &'a dyn Storage,
@@ -25,7 +26,7 @@ pub struct Aside<'a> {
 }
 
 impl<'a> Aside<'a> {
-    /// Errors say so of a removal.
+    /// Errors name the removal with this text.
     pub const LEFT: &'static str = "remove what was left";
 
     /// The directory as an earlier attempt left it.
@@ -44,8 +45,8 @@ impl<'a> Aside<'a> {
         &self.path
     }
 
-    /// Remove the directory with its files, if it is there; of a symbolic link only the link. Errors say that they
-    /// cannot do `doing`.
+    /// Remove the directory with its files, if there is one. Remove a symbolic link, not its target.
+    /// Errors say that the caller cannot do `doing`.
     pub fn remove(&self, doing: &str) -> Result<()> {
         remove_tree(self.storage, &self.path, doing)
     }
@@ -57,7 +58,7 @@ impl<'a> Aside<'a> {
         sync_dir(self.storage, above(&self.path))
     }
 
-    /// Rename those of its files that `which` chooses into the directory `to`, in the order of their names, durably.
+    /// Rename the files chosen by `which` into the directory `to`, sorted by name, durably.
     pub fn publish_files(
         &self,
         to: &Path,
@@ -102,8 +103,8 @@ pub fn replace(storage: &dyn Storage, path: &Path, bytes: &[u8], mode: u32) -> i
     replace_through(storage, path, &path.with_file_name(name), bytes, mode)
 }
 
-/// The same through another temporary file of that directory: for files whose names callers choose, so
-/// that `NAME.tmp` may be one of them.
+/// As [`replace`], through another temporary file of the directory. Callers choose the names of
+/// some files, and `NAME.tmp` may be one of the names.
 pub fn replace_through(
     storage: &dyn Storage,
     path: &Path,
@@ -116,7 +117,7 @@ pub fn replace_through(
     let written = write_full(&*file, bytes, 0).and_then(|()| file.sync_data());
     drop(file);
     if written.is_err() {
-        // On a full disk even that little is missed.
+        // Ignored: on a full disk the removal may fail, too.
         let _ = storage.remove(temporary);
     }
     written.and_then(|()| move_to(storage, temporary, path))

@@ -1,4 +1,4 @@
-//! A file for tests, which counts what is read of it.
+//! A file for tests. Counts the bytes and the calls of reads.
 
 #![allow(clippy::indexing_slicing)]
 
@@ -21,7 +21,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// A file of these bytes.
+    /// Make a file with the given bytes.
     pub fn of(bytes: Vec<u8>) -> Self {
         Self { bytes, ..Self::default() }
     }

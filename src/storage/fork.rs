@@ -1,9 +1,9 @@
-//! What becomes of handles and locks in a forked child.
+//! Handles and locks in a forked child.
 
-/// A number that differs between a process and the children it forks.
+/// A number for each process: a forked child gets another.
 ///
-/// A handle keeps the number of its birth and refuses every call once it differs: parent and child
-/// would share one file and write over each other.
+/// A handle keeps the number from its opening, and refuses every call once the number differs.
+/// Otherwise parent and child would share one file and overwrite each other's bytes.
 pub fn generation() -> u64 {
     imp::generation()
 }
@@ -23,7 +23,7 @@ mod imp {
 
     const NONE: RawFd = -1;
 
-    /// Place for one descriptor, and the places after it. They are never freed.
+    /// Room for one descriptor, and the next room. Nobody frees a `Place`.
     #[derive(Debug)]
     struct Slot {
         descriptor: AtomicI32,
@@ -41,8 +41,8 @@ mod imp {
         }
     }
 
-    /// A descriptor that a forked child closes at once. A lock belongs to all copies of its descriptor:
-    /// while a child has one, the lock outlives the process that took it.
+    /// A descriptor with a lock. A forked child closes its copy at once: as long as a child has a
+    /// copy, the lock outlives the locking process.
     #[derive(Debug)]
     pub struct NotInherited(&'static Slot);
 
@@ -77,7 +77,8 @@ mod imp {
         while let Some(Slot { descriptor, next }) = place {
             let descriptor = descriptor.swap(NONE, Ordering::Relaxed);
             if descriptor != NONE {
-                // SAFETY: closes the child's copy; its owner forgets it, as it is of another generation.
+                // SAFETY: closes the child's copy. The owner is of another generation and leaks the
+                // descriptor.
                 unsafe { libc::close(descriptor) };
             }
             place = next.get().map(AsRef::as_ref);
@@ -87,8 +88,9 @@ mod imp {
     #[allow(unsafe_code)]
     pub fn generation() -> u64 {
         REGISTER.call_once(|| {
-            // SAFETY: the handler only uses atomics and `close`, which are async-signal-safe, and it is
-            // a function of this library, which is never unloaded while it has handles.
+            // SAFETY: the handler only uses atomics and `close`, which are async-signal-safe. The
+            // handler is a function of this library, and nobody unloads the library while handles
+            // exist.
             unsafe {
                 libc::pthread_atfork(None, None, Some(in_child));
             }

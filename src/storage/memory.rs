@@ -19,7 +19,7 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Tree {
     files: BTreeMap<PathBuf, Arc<Inode>>,
-    /// With their numbers, for locks.
+    /// With numbers, for locks.
     dirs: BTreeMap<PathBuf, u64>,
     locked: BTreeSet<u64>,
     inodes: u64,
@@ -145,7 +145,7 @@ impl Storage for Memory {
         }
         let inside = |path: &&PathBuf| path.parent() == Some(dir);
         let names = tree.files.keys().chain(tree.dirs.keys()).filter(inside);
-        // Backwards: a caller that needs an order must not find it here and miss it on a disk.
+        // Backwards: a caller that needs an order would find the order here and miss it on a disk.
         Ok(names.rev().filter_map(|path| path.file_name().map(OsString::from)).collect())
     }
 
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(memory.list(file).unwrap_err().kind(), io::ErrorKind::NotADirectory);
     }
 
-    /// Names came sorted, and so a caller that forgot to sort them passed on memory.
+    /// Names came sorted. A caller that forgot to sort passed here and failed on a disk.
     #[test]
     fn names_are_not_listed_in_order() {
         let memory = Memory::new();

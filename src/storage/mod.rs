@@ -56,8 +56,8 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Whether both are one file, of which one may have been noted before the last start of the
-    /// system: its device may have another number since then, its inode and birth are the same.
+    /// Whether both name one file. `self` may be a note from before the last start of the system:
+    /// the device may have another number since, but inode and time of creation stay.
     pub(crate) fn is_still(self, now: Self) -> bool {
         let device = self.device == now.device || self.created_ns != 0;
         device && (self.inode, self.created_ns) == (now.inode, now.created_ns)
@@ -73,9 +73,9 @@ pub trait File: Send + Sync + fmt::Debug {
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Which file it is.
+    /// The file's identity.
     fn id(&self) -> io::Result<FileId>;
-    /// Whether the file was removed or replaced: it has no name any more and ends with its handles.
+    /// Whether somebody removed or replaced the file: a file without a name ends with its handles.
     fn is_unlinked(&self) -> io::Result<bool> {
         Ok(false)
     }
@@ -93,13 +93,13 @@ pub trait File: Send + Sync + fmt::Debug {
     }
     /// Read at most `buf.len()` bytes; 0 only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// The first byte from `offset` on that may not be a zero: files may have holes, which need not
-    /// be read.
+    /// The first byte from `offset` on that may be other than zero. A caller need not read a file's
+    /// holes.
     fn data_from(&self, offset: u64) -> io::Result<u64> {
         Ok(offset)
     }
-    /// Write at most `buf.len()` bytes; they survive the death of the process. A file that is only read has neither
-    /// this method nor the next three.
+    /// Write at most `buf.len()` bytes; they survive a crash of the process. A file opened for
+    /// reading needs neither this method nor the next three.
     fn write_at(&self, _buf: &[u8], _offset: u64) -> io::Result<usize> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -108,7 +108,8 @@ pub trait File: Send + Sync + fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
     /// Extend the file to `len` with zeros and reserve the space, so that later writes below `len`
-    /// cannot run out of it. `false` where the system cannot: nothing changed.
+    /// cannot fail for lack of space. `false` if the system cannot reserve; the file is then
+    /// unchanged.
     fn allocate(&self, _len: u64) -> io::Result<bool> {
         Ok(false)
     }
@@ -124,7 +125,7 @@ pub trait File: Send + Sync + fmt::Debug {
 pub enum LockAttempt {
     /// The lock is ours until the guard is dropped.
     Held(Box<dyn LockGuard>),
-    /// Another holder has it; its process id, if it is known.
+    /// Another holder has the lock; the number is the holder's process id, if known.
     Busy(Option<u32>),
 }
 
@@ -151,7 +152,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     }
     /// Open an existing regular file without following a symbolic link.
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>>;
-    /// The same; where it can be, what the file has by now is read through a map.
+    /// As [`open`](Self::open); if possible, the file's present bytes are read through a map.
     fn open_mapped(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
         self.open(path, access)
     }
@@ -159,8 +160,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>>;
     /// Create a directory whose parent exists; fine if it is there already.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
-    /// The same with Unix permissions `mode` less the umask, where the storage has any. Without them a
-    /// directory is its owner's alone.
+    /// As [`create_dir`](Self::create_dir), with Unix permissions `mode` less the umask, if the
+    /// storage has permissions. A storage without permissions gives the directory to its owner
+    /// alone.
     fn create_dir_as(&self, path: &Path, _mode: u32) -> io::Result<()> {
         self.create_dir(path)
     }
@@ -190,13 +192,13 @@ pub trait Storage: Send + Sync + fmt::Debug {
     }
     /// Return when the directory's entries are on stable storage.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Hold a directory open, so that syncing its entries later needs no free descriptor. `None` where
-    /// [`sync_dir`](Self::sync_dir) by its path is as good.
+    /// Hold a directory open, so that a later sync of its entries needs no free descriptor. `None`
+    /// if [`sync_dir`](Self::sync_dir) by path is as good.
     fn hold_dir(&self, _dir: &Path) -> io::Result<Option<Box<dyn HeldDir>>> {
         Ok(None)
     }
-    /// Lock a whole existing file against other processes and against this one, without waiting.
-    /// With `sign`, the holder's process id is written into the file; without, a directory will do,
-    /// too, where the system can.
+    /// Lock a whole existing file against other processes and this process, without waiting. With
+    /// `sign`, the file gets the holder's process id. Without, `path` may name a directory, if the
+    /// system can lock directories.
     fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt>;
 }

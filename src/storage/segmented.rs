@@ -1,7 +1,7 @@
 //! Segment files as one continuous [`File`]: byte `O` lies in segment `O / S` at `O % S`.
 //!
-//! Records know nothing of segments and span them. What is unsynced is a set of segments, not a
-//! watermark: a late write into an older segment is synced with the rest. Few files are open at a
+//! Records know nothing of segments and span them. The unsynced bytes are a set of segments, not a
+//! watermark: the next sync covers a late write into an older segment, too. Few files are open at a
 //! time, whatever their number.
 
 mod file;
@@ -18,10 +18,11 @@ use crate::error::{Error, Result};
 use crate::locks::{Mutex, lock};
 use crate::storage::{Access, File, HeldDir, Storage};
 
-/// Segments open at a time, and unsynced ones at a time: a further one is synced first.
+/// The most segments open at a time, and the most unsynced segments. Before another is opened or
+/// written, one is synced.
 const OPEN_MAX: usize = 16;
-/// Shorter writes into the segment used last are done under the lock, which costs less than taking
-/// it twice; longer ones would keep readers waiting.
+/// Shorter writes into the segment used last happen under the lock, which costs less than locking
+/// twice. Longer writes would keep readers waiting.
 const SHORT_BYTES_MAX: usize = 64 << 10;
 
 /// The segment files of a log.
@@ -33,9 +34,10 @@ pub struct Segmented {
     segment_bytes: u64,
     access: Access,
     file_mode: u32,
-    /// Held through a whole sync, and before `state`: a sync that finds nothing unsynced
-    /// because another has just taken it waits for that one, and fails if it fails. Removals hold it too,
-    /// so that a sync takes no segment that we removed for one that another program removed.
+    /// Held through a whole sync, and taken before `state`. A sync that finds nothing unsynced,
+    /// because a concurrent sync has just taken the set, waits for the concurrent sync and fails
+    /// with it. Removals hold the lock, too: otherwise a sync might take a segment that we removed
+    /// for a segment that another program removed.
     syncing: Mutex<()>,
     /// As [`Extent::stale`].
     stale: Vec<u64>,
@@ -44,7 +46,7 @@ pub struct Segmented {
 
 #[derive(Debug)]
 struct State {
-    /// Lowest segment that counts.
+    /// Lowest segment of the log.
     first: u64,
     /// After the highest segment that counts.
     next: u64,
@@ -55,9 +57,10 @@ struct State {
     dirty: BTreeSet<u64>,
     /// Whether segments were created or removed since the last sync.
     names_dirty: bool,
-    /// The directory from then on: a sync that found no free descriptor for it would be the log's last.
+    /// The directory, held open from the first use on: a sync that found no free descriptor for the
+    /// directory would be the log's last.
     held: Option<Box<dyn HeldDir>>,
-    /// Why a sync failed: no later one can make up for it.
+    /// Why a sync failed: no later sync can make up for the failure.
     failed: Option<String>,
 }
 
@@ -70,7 +73,7 @@ impl State {
     }
 }
 
-/// What a listing of the directory says.
+/// The segments in a listing of the directory.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Lowest segment that counts.
@@ -81,7 +84,7 @@ pub struct Listing {
     pub orphans: Vec<u64>,
     /// Segments below the head: a removal that a crash undid.
     pub stale: Vec<u64>,
-    /// Segments that count and that the look has opened.
+    /// Segments of the log, opened by the look.
     pub open: Vec<(u64, Arc<dyn File>)>,
 }
 
@@ -121,7 +124,7 @@ impl Segmented {
         Self { storage, dir, name, segment_bytes, access, file_mode, syncing, stale, state }
     }
 
-    /// What its files are opened for.
+    /// The purpose of the open files.
     pub fn access(&self) -> Access {
         self.access
     }
@@ -136,13 +139,14 @@ impl Segmented {
         self.dir.join((self.name)(index))
     }
 
-    /// Lowest segment that counts, and the one after the highest.
+    /// Lowest segment of the log, and the number after the highest.
     pub fn range(&self) -> std::ops::Range<u64> {
         let state = lock(&self.state);
         state.first..state.next
     }
 
-    /// Take over what a later listing of the directory found. Only a reader's may change under it.
+    /// Take over the result of a later listing of the directory. Only a reader's segments may
+    /// change.
     pub fn adopt(&self, found: &Self) {
         let (mut state, found) = (lock(&self.state), lock(&found.state));
         (state.first, state.next) = (found.first, found.next);
@@ -150,20 +154,20 @@ impl Segmented {
         state.open.clear();
     }
 
-    /// Close all files and the directory. A later call opens what it needs.
+    /// Close all files and the directory. A later call opens the files again.
     pub fn give_back(&self) {
         let mut state = lock(&self.state);
         state.open.clear();
         state.held = None;
     }
 
-    /// Close the files that lost their names: the next reads open what has these now.
+    /// Close the files that lost their names: the next reads open the names' new files.
     pub fn reopen(&self) {
         lock(&self.state).open.retain(|(_, file)| matches!(file.is_unlinked(), Ok(false)));
     }
 
-    /// Remove the segments below `first`, oldest first, durably: what a crash leaves of them lies
-    /// below the head and does not count.
+    /// Remove the segments below `first`, oldest first, durably. Segments that a crash leaves lie
+    /// below the head and do not count.
     pub fn remove_below(&self, first: u64) -> io::Result<()> {
         let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
@@ -198,7 +202,7 @@ impl Segmented {
         Ok(&self.stale)
     }
 
-    /// Create the segment that contains byte `offset` if it is missing, durably.
+    /// Create the segment with byte `offset` if missing, durably.
     pub fn ensure(&self, offset: u64) -> io::Result<()> {
         let mut state = lock(&self.state);
         while state.next <= offset / self.segment_bytes {
@@ -208,7 +212,8 @@ impl Segmented {
         self.sync_data()
     }
 
-    /// Sync every segment from the one with byte `offset` on, written by any handle, and their names.
+    /// Sync every segment from the segment with byte `offset` on, written by any handle, and all
+    /// their names.
     pub fn sync_from(&self, offset: u64) -> io::Result<()> {
         let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
@@ -242,7 +247,8 @@ impl Segmented {
         Ok(())
     }
 
-    /// Where the directory was moved, and another log got its name, nothing is created in that.
+    /// Fail if somebody moved the directory and another log has its name: create nothing in the
+    /// other log.
     fn check_place(&self, state: &mut State) -> io::Result<()> {
         let Some((last, ours)) = state.open.iter().max_by_key(|(index, _)| *index) else {
             return Ok(());
@@ -262,8 +268,8 @@ impl Segmented {
         }
     }
 
-    /// Remember an open file; the one unused for longest is closed, after a sync if it needs one,
-    /// because a failure of the disk is reported only to those that had the file open.
+    /// Remember an open file, and close the file unused for longest. Sync that file first if
+    /// unsynced, because Linux reports a failure of the disk only to handles that were open.
     fn keep(&self, state: &mut State, index: u64, file: Arc<dyn File>) -> io::Result<()> {
         state.open.push((index, file));
         if state.open.len() > OPEN_MAX {
@@ -354,7 +360,7 @@ impl Segmented {
     }
 }
 
-/// Sync a segment; what a file holds that has no name any more is lost with its handle.
+/// Sync a segment. Fail if the file has lost its name, because its bytes end with the handle.
 fn sync_named(name: &str, file: &dyn File) -> io::Result<()> {
     file.sync_data()?;
     match file.is_unlinked()? {

@@ -1,23 +1,23 @@
 //! A simulated disk that can lose power, for crash-testing anything written to [`Storage`](super::Storage).
 //!
-//! What the model says of a file system, on purpose the worst that the rules allow:
+//! The model of a file system is the worst that the rules allow, on purpose:
 //!
-//! * Writes go to a cache that survives the death of the process ([`Sim::kill`]), but not a power
-//!   cut ([`Sim::crashes`]).
+//! * Writes go to a cache that survives a crash of the process ([`Sim::kill`]), but not a power cut
+//!   ([`Sim::crashes`]).
 //! * A power cut keeps any subset of the unsynced 512-byte sectors. A sector that was written
-//!   several times since the last sync may hold any of these versions.
+//!   several times since the last sync may hold any of the versions.
 //! * A file whose size changed since the last sync has any size in between, with zeros or garbage
-//!   where nothing was kept.
-//! * `sync_data` does not make the file's name durable; `sync_dir` does. Any subset of the unsynced
-//!   changes of names is kept; a rename happens or not.
-//! * A failed `sync_data` makes the dirty pages clean: a part of what they held (none, all, or any
-//!   sectors, in any version, and the size or not) has reached the disk, and the rest is lost at the
-//!   next power cut, though programs still see it, and the next sync succeeds.
+//!   in place of lost sectors.
+//! * `sync_data` does not make the file's name durable; `sync_dir` does. A power cut keeps any
+//!   subset of the unsynced changes of names; a rename happens or not.
+//! * A failed `sync_data` makes the dirty pages clean: a part of their bytes (none, all, or any
+//!   sectors, in any version, and the size or not) has reached the disk. The next power cut loses
+//!   the rest, though programs still see it, and the next sync succeeds.
 //! * A directory lists its names in any order, each time in another.
 //! * Locks end with the process.
 //!
 //! [`Sim::inject`] makes chosen calls fail, fall short, lie or hit the wrong place. Everything is
-//! deterministic: what happens by chance depends on the number of calls so far and on
+//! deterministic: every choice by chance depends on the number of calls so far and on
 //! [`Sim::set_seed`].
 //!
 //! ```
@@ -150,21 +150,21 @@ impl Sim {
         self.inner().recorded = Some(Vec::new());
     }
 
-    /// The copies kept since [`Sim::record`] or the last call of this, each as after the death of
-    /// the process right after that call.
+    /// The copies kept since [`Sim::record`] or the last call of `recorded`. Each copy is the
+    /// machine after a crash of the process right after one call.
     pub fn recorded(&self) -> Vec<Self> {
         let mut inner = self.inner();
         let copies = inner.recorded.as_mut().map(std::mem::take).unwrap_or_default();
         copies.into_iter().map(Self::of).collect()
     }
 
-    /// The machine after the death of the process: the caches survive, locks do not. This machine
-    /// stays as it is.
+    /// The machine after a crash of the process: the caches survive, locks do not. `self` stays as
+    /// it is.
     pub fn kill(&self) -> Self {
         Self::of(self.inner().machine.clone())
     }
 
-    /// Everything that a power cut now can leave. This machine stays as it is.
+    /// Every state that a power cut can leave now. `self` stays as it is.
     pub fn crashes(&self) -> Crashes {
         Crashes::new(self.inner().machine.clone())
     }

@@ -49,8 +49,8 @@ pub fn read_full(file: &dyn File, buf: &mut [u8], offset: u64) -> io::Result<usi
     Ok(done)
 }
 
-/// The checksum of some bytes of a file, going on from that of what came before them; `None` if the file
-/// ends before they do.
+/// The checksum of some bytes of a file, continuing from the checksum of the bytes before; `None`
+/// if the file ends too early.
 pub fn sum_of(
     file: &dyn File,
     bytes: Range<u64>,

@@ -1,22 +1,25 @@
-//! What happens where a mapped file is cut under its map: the kernel sends SIGBUS, a handler puts
-//! anonymous memory in place of the map and notes it, and the code that met it goes on and reads the note.
+//! SIGBUS of mapped files. When a process cuts a file under our map, Linux sends SIGBUS at the next
+//! access. The handler here puts anonymous memory in place of the map and sets a note. The
+//! interrupted code continues and reads the note.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
 const MAPS_MAX: usize = 256;
-/// Maps begin at multiples of this on every page size Linux has, and take multiples of it.
+/// On every page size of Linux, maps begin at multiples of 2^12 bytes and have a multiple of 2^12
+/// bytes.
 const PAGE_BITS: u32 = 12;
-/// Bits of a slot's word that count pages, and one above them of a map that is written: maps of up to
-/// 1 TiB, below the address 2^47.
+/// Bits of a slot's word that count pages. The next bit marks a writable map. The rest holds
+/// addresses below 2^47, for maps of up to 1 TiB.
 const COUNT_BITS: u32 = 28;
 const PAGE_SHIFT: u32 = COUNT_BITS + 1;
 
-/// What the handler knows of a map.
+/// The handler's note about one map.
 struct Slot {
     taken: AtomicBool,
-    /// Which memory the map has, and for which use, 0 while there is none. One word says all: an address and
-    /// a size, read one after the other, could belong to two maps and span what lies between them.
+    /// Address, size and use of the map; 0 if there is none. All three share one word: if the
+    /// handler read address and size one after the other, they could belong to two maps, and span
+    /// the memory between the maps.
     extent: AtomicU64,
     faulted: AtomicBool,
 }
@@ -36,7 +39,7 @@ pub enum Use {
     Write,
 }
 
-/// Address, size and use in one word; `None` where they do not fit.
+/// Pack address, size and use into one word; `None` if they do not fit.
 fn pack(start: usize, bytes: usize, wanted: Use) -> Option<u64> {
     let pages = (bytes as u64).div_ceil(1 << PAGE_BITS);
     let page = start as u64 >> PAGE_BITS;
@@ -45,7 +48,7 @@ fn pack(start: usize, bytes: usize, wanted: Use) -> Option<u64> {
         .then_some(page << PAGE_SHIFT | writes | pages)
 }
 
-/// The same back.
+/// Unpack a word of [`pack`].
 fn unpack(extent: u64) -> (usize, usize, Use) {
     let page = extent >> PAGE_SHIFT;
     let pages = extent & ((1 << COUNT_BITS) - 1);
@@ -53,8 +56,8 @@ fn unpack(extent: u64) -> (usize, usize, Use) {
     ((page << PAGE_BITS) as usize, (pages << PAGE_BITS) as usize, wanted)
 }
 
-/// Has faults in a map mended. It is dropped before the map: the handler must not mend an address that
-/// was reused.
+/// Has the handler repair faults in a map. Drop the guard before the map: the handler must not
+/// repair a reused address.
 pub struct Guard(&'static Slot);
 
 impl std::fmt::Debug for Guard {
@@ -74,11 +77,12 @@ impl Guard {
         Some(Self(slot))
     }
 
-    /// Whether the map has no bytes of its file any more. Asked after a load or a store, it says so of
-    /// them, too.
+    /// Whether the map has lost the bytes of its file. Asked after a load or a store, the answer
+    /// covers the load or store, too.
     pub fn faulted(&self) -> bool {
-        // The note is written in the middle of the copy, by this thread or before the zeros that it read:
-        // only the compiler could exchange the two.
+        // The handler sets the note in the middle of the copy. Either this thread runs the handler,
+        // or another thread set the note before the zeros that this thread read. So only the
+        // compiler could reorder the two.
         compiler_fence(Ordering::SeqCst);
         self.0.faulted.load(Ordering::SeqCst)
     }
@@ -112,15 +116,15 @@ fn install_handler() {
     });
 }
 
-/// Mend a fault inside one of our maps; pass any other signal to the handler that was there before.
+/// Repair a fault inside one of our maps; pass any other signal to the previous handler.
 #[allow(unsafe_code)]
 extern "C" fn on_bus_error(
     signal: libc::c_int,
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    // The code that was interrupted may be about to read it.
-    // SAFETY: the address of this thread's own variable.
+    // The interrupted code may be about to read `errno`. SAFETY: the address of this thread's own
+    // variable.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the kernel passes a valid `info` to a SA_SIGINFO handler, with a code in every signal.
     let code = unsafe { (*info).si_code };
@@ -144,21 +148,22 @@ fn replace_map(address: usize) -> bool {
         if start == 0 || !(start..start + bytes).contains(&address) {
             continue;
         }
-        // Before the bytes change: another thread that reads zeros finds the note after them.
+        // Set the note before the bytes change: a thread that reads zeros then finds the note.
         slot.faulted.store(true, Ordering::SeqCst);
         let access = match wanted {
             Use::Read => libc::PROT_READ,
             Use::Write => libc::PROT_READ | libc::PROT_WRITE,
         };
-        // SAFETY: replaces pages that the owner of a live `Guard` mapped, at the same place and size: a
-        // slot names a map only while it exists, so an address that is mapped otherwise is in none of
-        // them. mmap is one system call and takes no lock.
+        // SAFETY: replaces pages that the owner of a live `Guard` mapped, at the same place and
+        // size. A slot names a map only while the map exists, so no slot has an address with
+        // another mapping. mmap is one system call and takes no lock.
         let mended = unsafe {
             libc::mmap(
                 start as *mut libc::c_void,
                 bytes,
                 access,
-                // Nobody writes to most of it: no memory is set aside, of which a system may be strict.
+                // Nobody writes to most of the memory. NORESERVE keeps a system with strict
+                // accounting from setting memory aside.
                 libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
                 0,
@@ -178,17 +183,17 @@ fn pass_on(
     context: *mut libc::c_void,
     is_asynchronous: bool,
 ) {
-    // SAFETY: `PREVIOUS` is null or leaked on purpose, so valid for ever; a handler found in it has
-    // the type that its flags say. It runs without its own mask, and more than once also with SA_RESETHAND.
-    // `sigaction` and `raise` may be called in a handler.
+    // SAFETY: `PREVIOUS` is null or leaked on purpose, so valid forever. A handler in `PREVIOUS`
+    // has the type that the flags say. The handler runs without its own mask, and with SA_RESETHAND
+    // more than once. A handler may call `sigaction` and `raise`.
     unsafe {
         let previous = PREVIOUS.load(Ordering::Acquire);
         let handler = if previous.is_null() { libc::SIG_DFL } else { (*previous).sa_sigaction };
         if handler == libc::SIG_IGN && is_asynchronous {
-            // The program ignores it.
+            // The program ignores the signal.
         } else if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
-            // It ends the process here: SA_NODEFER leaves the signal unblocked. An access whose signal the
-            // program ignores would only fail again.
+            // The signal ends the process here: SA_NODEFER leaves SIGBUS unblocked. If the program
+            // ignored the signal, the access would only fail again.
             let mut default: libc::sigaction = std::mem::zeroed();
             default.sa_sigaction = libc::SIG_DFL;
             libc::sigaction(signal, &default, std::ptr::null_mut());
@@ -230,8 +235,8 @@ mod tests {
         assert_eq!(pack(0x1000, 1 << 40, Use::Write), None);
     }
 
-    /// A signal that another process had sent was swallowed and disarmed the handler: the next file that was
-    /// cut ended the process.
+    /// Once, our handler swallowed a signal from another process and disarmed itself. The next cut
+    /// file ended the process.
     #[test]
     #[allow(unsafe_code)]
     fn a_sent_bus_error_ends_the_process_at_once() {
@@ -251,8 +256,8 @@ mod tests {
         assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{:?}", ended.status);
     }
 
-    /// The handler ran between a failed call and the question for its reason: a call made by the
-    /// handler, or by that of the program after it, must not change the answer.
+    /// Our handler runs between a failed call and the question for `errno`. A call in our handler,
+    /// or in the program's handler after ours, must not change the answer.
     #[test]
     #[allow(unsafe_code)]
     fn a_bus_error_elsewhere_is_passed_on_and_leaves_errno_alone() {
@@ -263,8 +268,8 @@ mod tests {
             unsafe { *libc::__errno_location() = libc::EBADF };
         }
         super::install_handler();
-        // SAFETY: structures of which zeros are a value, and this thread's own variable. No other
-        // test has a fault outside its window, so no other one meets the handler put here.
+        // SAFETY: zeros are a value of the structures, and the variable is this thread's own. No
+        // other test has a fault outside its window, so no other test meets the handler set here.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = of_the_program as *const () as usize;

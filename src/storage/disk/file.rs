@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::prealloc::Prealloc;
 use crate::storage::{File, FileId};
 
-/// An open file, with what this handle reserved in it.
+/// An open file, with the space that this handle reserved.
 #[derive(Debug)]
 pub struct DiskFile {
     file: fs::File,
@@ -18,7 +18,7 @@ pub struct DiskFile {
     prealloc: Mutex<Prealloc>,
 }
 
-/// Which file it is.
+/// The file's identity: device, inode, and time of creation.
 pub fn id_of(file: &fs::File) -> io::Result<FileId> {
     let metadata = file.metadata()?;
     let created = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -30,14 +30,14 @@ pub fn id_of(file: &fs::File) -> io::Result<FileId> {
     }
     #[cfg(not(unix))]
     {
-        // Without an inode number the times of the file have to distinguish it.
+        // Without an inode number, the time of creation has to distinguish the file.
         Ok(FileId { device: 0, inode: 0, created_ns })
     }
 }
 
 impl DiskFile {
-    /// A handle that has reserved nothing yet; short writes into what it reserves go through a map, or
-    /// not.
+    /// Make a handle without reserved space. With `mapped_writes`, short writes into reserved space
+    /// go through a map.
     pub fn new(file: fs::File, mapped_writes: bool) -> Self {
         #[cfg(not(target_os = "linux"))]
         let _ = mapped_writes;
@@ -53,14 +53,14 @@ impl DiskFile {
         self.prealloc.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Size and number of names. Not asking for the times: after they were asked for, Linux gives
-    /// the next write a new one, which makes the sync after it a third slower.
+    /// Size and number of names. The call does not ask for the times: after a program asks for the
+    /// times, Linux gives the next write a new time, and the next sync takes a third longer.
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code)]
     fn status(&self) -> io::Result<(u64, u64)> {
         use std::os::fd::AsRawFd;
         // SAFETY: a system call on a descriptor that is open for as long as `self.file`, with an
-        // empty path and a structure of which any bytes are a value.
+        // empty path and a structure for which any bytes are a value.
         let (done, found) = unsafe {
             let mut found: libc::statx = std::mem::zeroed();
             let wanted = libc::STATX_SIZE | libc::STATX_NLINK;
@@ -102,8 +102,8 @@ impl File for DiskFile {
         Ok(self.file.metadata()?.modified().ok())
     }
 
-    /// Stores through a map move the time only now and then. Without times given, a process that may
-    /// write may set them, and need not own the file.
+    /// Set the file's times to now. Stores through a map set the times only now and then. A process
+    /// that may write may set the times to now, even if another user owns the file.
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code)]
     fn touch(&self) -> io::Result<()> {
@@ -135,12 +135,12 @@ impl File for DiskFile {
     fn data_from(&self, offset: u64) -> io::Result<u64> {
         use std::os::fd::AsRawFd;
         let Ok(at) = libc::off_t::try_from(offset) else { return Ok(offset) };
-        // SAFETY: a system call on a descriptor that is open for as long as `self.file`; nothing
-        // here reads or writes at the position that it moves.
+        // SAFETY: a system call on a descriptor that is open for as long as `self.file`. The call
+        // moves the descriptor's position; all reads and writes here give their own.
         match unsafe { libc::lseek(self.file.as_raw_fd(), at, libc::SEEK_DATA) } {
             found if found >= 0 => Ok(found as u64),
             _ if io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO) => Ok(u64::MAX),
-            // Not every file system reports it.
+            // Some file systems do not report data.
             _ => Ok(offset),
         }
     }
@@ -179,7 +179,8 @@ impl File for DiskFile {
     fn sync_data(&self) -> io::Result<()> {
         self.prealloc().syncing();
         self.file.sync_data()?;
-        // Under the lock: an append that reserves more meanwhile is no foreign truncation.
+        // Hold the lock: an append that reserves space meanwhile would look like a foreign
+        // truncation.
         let prealloc = self.prealloc();
         prealloc.check(self.len()?)
     }

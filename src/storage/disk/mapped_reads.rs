@@ -1,8 +1,8 @@
-//! Reading a file through a shared map, without dying when the file is cut under it.
+//! Read a file through a shared map, and survive a cut of the file under the map.
 //!
-//! The map has what the file had when it was opened. What came later, and what a cut took from under the
-//! map (`bus_error.rs`), is read from the file, which says what is there. Only in the memory page in which
-//! the file was cut, zeros follow its end: checksums tell them, as they tell other damage.
+//! The map covers the bytes at the time of opening. Later bytes, and bytes that a cut took from the
+//! map (`bus_error.rs`), come from `pread`, which reports the file's real end. Only in the memory
+//! page of the cut, zeros follow the file's end. Checksums recognise the zeros, like other damage.
 
 use std::fs;
 use std::io;
@@ -23,30 +23,31 @@ pub struct MappedFile {
     file: DiskFile,
 }
 
-/// A map of all bytes of a file. `None` where there is none for it: it is empty, or there are too many.
+/// Map all bytes of a file. `None` if the file is empty or there are too many maps.
 pub fn map(file: &fs::File) -> Option<(Guard, MmapRaw)> {
-    // Of a file that is open for writing, a map for reading only.
+    // Map for reading only, even if the file is open for writing.
     let map = MmapOptions::new().map_raw_read_only(file).ok().filter(|map| map.len() > 0)?;
     Some((Guard::new(map.as_ptr() as usize, map.len(), Use::Read)?, map))
 }
 
 impl MappedFile {
-    /// The file that the map is of.
+    /// The file behind the map.
     pub fn new((guard, map): (Guard, MmapRaw), file: DiskFile) -> Self {
         Self { guard, map, file }
     }
 
-    /// Copy bytes that the map has; `false`: it has not all of them.
+    /// Copy bytes out of the map; `false` if the map lacks some.
     #[allow(unsafe_code)]
     fn copy(&self, buf: &mut [u8], offset: u64) -> bool {
         let end = offset.checked_add(buf.len() as u64);
         if end.is_none_or(|end| end > self.map.len() as u64) || self.guard.faulted() {
             return false;
         }
-        // SAFETY: the bytes lie inside the map, which lives as long as `self`, and there are no references
-        // into it. A writer may change them meanwhile, as under `pread`. By the letter of the language that is
-        // a data race; in practice a `memcpy` of a shared map copies old or new bytes, any bytes are a value,
-        // and they are checked in the copy, never read again from the map. The handler mends a fault.
+        // SAFETY: the bytes lie inside the map, which lives as long as `self`, and there are no
+        // references into the map. A writer may change the bytes meanwhile, as under `pread`. By
+        // the letter of the language the change is a data race. In practice a `memcpy` of a shared
+        // map copies old or new bytes, any bytes are a value, and the caller checks the copy and
+        // never reads the map again. The handler repairs a fault.
         unsafe {
             let from = self.map.as_ptr().add(offset as usize);
             std::ptr::copy_nonoverlapping(from, buf.as_mut_ptr(), buf.len());
@@ -137,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Zeros in place of what a cut took would be taken for the file's.
+    /// If zeros replaced the bytes after the cut, a reader would take them for the file's.
     #[test]
     fn a_read_of_what_was_cut_ends_where_the_file_does() {
         let (_dir, file, other) = mapped(256 << 10);

@@ -1,8 +1,8 @@
-//! Stores into a file through a shared memory map, without dying when the file is cut under it.
+//! Store into a file through a shared memory map, and survive a cut of the file under the map.
 //!
-//! Why: one small append by `pwrite` costs several times what one by a map costs
-//! (`benches/append.rs`), and both leave the bytes in the page cache, where they survive the death
-//! of the process. The price: where another process cut the file, a store after its end raises
+//! Why: a small append by `pwrite` costs several times as much as a store into a map
+//! (`benches/append.rs`). Both leave the bytes in the page cache, where the bytes survive a crash
+//! of the process. The price: if another process cuts the file, a store after the file's end raises
 //! SIGBUS, which `bus_error.rs` turns into an error.
 
 use std::fs::File;
@@ -12,13 +12,13 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use super::bus_error::{Guard, Use};
 
-/// Every window has this size, also where the file ends before it. 8 MiB at a time measured best:
-/// more costs page tables, less costs calls.
+/// Every window has this size, even if the file ends earlier. 8 MiB measured best: larger windows
+/// cost page tables, smaller windows cost calls.
 const WINDOW_BYTES: usize = 8 << 20;
-/// Offsets of maps are multiples of this on every page size Linux has.
+/// On every page size of Linux, a map may begin at a multiple of this.
 const ALIGNMENT: u64 = 64 << 10;
 
-/// A mapped stretch of a file that has its space allocated.
+/// A mapped stretch of a file with allocated space.
 #[derive(Debug)]
 pub struct Window {
     // Dropped before the map.
@@ -64,7 +64,7 @@ impl Window {
     #[allow(unsafe_code)]
     fn store(&mut self, buf: &[u8], offset: u64) -> io::Result<bool> {
         // SAFETY: `covers` held, so the target lies inside the map, which lives as long as `self`;
-        // there are no references into the map. A fault inside it is mended by the handler.
+        // there are no references into the map. The handler repairs a fault inside the map.
         unsafe {
             let target = self.map.as_mut_ptr().add((offset - self.base) as usize);
             std::ptr::copy_nonoverlapping(buf.as_ptr(), target, buf.len());
@@ -96,7 +96,7 @@ mod tests {
         bytes
     }
 
-    /// A writer whose file another process cuts fails; the process goes on.
+    /// If another process cuts the file, the writer fails and the process continues.
     // Promise: changed-under.
     #[test]
     fn a_store_after_a_foreign_truncation_is_an_error_not_a_crash() {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     /// With the offset of a map in 32 bits, small appends beyond 4 GiB overwrote the records 4 GiB
-    /// before them, and were themselves zeros.
+    /// earlier, and became zeros themselves.
     #[test]
     fn a_store_beyond_4_gib_goes_where_it_should() {
         let far = (4 << 30) + 100;
@@ -138,9 +138,9 @@ mod tests {
         }
     }
 
-    /// A window that stayed registered after its map was gone: the next map at its address was a
-    /// file of the program, which was cut. Its bus error counted as the window's, and was answered
-    /// with zeros in place of the program's file.
+    /// A window stayed registered after its unmapping. The next map at the same address was a file
+    /// of the program, which another process cut. The handler took the bus error for the window's
+    /// and put zeros in place of the program's file.
     #[test]
     fn a_fault_where_a_window_was_is_not_mended() {
         const CHILD: &str = "DEEDBOOK_TEST_FAULT_WHERE_A_WINDOW_WAS";
@@ -165,7 +165,7 @@ mod tests {
         assert!(Window::write(&mut window, &file, b"deed", 0).unwrap());
         let address = window.take().unwrap().map.as_mut_ptr();
         let foreign = sparse_file(WINDOW_BYTES as u64);
-        // SAFETY: maps a file where nothing is mapped, or fails; the store is into that map.
+        // SAFETY: maps a file where nothing is mapped, or fails; the store goes into the new map.
         unsafe {
             let map = libc::mmap(
                 address.cast(),

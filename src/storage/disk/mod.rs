@@ -32,8 +32,8 @@ pub use regular::is_own;
 pub use regular::{SMALL_BYTES_MAX, is_directory, is_regular, open_regular, read_small};
 use regular::{opened, options};
 
-/// Files that this process has locked: on some systems a second lock by one process succeeds.
-/// With the fork generation, because a child inherits the set but holds none of the locks.
+/// Files locked by this process: on some systems a second lock by one process succeeds. Each entry
+/// has the fork generation, because a child inherits the set but holds none of the locks.
 static LOCKED_HERE: Mutex<BTreeSet<(u64, FileId)>> = Mutex::new(BTreeSet::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -42,12 +42,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The file system of the operating system.
 ///
-/// On Linux, small appends are stored through a shared map of the file, which is several times
-/// quicker than system calls. Where another process cuts such a file, the kernel sends SIGBUS; a
-/// handler, installed with the first map, makes it an error of the append. A program that needs
-/// SIGBUS for itself (a handler installed later, as that of Python's `faulthandler`) writes by system
-/// calls instead: [`Disk::without_mapped_writes`], or the environment variable
-/// `DEEDBOOK_MAPPED_WRITES=0` for every disk of the process. The handler is not installed then.
+/// On Linux, small appends go through a shared map of the file, several times quicker than system
+/// calls. If another process cuts the file, Linux sends SIGBUS. A handler, installed with the first
+/// map, makes the append return an error. A program that needs SIGBUS for itself (with a handler
+/// installed later, like Python's `faulthandler`) turns the maps off: by
+/// [`Disk::without_mapped_writes`], or for every disk of the process by the environment variable
+/// `DEEDBOOK_MAPPED_WRITES=0`. The library then installs no handler.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk {
     mapped_writes: bool,
@@ -75,7 +75,7 @@ impl Disk {
     }
 }
 
-/// What the environment says, as it was when the first file was opened.
+/// The environment's setting at the time when the process opened its first file.
 fn mapped_writes_allowed() -> bool {
     static ALLOWED: LazyLock<bool> =
         LazyLock::new(|| std::env::var_os("DEEDBOOK_MAPPED_WRITES").is_none_or(|set| set != "0"));
@@ -85,13 +85,13 @@ fn mapped_writes_allowed() -> bool {
 /// The most that is read of a signed file.
 const SIGNATURE_BYTES_MAX: u64 = 32;
 
-/// Where there is nothing to lock.
+/// The lock of a system without directory locks.
 #[derive(Debug)]
 struct NoLock;
 
 #[derive(Debug)]
 struct DiskLock {
-    /// A forked child has closed its copy, and forgets it.
+    /// A forked child has closed its copy and leaks this value.
     file: ManuallyDrop<fs::File>,
     #[cfg(unix)]
     not_inherited: Option<NotInherited>,
@@ -211,7 +211,7 @@ impl Storage for Disk {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        // Windows has no such call; NTFS journals its directories.
+        // Windows has no call to sync a directory; NTFS journals its directories.
         if cfg!(unix) {
             open_dir(dir)?.sync_all()?;
         }
@@ -240,8 +240,8 @@ impl Storage for Disk {
             })));
         }
         let file = match dir {
-            // Through a link as well, as every file in it is: one directory has one lock, under any
-            // of its names.
+            // Follow links, as the opening of every file in the directory does: one directory has
+            // one lock, under any of its names.
             true => fs::File::open(path)?,
             false => opened(path, options(if sign { Access::Write } else { Access::Read }))?,
         };
@@ -249,7 +249,7 @@ impl Storage for Disk {
         if !lock(&LOCKED_HERE).insert(key) {
             return Ok(LockAttempt::Busy(Some(std::process::id())));
         }
-        // Before the lock is taken: a child that is forked in between would keep it.
+        // Register the descriptor before locking: a child forked in between would keep the lock.
         #[cfg(unix)]
         let not_inherited = Some(NotInherited::new(&file));
         let forget = || lock(&LOCKED_HERE).remove(&key);
@@ -303,7 +303,7 @@ impl Drop for DiskLock {
         let _ = self.file.unlock();
         #[cfg(unix)]
         drop(self.not_inherited.take());
-        // SAFETY: nothing uses it after this.
+        // SAFETY: nobody uses the file afterwards.
         unsafe { ManuallyDrop::drop(&mut self.file) };
     }
 }

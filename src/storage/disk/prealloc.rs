@@ -1,9 +1,9 @@
 //! Space reserved in advance in a file, and short writes into it through a shared map.
 //!
-//! Reserved space is written with zeros at once: the page cache then holds it in large pages, and
-//! few stores into them cost a page fault: a quarter of the time of stores into space that is only
-//! reserved. But a sync writes whole pages that were stored into, so the first bytes after each
-//! sync go by `pwrite`, and small commits stay small.
+//! Reserved space is written with zeros at once. The page cache then holds large pages, and few
+//! stores into them fault: stores take a quarter of the time of stores into space that is only
+//! reserved. But a sync writes every page with a store, whole. So the first bytes after each sync
+//! go by `pwrite`, and small commits stay small.
 
 use std::fs::File;
 use std::io;
@@ -13,22 +13,22 @@ use std::sync::LazyLock;
 
 use super::mapped_writes::Window;
 
-/// Writes up to this size are stored through the map, several times quicker than by `pwrite`, and
-/// survive the death of the process just as well; longer ones are quicker by `pwrite`.
+/// Writes up to this size go through the map, several times quicker than by `pwrite`, and survive a
+/// crash of the process equally well. Longer writes are quicker by `pwrite`.
 const STORED_BYTES_MAX: usize = 4 << 10;
 /// So many bytes after a sync are not stored through the map.
 const UNSTORED_BYTES: u64 = 64 << 10;
-/// Zeros are written in parts of this size, which no page of the cache exceeds: each fault marks all
-/// of its page as written, which for pages of 2 MiB takes three times as long as this.
+/// Write zeros in parts of this size, which no page of the cache exceeds. Each fault marks its
+/// whole page as written, and for pages of 2 MiB marking takes three times as long.
 const ZEROED_BYTES: u64 = 1 << 20;
 static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; ZEROED_BYTES as usize]);
 
-/// What a handle knows of the space that it reserved.
+/// A handle's reserved space.
 #[derive(Debug)]
 pub struct Prealloc {
     /// Whether short writes may go through a map.
     mapped_writes: bool,
-    /// The file has at least this many bytes, with space for them.
+    /// The file has space for at least this many bytes.
     reserved: u64,
     /// Bytes written since the last sync, counted up to [`UNSTORED_BYTES`].
     unsynced: u64,
@@ -86,12 +86,12 @@ impl Prealloc {
         self.reserved = 0;
     }
 
-    /// What comes now is after a sync.
+    /// The next write comes after a sync.
     pub fn syncing(&mut self) {
         self.unsynced = 0;
     }
 
-    /// Fail if another process cut the file, which has `len` bytes: stores through a map after its
+    /// Fail if another process cut the file to `len` bytes: stores through a map after the file's
     /// end go nowhere and report nothing.
     pub fn check(&self, len: u64) -> io::Result<()> {
         match len < self.reserved {

@@ -74,7 +74,8 @@ impl File for Segmented {
             return written;
         }
         if at == 0 && index > state.first {
-            // Nothing more comes into the one before: retention goes by its time.
+            // The segment before is complete now. Touch the file, because retention goes by its
+            // time.
             self.file(&mut state, index - 1)?.touch()?;
         }
         let file = match index == state.next {
@@ -83,12 +84,12 @@ impl File for Segmented {
         };
         drop(state);
         let written = file.write_at(part, at);
-        // After the write: a sync that took the set in between has not covered it.
+        // Mark after the write: a sync that took the set in between has not covered the bytes.
         lock(&self.state).dirty.insert(index);
         written
     }
 
-    /// Cut; segments go newest first, so that no crash leaves one after a gap.
+    /// Cut, newest segment first, so that no crash leaves a segment after a gap.
     fn set_len(&self, len: u64) -> io::Result<()> {
         let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);

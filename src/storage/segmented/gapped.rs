@@ -1,4 +1,4 @@
-//! Files with gaps between them as one file for reading: what is missing reads as zeros.
+//! Files with gaps between them, read as one file: gaps read as zeros.
 
 use std::io;
 
@@ -6,14 +6,14 @@ use super::Segmented;
 use crate::slice::part_mut;
 use crate::storage::{File, FileId};
 
-/// Runs of segments, each with its first byte and the byte after its last one, in order.
+/// Runs of segments in order, each with its first byte and the byte after its end.
 #[derive(Debug)]
 pub struct Gapped {
     parts: Vec<(u64, u64, Segmented)>,
 }
 
 impl Gapped {
-    /// One file of these parts.
+    /// Make one file of the given parts.
     pub fn new(parts: Vec<(u64, u64, Segmented)>) -> Self {
         Self { parts }
     }

@@ -1,4 +1,5 @@
-//! The head marker, a file beside the segments: the byte of the first record, once a prefix was dropped.
+//! The head marker, a file next to the segments: the byte of the first record, once a prefix was
+//! dropped.
 //!
 //! ```text
 //! head      | offset 8 | crc 4 |                        CRC-32C of the offset

@@ -17,8 +17,7 @@ impl Segmented {
         !lock(&self.state).orphans.is_empty()
     }
 
-    /// All segments as one file, in which what is missing reads as zeros; and the byte after the
-    /// last one.
+    /// All segments as one file, whose gaps read as zeros, and the byte after the last segment.
     pub fn with_orphans(&self) -> io::Result<(Gapped, u64)> {
         let (first, next, orphans) = {
             let state = lock(&self.state);
@@ -35,7 +34,7 @@ impl Segmented {
             }
             whole = bytes == self.segment_bytes;
             let end = index * self.segment_bytes + bytes.min(self.segment_bytes);
-            // As many parts as runs: where no run was added, the last part grows.
+            // Make as many parts as runs: without a new run, the last part grows.
             if parts.len() < runs.len() {
                 parts.push((index * self.segment_bytes, end));
             } else if let Some((_, last)) = parts.last_mut() {
@@ -57,8 +56,7 @@ impl Segmented {
         Self::new(storage, &self.dir, name, bytes, Access::Read, self.file_mode, extent)
     }
 
-    /// The segments after a gap that hold data. Those that hold zeros only were reserved and never
-    /// written.
+    /// The segments after a gap that hold data. Segments of zeros were reserved and never written.
     pub fn orphans(&self) -> io::Result<Vec<PathBuf>> {
         let orphans = lock(&self.state).orphans.clone();
         let mut files = Vec::new();
@@ -75,9 +73,9 @@ impl Segmented {
         Ok(end_of_data(&*file, 0, file.len()?)? > 0)
     }
 
-    /// Rename the segments after a gap that hold data, so that no reader takes them for a part of the
-    /// log and nothing is lost: not what an earlier repair saved under that name either. A cut removes
-    /// the others. Gives their new names, in the order of the log.
+    /// Rename the segments after a gap that hold data: no reader then takes them for a part of the
+    /// log, and no byte is lost, not even bytes that an earlier repair saved under the same name. A
+    /// cut removes the segments without data. Returns the new names, in the order of the log.
     pub fn set_orphans_aside(&self) -> io::Result<Vec<PathBuf>> {
         let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);

@@ -1,4 +1,4 @@
-//! Syncs beside writes and beside other syncs.
+//! Syncs concurrent with writes and with other syncs.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,8 @@ fn name(index: u64) -> String {
     format!("{index}.seg")
 }
 
-/// Counts writes and what syncs covered of them; in the middle of each write another thread syncs.
+/// Counts the writes, and the writes that a sync covered. In the middle of each write another
+/// thread syncs.
 #[derive(Debug, Default)]
 struct Watched {
     memory: Memory,
@@ -98,14 +99,15 @@ impl Storage for Watching {
     }
 }
 
-/// A sync that takes the set of unsynced segments just before a write lands has not covered it.
+/// A sync that takes the set of unsynced segments just before a write lands does not cover the
+/// write.
 // Promise: wal-segments-sync.
 #[test]
 fn a_write_that_a_sync_overtakes_is_covered_by_the_next_sync() {
     let watched = Arc::new(Watched::default());
     let storage = Arc::new(Watching(watched.clone()));
     storage.create_dir(Path::new("/log")).unwrap();
-    // Short ones keep the lock for so long that no sync can overtake them.
+    // A short write holds the lock too long for a sync to overtake.
     let (dir, bytes) = (Path::new("/log"), vec![7; SHORT_BYTES_MAX + 1]);
     let (size, extent) = (3 * bytes.len() as u64, Listing::default());
     let access = Access::Write;
@@ -119,9 +121,9 @@ fn a_write_that_a_sync_overtakes_is_covered_by_the_next_sync() {
     }
 }
 
-/// Found by a reviewer: a sync took the set of unsynced segments, and a sync beside it, on closing
-/// or after a failed write, found the set empty and returned, while the first one had still to reach
-/// the disk, or failed to.
+/// Found by a reviewer: a sync took the set of unsynced segments. A concurrent sync, on closing or
+/// after a failed write, found the set empty and returned, before the first sync had reached the
+/// disk or failed.
 #[test]
 fn a_sync_beside_another_one_waits_for_it_and_fails_with_it() {
     type Sync = fn(&Segmented) -> io::Result<()>;

@@ -1,4 +1,4 @@
-//! A file's bytes in sectors that are shared between versions, so that copies are cheap.
+//! A file's bytes in sectors. Versions share sectors, so copies are cheap.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::slice::{part, part_mut};
 #[doc(hidden)]
 pub const SECTOR_BYTES: usize = 512;
 
-/// The bytes of one sector and their hash.
+/// One sector's bytes and their hash.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sector {
     bytes: [u8; SECTOR_BYTES],
@@ -41,7 +41,7 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     mix(hash)
 }
 
-/// A sector of these bytes.
+/// A sector with the given bytes.
 fn sector(bytes: [u8; SECTOR_BYTES]) -> SectorRef {
     if bytes == [0; SECTOR_BYTES] {
         return None;
@@ -62,7 +62,7 @@ pub fn spliced(head: &SectorRef, keep: usize, rest: &SectorRef) -> SectorRef {
     sector(bytes)
 }
 
-/// Bytes that were never written, the same for the same seed.
+/// Bytes that nobody wrote, the same for the same seed.
 pub fn garbage(seed: u64) -> SectorRef {
     let mut bytes = [0; SECTOR_BYTES];
     for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
@@ -71,7 +71,7 @@ pub fn garbage(seed: u64) -> SectorRef {
     sector(bytes)
 }
 
-/// A file's bytes. Sectors that are not there are zeros.
+/// A file's bytes. Missing sectors are zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Content {
     sectors: Vec<SectorRef>,
@@ -167,7 +167,7 @@ impl Content {
         self.len = len;
     }
 
-    /// Have this size, and no bytes after the end, even if sectors were put there.
+    /// Set the size and drop all bytes after the end, even if sectors were put there.
     pub fn cut_to(&mut self, len: u64) {
         self.len = u64::MAX;
         self.set_len(len, |_, _| ());

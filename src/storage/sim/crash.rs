@@ -1,4 +1,4 @@
-//! What a power cut can leave.
+//! The states that a power cut can leave.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use super::Sim;
 use super::content::{Content, SECTOR_BYTES, SectorRef, garbage, mix, spliced};
 use super::machine::{Machine, Node};
 
-/// Sizes tried between the durable and the written one are dense up to so many sectors after the
-/// last one written.
+/// The sizes to try between the durable and the written size are dense up to this many sectors
+/// after the last written sector.
 const SECTORS_AFTER: u64 = 2;
 
-/// One thing that a power cut decides.
+/// One choice of a power cut.
 #[derive(Debug)]
 enum Axis {
     /// Whether a change of names is kept.
     Change(usize),
     /// How long a file is.
     Len { inode: u64, options: Vec<u64> },
-    /// Whether its bytes after the durable end that were not kept are zeros or garbage.
+    /// Whether the unsynced bytes after the durable end are zeros or garbage.
     Fill { inode: u64 },
-    /// What a sector holds: pick 0 is what was there before, or the fill.
+    /// A sector's content: pick 0 is the content before, or the fill.
     Sector { inode: u64, at: u64, options: Vec<SectorRef> },
 }
 
@@ -65,8 +65,8 @@ impl Crashes {
         Self { machine, axes }
     }
 
-    /// How many there are; at most `u64::MAX`. Some may be equal. Of the sizes that a file can
-    /// have, only the likely ones are counted: those it had, one byte less, and whole sectors.
+    /// The number of states; at most `u64::MAX`. Some may be equal. The count covers only the
+    /// likely sizes of a file: every size that the file had, one byte less, and whole sectors.
     pub fn count(&self) -> u64 {
         self.axes.iter().fold(1u64, |count, axis| count.saturating_mul(axis.options()))
     }
@@ -138,7 +138,8 @@ impl Crashes {
         }
         machine.sweep();
         for node in machine.files.values_mut() {
-            // Without an axis, but a failed sync may have left the cache different from the disk.
+            // A node without an axis, but a failed sync may have left the cache different from the
+            // disk.
             if !node.is_clean() || node.cache.hash() != node.durable.hash() {
                 *node = Arc::new(Node::settled(node.durable.clone()));
             }
@@ -163,7 +164,7 @@ fn axes_of(inode: u64, node: &Node, axes: &mut Vec<Axis>) {
     options.retain(|&len| (shortest..=longest).contains(&len));
     options.sort_unstable();
     options.dedup();
-    // From the durable size to the written one, so that pick 0 keeps nothing.
+    // Order by distance from the durable size, so that pick 0 keeps nothing.
     options.sort_by_key(|&len| (len != durable, len));
     if options.len() > 1 {
         axes.push(Axis::Len { inode, options });

@@ -1,4 +1,4 @@
-//! Faults: which call fails, how, and how often.
+//! Faults of the simulated machine: the failing call, the kind of failure, the number of failures.
 
 use std::io;
 
@@ -46,25 +46,25 @@ impl Call {
     }
 }
 
-/// What a faulty call does.
+/// The effect of a fault on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// It fails and does nothing. `Other` stands for EIO, `StorageFull` for ENOSPC, `Interrupted`
-    /// for EINTR. A sync that fails makes the dirty pages clean: only a part of what they held has
-    /// reached the disk, and later syncs succeed.
+    /// The call fails and does nothing. `Other` stands for EIO, `StorageFull` for ENOSPC,
+    /// `Interrupted` for EINTR. A failed sync makes the dirty pages clean: only a part of their
+    /// bytes has reached the disk, and later syncs succeed.
     Error(io::ErrorKind),
-    /// A write of which half is done before it fails.
+    /// A write of half the bytes that then fails.
     Partial(io::ErrorKind),
     /// A read or write of half the bytes, at least one.
     Short,
-    /// A write that says 0 bytes.
+    /// A write that reports 0 bytes.
     Zero,
-    /// A write or sync that reports success and does nothing; a rename that programs see, and that no
-    /// power cut leaves, whatever is synced.
+    /// A write or sync that reports success and does nothing. A rename that programs see, but no
+    /// power cut leaves, even after syncs.
     Lie,
-    /// A write that goes so many bytes further on.
+    /// A write to an offset later by so many bytes.
     Misdirect(u64),
-    /// The process dies: this call and all later ones fail and do nothing.
+    /// The process crashes: this call and all later calls fail and do nothing.
     Crash,
 }
 
@@ -75,7 +75,7 @@ pub struct Fault {
     pub at: u64,
     /// Count calls of this kind only.
     pub of: Option<Call>,
-    /// What happens.
+    /// The effect.
     pub what: What,
     /// How many of the calls counted are faulty, from the first on.
     pub times: u64,
@@ -87,7 +87,7 @@ impl Fault {
         Self { at, of: None, what, times: 1 }
     }
 
-    /// The `at`-th call and all later ones do `what`.
+    /// The `at`-th call and all later calls do `what`.
     pub fn ever(at: u64, what: What) -> Self {
         Self { times: u64::MAX, ..Self::once(at, what) }
     }
@@ -112,7 +112,7 @@ impl Armed {
         Self { fault, seen: 0 }
     }
 
-    /// Count a call; what happens to it, if anything.
+    /// Count a call; returns the fault's effect if the fault strikes.
     pub fn meets(&mut self, call: Call) -> Option<What> {
         let Fault { at, of, what, times } = self.fault;
         if of.is_some_and(|of| of != call) {

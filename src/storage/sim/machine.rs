@@ -1,4 +1,4 @@
-//! What the simulated machine holds: caches, the disk under them, and what lies between.
+//! The simulated machine's content: the caches, the disk, and the unsynced changes.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,16 +14,16 @@ pub const ROOT: u64 = 1;
 /// Names in a directory, with their inodes.
 pub type Entries = BTreeMap<OsString, u64>;
 
-/// A file: what programs see, what is on the disk, and what was written since the last sync.
+/// A file: the cache, the disk, and the writes since the last sync.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// What programs see.
+    /// The bytes that programs see.
     pub cache: Content,
-    /// What a power cut leaves at least.
+    /// The bytes that every power cut leaves.
     pub durable: Content,
-    /// Unsynced sectors, each with everything that it held since the last sync, oldest first.
+    /// Unsynced sectors, each with every content since the last sync, oldest first.
     pub versions: BTreeMap<u64, Vec<SectorRef>>,
-    /// Sizes that the file had since the last sync, if it changed.
+    /// The file's sizes since the last sync, if the size changed.
     pub lens: Vec<u64>,
 }
 
@@ -61,7 +61,7 @@ impl Node {
         lens.push(len);
     }
 
-    /// What was written since the last sync is on the disk now.
+    /// A sync: all bytes of the cache are on the disk now.
     pub fn sync(&mut self) {
         for (at, versions) in std::mem::take(&mut self.versions) {
             self.durable.put(at, versions.last().cloned().flatten());
@@ -72,8 +72,8 @@ impl Node {
         }
     }
 
-    /// A sync failed: some of what was dirty has reached the disk, none and all among the outcomes, and
-    /// the system takes the rest for clean and will not write it again.
+    /// A failed sync: some dirty bytes have reached the disk, anything from none to all. The system
+    /// takes the rest for clean and will not write them again.
     pub fn fail_sync(&mut self, seed: u64) {
         let manner = mix(seed) % 4;
         let draw = |what: u64| mix(seed ^ mix(what));
@@ -85,7 +85,8 @@ impl Node {
         let Self { cache, durable, versions, lens } = self;
         for (at, versions) in std::mem::take(versions).into_iter().filter(|(at, _)| is_kept(*at)) {
             let newest = versions.len().saturating_sub(1);
-            // An older version, where the system wrote that one by itself and then missed the newest.
+            // An older version: the system wrote the older sector by itself, then missed the
+            // newest.
             let version =
                 if manner == 3 { (draw(at) >> 32) as usize % versions.len() } else { newest };
             durable.put(at, versions.get(version).cloned().flatten());
@@ -96,12 +97,12 @@ impl Node {
     }
 }
 
-/// A directory: what programs see and what is on the disk.
+/// A directory: the names in the cache and on the disk.
 #[derive(Clone, Debug, Default)]
 pub struct Dir {
-    /// What programs see.
+    /// The names that programs see.
     pub entries: Entries,
-    /// What a power cut leaves at least.
+    /// The names that every power cut leaves.
     pub durable: Entries,
 }
 
@@ -110,12 +111,12 @@ pub struct Dir {
 pub struct Change(pub Vec<(u64, OsString, Option<u64>)>);
 
 impl Change {
-    /// Whether it changes that directory.
+    /// Whether the change touches the directory.
     pub fn touches(&self, dir: u64) -> bool {
         self.0.iter().any(|(at, ..)| *at == dir)
     }
 
-    /// Make it so on the disk.
+    /// Apply the change to the disk.
     pub fn apply(&self, dirs: &mut BTreeMap<u64, Arc<Dir>>) {
         for (dir, name, inode) in &self.0 {
             let Some(dir) = dirs.get_mut(dir) else { continue };
@@ -223,7 +224,7 @@ impl Machine {
         Ok(inode)
     }
 
-    /// Give a file another name, replacing the file that has it; or a directory one that is free.
+    /// Rename a file, replacing a file at the new name; or rename a directory to a free name.
     pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let inode = self.find(from).ok_or(io::ErrorKind::NotFound)?;
         let is_dir = |inode: &u64| self.dirs.contains_key(inode);
@@ -298,7 +299,7 @@ impl Machine {
         }
     }
 
-    /// Whether programs see a name of that inode.
+    /// Whether programs see a name of the inode.
     pub fn has_name(&self, inode: u64) -> bool {
         self.dirs.values().any(|dir| dir.entries.values().any(|&entry| entry == inode))
     }

@@ -24,7 +24,7 @@ fn content(sim: &Sim) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Everything that a power cut can leave of the file.
+/// Every content of the file that a power cut can leave.
 fn outcomes(sim: &Sim) -> Vec<Option<Vec<u8>>> {
     let crashes = sim.crashes();
     let mut all: Vec<_> =
@@ -136,7 +136,8 @@ fn a_directory_is_renamed_with_all_that_is_in_it_or_not_at_all() {
     assert!(worst.open(Path::new("/dir/named/file"), Access::Read).is_ok());
 }
 
-/// What a power cut leaves after a sync that failed and one that succeeded, with that seed.
+/// The state that a power cut leaves after a failed sync and a later successful sync, under the
+/// given seed.
 fn after_a_failed_sync(seed: u64) -> (Sim, Box<dyn File>, Vec<u8>) {
     let (sim, file) = start();
     sim.set_seed(seed);
@@ -153,8 +154,8 @@ fn after_a_failed_sync(seed: u64) -> (Sim, Box<dyn File>, Vec<u8>) {
     (sim, file, left)
 }
 
-/// A failed sync had one outcome, everything dirty was lost: code that relied on that, or that was
-/// wrong only where a part of a record had reached the disk, passed.
+/// A failed sync once had a single outcome: the loss of everything dirty. Code that relied on the
+/// single outcome passed, and code that failed only when a part of a record had reached the disk.
 #[test]
 fn a_failed_sync_leaves_any_part_of_what_it_should_have_written() {
     let whole = [&[7; 512][..], &[1; 488], &[7; 600]].concat();
@@ -168,7 +169,7 @@ fn a_failed_sync_leaves_any_part_of_what_it_should_have_written() {
         assert!(left[1000..].iter().zip(&whole[1000..]).all(|(a, b)| *a == 0 || a == b));
         *seen.entry(left).or_insert(0) += 1;
     }
-    // First sector old, older or new; then cut, or 2^3 sectors of the new end kept or not.
+    // The first sector old, older or new; then cut, or 2^3 sectors of the new end kept or not.
     assert_eq!(seen.len(), 3 * (1 + 8));
     assert!(seen[&vec![1; 1000]] > 300 && seen[&whole] > 300, "{:?}", seen.values());
 }
@@ -185,7 +186,7 @@ fn what_a_failed_sync_lost_is_dirty_when_it_is_written_again() {
     }
 }
 
-/// Names came sorted: a program that relied on that passed here and failed on a real disk.
+/// Names came sorted: a program that relied on the order passed here and failed on a real disk.
 #[test]
 fn names_are_listed_in_no_order() {
     let list = |seed| {
