@@ -47,8 +47,8 @@ pub struct Damage {
     pub reason: String,
     /// The next intact record.
     pub next_intact: Option<u64>,
-    /// Whether that is proved to be a record of the log; else it may lie inside the payload of a
-    /// damaged one.
+    /// Whether the next record is proved to be a record of the log. An unproved one may lie inside
+    /// the payload of a damaged record.
     pub next_proved: bool,
     /// Ordinal of the first record lost, where it is known.
     pub first_lost: Option<u64>,

@@ -34,9 +34,9 @@ pub struct Bad {
     pub what: &'static str,
     /// The value found.
     pub found: u64,
-    /// The name of the value that it should agree with, for example `stored`.
+    /// The name of the expected value, for example `stored`.
     pub against: &'static str,
-    /// The value that it should agree with.
+    /// The expected value.
     pub expected: u64,
     /// The size of the record if its framing is intact and only its content is damaged.
     pub framed_len: Option<u64>,
@@ -64,7 +64,7 @@ pub trait Frame: Copy + Debug + Send + Sync + 'static {
     fn payload_len(self) -> u64;
     /// The payload within the record's bytes.
     fn payload(self, record: &[u8]) -> &[u8];
-    /// The number stored beside the payload, for formats that have one.
+    /// The number stored with the payload, if the format has one.
     fn tag(self) -> u32 {
         0
     }
@@ -86,14 +86,14 @@ pub enum SumAt {
     Nowhere,
 }
 
-/// The bytes around the payloads of a log, and what a codec does with them.
+/// The bytes around the payloads of a log, and the codec's rules for them.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// Size of the head, the bytes of a record before its payload.
     pub head: usize,
     /// Size of the tail, the bytes of a record after its payload.
     pub tail: usize,
-    /// The bytes of the head that the checksum covers. It covers the payload too.
+    /// The bytes of the head under the checksum. The checksum also covers the payload.
     pub covered: Range<usize>,
     /// The place of the checksum.
     pub sum: SumAt,
@@ -101,12 +101,13 @@ pub struct Shape {
     pub check: bool,
     /// Size of the longest payload.
     pub payload_max: u64,
-    /// Bytes that a staged file has before its records: room for the header of a log, which it may become.
+    /// Bytes of a staged file before its records: room for a log's header, because the file may
+    /// become a log.
     pub staged_from: u64,
 }
 
-/// A format's record codec. A record is a head, a payload and a tail. The format says what is in the head.
-/// Parsing, encoding and the handling of records in parts follow from that.
+/// A format's record codec. A record is a head, a payload and a tail. The format defines the head.
+/// Parsing, encoding and the handling of records in parts follow from the definition.
 pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// A parsed, intact record.
     type Frame: Frame;
@@ -118,8 +119,8 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     const RECORD_BYTES_MIN: u64;
     /// Bytes at the begin of a record that give its length.
     const HEAD_BYTES: usize;
-    /// Size of the trailer, with which a tail ends: the first 8 bytes of the record again, which are a length.
-    /// 0 if a format has none.
+    /// Size of the trailer at the end of a tail: the first 8 bytes of the record again, which are a
+    /// length. 0 if a format has none.
     const TRAILER_BYTES: usize = 0;
     /// Zeros at the end of the data that may belong to the last record.
     const TRAILING_ZEROS_MAX: u64 = 0;
@@ -139,14 +140,15 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// guesses, and never for more than a head.
     fn claim(&self, bytes: &[u8]) -> std::result::Result<u64, Step<Self::Frame>>;
 
-    /// The frame of a record of `len` bytes whose checksum is right. `body` is the record without its tail,
-    /// or its head alone if the engine read the payload in parts. `sum` becomes [`Frame::sum`].
+    /// The frame of a record of `len` bytes with the right checksum. `body` is the record without
+    /// its tail, or its head alone if the engine read the payload in parts. `sum` becomes
+    /// [`Frame::sum`].
     fn close(&self, body: &[u8], len: u64, sum: u32) -> std::result::Result<Self::Frame, Bad>;
 
     /// Append the head of a record to `out`, with zeros for its checksum.
     fn push_head(&self, out: &mut Vec<u8>, tag: Self::Tag, payload_len: usize);
 
-    /// Whether an intact record can come right after another one, for records that are numbered in
+    /// Whether an intact record can come right after another. For formats that number records in
     /// their bytes.
     fn follows(&self, _before: Self::Frame, _next: Self::Frame) -> std::result::Result<(), Bad> {
         Ok(())
@@ -200,7 +202,7 @@ pub fn encode<P: Framing>(framing: &P, out: &mut Vec<u8>, tag: P::Tag, payload: 
     P::SUM.short(sum)
 }
 
-/// The checksum of a record without its tail: in one pass if the bytes it covers lie in a row.
+/// The checksum of a record without its tail: in one pass if the covered bytes lie in a row.
 #[inline(always)]
 fn sum_of<P: Framing>(framing: &P, body: &[u8]) -> u64 {
     let Shape { head, covered, .. } = framing.shape();
@@ -210,7 +212,7 @@ fn sum_of<P: Framing>(framing: &P, body: &[u8]) -> u64 {
     }
 }
 
-/// Judge a record of `len` bytes by its body, its tail and, if needed, its checksum.
+/// Judge a record of `len` bytes by its body and tail and, if needed, by its checksum.
 #[inline(always)]
 fn conclude<P: Framing>(
     framing: &P,
@@ -249,7 +251,7 @@ fn conclude<P: Framing>(
 
 /// The methods that the engine derives from a [`Framing`].
 pub trait FramingExt: Framing {
-    /// The size of the record by its first bytes, or by its last ones where these repeat it.
+    /// The size of the record by its first bytes, or by its last bytes if they repeat the length.
     fn claimed_len(&self, head: &[u8]) -> Option<u64> {
         self.claim(head).ok()
     }
@@ -260,8 +262,8 @@ pub trait FramingExt: Framing {
         payload_max.saturating_add((head + tail) as u64)
     }
 
-    /// Whether a record that begins with `head` can end with `trailer`. Keeps a long record from
-    /// being read, and memory from being reserved for it, where only its head says so.
+    /// Whether a record that begins with `head` can end with `trailer`. If only the head claims a
+    /// long record, the engine neither reads the record nor reserves memory for it.
     #[inline(always)]
     fn fits(&self, head: &[u8], trailer: &[u8]) -> std::result::Result<(), Bad> {
         match (u64_at(head, 0), u64_at(trailer, 0)) {
@@ -273,8 +275,8 @@ pub trait FramingExt: Framing {
         }
     }
 
-    /// The byte within a record of `record_len` bytes at which its checksum is stored; `None` where a record
-    /// has none.
+    /// The byte within a record of `record_len` bytes at which its checksum is stored; `None` if
+    /// the format has none.
     fn sum_at(&self, record_len: u64) -> Option<u64> {
         let Shape { sum, tail, .. } = self.shape();
         match sum {
@@ -302,7 +304,8 @@ pub trait FramingExt: Framing {
         (head, vec![0; self.shape().tail])
     }
 
-    /// Parse a whole record whose payload the engine read in parts, by its head, its tail and its checksum.
+    /// Parse a whole record by its head, its tail and its checksum. The engine read the payload in
+    /// parts.
     fn parse_around(&self, head: &[u8], tail: &[u8], sum: u64) -> Step<Self::Frame> {
         match self.claim(head) {
             Ok(len) => conclude(self, len, head, tail, || sum),

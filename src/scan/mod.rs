@@ -1,7 +1,7 @@
-//! One driver for every scan and recovery: a format's pure `parse` says what stands at an offset,
-//! the driver reads blocks, walks, and concludes how the log ends.
+//! One driver for every scan and recovery. A format's pure `parse` judges the bytes at an offset.
+//! The driver reads blocks, walks, and concludes how the log ends.
 //!
-//! Parsing never truncates, logs or opens; what to do about a damaged tail is the caller's choice.
+//! Parsing never truncates, logs or opens. The caller decides about a damaged tail.
 
 mod damage;
 pub mod framing;
@@ -18,19 +18,19 @@ pub use damage::{Damage, OnCorrupt, Verdict};
 pub use framing::{Bad, Step};
 use framing::{Framing, FramingExt, TRAILER_BYTES_MAX};
 
-/// What stands at the scanner's position.
+/// The scanner's finding at its position.
 #[derive(Clone, Debug)]
 pub enum Scanned<F> {
-    /// An intact record; [`Scanner::bytes`] gives it whole.
+    /// An intact record; [`Scanner::bytes`] has the whole record.
     Record {
         /// Where it begins.
         offset: u64,
-        /// What the parser learnt of it.
+        /// The parser's frame.
         frame: F,
     },
     /// The end of the range, exactly after a record.
     End,
-    /// Something else, which stays where it is: the scanner does not go on by itself.
+    /// Anything else. The scanner stays at the position.
     Stop {
         /// Where it begins.
         offset: u64,
@@ -46,14 +46,14 @@ pub enum Stop {
     Incomplete {
         /// Bytes that the record needs.
         need: u64,
-        /// Bytes that are there.
+        /// Bytes left in the file.
         left: u64,
     },
     /// Zeros where a record would begin.
     Blank,
     /// Not a record.
     Bad(Bad),
-    /// An intact record, which cannot come right after the one before.
+    /// An intact record that cannot follow the record before.
     Unlinked(Bad),
 }
 
@@ -80,7 +80,8 @@ impl Stop {
 
 /// A longer record is checked in parts, where its bytes are not asked for.
 pub const HELD_BYTES_MAX: u64 = 1 << 20;
-/// The first read of a scanner, which may want one record only; each further one is twice as long.
+/// The first read of a scanner, whose caller may want a single record. Each further read is twice
+/// as long.
 const FIRST_READ_BYTES: usize = 16 << 10;
 
 /// Walks the records of a part of a file in blocks; nothing is allocated per record.
@@ -91,7 +92,7 @@ pub struct Scanner<P: Framing> {
     pos: u64,
     /// Position and size of the record found last.
     last: (u64, usize),
-    /// Of a format whose records are linked: the byte after the record found last, and that record.
+    /// For linked formats: the byte after the last record found, and the record.
     before: Option<(u64, P::Frame)>,
     end: u64,
     buf: Vec<u8>,
@@ -112,8 +113,8 @@ impl<P: Framing> Scanner<P> {
         Self { parse, pos: start, last, before, end, buf, buf_start, block_bytes, held_max }
     }
 
-    /// A scanner that gives frames only: [`Scanner::bytes`] is empty for a record of more than
-    /// [`HELD_BYTES_MAX`], which is checked as any other.
+    /// A scanner for frames only: [`Scanner::bytes`] is empty for a record of more than
+    /// [`HELD_BYTES_MAX`]. The scanner checks the record like any other.
     pub fn of_frames(parse: P, start: u64, end: u64) -> Self {
         Self { held_max: HELD_BYTES_MAX, ..Self::new(parse, start, end) }
     }
@@ -141,14 +142,14 @@ impl<P: Framing> Scanner<P> {
         part(&self.buf, start..start + len)
     }
 
-    /// The bytes from the position on that are in memory already; none where it lies beyond them.
+    /// The bytes in memory from the position on; none if the position lies beyond them.
     pub fn ahead(&self) -> &[u8] {
         let at = self.pos.wrapping_sub(self.buf_start) as usize;
         self.buf.get(at..).unwrap_or_default()
     }
 
     /// The next record, if it is whole in memory and intact: its byte and frame. [`Scanner::next`]
-    /// gives it as well. Inlined with its parser, this copies nothing through memory.
+    /// would return the same. Inlined with its parser, this copies nothing through memory.
     #[inline(always)]
     pub fn next_in_memory(&mut self) -> Option<(u64, P::Frame)> {
         let Step::Record { frame, len } = self.parse.parse(self.ahead()) else { return None };
@@ -229,7 +230,7 @@ impl<P: Framing> Scanner<P> {
         Ok(Scanned::Stop { offset, why })
     }
 
-    /// Go on after a record of `len` bytes, of which those at `held` are in memory.
+    /// Continue after a record of `len` bytes. Its bytes at `held` are in memory.
     #[inline(always)]
     fn pass(&mut self, frame: P::Frame, len: u64, held: (u64, usize)) {
         self.pos += len;
@@ -277,8 +278,8 @@ impl<P: Framing> Scanner<P> {
     }
 }
 
-/// Read the trailer of a record of `len` bytes at `offset` and compare it with its head; `None` where
-/// the file has no such bytes.
+/// Read the trailer of a record of `len` bytes at `offset` and compare the trailer with the head;
+/// `None` if the file lacks the bytes.
 pub fn trailer_fits<P: Framing>(
     file: &dyn File,
     parse: &P,
@@ -292,8 +293,8 @@ pub fn trailer_fits<P: Framing>(
     Ok((read == trailer.len()).then(|| parse.fits(head, trailer)))
 }
 
-/// Check a record of `len` bytes at `offset` without holding it; `None` where the format needs it
-/// whole.
+/// Check a record of `len` bytes at `offset` without holding its bytes; `None` if the format needs
+/// the whole record.
 fn in_parts<P: Framing>(
     file: &dyn File,
     parse: &P,

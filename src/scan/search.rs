@@ -7,8 +7,8 @@ use crate::scan::{Bad, Step, trailer_fits};
 use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
 
-/// The first read of a search, which most often finds a record close by; each further one is twice as
-/// long.
+/// The first read of a search, which most often finds a record close by. Each further read is twice
+/// as long.
 const FIRST_BLOCK_BYTES: usize = 16 << 10;
 
 /// The bytes that may still be read where a hostile file could make a search quadratic.
@@ -31,7 +31,7 @@ impl Budget {
         Self { left, is_spent: false }
     }
 
-    /// Take so much of it, if it is there. Nothing more is given once it was not.
+    /// Take `bytes` of the budget. After a first refusal, refuse everything.
     pub fn take(&mut self, bytes: u64) -> bool {
         match self.left.checked_sub(bytes).filter(|_| !self.is_spent) {
             Some(left) => self.left = left,
@@ -43,9 +43,9 @@ impl Budget {
 
 /// The first offset in `start..end` at which an intact record lies.
 ///
-/// Tries every byte. A hostile file could make that quadratic, so the bytes checksummed are limited
-/// to `8 * (end - start) + 64 MiB`; beyond that the answer is the offset reached, as if intact:
-/// the caller is then as careful as it can be.
+/// Tries every byte. A hostile file could make the time quadratic, so the search checksums at most
+/// `8 * (end - start) + 64 MiB` bytes. Beyond the limit the answer is the offset reached, as if a
+/// record were intact there: the caller then takes the most careful course.
 pub fn find_intact<P: Framing>(
     file: &dyn File,
     parse: &P,
@@ -79,7 +79,8 @@ pub fn find_intact_within<P: Framing>(
         if there.is_empty() {
             break;
         }
-        // Keep half of the block after each candidate, so that short records are complete.
+        // Keep half of the block after each candidate, so that short records are complete in
+        // memory.
         let last = read < want || at + there.len() as u64 >= end;
         let candidates = if last { there.len() } else { there.len() / 2 };
         for i in 0..candidates {
@@ -132,14 +133,14 @@ mod tests {
         Toy::new(1 << 32)
     }
 
-    /// A record of this size.
+    /// A record of the given size.
     fn record(size: usize) -> Vec<u8> {
         let mut record = Vec::new();
         codec().encode(&mut record, 7, &vec![0xff; size - FRAMING_BYTES]);
         record
     }
 
-    /// A file of `len` bytes, each of them `byte`, but for these parts.
+    /// A file of `len` bytes, all `byte` except in the given parts.
     fn file(len: usize, byte: u8, parts: &[(usize, &[u8])]) -> Counted {
         let mut file = Counted::of(vec![byte; len]);
         for (at, part) in parts {
@@ -213,11 +214,11 @@ mod tests {
         assert!(file.read() < 90 << 20, "{}", file.read());
     }
 
-    /// A pattern of 8 bytes, each of which is the head of a record that lies in the block: none of these
-    /// was counted, and 4 MB cost some 134 GB of checksums.
+    /// A pattern of 8 bytes, each the head of a record that lies in the block. Nobody counted these
+    /// candidates, and 4 MB cost some 134 GB of checksums.
     #[test]
     fn what_lies_in_the_block_is_counted_as_well() {
-        // Each length is also the trailer of the record that another one claims.
+        // Each length is also the trailer of the record that another length claims.
         let (len, claim) = (4_usize << 20, 100_004_u64);
         let file = Counted::of(claim.to_le_bytes().repeat(len / 8));
         let found = find_intact(&file, &Toy::new(1 << 20), 0, len as u64).unwrap();

@@ -1,4 +1,4 @@
-//! What a scanner reads of a file, and what it says of a range that ends early.
+//! The reads of a scanner, and its verdict on a range that ends early.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -15,7 +15,7 @@ fn codec() -> Toy {
     Toy::new(1 << 32)
 }
 
-/// Records of these sizes, with their framing.
+/// Records of the given sizes, framed.
 fn records(sizes: impl IntoIterator<Item = u64>) -> Counted {
     let mut file = Counted::default();
     for size in sizes {
@@ -82,7 +82,7 @@ fn frames_of_long_records_are_given_without_holding_them() {
             let before = file.reads();
             let next = scanner.next(&file).unwrap();
             let Scanned::Record { offset: 100, frame } = next else { panic!("{next:?}") };
-            // Besides the blocks, its begin and its end.
+            // Besides the blocks, the begin and the end of the record.
             assert!(file.reads() - before <= size / WHOLE_BLOCK + 5, "{} reads", file.reads());
             assert_eq!((frame.len(), scanner.position()), (size, 100 + size));
             let whole = if held || !frames_only { size } else { 0 };
