@@ -1,15 +1,15 @@
 //! Consumers that still need records: names with durable positions, in `.deedbook/consumers`. The
-//! writer and every reader may set them. Setting them locks the directory `.deedbook`, and so does
-//! dropping records.
+//! writer and every reader may set positions. Setting a position locks the directory `.deedbook`,
+//! and so does dropping records.
 //!
 //! ```text
 //! NAME POSITION     one line each, sorted by name; a name has no white space
 //! crc 1a2b3c4d      CRC-32 of the lines above
 //! ```
 //!
-//! A position is that of the record needed next: its LSN in a write-ahead log, its event in a pier.
-//! Known nowhere else. So a damaged file is an error for calls that drop records, and never "no
-//! consumers".
+//! A position names the record needed next: an LSN in a write-ahead log, an event in a pier. No
+//! other file has the positions. So a damaged file is an error for calls that drop records, and
+//! never "no consumers".
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,7 +29,7 @@ pub const CONSUMERS_WAIT: Duration = Duration::from_secs(30);
 /// Positions by name.
 pub type Positions = BTreeMap<String, u64>;
 
-/// The consumers beside a log.
+/// A log's consumers.
 #[derive(Clone, Copy, Debug)]
 pub struct Consumers<'a> {
     pub storage: &'a dyn Storage,
@@ -44,7 +44,7 @@ impl Consumers<'_> {
     pub fn lock(&self, wait: Duration) -> Result<Box<dyn LockGuard>> {
         let Self { storage, sidecar, .. } = *self;
         let locked = || {
-            // Of a log that another program wrote.
+            // A log from another program has no sidecar yet.
             make_sidecar(storage, sidecar)?;
             seeded!(lock_within(storage, sidecar, wait),
                 "consumer-set-unlocked" => lock_within(&crate::storage::Memory::new(), Path::new("/"), wait))
@@ -66,12 +66,12 @@ impl Consumers<'_> {
         })
     }
 
-    /// Store them durably. The caller has locked them since they were loaded.
+    /// Store the positions durably. The caller has held the lock since loading.
     pub fn store(&self, consumers: &Positions) -> Result<()> {
         self.note().store(&lines_of(consumers)).map_err(|e| e.of(self.format))
     }
 
-    /// Change them durably, where `change` does. The caller has locked them.
+    /// If `change` changes the positions, store them durably. The caller holds the lock.
     pub fn change(&self, change: impl FnOnce(&mut Positions) -> Result<()>) -> Result<()> {
         let before = self.load()?;
         let mut consumers = before.clone();
@@ -82,14 +82,14 @@ impl Consumers<'_> {
         self.store(&consumers)
     }
 
-    /// Whether opening must take the lock to lower consumers to `end`. After a cut it must even where none
-    /// is above: a reader that has not seen the cut may be storing one.
+    /// Whether opening must take the lock to lower consumers to `end`. After a cut, opening must
+    /// always take the lock: a reader that has not seen the cut may be storing a higher position.
     pub fn may_be_above(&self, end: u64, was_cut: bool) -> Result<bool> {
         Ok(self.load()?.values().any(|position| *position > end) || was_cut)
     }
 
-    /// Lower every position above `end` to it, durably: the records that come to lie there next are
-    /// others, which no consumer has read. The caller has locked them, and no thread appends.
+    /// Lower every position above `end` to `end`, durably: the next records there are new, and no
+    /// consumer has read them. The caller holds the lock, and no thread appends.
     pub fn lower(&self, end: u64) -> Result<()> {
         match lowered(&self.load()?, end) {
             Some(lowered) => self.store(&lowered),
@@ -97,7 +97,7 @@ impl Consumers<'_> {
         }
     }
 
-    /// Raise every position below `head` to it, durably. The caller has locked them.
+    /// Raise every position below `head` to `head`, durably. The caller holds the lock.
     pub fn raise(&self, head: u64) -> Result<()> {
         self.change(|consumers| {
             consumers.values_mut().for_each(|position| *position = head.max(*position));
@@ -105,10 +105,10 @@ impl Consumers<'_> {
         })
     }
 
-    /// Undo what lowering to `end` did or began, durably: what it was for does not come. The caller
-    /// has locked them since `before` was loaded.
+    /// Undo a complete or partial lowering to `end`, durably, because the cut failed. The caller
+    /// has held the lock since loading `before`.
     pub fn put_back(&self, before: &Positions, end: u64) -> Result<()> {
-        // Where the old file still has its name, no other was ever in its place.
+        // If the old file still has its name, no other file was ever in its place.
         if lowered(before, end).is_none() || self.load()? == *before {
             return Ok(());
         }
@@ -144,10 +144,11 @@ fn of_lines(lines: &str) -> Option<Positions> {
     (lines_of(&consumers) == lines).then_some(consumers)
 }
 
-/// The longest name that users may choose for a line of text beside a log.
+/// The longest name of a consumer, an application or a job: a user chooses the name, and a text
+/// file of the log has it in a line.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Refuse a name that would break its line. `what` it is the name of.
+/// Refuse a name that would break its line. `what` says whose name.
 pub fn check_name(what: &str, name: &str) -> Result<()> {
     let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
     if fits && !name.contains(|c: char| c.is_whitespace() || c.is_control()) {

@@ -1,10 +1,12 @@
-//! A truncation of the end that was begun: `.deedbook/cut`. The next opening finishes it.
+//! The intent of a truncation: `.deedbook/cut`. The next opening finishes a truncation that a crash
+//! interrupted.
 //!
-//! Several files cannot be cut at once. The intent is durable before the first of them is touched
-//! and removed after the last, so a crash in between leaves the new state, not something between.
+//! Several files cannot be cut at once. The intent becomes durable before the first cut of a file,
+//! and is removed after the last. A crash in between leaves the intent, and the next opening
+//! finishes the cut.
 //!
-//! It says which log it is for, because one that is emptied has no record to tie it to: left by a
-//! crash, it would empty whatever was put in that log's place.
+//! The intent names its log by file. An emptied log has no record to tie the intent to: after a
+//! crash, the intent would empty any log put in its place.
 //!
 //! ```text
 //!  0 magic 4   4 version 4   8 end 8   16 last_offset 8   24 last_sum 4   28 first_sum 4
@@ -25,12 +27,12 @@ const MAGIC: &[u8; 4] = b"DBCT";
 const VERSION: u32 = 2;
 const BYTES: usize = 68;
 
-/// Where the log is to end.
+/// The intended end of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intent {
     /// Byte after the last record to keep.
     pub end: u64,
-    /// Byte of that record.
+    /// Byte of the last record.
     pub last_offset: u64,
     /// Its stored checksum: ties the intent to the log.
     pub last_sum: u32,
@@ -38,11 +40,11 @@ pub struct Intent {
     pub first_sum: u32,
     /// Byte of that record.
     pub start: u64,
-    /// The single file, or the lowest segment: a cut leaves it where it is, if empty.
+    /// The single file, or the lowest segment: a cut keeps this file, even empty.
     pub file: FileId,
 }
 
-/// What lies where an intent would.
+/// The content of the intent's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// Nothing.
@@ -83,7 +85,7 @@ impl Intent {
         (intent.encode() == bytes).then_some(intent)
     }
 
-    /// Read it; what is no file that can be read is none.
+    /// Read the intent. A path that is no readable file counts as no intent.
     pub fn load(storage: &dyn Storage, sidecar: &Path) -> Result<Left> {
         let path = sidecar.join(INTENT_NAME);
         let mut bytes = [0; BYTES + 1];
@@ -160,7 +162,8 @@ mod tests {
         assert_eq!(Intent::load(&memory, sidecar).unwrap(), Left::Foreign);
     }
 
-    /// An intent that cannot be read must not pass for none: what it would cut is not the log's.
+    /// An unreadable intent must not count as none: the bytes after its end are no longer the
+    /// log's.
     #[cfg(feature = "sim")]
     #[test]
     fn an_intent_that_cannot_be_read_is_an_error() {

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::saving::{make_own_dir, refuse_link};
 use crate::storage::{Storage, above};
 
-/// Unix permissions of the files in it, whatever those of the log are: it tells what a log holds, and
-/// who can open its files can lock them.
+/// Unix permissions of the files in the sidecar, whatever the log's are. The files repeat parts of
+/// the log's content, and anybody who can open a file can lock it.
 pub const PRIVATE_MODE: u32 = 0o600;
 /// Name of the subdirectory.
 pub const SIDECAR_NAME: &str = ".deedbook";
@@ -19,7 +19,7 @@ pub fn sidecar_dir(log_dir: &Path) -> PathBuf {
 
 /// Create the sidecar of a log whose directory exists; the directory of a removed log is not made again.
 pub fn make_sidecar(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
-    // That of one file among others is a directory in `.deedbook`.
+    // A log among others in a directory has a subdirectory of `.deedbook`.
     if let Some(parent) = shared_by_logs(sidecar) {
         make_own_dir(storage, parent, PRIVATE_MODE)?;
     }
@@ -32,7 +32,7 @@ pub fn refuse_linked(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
     refuse_link(storage, sidecar)
 }
 
-/// The `.deedbook` in which a log that shares its directory has its sidecar.
+/// The common `.deedbook` of logs in one directory, if this log's sidecar lies there.
 fn shared_by_logs(sidecar: &Path) -> Option<&Path> {
     let parent = above(sidecar);
     parent.file_name().is_some_and(|name| name == SIDECAR_NAME).then_some(parent)

@@ -1,4 +1,4 @@
-//! The sparse index: where blocks of records end, and a checksum per block.
+//! The sparse index: the ends of blocks of records, and a checksum per block.
 //!
 //! ```text
 //! header   0 magic 4   4 version 4   8 seed 4   12 crc 4 (of bytes 0..12)
@@ -7,8 +7,8 @@
 //!         20 chain 4    (CRC-32 of bytes 0..20, going on from the chain of the entry before)
 //! ```
 //!
-//! Little-endian. The mark says how many entries count and what the last one's chain is, so entries
-//! of another log, or of a part that was cut off, are never used.
+//! Little-endian. The mark has the number of entries and the last entry's chain. So no reader uses
+//! entries of another log, or entries of a part that was cut off.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::storage::{Access, File, Storage, read_full, write_full};
 
 pub(super) const INDEX_NAME: &str = "index";
 const MAGIC: &[u8; 4] = b"DBIX";
-/// An index of version 1 may have holes: writers died before they had written their entries.
+/// An index of version 1 may have holes: writers crashed before they had written their entries.
 const VERSION: u32 = 2;
 const HEADER_BYTES: u64 = 16;
 const ENTRY_BYTES: u64 = 24;
@@ -35,7 +35,7 @@ const PENDING_MAX: usize = 1024;
 pub struct Entry {
     /// Ordinal of the record after the block.
     pub ordinal: u64,
-    /// Byte of that record.
+    /// Byte of the record.
     pub offset: u64,
     /// CRC-32 of the block's bytes, 0 if unknown.
     pub sum: u32,
@@ -73,7 +73,7 @@ pub struct Index {
     path: PathBuf,
     file: Option<Arc<dyn File>>,
     seed: u32,
-    /// Entries in the file that count, and the chain after the last of them.
+    /// Valid entries in the file, and the chain after the last of them.
     written: u64,
     written_chain: u32,
     pending: Vec<Entry>,
@@ -98,7 +98,7 @@ impl Index {
         }
     }
 
-    /// Open the index that the mark vouches for; an empty one if it is not that.
+    /// Open the index that the mark vouches for. Any other index counts as empty.
     pub fn load(
         storage: &dyn Storage,
         sidecar: &Path,
@@ -117,7 +117,8 @@ impl Index {
         if read != header.len() || header != encode_header(seed) {
             return index;
         }
-        // No file holds more: a mark that says so is wrong, and counting with it would overflow.
+        // The file has fewer entries: the mark is wrong, and counting with its number would
+        // overflow.
         if entries > file.len().unwrap_or(0) / ENTRY_BYTES {
             return index;
         }
@@ -144,7 +145,7 @@ impl Index {
     }
 
     /// Number of entries that describe the log up to byte `end`, and the chain after the last of
-    /// them, for the mark. Only entries that are in the file count.
+    /// them, for the mark. Counts only entries in the file.
     pub fn summary_at(&self, end: u64) -> (u64, u32) {
         let last = match self.last_offset <= end {
             true => self.len(),
@@ -236,7 +237,8 @@ impl Index {
         Ok(())
     }
 
-    /// Not durably, which appends would have to wait for: what a crash leaves of it fails the chain.
+    /// Not durably, because appends would have to wait. The chain does not match an entry that a
+    /// crash has damaged.
     fn begin_file(&self, storage: &dyn Storage) -> io::Result<Arc<dyn File>> {
         let file: Arc<dyn File> = match storage.open(&self.path, Access::Write) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -272,12 +274,12 @@ impl Index {
         (entry.encode(before).1 == stored).then_some((entry, stored))
     }
 
-    /// Entry `i`, if it can be read and its chain is right.
+    /// Entry `i`, if it is readable and its chain is right.
     pub fn entry(&self, i: u64) -> Option<Entry> {
         self.read(i).map(|(entry, _)| entry)
     }
 
-    /// The last entry for which `wanted` holds, if it holds for a prefix of the entries.
+    /// The last entry for which `wanted` holds. `wanted` must hold for a prefix of the entries.
     pub fn last_where(&self, wanted: impl Fn(&Entry) -> bool) -> Option<(u64, Entry)> {
         let (mut low, mut high) = (0, self.len());
         let mut best = None;
@@ -288,7 +290,7 @@ impl Index {
                     best = Some((middle, entry));
                     low = middle + 1;
                 }
-                // A damaged entry: search before it, which costs time only.
+                // A damaged entry: search in front of the entry, which costs only time.
                 _ => high = middle,
             }
         }

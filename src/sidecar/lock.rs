@@ -15,7 +15,7 @@ pub const LOCK_NAME: &str = "lock";
 /// The advice for a log that another process writes.
 const ONE_WRITER: &str =
     "a log has one writer: wait for it with a lock timeout, or open the log for reading";
-/// The advice if this process is that writer.
+/// The advice if this process has the log open for writing.
 const CLOSE_FIRST: &str = "a log has one writer: close it first, or open the log for reading";
 /// The longest pause between two looks at a lock that is waited for.
 const PAUSE_MAX: Duration = Duration::from_millis(5);
@@ -41,7 +41,7 @@ impl LockTimeout {
         self.check.as_ref()
     }
 
-    /// What is left of it.
+    /// The remaining time.
     pub(crate) fn less(&self, spent: Duration) -> Self {
         Self { limit: self.limit.saturating_sub(spent), check: self.check.clone() }
     }
@@ -89,7 +89,7 @@ fn has_other_names(storage: &dyn Storage, log: &Path) -> io::Result<bool> {
     }
 }
 
-/// Lock a directory that others hold for short, waiting for them; fails after `wait`.
+/// Lock a directory that others hold only briefly. Waits; fails after `wait`.
 pub fn lock_within(
     storage: &dyn Storage,
     dir: &Path,
@@ -118,7 +118,7 @@ pub struct WriterLock {
 }
 
 impl WriterLock {
-    /// Lock `.deedbook/lock`, creating it if it is missing, where there is no log yet.
+    /// Lock `.deedbook/lock`, creating the file if missing, in a place without a log.
     pub fn of_sidecar(
         storage: &dyn Storage,
         sidecar: &Path,
@@ -130,12 +130,14 @@ impl WriterLock {
         Ok(lock)
     }
 
-    /// Lock `.deedbook/lock`, creating it if it is missing, and the log itself, its file or directory: deleting the sidecar deletes its lock, and two
-    /// directories may hold hard links to one log.
+    /// Lock `.deedbook/lock`, creating the file if missing, and the log itself, its file or
+    /// directory. Deleting the sidecar deletes the lock file, and two directories may hold hard
+    /// links to one log.
     ///
-    /// Who may read a log can lock it, and must not keep a writer out. So the log's own lock decides only
-    /// where a writer may hold it without the lock file: where there was no lock file, and for a log with
-    /// several names. Nobody creates the lock file without the log's own lock.
+    /// A program that can read a log can lock the log, and must not keep a writer out. So the log's
+    /// own lock decides only if a writer may hold it without the lock file: if the lock file was
+    /// missing, or the log has several names. Nobody creates the lock file without the log's own
+    /// lock.
     pub fn acquire(
         storage: &dyn Storage,
         sidecar: &Path,
@@ -154,7 +156,7 @@ impl WriterLock {
         Ok(lock)
     }
 
-    /// Lock the log itself, if it is there and that was not done.
+    /// Lock the log itself, if it exists and is not locked yet.
     pub fn add_log(&mut self, storage: &dyn Storage, log: &Path) -> Result<()> {
         if self.has_log {
             return Ok(());

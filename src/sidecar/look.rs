@@ -11,7 +11,8 @@ use super::settings::SETTINGS_NAME;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Storage, read_full};
 
-/// Whether there is nothing in a sidecar but what a log without records has: no log is missing beside it.
+/// Whether the sidecar's files fit a log without records. Then no log is missing next to the
+/// sidecar.
 pub fn tells_of_no_record(storage: &dyn Storage, sidecar: &Path) -> Result<bool> {
     if storage.is_link(sidecar) || !storage.is_dir(sidecar) {
         return Ok(false);
@@ -27,7 +28,7 @@ pub fn tells_of_no_record(storage: &dyn Storage, sidecar: &Path) -> Result<bool>
     })
 }
 
-/// Refuse to create a log where one of another format is: a directory has one sidecar.
+/// Refuse to create a log next to a log of another format: a directory has one sidecar.
 pub fn refuse_other_format(storage: &dyn Storage, dir: &Path, ours: &str) -> Result<()> {
     let names = match storage.list(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),

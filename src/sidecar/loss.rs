@@ -1,5 +1,5 @@
-//! What repairs went on without: `.deedbook/loss`, text with a checksum. It outlives them, so that no
-//! later check calls the log complete.
+//! Records that repairs have given up: `.deedbook/loss`, text with a checksum. The note stays after
+//! the repair, so that no later check calls the log complete.
 //!
 //! ```text
 //! records 2437                  (acknowledged records that are missing; 0: not known)
@@ -8,9 +8,9 @@
 //! crc 1a2b3c4d                  (CRC-32 of the lines above)
 //! ```
 //!
-//! After several losses there are six lines before the checksum: all but the last loss together, and
-//! the last. A crash between its note and the cut has the last one noted once more, and it must not
-//! count twice.
+//! After several losses there are six lines before the checksum: all losses but the last together,
+//! and the last. After a crash between the note and the cut, the next repair notes the last loss
+//! once more, and the loss must not count twice.
 
 use std::path::Path;
 
@@ -32,18 +32,20 @@ pub struct Loss {
     pub records: u64,
     /// Number of the first of them.
     pub first: u64,
-    /// Byte of the log at which it began.
+    /// Byte of the log at which the loss began.
     pub offset: u64,
 }
 
 impl Loss {
-    /// All that is noted, together. A damaged note is an error: it says that something is missing.
+    /// All noted losses, together. A damaged note is an error: its presence says that records are
+    /// missing.
     pub fn load(storage: &dyn Storage, sidecar: &Path) -> Result<Option<Self>> {
         let noted = load(storage, sidecar)?;
         Ok(noted.into_iter().reduce(|all, loss| all.and(loss, u64::saturating_add)))
     }
 
-    /// Add this loss to what is noted already, durably. That of the last note is the same one.
+    /// Add a loss to the note, durably. A loss at the place of the last noted loss is the same
+    /// loss.
     pub fn store(self, storage: &dyn Storage, sidecar: &Path) -> Result<()> {
         let mut noted = load(storage, sidecar)?;
         let noted = match noted.pop() {
@@ -60,7 +62,8 @@ impl Loss {
         note(storage, sidecar).store(&lines_of(&noted))
     }
 
-    /// Both, as one that began where the first did. How many is known if it is of both.
+    /// Both losses as one, from the first one's begin. The number of records is known if both
+    /// numbers are.
     fn and(self, other: Self, count: fn(u64, u64) -> u64) -> Self {
         let known = self.records > 0 && other.records > 0;
         let records = if known { count(self.records, other.records) } else { 0 };
@@ -143,7 +146,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(noted(three), (2441, 4, 116), "the lowest of all");
         }
-        // Further ones at the same place look like those: the larger number stays.
+        // Further losses at the same place look like a repeat: the larger number stays.
         assert_eq!(noted(Loss { records: 2, ..three }), (2442, 4, 116));
         assert_eq!(noted(three), (2442, 4, 116));
         for _ in 0..2 {

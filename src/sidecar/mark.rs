@@ -8,10 +8,10 @@
 //!  96 start 8  104 zero 20  124 crc 4 (CRC-32 of bytes 0..124)
 //! ```
 //!
-//! Little-endian. A store goes to the slot that is not the newest, so a torn store leaves the one
-//! before. It is written only after the data's fsync has returned, so the disk has what it says. A
-//! damaged slot, which is neither intact nor all zeros, may have been the newest: the other one is
-//! true, but the writer may have acknowledged more since.
+//! Little-endian. A store writes the older slot, so a torn store leaves the newer slot. A writer
+//! stores the mark only after the data's fsync has returned, so the disk has the records up to the
+//! mark. A damaged slot is neither intact nor all zeros, and may have been the newest: the other
+//! slot is true, but the writer may have acknowledged more since.
 
 use std::io;
 use std::path::Path;
@@ -30,7 +30,7 @@ const SLOT_BYTES: usize = 128;
 const SLOT_STRIDE: u64 = 512;
 const CRC_AT: usize = SLOT_BYTES - 4;
 
-/// What is known to be durable of a log.
+/// The durable part of a log, as the mark states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Whether the writer closed the log: the file ends at `end`.
@@ -58,7 +58,7 @@ pub struct Mark {
     pub file: FileId,
     /// Byte of the first record, for logs whose prefix can be dropped.
     pub start: u64,
-    /// The other slot is damaged, so a newer mark may have been lost. Only reading sets it.
+    /// The other slot is damaged, so a newer mark may have been lost. Only reading sets this flag.
     pub older: bool,
 }
 
@@ -73,7 +73,7 @@ pub enum LoadedMark {
     Damaged,
 }
 
-/// What became of the mark.
+/// How an opening used the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkUse {
     /// It agrees with the log.
@@ -84,12 +84,12 @@ pub enum MarkUse {
     Damaged,
     /// It is another log's.
     Foreign,
-    /// It is this log's, and the log ends below it.
+    /// The mark belongs to this log, and the log ends below the mark.
     Lost,
 }
 
 impl MarkUse {
-    /// `used`, `missing`, `damaged`, `foreign` or, for a log that ends below it, `used`.
+    /// `used`, `missing`, `damaged`, `foreign`. A log that ends below its mark has `used`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Used | Self::Lost => "used",
@@ -135,7 +135,7 @@ impl Mark {
         let intact = slot.get(..4)? == MAGIC
             && u16_at(4)? == VERSION
             && u32_at(CRC_AT)? == crc32(slot.get(..CRC_AT)?)
-            // No mark was stored so often; the next one could not be counted.
+            // No writer stores so many marks, and the count of the next mark would overflow.
             && u64_at(8)? < u64::MAX;
         if !intact {
             return None;
@@ -176,7 +176,7 @@ impl MarkFile {
             }),
             Err(e) => match e.kind() {
                 io::ErrorKind::NotFound => Ok(LoadedMark::Missing),
-                // Advisory: what is no file, or not for us to read, is as good as not there.
+                // Advisory: an unreadable path, or no file, counts as no mark.
                 io::ErrorKind::InvalidInput
                 | io::ErrorKind::NotADirectory
                 | io::ErrorKind::PermissionDenied => Ok(LoadedMark::Damaged),
@@ -186,10 +186,10 @@ impl MarkFile {
         }
     }
 
-    /// Whether another program appended to a log after this mark, so that it does not say what is durable:
-    /// it is closed, and the log was then found to go on up to `end`. A writer of ours opens the mark
-    /// before it appends, perhaps since it was loaded. An exact one says that all after it is not
-    /// acknowledged.
+    /// Whether another program appended to the log after this mark. Then the mark does not say how
+    /// much is durable: the mark is closed, but the log continues up to `end`. A writer of ours
+    /// opens the mark before an append, perhaps after the caller loaded it. An exact mark says that
+    /// everything after its end is unacknowledged.
     pub fn is_outdated(storage: &dyn Storage, sidecar: &Path, mark: &Mark, end: u64) -> bool {
         let is_before = |mark: &Mark| mark.closed && !mark.exact && mark.end < end;
         let still = || match Self::load(storage, sidecar) {
@@ -220,8 +220,8 @@ impl MarkFile {
         let seq = self.seq + 1;
         let at = seq % 2 * SLOT_STRIDE;
         if let Err(e) = write_full(&*self.file, &mark.encode(seq), at) {
-            // Half a mark looks like a damaged one, after which recovery would refuse a hole that a power cut
-            // left. An unwritten slot does not.
+            // Half a mark looks like a damaged slot, and recovery would then refuse a hole that a
+            // power cut left. An unwritten slot has no such effect.
             let wiped = write_full(&*self.file, &[0; SLOT_BYTES], at);
             let _ = wiped.and_then(|()| self.file.sync_data());
             return Err(e);
@@ -247,7 +247,7 @@ impl MarkFile {
     }
 }
 
-/// Whether a slot lost its mark. A power cut can leave the other slot as it was created: all zeros.
+/// Whether a slot lost its mark. A power cut can leave the other slot as created: all zeros.
 fn is_damaged(slot: &[u8]) -> bool {
     // A wipe that failed half-way took the magic and the number at least.
     let is_unwritten = slot.len() == SLOT_BYTES && part(slot, ..16).iter().all(|&byte| byte == 0);
@@ -345,8 +345,8 @@ mod tests {
         assert_eq!(Mark::decode(&mark(1).encode(last)), Some((last, mark(1))));
     }
 
-    /// A slot whose checksum is right can still be another file's, another version's, or one after
-    /// which no mark could be counted.
+    /// A slot with the right checksum can still belong to another file or another version, or have
+    /// the highest count.
     #[test]
     fn a_foreign_slot_is_not_used_though_its_checksum_is_right() {
         for (at, byte) in [(0, b'X'), (3, b'X'), (4, 2), (5, 1)] {
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(file.len().unwrap(), 2 * SLOT_STRIDE);
     }
 
-    /// A mark that cannot be read must not pass for none, but what is no file of ours may.
+    /// An unreadable mark is an error. Only a path without a file of ours counts as a damaged mark.
     #[cfg(feature = "sim")]
     #[test]
     fn only_what_is_no_file_of_ours_passes_for_a_damaged_mark() {

@@ -1,4 +1,4 @@
-//! What we add beside a log, all of it in the subdirectory `.deedbook/`.
+//! The files that the library adds to a log, all in the subdirectory `.deedbook/`.
 //!
 //! Mark, index, settings and lock are advisory: deleting them is safe and costs time only. Not
 //! derived are the consumers of a write-ahead log or pier, the record of transactions, and the notes of damage and of a loss.

@@ -1,5 +1,5 @@
-//! Notes: small text files beside a log. A note ends with the checksum of its lines, `crc 1a2b3c4d`, and is replaced
-//! whole.
+//! Notes: small text files next to a log. A note ends with the checksum of its lines, `crc
+//! 1a2b3c4d`, and is replaced whole.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,8 @@ pub enum Found {
 }
 
 impl Note<'_> {
-    /// The note's lines. A damaged note is an error, and so is a directory in its place: no other file has its contents.
+    /// The note's lines. A damaged note is an error. A directory in the note's place is also an
+    /// error, because no other file has the note's contents.
     pub fn load(&self) -> Result<Option<String>> {
         use io::ErrorKind::{NotADirectory, NotFound};
         match self.find(|e| matches!(e.kind(), NotFound | NotADirectory))? {
@@ -37,7 +38,7 @@ impl Note<'_> {
         }
     }
 
-    /// Read the note. `is_absent` decides which errors mean that no note exists.
+    /// Read the note. `is_absent` decides which errors mean an absent note.
     pub fn find(&self, is_absent: fn(&io::Error) -> bool) -> Result<Found> {
         let file = match self.storage.open(&self.path, Access::Read) {
             Err(e) if is_absent(&e) => return Ok(Found::Absent),
@@ -61,8 +62,8 @@ impl Note<'_> {
             .map_err(|e| self.failed("store", e))
     }
 
-    /// Remove the note durably, if it exists. An absent note is synced too: a process may have removed it and died
-    /// before the sync.
+    /// Remove the note durably, if it exists. Sync an absent note's directory, too: a process may
+    /// have removed the note and crashed before the sync.
     pub fn remove(&self) -> Result<()> {
         let sidecar = self.path.parent().unwrap_or(Path::new("."));
         remove(self.storage, &self.path)
@@ -110,13 +111,13 @@ pub fn read_small(file: &dyn File, path: &Path, what: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether an error means that no such file exists, or that this process may not read it. Readers and advisory files
-/// ask no more.
+/// Whether an error means a missing file, or a file that this process may not read.
+/// Readers and advisory files need no finer distinction.
 pub fn is_absence(e: &io::Error) -> bool {
     is_missing(e) || e.kind() == io::ErrorKind::PermissionDenied
 }
 
-/// Whether an error means that no such file exists. A file that this process may not read counts as existing.
+/// Whether an error means that no file exists there. A file without permission to read exists.
 pub fn is_missing(e: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
     matches!(e.kind(), NotFound | InvalidInput | NotADirectory)

@@ -1,4 +1,4 @@
-//! What a log was created with: `.deedbook/settings`, text with a checksum.
+//! The settings from a log's creation: `.deedbook/settings`, text with a checksum.
 //!
 //! ```text
 //! format wal
@@ -16,7 +16,7 @@ use crate::storage::{Access, Storage};
 
 pub(super) const SETTINGS_NAME: &str = "settings";
 
-/// What a log was created with.
+/// The settings from a log's creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The format's name.
@@ -45,8 +45,8 @@ impl Settings {
         (settings.lines() == lines).then_some(settings)
     }
 
-    /// Read those of a log of this format. Advisory: what is missing or damaged is as good as not
-    /// there.
+    /// Read the settings of a log of this format. Advisory: missing or damaged settings count as
+    /// absent.
     pub fn load(
         storage: &dyn Storage,
         sidecar: &Path,
@@ -55,7 +55,8 @@ impl Settings {
         Self::load_unless(is_absence, storage, sidecar, format)
     }
 
-    /// The same for what goes wrong without them: those that may not be read are an error.
+    /// As [`load`](Self::load), for callers that need the settings: a file without permission to
+    /// read is an error.
     pub fn load_known(
         storage: &dyn Storage,
         sidecar: &Path,
@@ -76,7 +77,7 @@ impl Settings {
         })
     }
 
-    /// Sync the file: a copy of a log has one that nobody synced.
+    /// Sync the file. A copied log has a settings file that nobody synced.
     pub fn sync(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
         let path = sidecar.join(SETTINGS_NAME);
         let synced = match storage.open(&path, Access::Read) {

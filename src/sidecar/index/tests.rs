@@ -1,4 +1,4 @@
-//! What an index finds, what it says to the mark, and which entries of a file it believes.
+//! The index: searches, summaries for the mark, and trust in the entries of a file.
 
 #![allow(clippy::unwrap_used)]
 
@@ -117,7 +117,7 @@ fn a_mark_of_more_entries_than_any_file_holds_is_not_believed() {
     for more in [entries + 1, 1 << 60, u64::MAX] {
         assert_eq!(load(&storage, 77, (more, chain)).len(), 0, "{more} entries");
     }
-    // One of none goes on with its first entry.
+    // An empty index continues with its first entry.
     let mut none = load(&storage, 77, (0, 77));
     none.push(entry(0));
     none.flush(&storage);
@@ -131,7 +131,7 @@ fn a_damaged_entry_makes_searches_end_before_it() {
     let file = storage.open(Path::new("/s/index"), Access::Write).unwrap();
     file.write_at(&[0xee], HEADER_BYTES + 5 * ENTRY_BYTES).unwrap();
     let index = load(&storage, 77, summary);
-    // The chain goes on from what the damaged one stores.
+    // The chain continues from the damaged entry's stored value.
     let found: Vec<_> = (0..10).map(|i| index.entry(i)).collect();
     let intact = |i: u64| Some(entry(i)).filter(|_| i != 5);
     assert_eq!(found, (0..10).map(intact).collect::<Vec<_>>());
