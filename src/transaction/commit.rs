@@ -14,8 +14,8 @@ const GIVE_UP: &str = "a commit had begun and cannot be brought to its end; deed
 pub(crate) trait Target {
     fn desk(&self) -> Desk<'_>;
 
-    /// Check that the parts fit, `store` the intent with the place at which they will lie, and
-    /// append them, durably. An error with [`Durable::No`] means that no reader saw any of it.
+    /// Check that the parts fit, `store` the intent with the place of the records, and append the
+    /// records, durably. After an error with [`Durable::No`], no reader saw a record.
     fn apply(
         &self,
         job: &str,
@@ -23,8 +23,9 @@ pub(crate) trait Target {
         store: &mut dyn FnMut(String) -> Result<()>,
     ) -> Result<Committed>;
 
-    /// Append what is missing of a commit that has begun, durably; `store` its intent with another
-    /// place first, if it is to lie elsewhere. `None` if its place is in another log.
+    /// Append the missing records of an unfinished commit, durably. If the records will lie
+    /// elsewhere, `store` the intent with the new place first. `None` if the intent's place is in
+    /// another log.
     fn finish(
         &self,
         intent: &Intent,
@@ -41,7 +42,7 @@ pub(crate) fn commit(
     transaction.check()?;
     finish(target)?;
     let desk = target.desk();
-    // Held until the intent is stored: what it will name stays.
+    // Held until the intent is stored: the staged files stay meanwhile.
     let mut lock = desk.lock()?;
     if let Some(id) = &transaction.id
         && desk.is_repeated(id)?
@@ -74,8 +75,8 @@ pub(crate) fn commit(
     Ok(committed)
 }
 
-/// Bring a commit to its end that has begun, if there is one. An error says what is known of what the
-/// caller is about to do: nothing of it began.
+/// Finish an unfinished commit, if there is one. An error here says [`Durable::No`] about the
+/// caller's own call, because nothing of the call has begun.
 pub(crate) fn finish(target: &impl Target) -> Result<()> {
     finish_begun(target).map_err(|error| match error.durable() {
         Some(_) => error,
@@ -116,8 +117,8 @@ fn with_advice(error: Error) -> Error {
     }
 }
 
-/// What is wrong with parts that say which number their first record must get, where the first of all
-/// gets `next`.
+/// The first mismatch of parts that demand a number for their first record. The first part gets
+/// `next`.
 pub(crate) fn misfit(parts: &[Part], next: u64, noun: &str) -> Option<String> {
     let mut ordinal = next;
     for part in parts {
@@ -134,23 +135,23 @@ pub(crate) fn misfit(parts: &[Part], next: u64, noun: &str) -> Option<String> {
 }
 
 impl Desk<'_> {
-    /// Note that a transaction is durable, and remove what it needed.
+    /// Note a transaction as durable, and remove its files.
     fn conclude(&self, transaction: &Transaction) -> Result<()> {
         seeded!("intent-goes-first" => Intent::clear(self)?);
         if let Some(id) = &transaction.id {
             self.note(id)?;
         }
         Intent::clear(self)?;
-        // The records are there: what is left goes with the next commit.
+        // The records are there. The next commit removes leftover files.
         self.remove_files(&transaction.job).unwrap_or_else(lines::warn);
         Ok(())
     }
 
-    /// Give up a commit that has begun: what it appended stays. Returns whether there was one. The
-    /// caller holds the lock of the log's writer.
+    /// Give up an unfinished commit. Its appended records stay. Returns whether there was a commit.
+    /// The caller holds the lock of the log's writer.
     pub(crate) fn abandon(&self) -> Result<Option<Transaction>> {
         let _lock = self.lock()?;
-        // Also one that is damaged.
+        // A damaged intent is given up, too.
         let intent = Intent::load(self).unwrap_or_default();
         Intent::clear(self)?;
         Ok(intent.map(|intent| intent.transaction))

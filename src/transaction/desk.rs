@@ -1,4 +1,4 @@
-//! The transaction that is committed, and the files that a store keeps for it.
+//! The current transaction, and the store's files for a transaction.
 
 use std::path::Path;
 
@@ -11,9 +11,9 @@ const JOB_BYTES_MAX: usize = 128;
 /// A transaction to commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// The job whose tasks staged it: a name of letters, digits, `-` and `_`.
+    /// The job that staged the transaction: a name of letters, digits, `-` and `_`.
     pub job: String,
-    /// By which a repeat is recognised; `None`: a commit that is repeated appends again.
+    /// Recognises a repeat; with `None`, a repeated commit appends again.
     pub id: Option<TransactionId>,
 }
 
@@ -25,7 +25,7 @@ pub struct TransactionId {
     /// For a stream: the query, whose batches are numbered from 0 on without a gap. The last one alone
     /// is repeated.
     pub query: Option<String>,
-    /// Number of the transaction: of one application, each is above the one before.
+    /// Number of the transaction. An application's numbers increase.
     pub version: u64,
 }
 

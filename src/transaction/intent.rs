@@ -1,5 +1,5 @@
-//! The intent of a commit: `.deedbook/transaction`, text with a checksum. While it is there, the
-//! staged files that it names stay.
+//! The intent of a commit: `.deedbook/transaction`, text with a checksum. As long as the intent
+//! exists, its staged files stay.
 //!
 //! ```text
 //! job 0c11d8a4
@@ -21,9 +21,9 @@ const NONE: &str = "-";
 pub struct Intent {
     /// What is committed.
     pub transaction: Transaction,
-    /// Where its first record comes to lie, in the format's words.
+    /// The place of the first record, in the format's words.
     pub place: String,
-    /// What is appended there, in this order.
+    /// The parts to append, in order.
     pub parts: Vec<Part>,
 }
 
@@ -82,13 +82,14 @@ impl Intent {
         Some(intent)
     }
 
-    /// Read it, if there is one. A damaged one is an error: which records are missing is not known.
+    /// Read the intent, if there is one. A damaged intent is an error: nobody knows which records
+    /// are missing.
     pub(crate) fn load(desk: &Desk<'_>) -> Result<Option<Self>> {
         let note = note(desk);
         let Some(lines) = note.load()? else { return Ok(None) };
         let intent = Self::of_lines(&lines)
             .ok_or_else(|| note.error(ErrorKind::Unsupported, "was written by a later version"))?;
-        // Its job names files.
+        // The job becomes a part of file names.
         intent
             .transaction
             .check()

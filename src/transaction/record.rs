@@ -1,6 +1,6 @@
-//! The record of transactions: `.deedbook/transactions`, text with a checksum; of each application
-//! the last that was committed. It is not derived from the log: without it, a repeat looks like a new
-//! batch.
+//! The record of transactions: `.deedbook/transactions`, text with a checksum. Has the last
+//! committed transaction of each application. No log can replace the record: without it, a repeat
+//! looks like a new batch.
 //!
 //! ```text
 //! etl 12 -                          (application, version, query or -), sorted by application
@@ -45,8 +45,8 @@ impl Desk<'_> {
             .ok_or_else(|| record.error(ErrorKind::Unsupported, "was written by a later version"))
     }
 
-    /// Whether the log has a transaction already. Fails for one that is neither its application's
-    /// next nor, of a query, its last.
+    /// Whether the log has a transaction already. Fails if the id is neither the application's next
+    /// id nor, for a query, the last.
     pub(super) fn is_repeated(&self, id: &TransactionId) -> Result<bool> {
         let TransactionId { app, query, version } = id;
         let noted = self.noted()?;

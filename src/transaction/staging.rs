@@ -1,5 +1,5 @@
-//! Staged files: encoded records of one task each, in `.deedbook/staged`, durable before they are
-//! committed.
+//! Staged files: each has the encoded records of one task, in `.deedbook/staged`, durable before
+//! the commit.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,10 +16,10 @@ use crate::storage::segmented::remove;
 use crate::storage::{Access, File, above, write_full};
 
 const STAGED_NAME: &str = "staged";
-/// A commit holds the lock while it looks at the staged files and stores its intent.
+/// A commit holds the lock from its look at the staged files until the intent is stored.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
-/// What a job has staged and not committed.
+/// A job's staged and uncommitted files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagedJob {
     /// Its name.
@@ -28,13 +28,13 @@ pub struct StagedJob {
     pub files: u64,
     /// Their size, bytes.
     pub bytes: u64,
-    /// When the last of them was written, if that is known.
+    /// The time of the last write, if known.
     pub modified: Option<SystemTime>,
-    /// Whether its commit has begun: the next opening for writing ends it.
+    /// Whether a commit of the job has begun. The next opening for writing finishes the commit.
     pub is_committing: bool,
 }
 
-/// The job that staged a file, by its name; `None` if it is no staged file's.
+/// The job in a staged file's name; `None` for other names.
 fn job_of(name: &OsStr) -> Option<String> {
     let mut words = name.to_str()?.split('.');
     let job = words.next().filter(|job| check_job(job).is_ok())?;
@@ -47,8 +47,8 @@ fn job_of(name: &OsStr) -> Option<String> {
     fits.then(|| job.to_string())
 }
 
-/// The parts by partition and sequence. Refuses two of one partition by several attempts of its
-/// task, and a partition of which a part is missing.
+/// The parts by partition and sequence. Refuses parts of one partition from several attempts of a
+/// task, and a partition with a missing part.
 pub fn in_order(parts: &[Part], job: &str) -> Result<Vec<Part>> {
     let mut parts = parts.to_vec();
     parts.sort_by_key(|part| (part.partition, part.sequence));
@@ -81,7 +81,7 @@ pub fn in_order(parts: &[Part], job: &str) -> Result<Vec<Part>> {
 pub struct StagedFile {
     path: PathBuf,
     file: Box<dyn File>,
-    /// Where the records begin.
+    /// Byte of the first record.
     from: u64,
     bytes: u64,
     sum: u32,
@@ -99,7 +99,7 @@ impl StagedFile {
         Ok(Self { path, file, from: desk.staged_from, bytes: 0, sum: 0 })
     }
 
-    /// Size so far, bytes.
+    /// Size in bytes, up to now.
     pub(crate) fn bytes_len(&self) -> u64 {
         self.bytes
     }
@@ -112,7 +112,7 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Make it durable; returns its size and checksum.
+    /// Make the file durable; returns size and checksum.
     pub(crate) fn finish(&self, desk: &Desk<'_>) -> Result<(u64, u32)> {
         let named = || match desk.storage.sync_dir(above(&self.path)) {
             // A retention took the file along to another epoch, and synced its name there.
@@ -134,7 +134,7 @@ impl StagedFile {
 }
 
 impl Desk<'_> {
-    /// Where staged files lie; refuses a link there, and above it.
+    /// The directory of staged files. Refuses a link there, and above.
     fn staged_dir(&self) -> Result<PathBuf> {
         let dir = self.sidecar.join(STAGED_NAME);
         refuse_linked(self.storage, self.sidecar)?;
@@ -151,7 +151,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Where a staged file lies. Refuses a job's name that would lead elsewhere.
+    /// The path of a staged file. Refuses a job's name that would lead elsewhere.
     pub(crate) fn part_path(&self, job: &str, part: &Part) -> Result<PathBuf> {
         check_job(job)?;
         Ok(self.staged_dir()?.join(part.file_name(job)))
@@ -199,7 +199,7 @@ impl Desk<'_> {
         self.take_along(from.files()?.into_iter().map(|(_, path)| path))
     }
 
-    /// Rename staged files of another desk to this one, durably.
+    /// Rename another desk's staged files into this desk, durably.
     fn take_along(&self, paths: impl Iterator<Item = PathBuf>) -> Result<()> {
         let (here, mut moved) = (self.staged_dir()?, false);
         for path in paths {
@@ -207,7 +207,7 @@ impl Desk<'_> {
             make_dir(self.storage, &here, PRIVATE_MODE)?;
             let place = here.join(path.file_name().unwrap_or_default());
             match self.storage.rename(&path, &place) {
-                // Its task gave it up.
+                // The task gave its file up.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 renamed => {
                     renamed.map_err(|e| Error::io("take the staged file along", &place, e))?;
@@ -222,7 +222,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// What is staged, by job.
+    /// The staged files, by job.
     pub(crate) fn staged(&self) -> Result<Vec<StagedJob>> {
         let committing = Intent::load(self)?.map(|intent| intent.transaction.job);
         let mut jobs: Vec<StagedJob> = Vec::new();
@@ -246,7 +246,8 @@ impl Desk<'_> {
         Ok(jobs)
     }
 
-    /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    /// Remove a job's staged files, unless a commit of the job has begun. Returns whether the files
+    /// are removed.
     pub(crate) fn discard(&self, job: &str) -> Result<bool> {
         check_job(job)?;
         let _lock = self.lock()?;
@@ -266,7 +267,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// The staged files with their jobs, in the order of their names.
+    /// The staged files with their jobs, sorted by name.
     fn files(&self) -> Result<Vec<(String, PathBuf)>> {
         let dir = self.staged_dir()?;
         let mut names = match self.storage.list(&dir) {
